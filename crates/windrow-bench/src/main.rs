@@ -1,0 +1,2 @@
+//! Generators and benches.
+fn main() {}

@@ -1,0 +1,78 @@
+//! What the command line reports, and with which exit code.
+
+use std::path::Path;
+
+/// The result of everything that the command line does.
+pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
+
+/// An error by the kind of remedy it needs; the kind is the exit code.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// `check` found a row out of place. Exit code 1.
+    #[error("{0}")]
+    CheckFailed(String),
+    /// The command line asks for what cannot be. Exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// An input cannot be read, or holds what it must not. Exit code 3.
+    #[error("{0}")]
+    Data(String),
+    /// The memory limit is below the floor of this job. Exit code 4.
+    #[error("{0}")]
+    MemoryFloor(String),
+    /// Temporary or output space is used up. Exit code 5.
+    #[error("{0}")]
+    Space(String),
+    /// Bytes read back are not those written. Exit code 6.
+    #[error("{0}")]
+    Corrupt(String),
+    /// Ctrl-C or a termination signal. Exit code 130.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
+}
+
+impl CliError {
+    /// The exit code of the process.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::CheckFailed(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Data(_) => 3,
+            Self::MemoryFloor(_) => 4,
+            Self::Space(_) => 5,
+            Self::Corrupt(_) => 6,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// An input file that the system or its format's reader refuses.
+    pub(crate) fn input(file: &Path, cause: impl std::fmt::Display) -> Self {
+        Self::Data(format!("{}: {cause}", file.display()))
+    }
+
+    /// An output file that the system refuses; a full disk is a matter of space.
+    pub(crate) fn output(file: &Path, cause: &std::io::Error) -> Self {
+        match cause.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Self::Space(format!("{}: {cause}", file.display()))
+            }
+            _ => Self::Data(format!("{}: {cause}", file.display())),
+        }
+    }
+}
+
+impl From<windrow::Error> for CliError {
+    fn from(error: windrow::Error) -> Self {
+        use windrow::Error as E;
+        match error {
+            E::MissingColumn { .. } | E::UnsupportedColumn { .. } | E::InvalidOrder(_) => {
+                Self::Usage(error.to_string())
+            }
+            E::MemoryFloor { .. } => Self::MemoryFloor(error.to_string()),
+            E::TempSpace { .. } => Self::Space(error.to_string()),
+            E::Corrupt { .. } => Self::Corrupt(error.to_string()),
+            E::Interrupted => Self::Interrupted,
+            other => Self::Data(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! An arrangement engine for Apache Arrow.
+
+mod error;
+mod rows;
+
+pub use error::{Error, Result};

@@ -1,0 +1,3 @@
+//! Rows.
+
+mod value;

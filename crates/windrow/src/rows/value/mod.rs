@@ -1,0 +1,1 @@
+//! Values of any Arrow type as bytes, one row at a time.
