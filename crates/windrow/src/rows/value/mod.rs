@@ -1,1 +1,221 @@
 //! Values of any Arrow type as bytes, one row at a time.
+//!
+//! For columns that take no part in the order: their bytes only have to be equal when the values
+//! are. A [`ValueWriter`] writes the rows of one array, in any order; a [`ValueReader`] reads values
+//! back, in the order it is given them, and builds an array of the same type.
+//!
+//! # Invariant
+//! Canonical and self-delimiting: two values of one type have equal bytes iff they are equal (same
+//! bits, same elements, same nulls at every level), and no value's bytes are a proper prefix of
+//! another's. What lies under a null, in which dictionary slot a value lives and where runs are cut
+//! never shows in the bytes.
+//!
+//! # Format
+//! ```text
+//! value      = 0                          null
+//!            | 1 body                     valid (a union writes its type id + 1 instead of 1)
+//!
+//! body       = 0 or 1                                        Boolean
+//!            | little-endian bytes                           integers, floats, decimals, temporals
+//!            | bytes                                         FixedSizeBinary
+//!            | length, bytes                                 Binary, Utf8, Large-, -View
+//!            | length, value * length                        List, ListView, Large-, Map
+//!            | value * size                                  FixedSizeList
+//!            | value of each field                           Struct; the elements of a Map
+//!            | value of the field with that type id          Union
+//! length     = LEB128, the shortest form: 7 bits a byte, low bits first, high bit = more follow
+//!
+//! no marker:   Null                      no bytes at all
+//!              Dictionary                the bytes of the value that the key stands for; 0 for a null key
+//!              RunEndEncoded             the bytes of the value of the run
+//!
+//! List<Utf8>   ["ab", null]   01 02  01 02 61 62  00
+//!               list, 2 elements |   |            null
+//!                       valid, 2 bytes, "ab"
+//! ```
+//! So every value takes at least one byte, except those of `Null` and of run-ends over it: this is
+//! how a corrupt length is caught before anything is allocated for it. A dictionary over such a
+//! type always writes 0.
+//!
+//! A union has no nulls of its own (Arrow gives it no validity), so 0 in its place is only ever the
+//! null key of a dictionary over it; a union that holds a null is another value.
+//!
+//! The format is internal: it holds for one version, like all rows.
+
+mod bytes;
+mod encoded;
+mod flat;
+mod list;
+mod record;
+#[cfg(test)]
+mod tests;
+mod union;
+mod wire;
+
+use arrow_array::builder::{
+    BinaryViewBuilder, GenericBinaryBuilder, GenericStringBuilder, StringViewBuilder,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, downcast_integer, downcast_primitive, downcast_run_end_index};
+use arrow_schema::DataType;
+
+use crate::{Error, Result};
+
+/// Writes the values of one array, a row at a time.
+pub(crate) trait ValueWriter {
+    /// Appends the value of `row`, which is below the length of the array, to `out`.
+    fn write(&self, row: usize, out: &mut Vec<u8>);
+}
+
+/// Reads values back, one at a time, and builds an array of the same type.
+///
+/// After an error a reader holds part of a value: drop it. (`finish` then reports an error or gives
+/// an array of no meaning, but does not panic.)
+pub(crate) trait ValueReader {
+    /// Reads one value and advances `bytes` past it.
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<()>;
+
+    /// Advances `bytes` past one value without keeping it. Text is not checked.
+    fn skip(&self, bytes: &mut &[u8]) -> Result<()>;
+
+    /// Appends `count` placeholders, valid where the type allows it, for slots that nobody looks
+    /// at: the fields of a null struct, the other children of a sparse union.
+    fn fill(&mut self, count: usize) -> Result<()>;
+
+    /// The array of all values read since the last call; the reader is empty again.
+    fn finish(&mut self) -> Result<ArrayRef>;
+}
+
+/// A writer of the values of `array`.
+pub(crate) fn writer<'a>(array: &'a dyn Array) -> Result<Box<dyn ValueWriter + 'a>> {
+    macro_rules! primitive {
+        ($t:ty) => {
+            Box::new(flat::PrimitiveWriter(array.as_primitive::<$t>()))
+        };
+    }
+    macro_rules! dictionary {
+        ($t:ty) => {
+            Box::new(encoded::DictionaryWriter::<$t>::new(array.as_dictionary())?)
+        };
+    }
+    macro_rules! runs {
+        ($t:ty) => {
+            Box::new(encoded::RunWriter::<$t>::new(array.as_run())?)
+        };
+    }
+    Ok(downcast_primitive! {
+        array.data_type() => (primitive),
+        DataType::Null => Box::new(flat::NullWriter),
+        DataType::Boolean => Box::new(flat::BooleanWriter(array.as_boolean())),
+        DataType::FixedSizeBinary(_) => {
+            Box::new(bytes::FixedBinaryWriter(array.as_fixed_size_binary()))
+        }
+        DataType::Binary => Box::new(bytes::BytesWriter(array.as_binary::<i32>())),
+        DataType::LargeBinary => Box::new(bytes::BytesWriter(array.as_binary::<i64>())),
+        DataType::BinaryView => Box::new(bytes::BytesWriter(array.as_binary_view())),
+        DataType::Utf8 => Box::new(bytes::BytesWriter(array.as_string::<i32>())),
+        DataType::LargeUtf8 => Box::new(bytes::BytesWriter(array.as_string::<i64>())),
+        DataType::Utf8View => Box::new(bytes::BytesWriter(array.as_string_view())),
+        DataType::List(_) => list::list_writer(array.as_list::<i32>())?,
+        DataType::LargeList(_) => list::list_writer(array.as_list::<i64>())?,
+        DataType::ListView(_) => list::view_writer(array.as_list_view::<i32>())?,
+        DataType::LargeListView(_) => list::view_writer(array.as_list_view::<i64>())?,
+        DataType::Map(_, _) => list::map_writer(array.as_map())?,
+        DataType::FixedSizeList(_, _) => {
+            Box::new(record::FixedListWriter::new(array.as_fixed_size_list())?)
+        }
+        DataType::Struct(_) => Box::new(record::StructWriter::new(array.as_struct())?),
+        DataType::Union(_, _) => Box::new(union::UnionWriter::new(array.as_union())?),
+        DataType::Dictionary(key, _) => downcast_integer! {
+            key.as_ref() => (dictionary),
+            _ => return Err(unsupported(array.data_type())),
+        },
+        DataType::RunEndEncoded(ends, _) => downcast_run_end_index! {
+            ends.data_type() => (runs),
+            _ => return Err(unsupported(array.data_type())),
+        },
+        other => return Err(unsupported(other)),
+    })
+}
+
+/// A reader of values of type `data_type`, and builder of an array of exactly that type.
+pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
+    macro_rules! primitive {
+        ($t:ty) => {
+            Box::new(flat::PrimitiveReader::<$t>::new(data_type))
+        };
+    }
+    macro_rules! dictionary {
+        ($t:ty, $values:ident) => {
+            Box::new(encoded::DictionaryReader::<$t>::new(data_type, $values)?)
+        };
+    }
+    macro_rules! runs {
+        ($t:ty, $values:ident) => {
+            Box::new(encoded::RunReader::<$t>::new(data_type, $values)?)
+        };
+    }
+    Ok(downcast_primitive! {
+        data_type => (primitive),
+        DataType::Null => Box::<flat::NullReader>::default(),
+        DataType::Boolean => Box::new(flat::BooleanReader::new()),
+        DataType::FixedSizeBinary(width) if *width >= 0 => {
+            Box::new(bytes::FixedBinaryReader::new(*width))
+        }
+        DataType::Binary => {
+            Box::new(bytes::BytesReader(GenericBinaryBuilder::<i32>::with_capacity(0, 0)))
+        }
+        DataType::LargeBinary => {
+            Box::new(bytes::BytesReader(GenericBinaryBuilder::<i64>::with_capacity(0, 0)))
+        }
+        DataType::BinaryView => Box::new(bytes::BytesReader(BinaryViewBuilder::with_capacity(0))),
+        DataType::Utf8 => {
+            Box::new(bytes::BytesReader(GenericStringBuilder::<i32>::with_capacity(0, 0)))
+        }
+        DataType::LargeUtf8 => {
+            Box::new(bytes::BytesReader(GenericStringBuilder::<i64>::with_capacity(0, 0)))
+        }
+        DataType::Utf8View => Box::new(bytes::BytesReader(StringViewBuilder::with_capacity(0))),
+        DataType::List(field) => Box::new(list::ListReader::<i32>::list(data_type, field)?),
+        DataType::LargeList(field) => Box::new(list::ListReader::<i64>::list(data_type, field)?),
+        DataType::ListView(field) => Box::new(list::ListReader::<i32>::view(data_type, field)?),
+        DataType::LargeListView(field) => Box::new(list::ListReader::<i64>::view(data_type, field)?),
+        DataType::Map(field, ordered) => Box::new(list::ListReader::map(data_type, field, *ordered)?),
+        DataType::FixedSizeList(field, size) => {
+            let Ok(size) = usize::try_from(*size) else {
+                return Err(unsupported(data_type));
+            };
+            Box::new(record::FixedListReader::new(data_type, field, size)?)
+        }
+        DataType::Struct(fields) => Box::new(record::StructReader::new(fields)?),
+        DataType::Union(fields, mode) => {
+            Box::new(union::UnionReader::new(data_type, fields, *mode)?)
+        }
+        DataType::Dictionary(key, values) => downcast_integer! {
+            key.as_ref() => (dictionary, values),
+            _ => return Err(unsupported(data_type)),
+        },
+        DataType::RunEndEncoded(ends, values) => downcast_run_end_index! {
+            ends.data_type() => (runs, values),
+            _ => return Err(unsupported(data_type)),
+        },
+        other => return Err(unsupported(other)),
+    })
+}
+
+/// Whether values of this type take no bytes at all.
+fn is_zero_width(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Null => true,
+        DataType::RunEndEncoded(_, values) => is_zero_width(values.data_type()),
+        _ => false,
+    }
+}
+
+fn unsupported(data_type: &DataType) -> Error {
+    Error::UnsupportedColumn {
+        column: data_type.to_string(),
+        data_type: data_type.clone(),
+        role: "held in a row",
+    }
+}

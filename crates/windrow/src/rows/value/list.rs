@@ -1,0 +1,189 @@
+//! Lists of any length: List, ListView, their Large forms, and Map.
+//!
+//! # Invariant
+//! A list is its length and its elements, in order. A reader lays them out one after another, so
+//! views that overlapped or ran backwards come back as plain ones; a map is a list of its entries.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait,
+};
+use arrow_buffer::{ArrowNativeType, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, FieldRef};
+
+use super::wire::{corrupt, put_len, put_marker, refused, take_len, take_marker, too_many};
+use super::{ValueReader, ValueWriter, is_zero_width, reader, writer};
+use crate::Result;
+
+struct ListWriter<'a, R> {
+    nulls: Option<&'a NullBuffer>,
+    /// Row -> its elements, as rows of `values`.
+    range: R,
+    values: Box<dyn ValueWriter + 'a>,
+}
+
+impl<R: Fn(usize) -> Range<usize>> ValueWriter for ListWriter<'_, R> {
+    fn write(&self, row: usize, out: &mut Vec<u8>) {
+        if put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out) {
+            let range = (self.range)(row);
+            put_len(range.len(), out);
+            range.for_each(|element| self.values.write(element, out));
+        }
+    }
+}
+
+pub(super) fn list_writer<O: OffsetSizeTrait>(
+    array: &GenericListArray<O>,
+) -> Result<Box<dyn ValueWriter + '_>> {
+    let offsets = array.value_offsets();
+    Ok(Box::new(ListWriter {
+        nulls: array.nulls(),
+        range: move |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize(),
+        values: writer(array.values())?,
+    }))
+}
+
+pub(super) fn view_writer<O: OffsetSizeTrait>(
+    array: &GenericListViewArray<O>,
+) -> Result<Box<dyn ValueWriter + '_>> {
+    let (offsets, sizes) = (array.value_offsets(), array.value_sizes());
+    Ok(Box::new(ListWriter {
+        nulls: array.nulls(),
+        range: move |row: usize| {
+            let start = offsets[row].as_usize();
+            start..start + sizes[row].as_usize()
+        },
+        values: writer(array.values())?,
+    }))
+}
+
+pub(super) fn map_writer(array: &MapArray) -> Result<Box<dyn ValueWriter + '_>> {
+    let offsets = array.value_offsets();
+    Ok(Box::new(ListWriter {
+        nulls: array.nulls(),
+        range: move |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize(),
+        values: writer(array.entries())?,
+    }))
+}
+
+/// Offsets, elements and validity -> the array.
+type Build<O> =
+    dyn Fn(OffsetBuffer<O>, ArrayRef, Option<NullBuffer>) -> Result<ArrayRef, ArrowError>;
+
+pub(super) struct ListReader<O: OffsetSizeTrait> {
+    data_type: DataType,
+    /// The ends of the lists, behind a first 0.
+    offsets: Vec<O>,
+    nulls: NullBufferBuilder,
+    values: Box<dyn ValueReader>,
+    /// The elements take no bytes, so bytes cannot bound their number.
+    zero_width: bool,
+    build: Box<Build<O>>,
+}
+
+impl<O: OffsetSizeTrait> ListReader<O> {
+    pub(super) fn list(data_type: &DataType, field: &FieldRef) -> Result<Self> {
+        let element = field.clone();
+        let build = move |offsets, values, nulls| {
+            let array = GenericListArray::<O>::try_new(element.clone(), offsets, values, nulls)?;
+            Ok(Arc::new(array) as ArrayRef)
+        };
+        Self::new(data_type, field, Box::new(build))
+    }
+
+    pub(super) fn view(data_type: &DataType, field: &FieldRef) -> Result<Self> {
+        let element = field.clone();
+        let build = move |ends: OffsetBuffer<O>, values, nulls| {
+            let sizes: ScalarBuffer<O> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let starts = ends.inner().slice(0, sizes.len());
+            let array =
+                GenericListViewArray::<O>::try_new(element.clone(), starts, sizes, values, nulls)?;
+            Ok(Arc::new(array) as ArrayRef)
+        };
+        Self::new(data_type, field, Box::new(build))
+    }
+
+    fn new(data_type: &DataType, field: &FieldRef, build: Box<Build<O>>) -> Result<Self> {
+        Ok(Self {
+            data_type: data_type.clone(),
+            offsets: vec![O::default()],
+            nulls: NullBufferBuilder::new(0),
+            values: reader(field.data_type())?,
+            zero_width: is_zero_width(field.data_type()),
+            build,
+        })
+    }
+
+    /// The number of elements that follow.
+    fn take_count(&self, bytes: &mut &[u8]) -> Result<usize> {
+        let count = take_len(bytes)?;
+        match count > bytes.len() && !self.zero_width {
+            true => Err(corrupt(format!(
+                "expected {count} elements of at least a byte, got {} bytes",
+                bytes.len()
+            ))),
+            false => Ok(count),
+        }
+    }
+
+    fn end(&self) -> O {
+        self.offsets.last().copied().unwrap_or_default()
+    }
+}
+
+impl ListReader<i32> {
+    pub(super) fn map(data_type: &DataType, field: &FieldRef, ordered: bool) -> Result<Self> {
+        let entries = field.clone();
+        let build = move |offsets, values: ArrayRef, nulls| {
+            let values = values.as_struct().clone();
+            let array = MapArray::try_new(entries.clone(), offsets, values, nulls, ordered)?;
+            Ok(Arc::new(array) as ArrayRef)
+        };
+        Self::new(data_type, field, Box::new(build))
+    }
+}
+
+impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
+        let valid = take_marker(bytes)?;
+        let mut end = self.end();
+        if valid {
+            let count = self.take_count(bytes)?;
+            end = (end.as_usize().checked_add(count))
+                .and_then(O::from_usize)
+                .ok_or_else(|| too_many(&self.data_type, "the elements"))?;
+            match self.zero_width {
+                true => self.values.fill(count)?,
+                false => (0..count).try_for_each(|_| self.values.read(bytes))?,
+            }
+        }
+        self.offsets.push(end);
+        self.nulls.append(valid);
+        Ok(())
+    }
+
+    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
+        if take_marker(bytes)? {
+            let count = self.take_count(bytes)?;
+            if !self.zero_width {
+                return (0..count).try_for_each(|_| self.values.skip(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, count: usize) -> Result<()> {
+        self.offsets.resize(self.offsets.len() + count, self.end());
+        self.nulls.append_n_non_nulls(count);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef> {
+        let offsets = std::mem::replace(&mut self.offsets, vec![O::default()]);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        (self.build)(offsets, self.values.finish()?, self.nulls.finish()).map_err(refused)
+    }
+}

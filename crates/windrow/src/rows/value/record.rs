@@ -1,0 +1,184 @@
+//! Values that are a fixed number of other values: Struct and FixedSizeList.
+//!
+//! # Invariant
+//! A null writes none of its parts; the reader puts placeholders in their slots, valid ones, so
+//! that a field that may not be null is not.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, StructArray};
+use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_schema::{DataType, FieldRef, Fields};
+
+use super::wire::{put_marker, refused, take_marker, too_many};
+use super::{ValueReader, ValueWriter, is_zero_width, reader, writer};
+use crate::Result;
+
+/// Most elements that placeholders for fixed-size lists may take at once. Sizes multiply when such
+/// lists nest, and a few corrupt bytes must not ask for more than any real array holds.
+const MAX_FILL: usize = u32::MAX as usize;
+
+pub(super) struct StructWriter<'a> {
+    nulls: Option<&'a NullBuffer>,
+    fields: Vec<Box<dyn ValueWriter + 'a>>,
+}
+
+impl<'a> StructWriter<'a> {
+    pub(super) fn new(array: &'a StructArray) -> Result<Self> {
+        Ok(Self {
+            nulls: array.nulls(),
+            fields: (array.columns().iter().map(|column| writer(column))).collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl ValueWriter for StructWriter<'_> {
+    fn write(&self, row: usize, out: &mut Vec<u8>) {
+        if put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out) {
+            self.fields.iter().for_each(|field| field.write(row, out));
+        }
+    }
+}
+
+pub(super) struct StructReader {
+    types: Fields,
+    fields: Vec<Box<dyn ValueReader>>,
+    nulls: NullBufferBuilder,
+}
+
+impl StructReader {
+    pub(super) fn new(types: &Fields) -> Result<Self> {
+        Ok(Self {
+            types: types.clone(),
+            fields: (types.iter().map(|field| reader(field.data_type()))).collect::<Result<_>>()?,
+            nulls: NullBufferBuilder::new(0),
+        })
+    }
+}
+
+impl ValueReader for StructReader {
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
+        let valid = take_marker(bytes)?;
+        let mut fields = self.fields.iter_mut();
+        match valid {
+            true => fields.try_for_each(|field| field.read(bytes))?,
+            false => fields.try_for_each(|field| field.fill(1))?,
+        }
+        self.nulls.append(valid);
+        Ok(())
+    }
+
+    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
+        match take_marker(bytes)? {
+            true => self.fields.iter().try_for_each(|field| field.skip(bytes)),
+            false => Ok(()),
+        }
+    }
+
+    fn fill(&mut self, count: usize) -> Result<()> {
+        self.nulls.append_n_non_nulls(count);
+        self.fields
+            .iter_mut()
+            .try_for_each(|field| field.fill(count))
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef> {
+        let len = self.nulls.len();
+        let fields = (self.fields.iter_mut().map(|field| field.finish())).collect::<Result<_>>()?;
+        let types = self.types.clone();
+        let array = StructArray::try_new_with_length(types, fields, self.nulls.finish(), len);
+        Ok(Arc::new(array.map_err(refused)?))
+    }
+}
+
+pub(super) struct FixedListWriter<'a> {
+    nulls: Option<&'a NullBuffer>,
+    size: usize,
+    values: Box<dyn ValueWriter + 'a>,
+}
+
+impl<'a> FixedListWriter<'a> {
+    pub(super) fn new(array: &'a FixedSizeListArray) -> Result<Self> {
+        Ok(Self {
+            nulls: array.nulls(),
+            size: array.value_length() as usize,
+            values: writer(array.values())?,
+        })
+    }
+}
+
+impl ValueWriter for FixedListWriter<'_> {
+    fn write(&self, row: usize, out: &mut Vec<u8>) {
+        if put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out) {
+            let start = row * self.size;
+            (start..start + self.size).for_each(|element| self.values.write(element, out));
+        }
+    }
+}
+
+pub(super) struct FixedListReader {
+    data_type: DataType,
+    field: FieldRef,
+    size: usize,
+    nulls: NullBufferBuilder,
+    values: Box<dyn ValueReader>,
+    /// The elements take no bytes: they are counted, not read.
+    zero_width: bool,
+}
+
+impl FixedListReader {
+    pub(super) fn new(data_type: &DataType, field: &FieldRef, size: usize) -> Result<Self> {
+        Ok(Self {
+            data_type: data_type.clone(),
+            field: field.clone(),
+            size,
+            nulls: NullBufferBuilder::new(0),
+            values: reader(field.data_type())?,
+            zero_width: is_zero_width(field.data_type()),
+        })
+    }
+
+    fn fill_elements(&mut self, lists: usize) -> Result<()> {
+        match lists.checked_mul(self.size) {
+            Some(count) if count <= MAX_FILL => self.values.fill(count),
+            _ => Err(too_many(&self.data_type, "the elements")),
+        }
+    }
+}
+
+impl ValueReader for FixedListReader {
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
+        let valid = take_marker(bytes)?;
+        match valid && !self.zero_width {
+            true => (0..self.size).try_for_each(|_| self.values.read(bytes))?,
+            false => self.fill_elements(1)?,
+        }
+        self.nulls.append(valid);
+        Ok(())
+    }
+
+    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
+        match take_marker(bytes)? && !self.zero_width {
+            true => (0..self.size).try_for_each(|_| self.values.skip(bytes)),
+            false => Ok(()),
+        }
+    }
+
+    fn fill(&mut self, count: usize) -> Result<()> {
+        self.nulls.append_n_non_nulls(count);
+        self.fill_elements(count)
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef> {
+        let len = self.nulls.len();
+        let array = FixedSizeListArray::try_new_with_length(
+            self.field.clone(),
+            // It came from an i32.
+            self.size as i32,
+            self.values.finish()?,
+            self.nulls.finish(),
+            len,
+        );
+        Ok(Arc::new(array.map_err(refused)?))
+    }
+}

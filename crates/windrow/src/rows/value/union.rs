@@ -1,0 +1,180 @@
+//! Unions, sparse and dense.
+//!
+//! # Invariant
+//! A value is its type id + 1 and the value of that field; both modes write the same. The children
+//! that a row of a sparse union does not select get placeholders, when they are next selected or at
+//! the end, so a row costs the same however many children there are.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, UnionArray};
+use arrow_buffer::ScalarBuffer;
+use arrow_schema::{DataType, UnionFields, UnionMode};
+
+use super::wire::{corrupt, refused, take_byte, too_many};
+use super::{ValueReader, ValueWriter, reader, writer};
+use crate::Result;
+
+/// Type id -> the position of its field.
+struct Positions([Option<u8>; 128]);
+
+impl Positions {
+    fn new(fields: &UnionFields) -> Self {
+        let mut positions = [None; 128];
+        // There are at most 128 fields, with distinct ids: `UnionFields` sees to it.
+        for (position, (id, _)) in (0..).zip(fields.iter()) {
+            positions[id as usize] = Some(position);
+        }
+        Self(positions)
+    }
+
+    fn get(&self, id: i8) -> Option<usize> {
+        let position = usize::try_from(id).ok().and_then(|id| self.0[id]);
+        position.map(usize::from)
+    }
+}
+
+pub(super) struct UnionWriter<'a> {
+    array: &'a UnionArray,
+    positions: Positions,
+    children: Vec<Box<dyn ValueWriter + 'a>>,
+}
+
+impl<'a> UnionWriter<'a> {
+    pub(super) fn new(array: &'a UnionArray) -> Result<Self> {
+        let fields = array.fields();
+        Ok(Self {
+            array,
+            positions: Positions::new(fields),
+            children: (fields.iter().map(|(id, _)| writer(array.child(id))))
+                .collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl ValueWriter for UnionWriter<'_> {
+    fn write(&self, row: usize, out: &mut Vec<u8>) {
+        let id = self.array.type_id(row);
+        // Not negative, so this is at most 128. An array has no other ids than its fields.
+        out.push(id as u8 + 1);
+        if let Some(position) = self.positions.get(id) {
+            self.children[position].write(self.array.value_offset(row), out);
+        }
+    }
+}
+
+struct Child {
+    values: Box<dyn ValueReader>,
+    len: usize,
+}
+
+impl Child {
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
+        self.values.read(bytes)?;
+        self.len += 1;
+        Ok(())
+    }
+
+    fn fill_to(&mut self, len: usize) -> Result<()> {
+        if len > self.len {
+            self.values.fill(len - self.len)?;
+            self.len = len;
+        }
+        Ok(())
+    }
+}
+
+pub(super) struct UnionReader {
+    data_type: DataType,
+    fields: UnionFields,
+    positions: Positions,
+    children: Vec<Child>,
+    ids: Vec<i8>,
+    /// Where the rows lie in their children; nothing if the union is sparse.
+    offsets: Option<Vec<i32>>,
+}
+
+impl UnionReader {
+    pub(super) fn new(data_type: &DataType, fields: &UnionFields, mode: UnionMode) -> Result<Self> {
+        let child = |values| Child { values, len: 0 };
+        Ok(Self {
+            data_type: data_type.clone(),
+            fields: fields.clone(),
+            positions: Positions::new(fields),
+            children: (fields
+                .iter()
+                .map(|(_, field)| reader(field.data_type()).map(child)))
+            .collect::<Result<_>>()?,
+            ids: Vec::new(),
+            offsets: (mode == UnionMode::Dense).then(Vec::new),
+        })
+    }
+
+    /// The type id of the next value, and the position of its field.
+    fn take_id(&self, bytes: &mut &[u8]) -> Result<(i8, usize)> {
+        let byte = take_byte(bytes)?;
+        let id = byte.checked_sub(1).and_then(|id| i8::try_from(id).ok());
+        id.and_then(|id| Some((id, self.positions.get(id)?)))
+            .ok_or_else(|| corrupt(format!("expected a type id + 1 of the union, got {byte}")))
+    }
+}
+
+impl ValueReader for UnionReader {
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
+        let (id, position) = self.take_id(bytes)?;
+        let child = &mut self.children[position];
+        match &mut self.offsets {
+            Some(offsets) => {
+                let offset = i32::try_from(child.len);
+                offsets.push(offset.map_err(|_| too_many(&self.data_type, "the values"))?);
+            }
+            None => child.fill_to(self.ids.len())?,
+        }
+        child.read(bytes)?;
+        self.ids.push(id);
+        Ok(())
+    }
+
+    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
+        let (_, position) = self.take_id(bytes)?;
+        self.children[position].values.skip(bytes)
+    }
+
+    /// Placeholders are of the first type; in a dense union, all share one slot.
+    fn fill(&mut self, count: usize) -> Result<()> {
+        let (Some((id, _)), Some(child)) = (self.fields.iter().next(), self.children.first_mut())
+        else {
+            return Err(corrupt("a union without fields has no values"));
+        };
+        let len = self.ids.len() + count;
+        match &mut self.offsets {
+            Some(offsets) => {
+                child.fill_to(1)?;
+                offsets.resize(len, 0);
+            }
+            None => child.fill_to(len)?,
+        }
+        self.ids.resize(len, id);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef> {
+        let ids = std::mem::take(&mut self.ids);
+        let mut children = Vec::with_capacity(self.children.len());
+        for child in &mut self.children {
+            if self.offsets.is_none() {
+                child.fill_to(ids.len())?;
+            }
+            children.push(child.values.finish()?);
+            child.len = 0;
+        }
+        let offsets = (self.offsets.as_mut()).map(|offsets| std::mem::take(offsets).into());
+        let array = UnionArray::try_new(
+            self.fields.clone(),
+            ScalarBuffer::from(ids),
+            offsets,
+            children,
+        );
+        Ok(Arc::new(array.map_err(refused)?))
+    }
+}
