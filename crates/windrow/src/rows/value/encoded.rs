@@ -16,7 +16,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef};
 
 use super::wire::{NULL, corrupt, refused, take_byte, too_many};
-use super::{ValueReader, ValueWriter, is_zero_width, reader, writer};
+use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
 use crate::Result;
 
 pub(super) struct DictionaryWriter<'a, K: ArrowDictionaryKeyType> {
@@ -29,10 +29,7 @@ impl<'a, K: ArrowDictionaryKeyType> DictionaryWriter<'a, K> {
     pub(super) fn new(array: &'a DictionaryArray<K>) -> Result<Self> {
         Ok(Self {
             keys: array.keys(),
-            values: match is_zero_width(array.values().data_type()) {
-                true => None,
-                false => Some(writer(array.values())?),
-            },
+            values: element_writer(array.values())?,
         })
     }
 }

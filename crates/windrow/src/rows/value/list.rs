@@ -15,14 +15,14 @@ use arrow_buffer::{ArrowNativeType, NullBuffer, NullBufferBuilder, OffsetBuffer,
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use super::wire::{corrupt, put_len, put_marker, refused, take_len, take_marker, too_many};
-use super::{ValueReader, ValueWriter, is_zero_width, reader, writer};
+use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader};
 use crate::Result;
 
 struct ListWriter<'a, R> {
     nulls: Option<&'a NullBuffer>,
     /// Row -> its elements, as rows of `values`.
     range: R,
-    values: Box<dyn ValueWriter + 'a>,
+    values: Option<Box<dyn ValueWriter + 'a>>,
 }
 
 impl<R: Fn(usize) -> Range<usize>> ValueWriter for ListWriter<'_, R> {
@@ -30,7 +30,9 @@ impl<R: Fn(usize) -> Range<usize>> ValueWriter for ListWriter<'_, R> {
         if put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out) {
             let range = (self.range)(row);
             put_len(range.len(), out);
-            range.for_each(|element| self.values.write(element, out));
+            if let Some(values) = &self.values {
+                range.for_each(|element| values.write(element, out));
+            }
         }
     }
 }
@@ -42,7 +44,7 @@ pub(super) fn list_writer<O: OffsetSizeTrait>(
     Ok(Box::new(ListWriter {
         nulls: array.nulls(),
         range: move |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize(),
-        values: writer(array.values())?,
+        values: element_writer(array.values())?,
     }))
 }
 
@@ -56,7 +58,7 @@ pub(super) fn view_writer<O: OffsetSizeTrait>(
             let start = offsets[row].as_usize();
             start..start + sizes[row].as_usize()
         },
-        values: writer(array.values())?,
+        values: element_writer(array.values())?,
     }))
 }
 
@@ -65,7 +67,7 @@ pub(super) fn map_writer(array: &MapArray) -> Result<Box<dyn ValueWriter + '_>> 
     Ok(Box::new(ListWriter {
         nulls: array.nulls(),
         range: move |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize(),
-        values: writer(array.entries())?,
+        values: element_writer(array.entries())?,
     }))
 }
 

@@ -203,6 +203,15 @@ pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
     })
 }
 
+/// A writer of the elements `array`; nothing if they take no bytes, so that nobody counts through
+/// the nulls of a long list.
+fn element_writer<'a>(array: &'a dyn Array) -> Result<Option<Box<dyn ValueWriter + 'a>>> {
+    match is_zero_width(array.data_type()) {
+        true => Ok(None),
+        false => writer(array).map(Some),
+    }
+}
+
 /// Whether values of this type take no bytes at all.
 fn is_zero_width(data_type: &DataType) -> bool {
     match data_type {

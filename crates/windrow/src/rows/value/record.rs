@@ -11,7 +11,7 @@ use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use super::wire::{put_marker, refused, take_marker, too_many};
-use super::{ValueReader, ValueWriter, is_zero_width, reader, writer};
+use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
 use crate::Result;
 
 /// Most elements that placeholders for fixed-size lists may take at once. Sizes multiply when such
@@ -94,7 +94,7 @@ impl ValueReader for StructReader {
 pub(super) struct FixedListWriter<'a> {
     nulls: Option<&'a NullBuffer>,
     size: usize,
-    values: Box<dyn ValueWriter + 'a>,
+    values: Option<Box<dyn ValueWriter + 'a>>,
 }
 
 impl<'a> FixedListWriter<'a> {
@@ -102,16 +102,17 @@ impl<'a> FixedListWriter<'a> {
         Ok(Self {
             nulls: array.nulls(),
             size: array.value_length() as usize,
-            values: writer(array.values())?,
+            values: element_writer(array.values())?,
         })
     }
 }
 
 impl ValueWriter for FixedListWriter<'_> {
     fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out) {
+        let valid = put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out);
+        if let (true, Some(values)) = (valid, &self.values) {
             let start = row * self.size;
-            (start..start + self.size).for_each(|element| self.values.write(element, out));
+            (start..start + self.size).for_each(|element| values.write(element, out));
         }
     }
 }
