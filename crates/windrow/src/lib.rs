@@ -1,6 +1,118 @@
-//! An arrangement engine for Apache Arrow.
+//! An arrangement engine for Apache Arrow: takes unordered streams of record batches - plain rows,
+//! or changes `(row, time, diff)` - and rakes them into sorted, consolidated, partitioned runs,
+//! inside a memory budget.
+//!
+//! Data goes one way, and a module uses only those before it:
+//!
+//! ```text
+//! RecordBatch -> partition -> rows -> (pool) chunk -> merge -> batcher -> batch -> RecordBatch
+//! ```
+//!
+//! # Consolidate a change log
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+//! use windrow::{Order, consolidate};
+//!
+//! # let changes = RecordBatch::try_from_iter([
+//! #     ("user", Arc::new(Int64Array::from(vec![2, 1, 2])) as ArrayRef),
+//! #     ("item", Arc::new(StringArray::from(vec!["b", "a", "b"])) as ArrayRef),
+//! #     ("ts", Arc::new(Int64Array::from(vec![7, 7, 7])) as ArrayRef),
+//! #     ("delta", Arc::new(Int64Array::from(vec![1, 1, -1])) as ArrayRef),
+//! # ])?;
+//! let layout = Order::by(["user", "item"]).time("ts").diff("delta").bind(&changes.schema())?;
+//! let compact = consolidate(&layout, &changes)?;
+//! # assert_eq!(compact.num_rows(), 1);
+//! # Ok::<(), windrow::Error>(())
+//! ```
+//!
+//! # Sort more than memory
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray};
+//! use windrow::{Batcher, Budget, Order, Pool, desc};
+//!
+//! # let batch = RecordBatch::try_from_iter([
+//! #     ("country", Arc::new(StringArray::from(vec!["nl", "de", "nl"])) as ArrayRef),
+//! #     ("amount", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef),
+//! # ])?;
+//! # let reader = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+//! # let scratch = std::env::temp_dir();
+//! # let mut written = Vec::new();
+//! // `by` names the key, `then` orders within it
+//! let layout = Order::by(["country"]).then(desc("amount")).bind(&reader.schema())?;
+//! let pool = Pool::in_dir(scratch, Budget::bytes(512 << 20))?;
+//! let mut batcher = Batcher::new(&layout, &pool);
+//! for batch in reader {
+//!     batcher.push(&batch?)?;
+//! }
+//! for sorted in batcher.finish()?.record_batches(8192)? {
+//!     written.push(sorted?);
+//! }
+//! # assert_eq!(written[0].column(1).as_ref(), &Int64Array::from(vec![2, 3, 1]));
+//! # Ok::<(), windrow::Error>(())
+//! ```
+//!
+//! # Partition
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+//! use windrow::{Order, Partitioner};
+//!
+//! # let users = Int64Array::from_iter_values(0..100);
+//! # let batch = RecordBatch::try_from_iter([("user", Arc::new(users) as ArrayRef)])?;
+//! # let writers = [(); 4];
+//! let layout = Order::by(["user"]).bind(&batch.schema())?;
+//! let parts = Partitioner::hash(&layout, writers.len()).split(&batch)?;
+//! # assert_eq!(parts.iter().map(|p| p.num_rows()).sum::<usize>(), 100);
+//! # Ok::<(), windrow::Error>(())
+//! ```
+//!
+//! # Merge sorted runs, one chunk of each in memory
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+//! use windrow::{Order, merge};
+//!
+//! # let run = |ids: Vec<i64>| RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(ids)) as ArrayRef)]).unwrap();
+//! # let schema = run(vec![]).schema();
+//! # let runs = [vec![Ok(run(vec![1, 4]))], vec![Ok(run(vec![2, 3]))]];
+//! # let mut written = Vec::new();
+//! let layout = Order::by(["id"]).bind(&schema)?;
+//! for batch in merge(&layout, runs)? {
+//!     written.push(batch?);
+//! }
+//! # assert_eq!(written[0].column(0).as_ref(), &Int64Array::from(vec![1, 2, 3, 4]));
+//! # Ok::<(), windrow::Error>(())
+//! ```
 
+mod arrange;
+mod batch;
+mod batcher;
+mod chunk;
 mod error;
+mod kernel;
+mod merge;
+mod order;
+mod partition;
+mod pool;
 mod rows;
 
+/// The arrays that the engine takes and gives, in the version it was built with.
+pub use arrow_array;
+/// The schemas that the engine takes and gives, in the version it was built with.
+pub use arrow_schema;
+
+pub use arrange::{consolidate, merge, merge_in};
+pub use batch::{Batch, Decoder, RecordBatches, Slab, Slabs};
+pub use batcher::{Batcher, Pusher};
+pub use chunk::Finish;
 pub use error::{Error, Result};
+pub use merge::OrderCheck;
+pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
+pub use partition::Partitioner;
+pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats};

@@ -1,3 +1,69 @@
-//! Rows.
+//! Rows: records as bytes that compare the way the records do.
+//!
+//! Every stage after this one sees only bytes. An [`Encoder`] writes the rows of record batches one
+//! behind the other; [`decode`] turns any list of rows back into columns, only those asked for.
+//!
+//! ```text
+//! RecordBatch --prepare--> columns resolved, row lengths --encode--> | row | row | row |
+//!                                                                     0     o1    o2    end
+//! row = ordered slots | sequence | null bits, fixed payload, lengths | bytes | time | tail
+//! ```
+//!
+//! Invariant: see [`crate::order`]'s layout - `a < b` as bytes (without the tail) if and only if
+//! `a < b` under the layout; equal bytes if and only if equal rows. `docs/row-format.md` draws it.
 
+mod builder;
+mod column;
+pub(crate) mod decode;
+pub(crate) mod encode;
+mod fixed;
+mod recode;
+mod text;
 mod value;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::Encoder;
+
+use crate::order::Layout;
+
+/// Bytes of the key at the start of `row`: slots are self-delimiting, so it is found by walking them.
+pub(crate) fn key_len(layout: &Layout, row: &[u8]) -> usize {
+    let mut at = 0;
+    for slot in layout.key_slots() {
+        at = text::skip(slot, row, at);
+    }
+    at
+}
+
+/// Rows of one layout, a view into a buffer.
+///
+/// Row lengths are found from `offsets`, or from the stride where all rows are of one length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowSlice<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// `len + 1` entries: where rows start, and where the last one ends.
+    pub(crate) offsets: &'a [u32],
+}
+
+impl<'a> RowSlice<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn row(&self, index: usize) -> &'a [u8] {
+        &self.bytes[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+    }
+}
+
+/// One value as text, for messages.
+pub(crate) fn show(array: &arrow_array::ArrayRef, row: usize) -> String {
+    use arrow_array::Array;
+    if array.is_null(row) {
+        return "null".to_owned();
+    }
+    // Arrow prints a whole array; a slice of one row keeps the value between its brackets.
+    let text = format!("{:?}", array.slice(row, 1));
+    let inner = text.split_once('[').and_then(|(_, rest)| rest.rsplit_once(']'));
+    inner.map_or(text.clone(), |(inner, _)| inner.trim().trim_end_matches(',').to_owned())
+}

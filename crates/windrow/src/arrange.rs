@@ -1,0 +1,58 @@
+//! Whole jobs in one call.
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use arrow_select::concat::concat_batches;
+
+use crate::batch::{Batch, RecordBatches};
+use crate::batcher::Batcher;
+use crate::chunk::Finish;
+use crate::error::{Error, Result};
+use crate::merge::{ChunkSource, SortedInput};
+use crate::order::Layout;
+use crate::pool::Pool;
+
+/// Rows of a record batch that a merge yields.
+const ROWS: usize = 8192;
+
+/// One record batch, sorted and compacted by the rule of `layout`, in memory.
+///
+/// # Errors
+/// [`Error::SchemaMismatch`], [`Error::Value`], [`Error::DiffOverflow`].
+pub fn consolidate(layout: &Layout, changes: &RecordBatch) -> Result<RecordBatch> {
+    let mut batcher = Batcher::new(layout, &Pool::unlimited());
+    batcher.push(changes)?;
+    let batches: Vec<RecordBatch> =
+        batcher.finish()?.record_batches(changes.num_rows())?.collect::<Result<_>>()?;
+    Ok(concat_batches(&changes.schema(), &batches)?)
+}
+
+/// Merges runs that are sorted already, one chunk of each in memory. Equal rows come in the order
+/// of their runs.
+///
+/// # Errors
+/// [`Error::OutOfOrder`] names the run and the row where a run is not sorted.
+pub fn merge<R, I>(layout: &Layout, runs: R) -> Result<RecordBatches>
+where
+    R: IntoIterator<Item = I>,
+    I: IntoIterator<Item = Result<RecordBatch, ArrowError>>,
+    I::IntoIter: Send + 'static,
+{
+    let runs = runs.into_iter().map(|run| run.into_iter().map(|batch| batch.map_err(Error::from)));
+    RecordBatches::new(merge_in(layout, &Pool::unlimited(), runs), Finish::Log, ROWS)
+}
+
+/// As [`merge`], in the memory of `pool`, to be read in any way that a [`Batch`] can be.
+pub fn merge_in<I>(layout: &Layout, pool: &Pool, runs: impl IntoIterator<Item = I>) -> Batch
+where
+    I: Iterator<Item = Result<RecordBatch>> + Send + 'static,
+{
+    let sources = runs
+        .into_iter()
+        .enumerate()
+        .map(|(input, run)| {
+            Box::new(SortedInput::new(layout, pool, input, run)) as Box<dyn ChunkSource>
+        })
+        .collect();
+    Batch::of_sources(layout, pool, sources)
+}

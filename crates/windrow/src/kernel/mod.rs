@@ -1,0 +1,14 @@
+//! Slices in, slices out: every loop that moves or orders bytes, and all `unsafe` code of the engine.
+//!
+//! A kernel knows no Arrow type, no option and no error: nulls, types and directions are resolved
+//! before its loop. Kernels with an instruction-set path detect it at run time and keep a portable
+//! twin beside it; a test runs both on the same data.
+//!
+//! ```text
+//! rows  --prefix-->  (prefix | index) words  --radix-->  ordered words  --copy-->  rows in order
+//! ```
+
+pub(crate) mod copy;
+pub(crate) mod prefix;
+pub(crate) mod radix;
+pub(crate) mod region;

@@ -1,0 +1,91 @@
+//! Memory that comes straight from the operating system and goes straight back.
+//!
+//! The buffers of the engine are large, few and recycled. Taken from the allocator they would
+//! fragment its heap, and what is freed would stay in the resident set; mapped by themselves they
+//! count while they live and vanish when they drop, so the budget's figures are the kernel's.
+
+use std::ops::{Deref, DerefMut};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// An owned, zero-initialised, page-aligned run of bytes.
+#[derive(Debug)]
+pub(crate) struct Region {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: a region owns its mapping alone, as a `Vec<u8>` owns its allocation.
+unsafe impl Send for Region {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// A region without memory.
+    pub(crate) const fn empty() -> Self {
+        Self { start: std::ptr::null_mut(), len: 0 }
+    }
+
+    /// Maps `len` bytes. Physical memory is taken page by page, as they are first written.
+    pub(crate) fn new(len: usize) -> std::io::Result<Self> {
+        if len == 0 {
+            return Ok(Self::empty());
+        }
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
+        let start = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }?;
+        Ok(Self { start: start.cast(), len })
+    }
+}
+
+impl Deref for Region {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: `start..start + len` is mapped readable, initialised by the kernel, and owned.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl DerefMut for Region {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        if self.len == 0 {
+            return &mut [];
+        }
+        // SAFETY: as for `deref`, and `&mut self` makes the access unique.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if self.len != 0 {
+            // SAFETY: the mapping was made by `new` with this length and nothing borrows it any more.
+            let unmapped = unsafe { munmap(self.start.cast(), self.len) };
+            debug_assert!(unmapped.is_ok(), "munmap of an own mapping");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_zeroed_writable_and_may_be_empty() {
+        let mut region = Region::new(10_000).unwrap();
+        assert!(region.iter().all(|&byte| byte == 0));
+        region[9_999] = 7;
+        assert_eq!(region[9_999], 7);
+        assert!(Region::new(0).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,243 @@
+//! Inputs that are sorted already: record batches in, chunks out, the order checked on the way.
+//!
+//! Under the rules that keep or make one row of several, the last group of a record batch may go on
+//! in the next one: it is reduced to one row, held back and decided there.
+
+use std::cmp::Ordering;
+
+use arrow_array::RecordBatch;
+
+use super::ChunkSource;
+use crate::chunk::{Arranger, Builder, Chunk, Finish};
+use crate::error::{Error, Result};
+use crate::order::{Layout, Rule};
+use crate::pool::Pool;
+use crate::rows::decode::diff_of;
+use crate::rows::{Encoder, key_len};
+
+/// Verifies that the rows of one input ascend by the order that a layout was bound from.
+///
+/// ```
+/// use std::sync::Arc;
+/// use windrow::arrow_array::{Int64Array, RecordBatch};
+/// use windrow::{Error, Order, OrderCheck};
+///
+/// let batch = RecordBatch::try_from_iter([(
+///     "id",
+///     Arc::new(Int64Array::from(vec![1, 3, 2])) as windrow::arrow_array::ArrayRef,
+/// )])?;
+/// let layout = Order::by("id").bind(&batch.schema())?;
+/// let found = OrderCheck::new(&layout, 0).push(&batch);
+/// assert!(matches!(found, Err(Error::OutOfOrder { row: 2, .. })));
+/// # Ok::<(), windrow::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct OrderCheck {
+    encoder: Encoder,
+    steps: Steps,
+    bytes: Vec<u8>,
+}
+
+/// The comparison of each row with the one before it.
+#[derive(Debug)]
+struct Steps {
+    layout: Layout,
+    input: usize,
+    unique: bool,
+    row: u64,
+    before: Vec<u8>,
+}
+
+impl OrderCheck {
+    /// A check of input number `input`, which is named in errors.
+    pub fn new(layout: &Layout, input: usize) -> Self {
+        Self {
+            encoder: Encoder::new(layout),
+            steps: Steps::new(layout, input),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Also fail when two rows have the same key.
+    #[must_use]
+    pub fn unique(mut self) -> Self {
+        self.steps.unique = true;
+        self
+    }
+
+    /// Checks the next rows of the input.
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrder`] and [`Error::Repeated`] with the first offending row.
+    pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let ends = encode(&self.encoder, batch, self.steps.row, &mut self.bytes)?;
+        let mut start = 0;
+        for end in ends {
+            self.steps.step(&self.bytes[start..end])?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+impl Steps {
+    fn new(layout: &Layout, input: usize) -> Self {
+        Self { layout: layout.clone(), input, unique: false, row: 0, before: Vec::new() }
+    }
+
+    fn step(&mut self, row: &[u8]) -> Result<()> {
+        let (input, number) = (self.input, self.row);
+        if number > 0 {
+            // Under `last` rows of one key may come in any order: the winner is found among them.
+            let compared = if self.layout.rule() == Rule::Last {
+                key_len(&self.layout, &self.before)
+            } else {
+                self.before.len() - self.layout.tail().len()
+            };
+            if self.before[..compared].cmp(&row[..compared.min(row.len())]) == Ordering::Greater {
+                return Err(Error::OutOfOrder { input, row: number });
+            }
+            if self.unique {
+                let key = key_len(&self.layout, &self.before);
+                if row.starts_with(&self.before[..key]) {
+                    return Err(Error::Repeated { input, row: number });
+                }
+            }
+        }
+        self.before.clear();
+        self.before.extend_from_slice(row);
+        self.row += 1;
+        Ok(())
+    }
+}
+
+/// Encodes all of `batch` into `bytes`; returns where rows end.
+fn encode(
+    encoder: &Encoder,
+    batch: &RecordBatch,
+    sequence: u64,
+    bytes: &mut Vec<u8>,
+) -> Result<Vec<usize>> {
+    let prepared = encoder.prepare(batch, sequence)?;
+    let mut end = 0;
+    let mut ends = Vec::with_capacity(prepared.len());
+    for row in 0..prepared.len() {
+        end += prepared.row_len(row);
+        ends.push(end);
+    }
+    bytes.resize(end, 0);
+    encoder.encode(&prepared, 0..prepared.len(), bytes);
+    Ok(ends)
+}
+
+/// A run read from record batches whose rows ascend.
+pub(crate) struct SortedInput<I> {
+    batches: I,
+    layout: Layout,
+    encoder: Encoder,
+    steps: Steps,
+    arranger: Arranger,
+    builder: Builder,
+    bytes: Vec<u8>,
+    /// The row that stands for the last group so far.
+    held: Vec<u8>,
+    /// Numbers the rows of one input behind those of the inputs before it.
+    base: u64,
+    ended: bool,
+}
+
+/// Rows of one input are numbered with this many bits, inputs with the others.
+pub(crate) const ROW_BITS: u32 = 40;
+
+impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
+    pub(crate) fn new(layout: &Layout, pool: &Pool, input: usize, batches: I) -> Self {
+        Self {
+            batches,
+            layout: layout.clone(),
+            encoder: Encoder::new(layout),
+            steps: Steps::new(layout, input),
+            arranger: Arranger::default(),
+            builder: Builder::new(layout, pool, Finish::Log),
+            bytes: Vec::new(),
+            held: Vec::new(),
+            base: (input as u64) << ROW_BITS,
+            ended: false,
+        }
+    }
+
+    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let sequence = self.base + self.steps.row;
+        let ends = encode(&self.encoder, batch, sequence, &mut self.bytes)?;
+        let held = std::mem::take(&mut self.held);
+        let mut rows: Vec<&[u8]> = Vec::with_capacity(ends.len() + 1);
+        if !held.is_empty() {
+            rows.push(&held);
+        }
+        let mut start = 0;
+        for end in ends {
+            let row = &self.bytes[start..end];
+            self.steps.step(row)?;
+            rows.push(row);
+            start = end;
+        }
+        let order = self.arranger.order(&rows, self.layout.tail().len());
+        let decided = decided(&self.layout, &rows, order);
+        self.held = reduce(&self.layout, &rows, &order[decided..])?;
+        self.builder.push(&rows, &order[..decided])?;
+        self.builder.flush();
+        Ok(())
+    }
+}
+
+/// How many of the rows in `order` no row to come can touch: all but the last group.
+fn decided(layout: &Layout, rows: &[&[u8]], order: &[u32]) -> usize {
+    let Some(&last) = order.last() else { return 0 };
+    let last = rows[last as usize];
+    let group = match layout.rule() {
+        Rule::Keep | Rule::First => return order.len(),
+        Rule::Last => &last[..key_len(layout, last)],
+        Rule::Sum => &last[..last.len() - layout.tail().len()],
+    };
+    order.partition_point(|&index| !rows[index as usize].starts_with(group))
+}
+
+/// The one row that a group comes down to; empty if there is no group.
+fn reduce(layout: &Layout, rows: &[&[u8]], group: &[u32]) -> Result<Vec<u8>> {
+    let Some((&first, rest)) = group.split_first() else { return Ok(Vec::new()) };
+    let mut row = rows[first as usize].to_vec();
+    if layout.rule() == Rule::Sum {
+        let mut sum = diff_of(&row);
+        for &index in rest {
+            sum = sum.checked_add(diff_of(rows[index as usize])).ok_or_else(|| {
+                Error::DiffOverflow { row: crate::chunk::describe(layout, &row) }
+            })?;
+        }
+        let body = row.len() - 8;
+        row[body..].copy_from_slice(&sum.to_le_bytes());
+    }
+    Ok(row)
+}
+
+impl<I: Iterator<Item = Result<RecordBatch>> + Send> ChunkSource for SortedInput<I> {
+    fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+        loop {
+            if let Some(chunk) = self.builder.take() {
+                return Ok(Some(chunk));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.batches.next() {
+                Some(batch) => self.push(&batch?)?,
+                None => {
+                    self.ended = true;
+                    let held = std::mem::take(&mut self.held);
+                    if !held.is_empty() {
+                        self.builder.push(&[&held], &[0])?;
+                    }
+                    self.builder.flush();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Layouts: an order bound to a schema, and the shape of the rows that follow from it.
+//!
+//! ```text
+//! keep, first, last:  | key | then | sequence 8 | payload                  | tombstone 0 or 1 |
+//! sum:                | key | every other column that has an order | payload | time 0 or 8 | diff 8 |
+//!                       \______ ordered code ______/            \_ equality code _/   \_ tail _/
+//! ```
+//!
+//! Invariant: without their tail, rows compare as bytes as they do under the order, ties in input
+//! order; two rows of the sum rule are equal bytes if and only if they are equal rows. Under `last`
+//! the columns of `then` and the sequence are complemented, so that the winner comes first.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Schema, SchemaRef};
+
+use super::code::{OrderedCode, PayloadCode};
+use super::{Column, Order, Rule, find};
+use crate::error::{Error, Result};
+/// A column in the ordered part of a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// Position in the schema.
+    pub(crate) column: usize,
+    /// Complement the code.
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+    pub(crate) nullable: bool,
+    pub(crate) code: OrderedCode,
+}
+
+/// What stands at a fixed distance from the end of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    None,
+    /// One byte: 1 if the row deletes its key. The column's position.
+    Tombstone(usize),
+    /// Eight bytes, little-endian. The column's position.
+    Diff(usize),
+}
+
+impl Tail {
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Tombstone(_) => 1,
+            Self::Diff(_) => 8,
+        }
+    }
+}
+
+/// An [`Order`] bound to a schema. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    schema: SchemaRef,
+    order: Vec<Column>,
+    slots: Vec<Slot>,
+    key_slots: usize,
+    payload: Vec<(usize, PayloadCode)>,
+    sequenced: bool,
+    time: Option<usize>,
+    tail: Tail,
+    rule: Rule,
+}
+
+impl Layout {
+    pub(super) fn bind(order: &Order, schema: SchemaRef) -> Result<Self> {
+        let sums = order.rule == Rule::Sum;
+        let reversed = order.rule == Rule::Last;
+        if sums && !order.then.is_empty() {
+            return Err(Error::InvalidOrder(
+                "a consolidation orders by every column: add the columns of `then` to the key".into(),
+            ));
+        }
+        if order.tombstone.is_some() && order.rule != Rule::Last {
+            return Err(Error::InvalidOrder("a tombstone column needs the rule `last`".into()));
+        }
+        if order.time.is_some() && !sums {
+            return Err(Error::InvalidOrder("a time column needs a diff column".into()));
+        }
+        let time = order.time.as_deref().map(|name| time_column(&schema, name)).transpose()?;
+        let tail = match (&order.diff, &order.tombstone) {
+            (Some(name), _) => Tail::Diff(diff_column(&schema, name)?),
+            (None, Some(name)) => Tail::Tombstone(tombstone_column(&schema, name)?),
+            (None, None) => Tail::None,
+        };
+        let mut taken = vec![false; schema.fields().len()];
+        if let Some(time) = time {
+            taken[time] = true;
+        }
+        if let Tail::Diff(column) | Tail::Tombstone(column) = tail {
+            taken[column] = true;
+        }
+
+        let mut slots = Vec::new();
+        let named = order.key.iter().map(|c| (c, false)).chain(order.then.iter().map(|c| (c, true)));
+        for (column, within_key) in named {
+            let (index, field) = find(&schema, &column.name)?;
+            if std::mem::replace(&mut taken[index], true) {
+                return Err(Error::InvalidOrder(format!(
+                    "column {:?} has more than one part in the order",
+                    column.name
+                )));
+            }
+            let code = OrderedCode::of(field.data_type()).ok_or_else(|| Error::UnsupportedColumn {
+                column: column.name.clone(),
+                data_type: field.data_type().clone(),
+                role: "a sort key",
+            })?;
+            let flip = reversed && within_key;
+            slots.push(Slot {
+                column: index,
+                descending: column.descending != flip,
+                nulls_first: column.nulls_first != flip,
+                nullable: field.is_nullable(),
+                code,
+            });
+        }
+        let mut payload = Vec::new();
+        for (index, field) in schema.fields().iter().enumerate() {
+            if taken[index] {
+                continue;
+            }
+            match OrderedCode::of(field.data_type()) {
+                Some(code) if sums => slots.push(Slot {
+                    column: index,
+                    descending: false,
+                    nulls_first: false,
+                    nullable: field.is_nullable(),
+                    code,
+                }),
+                _ => payload.push((index, PayloadCode::of(field))),
+            }
+        }
+        Ok(Self {
+            inner: Arc::new(Inner {
+                key_slots: order.key.len(),
+                order: order.key.iter().chain(&order.then).cloned().collect(),
+                sequenced: !sums,
+                rule: order.rule,
+                schema,
+                slots,
+                payload,
+                time,
+                tail,
+            }),
+        })
+    }
+
+    /// The schema that the order was bound to.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.inner.schema
+    }
+
+    /// The columns of the order, most significant first: those of the key, then those within it.
+    pub fn order(&self) -> &[Column] {
+        &self.inner.order
+    }
+
+    /// Positions in the schema of the columns of the key.
+    pub fn key(&self) -> impl Iterator<Item = usize> + '_ {
+        self.inner.slots[..self.inner.key_slots].iter().map(|slot| slot.column)
+    }
+
+    /// What becomes of rows that meet under one key.
+    pub fn rule(&self) -> Rule {
+        self.inner.rule
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.inner.slots
+    }
+
+    pub(crate) fn key_slots(&self) -> &[Slot] {
+        &self.inner.slots[..self.inner.key_slots]
+    }
+
+    pub(crate) fn payload(&self) -> &[(usize, PayloadCode)] {
+        &self.inner.payload
+    }
+
+    /// True if rows carry their place in the input behind the ordered columns.
+    pub(crate) fn is_sequenced(&self) -> bool {
+        self.inner.sequenced
+    }
+
+    /// True if a later sequence sorts first.
+    pub(crate) fn sequence_descends(&self) -> bool {
+        self.inner.rule == Rule::Last
+    }
+
+    pub(crate) fn time(&self) -> Option<usize> {
+        self.inner.time
+    }
+
+    pub(crate) fn tail(&self) -> Tail {
+        self.inner.tail
+    }
+
+    /// Fails unless a record batch of `schema` can be encoded with this layout.
+    pub(crate) fn check_schema(&self, schema: &Schema) -> Result<()> {
+        let expected = self.schema();
+        let mismatch = |expected: String, got: String| Err(Error::SchemaMismatch { expected, got });
+        if expected.fields().len() != schema.fields().len() {
+            return mismatch(
+                format!("{} columns", expected.fields().len()),
+                format!("{} columns", schema.fields().len()),
+            );
+        }
+        for (want, got) in expected.fields().iter().zip(schema.fields()) {
+            if want.name() != got.name() || want.data_type() != got.data_type() {
+                return mismatch(
+                    format!("{:?}: {}", want.name(), want.data_type()),
+                    format!("{:?}: {}", got.name(), got.data_type()),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn time_column(schema: &Schema, name: &str) -> Result<usize> {
+    let (index, field) = find(schema, name)?;
+    let code = OrderedCode::of(field.data_type());
+    let fits = matches!(code, Some(code) if code.is_integer() && code.width() <= 8);
+    if fits { Ok(index) } else { Err(unsupported(schema, index, "the time of a change")) }
+}
+
+fn diff_column(schema: &Schema, name: &str) -> Result<usize> {
+    let (index, field) = find(schema, name)?;
+    use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
+    let fits =
+        matches!(field.data_type(), Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32);
+    if fits { Ok(index) } else { Err(unsupported(schema, index, "a diff")) }
+}
+
+fn tombstone_column(schema: &Schema, name: &str) -> Result<usize> {
+    let (index, field) = find(schema, name)?;
+    if *field.data_type() == DataType::Boolean {
+        Ok(index)
+    } else {
+        Err(unsupported(schema, index, "a tombstone"))
+    }
+}
+
+fn unsupported(schema: &Schema, index: usize, role: &'static str) -> Error {
+    let field = schema.field(index);
+    Error::UnsupportedColumn {
+        column: field.name().clone(),
+        data_type: field.data_type().clone(),
+        role,
+    }
+}

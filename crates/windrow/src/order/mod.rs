@@ -1,0 +1,210 @@
+//! Orders and layouts: what the user said, and what it means for one schema.
+//!
+//! An [`Order`] is words: names of columns, directions, a rule. [`Order::bind`] checks them against
+//! a schema once and yields a [`Layout`], which is right by construction and cheap to clone.
+//!
+//! ```text
+//! Order::by(["user"]).then(desc("ts"))  --bind(schema)-->  Layout
+//!                                                           key     user asc
+//!                                                           then    ts desc
+//!                                                           payload everything else
+//! ```
+//!
+//! Order of values: integers, dates and decimals by value; booleans false first; strings and
+//! binaries by bytes; floats by IEEE 754 totalOrder (-NaN, -inf, ..., -0.0, +0.0, ..., inf, NaN).
+
+pub(crate) mod code;
+mod layout;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+
+pub use layout::Layout;
+pub(crate) use layout::{Slot, Tail};
+
+use crate::error::{Error, Result};
+
+/// One column of an order: its name, its direction, where its nulls stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name of a top-level column.
+    pub name: String,
+    /// Greatest first.
+    pub descending: bool,
+    /// Nulls before all values, whatever the direction.
+    pub nulls_first: bool,
+}
+
+impl Column {
+    /// The same column with its nulls in front.
+    #[must_use]
+    pub fn nulls_first(mut self) -> Self {
+        self.nulls_first = true;
+        self
+    }
+
+    /// The same column with its nulls at the end.
+    #[must_use]
+    pub fn nulls_last(mut self) -> Self {
+        self.nulls_first = false;
+        self
+    }
+}
+
+/// A column in ascending order, nulls last.
+pub fn asc(name: impl Into<String>) -> Column {
+    Column { name: name.into(), descending: false, nulls_first: false }
+}
+
+/// A column in descending order, nulls last.
+pub fn desc(name: impl Into<String>) -> Column {
+    Column { descending: true, ..asc(name) }
+}
+
+impl<S: Into<String>> From<S> for Column {
+    fn from(name: S) -> Self {
+        asc(name)
+    }
+}
+
+/// One or more columns: a name, a [`Column`], or an array or vector of either.
+pub trait IntoColumns {
+    /// The columns, most significant first.
+    fn into_columns(self) -> Vec<Column>;
+}
+
+impl IntoColumns for Column {
+    fn into_columns(self) -> Vec<Column> {
+        vec![self]
+    }
+}
+
+impl IntoColumns for &str {
+    fn into_columns(self) -> Vec<Column> {
+        vec![asc(self)]
+    }
+}
+
+impl<C: Into<Column>, const N: usize> IntoColumns for [C; N] {
+    fn into_columns(self) -> Vec<Column> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+impl<C: Into<Column>> IntoColumns for Vec<C> {
+    fn into_columns(self) -> Vec<Column> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+/// What becomes of rows that meet under one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// All of them stay, in input order: a stable sort.
+    Keep,
+    /// The first in the order of [`Order::then`] stays; of equals, the one that came first.
+    First,
+    /// The last in the order of [`Order::then`] stays; of equals, the one that came last.
+    Last,
+    /// Rows equal in every column but `diff` become one with the sum of their diffs; none if that is 0.
+    Sum,
+}
+
+/// How rows are to be arranged, in the user's words.
+///
+/// ```
+/// use windrow::{Order, desc};
+/// let order = Order::by(["country", "city"]).then(desc("amount"));
+/// # let _ = order;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Order {
+    key: Vec<Column>,
+    then: Vec<Column>,
+    rule: Rule,
+    time: Option<String>,
+    diff: Option<String>,
+    tombstone: Option<String>,
+}
+
+impl Order {
+    /// Rows ordered by these columns: the key.
+    pub fn by(key: impl IntoColumns) -> Self {
+        Self {
+            key: key.into_columns(),
+            then: Vec::new(),
+            rule: Rule::Keep,
+            time: None,
+            diff: None,
+            tombstone: None,
+        }
+    }
+
+    /// Within a key, ordered by these columns.
+    #[must_use]
+    pub fn then(mut self, columns: impl IntoColumns) -> Self {
+        self.then.extend(columns.into_columns());
+        self
+    }
+
+    /// Only the last row of each key stays ([`Rule::Last`]).
+    #[must_use]
+    pub fn last(mut self) -> Self {
+        self.rule = Rule::Last;
+        self
+    }
+
+    /// Only the first row of each key stays ([`Rule::First`]).
+    #[must_use]
+    pub fn first(mut self) -> Self {
+        self.rule = Rule::First;
+        self
+    }
+
+    /// With [`Order::last`]: a row whose Boolean column `name` is true deletes its key. It wins as
+    /// any row does; a snapshot then leaves it out, a log keeps it.
+    #[must_use]
+    pub fn tombstone(mut self, name: impl Into<String>) -> Self {
+        self.tombstone = Some(name.into());
+        self
+    }
+
+    /// The column that says when a change happened; an integer, date or timestamp without nulls.
+    #[must_use]
+    pub fn time(mut self, name: impl Into<String>) -> Self {
+        self.time = Some(name.into());
+        self
+    }
+
+    /// The column that says how often a row was added (negative: removed); an integer without
+    /// nulls. Implies [`Rule::Sum`].
+    #[must_use]
+    pub fn diff(mut self, name: impl Into<String>) -> Self {
+        self.diff = Some(name.into());
+        self.rule = Rule::Sum;
+        self
+    }
+
+    /// Binds the words to the columns of `schema`.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`], [`Error::UnsupportedColumn`] and [`Error::InvalidOrder`]: a name
+    /// that is not there or there twice, a type that has no order, a rule that contradicts another.
+    pub fn bind(&self, schema: &Schema) -> Result<Layout> {
+        Layout::bind(self, SchemaRef::new(schema.clone()))
+    }
+}
+
+/// The position of the only column called `name`.
+pub(crate) fn find<'a>(schema: &'a Schema, name: &str) -> Result<(usize, &'a Field)> {
+    let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+    match (found.next(), found.next()) {
+        (Some((index, field)), None) => Ok((index, field)),
+        (Some(_), Some(_)) => {
+            Err(Error::InvalidOrder(format!("more than one column is named {name:?}")))
+        }
+        (None, _) => {
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            Err(Error::MissingColumn { column: name.to_owned(), available: names.join(", ") })
+        }
+    }
+}

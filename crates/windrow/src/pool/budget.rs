@@ -1,0 +1,105 @@
+//! The budget: one number of bytes for everything, and leases that return themselves.
+//!
+//! A lease gives its bytes back to the budget as it is at that moment: shrinking or growing the
+//! limit while leases are out changes what may be leased next, never what is counted as used.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A limit in bytes that many parts of a job share. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+struct Counters {
+    limit: AtomicUsize,
+    used: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes.
+    pub fn bytes(limit: usize) -> Self {
+        let counters = Counters {
+            limit: AtomicUsize::new(limit),
+            used: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+        };
+        Self { counters: Arc::new(counters) }
+    }
+
+    /// A budget that is never used up.
+    pub fn unlimited() -> Self {
+        Self::bytes(usize::MAX)
+    }
+
+    /// The limit in bytes.
+    pub fn limit(&self) -> usize {
+        self.counters.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit; leases that are out stay as they are.
+    pub fn set_limit(&self, limit: usize) {
+        self.counters.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Bytes that are leased now.
+    pub fn used(&self) -> usize {
+        self.counters.used.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were leased at one time.
+    pub fn peak(&self) -> usize {
+        self.counters.peak.load(Ordering::Relaxed)
+    }
+
+    /// Leases `bytes` if the limit allows it.
+    pub(crate) fn try_lease(&self, bytes: usize) -> Option<Lease> {
+        let fits = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= self.limit());
+        let used = self.counters.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        self.counters.peak.fetch_max(used + bytes, Ordering::Relaxed);
+        Some(Lease { budget: self.clone(), bytes })
+    }
+
+    /// Leases `bytes` whatever the limit: for what a job cannot go on without.
+    pub(crate) fn lease(&self, bytes: usize) -> Lease {
+        let used = self.counters.used.fetch_add(bytes, Ordering::Relaxed);
+        self.counters.peak.fetch_max(used + bytes, Ordering::Relaxed);
+        Lease { budget: self.clone(), bytes }
+    }
+}
+
+/// Bytes taken from a budget until this drops.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.budget.counters.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_return_to_the_budget_as_it_is_then() {
+        let budget = Budget::bytes(100);
+        let first = budget.try_lease(60).unwrap();
+        assert!(budget.try_lease(60).is_none());
+        budget.set_limit(50);
+        let over = budget.lease(30);
+        assert_eq!((budget.used(), budget.peak()), (90, 90));
+        drop(first);
+        assert!(budget.try_lease(21).is_none());
+        drop(over);
+        assert_eq!(budget.used(), 0);
+        assert!(budget.try_lease(50).is_some());
+    }
+}

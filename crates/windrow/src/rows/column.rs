@@ -1,0 +1,144 @@
+//! Columns made ready for the encoder: types and encodings resolved, one kind per way of copying.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_schema::DataType;
+
+use super::recode::recode;
+use super::value;
+use crate::error::{Error, Result};
+use crate::order::code::{PayloadCode, plain_type};
+
+/// A column whose values can be copied without knowing its type.
+pub(super) enum Column {
+    Null,
+    Bool { values: BooleanBuffer, nulls: Option<NullBuffer> },
+    Fixed { values: Buffer, nulls: Option<NullBuffer> },
+    Bytes { values: Bytes, nulls: Option<NullBuffer> },
+    /// Values written by the value codec, which holds their nulls.
+    Value { bytes: Vec<u8>, offsets: Vec<usize> },
+}
+
+impl Column {
+    /// A column of plain values, for ordered slots.
+    pub(super) fn ordered(array: &ArrayRef) -> Result<Self> {
+        let plain = plain_type(array.data_type());
+        if plain == array.data_type() {
+            return Self::plain(array);
+        }
+        Self::plain(&recode(array, plain)?)
+    }
+
+    pub(super) fn payload(array: &ArrayRef, code: PayloadCode) -> Result<Self> {
+        if code != PayloadCode::Value {
+            return Self::plain(array);
+        }
+        let writer = value::writer(array)?;
+        let mut bytes = Vec::new();
+        let mut offsets = Vec::with_capacity(array.len() + 1);
+        offsets.push(0);
+        for row in 0..array.len() {
+            writer.write(row, &mut bytes);
+            offsets.push(bytes.len());
+        }
+        Ok(Self::Value { bytes, offsets })
+    }
+
+    fn plain(array: &ArrayRef) -> Result<Self> {
+        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+        Ok(match array.data_type() {
+            DataType::Null => Self::Null,
+            DataType::Boolean => {
+                Self::Bool { values: array.as_boolean().values().clone(), nulls }
+            }
+            DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::Utf8View
+            | DataType::BinaryView => Self::Bytes { values: Bytes::of(array)?, nulls },
+            other => {
+                let width = match other {
+                    DataType::FixedSizeBinary(width) => *width as usize,
+                    other => other.primitive_width().ok_or_else(|| Error::Value {
+                        column: other.to_string(),
+                        message: "the type has no fixed width".into(),
+                    })?,
+                };
+                let data = array.to_data();
+                let values = data.buffers().first().map_or_else(Buffer::default, |buffer| {
+                    buffer.slice_with_length(data.offset() * width, data.len() * width)
+                });
+                Self::Fixed { values, nulls }
+            }
+        })
+    }
+
+    pub(super) fn nulls(&self) -> Option<&NullBuffer> {
+        match self {
+            Self::Null | Self::Value { .. } => None,
+            Self::Bool { nulls, .. } | Self::Fixed { nulls, .. } | Self::Bytes { nulls, .. } => {
+                nulls.as_ref()
+            }
+        }
+    }
+
+    /// The bytes of a value of varying length; empty if it is null.
+    #[inline(always)]
+    pub(super) fn bytes(&self, row: usize) -> &[u8] {
+        match self {
+            Self::Bytes { values, nulls } => {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    return &[];
+                }
+                values.get(row)
+            }
+            Self::Value { bytes, offsets } => &bytes[offsets[row]..offsets[row + 1]],
+            Self::Null | Self::Bool { .. } | Self::Fixed { .. } => &[],
+        }
+    }
+}
+
+/// Byte strings in any of Arrow's layouts.
+pub(super) enum Bytes {
+    Small { offsets: arrow_buffer::ScalarBuffer<i32>, data: Buffer },
+    Large { offsets: arrow_buffer::ScalarBuffer<i64>, data: Buffer },
+    Text(arrow_array::StringViewArray),
+    Binary(arrow_array::BinaryViewArray),
+}
+
+impl Bytes {
+    fn of(array: &ArrayRef) -> Result<Self> {
+        Ok(match array.data_type() {
+            DataType::Utf8 => {
+                let array = array.as_string::<i32>();
+                Self::Small { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+            }
+            DataType::Binary => {
+                let array = array.as_binary::<i32>();
+                Self::Small { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+            }
+            DataType::LargeUtf8 => {
+                let array = array.as_string::<i64>();
+                Self::Large { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+            }
+            DataType::LargeBinary => {
+                let array = array.as_binary::<i64>();
+                Self::Large { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+            }
+            DataType::Utf8View => Self::Text(array.as_string_view().clone()),
+            _ => Self::Binary(array.as_binary_view().clone()),
+        })
+    }
+
+    #[inline(always)]
+    fn get(&self, row: usize) -> &[u8] {
+        match self {
+            Self::Small { offsets, data } => &data[offsets[row] as usize..offsets[row + 1] as usize],
+            Self::Large { offsets, data } => &data[offsets[row] as usize..offsets[row + 1] as usize],
+            Self::Text(array) => array.value(row).as_bytes(),
+            Self::Binary(array) => array.value(row),
+        }
+    }
+}

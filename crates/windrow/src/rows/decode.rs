@@ -1,0 +1,257 @@
+//! Rows back to columns.
+//!
+//! ```text
+//! for each tile of 128 rows:
+//!   for each slot, payload column, time, tail in row order:
+//!     wanted: append the tile's values to the column        not wanted: move the cursors past it
+//! ```
+//!
+//! The rows may lie anywhere: decoding needs no copy of them in order. Bytes that no encoder wrote
+//! give [`Error::Corrupt`], never a panic: cursors are checked against the row's end wherever they
+//! come from its contents.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+
+use super::builder::Builder;
+use super::encode::{null_bits, time_slot};
+use super::text;
+use crate::error::{Error, Result};
+use crate::order::code::{OrderedCode, PayloadCode};
+use crate::order::{Layout, Slot, Tail};
+
+const TILE: usize = 128;
+
+/// Decodes rows of one layout to some of its columns.
+pub(crate) struct Decoder {
+    layout: Layout,
+    schema: SchemaRef,
+    /// Per column of the layout's schema: the builder, if the column is wanted.
+    builders: Vec<Option<Builder>>,
+    /// The wanted columns, in the order asked for.
+    projection: Vec<usize>,
+    null_bits: Vec<usize>,
+}
+
+impl Decoder {
+    /// A decoder to the columns at `projection`, in that order.
+    pub(crate) fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
+        let fields: Vec<_> =
+            projection.iter().map(|&column| Arc::clone(&layout.schema().fields()[column])).collect();
+        let schema = Schema::new_with_metadata(fields, layout.schema().metadata().clone());
+        let mut builders: Vec<Option<Builder>> =
+            layout.schema().fields().iter().map(|_| None).collect();
+        for &column in projection {
+            builders[column] = Some(Builder::new(layout.schema().field(column), layout, column)?);
+        }
+        Ok(Self {
+            layout: layout.clone(),
+            schema: Arc::new(schema),
+            builders,
+            projection: projection.to_vec(),
+            null_bits: null_bits(layout),
+        })
+    }
+
+    /// The schema of what is decoded.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The columns of `rows`.
+    pub(crate) fn decode(&mut self, rows: &[&[u8]]) -> Result<RecordBatch> {
+        for builder in self.builders.iter_mut().flatten() {
+            builder.reserve(rows.len());
+        }
+        for tile in rows.chunks(TILE) {
+            self.decode_tile(tile)?;
+        }
+        let columns = self
+            .projection
+            .iter()
+            .map(|&column| match &mut self.builders[column] {
+                Some(builder) => builder.finish(),
+                None => unreachable!("a projected column has a builder"),
+            })
+            .collect::<Result<Vec<ArrayRef>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    fn decode_tile(&mut self, rows: &[&[u8]]) -> Result<()> {
+        let layout = self.layout.clone();
+        let mut cursors = [0usize; TILE];
+        let cursors = &mut cursors[..rows.len()];
+        for slot in layout.slots() {
+            read_slot(slot, self.builders[slot.column].as_mut(), rows, cursors)?;
+        }
+        if layout.is_sequenced() {
+            cursors.iter_mut().for_each(|cursor| *cursor += 8);
+        }
+        self.read_payload(&layout, rows, cursors)?;
+        if let Some(column) = layout.time() {
+            read_slot(&time_slot(&layout, column), self.builders[column].as_mut(), rows, cursors)?;
+        }
+        let tail = layout.tail();
+        if rows.iter().zip(&*cursors).any(|(row, &cursor)| cursor + tail.len() != row.len()) {
+            return Err(corrupt("a row does not end where its columns do"));
+        }
+        match tail {
+            Tail::None => {}
+            Tail::Tombstone(column) => {
+                if let Some(builder) = &mut self.builders[column] {
+                    builder.extend_bool(rows.iter().map(|row| Some(row[row.len() - 1] != 0)));
+                }
+            }
+            Tail::Diff(column) => {
+                if let Some(builder) = &mut self.builders[column] {
+                    for row in rows {
+                        builder.push_diff(diff_of(row))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_payload(&mut self, layout: &Layout, rows: &[&[u8]], cursors: &mut [usize]) -> Result<()> {
+        let bitmap = self.null_bits.len().div_ceil(8);
+        let head: usize = bitmap + layout.payload().iter().map(|(_, c)| c.width()).sum::<usize>();
+        if rows.iter().zip(&*cursors).any(|(row, &cursor)| cursor + head > row.len()) {
+            return Err(corrupt("a row ends inside its payload"));
+        }
+        let mut distance = bitmap;
+        let mut bodies = [0usize; TILE];
+        for (body, &cursor) in bodies.iter_mut().zip(&*cursors) {
+            *body = cursor + head;
+        }
+        let mut null_bit = 0;
+        for (at, &(column, code)) in layout.payload().iter().enumerate() {
+            let bit = (self.null_bits.get(null_bit) == Some(&at)).then_some(null_bit);
+            null_bit += usize::from(bit.is_some());
+            let valid = |row: &[u8], cursor: usize| {
+                bit.is_none_or(|bit| row[cursor + bit / 8] >> (bit % 8) & 1 == 1)
+            };
+            let pairs = || rows.iter().copied().zip(cursors.iter().copied());
+            let builder = self.builders[column].as_mut();
+            match code {
+                PayloadCode::Null => {
+                    if let Some(builder) = builder {
+                        builder.push_nulls(rows.len());
+                    }
+                }
+                PayloadCode::Bool => {
+                    if let Some(builder) = builder {
+                        builder.extend_bool(pairs().map(|(row, cursor)| {
+                            valid(row, cursor).then(|| row[cursor + distance] != 0)
+                        }));
+                    }
+                }
+                PayloadCode::Fixed(width) => {
+                    if let Some(builder) = builder {
+                        let values = pairs().map(|(row, cursor)| &row[cursor + distance..][..width]);
+                        builder.extend_raw(width, values);
+                        if bit.is_some() {
+                            builder.extend_valid(pairs().map(|(row, cursor)| valid(row, cursor)));
+                        }
+                    }
+                }
+                PayloadCode::Bytes | PayloadCode::Value => {
+                    let mut builder = builder;
+                    for (index, (row, cursor)) in pairs().enumerate() {
+                        let length = &row[cursor + distance..][..4];
+                        let length = u32::from_le_bytes(length.try_into().expect("four bytes"));
+                        let end = bodies[index] + length as usize;
+                        let bytes = row
+                            .get(bodies[index]..end)
+                            .ok_or_else(|| corrupt("a value is longer than its row"))?;
+                        bodies[index] = end;
+                        if let Some(builder) = &mut builder {
+                            builder.push_bytes(bytes)?;
+                        }
+                    }
+                    if let (Some(builder), Some(_)) = (builder, bit) {
+                        builder.extend_valid(pairs().map(|(row, cursor)| valid(row, cursor)));
+                    }
+                }
+            }
+            distance += code.width();
+        }
+        cursors.copy_from_slice(&bodies[..cursors.len()]);
+        Ok(())
+    }
+}
+
+/// The diff at the end of a row of the sum rule.
+pub(crate) fn diff_of(row: &[u8]) -> i64 {
+    let bytes = row.last_chunk::<8>().copied().unwrap_or_default();
+    i64::from_le_bytes(bytes)
+}
+
+fn corrupt(message: &str) -> Error {
+    Error::Corrupt { place: "row".into(), message: message.into() }
+}
+
+/// Reads one slot of a tile into `builder`, if there is one, and moves the cursors past it.
+fn read_slot(
+    slot: &Slot,
+    builder: Option<&mut Builder>,
+    rows: &[&[u8]],
+    cursors: &mut [usize],
+) -> Result<()> {
+    let Some(builder) = builder else {
+        for (row, cursor) in rows.iter().zip(cursors) {
+            *cursor = text::skip(slot, row, *cursor);
+        }
+        return Ok(());
+    };
+    if slot.code == OrderedCode::Null {
+        builder.push_nulls(rows.len());
+        return Ok(());
+    }
+    let width = slot.code.width() + usize::from(slot.nullable);
+    if rows.iter().zip(&*cursors).any(|(row, &cursor)| cursor + width > row.len()) {
+        return Err(corrupt("a row ends inside its key"));
+    }
+    let null = text::markers(slot).0;
+    if slot.nullable {
+        let marked = rows.iter().zip(&*cursors).map(|(row, &cursor)| row[cursor] != null);
+        if slot.code != OrderedCode::Bool {
+            builder.extend_valid(marked);
+        }
+        cursors.iter_mut().for_each(|cursor| *cursor += 1);
+    }
+    let pairs = rows.iter().copied().zip(cursors.iter().copied());
+    match slot.code {
+        OrderedCode::Bool => builder.extend_bool(pairs.map(|(row, cursor)| {
+            let valid = !slot.nullable || row[cursor - 1] != null;
+            valid.then(|| (row[cursor] != 0) != slot.descending)
+        })),
+        OrderedCode::Fixed(width, kind) => {
+            let values = pairs.map(|(row, cursor)| &row[cursor..][..width]);
+            builder.extend_code(width, kind, slot.descending, values);
+        }
+        OrderedCode::FixedBinary(width) => {
+            let flip = if slot.descending { 0xff } else { 0 };
+            let values = pairs.map(|(row, cursor)| &row[cursor..][..width]);
+            builder.extend_flipped(flip, values);
+        }
+        OrderedCode::Null | OrderedCode::Text | OrderedCode::Binary => {
+            for (row, cursor) in rows.iter().zip(cursors) {
+                if slot.nullable && row[*cursor - 1] == null {
+                    builder.push_bytes(&[])?;
+                    continue;
+                }
+                let end = text::end_of(slot.code, slot.descending, row, *cursor);
+                let encoded = row.get(*cursor..end).unwrap_or(&[]);
+                builder.push_text(slot.code, slot.descending, encoded)?;
+                *cursor = end;
+            }
+            return Ok(());
+        }
+    }
+    cursors.iter_mut().for_each(|cursor| *cursor += slot.code.width());
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Byte strings of any length as ordered codes, and walking over slots without decoding them.
+//!
+//! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
+
+
+use crate::order::Slot;
+use crate::order::code::OrderedCode;
+
+const END: u8 = 1;
+const ESCAPE: u8 = 2;
+
+/// Marker bytes of a nullable slot: null, value.
+pub(crate) fn markers(slot: &Slot) -> (u8, u8) {
+    if slot.nulls_first { (0, 1) } else { (2, 1) }
+}
+
+/// Bytes that `value` takes, the end included.
+#[inline]
+pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
+    let escapes = match code {
+        OrderedCode::Binary => value.iter().filter(|&&byte| byte <= ESCAPE).count(),
+        _ => 0,
+    };
+    value.len() + escapes + 1
+}
+
+/// Writes `value` to the start of `out`; returns the bytes written.
+#[inline]
+pub(crate) fn encode(code: OrderedCode, descending: bool, value: &[u8], out: &mut [u8]) -> usize {
+    let flip = if descending { 0xff } else { 0 };
+    if code == OrderedCode::Text {
+        let (body, rest) = out.split_at_mut(value.len());
+        for (out, byte) in body.iter_mut().zip(value) {
+            *out = byte.wrapping_add(2) ^ flip;
+        }
+        rest[0] = END ^ flip;
+        return value.len() + 1;
+    }
+    let mut at = 0;
+    for &byte in value {
+        if byte <= ESCAPE {
+            out[at] = ESCAPE ^ flip;
+            out[at + 1] = (byte + 1) ^ flip;
+            at += 2;
+        } else {
+            out[at] = byte ^ flip;
+            at += 1;
+        }
+    }
+    out[at] = END ^ flip;
+    at + 1
+}
+
+/// The end of the code that starts at `at`, one past its last byte; the row's end if it has none.
+#[inline]
+pub(crate) fn end_of(code: OrderedCode, descending: bool, row: &[u8], at: usize) -> usize {
+    let flip = if descending { 0xff } else { 0 };
+    let bytes = row.get(at..).unwrap_or(&[]);
+    if code == OrderedCode::Text {
+        let found = bytes.iter().position(|&byte| byte ^ flip < 2);
+        return found.map_or(row.len(), |length| at + length + 1);
+    }
+    let mut length = 0;
+    while let Some(&byte) = bytes.get(length) {
+        match byte ^ flip {
+            0..=END => return at + length + 1,
+            ESCAPE => length += 2,
+            _ => length += 1,
+        }
+    }
+    row.len()
+}
+
+/// Appends the value that `encoded` (its end included) stands for.
+pub(crate) fn decode(code: OrderedCode, descending: bool, encoded: &[u8], out: &mut Vec<u8>) {
+    let flip = if descending { 0xff } else { 0 };
+    let body = &encoded[..encoded.len().saturating_sub(1)];
+    if code == OrderedCode::Text {
+        out.extend(body.iter().map(|&byte| (byte ^ flip).wrapping_sub(2)));
+        return;
+    }
+    let mut bytes = body.iter().map(|&byte| byte ^ flip);
+    while let Some(byte) = bytes.next() {
+        let byte = if byte == ESCAPE { bytes.next().unwrap_or(END).wrapping_sub(1) } else { byte };
+        out.push(byte);
+    }
+}
+
+/// One past the bytes of `slot`, which start at `at`; never past the end of the row.
+#[inline]
+pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
+    if slot.nullable && slot.code != OrderedCode::Null {
+        let null = row.get(at) == Some(&markers(slot).0);
+        at += 1;
+        if null && slot.code.varies() {
+            return at.min(row.len());
+        }
+    }
+    let end = if slot.code.varies() {
+        end_of(slot.code, slot.descending, row, at)
+    } else {
+        at + slot.code.width()
+    };
+    end.min(row.len())
+}
+
