@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use arrow::error::ArrowError;
+
 /// The result of everything that the command line does.
 pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 
@@ -65,6 +67,10 @@ impl From<windrow::Error> for CliError {
     fn from(error: windrow::Error) -> Self {
         use windrow::Error as E;
         match error {
+            E::Arrow(ArrowError::ExternalError(inner)) => match inner.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(other) => Self::Data(other.to_string()),
+            },
             E::MissingColumn { .. } | E::UnsupportedColumn { .. } | E::InvalidOrder(_) => {
                 Self::Usage(error.to_string())
             }
@@ -74,5 +80,12 @@ impl From<windrow::Error> for CliError {
             E::Interrupted => Self::Interrupted,
             other => Self::Data(other.to_string()),
         }
+    }
+}
+
+/// A reader's error on its way through the engine; the conversion back finds it again.
+impl From<CliError> for windrow::Error {
+    fn from(error: CliError) -> Self {
+        Self::Arrow(ArrowError::ExternalError(Box::new(error)))
     }
 }

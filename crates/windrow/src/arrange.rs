@@ -39,17 +39,18 @@ where
     I::IntoIter: Send + 'static,
 {
     let runs = runs.into_iter().map(|run| run.into_iter().map(|batch| batch.map_err(Error::from)));
-    RecordBatches::new(merge_in(layout, &Pool::unlimited(), runs), Finish::Log, ROWS)
+    let batch = merge_in(layout, &Pool::unlimited(), runs.enumerate());
+    RecordBatches::new(batch, Finish::Log, ROWS)
 }
 
-/// As [`merge`], in the memory of `pool`, to be read in any way that a [`Batch`] can be.
-pub fn merge_in<I>(layout: &Layout, pool: &Pool, runs: impl IntoIterator<Item = I>) -> Batch
+/// As [`merge`], in the memory of `pool`, to be read in any way that a [`Batch`] can be. Each run
+/// comes with its number, which orders equal rows and names it in errors.
+pub fn merge_in<I>(layout: &Layout, pool: &Pool, runs: impl IntoIterator<Item = (usize, I)>) -> Batch
 where
     I: Iterator<Item = Result<RecordBatch>> + Send + 'static,
 {
     let sources = runs
         .into_iter()
-        .enumerate()
         .map(|(input, run)| {
             Box::new(SortedInput::new(layout, pool, input, run)) as Box<dyn ChunkSource>
         })

@@ -43,6 +43,22 @@ impl Batch {
         Self { layout: layout.clone(), pool: pool.clone(), sources }
     }
 
+    /// All of `batches`, which are of one layout, as one.
+    pub fn union(layout: &Layout, pool: &Pool, batches: Vec<Self>) -> Self {
+        let sources = batches.into_iter().flat_map(|batch| batch.sources).collect();
+        Self::of_sources(layout, pool, sources)
+    }
+
+    /// The same rows, merged into one run in temporary files.
+    ///
+    /// # Errors
+    /// What merging and spilling report.
+    pub fn spill(self) -> Result<Self> {
+        let mut merger = Merger::new(&self.layout, &self.pool, Finish::Log, self.sources);
+        let run = Run::spilled(&self.pool, &mut merger)?;
+        Ok(Self::new(&self.layout, &self.pool, vec![run]))
+    }
+
     /// Runs that are still to be merged.
     pub fn runs(&self) -> usize {
         self.sources.len()

@@ -131,22 +131,12 @@ fn merger(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Merger {
 
 /// Merges runs into one on disk; their memory is free as soon as it is read.
 fn spill(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Result<Run> {
-    let mut merger = merger(layout, pool, runs);
-    let mut out = Run::new(pool);
-    while let Some(chunk) = merger.next_chunk()? {
-        out.push_spilled(chunk.spill()?);
-    }
-    Ok(out)
+    Run::spilled(pool, &mut merger(layout, pool, runs))
 }
 
 /// Merges runs into one in memory.
 fn ladder(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Result<Run> {
-    let mut merger = merger(layout, pool, runs);
-    let mut out = Run::new(pool);
-    while let Some(chunk) = merger.next_chunk()? {
-        out.push(chunk);
-    }
-    Ok(out)
+    Run::merged(pool, &mut merger(layout, pool, runs))
 }
 
 /// One thread's way into a [`Batcher`].

@@ -31,6 +31,8 @@ pub enum Finish {
     Log,
     /// What is there: deleted keys are left out, a row with diff n comes n times.
     Snapshot,
+    /// What is there, each row once: its diff says how many times it is there.
+    Counts,
 }
 
 /// What the rules did to the rows.
@@ -109,7 +111,7 @@ impl Builder {
         if range.is_empty() {
             return Ok(());
         }
-        let snapshot = self.finish == Finish::Snapshot;
+        let snapshot = self.finish != Finish::Log;
         match self.layout.rule() {
             Rule::Keep => {}
             Rule::First | Rule::Last if snapshot && self.layout.tail() != Tail::None => {
@@ -149,7 +151,7 @@ impl Builder {
     }
 
     fn push_winners<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Result<()> {
-        let snapshot = self.finish == Finish::Snapshot;
+        let snapshot = self.finish != Finish::Log;
         let tombstones = matches!(self.layout.tail(), Tail::Tombstone(_));
         // The key of the row before, as a part of that row: only the last is copied.
         let mut before: Option<&[u8]> = None;
@@ -197,7 +199,7 @@ impl Builder {
                     self.append(row)?;
                     self.set_diff(sum);
                 }
-                Finish::Snapshot => self.append_times(row, sum)?,
+                Finish::Snapshot | Finish::Counts => self.append_times(row, sum)?,
             }
         }
         Ok(())
@@ -216,6 +218,13 @@ impl Builder {
                 row[body..].copy_from_slice(&times.to_le_bytes());
                 self.findings.negative_rows.push(row);
             }
+        }
+        if self.finish == Finish::Counts {
+            if times > 0 {
+                self.append(row)?;
+                self.set_diff(times);
+            }
+            return Ok(());
         }
         for _ in 0..times {
             self.append(row)?;

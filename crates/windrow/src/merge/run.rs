@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::Merger;
 use crate::chunk::{Chunk, SpilledChunk};
 use crate::error::Result;
 use crate::pool::Pool;
@@ -26,23 +27,33 @@ enum Piece {
 }
 
 impl Run {
-    pub(crate) fn new(pool: &Pool) -> Self {
+    fn new(pool: &Pool) -> Self {
         Self { pool: pool.clone(), pieces: VecDeque::new() }
     }
 
+    /// A run of one chunk.
     pub(crate) fn of(pool: &Pool, chunk: Chunk) -> Self {
         let mut run = Self::new(pool);
-        run.push(chunk);
+        run.pieces.push_back(Piece::Resident(chunk));
         run
     }
 
-    /// Appends a chunk that sorts behind all others.
-    pub(crate) fn push(&mut self, chunk: Chunk) {
-        self.pieces.push_back(Piece::Resident(chunk));
+    /// Everything that `merger` yields, on disk; the memory of its runs is free as it is read.
+    pub(crate) fn spilled(pool: &Pool, merger: &mut Merger) -> Result<Self> {
+        let mut run = Self::new(pool);
+        while let Some(chunk) = merger.next_chunk()? {
+            run.pieces.push_back(Piece::Spilled(chunk.spill()?));
+        }
+        Ok(run)
     }
 
-    pub(crate) fn push_spilled(&mut self, chunk: SpilledChunk) {
-        self.pieces.push_back(Piece::Spilled(chunk));
+    /// Everything that `merger` yields, in memory.
+    pub(crate) fn merged(pool: &Pool, merger: &mut Merger) -> Result<Self> {
+        let mut run = Self::new(pool);
+        while let Some(chunk) = merger.next_chunk()? {
+            run.pieces.push_back(Piece::Resident(chunk));
+        }
+        Ok(run)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -1,0 +1,310 @@
+//! What the user typed. Nothing is opened or decided here: see [`crate::job`] for what it means.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::changelog::Preset;
+use crate::columns::Columns;
+use crate::format::Format;
+use crate::output::Compression;
+use crate::size::{Limit, Size};
+
+/// Sort, compact, merge and check files inside a memory limit.
+///
+/// The limit is the peak resident memory of the process. Formats are Parquet, Arrow IPC (file and
+/// stream), CSV and NDJSON, told by the extension or by --input-format and --output-format. Output
+/// appears whole or not at all, and may take the place of an input.
+#[derive(Debug, Parser)]
+#[command(name = "windrow", version, max_term_width = 100)]
+#[command(after_help = "\
+Exit codes: 0 done; 1 check failed; 2 usage; 3 data; 4 memory limit below the floor; 5 out of temporary
+or output space; 6 corrupt temporary data; 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Sort rows by columns; equal rows keep their order.
+    #[command(after_help = "\
+Examples:
+  windrow sort lineitem.parquet --by l_shipdate,l_orderkey:desc -o sorted.parquet --memory-limit 128MiB
+  windrow sort 'logs/*.ndjson' --by ts:desc:nulls-first -o - --output-format csv
+  windrow sort big.parquet --by id -o big.parquet --temp-dir /mnt/a --temp-dir /mnt/b
+
+Order: numbers by value, strings by bytes, false before true, floats by IEEE totalOrder (-NaN first,
+-0.0 before 0.0, NaN last); nulls last unless told otherwise, whatever the direction.")]
+    Sort(Sort),
+    /// Reduce a change log to the latest state of each key, or sum (row, time, diff) changes.
+    #[command(after_help = "\
+Examples:
+  windrow compact changes/*.parquet --key id --order-by lsn --op-column op -o snapshot.parquet
+  windrow compact cdc.ndjson --op-preset debezium --key id --order-by source.lsn -o state.parquet
+  windrow compact cdf/*.parquet --op-preset delta-cdf --key id --order-by _commit_version \\
+      --mode log -o latest.parquet
+  windrow compact diffs.parquet --time ts --diff delta --as-of 2026-01-31 -o january.parquet
+
+Of the rows of one key the greatest by --order-by wins; of equals, the later in the input. A winning
+delete removes the key from a snapshot.")]
+    Compact(Compact),
+    /// Merge files that are sorted already.
+    #[command(after_help = "\
+Examples:
+  windrow merge a.parquet b.parquet --by id -o ab.parquet
+  windrow merge 'runs/*.parquet' --by id --unique -o all.parquet
+  windrow merge 'diffs/*.parquet' --by id --time ts --diff delta --consolidate -o diffs.parquet
+
+Equal rows come in the order of the files. A file that is not sorted is an error that names the row.")]
+    Merge(Merge),
+    /// Check that files are sorted, each by itself; exit code 1 and the first offending row if not.
+    #[command(after_help = "\
+Examples:
+  windrow check sorted.parquet --by id
+  windrow check 'runs/*.parquet' --by user,ts:desc --unique")]
+    Check(Check),
+    /// Show schema, rows, row groups, sizes, statistics, and whether a declared order holds.
+    #[command(after_help = "\
+Examples:
+  windrow inspect sorted.parquet
+  windrow inspect 'runs/*.parquet' --json")]
+    Inspect(Inspect),
+    /// Print shell completions or the man page.
+    Completions {
+        /// The shell, or `man` for a man page in roff.
+        shell: Completion,
+    },
+}
+
+/// What `completions` can print.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Completion {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+    Man,
+}
+
+impl Completion {
+    /// The shell; `None` for the man page.
+    pub(crate) fn shell(self) -> Option<Shell> {
+        Some(match self {
+            Self::Bash => Shell::Bash,
+            Self::Elvish => Shell::Elvish,
+            Self::Fish => Shell::Fish,
+            Self::Powershell => Shell::PowerShell,
+            Self::Zsh => Shell::Zsh,
+            Self::Man => return None,
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sort {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Columns to sort by: COL[:asc|desc][:nulls-first|nulls-last],...
+    #[arg(long, value_name = "COLS", required = true)]
+    pub(crate) by: Columns,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compact {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Columns that tell rows apart; with --diff, columns to sort by first.
+    #[arg(long, value_name = "COLS", required_unless_present = "diff")]
+    pub(crate) key: Option<Columns>,
+    /// Columns that say which change of a key is the latest; input order decides between equals.
+    #[arg(long, value_name = "COLS", conflicts_with = "diff")]
+    pub(crate) order_by: Option<Columns>,
+    /// Column that says what a change does: insert, update, delete, ...
+    #[arg(long, value_name = "COL", conflicts_with = "diff")]
+    pub(crate) op_column: Option<String>,
+    /// How the op column reads, and where the row is.
+    #[arg(long, value_name = "FORMAT", conflicts_with = "diff")]
+    pub(crate) op_preset: Option<Preset>,
+    /// Column with the time of a change, for logs of (row, time, diff).
+    #[arg(long, value_name = "COL", requires = "diff")]
+    pub(crate) time: Option<String>,
+    /// Column with how often a row was added, negative if removed.
+    #[arg(long, value_name = "COL")]
+    pub(crate) diff: Option<String>,
+    /// Count only what happened at or before this time (or first --order-by column).
+    #[arg(long, value_name = "T")]
+    pub(crate) as_of: Option<String>,
+    /// What to write.
+    #[arg(long, value_enum, default_value_t = Mode::Snapshot)]
+    pub(crate) mode: Mode,
+    /// Keep the op, envelope and diff columns in a snapshot.
+    #[arg(long)]
+    pub(crate) keep_bookkeeping: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}
+
+/// What a compaction writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// The live rows, sorted by key.
+    Snapshot,
+    /// The last change of each key, deletes included; or the summed changes.
+    Log,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Columns that every input is sorted by: COL[:asc|desc][:nulls-first|nulls-last],...
+    #[arg(long, value_name = "COLS", required = true)]
+    pub(crate) by: Columns,
+    /// Of rows equal in --by, keep the last.
+    #[arg(long, conflicts_with = "consolidate")]
+    pub(crate) unique: bool,
+    /// Sum the diffs of equal rows and drop zeros; needs --diff. Inputs are then sorted by --by and
+    /// all other columns, as `compact --mode log` writes them.
+    #[arg(long, requires = "diff")]
+    pub(crate) consolidate: bool,
+    /// Column with the time of a change, for --consolidate.
+    #[arg(long, value_name = "COL", requires = "consolidate")]
+    pub(crate) time: Option<String>,
+    /// Column with how often a row was added, for --consolidate.
+    #[arg(long, value_name = "COL", requires = "consolidate")]
+    pub(crate) diff: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Columns that every input is to be sorted by: COL[:asc|desc][:nulls-first|nulls-last],...
+    #[arg(long, value_name = "COLS", required = true)]
+    pub(crate) by: Columns,
+    /// Also fail when two rows are equal in --by.
+    #[arg(long)]
+    pub(crate) unique: bool,
+    /// Say nothing; the exit code tells.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// One JSON object per file.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Input {
+    /// Files, directories, globs, or - for standard input.
+    #[arg(value_name = "FILES", required = true)]
+    pub(crate) files: Vec<String>,
+    /// Format of all inputs.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) input_format: Option<Format>,
+    /// Schema of CSV and NDJSON inputs: name:type,... (int64, utf8, float64, bool, date32,
+    /// timestamp_us, decimal128(12,2), ...); inferred from the first rows otherwise.
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) schema: Option<String>,
+    /// Separator of CSV inputs.
+    #[arg(long, value_name = "CHAR", default_value_t = ',')]
+    pub(crate) csv_delimiter: char,
+    /// CSV inputs have no header line.
+    #[arg(long)]
+    pub(crate) csv_no_header: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// File to write, or - for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Format of the output.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output_format: Option<Format>,
+    /// Columns to write, in this order.
+    #[arg(long, value_name = "COLS", value_delimiter = ',')]
+    pub(crate) select: Option<Vec<String>>,
+    /// none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL], brotli[:LEVEL]; zstd:1 for Parquet.
+    #[arg(long, value_name = "CODEC")]
+    pub(crate) compression: Option<Compression>,
+    /// Row bytes of a Parquet row group, before encoding; also at most 122,880 rows.
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    pub(crate) row_group_size: Size,
+    /// Bytes of a Parquet page, before compression.
+    #[arg(long, value_name = "SIZE", default_value = "256KiB")]
+    pub(crate) page_size: Size,
+    /// Write no Parquet statistics.
+    #[arg(long)]
+    pub(crate) no_statistics: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
+    /// Peak memory of the process: bytes (256MiB, 2GB), a share of what there is (50%), or `unlimited`.
+    #[arg(long, value_name = "SIZE|PERCENT", default_value = "60%")]
+    pub(crate) memory_limit: Limit,
+    /// Directory for temporary files; repeat it to use several side by side.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) temp_dir: Vec<PathBuf>,
+    /// Bytes that temporary files may take.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_temp_size: Option<Size>,
+    /// Threads; as many as there are cores unless given.
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<std::num::NonZeroUsize>,
+    /// Compression of temporary files.
+    #[arg(long, value_enum, default_value_t = SpillCompression::None)]
+    pub(crate) spill_compression: SpillCompression,
+}
+
+/// Compression of temporary files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpillCompression {
+    /// Fastest, unless the disk is slow or short.
+    None,
+    /// About half the space.
+    Lz4,
+    /// About a third of the space.
+    Zstd,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// Say nothing but errors.
+    #[arg(long, short, conflicts_with = "progress")]
+    pub(crate) quiet: bool,
+    /// Show progress even if standard error is no terminal.
+    #[arg(long)]
+    pub(crate) progress: bool,
+    /// Write figures of the run as JSON: `json` to standard error, anything else to that file.
+    #[arg(long, value_name = "json|FILE")]
+    pub(crate) stats: Option<String>,
+    /// Print the plan - key, workers, memory, limits - and do nothing.
+    #[arg(long)]
+    pub(crate) explain: bool,
+}

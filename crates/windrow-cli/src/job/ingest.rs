@@ -1,0 +1,145 @@
+//! Reading: record batches from the inputs to the batcher, on all threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow::record_batch::RecordBatch;
+use windrow::{Batch, Batcher, Pool, Pusher, merge_in};
+
+use super::report::Phase;
+use super::source::{Reader, Units};
+use super::{Arrangement, Plan, Reporter, interrupt};
+use crate::error::{CliError, Result};
+use crate::input::Inputs;
+
+/// Pushes all rows of `inputs` into `batcher`.
+pub(super) fn ingest(
+    inputs: &Inputs,
+    arrangement: &Arrangement,
+    batcher: &Batcher,
+    readers: usize,
+    reporter: &Reporter,
+) -> Result<()> {
+    let units = Units::new(inputs);
+    let failed = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = batcher
+            .pushers(readers)
+            .into_iter()
+            .map(|pusher| {
+                let (units, failed) = (&units, &failed);
+                scope.spawn(move || {
+                    let done = work(units.reader(), pusher, arrangement, failed, reporter);
+                    failed.fetch_or(done.is_err(), Ordering::Relaxed);
+                    done
+                })
+            })
+            .collect();
+        join(workers)
+    })
+}
+
+fn work(
+    mut reader: Reader<'_>,
+    mut pusher: Pusher,
+    arrangement: &Arrangement,
+    failed: &AtomicBool,
+    reporter: &Reporter,
+) -> Result<()> {
+    while let Some((batch, sequence)) = reader.next()? {
+        interrupt::check()?;
+        if failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        reporter.read(&batch);
+        match &arrangement.transform {
+            Some(transform) => pusher.push(&transform(&batch)?, sequence)?,
+            None => pusher.push(&batch, sequence)?,
+        }
+    }
+    Ok(pusher.flush()?)
+}
+
+/// The first failure of the workers; that one of them was told to stop is none.
+pub(super) fn join<T>(
+    workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>,
+) -> Result<()> {
+    let mut first = Ok(());
+    for worker in workers {
+        let done = worker.join().unwrap_or_else(|_| {
+            Err(CliError::Data("a worker failed unexpectedly; please report this".to_owned()))
+        });
+        if first.is_ok() {
+            first = done.map(|_| ());
+        }
+    }
+    first
+}
+
+/// Merges files that are sorted already. Where the limit does not let all of them be open at once,
+/// groups of them are first merged into runs on disk.
+pub(super) fn merge(
+    inputs: &Arc<Inputs>,
+    arrangement: &Arrangement,
+    pool: &Pool,
+    plan: &Plan,
+    reporter: &Arc<Reporter>,
+) -> Result<Batch> {
+    let layout = &arrangement.layout;
+    let files: Vec<usize> = (0..inputs.files().len()).collect();
+    let open = |files: &[usize]| {
+        let runs = files.iter().map(|&file| {
+            (file, FileRows::new(Arc::clone(inputs), file, Arc::clone(reporter)))
+        });
+        merge_in(layout, pool, runs)
+    };
+    if files.len() <= plan.open_files {
+        return Ok(open(&files));
+    }
+    reporter.enter(Phase::Read);
+    let mut runs = Vec::new();
+    for group in files.chunks(plan.open_files) {
+        runs.push(open(group).spill()?);
+    }
+    Ok(Batch::union(layout, pool, runs))
+}
+
+/// The record batches of one file, its units one after the other.
+struct FileRows {
+    inputs: Arc<Inputs>,
+    units: Vec<usize>,
+    batches: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
+    reporter: Arc<Reporter>,
+}
+
+impl FileRows {
+    fn new(inputs: Arc<Inputs>, file: usize, reporter: Arc<Reporter>) -> Self {
+        let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
+        let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
+        units.reverse();
+        Self { units, inputs, batches: None, reporter }
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            interrupt::check()?;
+            if let Some(batches) = &mut self.batches {
+                if let Some(batch) = batches.next().transpose()? {
+                    self.reporter.read(&batch);
+                    return Ok(Some(batch));
+                }
+                self.batches = None;
+            }
+            let Some(unit) = self.units.pop() else { return Ok(None) };
+            self.batches = Some(self.inputs.units()[unit].read()?);
+        }
+    }
+}
+
+impl Iterator for FileRows {
+    type Item = windrow::Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().map_err(windrow::Error::from).transpose()
+    }
+}

@@ -1,0 +1,196 @@
+//! The plan: how many threads, and how the memory limit is divided. Made before anything is read.
+//!
+//! ```text
+//! limit = base (resident when planning) + slack
+//!       + while reading: readers x (decoder + batch) + ingest budget (rows)
+//!       | while writing: writers x (encoder + part)  + settle budget (chunks in memory, windows)
+//! ```
+//!
+//! Threads are given up before the budget gets too small for sorting: one thread with memory beats
+//! two that spill small runs. What one thread cannot do without is the floor; under it the job is
+//! refused at once.
+
+use arrow::datatypes::{DataType, SchemaRef};
+
+use super::{Arrangement, Way};
+use crate::args;
+use crate::error::{CliError, Result};
+use crate::input::Inputs;
+use crate::output::{OutputOptions, Target};
+use crate::size::{Limit, Size};
+use crate::system;
+
+/// Rows of a record batch, in and out.
+pub(super) const BATCH_ROWS: usize = 8192;
+/// A record batch of wide rows ends once it has this many bytes.
+pub(super) const BATCH_BYTES: usize = 2 << 20;
+/// Rows of a part at the most: the row group that DuckDB writes, and scans best.
+pub(super) const PART_ROWS: usize = 122_880;
+
+/// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
+/// counts. Measured: see `docs/memory.md`.
+const SLACK: usize = 6 << 20;
+/// Allocator slack and stack of each thread more.
+const THREAD_SLACK: usize = 2 << 20;
+/// Rows that sorting must be able to hold, for runs to be longer than a few chunks.
+const LEAST_BUDGET: usize = 8 << 20;
+/// Resident memory that nobody plans to use when there is no limit.
+const UNLIMITED: usize = usize::MAX / 4;
+
+/// Threads and budgets of one job.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(super) limit: Option<u64>,
+    pub(super) readers: usize,
+    pub(super) writers: usize,
+    /// Bytes for rows while reading.
+    pub(super) ingest_budget: usize,
+    /// Bytes for chunks and windows while writing.
+    pub(super) settle_budget: usize,
+    /// Row bytes of a part.
+    pub(super) part_bytes: usize,
+    /// Sorted files that are read at one time.
+    pub(super) open_files: usize,
+    floor: usize,
+    reader_bytes: usize,
+    writer_bytes: usize,
+}
+
+impl Plan {
+    /// Divides the limit.
+    pub(super) fn make(
+        inputs: &Inputs,
+        arrangement: &Arrangement,
+        schema: &SchemaRef,
+        options: &OutputOptions,
+        output: &args::Output,
+        limits: &args::Limits,
+    ) -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = limits.threads.map_or(cores, usize::from);
+        let limit = resolve(limits.memory_limit)?;
+        let available = limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
+        let part_bytes = usize::try_from(output.row_group_size.0).unwrap_or(usize::MAX).max(1);
+
+        let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK;
+        let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
+        let reader_bytes = inputs.reader_bytes() + 2 * batch;
+        let encoder = options.part_bytes(schema, PART_ROWS, part_bytes);
+        let writer_bytes = encoder + 2 * batch;
+        // A writer that is not alone holds the rows of its part while it encodes them.
+        let held = part_bytes.saturating_add(BATCH_BYTES);
+
+        let reading = |n: usize| base + n * reader_bytes + (n - 1) * THREAD_SLACK;
+        let writing = |n: usize| {
+            let parts = if n > 1 { n * held } else { BATCH_BYTES };
+            base + n * writer_bytes + parts + (n - 1) * THREAD_SLACK
+        };
+        let floor = reading(1).max(writing(1)) + LEAST_BUDGET;
+        if available < floor {
+            return Err(CliError::MemoryFloor(format!(
+                "a memory limit of {} is below the floor of this job, {}: {} for reading, {} for \
+                 writing, {} for sorting; raise --memory-limit, or lower --row-group-size",
+                Size(available as u64),
+                Size(floor as u64),
+                Size(reading(1) as u64),
+                Size(writing(1) as u64),
+                Size(LEAST_BUDGET as u64),
+            )));
+        }
+        let most = |needed: &dyn Fn(usize) -> usize| {
+            // Another thread is worth it while sorting keeps half of what there is.
+            let fits = |n: &usize| needed(*n) + LEAST_BUDGET.max((available - base) / 3) <= available;
+            (1..=threads).rev().find(fits).unwrap_or(1)
+        };
+        let (readers, writers) = (most(&reading), most(&writing));
+        let spare = |needed: usize| available - needed;
+        let per_file = reader_bytes + 2 * batch;
+        let open_files = match arrangement.way {
+            Way::Unordered => 0,
+            Way::Sorted => (spare(writing(writers)) / per_file).clamp(2, 1024),
+        };
+        Ok(Self {
+            limit,
+            readers,
+            writers,
+            ingest_budget: spare(reading(readers)),
+            settle_budget: spare(writing(writers)),
+            part_bytes,
+            open_files,
+            floor,
+            reader_bytes,
+            writer_bytes,
+        })
+    }
+
+    /// Prints the plan to standard output.
+    pub(super) fn explain(
+        &self,
+        inputs: &Inputs,
+        arrangement: &Arrangement,
+        options: &OutputOptions,
+        target: &Target,
+    ) {
+        let layout = &arrangement.layout;
+        let size = |bytes: usize| Size(bytes as u64).to_string();
+        println!("inputs          {} files, {} units", inputs.files().len(), inputs.units().len());
+        if let Some(rows) = inputs.rows() {
+            println!("rows            {rows}");
+        }
+        println!("order           {}", describe(layout.order()));
+        println!("rule            {:?}", layout.rule());
+        println!("output          {target} as {:?}", options.format);
+        match self.limit {
+            Some(limit) => println!("memory limit    {} (floor {})", Size(limit), size(self.floor)),
+            None => println!("memory limit    none (floor {})", size(self.floor)),
+        }
+        println!("reading         {} threads, {} each", self.readers, size(self.reader_bytes));
+        match arrangement.way {
+            Way::Unordered => println!("sorting         {} for rows", shown(self.ingest_budget)),
+            Way::Sorted => println!("merging         {} files at a time", self.open_files),
+        }
+        println!("writing         {} threads, {} each", self.writers, size(self.writer_bytes));
+        println!("merging runs    {} for windows", shown(self.settle_budget));
+        println!(
+            "parts           at most {PART_ROWS} rows or {} of rows",
+            size(self.part_bytes)
+        );
+    }
+}
+
+fn shown(budget: usize) -> String {
+    if budget > UNLIMITED / 2 { "unlimited".to_owned() } else { Size(budget as u64).to_string() }
+}
+
+fn describe(columns: &[windrow::Column]) -> String {
+    let part = |column: &windrow::Column| {
+        let direction = if column.descending { " desc" } else { "" };
+        let nulls = if column.nulls_first { " nulls first" } else { "" };
+        format!("{}{direction}{nulls}", column.name)
+    };
+    let parts: Vec<String> = columns.iter().map(part).collect();
+    parts.join(", ")
+}
+
+/// The limit in bytes; `None` if there is none.
+fn resolve(limit: Limit) -> Result<Option<u64>> {
+    match limit {
+        Limit::Unlimited => Ok(None),
+        Limit::Bytes(bytes) => Ok(Some(bytes)),
+        Limit::Percent(percent) => {
+            let all = system::available_memory().ok_or_else(|| {
+                CliError::Usage(
+                    "how much memory there is cannot be found out; give --memory-limit in bytes"
+                        .to_owned(),
+                )
+            })?;
+            Ok(Some((all as f64 * percent / 100.0) as u64))
+        }
+    }
+}
+
+/// Bytes of the fixed-width part of a record batch.
+fn batch_bytes(schema: &SchemaRef) -> usize {
+    let width = |data_type: &DataType| data_type.primitive_width().unwrap_or(16);
+    schema.fields().iter().map(|field| BATCH_ROWS * width(field.data_type())).sum()
+}

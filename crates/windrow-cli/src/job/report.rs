@@ -1,0 +1,227 @@
+//! What the user sees of a running job, and its figures at the end.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow::record_batch::RecordBatch;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use windrow::Pool;
+
+use crate::args;
+use crate::error::{CliError, Result};
+use crate::input::Inputs;
+use crate::size::Size;
+use crate::system;
+
+/// What a job is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Read,
+    Settle,
+    Write,
+}
+
+impl Phase {
+    const ALL: [Self; 3] = [Self::Read, Self::Settle, Self::Write];
+}
+
+/// The figures of a finished job.
+#[derive(Debug, Serialize)]
+struct Stats {
+    rows_in: u64,
+    rows_out: u64,
+    rows_dropped: u64,
+    keys_deleted: u64,
+    bytes_in: Option<u64>,
+    bytes_out: u64,
+    runs: u64,
+    spilled_bytes: u64,
+    stored_bytes: u64,
+    peak_leased_bytes: u64,
+    peak_rss_bytes: u64,
+    memory_limit_bytes: Option<u64>,
+    seconds: f64,
+    phase_seconds: PhaseSeconds,
+}
+
+#[derive(Debug, Serialize)]
+struct PhaseSeconds {
+    read: f64,
+    settle: f64,
+    write: f64,
+}
+
+/// Counts what happens; shared by all threads.
+pub(crate) struct Reporter {
+    bar: ProgressBar,
+    pool: Mutex<Option<Pool>>,
+    quiet: bool,
+    bytes_in: Option<u64>,
+    rows_in: AtomicU64,
+    rows_out: AtomicU64,
+    bytes_out: AtomicU64,
+    deleted: AtomicU64,
+    runs: AtomicU64,
+    limit: Option<u64>,
+    start: Instant,
+    phases: Mutex<Vec<(Phase, Instant)>>,
+}
+
+impl Reporter {
+    pub(super) fn new(inputs: &Inputs, limit: Option<u64>, report: &args::Report) -> Arc<Self> {
+        let shown = report.progress || (!report.quiet && std::io::stderr().is_terminal());
+        let bar = ProgressBar::with_draw_target(
+            inputs.rows(),
+            if shown { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() },
+        );
+        Arc::new(Self {
+            bar,
+            pool: Mutex::new(None),
+            quiet: report.quiet,
+            bytes_in: inputs.bytes(),
+            rows_in: AtomicU64::new(0),
+            rows_out: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            deleted: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
+            limit,
+            start: Instant::now(),
+            phases: Mutex::default(),
+        })
+    }
+
+    /// The pool whose spilled bytes are shown.
+    pub(super) fn watch(&self, pool: &Pool) {
+        *lock(&self.pool) = Some(pool.clone());
+    }
+
+    /// A phase begins.
+    pub(super) fn enter(&self, phase: Phase) {
+        let mut phases = lock(&self.phases);
+        if phases.last().is_some_and(|&(last, _)| last == phase) {
+            return;
+        }
+        phases.push((phase, Instant::now()));
+        let template = match phase {
+            Phase::Read => "read   {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}",
+            Phase::Settle => "settle {spinner} {elapsed} {msg}",
+            Phase::Write => "write  {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_position(0);
+        self.bar.reset_eta();
+        if phase == Phase::Write {
+            let rows = self.rows_in.load(Ordering::Relaxed);
+            if rows > 0 {
+                self.bar.set_length(rows);
+            }
+        }
+    }
+
+    /// Rows were read.
+    pub(super) fn read(&self, batch: &RecordBatch) {
+        let rows = batch.num_rows() as u64;
+        self.rows_in.fetch_add(rows, Ordering::Relaxed);
+        self.bar.inc(rows);
+        if !self.bar.is_hidden() {
+            let spilled = lock(&self.pool).as_ref().map_or(0, |pool| pool.stats().spilled_bytes);
+            if spilled > 0 {
+                self.bar.set_message(format!("spilled {}", Size(spilled as u64)));
+            }
+        }
+    }
+
+    /// Rows were written.
+    pub(super) fn wrote(&self, rows: u64) {
+        self.bar.inc(rows);
+    }
+
+    pub(super) fn deleted(&self, keys: u64) {
+        self.deleted.store(keys, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_runs(&self, runs: usize) {
+        self.runs.store(runs as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn written(&self, rows: u64, bytes: u64) {
+        self.rows_out.store(rows, Ordering::Relaxed);
+        self.bytes_out.store(bytes, Ordering::Relaxed);
+    }
+
+    fn seconds(&self, phase: Phase, end: Instant) -> f64 {
+        let phases = lock(&self.phases);
+        let ends = phases.iter().skip(1).map(|&(_, start)| start).chain([end]);
+        let spans = phases.iter().zip(ends).filter(|((p, _), _)| *p == phase);
+        spans.map(|((_, start), end)| end.duration_since(*start)).sum::<Duration>().as_secs_f64()
+    }
+
+    /// Says what was done, on a line and, if asked for, as JSON.
+    pub(super) fn finish(&self, pool: &Pool, report: &args::Report) -> Result<()> {
+        self.bar.finish_and_clear();
+        let end = Instant::now();
+        let [read, settle, write] = Phase::ALL.map(|phase| self.seconds(phase, end));
+        let pool = pool.stats();
+        let (rows_in, rows_out) =
+            (self.rows_in.load(Ordering::Relaxed), self.rows_out.load(Ordering::Relaxed));
+        let stats = Stats {
+            rows_in,
+            rows_out,
+            rows_dropped: rows_in.saturating_sub(rows_out),
+            keys_deleted: self.deleted.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            runs: self.runs.load(Ordering::Relaxed),
+            spilled_bytes: pool.spilled_bytes as u64,
+            stored_bytes: pool.stored_bytes as u64,
+            peak_leased_bytes: pool.peak_leased as u64,
+            peak_rss_bytes: system::peak_resident(),
+            memory_limit_bytes: self.limit,
+            seconds: end.duration_since(self.start).as_secs_f64(),
+            phase_seconds: PhaseSeconds { read, settle, write },
+        };
+        if !self.quiet {
+            let spilled = match stats.spilled_bytes {
+                0 => String::new(),
+                bytes => format!(", spilled {}", Size(bytes)),
+            };
+            eprintln!(
+                "{} rows in, {} rows out ({}) in {:.2} s{spilled}, peak memory {}",
+                stats.rows_in,
+                stats.rows_out,
+                Size(stats.bytes_out),
+                stats.seconds,
+                Size(stats.peak_rss_bytes),
+            );
+        }
+        match report.stats.as_deref() {
+            None => Ok(()),
+            Some("json") => {
+                eprintln!("{}", to_json(&stats)?);
+                Ok(())
+            }
+            Some(file) => std::fs::write(file, to_json(&stats)? + "\n")
+                .map_err(|error| CliError::output(Path::new(file), &error)),
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn to_json(stats: &Stats) -> Result<String> {
+    serde_json::to_string(stats).map_err(|error| CliError::Data(error.to_string()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

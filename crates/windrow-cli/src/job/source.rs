@@ -1,0 +1,102 @@
+//! The units of the inputs, handed out to threads.
+//!
+//! ```text
+//! units     [done][open: A][open: B][ ][ ]...
+//! thread A  decodes its unit batch by batch; thread B its own
+//! none left a thread joins a unit that is open: decoding is serial there, the rest is not
+//! ```
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::record_batch::RecordBatch;
+
+use crate::error::Result;
+use crate::input::{Inputs, Unit};
+
+/// Rows of one file are numbered with this many bits, files with those above.
+const ROW_BITS: u32 = 40;
+
+/// All units, of which each thread takes record batches until there are none.
+pub(super) struct Units<'a> {
+    inputs: &'a Inputs,
+    next: AtomicUsize,
+    open: Mutex<Vec<Arc<OpenUnit>>>,
+}
+
+struct OpenUnit {
+    state: Mutex<Option<Reading>>,
+}
+
+struct Reading {
+    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
+    /// Place in the whole input of the next row.
+    sequence: u64,
+}
+
+/// One thread's view of the units.
+pub(super) struct Reader<'a> {
+    units: &'a Units<'a>,
+    mine: Option<Arc<OpenUnit>>,
+}
+
+impl<'a> Units<'a> {
+    pub(super) fn new(inputs: &'a Inputs) -> Self {
+        Self { inputs, next: AtomicUsize::new(0), open: Mutex::default() }
+    }
+
+    pub(super) fn reader(&'a self) -> Reader<'a> {
+        Reader { units: self, mine: None }
+    }
+
+    fn claim(&self) -> Result<Option<Arc<OpenUnit>>> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let Some(unit) = self.inputs.units().get(index) else {
+            return Ok(self.lock().last().cloned());
+        };
+        let reading = Reading { batches: unit.read()?, sequence: sequence(unit) };
+        let open = Arc::new(OpenUnit { state: Mutex::new(Some(reading)) });
+        self.lock().push(Arc::clone(&open));
+        Ok(Some(open))
+    }
+
+    fn close(&self, unit: &Arc<OpenUnit>) {
+        self.lock().retain(|open| !Arc::ptr_eq(open, unit));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<OpenUnit>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Place in the whole input of the first row of `unit`.
+fn sequence(unit: &Unit) -> u64 {
+    ((unit.file as u64) << ROW_BITS) + unit.first_row
+}
+
+impl Reader<'_> {
+    /// The next record batch and the place of its first row; `None` when all units are read.
+    pub(super) fn next(&mut self) -> Result<Option<(RecordBatch, u64)>> {
+        loop {
+            let unit = match &self.mine {
+                Some(unit) => Arc::clone(unit),
+                None => match self.units.claim()? {
+                    Some(unit) => Arc::clone(self.mine.insert(unit)),
+                    None => return Ok(None),
+                },
+            };
+            let mut state = unit.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(reading) = &mut *state {
+                if let Some(batch) = reading.batches.next().transpose()? {
+                    let sequence = reading.sequence;
+                    reading.sequence += batch.num_rows() as u64;
+                    return Ok(Some((batch, sequence)));
+                }
+                *state = None;
+            }
+            drop(state);
+            self.units.close(&unit);
+            self.mine = None;
+        }
+    }
+}
