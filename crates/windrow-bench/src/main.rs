@@ -2,7 +2,9 @@
 //!
 //! Every command is deterministic: the same options write the same file.
 
+mod cells;
 mod r#gen;
+mod pipeline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +53,17 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Measure the stages of a sort in memory against arrow-rs
+    Pipeline {
+        /// The change log, as written by gen-log
+        log: PathBuf,
+        /// Rows of it to sort
+        #[arg(long, default_value_t = 3_000_000)]
+        rows: usize,
+        /// Rounds, of which the fastest counts
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -66,15 +79,23 @@ fn main() -> ExitCode {
             scale,
             seed,
         } => r#gen::orders::write(&output, scale, seed),
+        Command::Pipeline { log, rows, rounds } => {
+            return match pipeline::run(&log, rows, rounds) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(error),
+            };
+        }
     };
     match done {
         Ok(summary) => {
             println!("{summary}");
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            eprintln!("windrow-bench: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(error),
     }
+}
+
+fn fail(error: Box<dyn std::error::Error>) -> ExitCode {
+    eprintln!("windrow-bench: {error}");
+    ExitCode::FAILURE
 }

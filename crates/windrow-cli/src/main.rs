@@ -1,9 +1,81 @@
 //! The `windrow` binary: sorts, compacts, merges and checks files inside a memory limit.
+//!
+//! ```text
+//! args --> verbs: what to arrange --> job: plan, ingest, emit --> output
+//!                    |                        |
+//!                changelog                  input
+//! ```
 
+mod args;
 mod changelog;
+mod columns;
 mod error;
+mod format;
 mod input;
 mod inspect;
+mod job;
 mod output;
+mod size;
+mod system;
+mod verbs;
 
-fn main() {}
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Completion, Verb};
+use crate::error::{CliError, Result};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    job::install_interrupt();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A reader that went away has no use for a message about it.
+            let _reported = writeln!(io::stderr(), "windrow: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    match &cli.verb {
+        Verb::Sort(args) => verbs::sort(args),
+        Verb::Compact(args) => verbs::compact(args),
+        Verb::Merge(args) => verbs::merge(args),
+        Verb::Check(args) => verbs::check(args),
+        Verb::Inspect(args) => inspect_files(args),
+        Verb::Completions { shell } => completions(*shell),
+    }
+}
+
+fn inspect_files(args: &args::Inspect) -> Result<()> {
+    let options = job::input_options(&args.input, None)?;
+    let sources = input::expand(&args.input.files)?;
+    let order_holds =
+        |source: &input::Source, columns: &[input::SortColumn]| -> Result<Option<u64>> {
+            verbs::first_out_of_order(source, columns, &options)
+        };
+    let mut out = io::stdout().lock();
+    if args.json {
+        inspect::inspect_json(&sources, &options, &order_holds, &mut out)
+    } else {
+        inspect::inspect(&sources, &options, &order_holds, &mut out)
+    }
+}
+
+fn completions(shell: Completion) -> Result<()> {
+    let mut command = Cli::command();
+    let mut out = io::stdout().lock();
+    let written = match shell.shell() {
+        Some(shell) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "windrow", &mut script);
+            out.write_all(&script)
+        }
+        None => clap_mangen::Man::new(command).render(&mut out),
+    };
+    written.map_err(|error| CliError::Data(format!("standard output: {error}")))
+}

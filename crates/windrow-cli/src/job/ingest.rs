@@ -53,7 +53,7 @@ fn work(
         }
         reporter.read(&batch);
         match &arrangement.transform {
-            Some(transform) => pusher.push(&transform(&batch)?, sequence)?,
+            Some(transform) => pusher.push(&transform(&batch, row_of(sequence))?, sequence)?,
             None => pusher.push(&batch, sequence)?,
         }
     }

@@ -35,7 +35,8 @@ use crate::output::{self, OutputOptions, SortColumn, Target};
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
 /// that do not count are dropped.
-pub(crate) type Transform = Box<dyn Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync>;
+/// It also gets the place in the input of its first row, for messages.
+pub(crate) type Transform = Box<dyn Fn(&RecordBatch, u64) -> Result<RecordBatch> + Send + Sync>;
 
 /// How rows reach the arrangement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

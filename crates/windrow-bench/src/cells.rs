@@ -1,0 +1,73 @@
+//! Measured cells: a table for people, a JSON file for programs.
+//!
+//! A cell compares one case with one rival in the same run. Times are the least of several rounds,
+//! in which ours and the rivals take turns.
+
+use std::fs;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::Result;
+
+/// One comparison.
+#[derive(Debug, Serialize)]
+pub(crate) struct Cell {
+    bench: String,
+    case: String,
+    ours: f64,
+    rival_name: String,
+    rival: f64,
+    unit: String,
+    /// How many times faster than the rival we are.
+    ratio: f64,
+}
+
+/// The cells of one bench.
+pub(crate) struct Cells {
+    bench: &'static str,
+    unit: &'static str,
+    cells: Vec<Cell>,
+}
+
+impl Cells {
+    /// Cells whose figures are in `unit`, less being better.
+    pub(crate) fn new(bench: &'static str, unit: &'static str) -> Self {
+        Self { bench, unit, cells: Vec::new() }
+    }
+
+    /// Adds a comparison.
+    pub(crate) fn push(&mut self, case: &str, ours: f64, rival_name: &str, rival: f64) {
+        self.cells.push(Cell {
+            bench: self.bench.to_owned(),
+            case: case.to_owned(),
+            ours,
+            rival_name: rival_name.to_owned(),
+            rival,
+            unit: self.unit.to_owned(),
+            ratio: rival / ours,
+        });
+    }
+
+    /// Prints the table and writes `target/windrow-bench/NAME.json`.
+    pub(crate) fn finish(&self) -> Result<()> {
+        println!("{:<34} {:>10}  {:<28} {:>10}  {:>6}", self.bench, "ours", "rival", "", "ratio");
+        for cell in &self.cells {
+            println!(
+                "{:<34} {:>10.2}  {:<28} {:>10.2}  {:>5.2}x  {}",
+                cell.case, cell.ours, cell.rival_name, cell.rival, cell.ratio, cell.unit
+            );
+        }
+        fs::create_dir_all("target/windrow-bench")?;
+        let file = format!("target/windrow-bench/{}.json", self.bench);
+        fs::write(file, serde_json::to_string_pretty(&self.cells)? + "\n")?;
+        Ok(())
+    }
+}
+
+/// Seconds that `work` takes, and what it returns.
+pub(crate) fn seconds<T>(work: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
+    let start = Instant::now();
+    let out = work()?;
+    Ok((start.elapsed().as_secs_f64(), out))
+}
