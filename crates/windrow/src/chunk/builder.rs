@@ -262,7 +262,7 @@ impl Builder {
         while !range.is_empty() {
             let start = rows.offsets[range.start];
             let room = self.buffer.as_ref().map_or(0, |buffer| buffer.len());
-            let (used, count) = (self.used(), self.offsets.len());
+            let (used, count) = (self.used(), self.offsets.len() - 1);
             let ends = &rows.offsets[range.start + 1..=range.end];
             // Row i of the range fits if its end, and the offsets up to it, do.
             let mut fit = ends.partition_point(|&end| used + (end - start) as usize <= room);
