@@ -17,6 +17,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use super::code::{OrderedCode, PayloadCode};
 use super::{Column, Order, Rule, find};
 use crate::error::{Error, Result};
+
 /// A column in the ordered part of a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
@@ -80,6 +81,9 @@ impl Layout {
         if order.tombstone.is_some() && order.rule != Rule::Last {
             return Err(Error::InvalidOrder("a tombstone column needs the rule `last`".into()));
         }
+        if order.diff.is_some() && !sums {
+            return Err(Error::InvalidOrder("a diff column needs the rule `sum`".into()));
+        }
         if order.time.is_some() && !sums {
             return Err(Error::InvalidOrder("a time column needs a diff column".into()));
         }
@@ -93,8 +97,13 @@ impl Layout {
         if let Some(time) = time {
             taken[time] = true;
         }
-        if let Tail::Diff(column) | Tail::Tombstone(column) = tail {
-            taken[column] = true;
+        let twice = |name: &str| {
+            Error::InvalidOrder(format!("column {name:?} has more than one part in the order"))
+        };
+        if let Tail::Diff(column) | Tail::Tombstone(column) = tail
+            && std::mem::replace(&mut taken[column], true)
+        {
+            return Err(twice(schema.field(column).name()));
         }
 
         let mut slots = Vec::new();
@@ -102,10 +111,7 @@ impl Layout {
         for (column, within_key) in named {
             let (index, field) = find(&schema, &column.name)?;
             if std::mem::replace(&mut taken[index], true) {
-                return Err(Error::InvalidOrder(format!(
-                    "column {:?} has more than one part in the order",
-                    column.name
-                )));
+                return Err(twice(&column.name));
             }
             let code = OrderedCode::of(field.data_type()).ok_or_else(|| Error::UnsupportedColumn {
                 column: column.name.clone(),
