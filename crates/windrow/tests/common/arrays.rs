@@ -12,14 +12,14 @@ use arrow_schema::{
 };
 
 /// splitmix64: small, and the same everywhere.
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,23 +27,23 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    fn flip(&mut self) -> bool {
+    pub(crate) fn flip(&mut self) -> bool {
         self.below(2) == 0
     }
 }
 
 /// A slice of a random array.
-pub(super) fn array(rng: &mut Rng) -> ArrayRef {
+pub(crate) fn array(rng: &mut Rng) -> ArrayRef {
     let data_type = data_type(rng, 3);
     let (len, front, back) = (rng.below(12), rng.below(4), rng.below(4));
     array_of(rng, &data_type, true, front + len + back).slice(front, len)
 }
 
-fn data_type(rng: &mut Rng, depth: usize) -> DataType {
+pub(crate) fn data_type(rng: &mut Rng, depth: usize) -> DataType {
     // Few leaves while there is depth left, or most types would be flat.
     if depth == 0 || rng.below(6) == 0 {
         return leaf(rng);
@@ -185,7 +185,7 @@ fn nulls(rng: &mut Rng, nullable: bool, len: usize) -> Option<NullBuffer> {
     (nullable && rng.flip()).then(|| NullBuffer::from_iter((0..len).map(|_| rng.below(3) > 0)))
 }
 
-fn array_of(rng: &mut Rng, data_type: &DataType, nullable: bool, len: usize) -> ArrayRef {
+pub(crate) fn array_of(rng: &mut Rng, data_type: &DataType, nullable: bool, len: usize) -> ArrayRef {
     let valid = nulls(rng, nullable, len);
     macro_rules! primitive {
         ($t:ty) => {{
