@@ -73,7 +73,8 @@ impl Batch {
     }
 
     /// All columns of the rows that are there: deleted keys are left out, a row with diff n comes n
-    /// times. After the last row, a negative diff anywhere is [`Error::NegativeDiff`].
+    /// times with diff 1. After the last row, a negative diff anywhere is [`Error::NegativeDiff`];
+    /// changes at different times do not cancel, so order without a time what is to be one state.
     ///
     /// # Errors
     /// What merging and decoding report, here and from the iterator.
