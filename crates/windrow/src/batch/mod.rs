@@ -180,8 +180,12 @@ impl Decoder {
     /// A decoder to the columns at `projection` in the layout's schema, in that order.
     ///
     /// # Errors
-    /// If a column's type has no value codec.
+    /// [`Error::InvalidOrder`] if there is no such column; if a column's type has no value codec.
     pub fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
+        let columns = layout.schema().fields().len();
+        if let Some(column) = projection.iter().find(|&&column| column >= columns) {
+            return Err(Error::InvalidOrder(format!("no column {column}; there are {columns}")));
+        }
         Ok(Self { inner: rows::Decoder::new(layout, projection)? })
     }
 
