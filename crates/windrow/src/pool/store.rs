@@ -204,7 +204,10 @@ impl StoreFile {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let made = tempfile::tempfile_in(&self.directory).map_err(|e| self.error("creating", e))?;
+        let made = tempfile::tempfile_in(&self.directory).map_err(|error| Error::TempSpace {
+            dir: self.directory.display().to_string(),
+            message: format!("cannot create a temporary file: {error}"),
+        })?;
         Ok(self.file.get_or_init(|| made))
     }
 

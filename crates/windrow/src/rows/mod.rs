@@ -22,7 +22,7 @@ mod text;
 mod value;
 
 pub(crate) use decode::Decoder;
-pub(crate) use encode::Encoder;
+pub(crate) use encode::{Encoder, Prepared};
 
 use crate::order::Layout;
 
