@@ -18,6 +18,8 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 mod fixed;
 mod recode;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value;
 

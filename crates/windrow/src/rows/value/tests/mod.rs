@@ -3,15 +3,13 @@
 mod golden;
 mod limits;
 mod model;
-#[path = "../../../../tests/common/arrays.rs"]
-mod arrays;
 
 use arrow_array::{Array, ArrayRef};
 use proptest::prelude::*;
 
 use super::{reader, writer};
 use model::logical;
-use arrays::Rng;
+use crate::rows::tests::arrays::{self, Rng};
 
 fn encode(array: &dyn Array) -> Vec<Vec<u8>> {
     let writer = writer(array).unwrap();
