@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
 
 use super::{Decoder, Encoder, key_len};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::order::{Column, Layout, Order};
 use arrays::Rng;
 use model::By;
@@ -42,7 +42,7 @@ fn encode(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn decode(layout: &Layout, rows: &[Vec<u8>]) -> crate::Result<RecordBatch> {
+fn decode(layout: &Layout, rows: &[Vec<u8>]) -> Result<RecordBatch> {
     let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
     let rows: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
     Decoder::new(layout, &all)?.decode(&rows)

@@ -13,7 +13,7 @@ use arrow_buffer::ArrowNativeType;
 
 use super::wire::{corrupt, put_len, put_marker, take, take_len, take_marker, too_many};
 use super::{ValueReader, ValueWriter};
-use crate::Result;
+use crate::error::Result;
 
 pub(super) struct BytesWriter<A>(pub(super) A);
 

@@ -17,7 +17,7 @@ use arrow_schema::{DataType, FieldRef};
 
 use super::wire::{NULL, corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
-use crate::Result;
+use crate::error::Result;
 
 pub(super) struct DictionaryWriter<'a, K: ArrowDictionaryKeyType> {
     keys: &'a PrimitiveArray<K>,

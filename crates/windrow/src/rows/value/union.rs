@@ -13,7 +13,7 @@ use arrow_schema::{DataType, UnionFields, UnionMode};
 
 use super::wire::{corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, reader, writer};
-use crate::Result;
+use crate::error::Result;
 
 /// Type id -> the position of its field.
 struct Positions([Option<u8>; 128]);

@@ -7,7 +7,7 @@
 
 use arrow_schema::{ArrowError, DataType};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The marker of a null, and of the null key of a dictionary.
 pub(super) const NULL: u8 = 0;

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field};
 use super::super::wire::put_len;
 use super::super::{ValueReader, reader};
 use super::encode;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 fn read(reader: &mut dyn ValueReader, mut bytes: &[u8]) -> Result<()> {
     reader.read(&mut bytes)
