@@ -115,9 +115,9 @@ fn of_nulls() {
     let strict: Vec<_> = fields.iter().map(|f| f.as_ref().clone().with_nullable(false)).collect();
     let strict = Order::by("id").bind(&Schema::new(strict)).unwrap();
     assert_eq!(consolidate(&strict, &table).unwrap().num_rows(), 1);
-    for column in 0..table.num_columns() {
+    for (column, field) in fields.iter().enumerate() {
         let found = consolidate(&strict, &null(column));
-        assert!(matches!(found, Err(Error::Value { column: name, .. }) if name == *fields[column].name()));
+        assert!(matches!(found, Err(Error::Value { column, .. }) if column == *field.name()));
     }
 }
 

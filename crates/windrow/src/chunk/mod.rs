@@ -27,7 +27,7 @@ pub(crate) const OFFSET_BYTES: usize = 4;
 
 /// Sorted rows in memory.
 #[derive(Debug)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     pool: Pool,
     /// Taken when the chunk drops, to be recycled.
     buffer: Option<Buffer>,
