@@ -106,7 +106,9 @@ fn of_nulls() {
     };
     let changes = Order::by("id").diff("diff").time("time").bind(&table.schema()).unwrap();
     let upserts = Order::by("id").last().tombstone("gone").bind(&table.schema()).unwrap();
-    for (layout, column, name) in [(&changes, 2, "time"), (&changes, 3, "diff"), (&upserts, 4, "gone")] {
+    for (layout, column, name) in
+        [(&changes, 2, "time"), (&changes, 3, "diff"), (&upserts, 4, "gone")]
+    {
         let found = consolidate(layout, &null(column));
         assert!(matches!(found, Err(Error::Value { column, .. }) if column == name));
     }

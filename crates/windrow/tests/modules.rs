@@ -5,7 +5,16 @@ use std::path::{Path, PathBuf};
 
 /// Modules in the order of the data. A batch is what a batcher seals, so it stands before it.
 const ORDER: [&str; 11] = [
-    "error", "kernel", "order", "partition", "rows", "pool", "chunk", "merge", "batch", "batcher",
+    "error",
+    "kernel",
+    "order",
+    "partition",
+    "rows",
+    "pool",
+    "chunk",
+    "merge",
+    "batch",
+    "batcher",
     "arrange",
 ];
 

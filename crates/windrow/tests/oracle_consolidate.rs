@@ -116,7 +116,9 @@ fn log(users: Vec<i64>, diffs: Vec<i64>) -> RecordBatch {
 fn overflow_names_the_row() {
     let log = log(vec![1, 7, 7], vec![1, i64::MAX, 1]);
     let layout = Order::by("user").diff("diff").bind(&log.schema()).unwrap();
-    let Err(Error::DiffOverflow { row }) = consolidate(&layout, &log) else { panic!("no overflow") };
+    let Err(Error::DiffOverflow { row }) = consolidate(&layout, &log) else {
+        panic!("no overflow")
+    };
     assert!(row.contains("user=7"), "{row}");
     // The two halves meet in the last merge.
     let mut batcher = Batcher::new(&layout, &Pool::unlimited());

@@ -79,9 +79,10 @@ proptest! {
 #[test]
 fn hot_keys_do_not_pile_up() {
     let rng = &mut Rng::new(3);
-    let columns = [("k", DataType::Int64, 20), ("p", DataType::Utf8, 5000)].map(|(name, data_type, n)| {
-        (name, tables::key_array(rng, &data_type, true, 60_000, n), true)
-    });
+    let columns =
+        [("k", DataType::Int64, 20), ("p", DataType::Utf8, 5000)].map(|(name, data_type, n)| {
+            (name, tables::key_array(rng, &data_type, true, 60_000, n), true)
+        });
     let input = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let layout = Order::by("k").last().bind(&input.schema()).unwrap();
     let expected = model::last(&[model::By::ascending(0)], &[], model::rows([&input]));

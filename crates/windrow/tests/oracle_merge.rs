@@ -151,10 +151,14 @@ fn an_empty_merge_has_no_rows() {
 #[test]
 fn long_runs_that_hardly_overlap_are_copied() {
     let runs: Vec<Vec<_>> = (0..20)
-        .map(|run| (0..10).map(|part| {
-            let start = run * 90_000 + part * 10_000;
-            Ok(ids(&(start..start + 10_000).collect::<Vec<i64>>()))
-        }).collect())
+        .map(|run| {
+            (0..10)
+                .map(|part| {
+                    let start = run * 90_000 + part * 10_000;
+                    Ok(ids(&(start..start + 10_000).collect::<Vec<i64>>()))
+                })
+                .collect()
+        })
         .collect();
     let layout = Order::by("id").bind(&ids(&[]).schema()).unwrap();
     let mut expected: Vec<i64> =

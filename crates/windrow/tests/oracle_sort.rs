@@ -69,11 +69,8 @@ fn large(rng: &mut Rng) -> (windrow::Layout, RecordBatch) {
 fn several_spilled_passes_do_not_show() {
     let rng = &mut Rng::new(1);
     let (layout, input) = large(rng);
-    let by = [
-        By::ascending(0),
-        By { column: 1, descending: true, nulls_first: true },
-        By::ascending(2),
-    ];
+    let by =
+        [By::ascending(0), By { column: 1, descending: true, nulls_first: true }, By::ascending(2)];
     let expected = model::sort(&by, model::rows([&input]));
     for (budget, codec, pushers) in [
         (usize::MAX, Codec::None, 0),

@@ -47,7 +47,9 @@ fn they_go_through_every_rule() {
     ];
     for (order, expected) in cases {
         let layout = order.bind(&input.schema()).unwrap();
-        for (budget, codec) in [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (usize::MAX, Codec::None)] {
+        for (budget, codec) in
+            [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (usize::MAX, Codec::None)]
+        {
             let way = Way { budget, codec, rows: 100, pushers: 0 };
             let pool = way.pool();
             let batch = way.arrange(&mut Rng::new(8), &layout, &pool, &input).unwrap();
@@ -63,7 +65,8 @@ fn they_go_through_every_rule() {
 #[test]
 fn a_run_of_them_is_copied_as_it_is() {
     let layout = Order::by("id").bind(&input().schema()).unwrap();
-    let sorted = Way::PLAIN.arrange(&mut Rng::new(9), &layout, &Way::PLAIN.pool(), &input()).unwrap();
+    let sorted =
+        Way::PLAIN.arrange(&mut Rng::new(9), &layout, &Way::PLAIN.pool(), &input()).unwrap();
     let sorted = collect(sorted.record_batches(100)).unwrap();
     let expected = model::rows(&sorted);
     let pool = Way { budget: 1 << 20, ..Way::PLAIN }.pool();

@@ -24,7 +24,8 @@ fn slabs_are_cut_the_same_in_every_memory() {
     let orders = [Order::by("b").then("c"), Order::by("b").last(), Order::by(["b", "a"]).first()];
     for order in orders {
         let layout = order.bind(&input.schema()).unwrap();
-        for (rows, bytes) in [(1000, usize::MAX), (usize::MAX, 10_000), (100, 5000), (1, 1), (0, 0)] {
+        for (rows, bytes) in [(1000, usize::MAX), (usize::MAX, 10_000), (100, 5000), (1, 1), (0, 0)]
+        {
             let mut cuts: Option<Vec<(usize, usize)>> = None;
             for budget in [usize::MAX, 1 << 20, 1] {
                 let way = Way { budget, rows: 3000, ..Way::PLAIN };

@@ -137,7 +137,11 @@ fn settle(layout: &Layout, pool: &Pool, mut runs: Vec<Run>) -> Result<Vec<Run>> 
         let group = (runs.len() - most + 1).clamp(2, most);
         let merged: Vec<Run> = runs.drain(..group).collect();
         let in_memory = merged.iter().all(|run| run.resident_bytes() > 0);
-        runs.push(if in_memory { ladder(layout, pool, merged)? } else { spill(layout, pool, merged)? });
+        runs.push(if in_memory {
+            ladder(layout, pool, merged)?
+        } else {
+            spill(layout, pool, merged)?
+        });
     }
     runs.retain(|run| !run.is_empty());
     Ok(runs)

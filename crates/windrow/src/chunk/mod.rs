@@ -119,4 +119,3 @@ impl SpilledChunk {
 fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "spilled chunk".into(), message: message.into() }
 }
-

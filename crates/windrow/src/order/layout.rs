@@ -75,7 +75,8 @@ impl Layout {
         let reversed = order.rule == Rule::Last;
         if sums && !order.then.is_empty() {
             return Err(Error::InvalidOrder(
-                "a consolidation orders by every column: add the columns of `then` to the key".into(),
+                "a consolidation orders by every column: add the columns of `then` to the key"
+                    .into(),
             ));
         }
         if order.tombstone.is_some() && order.rule != Rule::Last {
@@ -107,17 +108,19 @@ impl Layout {
         }
 
         let mut slots = Vec::new();
-        let named = order.key.iter().map(|c| (c, false)).chain(order.then.iter().map(|c| (c, true)));
+        let named =
+            order.key.iter().map(|c| (c, false)).chain(order.then.iter().map(|c| (c, true)));
         for (column, within_key) in named {
             let (index, field) = find(&schema, &column.name)?;
             if std::mem::replace(&mut taken[index], true) {
                 return Err(twice(&column.name));
             }
-            let code = OrderedCode::of(field.data_type()).ok_or_else(|| Error::UnsupportedColumn {
-                column: column.name.clone(),
-                data_type: field.data_type().clone(),
-                role: "a sort key",
-            })?;
+            let code =
+                OrderedCode::of(field.data_type()).ok_or_else(|| Error::UnsupportedColumn {
+                    column: column.name.clone(),
+                    data_type: field.data_type().clone(),
+                    role: "a sort key",
+                })?;
             let flip = reversed && within_key;
             slots.push(Slot {
                 column: index,
@@ -240,8 +243,7 @@ fn time_column(schema: &Schema, name: &str) -> Result<usize> {
 fn diff_column(schema: &Schema, name: &str) -> Result<usize> {
     let (index, field) = find(schema, name)?;
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
-    let fits =
-        matches!(field.data_type(), Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32);
+    let fits = matches!(field.data_type(), Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32);
     if fits { Ok(index) } else { Err(unsupported(schema, index, "a diff")) }
 }
 

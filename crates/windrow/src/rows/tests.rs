@@ -105,7 +105,8 @@ fn every_type_in_every_direction() {
             let array = tables::key_array(rng, &data_type, true, 40, 30);
             let array = array.slice(rng.below(5), 33);
             let nullable = rng.flip() || array.logical_null_count() > 0;
-            let batch = RecordBatch::try_from_iter_with_nullable([("k0", array, nullable)]).unwrap();
+            let batch =
+                RecordBatch::try_from_iter_with_nullable([("k0", array, nullable)]).unwrap();
             check(rng, &batch, 1);
         }
     }

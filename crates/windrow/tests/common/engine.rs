@@ -85,7 +85,11 @@ impl Way {
 }
 
 /// The first `count` columns in random directions, for the engine and for the model.
-pub(crate) fn order(rng: &mut Rng, names: &[&str], first: usize) -> (Vec<windrow::Column>, Vec<By>) {
+pub(crate) fn order(
+    rng: &mut Rng,
+    names: &[&str],
+    first: usize,
+) -> (Vec<windrow::Column>, Vec<By>) {
     let columns = names.iter().enumerate().map(|(index, name)| {
         let (descending, nulls_first) = (rng.flip(), rng.flip());
         let column = windrow::Column { name: (*name).into(), descending, nulls_first };

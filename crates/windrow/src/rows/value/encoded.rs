@@ -27,10 +27,7 @@ pub(super) struct DictionaryWriter<'a, K: ArrowDictionaryKeyType> {
 
 impl<'a, K: ArrowDictionaryKeyType> DictionaryWriter<'a, K> {
     pub(super) fn new(array: &'a DictionaryArray<K>) -> Result<Self> {
-        Ok(Self {
-            keys: array.keys(),
-            values: element_writer(array.values())?,
-        })
+        Ok(Self { keys: array.keys(), values: element_writer(array.values())? })
     }
 }
 
@@ -127,10 +124,7 @@ pub(super) struct RunWriter<'a, R: RunEndIndexType> {
 
 impl<'a, R: RunEndIndexType> RunWriter<'a, R> {
     pub(super) fn new(array: &'a RunArray<R>) -> Result<Self> {
-        Ok(Self {
-            array,
-            values: writer(array.values())?,
-        })
+        Ok(Self { array, values: writer(array.values())? })
     }
 }
 

@@ -77,9 +77,7 @@ impl ValueReader for StructReader {
 
     fn fill(&mut self, count: usize) -> Result<()> {
         self.nulls.append_n_non_nulls(count);
-        self.fields
-            .iter_mut()
-            .try_for_each(|field| field.fill(count))
+        self.fields.iter_mut().try_for_each(|field| field.fill(count))
     }
 
     fn finish(&mut self) -> Result<ArrayRef> {

@@ -75,10 +75,7 @@ pub(super) fn take_len(bytes: &mut &[u8]) -> Result<usize> {
 }
 
 pub(super) fn corrupt(message: impl Into<String>) -> Error {
-    Error::Corrupt {
-        place: "a value of a row".into(),
-        message: message.into(),
-    }
+    Error::Corrupt { place: "a value of a row".into(), message: message.into() }
 }
 
 /// Arrow refuses what was read. The writer's array passed the same tests, so the bytes are wrong.

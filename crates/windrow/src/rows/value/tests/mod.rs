@@ -8,8 +8,8 @@ use arrow_array::{Array, ArrayRef};
 use proptest::prelude::*;
 
 use super::{reader, writer};
-use model::logical;
 use crate::rows::tests::arrays::{self, Rng};
+use model::logical;
 
 fn encode(array: &dyn Array) -> Vec<Vec<u8>> {
     let writer = writer(array).unwrap();
