@@ -45,7 +45,11 @@ where
 
 /// As [`merge`], in the memory of `pool`, to be read in any way that a [`Batch`] can be. Each run
 /// comes with its number, which orders equal rows and names it in errors.
-pub fn merge_in<I>(layout: &Layout, pool: &Pool, runs: impl IntoIterator<Item = (usize, I)>) -> Batch
+pub fn merge_in<I>(
+    layout: &Layout,
+    pool: &Pool,
+    runs: impl IntoIterator<Item = (usize, I)>,
+) -> Batch
 where
     I: Iterator<Item = Result<RecordBatch>> + Send + 'static,
 {

@@ -90,6 +90,14 @@ pub enum Error {
         message: String,
     },
 
+    /// Rows were pushed that would not be in the batch: flush every pusher before the end, and give
+    /// the job up when a push or a flush fails.
+    #[error("{pushers} pushers hold rows that they did not hand over: flush them first")]
+    Unflushed {
+        /// How many pushers hold rows or lost some to an error.
+        pushers: usize,
+    },
+
     /// The limit is below what the job needs to go on at all: raise it to `needed`.
     #[error("a limit of {limit} bytes is below the floor of this job, {needed} bytes")]
     MemoryFloor {

@@ -2,10 +2,12 @@
 //! or changes `(row, time, diff)` - and rakes them into sorted, consolidated, partitioned runs,
 //! inside a memory budget.
 //!
-//! Data goes one way, and a module uses only those before it:
+//! Data goes one way, and a module uses only those before it; a batcher drives them and seals what
+//! they make:
 //!
 //! ```text
-//! RecordBatch -> partition -> rows -> (pool) chunk -> merge -> batcher -> batch -> RecordBatch
+//! RecordBatch -> partition -> rows -> (pool) chunk -> merge -> batch -> RecordBatch
+//!                             |______________ batcher ______________|
 //! ```
 //!
 //! # Consolidate a change log

@@ -73,7 +73,8 @@ impl Batch {
     }
 
     /// All columns of the rows that are there: deleted keys are left out, a row with diff n comes n
-    /// times. After the last row, a negative diff anywhere is [`Error::NegativeDiff`].
+    /// times with diff 1. After the last row, a negative diff anywhere is [`Error::NegativeDiff`];
+    /// changes at different times do not cancel, so order without a time what is to be one state.
     ///
     /// # Errors
     /// What merging and decoding report, here and from the iterator.
@@ -86,6 +87,7 @@ impl Batch {
         Slabs {
             merger: Merger::new(&self.layout, &self.pool, finish, self.sources),
             layout: self.layout,
+            pool: self.pool,
             pending: None,
         }
     }
@@ -94,6 +96,7 @@ impl Batch {
 /// Rows of a [`Batch`] in order, merged as they are asked for.
 pub struct Slabs {
     layout: Layout,
+    pool: Pool,
     merger: Merger,
     pending: Option<(Arc<Chunk>, usize)>,
 }
@@ -119,12 +122,13 @@ impl Slab {
 }
 
 impl Slabs {
-    /// The next rows: at most `rows` of them, and no more once they take `bytes` bytes. `None` at
-    /// the end.
+    /// The next rows: at most `rows` of them, and no more once they take `bytes` bytes, but always
+    /// one. `None` at the end.
     ///
     /// # Errors
     /// What merging and reading back report; at the end, [`Error::NegativeDiff`].
     pub fn next(&mut self, rows: usize, bytes: usize) -> Result<Option<Slab>> {
+        let (rows, bytes) = (rows.max(1), bytes.max(1));
         let mut slab = Slab { pieces: Vec::new(), rows: 0, bytes: 0 };
         while slab.rows < rows && slab.bytes < bytes {
             let (chunk, at) = match self.pending.take() {
@@ -135,9 +139,9 @@ impl Slabs {
                 },
             };
             let offsets = chunk.rows().offsets;
-            let most = (at + rows - slab.rows).min(chunk.len());
+            let most = at.saturating_add(rows - slab.rows).min(chunk.len());
             // The row that reaches the bytes still belongs to the slab.
-            let reaches = offsets[at] as usize + (bytes - slab.bytes);
+            let reaches = (offsets[at] as usize).saturating_add(bytes - slab.bytes);
             let end = at + offsets[at + 1..=most].partition_point(|&e| (e as usize) < reaches) + 1;
             let end = end.min(most);
             slab.rows += end - at;
@@ -150,6 +154,7 @@ impl Slabs {
         if slab.rows > 0 {
             return Ok(Some(slab));
         }
+        self.pool.release_recycled();
         let Findings { negative, negative_rows, .. } = self.merger.findings();
         if *negative > 0 {
             return Err(Error::NegativeDiff {
@@ -175,8 +180,12 @@ impl Decoder {
     /// A decoder to the columns at `projection` in the layout's schema, in that order.
     ///
     /// # Errors
-    /// If a column's type has no value codec.
+    /// [`Error::InvalidOrder`] if there is no such column; if a column's type has no value codec.
     pub fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
+        let columns = layout.schema().fields().len();
+        if let Some(column) = projection.iter().find(|&&column| column >= columns) {
+            return Err(Error::InvalidOrder(format!("no column {column}; there are {columns}")));
+        }
         Ok(Self { inner: rows::Decoder::new(layout, projection)? })
     }
 
@@ -200,18 +209,19 @@ impl Decoder {
     }
 }
 
-/// Record batches of a [`Batch`], merged and decoded as they are asked for.
+/// Record batches of a [`Batch`], merged and decoded as they are asked for. Ends with the first error.
 pub struct RecordBatches {
     slabs: Slabs,
     decoder: Decoder,
     rows: usize,
+    failed: bool,
 }
 
 impl RecordBatches {
     pub(crate) fn new(batch: Batch, finish: Finish, rows: usize) -> Result<Self> {
         let all: Vec<usize> = (0..batch.layout.schema().fields().len()).collect();
         let decoder = Decoder::new(&batch.layout, &all)?;
-        Ok(Self { slabs: batch.slabs(finish), decoder, rows: rows.max(1) })
+        Ok(Self { slabs: batch.slabs(finish), decoder, rows, failed: false })
     }
 
     /// The schema of the record batches.
@@ -226,7 +236,12 @@ impl Iterator for RecordBatches {
     fn next(&mut self) -> Option<Self::Item> {
         /// A record batch of wide rows is cut here: below the 2 GiB that string offsets reach.
         const MOST_BYTES: usize = 1 << 30;
+        if self.failed {
+            return None;
+        }
         let slab = self.slabs.next(self.rows, MOST_BYTES).transpose()?;
-        Some(slab.and_then(|slab| self.decoder.decode(&slab)))
+        let decoded = slab.and_then(|slab| self.decoder.decode(&slab));
+        self.failed = decoded.is_err();
+        Some(decoded)
     }
 }

@@ -13,13 +13,14 @@
 //!
 //! Invariant: all rows pushed are in a run of exactly one pusher, or in its chunker.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 
 use crate::batch::Batch;
 use crate::chunk::{Chunk, Chunker, Finish};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::merge::{ChunkSource, Merger, Run};
 use crate::order::Layout;
 use crate::pool::Pool;
@@ -31,6 +32,20 @@ const LADDER: usize = 256;
 /// Chunks of a pusher's share that it needs itself: what is staged, what is being built, and the
 /// output of a merge.
 const OWN_CHUNKS: usize = 4;
+
+/// What the pushers of a batcher hand over.
+#[derive(Debug, Default)]
+struct Shared {
+    runs: Mutex<Vec<Run>>,
+    /// Pushers with rows that are not in `runs`: not flushed yet, or lost to an error.
+    open: AtomicUsize,
+}
+
+impl Shared {
+    fn runs(&self) -> MutexGuard<'_, Vec<Run>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Sorts and compacts record batches in the memory of its pool.
 ///
@@ -51,7 +66,7 @@ const OWN_CHUNKS: usize = 4;
 pub struct Batcher {
     layout: Layout,
     pool: Pool,
-    runs: Arc<Mutex<Vec<Run>>>,
+    shared: Arc<Shared>,
     own: Pusher,
     pushed: u64,
 }
@@ -59,12 +74,12 @@ pub struct Batcher {
 impl Batcher {
     /// A batcher for rows of `layout`, in the memory of `pool`.
     pub fn new(layout: &Layout, pool: &Pool) -> Self {
-        let runs = Arc::default();
+        let shared = Arc::default();
         Self {
             layout: layout.clone(),
             pool: pool.clone(),
-            own: Pusher::new(layout, pool, &runs, 1),
-            runs,
+            own: Pusher::new(layout, pool, &shared, 1),
+            shared,
             pushed: 0,
         }
     }
@@ -83,16 +98,20 @@ impl Batcher {
     /// `count` ways in for as many threads, which share the budget equally. Each is to be flushed
     /// before [`Batcher::finish`].
     pub fn pushers(&self, count: usize) -> Vec<Pusher> {
-        (0..count).map(|_| Pusher::new(&self.layout, &self.pool, &self.runs, count)).collect()
+        (0..count).map(|_| Pusher::new(&self.layout, &self.pool, &self.shared, count)).collect()
     }
 
     /// Everything that was pushed, sorted and compacted. The last merge happens as it is read.
     ///
     /// # Errors
-    /// What merging and spilling report.
+    /// What merging and spilling report; [`Error::Unflushed`] if rows would be missing.
     pub fn finish(mut self) -> Result<Batch> {
         self.own.flush()?;
-        let runs = std::mem::take(&mut *lock(&self.runs));
+        let pushers = self.shared.open.load(Ordering::Acquire);
+        if pushers > 0 {
+            return Err(Error::Unflushed { pushers });
+        }
+        let runs = std::mem::take(&mut *self.shared.runs());
         let runs = settle(&self.layout, &self.pool, runs)?;
         Ok(Batch::new(&self.layout, &self.pool, runs))
     }
@@ -118,7 +137,11 @@ fn settle(layout: &Layout, pool: &Pool, mut runs: Vec<Run>) -> Result<Vec<Run>> 
         let group = (runs.len() - most + 1).clamp(2, most);
         let merged: Vec<Run> = runs.drain(..group).collect();
         let in_memory = merged.iter().all(|run| run.resident_bytes() > 0);
-        runs.push(if in_memory { ladder(layout, pool, merged)? } else { spill(layout, pool, merged)? });
+        runs.push(if in_memory {
+            ladder(layout, pool, merged)?
+        } else {
+            spill(layout, pool, merged)?
+        });
     }
     runs.retain(|run| !run.is_empty());
     Ok(runs)
@@ -143,7 +166,11 @@ fn ladder(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Result<Run> {
 pub struct Pusher {
     layout: Layout,
     pool: Pool,
-    runs: Arc<Mutex<Vec<Run>>>,
+    shared: Arc<Shared>,
+    /// Whether this pusher counts as open.
+    open: bool,
+    /// Rows were lost to an error: open for ever.
+    failed: bool,
     chunker: Chunker,
     chunks: Vec<Chunk>,
     /// Bytes that `chunks` hold.
@@ -152,11 +179,13 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    fn new(layout: &Layout, pool: &Pool, runs: &Arc<Mutex<Vec<Run>>>, pushers: usize) -> Self {
+    fn new(layout: &Layout, pool: &Pool, shared: &Arc<Shared>, pushers: usize) -> Self {
         Self {
             layout: layout.clone(),
             pool: pool.clone(),
-            runs: Arc::clone(runs),
+            shared: Arc::clone(shared),
+            open: false,
+            failed: false,
             chunker: Chunker::new(layout, pool),
             chunks: Vec::new(),
             held: 0,
@@ -168,10 +197,16 @@ impl Pusher {
     /// which decides between equals; those after it follow on.
     ///
     /// # Errors
-    /// As [`Batcher::push`].
+    /// As [`Batcher::push`]. A record batch that cannot be encoded is refused as a whole; after any
+    /// other error rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
-        self.chunker.push(batch, sequence)?;
-        self.collect()
+        let prepared = self.chunker.prepare(batch, sequence)?;
+        if !std::mem::replace(&mut self.open, true) {
+            self.shared.open.fetch_add(1, Ordering::Release);
+        }
+        let pushed = self.chunker.push(&prepared).and_then(|()| self.collect());
+        self.failed |= pushed.is_err();
+        pushed
     }
 
     /// Hands everything over to the batcher.
@@ -179,11 +214,15 @@ impl Pusher {
     /// # Errors
     /// As [`Batcher::push`].
     pub fn flush(&mut self) -> Result<()> {
-        self.chunker.flush()?;
-        self.collect()?;
+        let flushed = self.chunker.flush().and_then(|()| self.collect());
+        self.failed |= flushed.is_err();
+        flushed?;
         let runs = self.chunks.drain(..).map(|chunk| Run::of(&self.pool, chunk));
-        lock(&self.runs).extend(runs);
+        self.shared.runs().extend(runs);
         self.held = 0;
+        if !self.failed && std::mem::replace(&mut self.open, false) {
+            self.shared.open.fetch_sub(1, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -201,13 +240,9 @@ impl Pusher {
                 } else {
                     ladder(&self.layout, &self.pool, runs)?
                 };
-                lock(&self.runs).push(run);
+                self.shared.runs().push(run);
             }
         }
         Ok(())
     }
-}
-
-fn lock(runs: &Mutex<Vec<Run>>) -> std::sync::MutexGuard<'_, Vec<Run>> {
-    runs.lock().unwrap_or_else(PoisonError::into_inner)
 }

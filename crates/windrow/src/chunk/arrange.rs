@@ -38,11 +38,6 @@ impl Arranger {
         self.order.extend(self.words.iter().map(|word| (word & mask) as u32));
         &self.order
     }
-
-    /// Bytes of scratch memory that ordering `rows` rows takes.
-    pub(crate) fn scratch_bytes(rows: usize) -> usize {
-        rows * (2 * size_of::<u64>() + size_of::<u32>() + size_of::<&[u8]>())
-    }
 }
 
 /// Sorts runs of equal prefixes by the rows from byte `start` on.

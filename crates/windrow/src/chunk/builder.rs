@@ -29,7 +29,7 @@ const SHOWN: usize = 3;
 pub enum Finish {
     /// They stay: the last change of each key, or the summed change of each row.
     Log,
-    /// What is there: deleted keys are left out, a row with diff n comes n times.
+    /// What is there: deleted keys are left out, a row with diff n comes n times with diff 1.
     Snapshot,
     /// What is there, each row once: its diff says how many times it is there.
     Counts,
@@ -228,6 +228,8 @@ impl Builder {
         }
         for _ in 0..times {
             self.append(row)?;
+            // Of equal rows, which one is shown here follows from the chunks: their diffs must not.
+            self.set_diff(1);
         }
         Ok(())
     }
@@ -262,7 +264,7 @@ impl Builder {
         while !range.is_empty() {
             let start = rows.offsets[range.start];
             let room = self.buffer.as_ref().map_or(0, |buffer| buffer.len());
-            let (used, count) = (self.used(), self.offsets.len());
+            let (used, count) = (self.used(), self.offsets.len() - 1);
             let ends = &rows.offsets[range.start + 1..=range.end];
             // Row i of the range fits if its end, and the offsets up to it, do.
             let mut fit = ends.partition_point(|&end| used + (end - start) as usize <= room);

@@ -10,7 +10,7 @@ use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES};
 use crate::error::Result;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
-use crate::rows::{Encoder, RowSlice};
+use crate::rows::{Encoder, Prepared, RowSlice};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
@@ -48,10 +48,13 @@ impl Chunker {
         self.builder.take()
     }
 
-    /// Stages the rows of `batch`, the first of which is number `sequence` of the input; full
-    /// chunks are then there to [`Chunker::take`].
-    pub(crate) fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
-        let prepared = self.encoder.prepare(batch, sequence)?;
+    /// Resolves the columns of `batch`, the first row of which is number `sequence` of the input.
+    pub(crate) fn prepare(&self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
+        self.encoder.prepare(batch, sequence)
+    }
+
+    /// Stages rows; full chunks are then there to [`Chunker::take`]. After an error rows are lost.
+    pub(crate) fn push(&mut self, prepared: &Prepared) -> Result<()> {
         let mut next = 0;
         while next < prepared.len() {
             let room = self.staging.as_ref().map_or(0, |buffer| buffer.len());
@@ -75,7 +78,7 @@ impl Chunker {
                 continue;
             }
             if let Some(staging) = &mut self.staging {
-                self.encoder.encode(&prepared, next..next + fit, &mut staging[used..end]);
+                self.encoder.encode(prepared, next..next + fit, &mut staging[used..end]);
             }
             next += fit;
         }

@@ -27,7 +27,7 @@ pub(crate) const OFFSET_BYTES: usize = 4;
 
 /// Sorted rows in memory.
 #[derive(Debug)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     pool: Pool,
     /// Taken when the chunk drops, to be recycled.
     buffer: Option<Buffer>,
@@ -119,4 +119,3 @@ impl SpilledChunk {
 fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "spilled chunk".into(), message: message.into() }
 }
-

@@ -123,9 +123,8 @@ impl Plan {
         let indexed = rows.iter().zip(0u64..);
         match used[..] {
             [] => packed.extend(0..rows.len() as u64),
-            [(at, mask, _)] => packed.extend(
-                indexed.map(|(row, index)| extract(word(row, at), mask) << shift | index),
-            ),
+            [(at, mask, _)] => packed
+                .extend(indexed.map(|(row, index)| extract(word(row, at), mask) << shift | index)),
             [(at, mask, _), (next_at, next_mask, next_bits)] => {
                 packed.extend(indexed.map(|(row, index)| {
                     let high = extract(word(row, at), mask);

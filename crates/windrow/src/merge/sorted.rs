@@ -51,11 +51,7 @@ struct Steps {
 impl OrderCheck {
     /// A check of input number `input`, which is named in errors.
     pub fn new(layout: &Layout, input: usize) -> Self {
-        Self {
-            encoder: Encoder::new(layout),
-            steps: Steps::new(layout, input),
-            bytes: Vec::new(),
-        }
+        Self { encoder: Encoder::new(layout), steps: Steps::new(layout, input), bytes: Vec::new() }
     }
 
     /// Also fail when two rows have the same key.
@@ -208,9 +204,9 @@ fn reduce(layout: &Layout, rows: &[&[u8]], group: &[u32]) -> Result<Vec<u8>> {
     if layout.rule() == Rule::Sum {
         let mut sum = diff_of(&row);
         for &index in rest {
-            sum = sum.checked_add(diff_of(rows[index as usize])).ok_or_else(|| {
-                Error::DiffOverflow { row: crate::chunk::describe(layout, &row) }
-            })?;
+            sum = sum
+                .checked_add(diff_of(rows[index as usize]))
+                .ok_or_else(|| Error::DiffOverflow { row: crate::chunk::describe(layout, &row) })?;
         }
         let body = row.len() - 8;
         row[body..].copy_from_slice(&sum.to_le_bytes());

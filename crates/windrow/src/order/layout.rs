@@ -17,6 +17,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use super::code::{OrderedCode, PayloadCode};
 use super::{Column, Order, Rule, find};
 use crate::error::{Error, Result};
+
 /// A column in the ordered part of a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
@@ -74,11 +75,15 @@ impl Layout {
         let reversed = order.rule == Rule::Last;
         if sums && !order.then.is_empty() {
             return Err(Error::InvalidOrder(
-                "a consolidation orders by every column: add the columns of `then` to the key".into(),
+                "a consolidation orders by every column: add the columns of `then` to the key"
+                    .into(),
             ));
         }
         if order.tombstone.is_some() && order.rule != Rule::Last {
             return Err(Error::InvalidOrder("a tombstone column needs the rule `last`".into()));
+        }
+        if order.diff.is_some() && !sums {
+            return Err(Error::InvalidOrder("a diff column needs the rule `sum`".into()));
         }
         if order.time.is_some() && !sums {
             return Err(Error::InvalidOrder("a time column needs a diff column".into()));
@@ -93,25 +98,29 @@ impl Layout {
         if let Some(time) = time {
             taken[time] = true;
         }
-        if let Tail::Diff(column) | Tail::Tombstone(column) = tail {
-            taken[column] = true;
+        let twice = |name: &str| {
+            Error::InvalidOrder(format!("column {name:?} has more than one part in the order"))
+        };
+        if let Tail::Diff(column) | Tail::Tombstone(column) = tail
+            && std::mem::replace(&mut taken[column], true)
+        {
+            return Err(twice(schema.field(column).name()));
         }
 
         let mut slots = Vec::new();
-        let named = order.key.iter().map(|c| (c, false)).chain(order.then.iter().map(|c| (c, true)));
+        let named =
+            order.key.iter().map(|c| (c, false)).chain(order.then.iter().map(|c| (c, true)));
         for (column, within_key) in named {
             let (index, field) = find(&schema, &column.name)?;
             if std::mem::replace(&mut taken[index], true) {
-                return Err(Error::InvalidOrder(format!(
-                    "column {:?} has more than one part in the order",
-                    column.name
-                )));
+                return Err(twice(&column.name));
             }
-            let code = OrderedCode::of(field.data_type()).ok_or_else(|| Error::UnsupportedColumn {
-                column: column.name.clone(),
-                data_type: field.data_type().clone(),
-                role: "a sort key",
-            })?;
+            let code =
+                OrderedCode::of(field.data_type()).ok_or_else(|| Error::UnsupportedColumn {
+                    column: column.name.clone(),
+                    data_type: field.data_type().clone(),
+                    role: "a sort key",
+                })?;
             let flip = reversed && within_key;
             slots.push(Slot {
                 column: index,
@@ -234,8 +243,7 @@ fn time_column(schema: &Schema, name: &str) -> Result<usize> {
 fn diff_column(schema: &Schema, name: &str) -> Result<usize> {
     let (index, field) = find(schema, name)?;
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32};
-    let fits =
-        matches!(field.data_type(), Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32);
+    let fits = matches!(field.data_type(), Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32);
     if fits { Ok(index) } else { Err(unsupported(schema, index, "a diff")) }
 }
 

@@ -50,7 +50,9 @@ pub(super) fn combine(array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
         DataType::LargeUtf8 => {
             each(&|row, h| bytes(h, array.as_string::<i64>().value(row).as_bytes()));
         }
-        DataType::Utf8View => each(&|row, h| bytes(h, array.as_string_view().value(row).as_bytes())),
+        DataType::Utf8View => {
+            each(&|row, h| bytes(h, array.as_string_view().value(row).as_bytes()))
+        }
         DataType::Binary => each(&|row, h| bytes(h, array.as_binary::<i32>().value(row))),
         DataType::LargeBinary => each(&|row, h| bytes(h, array.as_binary::<i64>().value(row))),
         DataType::BinaryView => each(&|row, h| bytes(h, array.as_binary_view().value(row))),

@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn parts_are_stable_complete_and_closed_under_the_key() {
-        let names = StringArray::from_iter((0..1000).map(|i| (i % 7 != 0).then(|| format!("n{}", i % 50))));
+        let names =
+            StringArray::from_iter((0..1000).map(|i| (i % 7 != 0).then(|| format!("n{}", i % 50))));
         let numbers = Int64Array::from_iter_values(0..1000);
         let columns = [("name", Arc::new(names) as ArrayRef), ("number", Arc::new(numbers) as _)];
         let batch = RecordBatch::try_from_iter(columns).unwrap();

@@ -58,7 +58,8 @@ impl Budget {
     /// Leases `bytes` if the limit allows it.
     pub(crate) fn try_lease(&self, bytes: usize) -> Option<Lease> {
         let fits = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= self.limit());
-        let used = self.counters.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        let used =
+            self.counters.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         self.counters.peak.fetch_max(used + bytes, Ordering::Relaxed);
         Some(Lease { budget: self.clone(), bytes })
     }

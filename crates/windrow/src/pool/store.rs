@@ -102,12 +102,7 @@ impl Store {
             }
         }
         let files = directories.into_iter().enumerate().map(|(index, directory)| {
-            Arc::new(StoreFile {
-                index,
-                directory,
-                file: OnceLock::new(),
-                space: Mutex::default(),
-            })
+            Arc::new(StoreFile { index, directory, file: OnceLock::new(), space: Mutex::default() })
         });
         Ok(Self {
             files: files.collect(),
@@ -132,7 +127,9 @@ impl Store {
             codec,
             checksum: checksum(&stored, file.index, offset),
         };
-        file.handle()?.write_all_at(&stored, offset).map_err(|error| file.error("writing", error))?;
+        file.handle()?
+            .write_all_at(&stored, offset)
+            .map_err(|error| file.error("writing", error))?;
         Ok(extent)
     }
 
@@ -204,7 +201,10 @@ impl StoreFile {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let made = tempfile::tempfile_in(&self.directory).map_err(|e| self.error("creating", e))?;
+        let made = tempfile::tempfile_in(&self.directory).map_err(|error| Error::TempSpace {
+            dir: self.directory.display().to_string(),
+            message: format!("cannot create a temporary file: {error}"),
+        })?;
         Ok(self.file.get_or_init(|| made))
     }
 

@@ -13,11 +13,23 @@ use crate::order::code::{PayloadCode, plain_type};
 /// A column whose values can be copied without knowing its type.
 pub(super) enum Column {
     Null,
-    Bool { values: BooleanBuffer, nulls: Option<NullBuffer> },
-    Fixed { values: Buffer, nulls: Option<NullBuffer> },
-    Bytes { values: Bytes, nulls: Option<NullBuffer> },
+    Bool {
+        values: BooleanBuffer,
+        nulls: Option<NullBuffer>,
+    },
+    Fixed {
+        values: Buffer,
+        nulls: Option<NullBuffer>,
+    },
+    Bytes {
+        values: Bytes,
+        nulls: Option<NullBuffer>,
+    },
     /// Values written by the value codec, which holds their nulls.
-    Value { bytes: Vec<u8>, offsets: Vec<usize> },
+    Value {
+        bytes: Vec<u8>,
+        offsets: Vec<usize>,
+    },
 }
 
 impl Column {
@@ -49,9 +61,7 @@ impl Column {
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         Ok(match array.data_type() {
             DataType::Null => Self::Null,
-            DataType::Boolean => {
-                Self::Bool { values: array.as_boolean().values().clone(), nulls }
-            }
+            DataType::Boolean => Self::Bool { values: array.as_boolean().values().clone(), nulls },
             DataType::Utf8
             | DataType::LargeUtf8
             | DataType::Binary
@@ -113,19 +123,31 @@ impl Bytes {
         Ok(match array.data_type() {
             DataType::Utf8 => {
                 let array = array.as_string::<i32>();
-                Self::Small { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+                Self::Small {
+                    offsets: array.offsets().inner().clone(),
+                    data: array.values().clone(),
+                }
             }
             DataType::Binary => {
                 let array = array.as_binary::<i32>();
-                Self::Small { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+                Self::Small {
+                    offsets: array.offsets().inner().clone(),
+                    data: array.values().clone(),
+                }
             }
             DataType::LargeUtf8 => {
                 let array = array.as_string::<i64>();
-                Self::Large { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+                Self::Large {
+                    offsets: array.offsets().inner().clone(),
+                    data: array.values().clone(),
+                }
             }
             DataType::LargeBinary => {
                 let array = array.as_binary::<i64>();
-                Self::Large { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+                Self::Large {
+                    offsets: array.offsets().inner().clone(),
+                    data: array.values().clone(),
+                }
             }
             DataType::Utf8View => Self::Text(array.as_string_view().clone()),
             _ => Self::Binary(array.as_binary_view().clone()),
@@ -135,8 +157,12 @@ impl Bytes {
     #[inline(always)]
     fn get(&self, row: usize) -> &[u8] {
         match self {
-            Self::Small { offsets, data } => &data[offsets[row] as usize..offsets[row + 1] as usize],
-            Self::Large { offsets, data } => &data[offsets[row] as usize..offsets[row + 1] as usize],
+            Self::Small { offsets, data } => {
+                &data[offsets[row] as usize..offsets[row + 1] as usize]
+            }
+            Self::Large { offsets, data } => {
+                &data[offsets[row] as usize..offsets[row + 1] as usize]
+            }
             Self::Text(array) => array.value(row).as_bytes(),
             Self::Binary(array) => array.value(row),
         }

@@ -68,14 +68,17 @@ impl Decoder {
         for tile in rows.chunks(TILE) {
             self.decode_tile(tile)?;
         }
-        let columns = self
-            .projection
-            .iter()
-            .map(|&column| match &mut self.builders[column] {
-                Some(builder) => builder.finish(),
-                None => unreachable!("a projected column has a builder"),
-            })
-            .collect::<Result<Vec<ArrayRef>>>()?;
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.projection.len());
+        for (at, column) in self.projection.iter().enumerate() {
+            let array = match self.projection[..at].iter().position(|before| before == column) {
+                Some(before) => Arc::clone(&columns[before]),
+                None => match &mut self.builders[*column] {
+                    Some(builder) => builder.finish()?,
+                    None => unreachable!("a projected column has a builder"),
+                },
+            };
+            columns.push(array);
+        }
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }

@@ -346,8 +346,8 @@ fn put_slot(
     match (slot.code, column) {
         (OrderedCode::Bool, Column::Bool { values, .. }) => {
             for (cursor, row) in cursors.iter().zip(tile) {
-                let bit = u8::from(values.value(row)) ^ flip;
-                out[cursor + *distance] = if valid(row) { bit } else { 0 };
+                let bit = values.value(row) != slot.descending;
+                out[cursor + *distance] = u8::from(valid(row) && bit);
             }
         }
         (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) => {

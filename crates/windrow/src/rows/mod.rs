@@ -18,11 +18,13 @@ pub(crate) mod decode;
 pub(crate) mod encode;
 mod fixed;
 mod recode;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value;
 
 pub(crate) use decode::Decoder;
-pub(crate) use encode::Encoder;
+pub(crate) use encode::{Encoder, Prepared};
 
 use crate::order::Layout;
 

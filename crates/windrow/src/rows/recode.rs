@@ -14,6 +14,10 @@ pub(super) fn recode(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     for row in 0..array.len() {
         bytes.clear();
         writer.write(row, &mut bytes);
+        if bytes.is_empty() {
+            // The nulls of type Null take no bytes; a dictionary over them has a 0 for each.
+            bytes.push(0);
+        }
         reader.read(&mut &bytes[..])?;
     }
     reader.finish()

@@ -2,7 +2,6 @@
 //!
 //! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
 
-
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -103,4 +102,3 @@ pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
     };
     end.min(row.len())
 }
-

@@ -13,7 +13,7 @@ use arrow_buffer::ArrowNativeType;
 
 use super::wire::{corrupt, put_len, put_marker, take, take_len, take_marker, too_many};
 use super::{ValueReader, ValueWriter};
-use crate::Result;
+use crate::error::Result;
 
 pub(super) struct BytesWriter<A>(pub(super) A);
 
@@ -79,8 +79,7 @@ impl<T: ByteViewType<Native: Content>> BytesBuilder for GenericByteViewBuilder<T
     type Item = T::Native;
 
     fn append(&mut self, value: &T::Native) -> Result<()> {
-        self.try_append_value(value)
-            .map_err(|_| too_many(&T::DATA_TYPE, "the bytes"))
+        self.try_append_value(value).map_err(|_| too_many(&T::DATA_TYPE, "the bytes"))
     }
 
     fn append_null(&mut self) {
@@ -140,10 +139,7 @@ pub(super) struct FixedBinaryReader {
 impl FixedBinaryReader {
     /// `width` in bytes, not negative.
     pub(super) fn new(width: i32) -> Self {
-        Self {
-            builder: FixedSizeBinaryBuilder::with_capacity(0, width),
-            width: width as usize,
-        }
+        Self { builder: FixedSizeBinaryBuilder::with_capacity(0, width), width: width as usize }
     }
 }
 

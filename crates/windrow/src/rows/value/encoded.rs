@@ -17,7 +17,7 @@ use arrow_schema::{DataType, FieldRef};
 
 use super::wire::{NULL, corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
-use crate::Result;
+use crate::error::Result;
 
 pub(super) struct DictionaryWriter<'a, K: ArrowDictionaryKeyType> {
     keys: &'a PrimitiveArray<K>,
@@ -27,10 +27,7 @@ pub(super) struct DictionaryWriter<'a, K: ArrowDictionaryKeyType> {
 
 impl<'a, K: ArrowDictionaryKeyType> DictionaryWriter<'a, K> {
     pub(super) fn new(array: &'a DictionaryArray<K>) -> Result<Self> {
-        Ok(Self {
-            keys: array.keys(),
-            values: element_writer(array.values())?,
-        })
+        Ok(Self { keys: array.keys(), values: element_writer(array.values())? })
     }
 }
 
@@ -127,10 +124,7 @@ pub(super) struct RunWriter<'a, R: RunEndIndexType> {
 
 impl<'a, R: RunEndIndexType> RunWriter<'a, R> {
     pub(super) fn new(array: &'a RunArray<R>) -> Result<Self> {
-        Ok(Self {
-            array,
-            values: writer(array.values())?,
-        })
+        Ok(Self { array, values: writer(array.values())? })
     }
 }
 

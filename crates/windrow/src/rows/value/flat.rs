@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 
 use super::wire::{put_marker, refused, take, take_bool, take_marker, too_many};
 use super::{ValueReader, ValueWriter};
-use crate::Result;
+use crate::error::Result;
 
 pub(super) struct PrimitiveWriter<'a, T: ArrowPrimitiveType>(pub(super) &'a PrimitiveArray<T>);
 

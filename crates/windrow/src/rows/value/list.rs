@@ -16,7 +16,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use super::wire::{corrupt, put_len, put_marker, refused, take_len, take_marker, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader};
-use crate::Result;
+use crate::error::Result;
 
 struct ListWriter<'a, R> {
     nulls: Option<&'a NullBuffer>,

@@ -59,7 +59,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_integer, downcast_primitive, downcast_run_end_index};
 use arrow_schema::DataType;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Writes the values of one array, a row at a time.
 pub(crate) trait ValueWriter {

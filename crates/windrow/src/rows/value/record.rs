@@ -12,7 +12,7 @@ use arrow_schema::{DataType, FieldRef, Fields};
 
 use super::wire::{put_marker, refused, take_marker, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
-use crate::Result;
+use crate::error::Result;
 
 /// Most elements that placeholders for fixed-size lists may take at once. Sizes multiply when such
 /// lists nest, and a few corrupt bytes must not ask for more than any real array holds.
@@ -77,9 +77,7 @@ impl ValueReader for StructReader {
 
     fn fill(&mut self, count: usize) -> Result<()> {
         self.nulls.append_n_non_nulls(count);
-        self.fields
-            .iter_mut()
-            .try_for_each(|field| field.fill(count))
+        self.fields.iter_mut().try_for_each(|field| field.fill(count))
     }
 
     fn finish(&mut self) -> Result<ArrayRef> {

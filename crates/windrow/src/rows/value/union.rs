@@ -13,7 +13,7 @@ use arrow_schema::{DataType, UnionFields, UnionMode};
 
 use super::wire::{corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, reader, writer};
-use crate::Result;
+use crate::error::Result;
 
 /// Type id -> the position of its field.
 struct Positions([Option<u8>; 128]);
@@ -101,10 +101,8 @@ impl UnionReader {
             data_type: data_type.clone(),
             fields: fields.clone(),
             positions: Positions::new(fields),
-            children: (fields
-                .iter()
-                .map(|(_, field)| reader(field.data_type()).map(child)))
-            .collect::<Result<_>>()?,
+            children: (fields.iter().map(|(_, field)| reader(field.data_type()).map(child)))
+                .collect::<Result<_>>()?,
             ids: Vec::new(),
             offsets: (mode == UnionMode::Dense).then(Vec::new),
         })
@@ -169,12 +167,8 @@ impl ValueReader for UnionReader {
             child.len = 0;
         }
         let offsets = (self.offsets.as_mut()).map(|offsets| std::mem::take(offsets).into());
-        let array = UnionArray::try_new(
-            self.fields.clone(),
-            ScalarBuffer::from(ids),
-            offsets,
-            children,
-        );
+        let array =
+            UnionArray::try_new(self.fields.clone(), ScalarBuffer::from(ids), offsets, children);
         Ok(Arc::new(array.map_err(refused)?))
     }
 }

@@ -7,7 +7,7 @@
 
 use arrow_schema::{ArrowError, DataType};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The marker of a null, and of the null key of a dictionary.
 pub(super) const NULL: u8 = 0;
@@ -75,10 +75,7 @@ pub(super) fn take_len(bytes: &mut &[u8]) -> Result<usize> {
 }
 
 pub(super) fn corrupt(message: impl Into<String>) -> Error {
-    Error::Corrupt {
-        place: "a value of a row".into(),
-        message: message.into(),
-    }
+    Error::Corrupt { place: "a value of a row".into(), message: message.into() }
 }
 
 /// Arrow refuses what was read. The writer's array passed the same tests, so the bytes are wrong.

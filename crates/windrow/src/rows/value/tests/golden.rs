@@ -12,22 +12,13 @@ use super::encode;
 #[test]
 fn flat() {
     assert_eq!(encode(&NullArray::new(1)), [vec![]]);
-    assert_eq!(
-        encode(&BooleanArray::from(vec![Some(true), None])),
-        [vec![1, 1], vec![0]]
-    );
+    assert_eq!(encode(&BooleanArray::from(vec![Some(true), None])), [vec![1, 1], vec![0]]);
     assert_eq!(
         encode(&Int32Array::from(vec![Some(-2), None])),
         [vec![1, 0xfe, 0xff, 0xff, 0xff], vec![0]]
     );
-    assert_eq!(
-        encode(&Float32Array::from(vec![-0.0])),
-        [[1, 0, 0, 0, 0x80]]
-    );
-    assert_eq!(
-        encode(&StringArray::from(vec!["ab", ""])),
-        [vec![1, 2, b'a', b'b'], vec![1, 0]]
-    );
+    assert_eq!(encode(&Float32Array::from(vec![-0.0])), [[1, 0, 0, 0, 0x80]]);
+    assert_eq!(encode(&StringArray::from(vec!["ab", ""])), [vec![1, 2, b'a', b'b'], vec![1, 0]]);
 }
 
 #[test]
@@ -43,10 +34,7 @@ fn nested() {
     let mut list = ListBuilder::new(StringBuilder::new());
     list.append_value([Some("ab"), None]);
     list.append_null();
-    assert_eq!(
-        encode(&list.finish()),
-        [vec![1, 2, 1, 2, b'a', b'b', 0], vec![0]]
-    );
+    assert_eq!(encode(&list.finish()), [vec![1, 2, 1, 2, b'a', b'b', 0], vec![0]]);
 
     let mut map = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
     map.keys().append_value("k");

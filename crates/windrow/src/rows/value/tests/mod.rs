@@ -3,14 +3,13 @@
 mod golden;
 mod limits;
 mod model;
-mod shapes;
 
 use arrow_array::{Array, ArrayRef};
 use proptest::prelude::*;
 
 use super::{reader, writer};
+use crate::rows::tests::arrays::{self, Rng};
 use model::logical;
-use shapes::Rng;
 
 fn encode(array: &dyn Array) -> Vec<Vec<u8>> {
     let writer = writer(array).unwrap();
@@ -47,7 +46,7 @@ proptest! {
 
     #[test]
     fn comes_back_as_it_was(seed: u64) {
-        let array = shapes::array(&mut Rng::new(seed));
+        let array = arrays::array(&mut Rng::new(seed));
         let rows = encode(&array);
         let back = decode(&rows, &array);
         prop_assert_eq!(back.data_type(), array.data_type());
@@ -58,7 +57,7 @@ proptest! {
 
     #[test]
     fn equal_bytes_are_equal_values(seed: u64) {
-        let array = shapes::array(&mut Rng::new(seed));
+        let array = arrays::array(&mut Rng::new(seed));
         let (rows, values) = (encode(&array), model(&array));
         for (a, left) in rows.iter().enumerate() {
             for (b, right) in rows.iter().enumerate() {
@@ -69,7 +68,7 @@ proptest! {
 
     #[test]
     fn a_prefix_is_an_error(seed: u64) {
-        let array = shapes::array(&mut Rng::new(seed));
+        let array = arrays::array(&mut Rng::new(seed));
         for row in encode(&array) {
             for len in 0..row.len() {
                 let mut reader = reader(array.data_type()).unwrap();
@@ -82,7 +81,7 @@ proptest! {
 
     #[test]
     fn skip_goes_as_far_as_read(seed: u64) {
-        let array = shapes::array(&mut Rng::new(seed));
+        let array = arrays::array(&mut Rng::new(seed));
         let reader = reader(array.data_type()).unwrap();
         for mut row in encode(&array) {
             let len = row.len();
@@ -96,7 +95,7 @@ proptest! {
     #[test]
     fn noise_does_not_panic(seed: u64) {
         let mut rng = Rng::new(seed);
-        let array = shapes::array(&mut rng);
+        let array = arrays::array(&mut rng);
         let mut page = encode(&array).concat();
         match rng.below(2) {
             // Half of it small numbers: they are markers and lengths that lead somewhere.

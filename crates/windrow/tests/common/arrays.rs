@@ -12,14 +12,14 @@ use arrow_schema::{
 };
 
 /// splitmix64: small, and the same everywhere.
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,23 +27,23 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    fn flip(&mut self) -> bool {
+    pub(crate) fn flip(&mut self) -> bool {
         self.below(2) == 0
     }
 }
 
 /// A slice of a random array.
-pub(super) fn array(rng: &mut Rng) -> ArrayRef {
+pub(crate) fn array(rng: &mut Rng) -> ArrayRef {
     let data_type = data_type(rng, 3);
     let (len, front, back) = (rng.below(12), rng.below(4), rng.below(4));
     array_of(rng, &data_type, true, front + len + back).slice(front, len)
 }
 
-fn data_type(rng: &mut Rng, depth: usize) -> DataType {
+pub(crate) fn data_type(rng: &mut Rng, depth: usize) -> DataType {
     // Few leaves while there is depth left, or most types would be flat.
     if depth == 0 || rng.below(6) == 0 {
         return leaf(rng);
@@ -61,42 +61,23 @@ fn data_type(rng: &mut Rng, depth: usize) -> DataType {
         }
         5 => {
             let count = rng.below(4);
-            DataType::Struct(
-                (0..count)
-                    .map(|i| field(rng, &format!("f{i}"), depth))
-                    .collect(),
-            )
+            DataType::Struct((0..count).map(|i| field(rng, &format!("f{i}"), depth)).collect())
         }
         6 => {
             let key = data_type(rng, depth);
-            let key = if can_refuse_nulls(&key) {
-                key
-            } else {
-                DataType::Utf8
-            };
+            let key = if can_refuse_nulls(&key) { key } else { DataType::Utf8 };
             let key = Arc::new(Field::new("the key", key, false));
             let entries = DataType::Struct(vec![key, field(rng, "the value", depth)].into());
             DataType::Map(Arc::new(Field::new("pairs", entries, false)), rng.flip())
         }
         7 | 8 => {
             let ids: &[i8] = [&[0, 1, 2][..], &[127], &[9, 4, 126]][rng.below(3)];
-            let fields: Vec<_> = ids
-                .iter()
-                .map(|i| field(rng, &format!("u{i}"), depth))
-                .collect();
+            let fields: Vec<_> = ids.iter().map(|i| field(rng, &format!("u{i}"), depth)).collect();
             let mode = [UnionMode::Sparse, UnionMode::Dense][rng.below(2)];
-            DataType::Union(
-                UnionFields::try_new(ids.iter().copied(), fields).unwrap(),
-                mode,
-            )
+            DataType::Union(UnionFields::try_new(ids.iter().copied(), fields).unwrap(), mode)
         }
         9 => {
-            let keys = [
-                DataType::Int8,
-                DataType::Int32,
-                DataType::UInt16,
-                DataType::UInt64,
-            ];
+            let keys = [DataType::Int8, DataType::Int32, DataType::UInt16, DataType::UInt64];
             let keys = keys[rng.below(4)].clone();
             DataType::Dictionary(Box::new(keys), Box::new(data_type(rng, depth)))
         }
@@ -110,12 +91,9 @@ fn data_type(rng: &mut Rng, depth: usize) -> DataType {
 
 fn leaf(rng: &mut Rng) -> DataType {
     use DataType::*;
-    let unit = [
-        TimeUnit::Second,
-        TimeUnit::Millisecond,
-        TimeUnit::Microsecond,
-        TimeUnit::Nanosecond,
-    ][rng.below(4)];
+    let unit =
+        [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond]
+            [rng.below(4)];
     let small = rng.below(3) as i32;
     let zone = [None, Some("+02:00".into()), Some("Europe/Paris".into())][rng.below(3)].clone();
     let leaves = [
@@ -185,7 +163,12 @@ fn nulls(rng: &mut Rng, nullable: bool, len: usize) -> Option<NullBuffer> {
     (nullable && rng.flip()).then(|| NullBuffer::from_iter((0..len).map(|_| rng.below(3) > 0)))
 }
 
-fn array_of(rng: &mut Rng, data_type: &DataType, nullable: bool, len: usize) -> ArrayRef {
+pub(crate) fn array_of(
+    rng: &mut Rng,
+    data_type: &DataType,
+    nullable: bool,
+    len: usize,
+) -> ArrayRef {
     let valid = nulls(rng, nullable, len);
     macro_rules! primitive {
         ($t:ty) => {{
@@ -205,10 +188,7 @@ fn array_of(rng: &mut Rng, data_type: &DataType, nullable: bool, len: usize) -> 
         ($t:ty) => {
             Arc::new(<$t>::from_iter((0..len).map(|row| {
                 let value = ["", "a", "é", "twelve bytes", "more than twelve bytes"][rng.below(5)];
-                valid
-                    .as_ref()
-                    .is_none_or(|valid| valid.is_valid(row))
-                    .then_some(value)
+                valid.as_ref().is_none_or(|valid| valid.is_valid(row)).then_some(value)
             })))
         };
     }
@@ -320,10 +300,7 @@ fn view<O: OffsetSizeTrait>(
 ) -> GenericListViewArray<O> {
     let values = array_of_field(rng, field, 8);
     let starts: Vec<usize> = (0..len).map(|_| rng.below(8)).collect();
-    let sizes = starts
-        .iter()
-        .map(|start| O::usize_as(rng.below((9 - start).min(4))))
-        .collect();
+    let sizes = starts.iter().map(|start| O::usize_as(rng.below((9 - start).min(4)))).collect();
     let starts = starts.iter().map(|start| O::usize_as(*start)).collect();
     GenericListViewArray::new(field.clone(), starts, sizes, values, valid)
 }
@@ -331,10 +308,7 @@ fn view<O: OffsetSizeTrait>(
 fn union(rng: &mut Rng, fields: &UnionFields, mode: UnionMode, len: usize) -> ArrayRef {
     let dense = mode == UnionMode::Dense;
     let rows = if dense { 3 } else { len };
-    let children = fields
-        .iter()
-        .map(|(_, field)| array_of_field(rng, field, rows))
-        .collect();
+    let children = fields.iter().map(|(_, field)| array_of_field(rng, field, rows)).collect();
     let known: Vec<i8> = fields.iter().map(|(id, _)| id).collect();
     let ids = (0..len).map(|_| known[rng.below(known.len())]).collect();
     let offsets = dense.then(|| (0..len).map(|_| rng.below(3) as i32).collect());

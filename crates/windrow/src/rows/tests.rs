@@ -1,0 +1,229 @@
+//! Rows against the model, for every type and every option; and rows that no encoder wrote.
+
+use std::cmp::Ordering;
+
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field};
+use proptest::prelude::*;
+
+use super::{Decoder, Encoder, key_len};
+use crate::error::{Error, Result};
+use crate::order::{Column, Layout, Order};
+use arrays::Rng;
+use model::By;
+
+#[path = "../../tests/common/arrays.rs"]
+pub(super) mod arrays;
+#[path = "../../tests/common/model.rs"]
+#[allow(dead_code, reason = "shared with the tests of the whole engine")]
+mod model;
+#[path = "../../tests/common/tables.rs"]
+#[allow(dead_code, reason = "shared with the tests of the whole engine")]
+mod tables;
+
+fn encode(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<u8>> {
+    let encoder = Encoder::new(layout);
+    let prepared = encoder.prepare(batch, 1 << 33).unwrap();
+    let lengths: Vec<usize> = (0..prepared.len()).map(|row| prepared.row_len(row)).collect();
+    // In two calls: rows are written from anywhere on.
+    let middle = lengths.len() / 3;
+    let mut bytes = vec![0xaa; lengths.iter().sum()];
+    let (front, back) = bytes.split_at_mut(lengths[..middle].iter().sum());
+    encoder.encode(&prepared, 0..middle, front);
+    encoder.encode(&prepared, middle..lengths.len(), back);
+    let mut rest = &bytes[..];
+    lengths
+        .iter()
+        .map(|&length| {
+            let (row, behind) = rest.split_at(length);
+            rest = behind;
+            row.to_vec()
+        })
+        .collect()
+}
+
+fn decode(layout: &Layout, rows: &[Vec<u8>]) -> Result<RecordBatch> {
+    let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
+    let rows: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
+    Decoder::new(layout, &all)?.decode(&rows)
+}
+
+/// Any layout for `batch`, whose first `keys` columns are ordered; and the same for the model.
+fn layout(rng: &mut Rng, batch: &RecordBatch, keys: usize) -> (Layout, Vec<By>) {
+    let by: Vec<By> = (0..keys)
+        .map(|column| By { column, descending: rng.flip(), nulls_first: rng.flip() })
+        .collect();
+    let column = |by: &By| Column {
+        name: format!("k{}", by.column),
+        descending: by.descending,
+        nulls_first: by.nulls_first,
+    };
+    let columns: Vec<Column> = by.iter().map(column).collect();
+    let order = match rng.below(3) {
+        0 => Order::by(columns),
+        1 => Order::by(columns).first(),
+        _ => Order::by(columns).last(),
+    };
+    (order.bind(&batch.schema()).unwrap(), by)
+}
+
+fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {
+    let (layout, by) = layout(rng, batch, keys);
+    let rows = encode(&layout, batch);
+    let values = model::rows([batch]);
+    let back = decode(&layout, &rows).unwrap();
+    assert_eq!(back.schema(), batch.schema());
+    back.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+    model::assert_same(&model::rows([&back]), &values, &batch.schema());
+    assert_eq!(encode(&layout, &back), rows);
+    for (i, left) in rows.iter().enumerate() {
+        for (j, right) in rows.iter().enumerate() {
+            let order = model::compare(&by, &values[i], &values[j]);
+            let (left_key, right_key) = (key_len(&layout, left), key_len(&layout, right));
+            let what = (&values[i], &values[j], &by);
+            assert_eq!(left[..left_key].cmp(&right[..right_key]), order, "{what:?}");
+            let placed = if layout.sequence_descends() { j.cmp(&i) } else { i.cmp(&j) };
+            assert_eq!(left.cmp(right), order.then(placed), "{what:?}");
+            assert_eq!(order == Ordering::Equal, right.starts_with(&left[..left_key]));
+        }
+    }
+}
+
+#[test]
+fn every_type_in_every_direction() {
+    let rng = &mut Rng::new(1);
+    let mut types = tables::plain_types();
+    for plain in tables::plain_types() {
+        types.push(DataType::Dictionary(Box::new(DataType::Int32), Box::new(plain.clone())));
+        let ends = Field::new("run_ends", DataType::Int32, false);
+        let values = Field::new("values", plain, true);
+        types.push(DataType::RunEndEncoded(ends.into(), values.into()));
+    }
+    for data_type in types {
+        // Directions and places of nulls are drawn: often enough for all of them.
+        for _ in 0..24 {
+            let array = tables::key_array(rng, &data_type, true, 40, 30);
+            let array = array.slice(rng.below(5), 33);
+            let nullable = rng.flip() || array.logical_null_count() > 0;
+            let batch =
+                RecordBatch::try_from_iter_with_nullable([("k0", array, nullable)]).unwrap();
+            check(rng, &batch, 1);
+        }
+    }
+}
+
+/// Any layout, also with times and diffs, or with tombstones.
+fn any_layout(rng: &mut Rng, batch: &RecordBatch, keys: usize) -> Layout {
+    let sums = Order::by((0..keys).map(|k| format!("k{k}")).collect::<Vec<_>>()).diff("diff");
+    match rng.below(3) {
+        0 => sums.bind(&batch.schema()).unwrap(),
+        1 => sums.time("time").bind(&batch.schema()).unwrap(),
+        _ => layout(rng, batch, keys).0,
+    }
+}
+
+fn table(rng: &mut Rng, keys: usize, payload: usize, rows: usize) -> RecordBatch {
+    let table = tables::table(rng, keys, payload, rows, 12);
+    let fields = table.schema();
+    let names = fields.fields().iter().map(|field| (field.name().clone(), field.is_nullable()));
+    let mut columns: Vec<_> = names
+        .zip(table.columns())
+        .map(|((name, nullable), array)| (name, array.clone(), nullable))
+        .collect();
+    for name in ["time", "diff"] {
+        let numbers = tables::key_array(rng, &DataType::Int16, false, rows, 4);
+        columns.push((name.to_owned(), numbers, rng.flip()));
+    }
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn rows_have_the_order_of_their_values(
+        seed: u64,
+        keys in 1usize..5,
+        payload in 0usize..4,
+        rows in 0usize..40,
+        distinct in 1usize..30,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let batch = tables::table(rng, keys, payload, rows, distinct);
+        check(rng, &batch, keys);
+    }
+
+    #[test]
+    fn more_rows_than_a_tile(seed: u64, keys in 1usize..4, payload in 0usize..4, rows in 100usize..500) {
+        let rng = &mut Rng::new(seed);
+        let batch = table(rng, keys, payload, rows);
+        let layout = any_layout(rng, &batch, keys);
+        let encoded = encode(&layout, &batch);
+        let back = decode(&layout, &encoded).unwrap();
+        model::assert_same(&model::rows([&back]), &model::rows([&batch]), &batch.schema());
+        let columns = batch.num_columns();
+        let projection: Vec<usize> = (0..rng.below(5)).map(|_| rng.below(columns)).collect();
+        let rows: Vec<&[u8]> = encoded.iter().map(|row| &row[..]).collect();
+        let part = Decoder::new(&layout, &projection).unwrap().decode(&rows).unwrap();
+        let expected = batch.project(&projection).unwrap();
+        model::assert_same(&model::rows([&part]), &model::rows([&expected]), &projection);
+    }
+
+    #[test]
+    fn equal_changes_are_equal_bytes(seed: u64, keys in 1usize..3, payload in 0usize..3) {
+        let rng = &mut Rng::new(seed);
+        let batch = table(rng, keys, payload, 40);
+        let names: Vec<String> = (0..keys).map(|k| format!("k{k}")).collect();
+        let layout = Order::by(names).time("time").diff("diff").bind(&batch.schema()).unwrap();
+        let rows = encode(&layout, &batch);
+        let mut values = model::rows([&batch]);
+        values.iter_mut().for_each(|row| row.truncate(batch.num_columns() - 1));
+        for (left, a) in rows.iter().zip(&values) {
+            for (right, b) in rows.iter().zip(&values) {
+                let (left, right) = (&left[..left.len() - 8], &right[..right.len() - 8]);
+                prop_assert_eq!(left == right, a == b);
+                prop_assert!(left == right || !right.starts_with(left), "not free of prefixes");
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_rows_do_not_panic(seed: u64, keys in 1usize..4, payload in 0usize..4) {
+        let rng = &mut Rng::new(seed);
+        let batch = table(rng, keys, payload, 8);
+        let layout = any_layout(rng, &batch, keys);
+        let whole = encode(&layout, &batch);
+        for _ in 0..60 {
+            let mut rows = whole.clone();
+            let victim = rng.below(rows.len());
+            let row = &mut rows[victim];
+            match rng.below(3) {
+                0 => row.truncate(rng.below(row.len() + 1)),
+                1 => row.extend([0, 1, 0xff]),
+                _ => {
+                    for _ in 0..1 + rng.below(3) {
+                        if !row.is_empty() {
+                            let at = rng.below(row.len());
+                            row[at] = [0, 1, 2, 3, 0xff, rng.next() as u8][rng.below(6)];
+                        }
+                    }
+                }
+            }
+            let columns = batch.num_columns();
+            let all: Vec<usize> = (0..columns).collect();
+            let some: Vec<usize> = all.iter().copied().filter(|_| rng.flip()).collect();
+            let _walked = key_len(&layout, &rows[victim]);
+            for projection in [&all, &some] {
+                let mut decoder = Decoder::new(&layout, projection).unwrap();
+                let slices: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
+                match decoder.decode(&slices) {
+                    Ok(batch) => {
+                        batch.columns().iter().for_each(|c| c.to_data().validate_full().unwrap());
+                    }
+                    Err(Error::Corrupt { .. } | Error::Arrow(_) | Error::Value { .. }) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The ways through the engine: how much memory, how many ways in, how it is cut. None may show.
+
+use arrow_array::RecordBatch;
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::FileFailurePersistence;
+use windrow::{Batch, Batcher, Budget, Codec, Layout, Pool, PoolOptions, Result};
+
+use super::arrays::Rng;
+use super::model::By;
+use super::tables;
+
+/// Failures are kept beside the test, to be run first for ever.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    let persistence = FileFailurePersistence::WithSource("regressions");
+    ProptestConfig {
+        failure_persistence: Some(Box::new(persistence)),
+        ..ProptestConfig::with_cases(cases)
+    }
+}
+
+/// One way through the engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) budget: usize,
+    pub(crate) codec: Codec,
+    /// Rows of an input record batch at the most.
+    pub(crate) rows: usize,
+    /// Pushers in any interleaving; 0 for the batcher's own way in.
+    pub(crate) pushers: usize,
+}
+
+impl Way {
+    /// All in memory, in one piece.
+    pub(crate) const PLAIN: Self =
+        Self { budget: usize::MAX, codec: Codec::None, rows: usize::MAX - 1, pushers: 0 };
+
+    /// In turn: memory for all, for some chunks, for none.
+    pub(crate) fn any(rng: &mut Rng) -> Self {
+        Self {
+            budget: [usize::MAX, 1 << 20, 400_000, 1][rng.below(4)],
+            codec: [Codec::None, Codec::Lz4, Codec::Zstd][rng.below(3)],
+            rows: [1, 7, 300, 100_000][rng.below(4)],
+            pushers: rng.below(4),
+        }
+    }
+
+    pub(crate) fn pool(self) -> Pool {
+        let options = PoolOptions { codec: self.codec, ..PoolOptions::default() };
+        Pool::new(Budget::bytes(self.budget), options).unwrap()
+    }
+
+    /// `input`, arranged this way.
+    pub(crate) fn arrange(
+        self,
+        rng: &mut Rng,
+        layout: &Layout,
+        pool: &Pool,
+        input: &RecordBatch,
+    ) -> Result<Batch> {
+        let pieces = tables::cut(rng, input, self.rows);
+        let mut batcher = Batcher::new(layout, pool);
+        if self.pushers == 0 {
+            for piece in &pieces {
+                batcher.push(piece)?;
+            }
+            return batcher.finish();
+        }
+        let mut pushers = batcher.pushers(self.pushers);
+        // Also the order of the pieces is any: their sequences say where they belong.
+        let mut next = 0;
+        let mut numbered = Vec::new();
+        for piece in pieces {
+            let rows = piece.num_rows() as u64;
+            numbered.insert(rng.below(numbered.len() + 1), (piece, next));
+            next += rows;
+        }
+        for (piece, sequence) in numbered {
+            pushers[rng.below(self.pushers)].push(&piece, sequence)?;
+        }
+        for pusher in &mut pushers {
+            pusher.flush()?;
+        }
+        batcher.finish()
+    }
+}
+
+/// The first `count` columns in random directions, for the engine and for the model.
+pub(crate) fn order(
+    rng: &mut Rng,
+    names: &[&str],
+    first: usize,
+) -> (Vec<windrow::Column>, Vec<By>) {
+    let columns = names.iter().enumerate().map(|(index, name)| {
+        let (descending, nulls_first) = (rng.flip(), rng.flip());
+        let column = windrow::Column { name: (*name).into(), descending, nulls_first };
+        (column, By { column: first + index, descending, nulls_first })
+    });
+    columns.unzip()
+}
+
+pub(crate) fn collect(batch: Result<windrow::RecordBatches>) -> Result<Vec<RecordBatch>> {
+    batch?.collect()
+}

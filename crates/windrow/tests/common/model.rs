@@ -1,0 +1,180 @@
+//! The specification: what the engine does, in slow lines that are obviously right.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_array::{downcast_dictionary_array, downcast_primitive_array, downcast_run_array};
+use arrow_buffer::{ArrowNativeType, ToByteSlice, i256};
+use arrow_schema::{DataType, IntervalUnit};
+
+pub(crate) type Row = Vec<Value>;
+
+/// A value without its layout, in the order that Arrow documents for its type.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Number(i256),
+    /// The bits, negative ones turned around: totalOrder.
+    Float(i64),
+    Bytes(Vec<u8>),
+    Parts(Vec<Value>),
+    Choice(i8, Box<Value>),
+}
+
+/// A column of an order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct By {
+    pub(crate) column: usize,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+impl By {
+    pub(crate) fn ascending(column: usize) -> Self {
+        Self { column, descending: false, nulls_first: false }
+    }
+}
+
+pub(crate) fn compare(by: &[By], a: &Row, b: &Row) -> Ordering {
+    let column = |by: &By| {
+        let (a, b) = (&a[by.column], &b[by.column]);
+        match (*a == Value::Null, *b == Value::Null) {
+            (false, false) if by.descending => b.cmp(a),
+            (false, false) => a.cmp(b),
+            (a, b) if by.nulls_first => b.cmp(&a),
+            (a, b) => a.cmp(&b),
+        }
+    };
+    by.iter().map(column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+pub(crate) fn sort(by: &[By], mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by(|a, b| compare(by, a, b));
+    rows
+}
+
+/// The first row of each key in the order of `key` and `then`; of equals, the earliest.
+pub(crate) fn first(key: &[By], then: &[By], rows: Vec<Row>) -> Vec<Row> {
+    let mut rows = sort(&[key, then].concat(), rows);
+    rows.dedup_by(|next, first| compare(key, first, next).is_eq());
+    rows
+}
+
+/// The last row of each key in the order of `key` and `then`; of equals, the latest.
+pub(crate) fn last(key: &[By], then: &[By], rows: Vec<Row>) -> Vec<Row> {
+    let mut rows = sort(&[key, then].concat(), rows);
+    rows.reverse();
+    rows.dedup_by(|next, first| compare(key, first, next).is_eq());
+    rows.reverse();
+    rows
+}
+
+/// The rows with the sum of their diffs, where it is not zero.
+pub(crate) fn consolidate(diff: usize, rows: Vec<Row>) -> Vec<Row> {
+    let mut sums: BTreeMap<Row, i256> = BTreeMap::new();
+    for mut row in rows {
+        let Value::Number(number) = std::mem::replace(&mut row[diff], Value::Null) else {
+            panic!("a diff is a number");
+        };
+        *sums.entry(row).or_default() += number;
+    }
+    let sums = sums.into_iter().filter(|(_, sum)| *sum != i256::ZERO);
+    sums.map(|(mut row, sum)| {
+        row[diff] = Value::Number(sum);
+        row
+    })
+    .collect()
+}
+
+pub(crate) fn rows<'a>(batches: impl IntoIterator<Item = &'a RecordBatch>) -> Vec<Row> {
+    let batches = batches.into_iter();
+    batches.flat_map(|batch| (0..batch.num_rows()).map(|at| row(batch, at))).collect()
+}
+
+/// Fails with the first difference.
+#[track_caller]
+pub(crate) fn assert_same(got: &[Row], expected: &[Row], what: &dyn std::fmt::Debug) {
+    let differ = got.iter().zip(expected).position(|(got, expected)| got != expected);
+    if let Some(at) = differ {
+        panic!("{what:?}\nrow {at}: got {:?}\nexpected {:?}", got[at], expected[at]);
+    }
+    assert_eq!(got.len(), expected.len(), "number of rows, {what:?}");
+}
+
+fn row(batch: &RecordBatch, at: usize) -> Row {
+    batch.columns().iter().map(|column| value(column, at)).collect()
+}
+
+pub(crate) fn value(array: &dyn Array, row: usize) -> Value {
+    use Value::{Bool, Bytes, Choice, Float, Null, Parts};
+    let all = |values: &dyn Array| Parts((0..values.len()).map(|at| value(values, at)).collect());
+    // The physical bit: a union or a run-end array has none, and is looked into.
+    if array.is_null(row) {
+        return Null;
+    }
+    match array.data_type() {
+        DataType::Float16 => {
+            let bits = array.as_primitive::<Float16Type>().value(row).to_bits() as i16;
+            return Float((bits ^ ((bits >> 15) & i16::MAX)).into());
+        }
+        DataType::Float32 => {
+            let bits = array.as_primitive::<Float32Type>().value(row).to_bits() as i32;
+            return Float((bits ^ ((bits >> 31) & i32::MAX)).into());
+        }
+        DataType::Float64 => {
+            let bits = array.as_primitive::<Float64Type>().value(row).to_bits() as i64;
+            return Float(bits ^ ((bits >> 63) & i64::MAX));
+        }
+        _ => {}
+    }
+    downcast_primitive_array! {
+        array => number(array.data_type(), array.value(row).to_byte_slice()),
+        DataType::Null => Null,
+        DataType::Boolean => Bool(array.as_boolean().value(row)),
+        DataType::FixedSizeBinary(_) => Bytes(array.as_fixed_size_binary().value(row).to_vec()),
+        DataType::Binary => Bytes(array.as_binary::<i32>().value(row).to_vec()),
+        DataType::LargeBinary => Bytes(array.as_binary::<i64>().value(row).to_vec()),
+        DataType::BinaryView => Bytes(array.as_binary_view().value(row).to_vec()),
+        DataType::Utf8 => Bytes(array.as_string::<i32>().value(row).into()),
+        DataType::LargeUtf8 => Bytes(array.as_string::<i64>().value(row).into()),
+        DataType::Utf8View => Bytes(array.as_string_view().value(row).into()),
+        DataType::List(_) => all(&array.as_list::<i32>().value(row)),
+        DataType::LargeList(_) => all(&array.as_list::<i64>().value(row)),
+        DataType::ListView(_) => all(&array.as_list_view::<i32>().value(row)),
+        DataType::LargeListView(_) => all(&array.as_list_view::<i64>().value(row)),
+        DataType::FixedSizeList(_, _) => all(&array.as_fixed_size_list().value(row)),
+        DataType::Map(_, _) => all(&array.as_map().value(row)),
+        DataType::Struct(_) => {
+            let fields = array.as_struct().columns().iter();
+            Parts(fields.map(|field| value(field, row)).collect())
+        }
+        DataType::Union(_, _) => {
+            let array = array.as_union();
+            Choice(array.type_id(row), Box::new(value(&array.value(row), 0)))
+        }
+        DataType::Dictionary(_, _) => downcast_dictionary_array! {
+            array => value(array.values(), array.keys().value(row).as_usize()),
+            other => panic!("{other}"),
+        },
+        DataType::RunEndEncoded(_, _) => downcast_run_array! {
+            array => value(array.values(), array.get_physical_index(row)),
+            other => panic!("{other}"),
+        },
+        other => panic!("{other}"),
+    }
+}
+
+/// A little-endian number; of the types without an order, bytes that are only equal or not.
+fn number(data_type: &DataType, bytes: &[u8]) -> Value {
+    if matches!(data_type, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
+        return Value::Bytes(bytes.to_vec());
+    }
+    let negative = !data_type.is_unsigned_integer() && bytes[bytes.len() - 1] >= 0x80;
+    let mut wide = [if negative { 0xff } else { 0 }; 32];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    Value::Number(i256::from_le_bytes(wide))
+}

@@ -1,0 +1,179 @@
+//! What a caller, a file or a disk does wrong is an error that says what to do, never a panic.
+
+mod common;
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    types::Int32Type,
+};
+use arrow_schema::{DataType, Field, Schema};
+use windrow::{
+    Batcher, Budget, Error, Order, OrderCheck, Partitioner, Pool, PoolOptions, consolidate, merge,
+};
+
+fn table() -> RecordBatch {
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some([Some(1)])]);
+    let columns: [(&str, ArrayRef); 7] = [
+        ("id", Arc::new(Int64Array::from(vec![1]))),
+        ("name", Arc::new(StringArray::from(vec!["a"]))),
+        ("time", Arc::new(Int64Array::from(vec![1]))),
+        ("diff", Arc::new(Int32Array::from(vec![1]))),
+        ("gone", Arc::new(BooleanArray::from(vec![true]))),
+        ("list", Arc::new(lists)),
+        ("real", Arc::new(arrow_array::Float64Array::from(vec![1.0]))),
+    ];
+    let columns = columns.map(|(name, array)| (name, array, true));
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
+fn bind(order: Order) -> Error {
+    order.bind(&table().schema()).expect_err("a mistake")
+}
+
+#[test]
+fn of_orders() {
+    let missing = bind(Order::by("idd"));
+    assert!(matches!(&missing, Error::MissingColumn { column, .. } if column == "idd"));
+    assert!(missing.to_string().contains("id, name, time"), "{missing}");
+    for order in [
+        Order::by("id").then("nam"),
+        Order::by("id").diff("dif"),
+        Order::by("id").diff("diff").time("tim"),
+        Order::by("id").last().tombstone("gon"),
+    ] {
+        assert!(matches!(bind(order), Error::MissingColumn { .. }));
+    }
+    for order in [
+        Order::by("list"),
+        Order::by("id").then("list"),
+        Order::by("id").diff("name"),
+        Order::by("id").diff("real"),
+        Order::by("id").diff("diff").time("name"),
+        Order::by("id").diff("diff").time("real"),
+        Order::by("id").last().tombstone("id"),
+    ] {
+        assert!(matches!(bind(order), Error::UnsupportedColumn { .. }));
+    }
+    for order in [
+        Order::by(["id", "id"]),
+        Order::by("id").then("id"),
+        Order::by("diff").diff("diff"),
+        Order::by("time").diff("diff").time("time"),
+        Order::by("id").diff("diff").time("diff"),
+        Order::by("gone").last().tombstone("gone"),
+        Order::by("id").tombstone("gone"),
+        Order::by("id").first().tombstone("gone"),
+        Order::by("id").diff("diff").tombstone("gone"),
+        Order::by("id").time("time"),
+        Order::by("id").diff("diff").then("name"),
+        Order::by("id").diff("diff").last(),
+        Order::by("id").diff("diff").first(),
+    ] {
+        assert!(matches!(bind(order.clone()), Error::InvalidOrder(_)), "{order:?}");
+    }
+    let twice = Schema::new(vec![Field::new("a", DataType::Int8, false); 2]);
+    assert!(matches!(Order::by("a").bind(&twice), Err(Error::InvalidOrder(_))));
+}
+
+#[test]
+fn of_record_batches() {
+    let table = table();
+    let layout = Order::by("id").bind(&table.schema()).unwrap();
+    let fewer = table.project(&[0, 1]).unwrap();
+    let other = table.project(&[0, 1, 2, 3, 4, 5, 5]).unwrap();
+    for wrong in [fewer, other] {
+        let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+        assert!(matches!(batcher.push(&wrong), Err(Error::SchemaMismatch { .. })));
+        assert!(matches!(consolidate(&layout, &wrong), Err(Error::SchemaMismatch { .. })));
+        let parts = Partitioner::hash(&layout, 3).split(&wrong);
+        assert!(matches!(parts, Err(Error::SchemaMismatch { .. })));
+        let checked = OrderCheck::new(&layout, 0).push(&wrong);
+        assert!(matches!(checked, Err(Error::SchemaMismatch { .. })));
+        let merged = merge(&layout, [vec![Ok(wrong)]]).unwrap().next();
+        assert!(matches!(merged, Some(Err(Error::SchemaMismatch { .. }))));
+    }
+}
+
+#[test]
+fn of_nulls() {
+    let table = table();
+    let null = |column: usize| {
+        let mut columns = table.columns().to_vec();
+        columns[column] = arrow_array::new_null_array(columns[column].data_type(), 1);
+        RecordBatch::try_new(table.schema(), columns).unwrap()
+    };
+    let changes = Order::by("id").diff("diff").time("time").bind(&table.schema()).unwrap();
+    let upserts = Order::by("id").last().tombstone("gone").bind(&table.schema()).unwrap();
+    for (layout, column, name) in
+        [(&changes, 2, "time"), (&changes, 3, "diff"), (&upserts, 4, "gone")]
+    {
+        let found = consolidate(layout, &null(column));
+        assert!(matches!(found, Err(Error::Value { column, .. }) if column == name));
+    }
+    // A schema that says there are none, and record batches that say there may be.
+    let fields: Vec<_> = table.schema().fields().iter().cloned().collect();
+    let strict: Vec<_> = fields.iter().map(|f| f.as_ref().clone().with_nullable(false)).collect();
+    let strict = Order::by("id").bind(&Schema::new(strict)).unwrap();
+    assert_eq!(consolidate(&strict, &table).unwrap().num_rows(), 1);
+    for (column, field) in fields.iter().enumerate() {
+        let found = consolidate(&strict, &null(column));
+        assert!(matches!(found, Err(Error::Value { column, .. }) if column == *field.name()));
+    }
+}
+
+fn numbers(rows: usize) -> RecordBatch {
+    let numbers = Int64Array::from_iter_values((0..rows as i64).map(|i| i * 7919 % 10_007));
+    RecordBatch::try_from_iter([("id", Arc::new(numbers) as ArrayRef)]).unwrap()
+}
+
+#[test]
+fn of_temporary_space() {
+    let missing = Pool::in_dir("/no/such/directory", Budget::bytes(1 << 20));
+    assert!(matches!(missing, Err(Error::TempSpace { dir, .. }) if dir == "/no/such/directory"));
+
+    let input = numbers(200_000);
+    let layout = Order::by("id").bind(&input.schema()).unwrap();
+    let options = PoolOptions { max_temp_bytes: 500_000, ..PoolOptions::default() };
+    let pool = Pool::new(Budget::bytes(1 << 20), options).unwrap();
+    let mut batcher = Batcher::new(&layout, &pool);
+    let pushed = (0..200).try_for_each(|at| batcher.push(&input.slice(at * 1000, 1000)));
+    let Err(Error::TempSpace { message, .. }) = pushed else { panic!("{pushed:?}") };
+    assert!(message.contains("500000"), "{message}");
+    drop(batcher);
+
+    let directory = tempfile::tempdir().unwrap();
+    let pool = Pool::in_dir(directory.path(), Budget::bytes(1 << 20)).unwrap();
+    std::fs::remove_dir(directory.path()).unwrap();
+    let mut batcher = Batcher::new(&layout, &pool);
+    let pushed = batcher.push(&input);
+    assert!(matches!(pushed, Err(Error::TempSpace { .. })), "{pushed:?}");
+}
+
+#[test]
+fn of_pushers_whose_rows_would_be_lost() {
+    let input = numbers(10);
+    let layout = Order::by("id").bind(&input.schema()).unwrap();
+    let batcher = Batcher::new(&layout, &Pool::unlimited());
+    let mut pushers = batcher.pushers(2);
+    pushers[0].push(&input, 0).unwrap();
+    pushers[0].flush().unwrap();
+    pushers[1].push(&input, 10).unwrap();
+    assert!(matches!(batcher.finish(), Err(Error::Unflushed { pushers: 1 })));
+
+    // A record batch that was refused left nothing behind.
+    let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+    batcher.push(&input).unwrap();
+    assert!(batcher.push(&table()).is_err());
+    let read: Vec<_> = batcher.finish().unwrap().record_batches(100).unwrap().collect();
+    assert_eq!(read[0].as_ref().unwrap().num_rows(), 10);
+
+    // Rows that found no temporary space are gone: what is left is not the answer.
+    let options = PoolOptions { max_temp_bytes: 4096, ..PoolOptions::default() };
+    let pool = Pool::new(Budget::bytes(1), options).unwrap();
+    let mut batcher = Batcher::new(&layout, &pool);
+    let input = numbers(100_000);
+    assert!(batcher.push(&input).is_err());
+    assert!(matches!(batcher.finish(), Err(Error::TempSpace { .. } | Error::Unflushed { .. })));
+}
