@@ -4,16 +4,16 @@
 
 use std::io::{self, Write};
 
-/// Bytes in pieces of [`PIECE`].
+/// Bytes in pieces of [`Self::PIECE`].
 #[derive(Default)]
 pub(super) struct Rope {
     pieces: Vec<Vec<u8>>,
 }
 
-/// Bytes of a piece: over glibc's threshold for mapping, so a dropped piece returns to the system.
-const PIECE: usize = 256 << 10;
-
 impl Rope {
+    /// Bytes of a piece: over glibc's threshold for mapping, so a dropped piece returns to the system.
+    pub(super) const PIECE: usize = 256 << 10;
+
     pub(super) fn len(&self) -> usize {
         self.pieces.iter().map(Vec::len).sum()
     }
@@ -28,13 +28,17 @@ impl Rope {
 
 impl Write for Rope {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.pieces.last().is_none_or(|last| last.len() == PIECE) {
-            self.pieces.push(Vec::with_capacity(PIECE));
+        if self
+            .pieces
+            .last()
+            .is_none_or(|last| last.len() == Self::PIECE)
+        {
+            self.pieces.push(Vec::with_capacity(Self::PIECE));
         }
         let Some(last) = self.pieces.last_mut() else {
             return Ok(0);
         };
-        let taken = bytes.len().min(PIECE - last.len());
+        let taken = bytes.len().min(Self::PIECE - last.len());
         last.extend_from_slice(&bytes[..taken]);
         Ok(taken)
     }

@@ -53,6 +53,7 @@ pub(super) fn open(
     let encoder = LineEncoder {
         dialect,
         fixed_bytes,
+        number_bytes: number_bytes(schema),
     };
     let appender = LineAppender { sink, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
@@ -67,6 +68,8 @@ struct LineEncoder {
     dialect: Dialect,
     /// The most that a line takes, but for its strings and lists.
     fixed_bytes: usize,
+    /// What its numbers take as Arrow arrays, and strings do not.
+    number_bytes: usize,
 }
 
 impl Encoder for LineEncoder {
@@ -87,9 +90,9 @@ impl Encoder for LineEncoder {
     }
 
     fn part_bytes(&self, rows: usize, bytes: usize) -> usize {
-        // Binary doubles as hex digits, a string of quotes or line ends as escapes. 256 KiB is the rope's
-        // last piece.
-        rows * self.fixed_bytes + bytes * 2 + (256 << 10)
+        // Binary doubles as hex digits, a string of quotes or line ends as escapes.
+        let strings = bytes.saturating_sub(rows * self.number_bytes);
+        rows * self.fixed_bytes + 2 * strings + Rope::PIECE
     }
 }
 
@@ -196,6 +199,11 @@ fn line_bytes(schema: &Schema, format: Format) -> usize {
         name + value_bytes(field.data_type()) + 1
     };
     2 + schema.fields().iter().map(value).sum::<usize>()
+}
+
+fn number_bytes(schema: &Schema) -> usize {
+    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(0);
+    schema.fields().iter().map(width).sum()
 }
 
 /// The most that a value's text takes beyond its own bytes.
