@@ -1,1 +1,197 @@
-//! Files out.
+//! Files out: parts of the sorted output are encoded by many threads and appended by one.
+//!
+//! ```text
+//!  rows --> cut into parts --> Encoder::encode (any thread, any order) --> Appender::append (in order) --> Sink
+//! ```
+//!
+//! Invariant: the bytes of the output are a function of the rows, of where the driver cuts parts, of the
+//! first sampled rows and of [`OutputOptions`] - never of how many threads encode or how the rows of a
+//! part are split into batches. Each encoder therefore [cuts](rebatch) what it gets into runs of a fixed
+//! number of rows before it reaches a writer that looks at the clock of its calls.
+//!
+//! A file appears whole or not at all ([`atomic`]). Left out: where to cut parts, and the budget; the
+//! driver asks [`Encoder::part_bytes`] and [`Appender::held_bytes`] what to count.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::writer::EncodedData;
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::arrow_writer::ArrowColumnChunk;
+
+use crate::error::{CliError, Result};
+use crate::format::Format;
+
+mod atomic;
+mod compression;
+mod dictionaries;
+mod ipc;
+mod parquet_file;
+mod properties;
+mod rebatch;
+mod rope;
+mod sink;
+#[cfg(test)]
+mod test_rows;
+#[cfg(test)]
+mod tests;
+mod text;
+mod views;
+
+pub(crate) use compression::Compression;
+use rope::Rope;
+use sink::Sink;
+
+/// Where the output goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A file, replaced whole when the job is done; or a device or FIFO, written as it comes.
+    File(PathBuf),
+    /// The standard output, written as it comes.
+    Stdout,
+}
+
+/// One column of the order of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SortColumn {
+    /// The name of a top-level column.
+    pub(crate) name: String,
+    pub(crate) descending: bool,
+    pub(crate) nulls_first: bool,
+}
+
+/// How the output is written.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputOptions {
+    pub(crate) format: Format,
+    /// None is the default of the format: zstd level 1 for Parquet, nothing for the others.
+    pub(crate) compression: Option<Compression>,
+    /// The order of the rows, which a Parquet footer tells readers.
+    pub(crate) sorting: Vec<SortColumn>,
+    /// A Parquet page is closed at this size, before compression.
+    pub(crate) page_bytes: usize,
+    /// Whether Parquet pages and column chunks carry minima and maxima.
+    pub(crate) statistics: bool,
+    pub(crate) csv_delimiter: u8,
+    pub(crate) csv_header: bool,
+}
+
+impl OutputOptions {
+    /// The defaults of a format.
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            compression: None,
+            sorting: Vec::new(),
+            // Small enough that a page of every column of a row group is a few MB, large enough that
+            // zstd at level 1 loses under 1 %.
+            page_bytes: 256 << 10,
+            statistics: true,
+            csv_delimiter: b',',
+            csv_header: true,
+        }
+    }
+}
+
+/// Encodes parts; shared by all workers.
+pub(crate) trait Encoder: Send + Sync {
+    /// Encodes the rows of one part. Batches may be of any size.
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
+
+    /// An upper estimate of the heap bytes of one `encode` in flight, the finished part included, for a
+    /// part of so many rows that take so many bytes as Arrow arrays.
+    fn part_bytes(&self, rows: usize, bytes: usize) -> usize;
+}
+
+/// Takes finished parts in the order of the output.
+pub(crate) trait Appender: Send {
+    /// Writes a part made by the encoder that was opened with this appender.
+    fn append(&mut self, part: Part) -> Result<()>;
+
+    /// Heap bytes held until the end: the growing footer, and file-wide dictionaries.
+    fn held_bytes(&self) -> usize;
+
+    /// Completes the output and puts it in place. Dropping an appender instead leaves no file.
+    fn finish(self: Box<Self>) -> Result<Written>;
+}
+
+/// Some rows of the output, encoded.
+pub(crate) struct Part {
+    rows: u64,
+    payload: Payload,
+}
+
+impl Part {
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Bytes on the heap until the part is appended.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.payload {
+            Payload::Columns(chunks) => {
+                let size = |chunk: &ArrowColumnChunk| chunk.close().bytes_written as usize;
+                chunks.iter().map(size).sum()
+            }
+            Payload::Messages(messages) => messages
+                .iter()
+                .map(|message| message.ipc_message.len() + message.arrow_data.len())
+                .sum(),
+            // Slices of one batch share what they hold, and are appended together.
+            Payload::Batches(batches) => {
+                let columns = batches.iter().flat_map(RecordBatch::columns);
+                let size = |column: &ArrayRef| column.to_data().get_slice_memory_size();
+                columns.map(|column| size(column).unwrap_or(0)).sum()
+            }
+            Payload::Text(text) => text.len(),
+        }
+    }
+}
+
+/// What each format makes of a part.
+enum Payload {
+    /// Parquet: a closed chunk of each leaf column.
+    Columns(Vec<ArrowColumnChunk>),
+    /// Arrow: encoded messages.
+    Messages(Vec<EncodedData>),
+    /// Arrow files with dictionaries: rows whose keys the appender has yet to renumber.
+    Batches(Vec<RecordBatch>),
+    /// CSV and NDJSON: whole lines.
+    Text(Rope),
+}
+
+/// The outcome of a finished output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Opens an output of rows of `schema`.
+///
+/// `sample` is the head of the output, of which up to [`properties::SAMPLE_ROWS`] rows decide which Parquet
+/// columns get a dictionary. For the same bytes whatever the memory limit, it must hold the same rows
+/// whatever the memory limit; it may be empty.
+///
+/// # Errors
+/// `Usage` if the target is no place for a file, or the schema or the compression does not fit the format.
+pub(crate) fn open(
+    target: &Target,
+    schema: &SchemaRef,
+    sample: &RecordBatch,
+    options: &OutputOptions,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    match options.format {
+        Format::Parquet => parquet_file::open(target, schema, sample, options),
+        Format::ArrowFile | Format::ArrowStream => ipc::open(target, schema, options),
+        Format::Csv | Format::Ndjson => text::open(target, schema, options),
+    }
+}
+
+/// The error of a part that another output's encoder made.
+fn foreign_part() -> CliError {
+    CliError::Data("internal error: a part of another output format was appended".into())
+}

@@ -1,0 +1,170 @@
+//! Parquet: a part is a row group, whose column chunks are encoded by one worker and spliced in by another.
+//!
+//! Every type comes back as it was: the footer carries the Arrow schema. Pages, their statistics and their
+//! index are the same whatever batches the rows come in, see [`ROWS_A_CALL`].
+//!
+//! Known limits. A file has at most 32,767 row groups. The footer and the page index of all row groups are
+//! held until the end, see [`Appender::held_bytes`]: some 200 bytes a page and 700 a column chunk. Types
+//! that Parquet has no name for (unions, views of lists) are refused.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
+
+use super::properties::{DICTIONARY_BYTES, properties};
+use super::rebatch::rebatch;
+use super::{
+    Appender, Compression, Encoder, OutputOptions, Part, Payload, Sink, Target, Written,
+    foreign_part,
+};
+use crate::error::{CliError, Result};
+
+/// Rows of a call of a column writer. It compares its page to the page limit once every so many values of
+/// one call, and counts them anew in each, so equal bytes need equal calls.
+pub(super) const ROWS_A_CALL: usize = 1024;
+
+pub(super) fn open(
+    target: &Target,
+    schema: &SchemaRef,
+    sample: &RecordBatch,
+    options: &OutputOptions,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    let unsupported = |error: ParquetError| {
+        CliError::Usage(format!("Parquet cannot hold these columns: {error}"))
+    };
+    let descriptor = ArrowSchemaConverter::new()
+        .convert(schema)
+        .map_err(unsupported)?;
+    let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
+    let sink = Sink::open(target)?;
+    let label = sink.label().to_owned();
+    let writer = SerializedFileWriter::new(sink, descriptor.root_schema_ptr(), properties)
+        .map_err(|error| failed(&label, error))?;
+    let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(schema));
+    // What is refused is refused before any work is done.
+    factory.create_column_writers(0).map_err(unsupported)?;
+    let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
+    let encoder = RowGroupEncoder {
+        factory,
+        schema: Arc::clone(schema),
+        // A page as it is built, as its values are joined with its levels, and compressed; a mebibyte that
+        // the delta encodings reserve is touched as far as a page is long.
+        column_bytes: compression.context_bytes() + 3 * options.page_bytes + DICTIONARY_BYTES,
+        columns: descriptor.num_columns(),
+    };
+    let appender = RowGroupAppender {
+        writer,
+        rows: 0,
+        held: 0,
+    };
+    Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+struct RowGroupEncoder {
+    factory: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
+    column_bytes: usize,
+    columns: usize,
+}
+
+impl Encoder for RowGroupEncoder {
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+        // The ordinal of a row group is in its pages only if they are encrypted.
+        let writers = self.factory.create_column_writers(0);
+        let mut writers = writers.map_err(encoding)?;
+        let rows = rebatch(batches, ROWS_A_CALL, |run| self.write(&mut writers, &run))?;
+        let chunks = writers.into_iter().map(ArrowColumnWriter::close);
+        let chunks = chunks.collect::<Result<_, _>>().map_err(encoding)?;
+        let payload = Payload::Columns(chunks);
+        Ok(Part { rows, payload })
+    }
+
+    fn part_bytes(&self, rows: usize, bytes: usize) -> usize {
+        // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
+        let pages = self.columns * self.column_bytes;
+        let call = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_CALL.min(rows) * 2;
+        pages + call + bytes
+    }
+}
+
+impl RowGroupEncoder {
+    fn write(&self, writers: &mut [ArrowColumnWriter], run: &RecordBatch) -> Result<()> {
+        let mut writers = writers.iter_mut();
+        for (field, column) in self.schema.fields().iter().zip(run.columns()) {
+            for leaf in compute_leaves(field, column).map_err(encoding)? {
+                if let Some(writer) = writers.next() {
+                    writer.write(&leaf).map_err(encoding)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct RowGroupAppender {
+    writer: SerializedFileWriter<Sink>,
+    rows: u64,
+    held: usize,
+}
+
+impl Appender for RowGroupAppender {
+    fn append(&mut self, part: Part) -> Result<()> {
+        let Payload::Columns(chunks) = part.payload else {
+            return Err(foreign_part());
+        };
+        if part.rows == 0 {
+            return Ok(());
+        }
+        for chunk in &chunks {
+            let index = chunk.close().offset_index.as_ref();
+            let pages = index.map_or(0, |index| index.page_locations().len());
+            self.held += 700 + pages * 200;
+        }
+        let writer = &mut self.writer;
+        let label = writer.inner().label().to_owned();
+        let splice = || {
+            let mut group = writer.next_row_group()?;
+            for chunk in chunks {
+                chunk.append_to_row_group(&mut group)?;
+            }
+            group.close()
+        };
+        splice().map_err(|error| failed(&label, error))?;
+        self.rows += part.rows;
+        self.writer.inner_mut().write_behind();
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held
+    }
+
+    fn finish(self: Box<Self>) -> Result<Written> {
+        let label = self.writer.inner().label().to_owned();
+        let sink = self.writer.into_inner();
+        let sink = sink.map_err(|error| failed(&label, error))?;
+        let rows = self.rows;
+        let bytes = sink.finish()?;
+        Ok(Written { rows, bytes })
+    }
+}
+
+fn encoding(error: ParquetError) -> CliError {
+    CliError::Data(format!("Parquet: {error}"))
+}
+
+/// An error of the file, with its cause if that is the system's.
+fn failed(label: &std::path::Path, error: ParquetError) -> CliError {
+    match &error {
+        ParquetError::External(cause) => match cause.downcast_ref::<std::io::Error>() {
+            Some(cause) => CliError::output(label, cause),
+            None => CliError::Data(format!("{}: {error}", label.display())),
+        },
+        _ => CliError::Data(format!("{}: {error}", label.display())),
+    }
+}

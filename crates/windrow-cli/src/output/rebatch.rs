@@ -1,0 +1,91 @@
+//! Cuts a part into runs of exactly so many rows, whatever batches it comes in.
+//!
+//! Writers look at their buffers once a call, so pages and messages would begin where batches do, and
+//! batches are as large as the memory limit allows. Runs that lie within one batch are slices; only a run
+//! that spans batches is copied.
+
+use arrow::compute::concat_batches;
+use arrow::record_batch::RecordBatch;
+
+use crate::error::{CliError, Result};
+
+/// Calls `each` with runs of `rows` rows, the last of which may be shorter; returns the number of rows.
+///
+/// The pieces of a run are handed over one by one where they cannot be one array: only if dictionaries of
+/// narrow keys have too many values between them.
+pub(super) fn rebatch(
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    rows: usize,
+    mut each: impl FnMut(RecordBatch) -> Result<()>,
+) -> Result<u64> {
+    let mut pieces: Vec<RecordBatch> = Vec::new();
+    let mut gathered = 0;
+    let mut total = 0;
+    for batch in batches {
+        let batch = batch?;
+        total += batch.num_rows() as u64;
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let taken = (rows - gathered).min(batch.num_rows() - start);
+            pieces.push(batch.slice(start, taken));
+            start += taken;
+            gathered += taken;
+            if gathered == rows {
+                join(&mut pieces, &mut each)?;
+                gathered = 0;
+            }
+        }
+    }
+    join(&mut pieces, &mut each)?;
+    Ok(total)
+}
+
+/// Hands over the pieces as one batch and forgets them.
+fn join(
+    pieces: &mut Vec<RecordBatch>,
+    each: &mut impl FnMut(RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let pieces = std::mem::take(pieces);
+    let Some(first) = pieces.first() else {
+        return Ok(());
+    };
+    if pieces.len() == 1 {
+        return pieces.into_iter().try_for_each(each);
+    }
+    match concat_batches(&first.schema(), &pieces) {
+        Ok(run) => each(run),
+        Err(arrow::error::ArrowError::DictionaryKeyOverflowError) => {
+            pieces.into_iter().try_for_each(each)
+        }
+        Err(error) => Err(CliError::Data(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int32Array, cast::AsArray};
+    use arrow::datatypes::Int32Type;
+
+    use super::*;
+
+    #[test]
+    fn runs_do_not_depend_on_batches() {
+        for size in [1, 3, 7, 10, 25] {
+            let values: Vec<i32> = (0..25).collect();
+            let mut batches = values.chunks(size).map(|chunk| {
+                let column = Arc::new(Int32Array::from(chunk.to_vec())) as _;
+                Ok(RecordBatch::try_from_iter([("a", column)]).expect("one column"))
+            });
+            let mut runs = Vec::new();
+            let total = rebatch(&mut batches, 10, |run| {
+                runs.push(run.column(0).as_primitive::<Int32Type>().values().to_vec());
+                Ok(())
+            });
+            assert_eq!(total.expect("no error"), 25);
+            let expected: Vec<Vec<i32>> = values.chunks(10).map(<[i32]>::to_vec).collect();
+            assert_eq!(runs, expected);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Bytes that grow without moving.
+//!
+//! A `Vec` that doubles holds three times its bytes while it moves; a part of text is tens of megabytes.
+
+use std::io::{self, Write};
+
+/// Bytes in pieces of [`Self::PIECE`].
+#[derive(Default)]
+pub(super) struct Rope {
+    pieces: Vec<Vec<u8>>,
+}
+
+impl Rope {
+    /// Bytes of a piece: over glibc's threshold for mapping, so a dropped piece returns to the system.
+    pub(super) const PIECE: usize = 256 << 10;
+
+    pub(super) fn len(&self) -> usize {
+        self.pieces.iter().map(Vec::len).sum()
+    }
+
+    /// Writes the bytes out, freeing each piece once it is written.
+    pub(super) fn drain_into(self, writer: &mut impl Write) -> io::Result<()> {
+        self.pieces
+            .into_iter()
+            .try_for_each(|piece| writer.write_all(&piece))
+    }
+}
+
+impl Write for Rope {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self
+            .pieces
+            .last()
+            .is_none_or(|last| last.len() == Self::PIECE)
+        {
+            self.pieces.push(Vec::with_capacity(Self::PIECE));
+        }
+        let Some(last) = self.pieces.last_mut() else {
+            return Ok(0);
+        };
+        let taken = bytes.len().min(Self::PIECE - last.len());
+        last.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Where bytes go: a file that appears at the end, or a pipe or device that takes them as they come.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use super::Target;
+use super::atomic::AtomicFile;
+use crate::error::{CliError, Result};
+
+/// An unbuffered, counted sequence of bytes.
+pub(super) struct Sink {
+    end: End,
+    label: PathBuf,
+    bytes: u64,
+    /// The bytes before this offset are on their way to the disk.
+    behind: u64,
+}
+
+enum End {
+    Atomic(AtomicFile),
+    /// A device, a FIFO or the standard output: what is written cannot be taken back.
+    Direct(File),
+}
+
+/// Write-back starts in steps of this many bytes: a few milliseconds of a disk each.
+const WRITE_BEHIND: u64 = 8 << 20;
+
+impl Sink {
+    pub(super) fn open(target: &Target) -> Result<Self> {
+        let (end, label) = match target {
+            Target::Stdout => {
+                let label = PathBuf::from("<stdout>");
+                // Not `Stdout` itself, which looks for line ends in what it buffers.
+                let owned = io::stdout().as_fd().try_clone_to_owned();
+                let owned = owned.map_err(|error| CliError::output(&label, &error))?;
+                (End::Direct(File::from(owned)), label)
+            }
+            Target::File(path) => (Self::open_file(path)?, path.clone()),
+        };
+        Ok(Self {
+            end,
+            label,
+            bytes: 0,
+            behind: 0,
+        })
+    }
+
+    fn open_file(path: &Path) -> Result<End> {
+        match fs::metadata(path) {
+            Ok(existing) if existing.is_dir() => Err(CliError::Usage(format!(
+                "{}: is a directory; name a file in it",
+                path.display()
+            ))),
+            Ok(existing) if !existing.is_file() => OpenOptions::new()
+                .write(true)
+                .open(path)
+                .map(End::Direct)
+                .map_err(|error| CliError::output(path, &error)),
+            _ => AtomicFile::create(path).map(End::Atomic),
+        }
+    }
+
+    /// The output's name in messages.
+    pub(super) fn label(&self) -> &Path {
+        &self.label
+    }
+
+    fn file(&self) -> &File {
+        match &self.end {
+            End::Atomic(atomic) => atomic.file(),
+            End::Direct(file) => file,
+        }
+    }
+
+    /// Starts the disk on what has been written, so that the sync at the end has little left to wait for.
+    pub(super) fn write_behind(&mut self) {
+        if self.bytes - self.behind < WRITE_BEHIND || matches!(self.end, End::Direct(_)) {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        {
+            // Linux answers DONTNEED on dirty pages by starting to write them, and does not wait.
+            let length = std::num::NonZeroU64::new(self.bytes - self.behind);
+            let advice = rustix::fs::Advice::DontNeed;
+            // Advice that is not taken costs time and nothing else.
+            let _ = rustix::fs::fadvise(self.file(), self.behind, length, advice);
+        }
+        self.behind = self.bytes;
+    }
+
+    /// Completes the output; returns its bytes.
+    pub(super) fn finish(self) -> Result<u64> {
+        match self.end {
+            End::Atomic(atomic) => atomic.commit()?,
+            End::Direct(_) => {}
+        }
+        Ok(self.bytes)
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file().write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! CSV and NDJSON: lines, which need nothing but to follow one another.
+//!
+//! CSV has one header, a null as nothing between two delimiters, binary as hex digits, and no nested types.
+//! NDJSON names every column on every line, nulls too: a column of nulls would otherwise vanish from the
+//! file, and the readers that infer a schema from the first lines would miss late ones.
+//!
+//! Known limits: text does not hold types. CSV cannot tell a null from an empty string; JSON has no NaN and
+//! no infinities, which become null.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use arrow::array::new_null_array;
+use arrow::csv::WriterBuilder as CsvBuilder;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::json::WriterBuilder as JsonBuilder;
+use arrow::json::writer::LineDelimited;
+use arrow::record_batch::RecordBatch;
+
+use super::{
+    Appender, Encoder, OutputOptions, Part, Payload, Rope, Sink, Target, Written, foreign_part,
+};
+use crate::error::{CliError, Result};
+use crate::format::Format;
+
+pub(super) fn open(
+    target: &Target,
+    schema: &SchemaRef,
+    options: &OutputOptions,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    if let Some(compression) = options.compression {
+        compression.text()?;
+    }
+    let dialect = if options.format == Format::Csv {
+        check_csv(schema)?;
+        Dialect::Csv {
+            delimiter: options.csv_delimiter,
+        }
+    } else {
+        check_json(schema)?;
+        Dialect::Json
+    };
+    let mut sink = BufWriter::new(Sink::open(target)?);
+    if options.format == Format::Csv && options.csv_header {
+        let header = csv(options.csv_delimiter).with_header(true);
+        let mut writer = header.build(&mut sink);
+        let written = writer.write(&RecordBatch::new_empty(Arc::clone(schema)));
+        drop(writer);
+        written.map_err(|error| failed(sink.get_ref(), error))?;
+    }
+    let fixed_bytes = line_bytes(schema, options.format);
+    let encoder = LineEncoder {
+        dialect,
+        fixed_bytes,
+        number_bytes: number_bytes(schema),
+    };
+    let appender = LineAppender { sink, rows: 0 };
+    Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+enum Dialect {
+    Csv { delimiter: u8 },
+    Json,
+}
+
+struct LineEncoder {
+    dialect: Dialect,
+    /// The most that a line takes, but for its strings and lists.
+    fixed_bytes: usize,
+    /// What its numbers take as Arrow arrays, and strings do not.
+    number_bytes: usize,
+}
+
+impl Encoder for LineEncoder {
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+        let mut text = Rope::default();
+        let rows = match self.dialect {
+            Dialect::Csv { delimiter } => {
+                let mut writer = csv(delimiter).with_header(false).build(&mut text);
+                drain(batches, |batch| writer.write(batch))?
+            }
+            Dialect::Json => {
+                let mut writer = json().build::<_, LineDelimited>(&mut text);
+                drain(batches, |batch| writer.write(batch))?
+            }
+        };
+        let payload = Payload::Text(text);
+        Ok(Part { rows, payload })
+    }
+
+    fn part_bytes(&self, rows: usize, bytes: usize) -> usize {
+        // Binary doubles as hex digits, a string of quotes or line ends as escapes.
+        let strings = bytes.saturating_sub(rows * self.number_bytes);
+        rows * self.fixed_bytes + 2 * strings + Rope::PIECE
+    }
+}
+
+struct LineAppender {
+    sink: BufWriter<Sink>,
+    rows: u64,
+}
+
+impl Appender for LineAppender {
+    fn append(&mut self, part: Part) -> Result<()> {
+        let Payload::Text(text) = part.payload else {
+            return Err(foreign_part());
+        };
+        let written = text.drain_into(&mut self.sink);
+        written.map_err(|error| CliError::output(self.sink.get_ref().label(), &error))?;
+        self.rows += part.rows;
+        self.sink.get_mut().write_behind();
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        let flushed = self.sink.flush();
+        flushed.map_err(|error| CliError::output(self.sink.get_ref().label(), &error))?;
+        let (sink, _) = self.sink.into_parts();
+        let bytes = sink.finish()?;
+        let rows = self.rows;
+        Ok(Written { rows, bytes })
+    }
+}
+
+fn csv(delimiter: u8) -> CsvBuilder {
+    CsvBuilder::new().with_delimiter(delimiter)
+}
+
+fn json() -> JsonBuilder {
+    JsonBuilder::new().with_explicit_nulls(true)
+}
+
+/// Writes every batch; returns the number of rows.
+fn drain(
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
+) -> Result<u64> {
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        write(&batch).map_err(|error| CliError::Data(error.to_string()))?;
+        rows += batch.num_rows() as u64;
+    }
+    Ok(rows)
+}
+
+fn failed(sink: &Sink, error: ArrowError) -> CliError {
+    match error {
+        ArrowError::IoError(_, error) => CliError::output(sink.label(), &error),
+        error => CliError::Data(format!("{}: {error}", sink.label().display())),
+    }
+}
+
+fn check_csv(schema: &Schema) -> Result<()> {
+    for field in schema.fields() {
+        let data_type = match field.data_type() {
+            DataType::Dictionary(_, values) => values,
+            data_type => data_type,
+        };
+        if data_type.is_nested() {
+            return Err(CliError::Usage(format!(
+                "CSV cannot hold the nested column {:?} ({data_type}); write Parquet or NDJSON",
+                field.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Lets the crate write a null of each column: it refuses types that it does not know.
+fn check_json(schema: &Schema) -> Result<()> {
+    for field in schema.fields() {
+        let null = new_null_array(field.data_type(), 1);
+        let nullable = Field::new(field.name(), field.data_type().clone(), true);
+        let written = RecordBatch::try_new(Arc::new(Schema::new(vec![nullable])), vec![null])
+            .and_then(|row| json().build::<_, LineDelimited>(io::sink()).write(&row));
+        written.map_err(|error| {
+            CliError::Usage(format!(
+                "NDJSON cannot hold the column {:?}: {error}; write Parquet",
+                field.name()
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+fn line_bytes(schema: &Schema, format: Format) -> usize {
+    let value = |field: &Arc<Field>| {
+        // Quotes, colon and delimiter.
+        let name = match format {
+            Format::Csv => 0,
+            _ => field.name().len() + 3,
+        };
+        name + value_bytes(field.data_type()) + 1
+    };
+    2 + schema.fields().iter().map(value).sum::<usize>()
+}
+
+fn number_bytes(schema: &Schema) -> usize {
+    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(0);
+    schema.fields().iter().map(width).sum()
+}
+
+/// The most that a value's text takes beyond its own bytes.
+fn value_bytes(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Null | DataType::Boolean => 5,
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 | DataType::UInt16 => 6,
+        DataType::Int32 | DataType::UInt32 | DataType::Date32 => 12,
+        DataType::Timestamp(..) | DataType::Date64 | DataType::Duration(_) => 40,
+        DataType::Decimal256(..) => 80,
+        DataType::Decimal128(..) | DataType::Interval(_) => 48,
+        DataType::Struct(fields) => fields
+            .iter()
+            .map(|field| field.name().len() + 4 + value_bytes(field.data_type()))
+            .sum(),
+        DataType::Dictionary(_, values) => value_bytes(values),
+        // Per element, of which there are at least as many bytes as the caller counts twice.
+        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
+            2 + 4 * value_bytes(field.data_type())
+        }
+        _ => 28,
+    }
+}

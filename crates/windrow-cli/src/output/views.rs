@@ -1,0 +1,54 @@
+//! View arrays, without what they do not view.
+//!
+//! A string view points into buffers that it shares: a slice of a few rows drags the buffers of all, and
+//! which buffers there are depends on the batches that the rows came in. An Arrow message holds the buffers
+//! as they are, so views are compacted into one buffer before they are encoded.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array, make_array};
+use arrow::compute::take;
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+
+/// The batch with every view array in its shortest form.
+pub(super) fn compact_views(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().map(compact);
+    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_, _>>()?)
+}
+
+fn compact(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    match array.data_type() {
+        DataType::Utf8View => Ok(Arc::new(array.as_string_view().gc())),
+        DataType::BinaryView => Ok(Arc::new(array.as_binary_view().gc())),
+        nested if has_views(nested) => {
+            let own = own_rows(array)?.to_data();
+            let children = own.child_data().iter();
+            let children = children.map(|child| Ok(compact(&make_array(child.clone()))?.to_data()));
+            let children = children.collect::<Result<_, ArrowError>>()?;
+            Ok(make_array(own.into_builder().child_data(children).build()?))
+        }
+        _ => Ok(Arc::clone(array)),
+    }
+}
+
+/// A copy of a nested array: a slice of lists has the children of all, the copy only its own.
+pub(super) fn own_rows(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let rows = UInt64Array::from_iter_values(0..array.len() as u64);
+    take(array, &rows, None)
+}
+
+fn has_views(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Utf8View | DataType::BinaryView => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_views(field.data_type())),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => has_views(item.data_type()),
+        _ => false,
+    }
+}
