@@ -2,6 +2,7 @@
 
 mod changelog;
 mod error;
+mod format;
 mod input;
 mod inspect;
 mod output;
