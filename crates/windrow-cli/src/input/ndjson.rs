@@ -8,12 +8,19 @@
 //!  integer < float -> float64       object -> struct, key by key
 //!  any two scalars else -> utf8     list -> list of what its elements are together
 //! ```
-//! A list or an object beside a scalar has no type; the column must be named in `--schema`.
+//! A list or an object beside a scalar has no type, which is an error.
+//!
+//! # Integers
+//! The decoder of arrow reads 1.5 into a column of integers as 1. Integers are therefore decoded as the
+//! text that they are, and parsed strictly after.
 
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Fields, Schema};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::error::Result;
@@ -38,8 +45,11 @@ pub(super) fn open(
         }
         None => infer(&origin, options.schema.as_deref())?,
     };
-    let file =
-        TextFile { origin: Arc::new(origin), dialect: Dialect::Ndjson, schema: Arc::new(schema) };
+    let file = TextFile {
+        origin: Arc::new(origin),
+        dialect: Dialect::Ndjson,
+        schema: Arc::new(schema),
+    };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
@@ -76,7 +86,11 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
         };
         fields.push(Field::new(name, kind, true));
     }
-    for field in named.map(|named| named.fields().iter()).into_iter().flatten() {
+    for field in named
+        .map(|named| named.fields().iter())
+        .into_iter()
+        .flatten()
+    {
         if !fields.iter().any(|known| known.name() == field.name()) {
             fields.push(Field::clone(field));
         }
@@ -85,6 +99,74 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
         return Err(origin.error("holds no object to tell the columns; name them with --schema"));
     }
     Ok(Schema::new(fields))
+}
+
+/// The decoder of arrow, strict with integers.
+pub(super) struct Decoder {
+    decoder: arrow::json::reader::Decoder,
+    schema: SchemaRef,
+}
+
+impl Decoder {
+    pub(super) fn new(schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
+        let fields: Fields = schema.fields().iter().map(integers_as_text).collect();
+        let decoder = arrow::json::ReaderBuilder::new(Arc::new(Schema::new(fields)))
+            .with_batch_size(batch_rows)
+            // A column of text keeps what numbers and booleans it meets.
+            .with_coerce_primitive(true)
+            // A key that is in no column is an error: else its values were lost.
+            .with_strict_mode(true)
+            .build_decoder()?;
+        Ok(Self {
+            decoder,
+            schema: schema.clone(),
+        })
+    }
+
+    /// Takes bytes; returns how many.
+    pub(super) fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
+        self.decoder.decode(bytes)
+    }
+
+    pub(super) fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let Some(batch) = self.decoder.flush()? else {
+            return Ok(None);
+        };
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns
+            .map(|(column, field)| parsed(column, field))
+            .collect::<Result<_, _>>()?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows).map(Some)
+    }
+}
+
+fn parsed(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, ArrowError> {
+    if column.data_type() == field.data_type() {
+        return Ok(column.clone());
+    }
+    let strict = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
+    cast_with_options(column, field.data_type(), &strict).map_err(|fault| {
+        let what = match fault {
+            ArrowError::CastError(what) => what,
+            other => other.to_string(),
+        };
+        ArrowError::JsonError(format!("whilst decoding field '{}': {what}", field.name()))
+    })
+}
+
+/// `field`, with text where it has integers.
+fn integers_as_text(field: &FieldRef) -> FieldRef {
+    let kind = match field.data_type() {
+        kind if kind.is_integer() => DataType::Utf8,
+        DataType::List(of) => DataType::List(integers_as_text(of)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(integers_as_text).collect()),
+        _ => return field.clone(),
+    };
+    Arc::new(Field::clone(field).with_data_type(kind))
 }
 
 /// What a value, or all values of a column, look like.
@@ -110,9 +192,18 @@ impl Shape {
             (Self::Null, shape) | (shape, Self::Null) => shape,
             (Self::Mixed, _) | (_, Self::Mixed) => Self::Mixed,
             (
-                Self::Integer { negative: a, beyond_i64: b },
-                Self::Integer { negative: c, beyond_i64: d },
-            ) => Self::Integer { negative: a || c, beyond_i64: b || d },
+                Self::Integer {
+                    negative: a,
+                    beyond_i64: b,
+                },
+                Self::Integer {
+                    negative: c,
+                    beyond_i64: d,
+                },
+            ) => Self::Integer {
+                negative: a || c,
+                beyond_i64: b || d,
+            },
             (Self::Integer { .. } | Self::Float, Self::Integer { .. } | Self::Float) => Self::Float,
             (Self::List(a), Self::List(b)) => Self::List(Box::new(a.and(*b))),
             (Self::Object(mut a), Self::Object(b)) => {
@@ -134,8 +225,12 @@ impl Shape {
             Self::Null | Self::Text => DataType::Utf8,
             Self::Bool => DataType::Boolean,
             Self::Float => DataType::Float64,
-            Self::Integer { beyond_i64: false, .. } => DataType::Int64,
-            Self::Integer { negative: false, .. } => DataType::UInt64,
+            Self::Integer {
+                beyond_i64: false, ..
+            } => DataType::Int64,
+            Self::Integer {
+                negative: false, ..
+            } => DataType::UInt64,
             Self::Integer { .. } => DataType::Decimal128(20, 0),
             Self::List(of) => DataType::new_list(of.data_type()?, true),
             Self::Object(keys) => {
@@ -189,11 +284,17 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Shape, E> {
-        Ok(Shape::Integer { negative: value < 0, beyond_i64: false })
+        Ok(Shape::Integer {
+            negative: value < 0,
+            beyond_i64: false,
+        })
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Shape, E> {
-        Ok(Shape::Integer { negative: false, beyond_i64: i64::try_from(value).is_err() })
+        Ok(Shape::Integer {
+            negative: false,
+            beyond_i64: i64::try_from(value).is_err(),
+        })
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{CliError, Result};
@@ -55,13 +56,14 @@ fn columns(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn parse_type(text: &str) -> Result<DataType, String> {
-    let text = text.to_string();
     let (word, arguments) = match text.split_once('(') {
         Some((word, rest)) => {
-            let inside = rest.strip_suffix(')').ok_or("the parenthesis is not closed")?;
+            let inside = rest
+                .strip_suffix(')')
+                .ok_or("the parenthesis is not closed")?;
             (word.trim(), Some(inside.trim()))
         }
-        None => (text.as_str(), None),
+        None => (text, None),
     };
     let word = word.to_ascii_lowercase();
     if let Some(unit) = word.strip_prefix("timestamp") {
@@ -72,6 +74,13 @@ fn parse_type(text: &str) -> Result<DataType, String> {
             "_ns" => TimeUnit::Nanosecond,
             _ => return Err(format!("unknown type; known are {TYPES}")),
         };
+        if let Some(zone) = arguments
+            && zone.parse::<Tz>().is_err()
+        {
+            return Err(format!(
+                "unknown time zone {zone}; write UTC or an offset, +02:00"
+            ));
+        }
         return Ok(DataType::Timestamp(unit, arguments.map(Into::into)));
     }
     if word == "decimal128" || word == "decimal256" || word == "decimal" {
@@ -111,8 +120,9 @@ fn decimal(word: &str, arguments: Option<&str>) -> Result<DataType, String> {
             "write {word}(precision,scale) with 1 <= precision <= {most}, 0 <= scale <= precision"
         )
     };
-    let (precision, scale) =
-        arguments.and_then(|arguments| arguments.split_once(',')).ok_or_else(usage)?;
+    let (precision, scale) = arguments
+        .and_then(|arguments| arguments.split_once(','))
+        .ok_or_else(usage)?;
     let precision: u8 = precision.trim().parse().map_err(|_| usage())?;
     let scale: i8 = scale.trim().parse().map_err(|_| usage())?;
     if precision == 0 || precision > most || scale < 0 || scale as u8 > precision {
@@ -140,7 +150,10 @@ mod tests {
             ("id", DataType::Int64),
             ("name", DataType::Utf8),
             ("ts", DataType::Timestamp(TimeUnit::Microsecond, None)),
-            ("at", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))),
+            (
+                "at",
+                DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+            ),
             ("d", DataType::Decimal128(12, 2)),
             ("flag", DataType::Boolean),
             ("day", DataType::Date32),

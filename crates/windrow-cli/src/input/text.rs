@@ -22,7 +22,7 @@ use crate::error::{CliError, Result};
 use crate::format::Format;
 
 use super::origin::{Origin, Stream};
-use super::{Batches, Content, CsvOptions, Opened, Span};
+use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
 
 /// Bytes read at a time.
 const BUFFER: usize = 128 << 10;
@@ -58,7 +58,11 @@ impl TextFile {
             bytes: self.origin.len(),
             rows: None,
             sorted_by: Vec::new(),
-            spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
+            spans: vec![Span {
+                part: 0..1,
+                first_row: 0,
+                rows: None,
+            }],
             // The text of a batch, its offsets, and the values.
             reader_bytes: BUFFER + batch_rows * fields * (2 * FIELD_GUESS + 8),
             content: Box::new(self),
@@ -84,10 +88,10 @@ impl Content for TextFile {
     }
 }
 
-/// Either decoder of arrow.
+/// Either decoder.
 enum Decoder {
-    Csv(arrow::csv::reader::Decoder),
-    Ndjson(arrow::json::reader::Decoder),
+    Csv(Box<arrow::csv::reader::Decoder>),
+    Ndjson(ndjson::Decoder),
 }
 
 /// What a decoder did with the bytes it was given.
@@ -100,22 +104,14 @@ struct Step {
 impl Decoder {
     fn new(dialect: Dialect, schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
         Ok(match dialect {
-            Dialect::Csv(options) => Self::Csv(
+            Dialect::Csv(options) => Self::Csv(Box::new(
                 arrow::csv::ReaderBuilder::new(schema.clone())
                     .with_header(options.has_header)
                     .with_delimiter(options.delimiter)
                     .with_batch_size(batch_rows)
                     .build_decoder(),
-            ),
-            Dialect::Ndjson => Self::Ndjson(
-                arrow::json::ReaderBuilder::new(schema.clone())
-                    .with_batch_size(batch_rows)
-                    // A column of text keeps what numbers and booleans it meets.
-                    .with_coerce_primitive(true)
-                    // A key that is in no column is an error: else its values were lost.
-                    .with_strict_mode(true)
-                    .build_decoder()?,
-            ),
+            )),
+            Dialect::Ndjson => Self::Ndjson(ndjson::Decoder::new(schema, batch_rows)?),
         })
     }
 
@@ -175,7 +171,9 @@ impl Iterator for TextBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let start = self.place;
-        self.batch().map_err(|fault| self.explain(&fault, start)).transpose()
+        self.batch()
+            .map_err(|fault| self.explain(&fault, start))
+            .transpose()
     }
 }
 
@@ -279,12 +277,18 @@ fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
     }
     let (text, _row) = text.split_once(" at line ").unwrap_or((&text, ""));
     if let Some((what, field)) = text.rsplit_once(" for column ")
-        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
+        && let Some(field) = field
+            .parse()
+            .ok()
+            .and_then(|i: usize| schema.fields().get(i))
     {
         return format!("{what} for column '{}'", field.name());
     }
     if let Some(field) = text.strip_prefix("Error parsing column ")
-        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
+        && let Some(field) = field
+            .parse()
+            .ok()
+            .and_then(|i: usize| schema.fields().get(i))
     {
         return format!(
             "the value of column '{}' is not of its type, {}",
