@@ -93,10 +93,7 @@ mod tests {
     fn streams_are_told_by_their_first_bytes() {
         assert_eq!(Format::of_stream(b"PAR1...."), Format::Parquet);
         assert_eq!(Format::of_stream(b"ARROW1\0\0"), Format::ArrowFile);
-        assert_eq!(
-            Format::of_stream(b"\xFF\xFF\xFF\xFF\x10"),
-            Format::ArrowStream
-        );
+        assert_eq!(Format::of_stream(b"\xFF\xFF\xFF\xFF\x10"), Format::ArrowStream);
         assert_eq!(Format::of_stream(b" \n{\"a\":1}"), Format::Ndjson);
         assert_eq!(Format::of_stream(b"a,b\n"), Format::Csv);
         assert_eq!(Format::of_stream(b""), Format::Csv);

@@ -47,20 +47,15 @@ pub(super) fn open(
         Some(first) => like(&inferred, first),
         None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
     };
-    let file = TextFile {
-        origin: Arc::new(origin),
-        dialect: Dialect::Csv(csv),
-        schema: Arc::new(schema),
-    };
+    let file =
+        TextFile { origin: Arc::new(origin), dialect: Dialect::Csv(csv), schema: Arc::new(schema) };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
 fn dialect_of(source: &Source, mut csv: CsvOptions) -> CsvOptions {
     if let Source::File(path) = source
         && csv.delimiter == b','
-        && path
-            .extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("tsv"))
+        && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv"))
     {
         csv.delimiter = b'\t';
     }

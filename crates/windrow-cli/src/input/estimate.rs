@@ -90,9 +90,7 @@ fn dictionary_bytes(chunk: &ColumnChunkMetaData) -> u64 {
     };
     let packed = size(chunk.data_page_offset().saturating_sub(start));
     // Dictionaries compress worse than the indexes beside them or better; allow for twice the mean.
-    scale(packed, plain, size(chunk.compressed_size()))
-        .saturating_mul(2)
-        .min(plain)
+    scale(packed, plain, size(chunk.compressed_size())).saturating_mul(2).min(plain)
 }
 
 /// The largest plausible data page before compression.
@@ -114,9 +112,9 @@ fn plain_page_bytes(
         Some(pages) => (plain / pages).saturating_mul(2).min(plain),
         None if plain <= SMALL_CHUNK => plain,
         None => match values_of_first_page(group, chunk, file) {
-            Some(values) => scale(plain, values, size(chunk.num_values()))
-                .saturating_mul(2)
-                .min(plain),
+            Some(values) => {
+                scale(plain, values, size(chunk.num_values())).saturating_mul(2).min(plain)
+            }
             None => plain,
         },
     }
@@ -135,9 +133,7 @@ fn values_of_first_page(
         pages.skip_next_page().ok()?;
         page = pages.peek_next_page().ok()??;
     }
-    page.num_levels
-        .or(page.num_rows)
-        .map(|values| values as u64)
+    page.num_levels.or(page.num_rows).map(|values| values as u64)
 }
 
 /// What a row of the leaf takes in a batch: values, offsets, levels.

@@ -37,9 +37,7 @@ pub(crate) fn expand(args: &[String]) -> Result<Vec<Source>> {
         let path = Path::new(arg);
         if arg == "-" {
             if sources.contains(&Source::Stdin) {
-                return Err(CliError::Usage(
-                    "standard input (-) can be read only once".into(),
-                ));
+                return Err(CliError::Usage("standard input (-) can be read only once".into()));
             }
             sources.push(Source::Stdin);
         } else if path.is_dir() {
@@ -81,10 +79,8 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
 /// The files that `pattern` matches, sorted by name.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
     // As in a shell, a star does not stand for a hidden file.
-    let options = glob::MatchOptions {
-        require_literal_leading_dot: true,
-        ..glob::MatchOptions::default()
-    };
+    let options =
+        glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
     let paths = glob::glob_with(pattern, options)
         .map_err(|cause| CliError::Usage(format!("{pattern}: not a pattern: {cause}")))?;
     let mut files = Vec::new();
@@ -131,10 +127,7 @@ mod tests {
     fn patterns_and_directories_are_sorted() {
         let dir = directory(&["b.csv", "a.csv", "c.txt", "_x.csv", ".y.csv"]);
         let found = expand(&[arg(&dir, "*.csv")]).unwrap();
-        assert_eq!(
-            names(&found),
-            ["_x.csv", "a.csv", "b.csv"].map(String::from)
-        );
+        assert_eq!(names(&found), ["_x.csv", "a.csv", "b.csv"].map(String::from));
         let found = expand(&[arg(&dir, "")]).unwrap();
         assert_eq!(names(&found), ["a.csv", "b.csv"].map(String::from));
     }
@@ -169,9 +162,6 @@ mod tests {
     #[test]
     fn a_missing_file_is_left_to_be_opened() {
         let missing = "/nonexistent/a.csv".to_string();
-        assert_eq!(
-            expand(std::slice::from_ref(&missing)).unwrap(),
-            [Source::File(missing.into())]
-        );
+        assert_eq!(expand(std::slice::from_ref(&missing)).unwrap(), [Source::File(missing.into())]);
     }
 }

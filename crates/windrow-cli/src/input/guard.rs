@@ -24,9 +24,7 @@ pub(super) fn no_panic<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Resul
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
             .unwrap_or("no message");
-        Err(CliError::Data(format!(
-            "{name}: the file is damaged: its reader failed with: {what}"
-        )))
+        Err(CliError::Data(format!("{name}: the file is damaged: its reader failed with: {what}")))
     })
 }
 
@@ -52,13 +50,7 @@ pub(super) struct Guarded {
 
 impl Guarded {
     pub(super) fn new(name: Arc<str>, batches: Batches, promise: Promise) -> Self {
-        Self {
-            name,
-            batches: Some(batches),
-            rest: None,
-            promise,
-            seen: 0,
-        }
+        Self { name, batches: Some(batches), rest: None, promise, seen: 0 }
     }
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {

@@ -92,9 +92,7 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         .ok_or_else(cut_short)?;
     let damaged = |what: &dyn std::fmt::Display| format!("the Arrow footer is damaged: {what}");
     let footer = root_as_footer(&bytes).map_err(|cause| damaged(&cause))?;
-    let schema = footer
-        .schema()
-        .ok_or_else(|| damaged(&"it has no schema"))?;
+    let schema = footer.schema().ok_or_else(|| damaged(&"it has no schema"))?;
     if !schema.endianness().equals_to_target_endianness() {
         return Err("the file is of the other byte order, which is not read".into());
     }
@@ -108,10 +106,7 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
     };
     let mut blocks = index.dictionaries.iter().chain(index.batches.iter());
     if let Some(block) = blocks.find(|block| !inside(block, file.len())) {
-        return Err(damaged(&format!(
-            "a block at {} is past the end",
-            block.offset()
-        )));
+        return Err(damaged(&format!("a block at {} is past the end", block.offset())));
     }
     Ok(index)
 }
@@ -163,10 +158,7 @@ fn held(file: &RandomFile, index: &Index) -> Result<usize, String> {
         let frame = read_head(file, block)?;
         let body = block.offset() as u64 + block.metaDataLength() as u64;
         let prefix = |at: u64| -> Option<[u8; 8]> {
-            file.read_exact(body.checked_add(at)?, 8)
-                .ok()?
-                .try_into()
-                .ok()
+            file.read_exact(body.checked_add(at)?, 8).ok()?.try_into().ok()
         };
         held += block.bodyLength() as u64 + plain_bytes(&frame, &prefix)?;
     }
@@ -209,9 +201,7 @@ impl Content for IpcFile {
         let mut decoder = FileDecoder::new(index.schema.clone(), index.version);
         for block in index.dictionaries.iter() {
             let bytes = read_block(&file, block).map_err(|what| self.origin.error(what))?;
-            decoder
-                .read_dictionary(block, &bytes)
-                .map_err(|cause| self.origin.error(cause))?;
+            decoder.read_dictionary(block, &bytes).map_err(|cause| self.origin.error(cause))?;
         }
         let name = self.name().clone();
         Ok(Box::new(part.filter_map(move |ordinal| {
@@ -230,7 +220,5 @@ fn decode(
     block: &Block,
 ) -> Result<Option<RecordBatch>, String> {
     let bytes = read_block(file, block)?;
-    decoder
-        .read_record_batch(block, &bytes)
-        .map_err(|cause| cause.to_string())
+    decoder.read_record_batch(block, &bytes).map_err(|cause| cause.to_string())
 }

@@ -88,10 +88,7 @@ pub(crate) struct CsvOptions {
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        Self {
-            delimiter: b',',
-            has_header: true,
-        }
+        Self { delimiter: b',', has_header: true }
     }
 }
 
@@ -202,10 +199,7 @@ impl Inputs {
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &InputOptions, stdin: Stream) -> Result<Self> {
         let mut stdin = Some(stdin);
-        let mut opener = Opener {
-            options,
-            footers: Arc::new(parquet::FooterCache::default()),
-        };
+        let mut opener = Opener { options, footers: Arc::new(parquet::FooterCache::default()) };
         let mut unifier: Option<Unifier> = None;
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
@@ -234,10 +228,7 @@ impl Inputs {
                 units: first_unit..spans.len(),
             });
             reader_bytes = reader_bytes.max(opened.reader_bytes);
-            contents.push(File {
-                content: opened.content,
-                order,
-            });
+            contents.push(File { content: opened.content, order });
         }
         let schema = unifier
             .ok_or_else(|| CliError::Usage("no input; name files, or - for stdin".into()))?
@@ -255,13 +246,7 @@ impl Inputs {
                 files: contents.clone(),
             })
             .collect();
-        Ok(Self {
-            schema,
-            files,
-            units,
-            reader_bytes,
-            contents,
-        })
+        Ok(Self { schema, files, units, reader_bytes, contents })
     }
 
     /// The schema of all inputs; the metadata is that of the first.
@@ -307,9 +292,8 @@ impl Unit {
     pub(crate) fn read(&self) -> Result<Batches> {
         let file = &self.files[self.file];
         let name = file.content.name().clone();
-        let batches = guard::no_panic(&name, || {
-            file.content.read(self.part.clone(), self.batch_rows)
-        })?;
+        let batches =
+            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows))?;
         Ok(Box::new(guard::Guarded::new(
             name,
             batches,

@@ -45,11 +45,8 @@ pub(super) fn open(
         }
         None => infer(&origin, options.schema.as_deref())?,
     };
-    let file = TextFile {
-        origin: Arc::new(origin),
-        dialect: Dialect::Ndjson,
-        schema: Arc::new(schema),
-    };
+    let file =
+        TextFile { origin: Arc::new(origin), dialect: Dialect::Ndjson, schema: Arc::new(schema) };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
@@ -86,11 +83,7 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
         };
         fields.push(Field::new(name, kind, true));
     }
-    for field in named
-        .map(|named| named.fields().iter())
-        .into_iter()
-        .flatten()
-    {
+    for field in named.map(|named| named.fields().iter()).into_iter().flatten() {
         if !fields.iter().any(|known| known.name() == field.name()) {
             fields.push(Field::clone(field));
         }
@@ -117,10 +110,7 @@ impl Decoder {
             // A key that is in no column is an error: else its values were lost.
             .with_strict_mode(true)
             .build_decoder()?;
-        Ok(Self {
-            decoder,
-            schema: schema.clone(),
-        })
+        Ok(Self { decoder, schema: schema.clone() })
     }
 
     /// Takes bytes; returns how many.
@@ -133,9 +123,8 @@ impl Decoder {
             return Ok(None);
         };
         let columns = batch.columns().iter().zip(self.schema.fields());
-        let columns = columns
-            .map(|(column, field)| parsed(column, field))
-            .collect::<Result<_, _>>()?;
+        let columns =
+            columns.map(|(column, field)| parsed(column, field)).collect::<Result<_, _>>()?;
         let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows).map(Some)
     }
@@ -145,10 +134,7 @@ fn parsed(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, ArrowError> {
     if column.data_type() == field.data_type() {
         return Ok(column.clone());
     }
-    let strict = CastOptions {
-        safe: false,
-        ..CastOptions::default()
-    };
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(column, field.data_type(), &strict).map_err(|fault| {
         let what = match fault {
             ArrowError::CastError(what) => what,
@@ -192,18 +178,9 @@ impl Shape {
             (Self::Null, shape) | (shape, Self::Null) => shape,
             (Self::Mixed, _) | (_, Self::Mixed) => Self::Mixed,
             (
-                Self::Integer {
-                    negative: a,
-                    beyond_i64: b,
-                },
-                Self::Integer {
-                    negative: c,
-                    beyond_i64: d,
-                },
-            ) => Self::Integer {
-                negative: a || c,
-                beyond_i64: b || d,
-            },
+                Self::Integer { negative: a, beyond_i64: b },
+                Self::Integer { negative: c, beyond_i64: d },
+            ) => Self::Integer { negative: a || c, beyond_i64: b || d },
             (Self::Integer { .. } | Self::Float, Self::Integer { .. } | Self::Float) => Self::Float,
             (Self::List(a), Self::List(b)) => Self::List(Box::new(a.and(*b))),
             (Self::Object(mut a), Self::Object(b)) => {
@@ -225,12 +202,8 @@ impl Shape {
             Self::Null | Self::Text => DataType::Utf8,
             Self::Bool => DataType::Boolean,
             Self::Float => DataType::Float64,
-            Self::Integer {
-                beyond_i64: false, ..
-            } => DataType::Int64,
-            Self::Integer {
-                negative: false, ..
-            } => DataType::UInt64,
+            Self::Integer { beyond_i64: false, .. } => DataType::Int64,
+            Self::Integer { negative: false, .. } => DataType::UInt64,
             Self::Integer { .. } => DataType::Decimal128(20, 0),
             Self::List(of) => DataType::new_list(of.data_type()?, true),
             Self::Object(keys) => {
@@ -284,17 +257,11 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Shape, E> {
-        Ok(Shape::Integer {
-            negative: value < 0,
-            beyond_i64: false,
-        })
+        Ok(Shape::Integer { negative: value < 0, beyond_i64: false })
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Shape, E> {
-        Ok(Shape::Integer {
-            negative: false,
-            beyond_i64: i64::try_from(value).is_err(),
-        })
+        Ok(Shape::Integer { negative: false, beyond_i64: i64::try_from(value).is_err() })
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {

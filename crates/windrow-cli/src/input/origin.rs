@@ -87,18 +87,12 @@ impl Origin {
             Place::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(mut rest) = stream.take() {
-                    rest.by_ref()
-                        .take(limit as u64)
-                        .read_to_end(&mut head)
-                        .map_err(failed)?;
+                    rest.by_ref().take(limit as u64).read_to_end(&mut head).map_err(failed)?;
                     *stream = Some(Box::new(Cursor::new(head.clone()).chain(rest)));
                 }
             }
             _ => {
-                self.stream()?
-                    .take(limit as u64)
-                    .read_to_end(&mut head)
-                    .map_err(failed)?;
+                self.stream()?.take(limit as u64).read_to_end(&mut head).map_err(failed)?;
             }
         }
         Ok(head)
@@ -161,10 +155,7 @@ impl Origin {
                 .map_err(|cause| CliError::output(&directory, &cause))?;
         }
         let copy = RandomFile::new(copy).map_err(|cause| self.error(cause))?;
-        Ok(Self {
-            name: self.name,
-            place: Place::Spooled(copy),
-        })
+        Ok(Self { name: self.name, place: Place::Spooled(copy) })
     }
 
     /// The length in bytes, unless they pass once.
@@ -208,10 +199,7 @@ pub(super) struct RandomFile {
 impl RandomFile {
     fn new(mut file: File) -> std::io::Result<Self> {
         let len = file.seek(SeekFrom::End(0))?;
-        Ok(Self {
-            file: Arc::new(file),
-            len,
-        })
+        Ok(Self { file: Arc::new(file), len })
     }
 
     /// The length when it was opened.
@@ -238,10 +226,7 @@ impl RandomFile {
 
     /// A reader of the bytes from `offset` on.
     pub(super) fn reader_at(&self, offset: u64) -> PositionedReader {
-        PositionedReader {
-            file: self.file.clone(),
-            offset,
-        }
+        PositionedReader { file: self.file.clone(), offset }
     }
 }
 
@@ -272,10 +257,7 @@ impl ChunkReader for RandomFile {
     type T = BufReader<PositionedReader>;
 
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(BufReader::with_capacity(
-            HEADER_BUFFER,
-            self.reader_at(start),
-        ))
+        Ok(BufReader::with_capacity(HEADER_BUFFER, self.reader_at(start)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {

@@ -74,11 +74,7 @@ pub(super) fn open(
         let in_group = plausible(group, file.len()).map_err(|what| {
             origin.error(format!("the file is damaged: row group {index}: {what}"))
         })?;
-        spans.push(Span {
-            part: index..index + 1,
-            first_row: rows,
-            rows: Some(in_group),
-        });
+        spans.push(Span { part: index..index + 1, first_row: rows, rows: Some(in_group) });
         rows += in_group;
     }
     let opened = Opened {
@@ -133,9 +129,7 @@ fn unreadable(file: &RandomFile, cause: &dyn std::fmt::Display) -> String {
 fn plausible(group: &RowGroupMetaData, len: u64) -> Result<u64, String> {
     let rows = u64::try_from(group.num_rows()).map_err(|_| "a negative number of rows")?;
     for column in group.columns() {
-        let start = column
-            .dictionary_page_offset()
-            .unwrap_or_else(|| column.data_page_offset());
+        let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
         let end = u64::try_from(start)
             .ok()
             .zip(u64::try_from(column.compressed_size()).ok())
@@ -174,11 +168,7 @@ pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<SortColumn> {
     let Some(first) = orders.next() else {
         return Vec::new();
     };
-    if orders.all(|order| order == first) {
-        first
-    } else {
-        Vec::new()
-    }
+    if orders.all(|order| order == first) { first } else { Vec::new() }
 }
 
 impl Content for ParquetFile {

@@ -58,9 +58,7 @@ fn columns(text: &str) -> impl Iterator<Item = &str> {
 fn parse_type(text: &str) -> Result<DataType, String> {
     let (word, arguments) = match text.split_once('(') {
         Some((word, rest)) => {
-            let inside = rest
-                .strip_suffix(')')
-                .ok_or("the parenthesis is not closed")?;
+            let inside = rest.strip_suffix(')').ok_or("the parenthesis is not closed")?;
             (word.trim(), Some(inside.trim()))
         }
         None => (text, None),
@@ -77,9 +75,7 @@ fn parse_type(text: &str) -> Result<DataType, String> {
         if let Some(zone) = arguments
             && zone.parse::<Tz>().is_err()
         {
-            return Err(format!(
-                "unknown time zone {zone}; write UTC or an offset, +02:00"
-            ));
+            return Err(format!("unknown time zone {zone}; write UTC or an offset, +02:00"));
         }
         return Ok(DataType::Timestamp(unit, arguments.map(Into::into)));
     }
@@ -120,9 +116,8 @@ fn decimal(word: &str, arguments: Option<&str>) -> Result<DataType, String> {
             "write {word}(precision,scale) with 1 <= precision <= {most}, 0 <= scale <= precision"
         )
     };
-    let (precision, scale) = arguments
-        .and_then(|arguments| arguments.split_once(','))
-        .ok_or_else(usage)?;
+    let (precision, scale) =
+        arguments.and_then(|arguments| arguments.split_once(',')).ok_or_else(usage)?;
     let precision: u8 = precision.trim().parse().map_err(|_| usage())?;
     let scale: i8 = scale.trim().parse().map_err(|_| usage())?;
     if precision == 0 || precision > most || scale < 0 || scale as u8 > precision {
@@ -150,10 +145,7 @@ mod tests {
             ("id", DataType::Int64),
             ("name", DataType::Utf8),
             ("ts", DataType::Timestamp(TimeUnit::Microsecond, None)),
-            (
-                "at",
-                DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
-            ),
+            ("at", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))),
             ("d", DataType::Decimal128(12, 2)),
             ("flag", DataType::Boolean),
             ("day", DataType::Date32),

@@ -80,9 +80,9 @@ pub(super) fn plain_bytes(
     let message = frame.message()?;
     let batch: Option<BatchHead<'_>> = match message.header_type() {
         MessageHeader::RecordBatch => message.header_as_record_batch(),
-        MessageHeader::DictionaryBatch => message
-            .header_as_dictionary_batch()
-            .and_then(|dictionary| dictionary.data()),
+        MessageHeader::DictionaryBatch => {
+            message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data())
+        }
         _ => None,
     };
     let Some((compression, buffers)) =
@@ -90,11 +90,8 @@ pub(super) fn plain_bytes(
     else {
         return Ok(0);
     };
-    let most = if compression.codec() == CompressionType::LZ4_FRAME {
-        LZ4_YIELD
-    } else {
-        ZSTD_YIELD
-    };
+    let most =
+        if compression.codec() == CompressionType::LZ4_FRAME { LZ4_YIELD } else { ZSTD_YIELD };
     let damaged =
         || "the file is damaged: the length of a compressed buffer is impossible".to_string();
     let mut total = 0_u64;
@@ -132,11 +129,7 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         (None, 2 * PASSING_BATCH, Some(frames))
     } else {
         let (rows, largest) = survey(&origin.random()?).map_err(|what| origin.error(what))?;
-        (
-            Some(rows),
-            usize::try_from(largest).unwrap_or(usize::MAX),
-            None,
-        )
+        (Some(rows), usize::try_from(largest).unwrap_or(usize::MAX), None)
     };
     Ok(Opened {
         format: Format::ArrowStream,
@@ -144,16 +137,9 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         bytes,
         rows,
         sorted_by: Vec::new(),
-        spans: vec![Span {
-            part: 0..1,
-            first_row: 0,
-            rows,
-        }],
+        spans: vec![Span { part: 0..1, first_row: 0, rows }],
         reader_bytes,
-        content: Box::new(StreamFile {
-            origin,
-            passing: passing.into(),
-        }),
+        content: Box::new(StreamFile { origin, passing: passing.into() }),
     })
 }
 
@@ -181,10 +167,7 @@ fn survey(file: &RandomFile) -> Result<(u64, u64), String> {
             return Err(cut_short(file.len()));
         }
         let plain = plain_bytes(&frame, &|offset| {
-            file.read_exact(at.checked_add(offset)?, 8)
-                .ok()?
-                .try_into()
-                .ok()
+            file.read_exact(at.checked_add(offset)?, 8).ok()?.try_into().ok()
         })?;
         match frame.rows()? {
             Some(in_batch) => {
@@ -210,11 +193,7 @@ impl Content for StreamFile {
     }
 
     fn read(&self, _part: Range<usize>, _batch_rows: usize) -> Result<Batches> {
-        let passing = self
-            .passing
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .take();
+        let passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let mut frames = match passing {
             Some(frames) => frames,
             None => Frames::new(self.origin.stream()?),
@@ -320,10 +299,7 @@ impl Frames {
         let start = frame.bytes.len();
         let mut bytes = frame.bytes;
         self.append_all(&mut bytes, body)?;
-        let head = Frame {
-            bytes: bytes[message..start].to_vec(),
-            message: 0,
-        };
+        let head = Frame { bytes: bytes[message..start].to_vec(), message: 0 };
         plain_bytes(&head, &|at| {
             let at = start.checked_add(usize::try_from(at).ok()?)?;
             bytes.get(at..at.checked_add(8)?)?.try_into().ok()

@@ -58,11 +58,7 @@ impl TextFile {
             bytes: self.origin.len(),
             rows: None,
             sorted_by: Vec::new(),
-            spans: vec![Span {
-                part: 0..1,
-                first_row: 0,
-                rows: None,
-            }],
+            spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
             // The text of a batch, its offsets, and the values.
             reader_bytes: BUFFER + batch_rows * fields * (2 * FIELD_GUESS + 8),
             content: Box::new(self),
@@ -171,9 +167,7 @@ impl Iterator for TextBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let start = self.place;
-        self.batch()
-            .map_err(|fault| self.explain(&fault, start))
-            .transpose()
+        self.batch().map_err(|fault| self.explain(&fault, start)).transpose()
     }
 }
 
@@ -277,18 +271,12 @@ fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
     }
     let (text, _row) = text.split_once(" at line ").unwrap_or((&text, ""));
     if let Some((what, field)) = text.rsplit_once(" for column ")
-        && let Some(field) = field
-            .parse()
-            .ok()
-            .and_then(|i: usize| schema.fields().get(i))
+        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
     {
         return format!("{what} for column '{}'", field.name());
     }
     if let Some(field) = text.strip_prefix("Error parsing column ")
-        && let Some(field) = field
-            .parse()
-            .ok()
-            .and_then(|i: usize| schema.fields().get(i))
+        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
     {
         return format!(
             "the value of column '{}' is not of its type, {}",

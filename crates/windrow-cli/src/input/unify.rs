@@ -23,11 +23,7 @@ pub(super) type Order = Option<Arc<[usize]>>;
 
 impl Unifier {
     pub(super) fn new(name: Arc<str>, schema: SchemaRef) -> Self {
-        Self {
-            first: name,
-            fields: schema.fields().to_vec(),
-            schema,
-        }
+        Self { first: name, fields: schema.fields().to_vec(), schema }
     }
 
     /// The schema of the first input.
@@ -41,16 +37,8 @@ impl Unifier {
     /// `Data` that names both files and the column in which they differ.
     pub(super) fn fit(&mut self, name: &str, other: &Schema) -> Result<Order> {
         let same_names = self.fields.len() == other.fields().len()
-            && self
-                .fields
-                .iter()
-                .zip(other.fields())
-                .all(|(a, b)| a.name() == b.name());
-        let order = if same_names {
-            None
-        } else {
-            Some(self.order_in(name, other)?)
-        };
+            && self.fields.iter().zip(other.fields()).all(|(a, b)| a.name() == b.name());
+        let order = if same_names { None } else { Some(self.order_in(name, other)?) };
         for (position, field) in self.fields.iter_mut().enumerate() {
             let there = other.field(order.as_ref().map_or(position, |order| order[position]));
             if field.data_type() != there.data_type() {

@@ -128,9 +128,7 @@ impl ParquetFacts {
             created_by: about.created_by().map(str::to_owned),
             version: about.version(),
             row_groups: metadata.row_groups().iter().map(GroupFacts::of).collect(),
-            columns: (0..leaves)
-                .map(|leaf| LeafFacts::of(footer, leaf))
-                .collect(),
+            columns: (0..leaves).map(|leaf| LeafFacts::of(footer, leaf)).collect(),
             order: (!order.is_empty()).then_some(OrderFacts {
                 columns: order,
                 holds: None,
@@ -213,10 +211,7 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
     };
     let known = |values: &dyn Array| {
         groups().enumerate().all(|(ordinal, group)| {
-            let nulls = group
-                .column(leaf)
-                .statistics()
-                .and_then(|s| s.null_count_opt());
+            let nulls = group.column(leaf).statistics().and_then(|s| s.null_count_opt());
             values.is_valid(ordinal)
                 || group.num_rows() == 0
                 || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows())
@@ -229,10 +224,7 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
 
 /// The first of `values` in order, with a mark if writers cut it.
 fn extreme(values: &dyn Array, descending: bool, exact: bool) -> Option<String> {
-    let options = SortOptions {
-        descending,
-        nulls_first: false,
-    };
+    let options = SortOptions { descending, nulls_first: false };
     let first = sort_to_indices(values, Some(options), Some(1)).ok()?;
     let first = *first.values().first()? as usize;
     if values.is_null(first) {

@@ -17,10 +17,7 @@ pub(super) fn write(facts: &FileFacts, out: &mut dyn Write) -> Result<()> {
     let mut head = vec![
         pair("format", facts.format.clone()),
         pair("size", facts.bytes.map_or(UNKNOWN.into(), size)),
-        pair(
-            "rows",
-            facts.rows.map_or(UNKNOWN.into(), |rows| rows.to_string()),
-        ),
+        pair("rows", facts.rows.map_or(UNKNOWN.into(), |rows| rows.to_string())),
     ];
     if let Some(parquet) = &facts.parquet {
         head.push(pair("row groups", parquet.row_groups.len().to_string()));
@@ -53,11 +50,7 @@ pub(super) fn write(facts: &FileFacts, out: &mut dyn Write) -> Result<()> {
 
 fn declared(parquet: &ParquetFacts) -> String {
     match &parquet.order {
-        Some(OrderFacts {
-            columns,
-            holds,
-            first_row_out_of_order,
-        }) => {
+        Some(OrderFacts { columns, holds, first_row_out_of_order }) => {
             let verdict = match (holds, first_row_out_of_order) {
                 (Some(true), _) => "holds".into(),
                 (Some(false), Some(row)) => format!("broken at row {row}"),
@@ -65,13 +58,7 @@ fn declared(parquet: &ParquetFacts) -> String {
             };
             format!("{}: {verdict}", order(columns))
         }
-        None if parquet
-            .row_groups
-            .iter()
-            .all(|group| group.sorted_by.is_empty()) =>
-        {
-            "none".into()
-        }
+        None if parquet.row_groups.iter().all(|group| group.sorted_by.is_empty()) => "none".into(),
         None => "differs between row groups".into(),
     }
 }
@@ -118,20 +105,13 @@ fn columns(leaves: &[LeafFacts], out: &mut dyn Write) -> Result<()> {
 
 fn groups(groups: &[GroupFacts], out: &mut dyn Write) -> Result<()> {
     let numbers = |name: String, [rows, packed, plain]: [i64; 3]| {
-        vec![
-            name,
-            rows.to_string(),
-            packed.to_string(),
-            plain.to_string(),
-        ]
+        vec![name, rows.to_string(), packed.to_string(), plain.to_string()]
     };
     let of = |group: &GroupFacts| [group.rows, group.compressed_bytes, group.uncompressed_bytes];
     let mut rows = vec![line(["", "rows", "compressed", "plain"])];
     if groups.len() <= LISTED_GROUPS {
         // An order is written out only where the groups differ in it.
-        let differ = groups
-            .windows(2)
-            .any(|two| two[0].sorted_by != two[1].sorted_by);
+        let differ = groups.windows(2).any(|two| two[0].sorted_by != two[1].sorted_by);
         for (ordinal, group) in groups.iter().enumerate() {
             let mut row = numbers(ordinal.to_string(), of(group));
             if differ {
@@ -147,11 +127,7 @@ fn groups(groups: &[GroupFacts], out: &mut dyn Write) -> Result<()> {
             }
         }
         sorted.iter_mut().for_each(|values| values.sort_unstable());
-        for (name, at) in [
-            ("min", 0),
-            ("median", groups.len() / 2),
-            ("max", groups.len() - 1),
-        ] {
+        for (name, at) in [("min", 0), ("median", groups.len() / 2), ("max", groups.len() - 1)] {
             let at = |measure: usize| sorted[measure][at];
             rows.push(numbers(name.into(), [at(0), at(1), at(2)]));
         }

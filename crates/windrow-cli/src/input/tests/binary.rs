@@ -8,11 +8,8 @@ fn parquet_is_read_by_row_group() {
     write_parquet(&dir.path().join("a.parquet"), &rows(0, 1000), 300);
     write_parquet(&dir.path().join("b.parquet"), &rows(1000, 1100), 300);
     let inputs = open(&dir, &["a.parquet", "b.parquet"], &options(128)).unwrap();
-    let places: Vec<_> = inputs
-        .units()
-        .iter()
-        .map(|unit| (unit.file, unit.first_row, unit.rows))
-        .collect();
+    let places: Vec<_> =
+        inputs.units().iter().map(|unit| (unit.file, unit.first_row, unit.rows)).collect();
     let expected = [
         (0, 0, Some(300)),
         (0, 300, Some(300)),
@@ -26,10 +23,7 @@ fn parquet_is_read_by_row_group() {
     assert!(inputs.bytes().unwrap() > 1000);
     assert!((1 << 16..16 << 20).contains(&inputs.reader_bytes()));
     assert_eq!(inputs.files()[0].sorted_by[0].name, "id");
-    assert_eq!(
-        read(&inputs, 128).unwrap().columns(),
-        rows(0, 1100).columns()
-    );
+    assert_eq!(read(&inputs, 128).unwrap().columns(), rows(0, 1100).columns());
 }
 
 #[test]
@@ -77,11 +71,7 @@ fn many_files_are_not_held_open() {
 #[test]
 fn arrow_files_are_read_by_ranges_of_batches() {
     let dir = tempfile::tempdir().unwrap();
-    for codec in [
-        None,
-        Some(CompressionType::LZ4_FRAME),
-        Some(CompressionType::ZSTD),
-    ] {
+    for codec in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
         let batches: Vec<_> = (0..4).map(|i| rows(i * 500, i * 500 + 500)).collect();
         write_arrow(&dir.path().join("a.arrow"), &batches, codec);
         let inputs = open(&dir, &["a.arrow"], &options(64)).unwrap();
@@ -132,10 +122,7 @@ fn an_empty_stream_has_its_schema() {
 fn stdin_tells_its_format() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
-    let in_dir = InputOptions {
-        temp_dir: Some(dir.path().to_owned()),
-        ..options(100)
-    };
+    let in_dir = InputOptions { temp_dir: Some(dir.path().to_owned()), ..options(100) };
     write_parquet(&path, &rows(0, 250), 100);
     let inputs = open_stdin(fs::read(&path).unwrap(), &in_dir).unwrap();
     assert_eq!(inputs.units().len(), 3);
@@ -150,11 +137,7 @@ fn stdin_tells_its_format() {
     let inputs = open_stdin(b"{\"a\":1}\n{\"a\":2}".to_vec(), &in_dir).unwrap();
     assert_eq!(inputs.files()[0].format, Format::Ndjson);
     assert_eq!(read(&inputs, 100).unwrap().num_rows(), 2);
-    assert_eq!(
-        fs::read_dir(dir.path()).unwrap().count(),
-        1,
-        "no copy is left"
-    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no copy is left");
 }
 
 #[test]

@@ -7,11 +7,7 @@ fn schemas_that_differ_are_told_with_both_files() {
     let dir = tempfile::tempdir().unwrap();
     write_parquet(&dir.path().join("a.parquet"), &rows(0, 10), 10);
     let batch = rows(0, 10);
-    write_parquet(
-        &dir.path().join("fewer.parquet"),
-        &batch.project(&[0, 1]).unwrap(),
-        10,
-    );
+    write_parquet(&dir.path().join("fewer.parquet"), &batch.project(&[0, 1]).unwrap(), 10);
     let more: ArrayRef = Arc::new(Int64Array::from_iter_values(0..10));
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("id", batch.column(0).clone()),
@@ -40,31 +36,19 @@ fn schemas_that_differ_are_told_with_both_files() {
 fn files_that_cannot_be_read_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let with = options(10);
-    expect(
-        &fault(&dir, &["none.parquet"], &with),
-        &["none.parquet", "no such file"],
-    );
+    expect(&fault(&dir, &["none.parquet"], &with), &["none.parquet", "no such file"]);
     expect(&fault(&dir, &[""], &with), &["directory"]);
     fs::write(dir.path().join("a.parquet"), "id,name\n1,x\n").unwrap();
     let message = fault(&dir, &["a.parquet"], &with);
-    expect(
-        &message,
-        &["a.parquet", "not a Parquet file", "--input-format"],
-    );
+    expect(&message, &["a.parquet", "not a Parquet file", "--input-format"]);
     fs::write(dir.path().join("a.arrow"), "id,name\n1,x\n").unwrap();
-    expect(
-        &fault(&dir, &["a.arrow"], &with),
-        &["a.arrow", "not an Arrow"],
-    );
+    expect(&fault(&dir, &["a.arrow"], &with), &["a.arrow", "not an Arrow"]);
     for name in ["e.parquet", "e.arrow", "e.arrows", "e.csv", "e.ndjson"] {
         fs::write(dir.path().join(name), "").unwrap();
         expect(&fault(&dir, &[name], &with), &[name]);
     }
     fs::write(dir.path().join("a.txt"), "id,name\n1,x\n").unwrap();
-    assert!(matches!(
-        open(&dir, &["a.txt"], &with),
-        Err(CliError::Usage(_))
-    ));
+    assert!(matches!(open(&dir, &["a.txt"], &with), Err(CliError::Usage(_))));
     assert!(matches!(Inputs::open(&[], &with), Err(CliError::Usage(_))));
 }
 
@@ -131,18 +115,13 @@ fn invalid_utf8_in_parquet_is_a_fault() {
     let path = dir.path().join("a.parquet");
     let text: ArrayRef = Arc::new(StringArray::from(vec!["a", "needle", "b"]));
     let batch = RecordBatch::try_from_iter([("s", text)]).unwrap();
-    let plain = WriterProperties::builder()
-        .set_dictionary_enabled(false)
-        .build();
+    let plain = WriterProperties::builder().set_dictionary_enabled(false).build();
     let file = fs::File::create(&path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(plain)).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
     let mut bytes = fs::read(&path).unwrap();
-    let mut places = bytes
-        .windows(6)
-        .enumerate()
-        .filter(|(_, at)| *at == b"needle");
+    let mut places = bytes.windows(6).enumerate().filter(|(_, at)| *at == b"needle");
     let place = places.next().unwrap().0;
     assert!(survives(&dir, "b.parquet", &bytes).is_ok());
     bytes[place] = 0xFF;

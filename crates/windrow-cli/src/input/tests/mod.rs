@@ -51,9 +51,7 @@ fn write_parquet(path: &Path, batch: &RecordBatch, group: usize) {
 }
 
 fn write_arrow(path: &Path, batches: &[RecordBatch], codec: Option<CompressionType>) {
-    let options = IpcWriteOptions::default()
-        .try_with_compression(codec)
-        .unwrap();
+    let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
     let file = fs::File::create(path).unwrap();
     let mut writer = FileWriter::try_new_with_options(file, &batches[0].schema(), options).unwrap();
     for batch in batches {
@@ -63,9 +61,7 @@ fn write_arrow(path: &Path, batches: &[RecordBatch], codec: Option<CompressionTy
 }
 
 fn stream_bytes(batches: &[RecordBatch], codec: Option<CompressionType>) -> Vec<u8> {
-    let options = IpcWriteOptions::default()
-        .try_with_compression(codec)
-        .unwrap();
+    let options = IpcWriteOptions::default().try_with_compression(codec).unwrap();
     let mut writer =
         StreamWriter::try_new_with_options(Vec::new(), &batches[0].schema(), options).unwrap();
     for batch in batches {
@@ -75,17 +71,12 @@ fn stream_bytes(batches: &[RecordBatch], codec: Option<CompressionType>) -> Vec<
 }
 
 fn options(batch_rows: usize) -> InputOptions {
-    InputOptions {
-        batch_rows,
-        ..InputOptions::default()
-    }
+    InputOptions { batch_rows, ..InputOptions::default() }
 }
 
 fn open(dir: &TempDir, names: &[&str], options: &InputOptions) -> Result<Inputs> {
-    let sources: Vec<Source> = names
-        .iter()
-        .map(|name| Source::File(dir.path().join(name)))
-        .collect();
+    let sources: Vec<Source> =
+        names.iter().map(|name| Source::File(dir.path().join(name))).collect();
     Inputs::open(&sources, options)
 }
 

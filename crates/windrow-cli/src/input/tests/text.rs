@@ -11,12 +11,8 @@ fn csv_types_are_inferred_without_losing_anything() {
                 3,2,\"a \"\"b\"\"\nc\",2020-01-02 03:04:05,2020-01-03,false,,123\n";
     fs::write(dir.path().join("a.csv"), text).unwrap();
     let inputs = open(&dir, &["a.csv"], &options(2)).unwrap();
-    let kinds: Vec<_> = inputs
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| field.data_type().clone())
-        .collect();
+    let kinds: Vec<_> =
+        inputs.schema().fields().iter().map(|field| field.data_type().clone()).collect();
     let expected = [
         DataType::Int64,
         DataType::Float64,
@@ -50,16 +46,10 @@ fn csv_takes_types_from_the_command_line() {
     assert_eq!(schema.field(2).data_type(), &DataType::Int64);
     assert_eq!(read(&inputs, 10).unwrap().num_rows(), 1);
     with.schema = Some(parse_schema("nope:utf8").unwrap());
-    assert!(matches!(
-        open(&dir, &["a.csv"], &with),
-        Err(CliError::Usage(_))
-    ));
+    assert!(matches!(open(&dir, &["a.csv"], &with), Err(CliError::Usage(_))));
     fs::write(dir.path().join("b.csv"), "1;x\n2;y\n").unwrap();
     with.schema = Some(parse_schema("id:int32,name:utf8").unwrap());
-    with.csv = CsvOptions {
-        delimiter: b';',
-        has_header: false,
-    };
+    with.csv = CsvOptions { delimiter: b';', has_header: false };
     let inputs = open(&dir, &["b.csv"], &with).unwrap();
     assert_eq!(inputs.schema().field(0).name(), "id");
     assert_eq!(read(&inputs, 10).unwrap().num_rows(), 2);
@@ -98,11 +88,7 @@ fn faults_in_csv_are_told_with_their_line() {
 fn text_that_is_not_utf8_is_a_fault() {
     let dir = tempfile::tempdir().unwrap();
     let mut bytes = b"id,name\n1,x\n".to_vec();
-    fs::write(
-        dir.path().join("a.csv"),
-        [&bytes[..], b"2,\xFF\xFE\n"].concat(),
-    )
-    .unwrap();
+    fs::write(dir.path().join("a.csv"), [&bytes[..], b"2,\xFF\xFE\n"].concat()).unwrap();
     expect(&fault(&dir, &["a.csv"], &options(10)), &["a.csv", "UTF-8"]);
     // Beyond the sample, too.
     bytes.extend((0..200_000).flat_map(|i| format!("{i},name\n").into_bytes()));
@@ -111,10 +97,7 @@ fn text_that_is_not_utf8_is_a_fault() {
     let message = fault(&dir, &["b.csv"], &options(8192));
     expect(&message, &["b.csv", "line 200003", "UTF-8", "'name'"]);
     fs::write(dir.path().join("c.ndjson"), b"{\"a\":\"\xFF\"}\n").unwrap();
-    expect(
-        &fault(&dir, &["c.ndjson"], &options(10)),
-        &["c.ndjson", "line 1"],
-    );
+    expect(&fault(&dir, &["c.ndjson"], &options(10)), &["c.ndjson", "line 1"]);
 }
 
 #[test]
