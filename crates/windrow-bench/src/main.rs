@@ -15,10 +15,7 @@ use clap::{Parser, Subcommand};
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 #[derive(Parser)]
-#[command(
-    version,
-    about = "Generates Windrow's data and measures it against its rivals"
-)]
+#[command(version, about = "Generates Windrow's data and measures it against its rivals")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -68,17 +65,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::GenLog {
-            rows,
-            keys,
-            output,
-            seed,
-        } => r#gen::log::write(&output, rows, keys, seed),
-        Command::GenOrders {
-            output,
-            scale,
-            seed,
-        } => r#gen::orders::write(&output, scale, seed),
+        Command::GenLog { rows, keys, output, seed } => {
+            r#gen::log::write(&output, rows, keys, seed)
+        }
+        Command::GenOrders { output, scale, seed } => r#gen::orders::write(&output, scale, seed),
         Command::Pipeline { log, rows, rounds } => {
             return match pipeline::run(&log, rows, rounds) {
                 Ok(()) => ExitCode::SUCCESS,

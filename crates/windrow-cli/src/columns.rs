@@ -12,7 +12,8 @@ impl FromStr for Columns {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let columns: Result<Vec<_>, _> = split(text, ',')?.iter().map(|part| column(part)).collect();
+        let columns: Result<Vec<_>, _> =
+            split(text, ',')?.iter().map(|part| column(part)).collect();
         let columns = columns?;
         if columns.is_empty() { Err("no column is named".to_owned()) } else { Ok(Self(columns)) }
     }

@@ -1,29 +1,26 @@
-//! The file formats that the command line reads and writes.
+//! The file formats, how a name or the first bytes tell them apart.
 
 use std::path::Path;
 
-/// A file format, by the name the command line gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+/// A file format that is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Apache Parquet.
-    #[value(name = "parquet")]
     Parquet,
-    /// The Arrow IPC file format, with a footer; Feather V2 is the same.
+    /// The Arrow IPC file format, also called Feather version 2.
     #[value(name = "arrow")]
     ArrowFile,
-    /// The Arrow IPC stream format.
+    /// The Arrow IPC streaming format.
     #[value(name = "arrow-stream")]
     ArrowStream,
-    /// Comma- or otherwise separated text.
-    #[value(name = "csv")]
+    /// Delimited text with a record a line.
     Csv,
-    /// One JSON object a line.
-    #[value(name = "ndjson")]
+    /// A JSON object a line.
     Ndjson,
 }
 
 impl Format {
-    /// The format that the extension of a path names.
+    /// The format that the extension of `path` stands for, if it is a known one.
     pub(crate) fn of_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -34,5 +31,71 @@ impl Format {
             "ndjson" | "jsonl" | "json" => Some(Self::Ndjson),
             _ => None,
         }
+    }
+
+    /// The format whose magic number `head` opens with; text has none.
+    pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
+        if head.starts_with(b"PAR1") || head.starts_with(b"PARE") {
+            Some(Self::Parquet)
+        } else if head.starts_with(b"ARROW1") {
+            Some(Self::ArrowFile)
+        } else if head.starts_with(&[0xFF; 4]) {
+            Some(Self::ArrowStream)
+        } else {
+            None
+        }
+    }
+
+    /// The format of a stream that opens with `head`: what has no magic number is text.
+    pub(crate) fn of_stream(head: &[u8]) -> Self {
+        let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+        Self::of_magic(head).unwrap_or_else(|| match text.trim_ascii_start().first() {
+            Some(b'{' | b'[') => Self::Ndjson,
+            _ => Self::Csv,
+        })
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Parquet => "parquet",
+            Self::ArrowFile => "arrow",
+            Self::ArrowStream => "arrow-stream",
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_known_in_any_case() {
+        for (name, format) in [
+            ("a.parquet", Format::Parquet),
+            ("a.PQ", Format::Parquet),
+            ("a.arrow", Format::ArrowFile),
+            ("a.feather", Format::ArrowFile),
+            ("a.arrows", Format::ArrowStream),
+            ("a.tsv", Format::Csv),
+            ("a.b.jsonl", Format::Ndjson),
+        ] {
+            assert_eq!(Format::of_path(Path::new(name)), Some(format), "{name}");
+        }
+        assert_eq!(Format::of_path(Path::new("a.txt")), None);
+        assert_eq!(Format::of_path(Path::new("parquet")), None);
+    }
+
+    #[test]
+    fn streams_are_told_by_their_first_bytes() {
+        assert_eq!(Format::of_stream(b"PAR1...."), Format::Parquet);
+        assert_eq!(Format::of_stream(b"ARROW1\0\0"), Format::ArrowFile);
+        assert_eq!(Format::of_stream(b"\xFF\xFF\xFF\xFF\x10"), Format::ArrowStream);
+        assert_eq!(Format::of_stream(b" \n{\"a\":1}"), Format::Ndjson);
+        assert_eq!(Format::of_stream(b"a,b\n"), Format::Csv);
+        assert_eq!(Format::of_stream(b""), Format::Csv);
     }
 }

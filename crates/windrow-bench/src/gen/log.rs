@@ -151,12 +151,7 @@ impl History {
         self.lsn += self.rng.between(1, 5) as i64;
         self.ts += self.rng.below(2_000) as i64;
         let id = (u128::from(key) * u128::from(self.stride) % u128::from(self.keys)) as i64;
-        Event {
-            id,
-            lsn: self.lsn,
-            ts: self.ts,
-            op,
-        }
+        Event { id, lsn: self.lsn, ts: self.ts, op }
     }
 }
 
@@ -167,9 +162,7 @@ fn coprime_stride(keys: u64) -> u64 {
     }
     // The golden ratio spreads multiples evenly (Knuth 6.4).
     let start = (keys as f64 * 0.618_033_988_749_895) as u64;
-    (start.max(1)..)
-        .find(|&stride| gcd(stride, keys) == 1)
-        .unwrap_or(1)
+    (start.max(1)..).find(|&stride| gcd(stride, keys) == 1).unwrap_or(1)
 }
 
 /// Payloads and amounts: what a row carries beside its place in the log.
@@ -181,9 +174,8 @@ struct Text {
 
 impl Text {
     fn new(seed: u64) -> Self {
-        const ONSETS: [&str; 16] = [
-            "b", "c", "d", "f", "g", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr", "pl",
-        ];
+        const ONSETS: [&str; 16] =
+            ["b", "c", "d", "f", "g", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr", "pl"];
         const VOWELS: [&str; 6] = ["a", "e", "i", "o", "u", "ea"];
         let mut rng = Rng::new(seed ^ 0x7e87);
         let words = (0..WORDS)
@@ -196,11 +188,7 @@ impl Text {
                 word
             })
             .collect();
-        Self {
-            rng,
-            words,
-            buffer: String::new(),
-        }
+        Self { rng, words, buffer: String::new() }
     }
 
     /// A JSON object of 56 to 72 bytes.
@@ -269,11 +257,7 @@ fn schema() -> SchemaRef {
         Field::new("op", DataType::Utf8, false),
         Field::new("payload", DataType::Utf8, true),
         Field::new("amount", DataType::Float64, true),
-        Field::new(
-            "ts",
-            DataType::Timestamp(TimeUnit::Microsecond, None),
-            false,
-        ),
+        Field::new("ts", DataType::Timestamp(TimeUnit::Microsecond, None), false),
     ]))
 }
 

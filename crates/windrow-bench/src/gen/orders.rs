@@ -90,19 +90,11 @@ pub(crate) fn write(file: &Path, scale: f64, seed: u64) -> Result<Summary> {
 
 /// Appends the events of one order's life; returns what the last one did.
 fn live<'a>(order: &'a Order<'a>, rng: &mut Rng, events: &mut Vec<Event<'a>>) -> Op {
-    let updates = if rng.percent(UPDATED) {
-        rng.between(1, 3)
-    } else {
-        0
-    };
+    let updates = if rng.percent(UPDATED) { rng.between(1, 3) } else { 0 };
     let mut event = Event {
         order,
         op: Op::Insert,
-        status: if updates > 0 {
-            "O"
-        } else {
-            order.o_orderstatus.as_str()
-        },
+        status: if updates > 0 { "O" } else { order.o_orderstatus.as_str() },
         price: order.o_totalprice.0,
         at: i64::from(order.o_orderdate.to_unix_epoch()) * DAY + rng.below(DAY as u64) as i64,
         lsn: 0,
@@ -115,16 +107,9 @@ fn live<'a>(order: &'a Order<'a>, rng: &mut Rng, events: &mut Vec<Event<'a>>) ->
     event.op = Op::Update;
     for left in (0..updates).rev() {
         event.at += later(rng, 30);
-        event.status = if event.status == "O" && left > 0 {
-            "P"
-        } else {
-            "F"
-        };
-        event.price = if left == 0 {
-            last_price
-        } else {
-            last_price * rng.between(95, 105) as i64 / 100
-        };
+        event.status = if event.status == "O" && left > 0 { "P" } else { "F" };
+        event.price =
+            if left == 0 { last_price } else { last_price * rng.between(95, 105) as i64 / 100 };
         events.push(event.clone());
     }
     if !rng.percent(DELETED) {
@@ -240,9 +225,6 @@ fn schema() -> SchemaRef {
         of("o_clerk", DataType::Utf8),
         of("o_shippriority", DataType::Int32),
         of("o_comment", DataType::Utf8),
-        of(
-            "committed_at",
-            DataType::Timestamp(TimeUnit::Microsecond, None),
-        ),
+        of("committed_at", DataType::Timestamp(TimeUnit::Microsecond, None)),
     ]))
 }

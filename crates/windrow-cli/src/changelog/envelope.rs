@@ -120,12 +120,10 @@ impl Envelope {
     /// The field at the end of the operation's path.
     pub(super) fn op_field<'a>(&self, schema: &'a Schema) -> &'a Field {
         let top = schema.field(self.op[0]);
-        self.op[1..]
-            .iter()
-            .fold(top, |field, &i| match field.data_type() {
-                DataType::Struct(fields) => &fields[i],
-                _ => field,
-            })
+        self.op[1..].iter().fold(top, |field, &i| match field.data_type() {
+            DataType::Struct(fields) => &fields[i],
+            _ => field,
+        })
     }
 
     pub(super) fn op(&self, batch: &RecordBatch) -> Result<ArrayRef, ArrowError> {
@@ -143,8 +141,7 @@ impl Envelope {
     ) -> Result<Vec<ArrayRef>> {
         let image = |path: &Option<Path>| {
             let path = path.as_ref();
-            path.map(|path| column(batch, path).map_err(misfit))
-                .transpose()
+            path.map(|path| column(batch, path).map_err(misfit)).transpose()
         };
         let after = image(&self.after)?;
         let before = image(&self.before)?;
@@ -246,9 +243,7 @@ fn row_columns(after: Option<&Fields>, before: Option<&Fields>) -> Result<Vec<Ro
             continue;
         }
         let of = |image: Option<&Fields>, at: Option<usize>| {
-            image
-                .zip(at)
-                .map(|(fields, i)| fields[i].data_type().clone())
+            image.zip(at).map(|(fields, i)| fields[i].data_type().clone())
         };
         let (new, old) = (find(after, field.name()), find(before, field.name()));
         let data_type = match (of(after, new), of(before, old)) {
@@ -318,8 +313,5 @@ fn child(array: &ArrayRef, i: usize) -> Result<ArrayRef, ArrowError> {
 }
 
 fn lacks(what: &str, first_row: u64, row: usize) -> CliError {
-    CliError::Data(format!(
-        "row {}: the event lacks {what}",
-        first_row + row as u64
-    ))
+    CliError::Data(format!("row {}: the event lacks {what}", first_row + row as u64))
 }

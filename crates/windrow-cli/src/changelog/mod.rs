@@ -35,7 +35,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -128,10 +128,8 @@ impl ChangeLog {
         preset: Preset,
         op_column: Option<&str>,
     ) -> Result<Self> {
-        if let Some(field) = schema
-            .fields()
-            .iter()
-            .find(|field| [DELETED, CLASS].contains(&field.name().as_str()))
+        if let Some(field) =
+            schema.fields().iter().find(|field| [DELETED, CLASS].contains(&field.name().as_str()))
         {
             return Err(CliError::Usage(format!(
                 "the input has a column {:?}, a name that windrow keeps for itself; rename it",
@@ -178,10 +176,8 @@ impl ChangeLog {
         let operations = Operations::bind(Preset::Debezium, envelope.op_field(schema))?;
         fields.push(Arc::new(Field::new(DELETED, DataType::Boolean, false)));
         fields.push(Arc::new(Field::new(CLASS, DataType::Int8, false)));
-        let bookkeeping = fields[envelope.row_width()..]
-            .iter()
-            .map(|field| field.name().clone())
-            .collect();
+        let bookkeeping =
+            fields[envelope.row_width()..].iter().map(|field| field.name().clone()).collect();
         Ok(Self {
             input: schema.clone(),
             // The metadata describes the envelope, not the row.
@@ -258,9 +254,7 @@ impl ChangeLog {
         columns.push(flags(&changes, Change::Delete));
         if self.class().is_some() {
             let class = |change: &Change| i8::from(*change != Change::Snapshot);
-            columns.push(Arc::new(Int8Array::from_iter_values(
-                changes.iter().map(class),
-            )));
+            columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(class))));
         }
         let whole = RecordBatch::try_new(self.schema.clone(), columns).map_err(misfit)?;
         if !changes.contains(&Change::Ignore) {

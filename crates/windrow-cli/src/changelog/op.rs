@@ -129,13 +129,9 @@ impl Operations {
             None => false,
         };
         match form {
-            Some(form) if readable => Ok(Self {
-                column: field.name().clone(),
-                form,
-                preset,
-                words,
-                letters,
-            }),
+            Some(form) if readable => {
+                Ok(Self { column: field.name().clone(), form, preset, words, letters })
+            }
             _ => Err(CliError::Usage(unreadable(preset, field, form))),
         }
     }
@@ -165,13 +161,7 @@ impl Operations {
             }
             Form::Flag => {
                 let flags = plain.as_boolean();
-                each(&plain, |i| {
-                    Ok(if flags.value(i) {
-                        Change::Delete
-                    } else {
-                        Change::Upsert
-                    })
-                })
+                each(&plain, |i| Ok(if flags.value(i) { Change::Delete } else { Change::Upsert }))
             }
         }
     }
@@ -179,11 +169,7 @@ impl Operations {
     fn word(&self, text: &str, row: u64) -> Result<Change> {
         let word = match text.as_bytes() {
             &[letter] => self.letters[usize::from(letter)],
-            _ => self
-                .words
-                .iter()
-                .find(|(word, _)| word.eq_ignore_ascii_case(text))
-                .copied(),
+            _ => self.words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).copied(),
         };
         match word {
             Some((_, Some(change))) => Ok(change),
@@ -220,13 +206,7 @@ fn each(column: &ArrayRef, read: impl Fn(usize) -> Result<Change>) -> Result<Vec
     match column.nulls().filter(|nulls| nulls.null_count() > 0) {
         None => (0..column.len()).map(read).collect(),
         Some(nulls) => (0..column.len())
-            .map(|i| {
-                if nulls.is_valid(i) {
-                    read(i)
-                } else {
-                    Ok(Change::Unsaid)
-                }
-            })
+            .map(|i| if nulls.is_valid(i) { read(i) } else { Ok(Change::Unsaid) })
             .collect(),
     }
 }

@@ -35,10 +35,7 @@ fn bind(batch: &RecordBatch, preset: Preset) -> ChangeLog {
 fn apply(log: &ChangeLog, batch: &RecordBatch) -> (RecordBatch, Option<Vec<u32>>) {
     let (rows, ordinals) = log.apply(batch, 0).unwrap();
     assert_eq!(rows.schema_ref(), log.schema());
-    (
-        rows,
-        ordinals.map(|kept: UInt32Array| kept.values().to_vec()),
-    )
+    (rows, ordinals.map(|kept: UInt32Array| kept.values().to_vec()))
 }
 
 fn ints(batch: &RecordBatch, name: &str) -> Vec<Option<i64>> {
@@ -103,10 +100,7 @@ fn debezium_unwraps_the_row_and_opens_the_source() {
     assert_eq!(row.split_off(4), log.bookkeeping());
     assert_eq!(row, ["email", "first_name", "id", "score"]);
     for name in ["source.lsn", "source.schema", "op", "ts_ms", "transaction"] {
-        assert!(
-            log.bookkeeping().iter().any(|other| other == name),
-            "{name}"
-        );
+        assert!(log.bookkeeping().iter().any(|other| other == name), "{name}");
     }
     let (rows, kept) = apply(&log, &batch);
     assert_eq!(kept, Some(vec![0, 1, 2, 4]), "a message and a tombstone go");
@@ -116,10 +110,7 @@ fn debezium_unwraps_the_row_and_opens_the_source() {
         [Some("Anne"), Some("Bob"), Some("Anne Marie"), None].map(|name| name.map(str::to_owned))
     );
     assert_eq!(texts(&rows, "op"), some(["r", "c", "u", "d"]));
-    assert_eq!(
-        ints(&rows, "source.lsn"),
-        some([24_023_128, 24_023_200, 24_023_300, 24_023_400])
-    );
+    assert_eq!(ints(&rows, "source.lsn"), some([24_023_128, 24_023_200, 24_023_300, 24_023_400]));
     assert_eq!(deleted(&log, &rows), [false, false, false, true]);
     assert_eq!(class(&log, &rows), [0, 1, 1, 1]);
 }
@@ -132,15 +123,8 @@ fn debezium_images_of_two_inferred_types_meet() {
     let score = log.schema().field_with_name("score").unwrap();
     assert_eq!(score.data_type(), &DataType::Float64);
     let clash = ndjson(r#"{"before":{"id":1,"x":"a"},"after":{"id":1,"x":2},"op":"u"}"#);
-    let error = ChangeLog::bind(clash.schema_ref(), Preset::Debezium, None)
-        .err()
-        .unwrap();
-    assert!(
-        error
-            .to_string()
-            .contains("\"x\" is Int64 in `after` and Utf8"),
-        "{error}"
-    );
+    let error = ChangeLog::bind(clash.schema_ref(), Preset::Debezium, None).err().unwrap();
+    assert!(error.to_string().contains("\"x\" is Int64 in `after` and Utf8"), "{error}");
 }
 
 #[test]
@@ -169,11 +153,7 @@ fn debezium_inside_kafka_connects_payload() {
     );
     let (rows, kept) = apply(&log, &batch);
     assert_eq!(kept, Some(vec![0, 1]));
-    assert_eq!(
-        texts(&rows, "op"),
-        some(["swap", "swap"]),
-        "the row's name wins"
-    );
+    assert_eq!(texts(&rows, "op"), some(["swap", "swap"]), "the row's name wins");
     assert_eq!(texts(&rows, "op_envelope"), some(["c", "d"]));
     assert_eq!(ints(&rows, "source.pos"), some([484, 805]));
     assert_eq!(deleted(&log, &rows), [false, true]);
@@ -192,15 +172,9 @@ fn debezium_reports_what_an_event_lacks() {
     let first = r#"{"before":{"id":1,"n":1},"after":{"id":1,"n":2},"op":"u"}"#;
     let with = |second: &str| error(&format!("{first}\n{second}"));
     let message = with(r#"{"before":null,"after":null,"op":"d"}"#);
-    assert!(
-        message.starts_with("row 101: the event lacks its old row in `before`"),
-        "{message}"
-    );
+    assert!(message.starts_with("row 101: the event lacks its old row in `before`"), "{message}");
     let message = with(r#"{"before":{"n":1},"after":null,"op":"d"}"#);
-    assert_eq!(
-        message,
-        "row 101: the event lacks the key column \"id\" in `before`"
-    );
+    assert_eq!(message, "row 101: the event lacks the key column \"id\" in `before`");
     let message = with(r#"{"before":{"id":1},"after":null,"op":"u"}"#);
     assert_eq!(message, "row 101: the event lacks its row in `after`");
     let message = with(r#"{"before":null,"after":{"id":1},"op":null}"#);
@@ -245,12 +219,7 @@ fn delta_cdf_leaves_out_the_old_side_of_updates() {
     let log = bind(&batch, Preset::DeltaCdf);
     assert_eq!(
         log.bookkeeping(),
-        [
-            "_change_type",
-            "_commit_timestamp",
-            "_commit_version",
-            "__windrow_deleted"
-        ]
+        ["_change_type", "_commit_timestamp", "_commit_version", "__windrow_deleted"]
     );
     assert_eq!(log.class(), None);
     let (rows, kept) = apply(&log, &batch);
@@ -285,23 +254,15 @@ fn wal2json_leaves_out_begin_commit_and_messages() {
 #[test]
 fn wal2json_refuses_truncates_and_nested_columns() {
     let batch = ndjson("{\"action\":\"I\",\"id\":1}\n{\"action\":\"T\",\"id\":null}");
-    let error = bind(&batch, Preset::Wal2json)
-        .apply(&batch, 0)
-        .err()
-        .unwrap();
+    let error = bind(&batch, Preset::Wal2json).apply(&batch, 0).err().unwrap();
     assert!(matches!(error, CliError::Data(_)));
     let text = error.to_string();
-    assert!(
-        text.starts_with("row 1: column \"action\" holds \"T\", a truncate"),
-        "{text}"
-    );
+    assert!(text.starts_with("row 1: column \"action\" holds \"T\", a truncate"), "{text}");
 
     let nested = ndjson(
         r#"{"action":"I","schema":"public","table":"t","columns":[{"name":"id","type":"integer","value":1}]}"#,
     );
-    let error = ChangeLog::bind(nested.schema_ref(), Preset::Wal2json, None)
-        .err()
-        .unwrap();
+    let error = ChangeLog::bind(nested.schema_ref(), Preset::Wal2json, None).err().unwrap();
     assert!(error.to_string().contains("flatten"), "{error}");
 }
 
@@ -332,22 +293,14 @@ fn paimon_reads_row_kinds_of_data_files_as_numbers() {
     let batch = RecordBatch::try_from_iter([
         ("_KEY_id", ints([1, 1, 1, 2])),
         ("_SEQUENCE_NUMBER", ints([0, 1, 2, 3])),
-        (
-            "_VALUE_KIND",
-            Arc::new(Int8Array::from(vec![0, 1, 2, 3])) as ArrayRef,
-        ),
+        ("_VALUE_KIND", Arc::new(Int8Array::from(vec![0, 1, 2, 3])) as ArrayRef),
         ("id", ints([1, 1, 1, 2])),
     ])
     .unwrap();
     let log = bind(&batch, Preset::Paimon);
     assert_eq!(
         log.bookkeeping(),
-        [
-            "_KEY_id",
-            "_SEQUENCE_NUMBER",
-            "_VALUE_KIND",
-            "__windrow_deleted"
-        ]
+        ["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND", "__windrow_deleted"]
     );
     let (rows, kept) = apply(&log, &batch);
     assert_eq!(kept, Some(vec![0, 2, 3]));
@@ -356,10 +309,7 @@ fn paimon_reads_row_kinds_of_data_files_as_numbers() {
     let wrong = with_op(Arc::new(Int8Array::from(vec![0, 4])));
     let log = ChangeLog::bind(wrong.schema_ref(), Preset::Paimon, Some("op")).unwrap();
     let error = log.apply(&wrong, 0).err().unwrap().to_string();
-    assert!(
-        error.starts_with("row 1: column \"op\" holds 4,"),
-        "{error}"
-    );
+    assert!(error.starts_with("row 1: column \"op\" holds 4,"), "{error}");
 }
 
 #[test]
@@ -370,17 +320,11 @@ fn generic_reads_the_usual_spellings_in_any_case() {
         ("c r u d", vec![f, f, f, t]),
         ("INSERT Update delete upsert", vec![f, f, t, f]),
         ("+I -U +U -D", vec![f, f, t]),
-        (
-            "insert update_preimage update_postimage delete",
-            vec![f, f, t],
-        ),
+        ("insert update_preimage update_postimage delete", vec![f, f, t]),
         ("false true", vec![f, t]),
     ] {
         let words: Vec<&str> = words.split(' ').collect();
-        assert_eq!(
-            generic(Arc::new(StringArray::from(words))).unwrap(),
-            expected
-        );
+        assert_eq!(generic(Arc::new(StringArray::from(words))).unwrap(), expected);
     }
 }
 
@@ -421,10 +365,7 @@ fn generic_names_the_row_that_it_cannot_read() {
         other => panic!("{other:?}"),
     };
     let unknown = data(StringArray::from(vec!["I", "X"]));
-    assert!(
-        unknown.starts_with("row 1: column \"op\" holds \"X\", which is no"),
-        "{unknown}"
-    );
+    assert!(unknown.starts_with("row 1: column \"op\" holds \"X\", which is no"), "{unknown}");
     let null = data(StringArray::from(vec![Some("I"), None]));
     assert_eq!(null, "row 1: the operation in column \"op\" is null");
 }

@@ -1,1 +1,366 @@
-//! Files in.
+//! Files in: many inputs of any format as one list of units of work with one schema.
+//!
+//! ```text
+//!  arguments --expand--> Source --Origin::of--> Origin --parquet/ipc/csv/ndjson--> Opened
+//!                                                                                    |
+//!             Inputs { schema, files, units }  <------------unify-------------------+
+//!                         |
+//!                      Unit::read --> RecordBatch, at most batch_rows, exactly of the schema
+//! ```
+//! Opening reads what is needed to plan: footers, headers, a sample of text. It holds no descriptor
+//! (but for streams) and little memory per file, so that ten thousand inputs are nothing special. A
+//! unit opens its file when it is read and closes it at the end.
+//!
+//! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
+//! damaged files, which ends here (see [`guard`]).
+
+mod csv;
+mod estimate;
+mod expand;
+mod guard;
+mod ipc;
+mod ndjson;
+mod origin;
+mod parquet;
+mod schema_text;
+mod stream;
+mod text;
+mod unify;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+
+use crate::error::{CliError, Result};
+use crate::format::Format;
+
+use origin::{Origin, Stream};
+use unify::{Order, Unifier};
+
+pub(crate) use expand::{Source, expand};
+pub(crate) use parquet::{Footer, common_order, declared_order};
+pub(crate) use schema_text::parse_schema;
+
+/// Bytes of a stream or text that are looked at to tell its format or its schema.
+const SAMPLE_BYTES: usize = 1 << 20;
+
+/// How to read inputs.
+#[derive(Debug, Clone)]
+pub(crate) struct InputOptions {
+    /// `--input-format`; otherwise each file's extension or first bytes decide.
+    pub(crate) format: Option<Format>,
+    /// `--schema`: the types of columns of text; those not named are inferred.
+    pub(crate) schema: Option<SchemaRef>,
+    /// The most rows of a batch.
+    pub(crate) batch_rows: usize,
+    /// How CSV is written down.
+    pub(crate) csv: CsvOptions,
+    /// Where streams go that must be read at random; the system's temporary directory if none.
+    pub(crate) temp_dir: Option<PathBuf>,
+}
+
+impl Default for InputOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            schema: None,
+            batch_rows: 8192,
+            csv: CsvOptions::default(),
+            temp_dir: None,
+        }
+    }
+}
+
+/// How CSV is written down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CsvOptions {
+    /// The byte between fields. A `.tsv` file has a tab when this is the comma.
+    pub(crate) delimiter: u8,
+    /// Whether the first line names the columns.
+    pub(crate) has_header: bool,
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        Self { delimiter: b',', has_header: true }
+    }
+}
+
+/// A column of a declared order.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct SortColumn {
+    /// The column; a dotted path where it is nested.
+    pub(crate) name: String,
+    /// Largest first.
+    pub(crate) descending: bool,
+    /// Nulls before all values.
+    pub(crate) nulls_first: bool,
+}
+
+/// What is known of an input before it is read.
+#[derive(Debug, Clone)]
+pub(crate) struct FileInfo {
+    /// What messages call it: its path, or `stdin`.
+    pub(crate) name: Arc<str>,
+    /// Its format, told by its content where the extension is of either Arrow format.
+    pub(crate) format: Format,
+    /// Its length; unknown for a stream.
+    pub(crate) bytes: Option<u64>,
+    /// Its rows; unknown for text and streams.
+    pub(crate) rows: Option<u64>,
+    /// The order that a Parquet file declares in all its row groups; empty if none.
+    pub(crate) sorted_by: Vec<SortColumn>,
+    /// Its units in [`Inputs::units`].
+    pub(crate) units: Range<usize>,
+}
+
+/// All inputs, opened.
+pub(crate) struct Inputs {
+    schema: SchemaRef,
+    files: Vec<FileInfo>,
+    units: Vec<Unit>,
+    reader_bytes: usize,
+    contents: Arc<[File]>,
+}
+
+/// A part of a file that is read on its own.
+#[derive(Clone)]
+pub(crate) struct Unit {
+    /// The ordinal of the file.
+    pub(crate) file: usize,
+    /// The number within its file of the unit's first row.
+    pub(crate) first_row: u64,
+    /// The rows of the unit, where the format tells.
+    pub(crate) rows: Option<u64>,
+    part: Range<usize>,
+    schema: SchemaRef,
+    batch_rows: usize,
+    files: Arc<[File]>,
+}
+
+/// Batches in the order of the file.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+/// A file that is opened for planning.
+struct File {
+    content: Box<dyn Content>,
+    order: Order,
+}
+
+/// What the formats have in common once a file is opened.
+trait Content: Send + Sync {
+    /// The name for messages.
+    fn name(&self) -> &Arc<str>;
+
+    /// Reads one of the parts that opening told of, as batches of the file's own schema.
+    fn read(&self, part: Range<usize>, batch_rows: usize) -> Result<Batches>;
+
+    /// The Parquet footer with its statistics, from Parquet.
+    fn footer(&self) -> Option<Result<parquet::Footer>> {
+        None
+    }
+}
+
+/// What opening a file tells.
+struct Opened {
+    format: Format,
+    schema: SchemaRef,
+    bytes: Option<u64>,
+    rows: Option<u64>,
+    sorted_by: Vec<SortColumn>,
+    spans: Vec<Span>,
+    reader_bytes: usize,
+    content: Box<dyn Content>,
+}
+
+/// A part of a file and the rows in it.
+struct Span {
+    part: Range<usize>,
+    first_row: u64,
+    rows: Option<u64>,
+}
+
+impl Inputs {
+    /// Opens `sources` far enough to plan.
+    ///
+    /// # Errors
+    /// `Data` that names the file: missing, unreadable, damaged, or not of the schema of the first.
+    /// `Usage` when the format or the schema must be told on the command line.
+    pub(crate) fn open(sources: &[Source], options: &InputOptions) -> Result<Self> {
+        Self::open_with(sources, options, Box::new(std::io::stdin()))
+    }
+
+    /// [`Inputs::open`] with another stream for standard input.
+    fn open_with(sources: &[Source], options: &InputOptions, stdin: Stream) -> Result<Self> {
+        let mut stdin = Some(stdin);
+        let mut opener = Opener { options, footers: Arc::new(parquet::FooterCache::default()) };
+        let mut unifier: Option<Unifier> = None;
+        let mut files = Vec::with_capacity(sources.len());
+        let mut spans = Vec::new();
+        let mut contents = Vec::with_capacity(sources.len());
+        let mut reader_bytes = 0;
+        for (ordinal, source) in sources.iter().enumerate() {
+            let reference = unifier.as_ref().map(Unifier::first_schema);
+            let origin = Origin::of(source, &mut stdin)?;
+            let opened = opener.open(source, origin, ordinal, reference.as_deref())?;
+            let name = opened.content.name().clone();
+            let order = match &mut unifier {
+                Some(unifier) => unifier.fit(&name, &opened.schema)?,
+                None => {
+                    unifier = Some(Unifier::new(name.clone(), opened.schema.clone()));
+                    None
+                }
+            };
+            let first_unit = spans.len();
+            spans.extend(opened.spans.into_iter().map(|span| (ordinal, span)));
+            files.push(FileInfo {
+                name,
+                format: opened.format,
+                bytes: opened.bytes,
+                rows: opened.rows,
+                sorted_by: opened.sorted_by,
+                units: first_unit..spans.len(),
+            });
+            reader_bytes = reader_bytes.max(opened.reader_bytes);
+            contents.push(File { content: opened.content, order });
+        }
+        let schema = unifier
+            .ok_or_else(|| CliError::Usage("no input; name files, or - for stdin".into()))?
+            .finish();
+        let contents: Arc<[File]> = contents.into();
+        let units = spans
+            .into_iter()
+            .map(|(file, span)| Unit {
+                file,
+                first_row: span.first_row,
+                rows: span.rows,
+                part: span.part,
+                schema: schema.clone(),
+                batch_rows: options.batch_rows.max(1),
+                files: contents.clone(),
+            })
+            .collect();
+        Ok(Self { schema, files, units, reader_bytes, contents })
+    }
+
+    /// The schema of all inputs; the metadata is that of the first.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The inputs in order.
+    pub(crate) fn files(&self) -> &[FileInfo] {
+        &self.files
+    }
+
+    /// The rows of all inputs, if every format tells.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        self.files.iter().map(|file| file.rows).sum()
+    }
+
+    /// The length of all inputs, if none is a stream.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// The units of work, in input order: a row group, a range of record batches, or a whole file.
+    pub(crate) fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// An estimate of the heap that reading one unit takes, whichever, with a batch in hand.
+    pub(crate) fn reader_bytes(&self) -> usize {
+        self.reader_bytes
+    }
+
+    /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
+    pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<parquet::Footer>> {
+        self.contents[file].content.footer().transpose()
+    }
+}
+
+impl Unit {
+    /// Reads the unit: batches of at most `batch_rows` rows, exactly of [`Inputs::schema`].
+    ///
+    /// The file is open while the iterator lives. After an error the iterator ends.
+    pub(crate) fn read(&self) -> Result<Batches> {
+        let file = &self.files[self.file];
+        let name = file.content.name().clone();
+        let batches =
+            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows))?;
+        Ok(Box::new(guard::Guarded::new(
+            name,
+            batches,
+            guard::Promise {
+                schema: self.schema.clone(),
+                order: file.order.clone(),
+                batch_rows: self.batch_rows,
+                rows: self.rows,
+            },
+        )))
+    }
+}
+
+/// Chooses the format of each source.
+struct Opener<'a> {
+    options: &'a InputOptions,
+    footers: Arc<parquet::FooterCache>,
+}
+
+impl Opener<'_> {
+    fn open(
+        &mut self,
+        source: &Source,
+        origin: Origin,
+        ordinal: usize,
+        reference: Option<&Schema>,
+    ) -> Result<Opened> {
+        let by_name = match source {
+            Source::File(path) => Format::of_path(path),
+            Source::Stdin => None,
+        };
+        let mut format = match self.options.format.or(by_name) {
+            Some(format) => format,
+            None => {
+                let head = origin.head(SAMPLE_BYTES.min(4096))?;
+                match Format::of_magic(&head) {
+                    Some(format) => format,
+                    None if origin.passes_once() => Format::of_stream(&head),
+                    None => {
+                        return Err(CliError::Usage(format!(
+                            "{}: the extension is of no known format; \
+                             name the format with --input-format",
+                            origin.name()
+                        )));
+                    }
+                }
+            }
+        };
+        // `.arrow`, `.ipc` and `.feather` are in use for both Arrow formats: the content decides.
+        if matches!(format, Format::ArrowFile | Format::ArrowStream) {
+            let magic = Format::of_magic(&origin.head(8)?);
+            if let Some(Format::ArrowFile | Format::ArrowStream) = magic {
+                format = magic.unwrap_or(format);
+            }
+        }
+        let name = origin.name().clone();
+        let temp_dir = self.options.temp_dir.as_deref();
+        let batch_rows = self.options.batch_rows.max(1);
+        guard::no_panic(&name, || match format {
+            Format::Parquet => {
+                let origin = origin.spooled(temp_dir)?;
+                parquet::open(origin, ordinal, batch_rows, self.footers.clone())
+            }
+            Format::ArrowFile => ipc::open(origin.spooled(temp_dir)?),
+            Format::ArrowStream => stream::open(origin),
+            Format::Csv => csv::open(origin, source, self.options, reference),
+            Format::Ndjson => ndjson::open(origin, self.options, reference),
+        })
+    }
+}

@@ -139,7 +139,7 @@ impl Shared<'_> {
             }
             // Each slab's memory is free as soon as it is decoded.
             let mut batches = slabs.into_iter().map(|slab| Ok(decoder.decode(&slab)?));
-            let part = self.encoder.encode(ordinal, &mut batches)?;
+            let part = self.encoder.encode(&mut batches)?;
             let mut turn = lock(&self.appender);
             while turn.0 != ordinal {
                 if self.failed.load(Ordering::Relaxed) {
@@ -147,7 +147,7 @@ impl Shared<'_> {
                 }
                 turn = self.appended.wait(turn).unwrap_or_else(PoisonError::into_inner);
             }
-            let rows = part.rows;
+            let rows = part.rows();
             turn.1.append(part)?;
             turn.0 += 1;
             self.reporter.wrote(rows);
@@ -169,13 +169,12 @@ impl Shared<'_> {
                     Some(slab) => Ok(Some(slab)),
                     None => self.pause().and_then(|()| cutter.next(&mut extent)),
                 };
-                let decoded = slab.and_then(|slab| {
-                    slab.map(|slab| Ok(decoder.decode(&slab)?)).transpose()
-                });
+                let decoded =
+                    slab.and_then(|slab| slab.map(|slab| Ok(decoder.decode(&slab)?)).transpose());
                 decoded.transpose()
             });
-            let part = self.encoder.encode(turn.0, &mut batches)?;
-            let rows = part.rows;
+            let part = self.encoder.encode(&mut batches)?;
+            let rows = part.rows();
             turn.1.append(part)?;
             turn.0 += 1;
             self.reporter.wrote(rows);

@@ -7,7 +7,7 @@ use arrow::record_batch::RecordBatch;
 use windrow::{Batch, Batcher, Pool, Pusher, merge_in};
 
 use super::report::Phase;
-use super::source::{Reader, Units};
+use super::source::{ROW_BITS, Reader, Units};
 use super::{Arrangement, Plan, Reporter, interrupt};
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
@@ -60,10 +60,13 @@ fn work(
     Ok(pusher.flush()?)
 }
 
+/// Row number within its file.
+fn row_of(sequence: u64) -> u64 {
+    sequence & ((1 << ROW_BITS) - 1)
+}
+
 /// The first failure of the workers; that one of them was told to stop is none.
-pub(super) fn join<T>(
-    workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>,
-) -> Result<()> {
+pub(super) fn join<T>(workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<()> {
     let mut first = Ok(());
     for worker in workers {
         let done = worker.join().unwrap_or_else(|_| {
@@ -88,9 +91,9 @@ pub(super) fn merge(
     let layout = &arrangement.layout;
     let files: Vec<usize> = (0..inputs.files().len()).collect();
     let open = |files: &[usize]| {
-        let runs = files.iter().map(|&file| {
-            (file, FileRows::new(Arc::clone(inputs), file, Arc::clone(reporter)))
-        });
+        let runs = files
+            .iter()
+            .map(|&file| (file, FileRows::new(Arc::clone(inputs), file, Arc::clone(reporter))));
         merge_in(layout, pool, runs)
     };
     if files.len() <= plan.open_files {

@@ -13,6 +13,6 @@ pub(crate) fn install() {
 }
 
 /// Fails once the job was asked to stop.
-pub(super) fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     if REQUESTED.load(Ordering::Relaxed) { Err(CliError::Interrupted) } else { Ok(()) }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use windrow::{Batch, Batcher, Budget, Codec, Decoder, Finish, Layout, Pool, PoolOptions};
 
-pub(crate) use interrupt::install as install_interrupt;
+pub(crate) use interrupt::{check as check_interrupt, install as install_interrupt};
 pub(crate) use plan::Plan;
 use report::Phase;
 pub(crate) use report::Reporter;
@@ -30,8 +30,9 @@ pub(crate) use report::Reporter;
 use crate::args::{self, SpillCompression};
 use crate::error::{CliError, Result};
 use crate::format::Format;
+use crate::input::SortColumn;
 use crate::input::{InputOptions, Inputs};
-use crate::output::{self, OutputOptions, SortColumn, Target};
+use crate::output::{self, OutputOptions, Target};
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
 /// that do not count are dropped.
@@ -83,7 +84,7 @@ pub(crate) fn input_options(
 
 /// Does what `arrangement` says with `inputs`.
 pub(crate) fn run(
-    inputs: &Inputs,
+    inputs: Inputs,
     arrangement: &Arrangement,
     output: &args::Output,
     limits: &args::Limits,
@@ -92,24 +93,32 @@ pub(crate) fn run(
     let target = Target::of(&output.output);
     let options = output_options(&target, output, arrangement)?;
     let mut decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
-    let plan = Plan::make(inputs, arrangement, decoder.schema(), &options, limits)?;
+    let inputs = Arc::new(inputs);
+    let plan = Plan::make(
+        &inputs,
+        arrangement,
+        decoder.schema(),
+        &options,
+        output.row_group_size,
+        limits,
+    )?;
     if report.explain {
-        plan.explain(inputs, arrangement, &options, &target);
+        plan.explain(&inputs, arrangement, &options, &target);
         return Ok(());
     }
-    let reporter = Reporter::new(inputs, report);
+    let reporter = Reporter::new(&inputs, plan.limit, report);
     let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits))?;
-
+    reporter.watch(&pool);
     let batch = match arrangement.way {
         Way::Unordered => {
             reporter.enter(Phase::Read);
             let batcher = Batcher::new(&arrangement.layout, &pool);
-            ingest::ingest(inputs, arrangement, &batcher, plan.readers, &pool, &reporter)?;
+            ingest::ingest(&inputs, arrangement, &batcher, plan.readers, &reporter)?;
             reporter.enter(Phase::Settle);
             pool.budget().set_limit(plan.settle_budget);
             batcher.finish()?
         }
-        Way::Sorted => ingest::merge(inputs, arrangement, &pool, &plan, &reporter)?,
+        Way::Sorted => ingest::merge(&inputs, arrangement, &pool, &plan, &reporter)?,
     };
     reporter.enter(Phase::Write);
     write(batch, arrangement, &target, &options, &plan, &mut decoder, &reporter)?;

@@ -16,7 +16,7 @@ use super::{Arrangement, Way};
 use crate::args;
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
-use crate::output::{OutputOptions, Target};
+use crate::output::{self, OutputOptions, Target};
 use crate::size::{Limit, Size};
 use crate::system;
 
@@ -63,19 +63,20 @@ impl Plan {
         arrangement: &Arrangement,
         schema: &SchemaRef,
         options: &OutputOptions,
-        output: &args::Output,
+        row_group_size: Size,
         limits: &args::Limits,
     ) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = limits.threads.map_or(cores, usize::from);
         let limit = resolve(limits.memory_limit)?;
-        let available = limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
-        let part_bytes = usize::try_from(output.row_group_size.0).unwrap_or(usize::MAX).max(1);
+        let available =
+            limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
+        let part_bytes = usize::try_from(row_group_size.0).unwrap_or(usize::MAX).max(1);
 
         let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let reader_bytes = inputs.reader_bytes() + 2 * batch;
-        let encoder = options.part_bytes(schema, PART_ROWS, part_bytes);
+        let encoder = output::part_bytes(schema, options, PART_ROWS, part_bytes);
         let writer_bytes = encoder + 2 * batch;
         // A writer that is not alone holds the rows of its part while it encodes them.
         let held = part_bytes.saturating_add(BATCH_BYTES);
@@ -99,7 +100,8 @@ impl Plan {
         }
         let most = |needed: &dyn Fn(usize) -> usize| {
             // Another thread is worth it while sorting keeps half of what there is.
-            let fits = |n: &usize| needed(*n) + LEAST_BUDGET.max((available - base) / 3) <= available;
+            let fits =
+                |n: &usize| needed(*n) + LEAST_BUDGET.max((available - base) / 3) <= available;
             (1..=threads).rev().find(fits).unwrap_or(1)
         };
         let (readers, writers) = (most(&reading), most(&writing));
@@ -151,10 +153,7 @@ impl Plan {
         }
         println!("writing         {} threads, {} each", self.writers, size(self.writer_bytes));
         println!("merging runs    {} for windows", shown(self.settle_budget));
-        println!(
-            "parts           at most {PART_ROWS} rows or {} of rows",
-            size(self.part_bytes)
-        );
+        println!("parts           at most {PART_ROWS} rows or {} of rows", size(self.part_bytes));
     }
 }
 

@@ -76,7 +76,11 @@ impl Reporter {
         let shown = report.progress || (!report.quiet && std::io::stderr().is_terminal());
         let bar = ProgressBar::with_draw_target(
             inputs.rows(),
-            if shown { ProgressDrawTarget::stderr_with_hz(4) } else { ProgressDrawTarget::hidden() },
+            if shown {
+                ProgressDrawTarget::stderr_with_hz(4)
+            } else {
+                ProgressDrawTarget::hidden()
+            },
         );
         Arc::new(Self {
             bar,
@@ -107,9 +111,13 @@ impl Reporter {
         }
         phases.push((phase, Instant::now()));
         let template = match phase {
-            Phase::Read => "read   {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}",
+            Phase::Read => {
+                "read   {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}"
+            }
             Phase::Settle => "settle {spinner} {elapsed} {msg}",
-            Phase::Write => "write  {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}",
+            Phase::Write => {
+                "write  {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}"
+            }
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style);

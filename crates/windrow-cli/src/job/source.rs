@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::input::{Inputs, Unit};
 
 /// Rows of one file are numbered with this many bits, files with those above.
-const ROW_BITS: u32 = 40;
+pub(super) const ROW_BITS: u32 = 40;
 
 /// All units, of which each thread takes record batches until there are none.
 pub(super) struct Units<'a> {

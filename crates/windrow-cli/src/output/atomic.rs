@@ -75,15 +75,9 @@ impl AtomicFile {
                 let mode = Permissions::from_mode(mode);
                 temporary.as_file().set_permissions(mode).map_err(failed)?;
             }
-            return Ok(Self {
-                temporary,
-                target,
-                directory,
-            });
+            return Ok(Self { temporary, target, directory });
         }
-        Err(failed(io::Error::other(
-            "other processes keep locking its temporary files",
-        )))
+        Err(failed(io::Error::other("other processes keep locking its temporary files")))
     }
 
     /// The file to write to.
@@ -93,16 +87,10 @@ impl AtomicFile {
 
     /// Makes the file durable and puts it in place of the target.
     pub(super) fn commit(self) -> Result<()> {
-        let Self {
-            temporary,
-            target,
-            directory,
-        } = self;
+        let Self { temporary, target, directory } = self;
         let failed = |error: io::Error| CliError::output(&target, &error);
         temporary.as_file().sync_all().map_err(failed)?;
-        temporary
-            .persist(&target)
-            .map_err(|error| failed(error.error))?;
+        temporary.persist(&target).map_err(|error| failed(error.error))?;
         // The rename is done; a directory that cannot be synced (some network mounts) only delays it.
         if let Ok(directory) = File::open(directory) {
             let _ = directory.sync_all();
@@ -156,13 +144,7 @@ mod tests {
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(directory)
             .expect("a directory")
-            .map(|entry| {
-                entry
-                    .expect("an entry")
-                    .file_name()
-                    .into_string()
-                    .expect("UTF-8")
-            })
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
             .collect();
         names.sort();
         names

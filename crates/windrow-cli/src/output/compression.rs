@@ -105,14 +105,12 @@ impl FromStr for Compression {
         };
         let within = |default: u8, range: std::ops::RangeInclusive<u8>| match level {
             None => Ok(default),
-            Some(level) => level
-                .parse()
-                .ok()
-                .filter(|level| range.contains(level))
-                .ok_or_else(|| {
+            Some(level) => {
+                level.parse().ok().filter(|level| range.contains(level)).ok_or_else(|| {
                     let (least, most) = (range.start(), range.end());
                     format!("the level of {name} is a number from {least} to {most}, not {level:?}")
-                }),
+                })
+            }
         };
         let plain = |compression: Self| match level {
             None => Ok(compression),
@@ -142,15 +140,7 @@ mod tests {
         assert_eq!("zstd:19".parse(), Ok(Compression::Zstd(19)));
         assert_eq!("gzip:9".parse(), Ok(Compression::Gzip(9)));
         assert_eq!("none".parse(), Ok(Compression::None));
-        for wrong in [
-            "zstd:23",
-            "zstd:0",
-            "zstd:",
-            "lz4:1",
-            "zip",
-            "brotli:12",
-            "",
-        ] {
+        for wrong in ["zstd:23", "zstd:0", "zstd:", "lz4:1", "zip", "brotli:12", ""] {
             assert!(wrong.parse::<Compression>().is_err(), "{wrong}");
         }
     }

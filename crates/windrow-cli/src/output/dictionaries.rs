@@ -36,10 +36,7 @@ impl Dictionaries {
     /// None if the schema has no dictionaries.
     pub(super) fn of(schema: &SchemaRef) -> Result<Option<Self>> {
         let mut columns = Vec::new();
-        let keys = schema
-            .fields()
-            .iter()
-            .map(|field| to_keys(field, &mut columns));
+        let keys = schema.fields().iter().map(|field| to_keys(field, &mut columns));
         let keys: Vec<FieldRef> = keys.collect::<Result<_>>()?;
         let key_schema = Arc::new(Schema::new(keys));
         Ok((!columns.is_empty()).then_some(Self {
@@ -130,9 +127,7 @@ impl Interner {
         let rows = self.converter.convert_columns(&[used]).map_err(internal)?;
         let numbers: Vec<usize> = rows.iter().map(|row| self.number(row.data())).collect();
         let rows = keys.iter().enumerate();
-        Ok(rows
-            .map(|(row, key)| present(row).then(|| numbers[place[*key]]))
-            .collect())
+        Ok(rows.map(|(row, key)| present(row).then(|| numbers[place[*key]])).collect())
     }
 
     fn number(&mut self, value: &[u8]) -> usize {
@@ -164,10 +159,7 @@ fn to_keys(field: &FieldRef, columns: &mut Vec<Interner>) -> Result<FieldRef> {
     let data_type = match field.data_type() {
         DataType::Dictionary(key, values) => {
             let mut inner = Vec::new();
-            to_keys(
-                &Arc::new(Field::new("", (**values).clone(), true)),
-                &mut inner,
-            )?;
+            to_keys(&Arc::new(Field::new("", (**values).clone(), true)), &mut inner)?;
             if !inner.is_empty() {
                 return Err(CliError::Usage(format!(
                     "Arrow output cannot hold the column {:?}, a dictionary of dictionaries; write Parquet",
@@ -240,14 +232,9 @@ fn carry(data: ArrayData, interners: &mut std::slice::Iter<'_, Interner>) -> Res
         return Ok(data);
     } else {
         let children = data.child_data().iter();
-        children
-            .map(|child| carry(child.clone(), interners))
-            .collect::<Result<Vec<_>>>()?
+        children.map(|child| carry(child.clone(), interners)).collect::<Result<Vec<_>>>()?
     };
-    data.into_builder()
-        .child_data(children)
-        .build()
-        .map_err(internal)
+    data.into_builder().child_data(children).build().map_err(internal)
 }
 
 fn child_fields(data_type: &DataType) -> Vec<FieldRef> {

@@ -52,10 +52,7 @@ pub(super) fn open(
     options: &OutputOptions,
 ) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
     let compression = options.compression.unwrap_or(Compression::None);
-    let messages = Messages {
-        schema: Arc::clone(schema),
-        options: compression.ipc()?,
-    };
+    let messages = Messages { schema: Arc::clone(schema), options: compression.ipc()? };
     let dictionaries = Dictionaries::of(schema)?;
     let file = options.format == Format::ArrowFile;
     let mut appender = MessageAppender {
@@ -75,12 +72,23 @@ pub(super) fn open(
             Mode::Postpone
         }
     };
-    let encoder = MessageEncoder {
-        messages,
-        mode,
-        context_bytes: compression.context_bytes(),
-    };
+    let encoder = MessageEncoder { messages, mode };
     Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+/// See [`super::part_bytes`].
+pub(super) fn part_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    rows: usize,
+    bytes: usize,
+) -> usize {
+    // The encoded part; a run on its way into a message and the scratch it is encoded in; the metadata
+    // of a message.
+    let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
+    let metadata = (rows / ROWS_A_MESSAGE + 1) * schema.fields().len() * 128;
+    let compression = options.compression.unwrap_or(Compression::None);
+    bytes + 3 * message + metadata + compression.context_bytes()
 }
 
 /// What an encoder does about dictionaries.
@@ -96,7 +104,6 @@ enum Mode {
 struct MessageEncoder {
     messages: Messages,
     mode: Mode,
-    context_bytes: usize,
 }
 
 impl Encoder for MessageEncoder {
@@ -124,14 +131,6 @@ impl Encoder for MessageEncoder {
             _ => Payload::Messages(encoded),
         };
         Ok(Part { rows, payload })
-    }
-
-    fn part_bytes(&self, rows: usize, bytes: usize) -> usize {
-        // The encoded part; a run on its way into a message and the scratch it is encoded in; the metadata
-        // of a message.
-        let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
-        let metadata = (rows / ROWS_A_MESSAGE + 1) * self.messages.schema.fields().len() * 128;
-        bytes + 3 * message + metadata + self.context_bytes
     }
 }
 
@@ -311,10 +310,7 @@ impl Appender for MessageAppender {
     }
 
     fn held_bytes(&self) -> usize {
-        let blocks = self
-            .footer
-            .as_ref()
-            .map_or(0, |footer| footer.rows.capacity());
+        let blocks = self.footer.as_ref().map_or(0, |footer| footer.rows.capacity());
         let dictionaries = self.dictionaries.as_ref().map_or(0, Dictionaries::bytes);
         blocks * size_of::<Block>() + dictionaries
     }

@@ -12,7 +12,8 @@
 //! A file appears whole or not at all ([`atomic`]). Left out: where to cut parts, and the budget; the
 //! driver asks [`Encoder::part_bytes`] and [`Appender::held_bytes`] what to count.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
@@ -23,6 +24,7 @@ use parquet::arrow::arrow_writer::ArrowColumnChunk;
 
 use crate::error::{CliError, Result};
 use crate::format::Format;
+pub(crate) use crate::input::SortColumn;
 
 mod atomic;
 mod compression;
@@ -53,13 +55,20 @@ pub(crate) enum Target {
     Stdout,
 }
 
-/// One column of the order of the output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SortColumn {
-    /// The name of a top-level column.
-    pub(crate) name: String,
-    pub(crate) descending: bool,
-    pub(crate) nulls_first: bool,
+impl Target {
+    /// The target that an `-o` argument names.
+    pub(crate) fn of(argument: &Path) -> Self {
+        if argument == Path::new("-") { Self::Stdout } else { Self::File(argument.to_owned()) }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Stdout => f.write_str("standard output"),
+        }
+    }
 }
 
 /// How the output is written.
@@ -99,10 +108,6 @@ impl OutputOptions {
 pub(crate) trait Encoder: Send + Sync {
     /// Encodes the rows of one part. Batches may be of any size.
     fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
-
-    /// An upper estimate of the heap bytes of one `encode` in flight, the finished part included, for a
-    /// part of so many rows that take so many bytes as Arrow arrays.
-    fn part_bytes(&self, rows: usize, bytes: usize) -> usize;
 }
 
 /// Takes finished parts in the order of the output.
@@ -188,6 +193,21 @@ pub(crate) fn open(
         Format::Parquet => parquet_file::open(target, schema, sample, options),
         Format::ArrowFile | Format::ArrowStream => ipc::open(target, schema, options),
         Format::Csv | Format::Ndjson => text::open(target, schema, options),
+    }
+}
+
+/// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has
+/// at most `rows` rows that take at most `bytes` bytes as Arrow arrays.
+pub(crate) fn part_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    rows: usize,
+    bytes: usize,
+) -> usize {
+    match options.format {
+        Format::Parquet => parquet_file::part_bytes(schema, options, rows, bytes),
+        Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, rows, bytes),
+        Format::Csv | Format::Ndjson => text::part_bytes(schema, options, rows, bytes),
     }
 }
 

@@ -37,9 +37,7 @@ pub(super) fn open(
     let unsupported = |error: ParquetError| {
         CliError::Usage(format!("Parquet cannot hold these columns: {error}"))
     };
-    let descriptor = ArrowSchemaConverter::new()
-        .convert(schema)
-        .map_err(unsupported)?;
+    let descriptor = ArrowSchemaConverter::new().convert(schema).map_err(unsupported)?;
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
     let sink = Sink::open(target)?;
     let label = sink.label().to_owned();
@@ -48,28 +46,32 @@ pub(super) fn open(
     let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(schema));
     // What is refused is refused before any work is done.
     factory.create_column_writers(0).map_err(unsupported)?;
-    let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
-    let encoder = RowGroupEncoder {
-        factory,
-        schema: Arc::clone(schema),
-        // A page as it is built, as its values are joined with its levels, and compressed; a mebibyte that
-        // the delta encodings reserve is touched as far as a page is long.
-        column_bytes: compression.context_bytes() + 3 * options.page_bytes + DICTIONARY_BYTES,
-        columns: descriptor.num_columns(),
-    };
-    let appender = RowGroupAppender {
-        writer,
-        rows: 0,
-        held: 0,
-    };
+    let encoder = RowGroupEncoder { factory, schema: Arc::clone(schema) };
+    let appender = RowGroupAppender { writer, rows: 0, held: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+/// See [`super::part_bytes`].
+pub(super) fn part_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    rows: usize,
+    bytes: usize,
+) -> usize {
+    let converted = ArrowSchemaConverter::new().convert(schema);
+    let columns = converted.map_or(schema.fields().len(), |descriptor| descriptor.num_columns());
+    let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
+    // A page as it is built, as its values are joined with its levels, and compressed; a mebibyte that
+    // the delta encodings reserve is touched as far as a page is long.
+    let column = compression.context_bytes() + 3 * options.page_bytes + DICTIONARY_BYTES;
+    // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
+    let call = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_CALL.min(rows) * 2;
+    columns * column + call + bytes
 }
 
 struct RowGroupEncoder {
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
-    column_bytes: usize,
-    columns: usize,
 }
 
 impl Encoder for RowGroupEncoder {
@@ -82,13 +84,6 @@ impl Encoder for RowGroupEncoder {
         let chunks = chunks.collect::<Result<_, _>>().map_err(encoding)?;
         let payload = Payload::Columns(chunks);
         Ok(Part { rows, payload })
-    }
-
-    fn part_bytes(&self, rows: usize, bytes: usize) -> usize {
-        // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
-        let pages = self.columns * self.column_bytes;
-        let call = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_CALL.min(rows) * 2;
-        pages + call + bytes
     }
 }
 

@@ -93,9 +93,7 @@ fn sorting_columns(descriptor: &SchemaDescriptor, sorting: &[SortColumn]) -> Vec
             leaf.path().parts() == [column.name.as_str()] && leaf.max_rep_level() == 0
         })?;
         let mut same_name = descriptor.root_schema().get_fields().iter();
-        let unique = same_name
-            .by_ref()
-            .filter(|field| field.name() == column.name);
+        let unique = same_name.by_ref().filter(|field| field.name() == column.name);
         (unique.count() == 1).then_some(SortingColumn {
             column_idx: i32::try_from(leaf).ok()?,
             descending: column.descending,
@@ -123,10 +121,7 @@ fn plan(physical: Type, values: Option<&ArrayRef>) -> Plan {
         Type::FLOAT | Type::DOUBLE => (Encoding::PLAIN, few.is_some()),
         Type::BOOLEAN | Type::INT96 | Type::FIXED_LEN_BYTE_ARRAY => (Encoding::PLAIN, false),
     };
-    Plan {
-        encoding,
-        dictionary,
-    }
+    Plan { encoding, dictionary }
 }
 
 /// The number of distinct values, if they are few and short.
@@ -136,10 +131,7 @@ fn few_values(values: &ArrayRef) -> Option<usize> {
         return None;
     }
     let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())]);
-    let rows = converter
-        .ok()?
-        .convert_columns(&[Arc::clone(values)])
-        .ok()?;
+    let rows = converter.ok()?.convert_columns(&[Arc::clone(values)]).ok()?;
     let distinct: HashSet<&[u8]> = rows.iter().map(|row| row.data()).collect();
     let bytes: usize = distinct.iter().map(|value| value.len()).sum();
     let few = distinct.len() * LEAST_REPEATS <= count;
@@ -152,9 +144,8 @@ fn delta_bits(values: &ArrayRef) -> Option<u32> {
     let integers: &Int64Array = integers.as_primitive::<Int64Type>();
     let present: Vec<i64> = integers.iter().flatten().collect();
     let deltas = present.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
-    let (least, most) = deltas.fold((i64::MAX, i64::MIN), |(least, most), delta| {
-        (least.min(delta), most.max(delta))
-    });
+    let (least, most) = deltas
+        .fold((i64::MAX, i64::MIN), |(least, most), delta| (least.min(delta), most.max(delta)));
     Some(bit_width(most.wrapping_sub(least) as u64))
 }
 
@@ -170,11 +161,7 @@ fn sampled_leaves(sample: &RecordBatch, leaves: usize) -> Vec<Option<ArrayRef>> 
         collect_leaves(column, &mut found);
     }
     // A type that is taken apart otherwise than Parquet does would shift all after it.
-    if found.len() == leaves {
-        found
-    } else {
-        Vec::new()
-    }
+    if found.len() == leaves { found } else { Vec::new() }
 }
 
 fn collect_leaves(array: &ArrayRef, leaves: &mut Vec<Option<ArrayRef>>) {
@@ -235,10 +222,7 @@ mod tests {
         };
         let lengths = Encoding::DELTA_LENGTH_BYTE_ARRAY;
         assert_eq!(planned(Type::BYTE_ARRAY, strings(7, 8)), (lengths, true));
-        assert_eq!(
-            planned(Type::BYTE_ARRAY, strings(2000, 8)),
-            (lengths, false)
-        );
+        assert_eq!(planned(Type::BYTE_ARRAY, strings(2000, 8)), (lengths, false));
         assert_eq!(planned(Type::BYTE_ARRAY, strings(7, 300)), (lengths, false));
         let floats = Float64Array::from_iter_values((0..4096).map(|i| f64::from(i % 5)));
         assert_eq!(planned(Type::DOUBLE, floats), (Encoding::PLAIN, true));

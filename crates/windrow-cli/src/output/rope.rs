@@ -20,19 +20,13 @@ impl Rope {
 
     /// Writes the bytes out, freeing each piece once it is written.
     pub(super) fn drain_into(self, writer: &mut impl Write) -> io::Result<()> {
-        self.pieces
-            .into_iter()
-            .try_for_each(|piece| writer.write_all(&piece))
+        self.pieces.into_iter().try_for_each(|piece| writer.write_all(&piece))
     }
 }
 
 impl Write for Rope {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self
-            .pieces
-            .last()
-            .is_none_or(|last| last.len() == Self::PIECE)
-        {
+        if self.pieces.last().is_none_or(|last| last.len() == Self::PIECE) {
             self.pieces.push(Vec::with_capacity(Self::PIECE));
         }
         let Some(last) = self.pieces.last_mut() else {

@@ -39,12 +39,7 @@ impl Sink {
             }
             Target::File(path) => (Self::open_file(path)?, path.clone()),
         };
-        Ok(Self {
-            end,
-            label,
-            bytes: 0,
-            behind: 0,
-        })
+        Ok(Self { end, label, bytes: 0, behind: 0 })
     }
 
     fn open_file(path: &Path) -> Result<End> {

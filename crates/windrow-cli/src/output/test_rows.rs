@@ -26,19 +26,10 @@ pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
     let decimals = (start..start + rows).map(|i| some(i, i as i128 * 1001));
     let decimals: Decimal128Array = decimals.collect();
     let columns: Vec<(&str, ArrayRef)> = vec![
-        (
-            "id",
-            Arc::new(Int64Array::from_iter_values(
-                (start..start + rows).map(|i| i as i64),
-            )),
-        ),
+        ("id", Arc::new(Int64Array::from_iter_values((start..start + rows).map(|i| i as i64)))),
         (
             "bool",
-            Arc::new(
-                (start..start + rows)
-                    .map(|i| some(i, i % 3 == 0))
-                    .collect::<BooleanArray>(),
-            ),
+            Arc::new((start..start + rows).map(|i| some(i, i % 3 == 0)).collect::<BooleanArray>()),
         ),
         ("i8", numbers!(Int8Array, i8)),
         ("i16", numbers!(Int16Array, i16)),
@@ -73,39 +64,14 @@ pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
         ),
         ("ts_ns", numbers!(TimestampNanosecondArray, i64)),
         ("duration", numbers!(DurationMicrosecondArray, i64)),
-        (
-            "d9",
-            Arc::new(
-                decimals
-                    .clone()
-                    .with_precision_and_scale(9, 2)
-                    .expect("fits"),
-            ),
-        ),
-        (
-            "d18",
-            Arc::new(
-                decimals
-                    .clone()
-                    .with_precision_and_scale(18, 2)
-                    .expect("fits"),
-            ),
-        ),
-        (
-            "d38",
-            Arc::new(decimals.with_precision_and_scale(38, 5).expect("fits")),
-        ),
+        ("d9", Arc::new(decimals.clone().with_precision_and_scale(9, 2).expect("fits"))),
+        ("d18", Arc::new(decimals.clone().with_precision_and_scale(18, 2).expect("fits"))),
+        ("d38", Arc::new(decimals.with_precision_and_scale(38, 5).expect("fits"))),
         ("utf8", Arc::new(text(12).collect::<StringArray>())),
-        (
-            "large_utf8",
-            Arc::new(text(5).collect::<LargeStringArray>()),
-        ),
+        ("large_utf8", Arc::new(text(5).collect::<LargeStringArray>())),
         ("view", Arc::new(text(20).collect::<StringViewArray>())),
         ("binary", Arc::new(bytes().collect::<BinaryArray>())),
-        (
-            "large_binary",
-            Arc::new(bytes().collect::<LargeBinaryArray>()),
-        ),
+        ("large_binary", Arc::new(bytes().collect::<LargeBinaryArray>())),
         (
             "fixed",
             Arc::new(
@@ -132,34 +98,23 @@ pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
         ),
         ("nothing", Arc::new(NullArray::new(rows))),
     ];
-    let nullable = columns
-        .into_iter()
-        .map(|(name, array)| (name, array, name != "id" && name != "few"));
+    let nullable =
+        columns.into_iter().map(|(name, array)| (name, array, name != "id" && name != "few"));
     let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("equal lengths");
     // More than one key, whose order a hash map would choose.
-    let metadata = (0..8)
-        .map(|i| (format!("key{i}"), format!("value{i}")))
-        .collect();
+    let metadata = (0..8).map(|i| (format!("key{i}"), format!("value{i}"))).collect();
     let schema = batch.schema().as_ref().clone().with_metadata(metadata);
-    batch
-        .with_schema(Arc::new(schema))
-        .expect("the same fields")
+    batch.with_schema(Arc::new(schema)).expect("the same fields")
 }
 
 /// Nested columns, the first of which puts two leaves before `id`.
 pub(super) fn nested(start: usize, rows: usize) -> RecordBatch {
     let range = start..start + rows;
-    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(
-        range.clone().map(|i| i as i64),
-    ));
-    let text: ArrayRef = Arc::new(StringArray::from_iter(
-        range.clone().map(|i| some(i, i.to_string())),
-    ));
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(range.clone().map(|i| i as i64)));
+    let text: ArrayRef =
+        Arc::new(StringArray::from_iter(range.clone().map(|i| some(i, i.to_string()))));
     let structs = StructArray::from(vec![
-        (
-            Arc::new(Field::new("x", DataType::Int64, true)),
-            Arc::clone(&ids),
-        ),
+        (Arc::new(Field::new("x", DataType::Int64, true)), Arc::clone(&ids)),
         (Arc::new(Field::new("y", DataType::Utf8, true)), text),
     ]);
     let mut lists = ListBuilder::new(StringDictionaryBuilder::<Int32Type>::new());
@@ -168,9 +123,7 @@ pub(super) fn nested(start: usize, rows: usize) -> RecordBatch {
     for i in range {
         for j in 0..i % 4 {
             lists.values().append_value(format!("tag{}", (i + j) % 11));
-            views
-                .values()
-                .append_value(format!("a view of more than twelve bytes {i} {j}"));
+            views.values().append_value(format!("a view of more than twelve bytes {i} {j}"));
             maps.keys().append_value(format!("key{j}"));
             maps.values().append_option(some(i + j, i as i32));
         }
@@ -191,9 +144,7 @@ pub(super) fn nested(start: usize, rows: usize) -> RecordBatch {
 /// Columns that the crate's text readers understand as they are written.
 pub(super) fn textual(start: usize, rows: usize) -> RecordBatch {
     let batch = flat(start, rows);
-    let names = [
-        "id", "bool", "i8", "i32", "u64", "f64", "date32", "ts_ms", "utf8", "few", "d18",
-    ];
+    let names = ["id", "bool", "i8", "i32", "u64", "f64", "date32", "ts_ms", "utf8", "few", "d18"];
     let columns = names.map(|name| batch.schema().index_of(name).expect("a column"));
     batch.project(&columns).expect("its columns")
 }

@@ -14,13 +14,8 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use super::test_rows::{flat, nested, textual};
 use super::*;
 
-const ALL: [Format; 5] = [
-    Format::Parquet,
-    Format::ArrowFile,
-    Format::ArrowStream,
-    Format::Csv,
-    Format::Ndjson,
-];
+const ALL: [Format; 5] =
+    [Format::Parquet, Format::ArrowFile, Format::ArrowStream, Format::Csv, Format::Ndjson];
 
 fn target(directory: &tempfile::TempDir) -> (std::path::PathBuf, Target) {
     let path = directory.path().join("out");
@@ -44,12 +39,7 @@ fn write(
         let mut batches = starts.map(|start| Ok(make(part * ROWS + start, size.min(ROWS - start))));
         let part = encoder.encode(&mut batches).expect("encodes");
         let estimate = encoder.part_bytes(ROWS, make(0, ROWS).get_array_memory_size());
-        assert!(
-            part.bytes() <= estimate,
-            "{:?}: {} > {estimate}",
-            options.format,
-            part.bytes()
-        );
+        assert!(part.bytes() <= estimate, "{:?}: {} > {estimate}", options.format, part.bytes());
         part
     };
     // Encoded in any order, appended in order.
@@ -60,14 +50,9 @@ fn write(
     assert!(!path.exists());
     let written = appender.finish().expect("finishes");
     let bytes = std::fs::read(&path).expect("the output");
-    let expected = Written {
-        rows: (parts * ROWS) as u64,
-        bytes: bytes.len() as u64,
-    };
+    let expected = Written { rows: (parts * ROWS) as u64, bytes: bytes.len() as u64 };
     assert_eq!(written, expected);
-    let left = std::fs::read_dir(directory.path())
-        .expect("a directory")
-        .count();
+    let left = std::fs::read_dir(directory.path()).expect("a directory").count();
     assert_eq!(left, 1);
     bytes
 }
@@ -118,21 +103,13 @@ fn every_type_comes_back() {
         for make in [flat, nested] {
             let bytes = write(make, 2, 8192, &OutputOptions::new(format));
             let expected = make(0, 40_000);
-            assert_eq!(
-                read(&bytes, &expected.schema(), format),
-                expected,
-                "{format:?}"
-            );
+            assert_eq!(read(&bytes, &expected.schema(), format), expected, "{format:?}");
         }
     }
     for format in [Format::Csv, Format::Ndjson] {
         let bytes = write(textual, 2, 8192, &OutputOptions::new(format));
         let expected = textual(0, 40_000);
-        assert_eq!(
-            read(&bytes, &expected.schema(), format),
-            expected,
-            "{format:?}"
-        );
+        assert_eq!(read(&bytes, &expected.schema(), format), expected, "{format:?}");
     }
 }
 
@@ -148,10 +125,7 @@ fn bytes_do_not_depend_on_batches() {
             options.page_bytes = 4 << 10;
             let expected = write(make, 2, 8192, &options);
             for size in [100, 1024, 1500, 20_000] {
-                assert!(
-                    write(make, 2, size, &options) == expected,
-                    "{format:?}, {size}"
-                );
+                assert!(write(make, 2, size, &options) == expected, "{format:?}, {size}");
             }
         }
     }
@@ -170,11 +144,7 @@ fn codecs_are_what_readers_know() {
             options.compression = Some(codec.parse().expect("a codec"));
             let bytes = write(flat, 1, 8192, &options);
             let expected = flat(0, 20_000);
-            assert_eq!(
-                read(&bytes, &expected.schema(), format),
-                expected,
-                "{codec}"
-            );
+            assert_eq!(read(&bytes, &expected.schema(), format), expected, "{codec}");
         }
     }
     let mut options = OutputOptions::new(Format::ArrowFile);
@@ -210,31 +180,21 @@ fn the_footer_tells_order_and_pages() {
     let mut options = OutputOptions::new(Format::Parquet);
     options.page_bytes = 4 << 10;
     // A struct puts two leaves before `id`; the order ends before what is not one leaf.
-    options.sorting = vec![
-        column("id", true),
-        column("struct", false),
-        column("id", false),
-    ];
+    options.sorting = vec![column("id", true), column("struct", false), column("id", false)];
     let metadata = footer(&write(nested, 2, 8192, &options));
     assert_eq!(metadata.num_row_groups(), 2);
     for group in metadata.row_groups() {
         let sorting = group.sorting_columns().expect("an order");
         assert_eq!(sorting.len(), 1);
         assert_eq!(
-            (
-                sorting[0].column_idx,
-                sorting[0].descending,
-                sorting[0].nulls_first
-            ),
+            (sorting[0].column_idx, sorting[0].descending, sorting[0].nulls_first),
             (2, true, false)
         );
         let leaf = group.column(2);
         assert_eq!(leaf.column_path().string(), "id");
         assert!(leaf.statistics().is_some());
     }
-    let pages = metadata.offset_index().expect("an index")[0][1]
-        .page_locations()
-        .len();
+    let pages = metadata.offset_index().expect("an index")[0][1].page_locations().len();
     assert!(pages > 1);
     assert!(metadata.column_index().is_some());
     assert!(
@@ -283,17 +243,10 @@ fn narrow_dictionaries_may_be_full() {
         let directory = tempfile::tempdir().expect("a directory");
         let (_, target) = target(&directory);
         let sample = part(0);
-        let (encoder, mut appender) = open(
-            &target,
-            &sample.schema(),
-            &sample,
-            &OutputOptions::new(format),
-        )
-        .expect("opens");
+        let (encoder, mut appender) =
+            open(&target, &sample.schema(), &sample, &OutputOptions::new(format)).expect("opens");
         let mut both = [part(0), part(128)].into_iter().map(Ok);
-        let appended = encoder
-            .encode(&mut both)
-            .and_then(|part| appender.append(part));
+        let appended = encoder.encode(&mut both).and_then(|part| appender.append(part));
         // A file has one dictionary for a column, and its key type is the user's.
         assert_eq!(
             appended.is_err(),
@@ -311,21 +264,12 @@ fn dropping_an_appender_leaves_nothing() {
         let (path, target) = target(&directory);
         std::fs::write(&path, "old").expect("written");
         let sample = textual(0, 10);
-        let (encoder, mut appender) = open(
-            &target,
-            &sample.schema(),
-            &sample,
-            &OutputOptions::new(format),
-        )
-        .expect("opens");
-        let part = encoder
-            .encode(&mut [Ok(sample)].into_iter())
-            .expect("encodes");
+        let (encoder, mut appender) =
+            open(&target, &sample.schema(), &sample, &OutputOptions::new(format)).expect("opens");
+        let part = encoder.encode(&mut [Ok(sample)].into_iter()).expect("encodes");
         appender.append(part).expect("appends");
         drop(appender);
-        let left: Vec<_> = std::fs::read_dir(directory.path())
-            .expect("a directory")
-            .collect();
+        let left: Vec<_> = std::fs::read_dir(directory.path()).expect("a directory").collect();
         assert_eq!(left.len(), 1);
         assert_eq!(std::fs::read(&path).expect("read"), b"old");
     }
@@ -360,21 +304,14 @@ fn devices_are_written_in_place_and_full_disks_are_space() {
         let sample = textual(0, 5000);
         let write = |device: &str| -> Result<Written> {
             let target = Target::File(device.into());
-            let (encoder, mut appender) = open(
-                &target,
-                &sample.schema(),
-                &sample,
-                &OutputOptions::new(format),
-            )?;
+            let (encoder, mut appender) =
+                open(&target, &sample.schema(), &sample, &OutputOptions::new(format))?;
             appender.append(encoder.encode(&mut [Ok(sample.clone())].into_iter())?)?;
             appender.finish()
         };
         assert_eq!(write("/dev/null").expect("takes all").rows, 5000);
         if Path::new("/dev/full").exists() {
-            assert!(
-                matches!(write("/dev/full"), Err(CliError::Space(_))),
-                "{format:?}"
-            );
+            assert!(matches!(write("/dev/full"), Err(CliError::Space(_))), "{format:?}");
         }
     }
 }

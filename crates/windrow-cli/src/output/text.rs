@@ -34,9 +34,7 @@ pub(super) fn open(
     }
     let dialect = if options.format == Format::Csv {
         check_csv(schema)?;
-        Dialect::Csv {
-            delimiter: options.csv_delimiter,
-        }
+        Dialect::Csv { delimiter: options.csv_delimiter }
     } else {
         check_json(schema)?;
         Dialect::Json
@@ -49,14 +47,21 @@ pub(super) fn open(
         drop(writer);
         written.map_err(|error| failed(sink.get_ref(), error))?;
     }
-    let fixed_bytes = line_bytes(schema, options.format);
-    let encoder = LineEncoder {
-        dialect,
-        fixed_bytes,
-        number_bytes: number_bytes(schema),
-    };
+    let encoder = LineEncoder { dialect };
     let appender = LineAppender { sink, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+/// See [`super::part_bytes`].
+pub(super) fn part_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    rows: usize,
+    bytes: usize,
+) -> usize {
+    // Binary doubles as hex digits, a string of quotes or line ends as escapes.
+    let strings = bytes.saturating_sub(rows * number_bytes(schema));
+    rows * line_bytes(schema, options.format) + 2 * strings + Rope::PIECE
 }
 
 enum Dialect {
@@ -66,10 +71,6 @@ enum Dialect {
 
 struct LineEncoder {
     dialect: Dialect,
-    /// The most that a line takes, but for its strings and lists.
-    fixed_bytes: usize,
-    /// What its numbers take as Arrow arrays, and strings do not.
-    number_bytes: usize,
 }
 
 impl Encoder for LineEncoder {
@@ -87,12 +88,6 @@ impl Encoder for LineEncoder {
         };
         let payload = Payload::Text(text);
         Ok(Part { rows, payload })
-    }
-
-    fn part_bytes(&self, rows: usize, bytes: usize) -> usize {
-        // Binary doubles as hex digits, a string of quotes or line ends as escapes.
-        let strings = bytes.saturating_sub(rows * self.number_bytes);
-        rows * self.fixed_bytes + 2 * strings + Rope::PIECE
     }
 }
 
@@ -215,10 +210,9 @@ fn value_bytes(data_type: &DataType) -> usize {
         DataType::Timestamp(..) | DataType::Date64 | DataType::Duration(_) => 40,
         DataType::Decimal256(..) => 80,
         DataType::Decimal128(..) | DataType::Interval(_) => 48,
-        DataType::Struct(fields) => fields
-            .iter()
-            .map(|field| field.name().len() + 4 + value_bytes(field.data_type()))
-            .sum(),
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| field.name().len() + 4 + value_bytes(field.data_type())).sum()
+        }
         DataType::Dictionary(_, values) => value_bytes(values),
         // Per element, of which there are at least as many bytes as the caller counts twice.
         DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray, make_array};
+use arrow_array::{
+    ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray, make_array,
+};
 use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
@@ -210,18 +212,15 @@ impl Builder {
     pub(super) fn finish(&mut self) -> Result<ArrayRef> {
         let len = std::mem::take(&mut self.len);
         let valid = if self.valid.is_empty() { None } else { Some(self.valid.finish()) };
-        let nulls = valid
-            .map(arrow_buffer::NullBuffer::new)
-            .filter(|nulls| nulls.null_count() > 0);
+        let nulls = valid.map(arrow_buffer::NullBuffer::new).filter(|nulls| nulls.null_count() > 0);
         let plain = self.plain.clone();
         let array: ArrayRef = match &mut self.values {
             Values::Null => arrow_array::new_null_array(&plain, len),
-            Values::Bool(bits) => {
-                Arc::new(arrow_array::BooleanArray::new(bits.finish(), nulls))
-            }
+            Values::Bool(bits) => Arc::new(arrow_array::BooleanArray::new(bits.finish(), nulls)),
             Values::Fixed(values) => {
                 let values: Buffer = std::mem::replace(values, MutableBuffer::new(0)).into();
-                let data = ArrayData::builder(plain.clone()).len(len).add_buffer(values).nulls(nulls);
+                let data =
+                    ArrayData::builder(plain.clone()).len(len).add_buffer(values).nulls(nulls);
                 make_array(data.build()?)
             }
             Values::Bytes { data, offsets } => {

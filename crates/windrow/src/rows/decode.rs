@@ -38,8 +38,10 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// A decoder to the columns at `projection`, in that order.
     pub(crate) fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
-        let fields: Vec<_> =
-            projection.iter().map(|&column| Arc::clone(&layout.schema().fields()[column])).collect();
+        let fields: Vec<_> = projection
+            .iter()
+            .map(|&column| Arc::clone(&layout.schema().fields()[column]))
+            .collect();
         let schema = Schema::new_with_metadata(fields, layout.schema().metadata().clone());
         let mut builders: Vec<Option<Builder>> =
             layout.schema().fields().iter().map(|_| None).collect();
@@ -119,7 +121,12 @@ impl Decoder {
         Ok(())
     }
 
-    fn read_payload(&mut self, layout: &Layout, rows: &[&[u8]], cursors: &mut [usize]) -> Result<()> {
+    fn read_payload(
+        &mut self,
+        layout: &Layout,
+        rows: &[&[u8]],
+        cursors: &mut [usize],
+    ) -> Result<()> {
         let bitmap = self.null_bits.len().div_ceil(8);
         let head: usize = bitmap + layout.payload().iter().map(|(_, c)| c.width()).sum::<usize>();
         if rows.iter().zip(&*cursors).any(|(row, &cursor)| cursor + head > row.len()) {
@@ -154,7 +161,8 @@ impl Decoder {
                 }
                 PayloadCode::Fixed(width) => {
                     if let Some(builder) = builder {
-                        let values = pairs().map(|(row, cursor)| &row[cursor + distance..][..width]);
+                        let values =
+                            pairs().map(|(row, cursor)| &row[cursor + distance..][..width]);
                         builder.extend_raw(width, values);
                         if bit.is_some() {
                             builder.extend_valid(pairs().map(|(row, cursor)| valid(row, cursor)));

@@ -121,10 +121,8 @@ impl Encoder {
                 Column::payload(required(column, nullable)?, code)
             })
             .collect::<Result<Vec<_>>>()?;
-        let time = layout
-            .time()
-            .map(|column| Column::ordered(required(column, false)?))
-            .transpose()?;
+        let time =
+            layout.time().map(|column| Column::ordered(required(column, false)?)).transpose()?;
         let tail = match layout.tail() {
             Tail::None => TailColumn::None,
             Tail::Tombstone(column) => {
@@ -261,7 +259,15 @@ impl Encoder {
                     }
                 }
                 Column::Fixed { values, nulls } => {
-                    put_raw(values, nulls.as_ref(), code.width(), tile.clone(), cursors, distance, out);
+                    put_raw(
+                        values,
+                        nulls.as_ref(),
+                        code.width(),
+                        tile.clone(),
+                        cursors,
+                        distance,
+                        out,
+                    );
                 }
                 Column::Bytes { .. } | Column::Value { .. } => {
                     for (cursor, row) in cursors.iter().zip(tile.clone()) {

@@ -1,0 +1,158 @@
+//! CSV: the columns of a file, from its header, a sample of its rows and `--schema`.
+//!
+//! The types of the first file stand for all; of the others only the header is looked at. An empty
+//! field is null. Inference is that of arrow, but for three types that would lose data in the rows
+//! beyond the sample:
+//!
+//! 1. A column without a value in the sample would be `Null`, whose later values vanish: it is text.
+//! 2. Timestamps would get the coarsest unit that the sample allows, and finer ones be cut off
+//!    later: they are of microseconds, or of nanoseconds.
+//! 3. Integers with leading zeros (postal codes) would come out without them: they are text.
+
+use std::sync::Arc;
+
+use arrow::csv::reader::Format as Reader;
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+
+use crate::error::{CliError, Result};
+
+use super::origin::Origin;
+use super::text::{Dialect, TextFile};
+use super::{CsvOptions, InputOptions, Opened, SAMPLE_BYTES, Source};
+
+/// Rows of the sample that are looked at.
+const SAMPLE_ROWS: usize = 10_000;
+
+/// Reads the header and a sample of `origin`. `reference` is the schema of the first input, if this
+/// is not it.
+pub(super) fn open(
+    origin: Origin,
+    source: &Source,
+    options: &InputOptions,
+    reference: Option<&Schema>,
+) -> Result<Opened> {
+    let csv = dialect_of(source, options.csv);
+    let sample = origin.head(SAMPLE_BYTES)?;
+    let text = whole_lines(&sample, sample.len() == SAMPLE_BYTES);
+    if text.is_empty() {
+        return Err(
+            origin.error("the file is empty; CSV starts with a line that names the columns")
+        );
+    }
+    let rows = if reference.is_some() { 0 } else { SAMPLE_ROWS };
+    let (inferred, _) = reader(csv)
+        .infer_schema(text, Some(rows))
+        .map_err(|cause| origin.error(format!("the sample of its first rows: {cause}")))?;
+    let schema = match reference {
+        Some(first) => like(&inferred, first),
+        None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
+    };
+    let file =
+        TextFile { origin: Arc::new(origin), dialect: Dialect::Csv(csv), schema: Arc::new(schema) };
+    Ok(file.opened(options.batch_rows.max(1)))
+}
+
+fn dialect_of(source: &Source, mut csv: CsvOptions) -> CsvOptions {
+    if let Source::File(path) = source
+        && csv.delimiter == b','
+        && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv"))
+    {
+        csv.delimiter = b'\t';
+    }
+    csv
+}
+
+fn reader(csv: CsvOptions) -> Reader {
+    Reader::default()
+        .with_header(csv.has_header)
+        .with_delimiter(csv.delimiter)
+        // Rows of another length are told with their line when they are read.
+        .with_truncated_rows(true)
+}
+
+/// `sample` without the line that was cut off, if it was.
+fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
+    match sample.iter().rposition(|byte| *byte == b'\n') {
+        Some(end) if cut => &sample[..=end],
+        _ => sample,
+    }
+}
+
+/// The columns of a later file, with the types of the first where it has them.
+fn like(names: &Schema, first: &Schema) -> Schema {
+    let fields = names.fields().iter().map(|field| {
+        let kind = first.field_with_name(field.name()).map(Field::data_type);
+        let kind = kind.unwrap_or(&DataType::Utf8).clone();
+        Field::new(field.name(), kind, true)
+    });
+    Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// The columns of the first file: inferred, unless `--schema` names them.
+fn first_file(
+    origin: &Origin,
+    csv: CsvOptions,
+    text: &[u8],
+    inferred: Schema,
+    named: Option<&Schema>,
+) -> Result<Schema> {
+    if let Some(named) = named {
+        if !csv.has_header {
+            if named.fields().len() != inferred.fields().len() {
+                return Err(origin.error(format!(
+                    "its rows have {} fields, but --schema names {}; name them all, in order",
+                    inferred.fields().len(),
+                    named.fields().len()
+                )));
+            }
+            return Ok(named.clone());
+        }
+        for field in named.fields() {
+            if inferred.field_with_name(field.name()).is_err() {
+                return Err(CliError::Usage(format!(
+                    "--schema: column '{}' is not in the header of {}",
+                    field.name(),
+                    origin.name()
+                )));
+            }
+        }
+    }
+    let padded = columns_with_leading_zeros(csv, text, &inferred);
+    let fields = inferred.fields().iter().enumerate().map(|(column, field)| {
+        let named = named.and_then(|named| named.field_with_name(field.name()).ok());
+        let kind = match (named, field.data_type()) {
+            (Some(named), _) => named.data_type().clone(),
+            (None, DataType::Null) => DataType::Utf8,
+            (None, DataType::Int64) if padded[column] => DataType::Utf8,
+            (None, DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone)) => {
+                DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+            }
+            (None, inferred) => inferred.clone(),
+        };
+        Field::new(field.name(), kind, true)
+    });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Which columns of the sample hold a value such as `007`.
+fn columns_with_leading_zeros(csv: CsvOptions, text: &[u8], schema: &Schema) -> Vec<bool> {
+    let mut padded = vec![false; schema.fields().len()];
+    let fields = schema.fields().iter();
+    let as_text = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
+    let batches =
+        arrow::csv::ReaderBuilder::new(Arc::new(Schema::new(as_text.collect::<Vec<_>>())))
+            .with_format(reader(csv))
+            .with_batch_size(1024)
+            .build(text);
+    // A fault in the sample is told when the file is read.
+    for batch in batches.into_iter().flatten().map_while(Result::ok) {
+        for (column, padded) in padded.iter_mut().enumerate() {
+            let values = arrow::array::AsArray::as_string::<i32>(batch.column(column));
+            *padded |= values.iter().flatten().any(|value| {
+                let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
+                digits.len() > 1 && digits[0] == b'0' && digits.iter().all(u8::is_ascii_digit)
+            });
+        }
+    }
+    padded
+}

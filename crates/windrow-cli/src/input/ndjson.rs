@@ -1,0 +1,222 @@
+//! NDJSON: the columns of a file, from a sample of its objects and `--schema`.
+//!
+//! Columns come in the order in which their keys first appear. The inference of arrow gives them in
+//! the order of a hash map, another in every run, so it is done here:
+//!
+//! ```text
+//!  null < anything                  integers -> int64, beyond it uint64 or decimal128(20,0)
+//!  integer < float -> float64       object -> struct, key by key
+//!  any two scalars else -> utf8     list -> list of what its elements are together
+//! ```
+//! A list or an object beside a scalar has no type; the column must be named in `--schema`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Fields, Schema};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::error::Result;
+
+use super::origin::Origin;
+use super::text::{Dialect, TextFile};
+use super::{InputOptions, Opened, SAMPLE_BYTES};
+
+/// Objects of the sample that are looked at.
+const SAMPLE_ROWS: usize = 10_000;
+
+/// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it.
+pub(super) fn open(
+    origin: Origin,
+    options: &InputOptions,
+    reference: Option<&Schema>,
+) -> Result<Opened> {
+    let schema = match reference {
+        Some(first) => {
+            let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
+            Schema::new(first.fields().iter().map(nullable).collect::<Vec<_>>())
+        }
+        None => infer(&origin, options.schema.as_deref())?,
+    };
+    let file =
+        TextFile { origin: Arc::new(origin), dialect: Dialect::Ndjson, schema: Arc::new(schema) };
+    Ok(file.opened(options.batch_rows.max(1)))
+}
+
+fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
+    let sample = origin.head(SAMPLE_BYTES)?;
+    let cut = sample.len() == SAMPLE_BYTES;
+    if sample.trim_ascii_start().first() == Some(&b'[') {
+        return Err(
+            origin.error("is a JSON array; write one object per line instead (jq -c '.[]' does)")
+        );
+    }
+    let mut columns = Vec::new();
+    let rows = serde_json::Deserializer::from_slice(&sample).into_iter::<Shape>();
+    for row in rows.take(SAMPLE_ROWS) {
+        match row {
+            Ok(Shape::Object(keys)) => merge_keys(&mut columns, keys),
+            Ok(_) => return Err(origin.error("holds a value that is not an object")),
+            Err(fault) if fault.is_eof() && cut => break,
+            Err(fault) => {
+                return Err(origin.error(format!("line {}: {fault}", fault.line())));
+            }
+        }
+    }
+    let mut fields = Vec::with_capacity(columns.len());
+    for (name, shape) in columns {
+        let kind = match named.and_then(|named| named.field_with_name(&name).ok()) {
+            Some(field) => field.data_type().clone(),
+            None => shape.data_type().ok_or_else(|| {
+                origin.error(format!(
+                    "column '{name}' is a scalar in some rows, a list or an object in others; \
+                     make them alike"
+                ))
+            })?,
+        };
+        fields.push(Field::new(name, kind, true));
+    }
+    for field in named.map(|named| named.fields().iter()).into_iter().flatten() {
+        if !fields.iter().any(|known| known.name() == field.name()) {
+            fields.push(Field::clone(field));
+        }
+    }
+    if fields.is_empty() {
+        return Err(origin.error("holds no object to tell the columns; name them with --schema"));
+    }
+    Ok(Schema::new(fields))
+}
+
+/// What a value, or all values of a column, look like.
+#[derive(Debug, Clone, PartialEq)]
+enum Shape {
+    Null,
+    Bool,
+    Integer {
+        negative: bool,
+        beyond_i64: bool,
+    },
+    Float,
+    Text,
+    List(Box<Shape>),
+    Object(Vec<(String, Shape)>),
+    /// Scalars and others.
+    Mixed,
+}
+
+impl Shape {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Null, shape) | (shape, Self::Null) => shape,
+            (Self::Mixed, _) | (_, Self::Mixed) => Self::Mixed,
+            (
+                Self::Integer { negative: a, beyond_i64: b },
+                Self::Integer { negative: c, beyond_i64: d },
+            ) => Self::Integer { negative: a || c, beyond_i64: b || d },
+            (Self::Integer { .. } | Self::Float, Self::Integer { .. } | Self::Float) => Self::Float,
+            (Self::List(a), Self::List(b)) => Self::List(Box::new(a.and(*b))),
+            (Self::Object(mut a), Self::Object(b)) => {
+                merge_keys(&mut a, b);
+                Self::Object(a)
+            }
+            (Self::List(_) | Self::Object(_), _) | (_, Self::List(_) | Self::Object(_)) => {
+                Self::Mixed
+            }
+            (a, b) if a == b => a,
+            _ => Self::Text,
+        }
+    }
+
+    fn data_type(&self) -> Option<DataType> {
+        Some(match self {
+            Self::Mixed => return None,
+            // Values may follow beyond the sample; text takes any scalar.
+            Self::Null | Self::Text => DataType::Utf8,
+            Self::Bool => DataType::Boolean,
+            Self::Float => DataType::Float64,
+            Self::Integer { beyond_i64: false, .. } => DataType::Int64,
+            Self::Integer { negative: false, .. } => DataType::UInt64,
+            Self::Integer { .. } => DataType::Decimal128(20, 0),
+            Self::List(of) => DataType::new_list(of.data_type()?, true),
+            Self::Object(keys) => {
+                let fields = keys
+                    .iter()
+                    .map(|(name, shape)| Some(Field::new(name, shape.data_type()?, true)));
+                DataType::Struct(fields.collect::<Option<Fields>>()?)
+            }
+        })
+    }
+}
+
+fn merge_keys(into: &mut Vec<(String, Shape)>, keys: Vec<(String, Shape)>) {
+    for (place, (name, shape)) in keys.into_iter().enumerate() {
+        // Rows of a file mostly hold the same keys in the same order.
+        let known = match into.get(place) {
+            Some((key, _)) if *key == name => Some(place),
+            _ => into.iter().position(|(key, _)| *key == name),
+        };
+        match known {
+            Some(place) => {
+                let before = std::mem::replace(&mut into[place].1, Shape::Null);
+                into[place].1 = before.and(shape);
+            }
+            None => into.push((name, shape)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::Bool)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Shape, E> {
+        Ok(Shape::Integer { negative: value < 0, beyond_i64: false })
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Shape, E> {
+        Ok(Shape::Integer { negative: false, beyond_i64: i64::try_from(value).is_err() })
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Float)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
+        Ok(Shape::Text)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Shape, A::Error> {
+        let mut all = Shape::Null;
+        while let Some(element) = elements.next_element::<Shape>()? {
+            all = all.and(element);
+        }
+        Ok(Shape::List(Box::new(all)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
+        let mut keys = Vec::new();
+        while let Some((name, shape)) = entries.next_entry::<String, Shape>()? {
+            merge_keys(&mut keys, vec![(name, shape)]);
+        }
+        Ok(Shape::Object(keys))
+    }
+}

@@ -1,0 +1,296 @@
+//! What CSV and NDJSON have in common: batches from a stream of text, and where in it a fault is.
+//!
+//! The decoders tell little of where they failed: the number of a record, or nothing. A line is what
+//! an editor goes to. So the place where each batch starts is kept, and after an error the batch is
+//! read again, a record at a time, counting lines, until the same error comes back:
+//!
+//! ```text
+//!  offset, line        ..batch that fails..              next batch
+//!     |-- record -- record -- RECORD (line found here) -- record --|
+//! ```
+//! A stream that passes once cannot be read again: its message says between which lines to look.
+
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+
+use crate::error::{CliError, Result};
+use crate::format::Format;
+
+use super::origin::{Origin, Stream};
+use super::{Batches, Content, CsvOptions, Opened, Span};
+
+/// Bytes read at a time.
+const BUFFER: usize = 128 << 10;
+
+/// What decoded text is taken to need per row and column, as text and as values.
+const FIELD_GUESS: usize = 32;
+
+/// How text is written down.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Dialect {
+    Csv(CsvOptions),
+    Ndjson,
+}
+
+/// A text file whose columns are known.
+pub(super) struct TextFile {
+    pub(super) origin: Arc<Origin>,
+    pub(super) dialect: Dialect,
+    /// The columns in the order of the file.
+    pub(super) schema: SchemaRef,
+}
+
+impl TextFile {
+    /// The file as one unit.
+    pub(super) fn opened(self, batch_rows: usize) -> Opened {
+        let fields = self.schema.fields().len().max(1);
+        Opened {
+            format: match self.dialect {
+                Dialect::Csv(_) => Format::Csv,
+                Dialect::Ndjson => Format::Ndjson,
+            },
+            schema: self.schema.clone(),
+            bytes: self.origin.len(),
+            rows: None,
+            sorted_by: Vec::new(),
+            spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
+            // The text of a batch, its offsets, and the values.
+            reader_bytes: BUFFER + batch_rows * fields * (2 * FIELD_GUESS + 8),
+            content: Box::new(self),
+        }
+    }
+}
+
+impl Content for TextFile {
+    fn name(&self) -> &Arc<str> {
+        self.origin.name()
+    }
+
+    fn read(&self, _part: Range<usize>, batch_rows: usize) -> Result<Batches> {
+        Ok(Box::new(TextBatches {
+            text: BufReader::with_capacity(BUFFER, self.origin.stream()?),
+            decoder: Decoder::new(self.dialect, &self.schema, batch_rows)
+                .map_err(|cause| self.origin.error(tidy(&cause, &self.schema)))?,
+            origin: self.origin.clone(),
+            dialect: self.dialect,
+            schema: self.schema.clone(),
+            place: Place { offset: 0, line: 1 },
+        }))
+    }
+}
+
+/// Either decoder of arrow.
+enum Decoder {
+    Csv(arrow::csv::reader::Decoder),
+    Ndjson(arrow::json::reader::Decoder),
+}
+
+/// What a decoder did with the bytes it was given.
+struct Step {
+    taken: usize,
+    /// The batch is full, or the input is at its end.
+    done: bool,
+}
+
+impl Decoder {
+    fn new(dialect: Dialect, schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
+        Ok(match dialect {
+            Dialect::Csv(options) => Self::Csv(
+                arrow::csv::ReaderBuilder::new(schema.clone())
+                    .with_header(options.has_header)
+                    .with_delimiter(options.delimiter)
+                    .with_batch_size(batch_rows)
+                    .build_decoder(),
+            ),
+            Dialect::Ndjson => Self::Ndjson(
+                arrow::json::ReaderBuilder::new(schema.clone())
+                    .with_batch_size(batch_rows)
+                    // A column of text keeps what numbers and booleans it meets.
+                    .with_coerce_primitive(true)
+                    // A key that is in no column is an error: else its values were lost.
+                    .with_strict_mode(true)
+                    .build_decoder()?,
+            ),
+        })
+    }
+
+    /// Takes bytes; none at the end of the input.
+    fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
+        match self {
+            Self::Csv(decoder) => {
+                let taken = decoder.decode(bytes)?;
+                let done = taken == 0 || decoder.capacity() == 0;
+                Ok(Step { taken, done })
+            }
+            Self::Ndjson(decoder) => {
+                let taken = decoder.decode(bytes)?;
+                let done = bytes.is_empty() || taken < bytes.len();
+                Ok(Step { taken, done })
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        match self {
+            Self::Csv(decoder) => decoder.flush(),
+            Self::Ndjson(decoder) => decoder.flush(),
+        }
+    }
+}
+
+/// A place in the text: bytes before it, and the line it is on.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    offset: u64,
+    line: u64,
+}
+
+impl Place {
+    fn pass(&mut self, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        self.line += newlines(bytes);
+    }
+}
+
+fn newlines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+struct TextBatches {
+    origin: Arc<Origin>,
+    dialect: Dialect,
+    schema: SchemaRef,
+    text: BufReader<Stream>,
+    decoder: Decoder,
+    place: Place,
+}
+
+impl Iterator for TextBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.place;
+        self.batch().map_err(|fault| self.explain(&fault, start)).transpose()
+    }
+}
+
+impl TextBatches {
+    fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        loop {
+            let bytes = self.text.fill_buf()?;
+            let step = self.decoder.decode(bytes)?;
+            self.place.pass(&bytes[..step.taken]);
+            self.text.consume(step.taken);
+            if step.done {
+                return self.decoder.flush();
+            }
+        }
+    }
+
+    /// The error for a `fault` in the batch that starts at `start`.
+    fn explain(&self, fault: &ArrowError, start: Place) -> CliError {
+        if let ArrowError::IoError(_, cause) = fault {
+            return self.origin.error(format!("cannot be read: {cause}"));
+        }
+        let advice = "correct it, or name the types of the columns with --schema";
+        let again = self.origin.again_from(start.offset);
+        match again.and_then(|text| self.find(text, start)) {
+            Some((line, what)) => self.origin.error(format!("line {line}: {what}; {advice}")),
+            None => self.origin.error(format!(
+                "line {} or later: {}; {advice}",
+                start.line,
+                tidy(fault, &self.schema)
+            )),
+        }
+    }
+
+    /// Reads again from `place` and returns the line of the first record that fails, and why.
+    fn find(&self, text: Stream, mut place: Place) -> Option<(u64, String)> {
+        let mut text = BufReader::with_capacity(BUFFER, text);
+        let mut dialect = self.dialect;
+        if let Dialect::Csv(options) = &mut dialect {
+            options.has_header &= place.offset == 0;
+        }
+        let mut decoder = Decoder::new(dialect, &self.schema, 1).ok()?;
+        loop {
+            // The line of the record, once a byte of it was seen.
+            let mut line = None;
+            loop {
+                let bytes = text.fill_buf().ok()?;
+                let lead = bytes.len() - bytes.trim_ascii_start().len();
+                let at = line.unwrap_or(place.line + newlines(&bytes[..lead]));
+                if lead < bytes.len() {
+                    line = Some(at);
+                }
+                let step = match decoder.decode(bytes) {
+                    Ok(step) => step,
+                    Err(fault) => return Some((at, tidy(&fault, &self.schema))),
+                };
+                place.pass(&bytes[..step.taken]);
+                // A decoder that stops short of its bytes without a record was at the header.
+                if !step.done && step.taken < bytes.len() {
+                    line = None;
+                }
+                text.consume(step.taken);
+                if step.done {
+                    break;
+                }
+            }
+            match decoder.flush() {
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(fault) => {
+                    return Some((line.unwrap_or(place.line), tidy(&fault, &self.schema)));
+                }
+            }
+        }
+    }
+}
+
+/// What a decoder says, with columns by name and without the numbers that count from the wrong place.
+fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
+    let text = match fault {
+        ArrowError::CsvError(text)
+        | ArrowError::JsonError(text)
+        | ArrowError::ParseError(text)
+        | ArrowError::InvalidArgumentError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if let Some((_, counts)) = text
+        .strip_prefix("incorrect number of fields for line ")
+        .and_then(|rest| rest.split_once(", "))
+    {
+        return format!("incorrect number of fields: {counts}");
+    }
+    if text.starts_with("Encountered invalid UTF-8 data") {
+        let field = text
+            .rsplit_once("field ")
+            .and_then(|(_, field)| field.parse::<usize>().ok())
+            .and_then(|field| schema.fields().get(field.checked_sub(1)?));
+        return match field {
+            Some(field) => format!("column '{}' is not valid UTF-8", field.name()),
+            None => "not valid UTF-8".into(),
+        };
+    }
+    let (text, _row) = text.split_once(" at line ").unwrap_or((&text, ""));
+    if let Some((what, field)) = text.rsplit_once(" for column ")
+        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
+    {
+        return format!("{what} for column '{}'", field.name());
+    }
+    if let Some(field) = text.strip_prefix("Error parsing column ")
+        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
+    {
+        return format!(
+            "the value of column '{}' is not of its type, {}",
+            field.name(),
+            field.data_type()
+        );
+    }
+    text.to_string()
+}
