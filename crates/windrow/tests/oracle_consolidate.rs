@@ -11,7 +11,7 @@ use common::engine::{Way, cases, collect, order};
 use common::model::{By, Row, Value};
 use common::{model, tables};
 use proptest::prelude::*;
-use windrow::{Batcher, Error, Order, Pool, consolidate};
+use windrow::{Batcher, Decoder, Error, Finish, Layout, Order, Pool, Slabs, consolidate};
 
 /// `input` with columns `time` and `diff`.
 fn changes(rng: &mut Rng, input: &RecordBatch, positive: bool) -> RecordBatch {
@@ -30,6 +30,16 @@ fn changes(rng: &mut Rng, input: &RecordBatch, positive: bool) -> RecordBatch {
     columns.push(time);
     columns.push(Arc::new(Int64Array::from(diff)));
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
+}
+
+fn read(layout: &Layout, mut slabs: Slabs) -> Vec<RecordBatch> {
+    let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
+    let mut decoder = Decoder::new(layout, &all).unwrap();
+    let mut out = Vec::new();
+    while let Some(slab) = slabs.next(500, usize::MAX).unwrap() {
+        out.push(decoder.decode(&slab).unwrap());
+    }
+    out
 }
 
 fn times(row: &Row, diff: usize) -> usize {
@@ -98,6 +108,10 @@ proptest! {
                 })
                 .collect();
             model::assert_same(&model::rows(&snapshot.unwrap()), &there, &what);
+
+            let batch = way.arrange(rng, &layout, &way.pool(), &input).unwrap();
+            let counts = model::rows(&read(&layout, batch.slabs(Finish::Counts)));
+            model::assert_same(&counts, &got, &what);
         }
         let whole = consolidate(&layout, &input).unwrap();
         model::assert_same(&model::rows([&whole]), &first.unwrap(), &input.schema());

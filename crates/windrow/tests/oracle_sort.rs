@@ -121,3 +121,27 @@ fn threads_do_not_show() {
     });
     assert_eq!(read(batcher.finish().unwrap()), expected);
 }
+
+#[test]
+fn batches_unite_and_spill() {
+    let rng = &mut Rng::new(11);
+    let (layout, input) = large(rng);
+    let way = Way { budget: 1 << 20, rows: 3000, ..Way::PLAIN };
+    let expected =
+        collect(way.arrange(rng, &layout, &way.pool(), &input).unwrap().record_batches(8192));
+    let pool = way.pool();
+    let mut parts = Vec::new();
+    for part in 0..3 {
+        let batcher = Batcher::new(&layout, &pool);
+        let pushers = &mut batcher.pushers(1);
+        // Every third piece, under its number in the whole.
+        for at in (0..input.num_rows()).step_by(3000).skip(part).step_by(3) {
+            pushers[0].push(&input.slice(at, 3000), at as u64).unwrap();
+        }
+        pushers[0].flush().unwrap();
+        let batch = batcher.finish().unwrap();
+        parts.push(if part == 1 { batch.spill().unwrap() } else { batch });
+    }
+    let united = windrow::Batch::union(&layout, &pool, parts);
+    assert_eq!(collect(united.record_batches(8192)).unwrap(), expected.unwrap());
+}

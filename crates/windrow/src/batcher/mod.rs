@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::merge::{ChunkSource, Merger, Run};
 use crate::order::Layout;
 use crate::pool::Pool;
+use crate::rows::Prepared;
 
 /// Runs that one merge takes at the most: their windows' heads stay in the cache.
 const MOST_RUNS: usize = 512;
@@ -123,7 +124,8 @@ fn settle(layout: &Layout, pool: &Pool, mut runs: Vec<Run>) -> Result<Vec<Run>> 
     let chunk = pool.chunk_bytes();
     let resident: usize = runs.iter().map(Run::resident_bytes).sum();
     let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;
-    if resident > 0 && resident.saturating_add(windows) > limit {
+    let own = OWN_CHUNKS * chunk;
+    if resident > 0 && resident.saturating_add(windows).saturating_add(own) > limit {
         let (held, mut spilled): (Vec<_>, Vec<_>) =
             runs.into_iter().partition(|run| run.resident_bytes() > 0);
         spilled.push(spill(layout, pool, held)?);
@@ -204,9 +206,19 @@ impl Pusher {
         if !std::mem::replace(&mut self.open, true) {
             self.shared.open.fetch_add(1, Ordering::Release);
         }
-        let pushed = self.chunker.push(&prepared).and_then(|()| self.collect());
+        let pushed = self.stage(&prepared);
         self.failed |= pushed.is_err();
         pushed
+    }
+
+    /// Stages rows and collects chunks in turn, so that no more of them pile up than fit.
+    fn stage(&mut self, prepared: &Prepared) -> Result<()> {
+        let mut next = 0;
+        while next < prepared.len() {
+            next = self.chunker.push(prepared, next)?;
+            self.collect()?;
+        }
+        Ok(())
     }
 
     /// Hands everything over to the batcher.

@@ -78,6 +78,11 @@ impl Builder {
         self.done.pop_front()
     }
 
+    /// True if there is a chunk to [`Builder::take`].
+    pub(crate) fn is_full(&self) -> bool {
+        !self.done.is_empty()
+    }
+
     pub(crate) fn findings(&self) -> &Findings {
         &self.findings
     }

@@ -53,10 +53,10 @@ impl Chunker {
         self.encoder.prepare(batch, sequence)
     }
 
-    /// Stages rows; full chunks are then there to [`Chunker::take`]. After an error rows are lost.
-    pub(crate) fn push(&mut self, prepared: &Prepared) -> Result<()> {
-        let mut next = 0;
-        while next < prepared.len() {
+    /// Stages rows from `next` on, until chunks are full: they are then there to [`Chunker::take`].
+    /// Returns the first row that is not staged yet. After an error rows are lost.
+    pub(crate) fn push(&mut self, prepared: &Prepared, mut next: usize) -> Result<usize> {
+        while next < prepared.len() && !self.builder.is_full() {
             let room = self.staging.as_ref().map_or(0, |buffer| buffer.len());
             let used = self.used();
             let staged = self.offsets.len() - 1;
@@ -82,7 +82,7 @@ impl Chunker {
             }
             next += fit;
         }
-        Ok(())
+        Ok(next)
     }
 
     /// Orders and ships what is staged, and whatever is not full.

@@ -12,13 +12,16 @@
 //! log k times a row, missing the cache as often. `step` follows the size of the blocks, so that
 //! runs which hardly overlap do not fall into blocks of a few rows.
 
+use std::ops::Range;
+
 use super::ChunkSource;
 use crate::chunk::{Arranger, Builder, Chunk, Findings, Finish};
 use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Bytes of rows that one block should have: it is read twice, from the second-level cache.
+/// Bytes of rows that one block should have: it is read twice, from the second-level cache. Not
+/// more than a chunk, or what comes out of a block would not fit the budget.
 const BLOCK_BYTES: usize = 768 << 10;
 /// Rows of a block at the most.
 const BLOCK_ROWS: usize = 16 << 10;
@@ -29,6 +32,7 @@ const LEAST_STEP: usize = 16;
 pub(crate) struct Merger {
     windows: Vec<Window>,
     tail: usize,
+    block_bytes: usize,
     step: usize,
     /// Empty between calls; keeps its memory.
     rows: Vec<&'static [u8]>,
@@ -64,6 +68,14 @@ impl Window {
         self.chunk.as_ref().map_or(&[], |chunk| chunk.rows().row(index))
     }
 
+    /// Bytes that the rows of `range` take.
+    fn bytes(&self, range: Range<usize>) -> usize {
+        self.chunk.as_ref().map_or(0, |chunk| {
+            let offsets = chunk.rows().offsets;
+            (offsets[range.end] - offsets[range.start]) as usize
+        })
+    }
+
     /// The first row from `at` up to `end` for which `below` is false.
     fn partition_point(&self, end: usize, below: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (self.at, end);
@@ -92,6 +104,7 @@ impl Merger {
         Self {
             windows,
             tail: layout.tail().len(),
+            block_bytes: BLOCK_BYTES.min(pool.chunk_bytes()),
             step: LEAST_STEP,
             rows: Vec::new(),
             arranger: Arranger::default(),
@@ -153,24 +166,29 @@ impl Merger {
         };
         let mut ends = Vec::with_capacity(self.windows.len());
         let mut block = 0;
+        let mut bytes = 0;
         for (index, window) in self.windows.iter().enumerate() {
             let below = |row: &[u8]| row[..body(row)] <= bound[..body(bound)];
             if below(window.row(window.at)) {
                 let end = window.partition_point(ahead(window), below);
                 block += end - window.at;
+                bytes += window.bytes(window.at..end);
                 ends.push((index, end));
             }
         }
         if let [(only, _)] = ends[..] {
             return self.copy_run(only).map(|()| true);
         }
+        if bytes > 2 * self.block_bytes && step > LEAST_STEP {
+            // Runs that did not overlap so far, with a long step, do from here on.
+            self.step = (step / 4).max(LEAST_STEP);
+            return Ok(true);
+        }
         let mut rows: Vec<&[u8]> = std::mem::take(&mut self.rows);
-        let mut bytes = 0;
         for &(index, end) in &ends {
             let window = &self.windows[index];
             if let Some(chunk) = &window.chunk {
                 let slice = chunk.rows();
-                bytes += (slice.offsets[end] - slice.offsets[window.at]) as usize;
                 rows.extend((window.at..end).map(|row| slice.row(row)));
             }
         }
@@ -207,9 +225,9 @@ impl Merger {
 
     /// Lengthens or shortens the step, so that blocks come out at the size they should have.
     fn adapt(&mut self, rows: usize, bytes: usize) {
-        if rows > BLOCK_ROWS || bytes > BLOCK_BYTES {
+        if rows > BLOCK_ROWS || bytes > self.block_bytes {
             self.step = (self.step * 3 / 4).max(LEAST_STEP);
-        } else if rows < BLOCK_ROWS / 2 && bytes < BLOCK_BYTES / 2 {
+        } else if rows < BLOCK_ROWS / 2 && bytes < self.block_bytes / 2 {
             self.step = (self.step * 3 / 2).min(BLOCK_ROWS);
         }
     }

@@ -9,12 +9,13 @@ use super::arrays::Rng;
 use super::model::By;
 use super::tables;
 
-/// Failures are kept beside the test, to be run first for ever.
-pub(crate) fn cases(cases: u32) -> ProptestConfig {
+/// `count` cases, or `PROPTEST_CASES`. Failures are kept beside the test, to be run first for ever.
+pub(crate) fn cases(count: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
     let persistence = FileFailurePersistence::WithSource("regressions");
     ProptestConfig {
         failure_persistence: Some(Box::new(persistence)),
-        ..ProptestConfig::with_cases(cases)
+        ..ProptestConfig::with_cases(asked.unwrap_or(count))
     }
 }
 
