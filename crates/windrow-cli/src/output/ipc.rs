@@ -309,12 +309,6 @@ impl Appender for MessageAppender {
         Ok(())
     }
 
-    fn held_bytes(&self) -> usize {
-        let blocks = self.footer.as_ref().map_or(0, |footer| footer.rows.capacity());
-        let dictionaries = self.dictionaries.as_ref().map_or(0, Dictionaries::bytes);
-        blocks * size_of::<Block>() + dictionaries
-    }
-
     fn finish(mut self: Box<Self>) -> Result<Written> {
         self.end()?;
         let flushed = self.sink.flush();

@@ -108,10 +108,6 @@ impl Appender for LineAppender {
         Ok(())
     }
 
-    fn held_bytes(&self) -> usize {
-        0
-    }
-
     fn finish(mut self: Box<Self>) -> Result<Written> {
         let flushed = self.sink.flush();
         flushed.map_err(|error| CliError::output(self.sink.get_ref().label(), &error))?;
