@@ -44,6 +44,7 @@ use origin::{Origin, Stream};
 use unify::{Order, Unifier};
 
 pub(crate) use expand::{Source, expand};
+pub(crate) use guard::silence_guarded_panics;
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub(crate) use schema_text::parse_schema;
 

@@ -313,9 +313,8 @@ impl Appender for MessageAppender {
         self.end()?;
         let flushed = self.sink.flush();
         flushed.map_err(|error| CliError::output(self.sink.get_ref().label(), &error))?;
-        let (sink, _) = self.sink.into_parts();
         let rows = self.rows;
-        let bytes = sink.finish()?;
+        let bytes = self.sink.get_mut().finish()?;
         Ok(Written { rows, bytes })
     }
 }

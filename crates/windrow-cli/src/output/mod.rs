@@ -41,6 +41,7 @@ mod tests;
 mod text;
 mod views;
 
+pub(crate) use atomic::discard;
 pub(crate) use compression::Compression;
 use rope::Rope;
 use sink::Sink;
@@ -169,6 +170,18 @@ pub(crate) fn open(
         Format::ArrowFile | Format::ArrowStream => ipc::open(target, schema, options),
         Format::Csv | Format::Ndjson => text::open(target, schema, options),
     }
+}
+
+/// Refuses what [`open`] would refuse, before there is anything to write.
+pub(crate) fn check(target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
+    // What is dropped unfinished leaves nothing, but a pipe or a device would get the head of it.
+    let nowhere = Target::File("/dev/null".into());
+    let passing = match target {
+        Target::File(path) => path.exists() && !path.is_file() && !path.is_dir(),
+        Target::Stdout => true,
+    };
+    let sample = RecordBatch::new_empty(Arc::clone(schema));
+    open(if passing { &nowhere } else { target }, schema, &sample, options).map(drop)
 }
 
 /// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has

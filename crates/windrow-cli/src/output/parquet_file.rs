@@ -129,12 +129,12 @@ impl Appender for RowGroupAppender {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<Written> {
+    fn finish(mut self: Box<Self>) -> Result<Written> {
         let label = self.writer.inner().label().to_owned();
-        let sink = self.writer.into_inner();
-        let sink = sink.map_err(|error| failed(&label, error))?;
+        // Not `into_inner`, which loses the kind of an error of the last write.
+        self.writer.finish().map_err(|error| failed(&label, error))?;
         let rows = self.rows;
-        let bytes = sink.finish()?;
+        let bytes = self.writer.inner_mut().finish()?;
         Ok(Written { rows, bytes })
     }
 }
