@@ -25,7 +25,7 @@ use windrow::{Batch, Batcher, Budget, Codec, Decoder, Finish, Layout, Pool, Pool
 pub(crate) use interrupt::{check as check_interrupt, install as install_interrupt};
 pub(crate) use plan::Plan;
 use report::Phase;
-pub(crate) use report::Reporter;
+pub(crate) use report::{Reporter, say};
 
 use crate::args::{self, SpillCompression};
 use crate::error::{CliError, Result};
@@ -114,6 +114,7 @@ pub(crate) fn run(
         plan.explain(&inputs, arrangement, &options, &target);
         return Ok(());
     }
+    report::check(report)?;
     output::check(&target, decoder.schema(), &options)?;
     let reporter = Reporter::new(&inputs, plan.limit, report);
     let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits))?;

@@ -226,8 +226,23 @@ impl Drop for Reporter {
     }
 }
 
+/// Refuses a place for the figures that is none, before there are any.
+pub(super) fn check(report: &args::Report) -> Result<()> {
+    let Some(file) = report.stats.as_deref().filter(|&stats| stats != "json") else {
+        return Ok(());
+    };
+    let directory = Path::new(file).parent().filter(|parent| !parent.as_os_str().is_empty());
+    match directory {
+        Some(directory) if !directory.is_dir() => Err(CliError::Usage(format!(
+            "--stats: {file}: there is no directory {}; create it first",
+            directory.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// A line on standard error; that nobody reads it is not the job's fault.
-fn say(line: std::fmt::Arguments<'_>) {
+pub(crate) fn say(line: std::fmt::Arguments<'_>) {
     let _said = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn check(args: &args::Check) -> Result<()> {
     }
     if !args.quiet {
         let rows = inputs.rows().map(|rows| format!(", {rows} rows")).unwrap_or_default();
-        eprintln!("in order: {} files{rows}", inputs.files().len());
+        job::say(format_args!("in order: {} files{rows}", inputs.files().len()));
     }
     Ok(())
 }
