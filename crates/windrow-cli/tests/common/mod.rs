@@ -1,0 +1,194 @@
+//! A directory to work in, a way to run the binary, and rows to run it on.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::properties::WriterProperties;
+use tempfile::TempDir;
+
+/// What a run said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// Fails unless the run ended with `code` and its message holds each of `parts`.
+    #[track_caller]
+    pub(crate) fn says(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}", self.err);
+        for part in parts {
+            assert!(self.err.contains(part), "no {part:?} in: {}", self.err);
+        }
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeds(&self) {
+        self.says(0, &[]);
+    }
+}
+
+/// A directory with inputs in `in`, outputs in `out` and temporary files in `temp`.
+pub(crate) struct Work {
+    dir: TempDir,
+}
+
+impl Work {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in ["in", "out", "temp"] {
+            fs::create_dir(dir.path().join(name)).expect("created");
+        }
+        Self { dir }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.path(name), bytes).expect("written");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).expect("read")
+    }
+
+    /// The names in a directory, sorted.
+    pub(crate) fn names(&self, directory: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(directory)).expect("a directory");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The binary, to be run in this directory with `line`, its arguments separated by blanks.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        command.args(line.split_whitespace()).current_dir(self.dir.path());
+        command.env("TMPDIR", self.path("temp"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, line: &str) -> Ran {
+        ran(self.command(line).spawn().expect("started"))
+    }
+
+    /// Runs with `limit` as an option of the shell's `ulimit`.
+    pub(crate) fn run_limited(&self, limit: &str, line: &str) -> Ran {
+        let script = format!("ulimit {limit} && exec {} {line}", env!("CARGO_BIN_EXE_windrow"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).current_dir(self.dir.path());
+        command.env("TMPDIR", self.path("temp"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        ran(command.spawn().expect("started"))
+    }
+
+    /// Fails unless `out` holds nothing but `expected`, and `temp` nothing at all.
+    #[track_caller]
+    pub(crate) fn holds_only(&self, expected: &[&str]) {
+        assert_eq!(self.names("out"), expected);
+        assert!(self.names("temp").is_empty(), "{:?}", self.names("temp"));
+    }
+}
+
+/// Waits for the end of a run.
+pub(crate) fn ran(child: Child) -> Ran {
+    let output = child.wait_with_output().expect("ended");
+    let err = String::from_utf8(output.stderr).expect("messages are UTF-8");
+    Ran { code: output.status.code(), out: output.stdout, err }
+}
+
+/// Waits until `done`; fails after a minute.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Rows `start..start + rows` of a change log of `keys` keys: `id, lsn, op, payload, amount, ts`. The
+/// `lsn` is a permutation of `0..total`; one change in sixteen is a delete.
+pub(crate) fn log_rows(start: u64, rows: u64, total: u64, keys: u64) -> RecordBatch {
+    let at = |row: u64| {
+        let lsn = row * 0x9E37_79B1 % total;
+        let hash = (lsn + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (lsn, hash ^ hash >> 29)
+    };
+    assert!(!total.is_multiple_of(0x9E37_79B1), "a prime: all others are coprime to it");
+    let all = || (start..start + rows).map(at);
+    let id = Int64Array::from_iter_values(all().map(|(_, hash)| (hash % keys) as i64));
+    let lsn = Int64Array::from_iter_values(all().map(|(lsn, _)| lsn as i64));
+    let op = StringArray::from_iter_values(all().map(|(lsn, hash)| match hash >> 40 & 15 {
+        0 => "D",
+        _ if lsn < keys => "I",
+        _ => "U",
+    }));
+    let payload = StringArray::from_iter(all().map(|(_, hash)| {
+        let words = (0..3).map(|word| format!("word{}", hash >> (word * 9) & 511));
+        (hash % 50 > 0).then(|| words.collect::<Vec<_>>().join(" "))
+    }));
+    let amount = all().map(|(_, hash)| (hash % 33 > 0).then_some((hash % 100_000) as f64 / 100.0));
+    let ts = all().map(|(lsn, _)| 1_767_225_600_000_000 + lsn as i64 * 977);
+    let columns: [(&str, ArrayRef); 6] = [
+        ("id", Arc::new(id)),
+        ("lsn", Arc::new(lsn)),
+        ("op", Arc::new(op)),
+        ("payload", Arc::new(payload)),
+        ("amount", Arc::new(Float64Array::from_iter(amount))),
+        ("ts", Arc::new(TimestampMicrosecondArray::from_iter_values(ts))),
+    ];
+    RecordBatch::try_from_iter(columns).expect("columns of one length")
+}
+
+/// Writes [`log_rows`] `0..rows` as Parquet, a key for every eight rows.
+pub(crate) fn write_log(path: &Path, rows: u64) {
+    const BATCH: u64 = 50_000;
+    let mut writer = None;
+    for start in (0..rows).step_by(BATCH as usize) {
+        let batch = log_rows(start, BATCH.min(rows - start), rows, rows / 8 + 1);
+        let writer = writer.get_or_insert_with(|| {
+            let properties = WriterProperties::builder().set_max_row_group_row_count(Some(100_000));
+            let file = File::create(path).expect("created");
+            ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).expect("a writer")
+        });
+        writer.write(&batch).expect("written");
+    }
+    writer.expect("some rows").close().expect("closed");
+}
+
+/// Writes `batch` as Parquet.
+pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch) {
+    let file = File::create(path).expect("created");
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).expect("a writer");
+    writer.write(batch).expect("written");
+    writer.close().expect("closed");
+}
+
+/// The rows of a Parquet file.
+pub(crate) fn read_parquet(path: &Path) -> RecordBatch {
+    let file = File::open(path).expect("there");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("a footer");
+    let schema = reader.schema().clone();
+    let batches: Vec<RecordBatch> =
+        reader.build().expect("a reader").map(|batch| batch.expect("a batch")).collect();
+    arrow::compute::concat_batches(&schema, &batches).expect("one schema")
+}

@@ -1,0 +1,90 @@
+//! The limit is the peak of the resident memory, and nothing of the answer depends on it, or on threads.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use common::{Work, ran, read_parquet, write_log};
+
+const ROWS: u64 = 1_000_000;
+
+/// Runs `line`; returns the peak of the resident memory as seen from outside and as reported, in bytes.
+#[track_caller]
+fn peak(work: &Work, line: &str) -> (u64, u64) {
+    let line = format!("{line} --temp-dir temp --stats out/stats.json -q");
+    let mut child = work.command(&line).spawn().expect("started");
+    let status = format!("/proc/{}/status", child.id());
+    let mut seen = 0;
+    while child.try_wait().expect("a state").is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<u64>().ok());
+        seen = seen.max(kilobytes.unwrap_or(0) * 1024);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    ran(child).succeeds();
+    let stats: serde_json::Value =
+        serde_json::from_slice(&work.read("out/stats.json")).expect("JSON");
+    assert_eq!(stats["rows_in"], ROWS);
+    std::fs::remove_file(work.path("out/stats.json")).expect("removed");
+    (seen, stats["peak_rss_bytes"].as_u64().expect("a number"))
+}
+
+/// Every combination of limit and threads keeps its limit and writes the same file.
+fn holds(verb: &str) -> (Work, RecordBatch) {
+    let work = Work::new();
+    write_log(&work.path("in/a.parquet"), ROWS);
+    let verb = format!("{verb} --row-group-size 4MiB");
+    peak(&work, &format!("{verb} -o out/expected.parquet --memory-limit unlimited"));
+    let expected = work.read("out/expected.parquet");
+    for mebibytes in [64, 96] {
+        for threads in [1, 2] {
+            let (seen, told) = peak(
+                &work,
+                &format!(
+                    "{verb} -o out/o.parquet --memory-limit {mebibytes}MiB --threads {threads}"
+                ),
+            );
+            let limit = mebibytes << 20;
+            println!("{verb}: {mebibytes} MiB, {threads} threads: {seen} seen, {told} told");
+            assert!(told <= limit && seen <= limit, "{mebibytes} MiB: {seen} seen, {told} told");
+            assert!(told > 16 << 20 && seen > 16 << 20, "{seen} seen, {told} told: not measured");
+            assert!(work.read("out/o.parquet") == expected, "{mebibytes} MiB, {threads} threads");
+        }
+    }
+    let rows = read_parquet(&work.path("out/expected.parquet"));
+    (work, rows)
+}
+
+#[test]
+fn sorting_keeps_the_limit() {
+    let (work, sorted) = holds("sort in/a.parquet --by payload:desc,lsn");
+    assert_eq!(sorted.num_rows() as u64, ROWS);
+    work.run("check out/o.parquet --by payload:desc,lsn --unique").succeeds();
+    let mut lsns: Vec<i64> = sorted["lsn"].as_primitive::<Int64Type>().values().to_vec();
+    lsns.sort_unstable();
+    assert!(lsns.into_iter().eq(0..ROWS as i64), "every row once");
+}
+
+#[test]
+fn compacting_keeps_the_limit() {
+    let (work, live) = holds("compact in/a.parquet --key id --order-by lsn --op-column op");
+    // The specification: the latest change of each key, in order, deletes left out.
+    let log = read_parquet(&work.path("in/a.parquet"));
+    let mut latest: BTreeMap<i64, (i64, bool)> = BTreeMap::new();
+    let numbers = |column: &str| log[column].as_primitive::<Int64Type>().values().clone();
+    for ((id, lsn), op) in
+        numbers("id").iter().zip(&numbers("lsn")).zip(log["op"].as_string::<i32>())
+    {
+        let change = (*lsn, op == Some("D"));
+        let entry = latest.entry(*id).or_insert(change);
+        *entry = change.max(*entry);
+    }
+    let expected = latest.iter().filter(|(_, change)| !change.1);
+    let ids = live["id"].as_primitive::<Int64Type>().values().iter();
+    let lsns = live["lsn"].as_primitive::<Int64Type>().values().iter();
+    assert!(expected.map(|(id, change)| (id, &change.0)).eq(ids.zip(lsns)));
+}
