@@ -16,6 +16,9 @@ pub(crate) enum CliError {
     /// The command line asks for what cannot be. Exit code 2.
     #[error("{0}")]
     Usage(String),
+    /// An input of a merge is not sorted; `input` is its ordinal. Exit code 3.
+    #[error("input {input}: row {row} sorts before the row in front of it; sort the file first")]
+    Unsorted { input: usize, row: u64 },
     /// An input cannot be read, or holds what it must not. Exit code 3.
     #[error("{0}")]
     Data(String),
@@ -28,6 +31,9 @@ pub(crate) enum CliError {
     /// Bytes read back are not those written. Exit code 6.
     #[error("{0}")]
     Corrupt(String),
+    /// Nobody reads the standard output any more: nothing to say. Exit code 141, that of SIGPIPE.
+    #[error("the reader of the output went away")]
+    BrokenPipe,
     /// Ctrl-C or a termination signal. Exit code 130.
     #[error("interrupted; nothing was written")]
     Interrupted,
@@ -35,15 +41,35 @@ pub(crate) enum CliError {
 
 impl CliError {
     /// The exit code of the process.
-    pub(crate) fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> i32 {
         match self {
             Self::CheckFailed(_) => 1,
             Self::Usage(_) => 2,
-            Self::Data(_) => 3,
+            Self::Data(_) | Self::Unsorted { .. } => 3,
             Self::MemoryFloor(_) => 4,
             Self::Space(_) => 5,
             Self::Corrupt(_) => 6,
             Self::Interrupted => 130,
+            Self::BrokenPipe => 141,
+        }
+    }
+
+    /// Names the input that an error is about, `names` being those of all inputs.
+    pub(crate) fn named<'a>(self, mut names: impl Iterator<Item = &'a str>) -> Self {
+        match self {
+            Self::Unsorted { input, row } => Self::Data(format!(
+                "{}: row {row} sorts before the row in front of it; sort the file first",
+                names.nth(input).unwrap_or("an input")
+            )),
+            other => other,
+        }
+    }
+
+    /// Names the input whose rows are at fault, where they are.
+    pub(crate) fn in_input(self, name: &str) -> Self {
+        match self {
+            Self::Data(message) => Self::Data(format!("{name}: {message}")),
+            other => other,
         }
     }
 
@@ -52,12 +78,15 @@ impl CliError {
         Self::Data(format!("{}: {cause}", file.display()))
     }
 
-    /// An output file that the system refuses; a full disk is a matter of space.
+    /// An output file that the system refuses; a full disk is a matter of space, a pipe without
+    /// a reader of nobody.
     pub(crate) fn output(file: &Path, cause: &std::io::Error) -> Self {
+        use std::io::ErrorKind as K;
         match cause.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                Self::Space(format!("{}: {cause}", file.display()))
+            K::StorageFull | K::QuotaExceeded | K::FileTooLarge => {
+                Self::Space(format!("{}: {cause}; free some space", file.display()))
             }
+            K::BrokenPipe => Self::BrokenPipe,
             _ => Self::Data(format!("{}: {cause}", file.display())),
         }
     }
@@ -74,8 +103,9 @@ impl From<windrow::Error> for CliError {
             E::MissingColumn { .. } | E::UnsupportedColumn { .. } | E::InvalidOrder(_) => {
                 Self::Usage(error.to_string())
             }
+            E::OutOfOrder { input, row } => Self::Unsorted { input, row },
             E::MemoryFloor { .. } => Self::MemoryFloor(error.to_string()),
-            E::TempSpace { .. } => Self::Space(error.to_string()),
+            E::TempSpace { .. } | E::Io { .. } => Self::Space(error.to_string()),
             E::Corrupt { .. } => Self::Corrupt(error.to_string()),
             E::Interrupted => Self::Interrupted,
             other => Self::Data(other.to_string()),

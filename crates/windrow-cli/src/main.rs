@@ -29,15 +29,21 @@ use crate::error::{CliError, Result};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    input::silence_guarded_panics();
     job::install_interrupt();
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // A reader that went away has no use for a message about it.
-            let _reported = writeln!(io::stderr(), "windrow: {error}");
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => end(&error),
     }
+}
+
+/// Ends the process with the message and the exit code of `error`.
+pub(crate) fn end(error: &CliError) -> ! {
+    // A reader that went away has no use for a message about it.
+    if !matches!(error, CliError::BrokenPipe) {
+        let _reported = writeln!(io::stderr(), "windrow: {error}");
+    }
+    std::process::exit(error.exit_code())
 }
 
 fn run(cli: &Cli) -> Result<()> {
@@ -77,5 +83,5 @@ fn completions(shell: Completion) -> Result<()> {
         }
         None => clap_mangen::Man::new(command).render(&mut out),
     };
-    written.map_err(|error| CliError::Data(format!("standard output: {error}")))
+    written.map_err(|error| CliError::output("standard output".as_ref(), &error))
 }

@@ -21,6 +21,13 @@ pub(crate) fn resident() -> u64 {
     status("VmRSS:").unwrap_or(0)
 }
 
+/// The signals that this process was started to ignore: bit n - 1 for signal n.
+pub(crate) fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
 fn status(name: &str) -> Option<u64> {
     kilobytes(&fs::read_to_string("/proc/self/status").ok()?, name)
 }

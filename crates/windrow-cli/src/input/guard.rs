@@ -5,6 +5,7 @@
 //! That is a fault of the data, and told as one. The reader is dropped unused afterwards, so nothing
 //! half-changed is seen again.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -16,9 +17,27 @@ use crate::error::{CliError, Result};
 use super::Batches;
 use super::unify::{Order, conform};
 
+thread_local! {
+    /// Whether a panic of this thread is caught here.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Keeps panics that become errors from being printed as well.
+pub(crate) fn silence_guarded_panics() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !GUARDED.get() {
+            others(panic);
+        }
+    }));
+}
+
 /// Runs `work` on the input called `name`; a panic becomes an error.
 pub(super) fn no_panic<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+    let outer = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    done.unwrap_or_else(|payload| {
         let what = payload
             .downcast_ref::<String>()
             .map(String::as_str)

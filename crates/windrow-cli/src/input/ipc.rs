@@ -56,7 +56,6 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         schema: index.schema.clone(),
         bytes: Some(file.len()),
         rows: Some(rows),
-        sorted_by: Vec::new(),
         spans,
         reader_bytes,
         content: Box::new(IpcFile { origin, index }),

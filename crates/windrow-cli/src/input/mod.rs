@@ -44,6 +44,7 @@ use origin::{Origin, Stream};
 use unify::{Order, Unifier};
 
 pub(crate) use expand::{Source, expand};
+pub(crate) use guard::silence_guarded_panics;
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub(crate) use schema_text::parse_schema;
 
@@ -114,10 +115,6 @@ pub(crate) struct FileInfo {
     pub(crate) bytes: Option<u64>,
     /// Its rows; unknown for text and streams.
     pub(crate) rows: Option<u64>,
-    /// The order that a Parquet file declares in all its row groups; empty if none.
-    pub(crate) sorted_by: Vec<SortColumn>,
-    /// Its units in [`Inputs::units`].
-    pub(crate) units: Range<usize>,
 }
 
 /// All inputs, opened.
@@ -173,7 +170,6 @@ struct Opened {
     schema: SchemaRef,
     bytes: Option<u64>,
     rows: Option<u64>,
-    sorted_by: Vec<SortColumn>,
     spans: Vec<Span>,
     reader_bytes: usize,
     content: Box<dyn Content>,
@@ -217,15 +213,12 @@ impl Inputs {
                     None
                 }
             };
-            let first_unit = spans.len();
             spans.extend(opened.spans.into_iter().map(|span| (ordinal, span)));
             files.push(FileInfo {
                 name,
                 format: opened.format,
                 bytes: opened.bytes,
                 rows: opened.rows,
-                sorted_by: opened.sorted_by,
-                units: first_unit..spans.len(),
             });
             reader_bytes = reader_bytes.max(opened.reader_bytes);
             contents.push(File { content: opened.content, order });

@@ -82,7 +82,6 @@ pub(super) fn open(
         schema: footer.schema().clone(),
         bytes: Some(file.len()),
         rows: Some(rows),
-        sorted_by: common_order(metadata),
         reader_bytes: estimate::parquet_reader(metadata, &Arc::new(file), batch_rows),
         content: Box::new(ParquetFile {
             origin,

@@ -136,7 +136,6 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         schema,
         bytes,
         rows,
-        sorted_by: Vec::new(),
         spans: vec![Span { part: 0..1, first_row: 0, rows }],
         reader_bytes,
         content: Box::new(StreamFile { origin, passing: passing.into() }),

@@ -57,7 +57,6 @@ impl TextFile {
             schema: self.schema.clone(),
             bytes: self.origin.len(),
             rows: None,
-            sorted_by: Vec::new(),
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
             // The text of a batch, its offsets, and the values.
             reader_bytes: BUFFER + batch_rows * fields * (2 * FIELD_GUESS + 8),

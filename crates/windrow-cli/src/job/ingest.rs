@@ -29,7 +29,7 @@ pub(super) fn ingest(
             .map(|pusher| {
                 let (units, failed) = (&units, &failed);
                 scope.spawn(move || {
-                    let done = work(units.reader(), pusher, arrangement, failed, reporter);
+                    let done = work(inputs, units.reader(), pusher, arrangement, failed, reporter);
                     failed.fetch_or(done.is_err(), Ordering::Relaxed);
                     done
                 })
@@ -40,6 +40,7 @@ pub(super) fn ingest(
 }
 
 fn work(
+    inputs: &Inputs,
     mut reader: Reader<'_>,
     mut pusher: Pusher,
     arrangement: &Arrangement,
@@ -52,12 +53,24 @@ fn work(
             return Ok(());
         }
         reporter.read(&batch);
-        match &arrangement.transform {
-            Some(transform) => pusher.push(&transform(&batch, row_of(sequence))?, sequence)?,
-            None => pusher.push(&batch, sequence)?,
-        }
+        let name = || &*inputs.files()[file_of(sequence)].name;
+        let batch = match &arrangement.transform {
+            Some(transform) => {
+                transform(&batch, row_of(sequence)).map_err(|error| error.in_input(name()))?
+            }
+            None => batch,
+        };
+        pusher.push(&batch, sequence).map_err(|error| match error {
+            error @ windrow::Error::Value { .. } => CliError::from(error).in_input(name()),
+            error => error.into(),
+        })?;
     }
     Ok(pusher.flush()?)
+}
+
+/// Ordinal of the file.
+fn file_of(sequence: u64) -> usize {
+    (sequence >> ROW_BITS) as usize
 }
 
 /// Row number within its file.

@@ -71,6 +71,14 @@ pub(crate) fn input_options(
     limits: Option<&args::Limits>,
 ) -> Result<InputOptions> {
     let schema = input.schema.as_deref().map(crate::input::parse_schema).transpose()?;
+    for directory in limits.iter().flat_map(|limits| &limits.temp_dir) {
+        if !directory.is_dir() {
+            return Err(CliError::Usage(format!(
+                "--temp-dir: there is no directory {}; create it first",
+                directory.display()
+            )));
+        }
+    }
     let delimiter = u8::try_from(input.csv_delimiter)
         .map_err(|_| CliError::Usage("--csv-delimiter takes one ASCII character".to_owned()))?;
     Ok(InputOptions {
@@ -106,6 +114,7 @@ pub(crate) fn run(
         plan.explain(&inputs, arrangement, &options, &target);
         return Ok(());
     }
+    output::check(&target, decoder.schema(), &options)?;
     let reporter = Reporter::new(&inputs, plan.limit, report);
     let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits))?;
     reporter.watch(&pool);
@@ -118,10 +127,12 @@ pub(crate) fn run(
             pool.budget().set_limit(plan.settle_budget);
             batcher.finish()?
         }
-        Way::Sorted => ingest::merge(&inputs, arrangement, &pool, &plan, &reporter)?,
+        Way::Sorted => ingest::merge(&inputs, arrangement, &pool, &plan, &reporter)
+            .map_err(|error| error.named(inputs.files().iter().map(|file| &*file.name)))?,
     };
     reporter.enter(Phase::Write);
-    write(batch, arrangement, &target, &options, &plan, &mut decoder, &reporter)?;
+    write(batch, arrangement, &target, &options, &plan, &mut decoder, &reporter)
+        .map_err(|error| error.named(inputs.files().iter().map(|file| &*file.name)))?;
     reporter.finish(&pool, report)
 }
 

@@ -1,6 +1,6 @@
 //! What the user sees of a running job, and its figures at the end.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -199,19 +199,19 @@ impl Reporter {
                 0 => String::new(),
                 bytes => format!(", spilled {}", Size(bytes)),
             };
-            eprintln!(
+            say(format_args!(
                 "{} rows in, {} rows out ({}) in {:.2} s{spilled}, peak memory {}",
                 stats.rows_in,
                 stats.rows_out,
                 Size(stats.bytes_out),
                 stats.seconds,
                 Size(stats.peak_rss_bytes),
-            );
+            ));
         }
         match report.stats.as_deref() {
             None => Ok(()),
             Some("json") => {
-                eprintln!("{}", to_json(&stats)?);
+                say(format_args!("{}", to_json(&stats)?));
                 Ok(())
             }
             Some(file) => std::fs::write(file, to_json(&stats)? + "\n")
@@ -224,6 +224,11 @@ impl Drop for Reporter {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// A line on standard error; that nobody reads it is not the job's fault.
+fn say(line: std::fmt::Arguments<'_>) {
+    let _said = writeln!(std::io::stderr(), "{line}");
 }
 
 fn to_json(stats: &Stats) -> Result<String> {

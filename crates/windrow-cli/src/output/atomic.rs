@@ -18,14 +18,19 @@ use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
 use crate::error::{CliError, Result};
 
+/// The temporaries of this process, for an end of it that drops nothing.
+static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
 /// A temporary that becomes its target when it is committed.
 pub(super) struct AtomicFile {
     temporary: NamedTempFile,
+    live: Live,
     target: PathBuf,
     directory: PathBuf,
 }
@@ -75,7 +80,8 @@ impl AtomicFile {
                 let mode = Permissions::from_mode(mode);
                 temporary.as_file().set_permissions(mode).map_err(failed)?;
             }
-            return Ok(Self { temporary, target, directory });
+            let live = Live::new(temporary.path());
+            return Ok(Self { temporary, live, target, directory });
         }
         Err(failed(io::Error::other("other processes keep locking its temporary files")))
     }
@@ -87,15 +93,43 @@ impl AtomicFile {
 
     /// Makes the file durable and puts it in place of the target.
     pub(super) fn commit(self) -> Result<()> {
-        let Self { temporary, target, directory } = self;
+        let Self { temporary, live, target, directory } = self;
         let failed = |error: io::Error| CliError::output(&target, &error);
         temporary.as_file().sync_all().map_err(failed)?;
         temporary.persist(&target).map_err(|error| failed(error.error))?;
+        drop(live);
         // The rename is done; a directory that cannot be synced (some network mounts) only delays it.
         if let Ok(directory) = File::open(directory) {
             let _ = directory.sync_all();
         }
         Ok(())
+    }
+}
+
+/// A temporary's entry in [`LIVE`].
+struct Live(PathBuf);
+
+impl Live {
+    fn new(path: &Path) -> Self {
+        live().push(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        live().retain(|path| *path != self.0);
+    }
+}
+
+fn live() -> MutexGuard<'static, Vec<PathBuf>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporaries of this process, which then cannot be committed: it is about to end.
+pub(crate) fn discard() {
+    for path in live().drain(..) {
+        let _ = fs::remove_file(path);
     }
 }
 

@@ -72,11 +72,6 @@ impl Dictionaries {
             .collect::<Result<Vec<_>>>()?;
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(internal)
     }
-
-    /// Bytes held.
-    pub(super) fn bytes(&self) -> usize {
-        self.columns.iter().map(|column| column.bytes).sum()
-    }
 }
 
 /// The distinct values of one dictionary and the number of each.
@@ -84,7 +79,6 @@ struct Interner {
     name: String,
     converter: RowConverter,
     numbers: HashMap<Box<[u8]>, usize>,
-    bytes: usize,
 }
 
 impl Interner {
@@ -100,7 +94,6 @@ impl Interner {
             name: field.name().clone(),
             converter: converter.map_err(refuse)?,
             numbers: HashMap::new(),
-            bytes: 0,
         })
     }
 
@@ -135,8 +128,6 @@ impl Interner {
             return *number;
         }
         let number = self.numbers.len();
-        // The entry, its share of the free slots, and malloc's header.
-        self.bytes += value.len() + 64;
         self.numbers.insert(value.into(), number);
         number
     }

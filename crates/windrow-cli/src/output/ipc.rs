@@ -309,19 +309,12 @@ impl Appender for MessageAppender {
         Ok(())
     }
 
-    fn held_bytes(&self) -> usize {
-        let blocks = self.footer.as_ref().map_or(0, |footer| footer.rows.capacity());
-        let dictionaries = self.dictionaries.as_ref().map_or(0, Dictionaries::bytes);
-        blocks * size_of::<Block>() + dictionaries
-    }
-
     fn finish(mut self: Box<Self>) -> Result<Written> {
         self.end()?;
         let flushed = self.sink.flush();
         flushed.map_err(|error| CliError::output(self.sink.get_ref().label(), &error))?;
-        let (sink, _) = self.sink.into_parts();
         let rows = self.rows;
-        let bytes = sink.finish()?;
+        let bytes = self.sink.get_mut().finish()?;
         Ok(Written { rows, bytes })
     }
 }

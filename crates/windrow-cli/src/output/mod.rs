@@ -10,13 +10,12 @@
 //! number of rows before it reaches a writer that looks at the clock of its calls.
 //!
 //! A file appears whole or not at all ([`atomic`]). Left out: where to cut parts, and the budget; the
-//! driver asks [`Encoder::part_bytes`] and [`Appender::held_bytes`] what to count.
+//! driver asks [`part_bytes`] what to count.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::EncodedData;
 use arrow::record_batch::RecordBatch;
@@ -42,6 +41,7 @@ mod tests;
 mod text;
 mod views;
 
+pub(crate) use atomic::discard;
 pub(crate) use compression::Compression;
 use rope::Rope;
 use sink::Sink;
@@ -115,9 +115,6 @@ pub(crate) trait Appender: Send {
     /// Writes a part made by the encoder that was opened with this appender.
     fn append(&mut self, part: Part) -> Result<()>;
 
-    /// Heap bytes held until the end: the growing footer, and file-wide dictionaries.
-    fn held_bytes(&self) -> usize;
-
     /// Completes the output and puts it in place. Dropping an appender instead leaves no file.
     fn finish(self: Box<Self>) -> Result<Written>;
 }
@@ -132,27 +129,6 @@ impl Part {
     /// The number of rows.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
-    }
-
-    /// Bytes on the heap until the part is appended.
-    pub(crate) fn bytes(&self) -> usize {
-        match &self.payload {
-            Payload::Columns(chunks) => {
-                let size = |chunk: &ArrowColumnChunk| chunk.close().bytes_written as usize;
-                chunks.iter().map(size).sum()
-            }
-            Payload::Messages(messages) => messages
-                .iter()
-                .map(|message| message.ipc_message.len() + message.arrow_data.len())
-                .sum(),
-            // Slices of one batch share what they hold, and are appended together.
-            Payload::Batches(batches) => {
-                let columns = batches.iter().flat_map(RecordBatch::columns);
-                let size = |column: &ArrayRef| column.to_data().get_slice_memory_size();
-                columns.map(|column| size(column).unwrap_or(0)).sum()
-            }
-            Payload::Text(text) => text.len(),
-        }
     }
 }
 
@@ -194,6 +170,18 @@ pub(crate) fn open(
         Format::ArrowFile | Format::ArrowStream => ipc::open(target, schema, options),
         Format::Csv | Format::Ndjson => text::open(target, schema, options),
     }
+}
+
+/// Refuses what [`open`] would refuse, before there is anything to write.
+pub(crate) fn check(target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
+    // What is dropped unfinished leaves nothing, but a pipe or a device would get the head of it.
+    let nowhere = Target::File("/dev/null".into());
+    let passing = match target {
+        Target::File(path) => path.exists() && !path.is_file() && !path.is_dir(),
+        Target::Stdout => true,
+    };
+    let sample = RecordBatch::new_empty(Arc::clone(schema));
+    open(if passing { &nowhere } else { target }, schema, &sample, options).map(drop)
 }
 
 /// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has

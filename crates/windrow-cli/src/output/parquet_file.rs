@@ -4,7 +4,7 @@
 //! index are the same whatever batches the rows come in, see [`ROWS_A_CALL`].
 //!
 //! Known limits. A file has at most 32,767 row groups. The footer and the page index of all row groups are
-//! held until the end, see [`Appender::held_bytes`]: some 200 bytes a page and 700 a column chunk. Types
+//! held until the end: some 200 bytes a page and 700 a column chunk. Types
 //! that Parquet has no name for (unions, views of lists) are refused.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) fn open(
     // What is refused is refused before any work is done.
     factory.create_column_writers(0).map_err(unsupported)?;
     let encoder = RowGroupEncoder { factory, schema: Arc::clone(schema) };
-    let appender = RowGroupAppender { writer, rows: 0, held: 0 };
+    let appender = RowGroupAppender { writer, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
@@ -104,7 +104,6 @@ impl RowGroupEncoder {
 struct RowGroupAppender {
     writer: SerializedFileWriter<Sink>,
     rows: u64,
-    held: usize,
 }
 
 impl Appender for RowGroupAppender {
@@ -114,11 +113,6 @@ impl Appender for RowGroupAppender {
         };
         if part.rows == 0 {
             return Ok(());
-        }
-        for chunk in &chunks {
-            let index = chunk.close().offset_index.as_ref();
-            let pages = index.map_or(0, |index| index.page_locations().len());
-            self.held += 700 + pages * 200;
         }
         let writer = &mut self.writer;
         let label = writer.inner().label().to_owned();
@@ -135,16 +129,12 @@ impl Appender for RowGroupAppender {
         Ok(())
     }
 
-    fn held_bytes(&self) -> usize {
-        self.held
-    }
-
-    fn finish(self: Box<Self>) -> Result<Written> {
+    fn finish(mut self: Box<Self>) -> Result<Written> {
         let label = self.writer.inner().label().to_owned();
-        let sink = self.writer.into_inner();
-        let sink = sink.map_err(|error| failed(&label, error))?;
+        // Not `into_inner`, which loses the kind of an error of the last write.
+        self.writer.finish().map_err(|error| failed(&label, error))?;
         let rows = self.rows;
-        let bytes = sink.finish()?;
+        let bytes = self.writer.inner_mut().finish()?;
         Ok(Written { rows, bytes })
     }
 }

@@ -11,7 +11,8 @@ use crate::error::{CliError, Result};
 
 /// An unbuffered, counted sequence of bytes.
 pub(super) struct Sink {
-    end: End,
+    /// None once finished.
+    end: Option<End>,
     label: PathBuf,
     bytes: u64,
     /// The bytes before this offset are on their way to the disk.
@@ -39,7 +40,7 @@ impl Sink {
             }
             Target::File(path) => (Self::open_file(path)?, path.clone()),
         };
-        Ok(Self { end, label, bytes: 0, behind: 0 })
+        Ok(Self { end: Some(end), label, bytes: 0, behind: 0 })
     }
 
     fn open_file(path: &Path) -> Result<End> {
@@ -62,16 +63,18 @@ impl Sink {
         &self.label
     }
 
-    fn file(&self) -> &File {
+    fn file(&self) -> io::Result<&File> {
         match &self.end {
-            End::Atomic(atomic) => atomic.file(),
-            End::Direct(file) => file,
+            Some(End::Atomic(atomic)) => Ok(atomic.file()),
+            Some(End::Direct(file)) => Ok(file),
+            None => Err(io::Error::other("the output is finished")),
         }
     }
 
     /// Starts the disk on what has been written, so that the sync at the end has little left to wait for.
     pub(super) fn write_behind(&mut self) {
-        if self.bytes - self.behind < WRITE_BEHIND || matches!(self.end, End::Direct(_)) {
+        let Some(End::Atomic(atomic)) = &self.end else { return };
+        if self.bytes - self.behind < WRITE_BEHIND {
             return;
         }
         #[cfg(target_os = "linux")]
@@ -80,16 +83,15 @@ impl Sink {
             let length = std::num::NonZeroU64::new(self.bytes - self.behind);
             let advice = rustix::fs::Advice::DontNeed;
             // Advice that is not taken costs time and nothing else.
-            let _ = rustix::fs::fadvise(self.file(), self.behind, length, advice);
+            let _ = rustix::fs::fadvise(atomic.file(), self.behind, length, advice);
         }
         self.behind = self.bytes;
     }
 
     /// Completes the output; returns its bytes.
-    pub(super) fn finish(self) -> Result<u64> {
-        match self.end {
-            End::Atomic(atomic) => atomic.commit()?,
-            End::Direct(_) => {}
+    pub(super) fn finish(&mut self) -> Result<u64> {
+        if let Some(End::Atomic(atomic)) = self.end.take() {
+            atomic.commit()?;
         }
         Ok(self.bytes)
     }
@@ -97,7 +99,7 @@ impl Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file().write(bytes)?;
+        let written = self.file()?.write(bytes)?;
         self.bytes += written as u64;
         Ok(written)
     }

@@ -108,15 +108,10 @@ impl Appender for LineAppender {
         Ok(())
     }
 
-    fn held_bytes(&self) -> usize {
-        0
-    }
-
     fn finish(mut self: Box<Self>) -> Result<Written> {
         let flushed = self.sink.flush();
         flushed.map_err(|error| CliError::output(self.sink.get_ref().label(), &error))?;
-        let (sink, _) = self.sink.into_parts();
-        let bytes = sink.finish()?;
+        let bytes = self.sink.get_mut().finish()?;
         let rows = self.rows;
         Ok(Written { rows, bytes })
     }
