@@ -249,14 +249,14 @@ pub(crate) struct Output {
     /// Columns to write, in this order.
     #[arg(long, value_name = "COLS", value_delimiter = ',')]
     pub(crate) select: Option<Vec<String>>,
-    /// none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL], brotli[:LEVEL]; zstd:1 for Parquet.
+    /// none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL], brotli[:LEVEL]; zstd:2 for Parquet.
     #[arg(long, value_name = "CODEC")]
     pub(crate) compression: Option<Compression>,
     /// Row bytes of a Parquet row group, before encoding; also at most 122,880 rows.
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     pub(crate) row_group_size: Size,
     /// Bytes of a Parquet page, before compression.
-    #[arg(long, value_name = "SIZE", default_value = "256KiB")]
+    #[arg(long, value_name = "SIZE", default_value = "512KiB")]
     pub(crate) page_size: Size,
     /// Write no Parquet statistics.
     #[arg(long)]

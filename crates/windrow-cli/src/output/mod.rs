@@ -96,7 +96,7 @@ impl OutputOptions {
             sorting: Vec::new(),
             // Small enough that a page of every column of a row group is a few MB, large enough that
             // zstd at level 1 loses under 1 %.
-            page_bytes: 256 << 10,
+            page_bytes: 512 << 10,
             statistics: true,
             csv_delimiter: b',',
             csv_header: true,

@@ -61,9 +61,9 @@ pub(super) fn part_bytes(
     let converted = ArrowSchemaConverter::new().convert(schema);
     let columns = converted.map_or(schema.fields().len(), |descriptor| descriptor.num_columns());
     let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
-    // A page as it is built, as its values are joined with its levels, and compressed; a mebibyte that
-    // the delta encodings reserve is touched as far as a page is long.
-    let column = compression.context_bytes() + 3 * options.page_bytes + DICTIONARY_BYTES;
+    // A page as it is built, and as its values are joined with its levels; compressed it is part of the
+    // rows' bytes. A mebibyte that the delta encodings reserve is touched as far as a page is long.
+    let column = compression.context_bytes() + 2 * options.page_bytes + DICTIONARY_BYTES;
     // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
     let call = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_CALL.min(rows) * 2;
     columns * column + call + bytes

@@ -34,6 +34,11 @@ const LADDER: usize = 256;
 /// output of a merge.
 const OWN_CHUNKS: usize = 4;
 
+/// Bytes that a chunk takes at the most: its buffer, and the offsets of rows of 16 bytes or more.
+fn held_by_chunk(pool: &Pool) -> usize {
+    pool.chunk_bytes() / 4 * 5
+}
+
 /// What the pushers of a batcher hand over.
 #[derive(Debug, Default)]
 struct Shared {
@@ -121,7 +126,7 @@ impl Batcher {
 /// Brings the runs down to as many as can be merged at once within the budget.
 fn settle(layout: &Layout, pool: &Pool, mut runs: Vec<Run>) -> Result<Vec<Run>> {
     let limit = pool.budget().limit();
-    let chunk = pool.chunk_bytes();
+    let chunk = held_by_chunk(pool);
     let resident: usize = runs.iter().map(Run::resident_bytes).sum();
     let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;
     let own = OWN_CHUNKS * chunk;
@@ -243,7 +248,7 @@ impl Pusher {
             self.held += chunk.leased_bytes();
             self.chunks.push(chunk);
             let share = self.pool.budget().limit() / self.pushers;
-            let full = self.held + OWN_CHUNKS * self.pool.chunk_bytes() > share;
+            let full = self.held + OWN_CHUNKS * held_by_chunk(&self.pool) > share;
             if full || self.chunks.len() >= LADDER {
                 let runs = self.chunks.drain(..).map(|c| Run::of(&self.pool, c)).collect();
                 self.held = 0;

@@ -19,7 +19,7 @@ pub(crate) use builder::{Builder, Findings, describe};
 pub(crate) use chunker::Chunker;
 
 use crate::error::{Error, Result};
-use crate::pool::{Buffer, Extent, Pool};
+use crate::pool::{Buffer, Extent, Lease, Pool};
 use crate::rows::RowSlice;
 
 /// Bytes that the end of a row takes when a chunk is spilled.
@@ -32,12 +32,16 @@ pub(crate) struct Chunk {
     /// Taken when the chunk drops, to be recycled.
     buffer: Option<Buffer>,
     offsets: Vec<u32>,
+    /// For the offsets; the buffer has its own.
+    lease: Lease,
 }
 
 impl Chunk {
-    pub(crate) fn new(pool: &Pool, buffer: Buffer, offsets: Vec<u32>) -> Self {
+    pub(crate) fn new(pool: &Pool, buffer: Buffer, mut offsets: Vec<u32>) -> Self {
         debug_assert!(offsets.len() > 1, "a chunk is not empty");
-        Self { pool: pool.clone(), buffer: Some(buffer), offsets }
+        offsets.shrink_to_fit();
+        let lease = pool.budget().lease(size_of_val(&offsets[..]));
+        Self { pool: pool.clone(), buffer: Some(buffer), offsets, lease }
     }
 
     pub(crate) fn rows(&self) -> RowSlice<'_> {
@@ -52,7 +56,7 @@ impl Chunk {
 
     /// Bytes of memory that the chunk holds.
     pub(crate) fn leased_bytes(&self) -> usize {
-        self.buffer.as_ref().map_or(0, |buffer| buffer.len())
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + self.lease.bytes()
     }
 
     /// Writes the chunk out; its memory is free again.

@@ -79,6 +79,13 @@ pub(crate) struct Lease {
     bytes: usize,
 }
 
+impl Lease {
+    /// Bytes that this lease holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
         self.budget.counters.used.fetch_sub(self.bytes, Ordering::Relaxed);

@@ -1,0 +1,88 @@
+"""What DuckDB says: which rows of the input are in the answer, and in which order.
+
+Floats reach it as integers that ascend as IEEE totalOrder does, since DuckDB holds -0.0 = 0.0 and all NaNs equal;
+types that it does not know as others of the same order. A row is its number in the input.
+"""
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data import take
+
+ROW = "_row"
+
+
+def comparable(array):
+    """Values that DuckDB orders as windrow documents its order."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    kind, types = array.type, pa.types
+    if types.is_dictionary(kind):
+        return comparable(array.cast(kind.value_type))
+    if types.is_floating(kind):
+        width = kind.bit_width
+        raw = np.asarray(array.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[width]).fill_null(0)).astype(np.int64)
+        lowest = -(1 << (width - 1))
+        total = np.where(raw < 0, ~raw + lowest, raw)  # a negative's bits grow with its magnitude
+        return pa.array(total, mask=np.asarray(array.is_null()))
+    if types.is_time(kind) or types.is_timestamp(kind) or types.is_duration(kind) or types.is_date(kind):
+        return array.view(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.int64())
+    if types.is_decimal(kind):
+        if kind.precision <= 38:
+            return array.cast(pa.decimal128(kind.precision, kind.scale))
+        rank = {value: i for i, value in enumerate(sorted(set(array.to_pylist()) - {None}))}
+        return pa.array([rank.get(value) for value in array.to_pylist()], pa.int64())
+    if types.is_fixed_size_binary(kind) or kind == pa.binary_view():
+        return array.cast(pa.binary())
+    if kind == pa.string_view():
+        return array.cast(pa.string())
+    if types.is_run_end_encoded(kind):
+        return comparable(pc.run_end_decode(array))
+    return array
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def by(keys):
+    """`name:desc:nulls-first,...` as SQL."""
+    parts = []
+    for key in keys.split(","):
+        name, *options = key.split(":")
+        direction = "DESC" if "desc" in options else "ASC"
+        nulls = "FIRST" if "nulls-first" in options else "LAST"
+        parts.append(f"{quoted(name)} {direction} NULLS {nulls}")
+    return ", ".join(parts)
+
+
+def names(keys):
+    return [key.split(":")[0] for key in keys.split(",")]
+
+
+def rows(table, columns, sql):
+    """The `_row`s that `sql` selects from `t`, which has these columns of the table and `_row`."""
+    held = {name: comparable(table[name]) for name in columns}
+    connection = duckdb.connect(config={"threads": 2})
+    connection.register("t", pa.table({**held, ROW: pa.array(np.arange(table.num_rows))}))
+    return pa.array(np.asarray(connection.execute(sql).fetchnumpy()[ROW]).astype(np.int64))
+
+
+def sort(table, keys):
+    """The table, sorted stably."""
+    return take(table, rows(table, names(keys), f"SELECT {ROW} FROM t ORDER BY {by(keys)}, {ROW}"))
+
+
+def latest(table, key, order_by="", op=None, live="true"):
+    """The latest row of each key, by key; those that are not `live` are gone."""
+    order = [f"{quoted(k.split(':')[0])} {'ASC' if 'desc' in k else 'DESC'} NULLS {'LAST' if 'nulls-first' in k else 'FIRST'}" for k in order_by.split(",") if k]
+    columns = [*names(key), *(names(order_by) if order_by else []), *([op] if op else [])]
+    partition = ", ".join(quoted(name) for name in names(key))
+    sql = f"""
+        WITH last AS (
+            SELECT * FROM t
+            QUALIFY row_number() OVER (PARTITION BY {partition} ORDER BY {", ".join([*order, f"{ROW} DESC"])}) = 1)
+        SELECT {ROW} FROM last WHERE {live} ORDER BY {by(key)}"""
+    return take(table, rows(table, dict.fromkeys(columns), sql))
