@@ -133,7 +133,8 @@ fn byte_array_encoding(values: Option<&ArrayRef>) -> Encoding {
     let shared = values.and_then(|values| {
         let bytes = cast(values, &DataType::LargeBinary).ok()?;
         let present: Vec<&[u8]> = bytes.as_binary::<i64>().iter().flatten().collect();
-        let alike = |pair: &[&[u8]]| pair[0].iter().zip(pair[1]).take_while(|(a, b)| a == b).count();
+        let alike =
+            |pair: &[&[u8]]| pair[0].iter().zip(pair[1]).take_while(|(a, b)| a == b).count();
         let sum: usize = present.windows(2).map(alike).sum();
         Some(present.len() >= LEAST_VALUES && sum >= present.len() * LEAST_PREFIX)
     });
