@@ -240,10 +240,14 @@ mod tests {
         let strings = |distinct: usize, width: usize| {
             StringArray::from_iter_values((0..4096).map(|i| format!("{:0width$}", i % distinct)))
         };
+        let prefixes = Encoding::DELTA_BYTE_ARRAY;
+        assert_eq!(planned(Type::BYTE_ARRAY, strings(7, 8)), (prefixes, true));
+        assert_eq!(planned(Type::BYTE_ARRAY, strings(2000, 8)), (prefixes, false));
+        assert_eq!(planned(Type::BYTE_ARRAY, strings(7, 300)), (prefixes, false));
+        let apart = (0..4096u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_string());
+        let apart = StringArray::from_iter_values(apart);
         let lengths = Encoding::DELTA_LENGTH_BYTE_ARRAY;
-        assert_eq!(planned(Type::BYTE_ARRAY, strings(7, 8)), (lengths, true));
-        assert_eq!(planned(Type::BYTE_ARRAY, strings(2000, 8)), (lengths, false));
-        assert_eq!(planned(Type::BYTE_ARRAY, strings(7, 300)), (lengths, false));
+        assert_eq!(planned(Type::BYTE_ARRAY, apart), (lengths, false));
         let floats = Float64Array::from_iter_values((0..4096).map(|i| f64::from(i % 5)));
         assert_eq!(planned(Type::DOUBLE, floats), (Encoding::PLAIN, true));
     }

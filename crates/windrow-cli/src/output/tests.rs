@@ -222,7 +222,7 @@ fn encodings_follow_the_sample() {
                 assert!(encodings.contains(&Encoding::DELTA_BINARY_PACKED) && !dictionary)
             }
             "utf8" | "view" => {
-                assert!(encodings.contains(&Encoding::DELTA_LENGTH_BYTE_ARRAY) && !dictionary)
+                assert!(encodings.contains(&Encoding::DELTA_BYTE_ARRAY) && !dictionary)
             }
             "few" | "dictionary" => assert!(dictionary),
             _ => {}
