@@ -16,7 +16,7 @@ import oracle
 
 MIB = 1 << 20
 KNOBS = [(threads, limit) for limit in ("64MiB", "256MiB", "unlimited") for threads in (1, 2)]
-ROWS = 900_000
+ROWS = 1_000_000
 
 
 @pytest.fixture(scope="module")
