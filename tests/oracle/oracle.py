@@ -62,12 +62,17 @@ def names(keys):
     return [key.split(":")[0] for key in keys.split(",")]
 
 
-def rows(table, columns, sql):
-    """The `_row`s that `sql` selects from `t`, which has these columns of the table and `_row`."""
+def query(table, columns, sql):
+    """The answer of `sql` on `t`, which has these columns of the table and `_row`: name to numpy array."""
     held = {name: comparable(table[name]) for name in columns}
     connection = duckdb.connect(config={"threads": 2})
     connection.register("t", pa.table({**held, ROW: pa.array(np.arange(table.num_rows))}))
-    return pa.array(np.asarray(connection.execute(sql).fetchnumpy()[ROW]).astype(np.int64))
+    return connection.execute(sql).fetchnumpy()
+
+
+def rows(table, columns, sql):
+    """The `_row`s that `sql` selects."""
+    return pa.array(np.asarray(query(table, columns, sql)[ROW]).astype(np.int64))
 
 
 def sort(table, keys):
@@ -77,7 +82,11 @@ def sort(table, keys):
 
 def latest(table, key, order_by="", op=None, live="true"):
     """The latest row of each key, by key; those that are not `live` are gone."""
-    order = [f"{quoted(k.split(':')[0])} {'ASC' if 'desc' in k else 'DESC'} NULLS {'LAST' if 'nulls-first' in k else 'FIRST'}" for k in order_by.split(",") if k]
+    order = []
+    for name, *options in (part.split(":") for part in order_by.split(",") if part):
+        direction = "ASC" if "desc" in options else "DESC"
+        nulls = "LAST" if "nulls-first" in options else "FIRST"
+        order.append(f"{quoted(name)} {direction} NULLS {nulls}")
     columns = [*names(key), *(names(order_by) if order_by else []), *([op] if op else [])]
     partition = ", ".join(quoted(name) for name in names(key))
     sql = f"""

@@ -198,13 +198,17 @@ def changes(rng, rows, *, kinds=(pa.int16(), pa.string()), pool=12, positive=Fal
 
 def summed(table, columns, order):
     """`delta` summed by the columns, zeros dropped, in this order."""
-    listed = ", ".join(map(oracle.quoted, columns))
-    sql = f"SELECT min({oracle.ROW}) AS {oracle.ROW}, sum(delta) AS total FROM t GROUP BY {listed} HAVING sum(delta) <> 0 ORDER BY {oracle.by(order)}"
-    held = [*columns, "delta"]
-    first = oracle.rows(table, held, sql)
-    totals = oracle.rows(table, held, sql.replace(oracle.ROW, "_first").replace("AS total", f"AS {oracle.ROW}").replace("min(_first)", f"min({oracle.ROW})"))
-    rows = data.take(table.select(columns), first)
-    return rows, totals.cast(table.schema.field("delta").type)
+    sql = f"""
+        SELECT min({oracle.ROW}) AS {oracle.ROW}, sum(delta) AS total FROM t
+        GROUP BY {", ".join(map(oracle.quoted, columns))} HAVING sum(delta) <> 0 ORDER BY {oracle.by(order)}"""
+    answer = oracle.query(table, [*columns, "delta"], sql)
+    rows = data.take(table.select(columns), pa.array(np.asarray(answer[oracle.ROW]).astype(np.int64)))
+    return rows, pa.array(np.asarray(answer["total"]).astype(np.int64))
+
+
+def summed_log(table, columns, order):
+    rows, totals = summed(table, columns, ",".join(order))
+    return rows.append_column("delta", totals)
 
 
 @pytest.mark.parametrize("key", [[], ["c1"], ["c1:desc:nulls-first", "c0"]])
@@ -224,11 +228,6 @@ def test_diffs_are_summed(windrow, rng, tmp_path, key):
     expected = rows.append_column("delta", totals)
     compacts(windrow, table, tmp_path, expected, *arguments, "--time", "ts", "--keep-bookkeeping")
     compacts(windrow, table, tmp_path, rows.take(np.repeat(np.arange(len(rows)), totals)), *arguments, "--time", "ts")
-
-
-def summed_log(table, columns, order):
-    rows, totals = summed(table, columns, ",".join(order))
-    return rows.append_column("delta", totals)
 
 
 @pytest.mark.parametrize("kind", data.KEYS, ids=data.name_of)
