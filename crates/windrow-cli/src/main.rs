@@ -74,14 +74,18 @@ fn inspect_files(args: &args::Inspect) -> Result<()> {
 
 fn completions(shell: Completion) -> Result<()> {
     let mut command = Cli::command();
-    let mut out = io::stdout().lock();
-    let written = match shell.shell() {
-        Some(shell) => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut command, "windrow", &mut script);
-            out.write_all(&script)
-        }
-        None => clap_mangen::Man::new(command).render(&mut out),
-    };
+    let mut text = Vec::new();
+    match shell.shell() {
+        Some(shell) => clap_complete::generate(shell, &mut command, "windrow", &mut text),
+        None => clap_mangen::Man::new(command)
+            .render(&mut text)
+            .map_err(|error| CliError::Data(format!("man page: {error}")))?,
+    }
+    print(&text)
+}
+
+/// Writes to standard output.
+fn print(text: &[u8]) -> Result<()> {
+    let written = io::stdout().lock().write_all(text);
     written.map_err(|error| CliError::output("standard output".as_ref(), &error))
 }

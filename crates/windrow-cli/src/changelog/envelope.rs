@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{cast, kernels::zip::zip, nullif};
+use arrow::compute::{CastOptions, can_cast_types, cast_with_options, kernels::zip::zip, nullif};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use arrow::error::ArrowError;
 
@@ -203,7 +203,12 @@ impl RowColumn {
                 if *values.data_type() == self.data_type {
                     return Ok(values);
                 }
-                cast(&values, &self.data_type).map_err(misfit)
+                cast_with_options(
+                    &values,
+                    &self.data_type,
+                    &CastOptions { safe: false, ..Default::default() },
+                )
+                .map_err(misfit)
             }
             _ => Ok(new_null_array(&self.data_type, rows)),
         }
@@ -272,6 +277,13 @@ fn common(a: &DataType, b: &DataType) -> Option<DataType> {
     match (a, b) {
         (a, b) if a == b => Some(a.clone()),
         (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
+        // Where JSON shows no value of a column in one image, its type there is text; what is text
+        // after all and no such value is refused when it is cast.
+        (DataType::Utf8, other) | (other, DataType::Utf8)
+            if can_cast_types(&DataType::Utf8, other) =>
+        {
+            Some(other.clone())
+        }
         (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
             Some(DataType::Float64)
         }

@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use windrow::{Decoder, Slab, Slabs};
 
 use super::ingest::join;
-use super::plan::{BATCH_BYTES, BATCH_ROWS, PART_ROWS};
+use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::{Arrangement, Plan, Reporter, interrupt};
 use crate::error::Result;
 use crate::output::{Appender, Encoder, Written};
@@ -31,6 +31,7 @@ pub(super) struct Rows {
 struct Cutter {
     rows: Rows,
     part: usize,
+    part_rows: usize,
     part_bytes: usize,
 }
 
@@ -44,12 +45,14 @@ struct Extent {
 impl Cutter {
     /// The next slab of a part that has come as far as `extent`; `None` at its end.
     fn next(&mut self, extent: &mut Extent) -> Result<Option<Slab>> {
-        if extent.rows >= PART_ROWS || extent.bytes >= self.part_bytes {
+        if extent.rows >= self.part_rows || extent.bytes >= self.part_bytes {
             return Ok(None);
         }
         let slab = match self.rows.first.take() {
             Some(slab) => Some(slab),
-            None => self.rows.slabs.next(BATCH_ROWS.min(PART_ROWS - extent.rows), BATCH_BYTES)?,
+            None => {
+                self.rows.slabs.next(BATCH_ROWS.min(self.part_rows - extent.rows), BATCH_BYTES)?
+            }
         };
         if let Some(slab) = &slab {
             extent.rows += slab.rows();
@@ -79,7 +82,12 @@ pub(super) fn emit(
     reporter: &Reporter,
 ) -> Result<Written> {
     let shared = Shared {
-        cutter: Mutex::new(Cutter { rows, part: 0, part_bytes: plan.part_bytes }),
+        cutter: Mutex::new(Cutter {
+            rows,
+            part: 0,
+            part_rows: plan.part_rows,
+            part_bytes: plan.part_bytes,
+        }),
         appender: Mutex::new((0, appender)),
         appended: Condvar::new(),
         failed: AtomicBool::new(false),

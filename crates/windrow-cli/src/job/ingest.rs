@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow::record_batch::RecordBatch;
 use windrow::{Batch, Batcher, Pool, Pusher, merge_in};
 
+use super::file_rows::{Batches, FileRows};
 use super::report::Phase;
 use super::source::{ROW_BITS, Reader, Units};
 use super::{Arrangement, Plan, Reporter, interrupt};
@@ -92,6 +92,9 @@ pub(super) fn join<T>(workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>
     first
 }
 
+/// Sorted files that are read by a thread each; those of more files take turns with the merge.
+const MOST_THREADS: usize = 64;
+
 /// Merges files that are sorted already. Where the limit does not let all of them be open at once,
 /// groups of them are first merged into runs on disk.
 pub(super) fn merge(
@@ -104,9 +107,11 @@ pub(super) fn merge(
     let layout = &arrangement.layout;
     let files: Vec<usize> = (0..inputs.files().len()).collect();
     let open = |files: &[usize]| {
-        let runs = files
-            .iter()
-            .map(|&file| (file, FileRows::new(Arc::clone(inputs), file, Arc::clone(reporter))));
+        let ahead = plan.readers > 1 && files.len() <= MOST_THREADS;
+        let runs = files.iter().map(|&file| {
+            let rows = FileRows::new(Arc::clone(inputs), file, Arc::clone(reporter));
+            (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
+        });
         merge_in(layout, pool, runs)
     };
     if files.len() <= plan.open_files {
@@ -118,44 +123,4 @@ pub(super) fn merge(
         runs.push(open(group).spill()?);
     }
     Ok(Batch::union(layout, pool, runs))
-}
-
-/// The record batches of one file, its units one after the other.
-struct FileRows {
-    inputs: Arc<Inputs>,
-    units: Vec<usize>,
-    batches: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
-    reporter: Arc<Reporter>,
-}
-
-impl FileRows {
-    fn new(inputs: Arc<Inputs>, file: usize, reporter: Arc<Reporter>) -> Self {
-        let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
-        let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
-        units.reverse();
-        Self { units, inputs, batches: None, reporter }
-    }
-
-    fn read(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            interrupt::check()?;
-            if let Some(batches) = &mut self.batches {
-                if let Some(batch) = batches.next().transpose()? {
-                    self.reporter.read(&batch);
-                    return Ok(Some(batch));
-                }
-                self.batches = None;
-            }
-            let Some(unit) = self.units.pop() else { return Ok(None) };
-            self.batches = Some(self.inputs.units()[unit].read()?);
-        }
-    }
-}
-
-impl Iterator for FileRows {
-    type Item = windrow::Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().map_err(windrow::Error::from).transpose()
-    }
 }

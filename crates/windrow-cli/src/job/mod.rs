@@ -11,6 +11,7 @@
 //! their place in the input, and parts their place in the output.
 
 mod emit;
+mod file_rows;
 mod ingest;
 mod interrupt;
 mod plan;
@@ -111,8 +112,8 @@ pub(crate) fn run(
         limits,
     )?;
     if report.explain {
-        plan.explain(&inputs, arrangement, &options, &target);
-        return Ok(());
+        let text = plan.explain(&inputs, arrangement, &options, &target);
+        return crate::print(text.as_bytes());
     }
     report::check(report)?;
     output::check(&target, decoder.schema(), &options)?;

@@ -24,16 +24,16 @@ use crate::system;
 pub(super) const BATCH_ROWS: usize = 8192;
 /// A record batch of wide rows ends once it has this many bytes.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
-/// Rows of a part at the most: the row group that DuckDB writes, and scans best.
-pub(super) const PART_ROWS: usize = 122_880;
 
 /// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
 /// counts. Measured: see `docs/memory.md`.
 const SLACK: usize = 6 << 20;
 /// Allocator slack and stack of each thread more.
 const THREAD_SLACK: usize = 2 << 20;
-/// Rows that sorting must be able to hold, for runs to be longer than a few chunks.
-const LEAST_BUDGET: usize = 8 << 20;
+/// Bytes of rows that sorting must be able to hold, for runs to be longer than a few chunks.
+const LEAST_SORTING: usize = 8 << 20;
+/// Bytes that the last merge must have, for it to take some dozen runs.
+const LEAST_MERGING: usize = 4 << 20;
 /// Resident memory that nobody plans to use when there is no limit.
 const UNLIMITED: usize = usize::MAX / 4;
 
@@ -47,7 +47,8 @@ pub(crate) struct Plan {
     pub(super) ingest_budget: usize,
     /// Bytes for chunks and windows while writing.
     pub(super) settle_budget: usize,
-    /// Row bytes of a part.
+    /// Rows and row bytes that a part has at the most.
+    pub(super) part_rows: usize,
     pub(super) part_bytes: usize,
     /// Sorted files that are read at one time.
     pub(super) open_files: usize,
@@ -71,41 +72,44 @@ impl Plan {
         let limit = resolve(limits.memory_limit)?;
         let available =
             limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
-        let part_bytes = usize::try_from(row_group_size.0).unwrap_or(usize::MAX).max(1);
+        let row_group_bytes = usize::try_from(row_group_size.0).unwrap_or(usize::MAX);
+        let (part_rows, part_bytes) = output::part_limits(options.format, row_group_bytes);
 
         let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let reader_bytes = inputs.reader_bytes() + 2 * batch;
-        let encoder = output::part_bytes(schema, options, PART_ROWS, part_bytes);
-        let writer_bytes = encoder + 2 * batch;
-        // A writer that is not alone holds the rows of its part while it encodes them.
-        let held = part_bytes.saturating_add(BATCH_BYTES);
+        let held = part_bytes.min(most_bytes(inputs, arrangement));
+        let writer_bytes = output::part_bytes(schema, options, part_rows, held) + 2 * batch;
 
         let reading = |n: usize| base + n * reader_bytes + (n - 1) * THREAD_SLACK;
         let writing = |n: usize| {
-            let parts = if n > 1 { n * held } else { BATCH_BYTES };
+            // A writer that is not alone holds the rows of its part while it encodes them.
+            let parts = if n > 1 { n * held.saturating_add(BATCH_BYTES) } else { 0 };
             base + n * writer_bytes + parts + (n - 1) * THREAD_SLACK
         };
-        let floor = reading(1).max(writing(1)) + LEAST_BUDGET;
+        let floor = (reading(1) + LEAST_SORTING).max(writing(1) + LEAST_MERGING);
         if available < floor {
             return Err(CliError::MemoryFloor(format!(
-                "a memory limit of {} is below the floor of this job, {}: {} for reading, {} for \
-                 writing, {} for sorting; raise --memory-limit, or lower --row-group-size",
+                "a memory limit of {} is below the floor of this job, {}: {} for reading and {} for \
+                 sorting, then {} for writing and {} for merging; raise --memory-limit, or lower \
+                 --row-group-size",
                 Size(available as u64),
                 Size(floor as u64),
                 Size(reading(1) as u64),
+                Size(LEAST_SORTING as u64),
                 Size(writing(1) as u64),
-                Size(LEAST_BUDGET as u64),
+                Size(LEAST_MERGING as u64),
             )));
         }
         let most = |needed: &dyn Fn(usize) -> usize| {
             // Another thread is worth it while sorting keeps half of what there is.
             let fits =
-                |n: &usize| needed(*n) + LEAST_BUDGET.max((available - base) / 3) <= available;
+                |n: &usize| needed(*n) + LEAST_SORTING.max((available - base) / 3) <= available;
             (1..=threads).rev().find(fits).unwrap_or(1)
         };
         let (readers, writers) = (most(&reading), most(&writing));
         let spare = |needed: usize| available - needed;
+        // Its reader, batches read ahead, and the chunk made of one.
         let per_file = reader_bytes + 2 * batch;
         let open_files = match arrangement.way {
             Way::Unordered => 0,
@@ -117,6 +121,7 @@ impl Plan {
             writers,
             ingest_budget: spare(reading(readers)),
             settle_budget: spare(writing(writers)),
+            part_rows,
             part_bytes,
             open_files,
             floor,
@@ -125,35 +130,36 @@ impl Plan {
         })
     }
 
-    /// Prints the plan to standard output.
+    /// The plan as text.
     pub(super) fn explain(
         &self,
         inputs: &Inputs,
         arrangement: &Arrangement,
         options: &OutputOptions,
         target: &Target,
-    ) {
+    ) -> String {
         let layout = &arrangement.layout;
         let size = |bytes: usize| Size(bytes as u64).to_string();
-        println!("inputs          {} files, {} units", inputs.files().len(), inputs.units().len());
+        let limit = self.limit.map_or("none".to_owned(), |limit| Size(limit).to_string());
+        let mut lines = vec![
+            ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units().len())),
+            ("order", describe(layout.order())),
+            ("rule", format!("{:?}", layout.rule()).to_lowercase()),
+            ("output", format!("{target} as {}", options.format)),
+            ("memory limit", format!("{limit} (floor {})", size(self.floor))),
+            ("reading", format!("{} threads, {} each", self.readers, size(self.reader_bytes))),
+            match arrangement.way {
+                Way::Unordered => ("sorting", format!("{} for rows", shown(self.ingest_budget))),
+                Way::Sorted => ("files", format!("{} open at a time", self.open_files)),
+            },
+            ("writing", format!("{} threads, {} each", self.writers, size(self.writer_bytes))),
+            ("merging", format!("{} for runs", shown(self.settle_budget))),
+            ("parts", format!("{} rows or {} at the most", self.part_rows, size(self.part_bytes))),
+        ];
         if let Some(rows) = inputs.rows() {
-            println!("rows            {rows}");
+            lines.insert(1, ("rows", rows.to_string()));
         }
-        println!("order           {}", describe(layout.order()));
-        println!("rule            {:?}", layout.rule());
-        println!("output          {target} as {:?}", options.format);
-        match self.limit {
-            Some(limit) => println!("memory limit    {} (floor {})", Size(limit), size(self.floor)),
-            None => println!("memory limit    none (floor {})", size(self.floor)),
-        }
-        println!("reading         {} threads, {} each", self.readers, size(self.reader_bytes));
-        match arrangement.way {
-            Way::Unordered => println!("sorting         {} for rows", shown(self.ingest_budget)),
-            Way::Sorted => println!("merging         {} files at a time", self.open_files),
-        }
-        println!("writing         {} threads, {} each", self.writers, size(self.writer_bytes));
-        println!("merging runs    {} for windows", shown(self.settle_budget));
-        println!("parts           at most {PART_ROWS} rows or {} of rows", size(self.part_bytes));
+        lines.iter().map(|(name, value)| format!("{name:<14} {value}\n")).collect()
     }
 }
 
@@ -185,6 +191,19 @@ fn resolve(limit: Limit) -> Result<Option<u64>> {
             })?;
             Ok(Some((all as f64 * percent / 100.0) as u64))
         }
+    }
+}
+
+/// Bytes that all rows take together at the most, where the inputs tell.
+fn most_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
+    let widths = arrangement.layout.schema().fields().iter();
+    let row: Option<usize> = widths.map(|field| field.data_type().primitive_width()).sum();
+    match (inputs.rows(), row) {
+        // A diff can make many rows of one.
+        (Some(rows), Some(width)) if arrangement.layout.rule() != windrow::Rule::Sum => {
+            usize::try_from(rows).unwrap_or(usize::MAX).saturating_mul(width)
+        }
+        _ => usize::MAX,
     }
 }
 

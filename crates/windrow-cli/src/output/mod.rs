@@ -184,6 +184,22 @@ pub(crate) fn check(target: &Target, schema: &SchemaRef, options: &OutputOptions
     open(if passing { &nowhere } else { target }, schema, &sample, options).map(drop)
 }
 
+/// The most rows and row bytes that a part should have. Only a Parquet part is a unit of the file; what
+/// is written as it comes is best cut small, since a part is held until it is written.
+pub(crate) fn part_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
+    /// Rows of the row groups that DuckDB writes, and scans best.
+    const ROW_GROUP_ROWS: usize = 122_880;
+    /// Four messages of an Arrow file.
+    const STREAM_ROWS: usize = 32_768;
+    const STREAM_BYTES: usize = 4 << 20;
+    match format {
+        Format::Parquet => (ROW_GROUP_ROWS, row_group_bytes.max(1)),
+        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson => {
+            (STREAM_ROWS, STREAM_BYTES)
+        }
+    }
+}
+
 /// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has
 /// at most `rows` rows that take at most `bytes` bytes as Arrow arrays.
 pub(crate) fn part_bytes(

@@ -9,7 +9,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
@@ -28,6 +29,9 @@ use crate::error::{CliError, Result};
 /// one call, and counts them anew in each, so equal bytes need equal calls.
 pub(super) const ROWS_A_CALL: usize = 1024;
 
+/// What a compression context takes for however little.
+const LEAST_CONTEXT: usize = 64 << 10;
+
 pub(super) fn open(
     target: &Target,
     schema: &SchemaRef,
@@ -37,6 +41,7 @@ pub(super) fn open(
     let unsupported = |error: ParquetError| {
         CliError::Usage(format!("Parquet cannot hold these columns: {error}"))
     };
+    let schema = &storable(schema);
     let descriptor = ArrowSchemaConverter::new().convert(schema).map_err(unsupported)?;
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
     let sink = Sink::open(target)?;
@@ -61,9 +66,14 @@ pub(super) fn part_bytes(
     let converted = ArrowSchemaConverter::new().convert(schema);
     let columns = converted.map_or(schema.fields().len(), |descriptor| descriptor.num_columns());
     let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
+    // Of many columns each has few bytes: what is sized by a page is never filled, and zstd fits its
+    // tables to what it gets.
+    let average = bytes / columns.max(1);
+    let context = compression.context_bytes().min(LEAST_CONTEXT + 4 * average);
     // A page as it is built, and as its values are joined with its levels; compressed it is part of the
     // rows' bytes. A mebibyte that the delta encodings reserve is touched as far as a page is long.
-    let column = compression.context_bytes() + 2 * options.page_bytes + DICTIONARY_BYTES;
+    let pages = 2 * options.page_bytes.min(average);
+    let column = context + pages + DICTIONARY_BYTES.min(average);
     // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
     let call = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_CALL.min(rows) * 2;
     columns * column + call + bytes
@@ -87,10 +97,35 @@ impl Encoder for RowGroupEncoder {
     }
 }
 
+/// The schema as Parquet can tell it to all readers: it has no dates in milliseconds and no times in
+/// seconds, and would store them as plain numbers.
+fn storable(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let data_type = match field.data_type() {
+            DataType::Date64 => DataType::Date32,
+            DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
+            DataType::Timestamp(TimeUnit::Second, zone) => {
+                DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+            }
+            _ => return Arc::clone(field),
+        };
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    });
+    let fields: Vec<FieldRef> = fields.collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
 impl RowGroupEncoder {
     fn write(&self, writers: &mut [ArrowColumnWriter], run: &RecordBatch) -> Result<()> {
         let mut writers = writers.iter_mut();
         for (field, column) in self.schema.fields().iter().zip(run.columns()) {
+            let column = &if field.data_type() == column.data_type() {
+                Arc::clone(column)
+            } else {
+                let options = CastOptions { safe: false, ..CastOptions::default() };
+                cast_with_options(column, field.data_type(), &options)
+                    .map_err(|error| encoding(error.into()))?
+            };
             for leaf in compute_leaves(field, column).map_err(encoding)? {
                 if let Some(writer) = writers.next() {
                     writer.write(&leaf).map_err(encoding)?;

@@ -37,7 +37,12 @@ enum Values {
     Null,
     Bool(BooleanBufferBuilder),
     Fixed(MutableBuffer),
-    Bytes { data: Vec<u8>, offsets: Vec<i64> },
+    Bytes {
+        data: Vec<u8>,
+        offsets: Vec<i64>,
+        /// Bytes of the strings of the column before: about those of the next.
+        expected: usize,
+    },
     Value(Box<dyn ValueReader>),
 }
 
@@ -55,7 +60,9 @@ impl Builder {
             | DataType::Utf8View
             | DataType::Binary
             | DataType::LargeBinary
-            | DataType::BinaryView => Values::Bytes { data: Vec::new(), offsets: vec![0] },
+            | DataType::BinaryView => {
+                Values::Bytes { data: Vec::new(), offsets: vec![0], expected: 0 }
+            }
             _ => Values::Fixed(MutableBuffer::new(0)),
         };
         Ok(Self {
@@ -73,7 +80,10 @@ impl Builder {
             Values::Fixed(values) => {
                 values.reserve(rows * self.plain.primitive_width().unwrap_or(1));
             }
-            Values::Bytes { offsets, .. } => offsets.reserve(rows),
+            Values::Bytes { data, offsets, expected } => {
+                offsets.reserve(rows);
+                data.reserve(*expected);
+            }
             Values::Bool(values) => values.reserve(rows),
             Values::Null | Values::Value(_) => {}
         }
@@ -154,7 +164,7 @@ impl Builder {
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.len += 1;
         match &mut self.values {
-            Values::Bytes { data, offsets } => {
+            Values::Bytes { data, offsets, .. } => {
                 data.extend_from_slice(bytes);
                 offsets.push(data.len() as i64);
             }
@@ -181,7 +191,7 @@ impl Builder {
         encoded: &[u8],
     ) -> Result<()> {
         self.len += 1;
-        if let Values::Bytes { data, offsets } = &mut self.values {
+        if let Values::Bytes { data, offsets, .. } = &mut self.values {
             text::decode(code, descending, encoded, data);
             offsets.push(data.len() as i64);
         }
@@ -223,7 +233,8 @@ impl Builder {
                     ArrayData::builder(plain.clone()).len(len).add_buffer(values).nulls(nulls);
                 make_array(data.build()?)
             }
-            Values::Bytes { data, offsets } => {
+            Values::Bytes { data, offsets, expected } => {
+                *expected = data.len() + data.len() / 32;
                 let data = Buffer::from_vec(std::mem::take(data));
                 let offsets = std::mem::replace(offsets, vec![0]);
                 bytes_array(&self.name, &plain, data, offsets, nulls)?
