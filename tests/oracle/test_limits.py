@@ -166,27 +166,35 @@ def test_compressed_spills(windrow, log, tmp_path, codec):
 
 
 def test_wide_and_big_rows(windrow, tmp_path, rng):
-    """200 columns, and strings of 100 KB among short ones."""
+    """200 columns, and strings of 100 KB among short ones.
+
+    Every column costs a compression context and a page, so 200 of them have a floor of about 192 MiB;
+    below it the job is refused, not tried."""
     wide = pa.table({f"c{i}": rng.integers(0, 10**9, 60_000) for i in range(200)})
     sizes = np.where(rng.random(6000) < 0.1, 100_000, 50)
     big = pa.table({"k": rng.permutation(6000), "s": pa.array([f"{i:06}" + "x" * int(size) for i, size in enumerate(sizes)])})
     for name, table, by in (("wide", wide, "c7"), ("big", big, "k")):
         path = data.write(table, tmp_path / f"{name}.parquet", row_group_size=5000)
         digests = set()
-        for threads, limit in [(1, "128MiB"), (2, "128MiB"), (2, "unlimited")]:
+        for threads, limit in [(1, 224), (2, 256), (2, None)]:
             out = tmp_path / "out.parquet"
-            done = windrow("sort", path, "--by", by, "--threads", threads, "--memory-limit", limit, "-o", out).ok()
-            if limit != "unlimited":
-                assert done.stats["peak_rss_bytes"] <= 128 * MIB
+            memory = f"{limit}MiB" if limit else "unlimited"
+            done = windrow("sort", path, "--by", by, "--threads", threads, "--memory-limit", memory, "-o", out).ok()
+            if limit:
+                assert done.stats["peak_rss_bytes"] <= limit * MIB
             digests.add(digest(out))
         assert len(digests) == 1
         data.same(data.read(out), oracle.sort(table, by))
+    wide = data.write(wide, tmp_path / "wide.parquet", row_group_size=5000)
+    refused = windrow("sort", wide, "--by", "c7", "--memory-limit", "128MiB", "-o", tmp_path / "no.parquet")
+    assert refused.code == 4 and "floor" in refused.stderr
+    assert not (tmp_path / "no.parquet").exists()
 
 
 def test_the_peak_that_is_told_is_the_kernels(log, tmp_path):
     """VmHWM as /proc has it while the process runs never passes the limit, and is what the figures say.
 
-    They are taken before they are written, which touches a page or two more."""
+    They are taken before they are written, which with the end of the process touches some pages more."""
     path, _ = log
     stats, seen = tmp_path / "stats.json", 0
     command = ["sort", path, "--by", "comment", "--memory-limit", "96MiB", "--quiet", "--stats", stats, "-o", tmp_path / "out.parquet"]
@@ -203,7 +211,7 @@ def test_the_peak_that_is_told_is_the_kernels(log, tmp_path):
     assert process.wait() == 0
     told = json.loads(stats.read_text())["peak_rss_bytes"]
     assert 0 < seen <= 96 * MIB and told <= 96 * MIB
-    assert seen <= told + MIB // 4
+    assert told <= seen + MIB and seen <= told + MIB
 
 
 def test_limits_that_cannot_be(windrow, log, tmp_path):

@@ -19,8 +19,16 @@ use crate::size::{Limit, Size};
 #[derive(Debug, Parser)]
 #[command(name = "windrow", version, max_term_width = 100)]
 #[command(after_help = "\
-Exit codes: 0 done; 1 check failed; 2 usage; 3 data; 4 memory limit below the floor; 5 out of temporary
-or output space; 6 corrupt temporary data; 130 interrupted; 141 nobody reads the standard output.")]
+Exit codes:
+    0  done
+    1  check failed
+    2  usage
+    3  data
+    4  memory limit below the floor
+    5  out of temporary or output space
+    6  corrupt temporary data
+  130  interrupted
+  141  nobody reads the standard output")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,

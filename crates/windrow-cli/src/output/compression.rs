@@ -76,7 +76,7 @@ impl Compression {
         )))
     }
 
-    /// Bytes of a codec's state at work on one column: findings/files.md for zstd, the others rounded up.
+    /// Bytes of a codec's state at work on one column: measured for zstd, the others rounded up.
     pub(super) fn context_bytes(self) -> usize {
         match self {
             Self::None => 0,
@@ -120,7 +120,7 @@ impl FromStr for Compression {
             "none" => plain(Self::None),
             "snappy" => plain(Self::Snappy),
             "lz4" => plain(Self::Lz4),
-            "zstd" => within(1, 1..=22).map(|level| Self::Zstd(level.into())),
+            "zstd" => within(2, 1..=22).map(|level| Self::Zstd(level.into())),
             "gzip" => within(6, 0..=9).map(|level| Self::Gzip(level.into())),
             "brotli" => within(1, 0..=11).map(|level| Self::Brotli(level.into())),
             _ => Err(format!(
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn parses_codecs_and_levels() {
-        assert_eq!("zstd".parse(), Ok(Compression::Zstd(1)));
+        assert_eq!("zstd".parse(), Ok(Compression::Zstd(2)));
         assert_eq!("zstd:19".parse(), Ok(Compression::Zstd(19)));
         assert_eq!("gzip:9".parse(), Ok(Compression::Gzip(9)));
         assert_eq!("none".parse(), Ok(Compression::None));

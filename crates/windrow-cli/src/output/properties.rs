@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The crate's own default, a dictionary for all, costs 1.6 times the time and makes the file 1.2 times as
-//! large (findings/files.md); with these the pages shrink before zstd sees them. Encodings are named one by
+//! large (docs/decisions/006-parquet-settings.md); with these the pages shrink before zstd sees them. Encodings are named one by
 //! one and pages are V1: `PARQUET_2_0` would change what is not named.
 //!
 //! Whether values are few is read off a sample of the head of the output, and a dictionary that outgrows
