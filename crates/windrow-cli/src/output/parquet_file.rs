@@ -99,7 +99,7 @@ impl Encoder for RowGroupEncoder {
 
 /// The schema as Parquet can tell it to all readers: it has no dates in milliseconds and no times in
 /// seconds, and would store them as plain numbers.
-fn storable(schema: &SchemaRef) -> SchemaRef {
+pub(super) fn storable(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| {
         let data_type = match field.data_type() {
             DataType::Date64 => DataType::Date32,

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use arrow::array::*;
-use arrow::compute::concat_batches;
+use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::*;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -72,8 +72,17 @@ fn read(bytes: &[u8], schema: &SchemaRef, format: Format) -> RecordBatch {
         Format::Parquet => {
             let reader =
                 ParquetRecordBatchReaderBuilder::try_new(file_of(bytes)).expect("a footer");
-            assert_eq!(reader.schema(), schema);
-            reader.build().expect("a reader").collect()
+            assert_eq!(reader.schema(), &parquet_file::storable(schema));
+            let back = |batch: RecordBatch| {
+                let columns = batch.columns().iter().zip(schema.fields());
+                let typed =
+                    |(column, field): (&ArrayRef, &FieldRef)| cast(column, field.data_type());
+                RecordBatch::try_new(
+                    Arc::clone(schema),
+                    columns.map(typed).collect::<Result<_, _>>()?,
+                )
+            };
+            reader.build().expect("a reader").map(|batch| back(batch?)).collect()
         }
         Format::ArrowFile => {
             let reader = FileReader::try_new(cursor, None).expect("a footer");
