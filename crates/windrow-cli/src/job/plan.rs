@@ -26,7 +26,7 @@ pub(super) const BATCH_ROWS: usize = 8192;
 pub(super) const BATCH_BYTES: usize = 2 << 20;
 
 /// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
-/// counts. Measured: see `docs/memory.md`.
+/// counts. A guess that no run so far has passed, not a measurement: see `docs/memory.md`.
 const SLACK: usize = 6 << 20;
 /// Allocator slack and stack of each thread more.
 const THREAD_SLACK: usize = 2 << 20;

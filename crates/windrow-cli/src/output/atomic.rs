@@ -1,7 +1,7 @@
 //! A file that appears whole or not at all.
 //!
 //! ```text
-//!  create:  remove orphans -> .NAME.windrow-XXXXXX.tmp beside NAME, locked -> mode of NAME, if it exists
+//!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp beside NAME, locked -> mode of NAME, if it exists
 //!  commit:  fsync the file -> rename over NAME -> fsync the directory
 //!  drop:    unlink
 //! ```
