@@ -10,11 +10,16 @@
 //! ```
 //! A list or an object beside a scalar has no type, which is an error.
 //!
+//! While a column is null in all of the sample, a file is looked at further, if need be to its end;
+//! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
+//! takes any scalar, would make "5" of 5.)
+//!
 //! # Integers
 //! The decoder of arrow reads 1.5 into a column of integers as 1. Integers are therefore decoded as the
 //! text that they are, and parsed strictly after.
 
 use std::fmt;
+use std::io::BufReader;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -59,14 +64,33 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
         );
     }
     let mut columns = Vec::new();
-    let rows = serde_json::Deserializer::from_slice(&sample).into_iter::<Shape>();
-    for row in rows.take(SAMPLE_ROWS) {
+    let mut rows = serde_json::Deserializer::from_slice(&sample).into_iter::<Shape>();
+    for row in rows.by_ref().take(SAMPLE_ROWS) {
         match row {
             Ok(Shape::Object(keys)) => merge_keys(&mut columns, keys),
             Ok(_) => return Err(origin.error("holds a value that is not an object")),
             Err(fault) if fault.is_eof() && cut => break,
             Err(fault) => {
                 return Err(origin.error(format!("line {}: {fault}", fault.line())));
+            }
+        }
+    }
+    let unknown = |columns: &[(String, Shape)]| {
+        let named = |name: &str| named.is_some_and(|named| named.field_with_name(name).is_ok());
+        columns.iter().any(|(name, shape)| !named(name) && shape.is_unknown())
+    };
+    if unknown(&columns)
+        && let Some(text) = origin.again_from(0)
+    {
+        let rows = serde_json::Deserializer::from_reader(BufReader::new(text));
+        // A fault beyond the sample is told when the file is read.
+        let rows = rows.into_iter::<Shape>().map_while(Result::ok);
+        for (row, shape) in rows.enumerate() {
+            if let Shape::Object(keys) = shape {
+                merge_keys(&mut columns, keys);
+            }
+            if row % SAMPLE_ROWS == 0 && !unknown(&columns) {
+                break;
             }
         }
     }
@@ -195,11 +219,21 @@ impl Shape {
         }
     }
 
+    /// Whether it holds a value, or a part of one, that was null wherever it was seen.
+    fn is_unknown(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::List(of) => of.is_unknown(),
+            Self::Object(keys) => keys.iter().any(|(_, shape)| shape.is_unknown()),
+            _ => false,
+        }
+    }
+
     fn data_type(&self) -> Option<DataType> {
         Some(match self {
             Self::Mixed => return None,
-            // Values may follow beyond the sample; text takes any scalar.
-            Self::Null | Self::Text => DataType::Utf8,
+            Self::Null => DataType::Null,
+            Self::Text => DataType::Utf8,
             Self::Bool => DataType::Boolean,
             Self::Float => DataType::Float64,
             Self::Integer { beyond_i64: false, .. } => DataType::Int64,

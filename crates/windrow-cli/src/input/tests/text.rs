@@ -112,7 +112,7 @@ fn ndjson_columns_keep_the_order_of_their_keys() {
     let names: Vec<_> = fields.iter().map(|field| field.name().as_str()).collect();
     assert_eq!(names, ["z", "big", "o", "y", "s", "new"]);
     assert_eq!(fields[1].data_type(), &DataType::UInt64);
-    assert_eq!(fields[3].data_type(), &DataType::Utf8);
+    assert_eq!(fields[3].data_type(), &DataType::Null);
     assert_eq!(fields[4].data_type(), &DataType::Utf8);
     let DataType::Struct(inner) = fields[2].data_type() else {
         panic!("{:?}", fields[2]);
@@ -121,6 +121,23 @@ fn ndjson_columns_keep_the_order_of_their_keys() {
     let batch = read(&inputs, 2).unwrap();
     assert_eq!(batch.num_rows(), 3);
     assert_eq!(batch.column(4).as_string::<i32>().value(1), "1");
+}
+
+#[test]
+fn ndjson_columns_that_begin_with_nulls_get_the_type_of_what_follows() {
+    let dir = tempfile::tempdir().unwrap();
+    let nulls: String = (0..25_000).map(|i| format!("{{\"a\":{i},\"b\":null}}\n")).collect();
+    let text = format!("{nulls}{{\"a\":1,\"b\":{{\"c\":[7]}}}}\n");
+    fs::write(dir.path().join("a.ndjson"), &text).unwrap();
+    let inputs = open(&dir, &["a.ndjson"], &options(1000)).unwrap();
+    let list = DataType::new_list(DataType::Int64, true);
+    let object = DataType::Struct(vec![Field::new("c", list, true)].into());
+    assert_eq!(inputs.schema().field(1).data_type(), &object);
+    assert_eq!(read(&inputs, 1000).unwrap().num_rows(), 25_001);
+
+    let inputs = open_stdin(text.into_bytes(), &options(1000)).unwrap();
+    assert_eq!(inputs.schema().field(1).data_type(), &DataType::Null);
+    expect(&read(&inputs, 1000).unwrap_err().to_string(), &["stdin", "--schema"]);
 }
 
 #[test]
