@@ -84,7 +84,7 @@ pub(crate) enum PayloadCode {
     Bool,
     /// The value's own bytes.
     Fixed(usize),
-    /// A length of four bytes in the fixed part, the bytes behind it.
+    /// Behind the fixed part: a length of 1 to 5 bytes, then the bytes.
     Bytes,
     /// As `Bytes`, and the bytes are the value codec's: nested and encoded types.
     Value,
@@ -107,11 +107,15 @@ impl PayloadCode {
     /// Bytes in the fixed part of the payload.
     pub(crate) fn width(self) -> usize {
         match self {
-            Self::Null => 0,
             Self::Bool => 1,
             Self::Fixed(width) => width,
-            Self::Bytes | Self::Value => 4,
+            Self::Null | Self::Bytes | Self::Value => 0,
         }
+    }
+
+    /// True if values take different numbers of bytes.
+    pub(crate) fn varies(self) -> bool {
+        matches!(self, Self::Bytes | Self::Value)
     }
 
     /// True if nulls are told by a bit of their own; the value codec holds its nulls itself.

@@ -1,7 +1,7 @@
 //! Layouts: an order bound to a schema, and the shape of the rows that follow from it.
 //!
 //! ```text
-//! keep, first, last:  | key | then | sequence 8 | payload                  | tombstone 0 or 1 |
+//! keep, first, last:  | key | then | sequence | payload                    | tombstone 0 or 1 |
 //! sum:                | key | every other column that has an order | payload | time 0 or 8 | diff 8 |
 //!                       \______ ordered code ______/            \_ equality code _/   \_ tail _/
 //! ```
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Schema, SchemaRef};
 
 use super::code::{OrderedCode, PayloadCode};
+use super::shape::{Sequence, Shape};
 use super::{Column, Order, Rule, find};
 use crate::error::{Error, Result};
 
@@ -28,6 +29,13 @@ pub(crate) struct Slot {
     pub(crate) nulls_first: bool,
     pub(crate) nullable: bool,
     pub(crate) code: OrderedCode,
+}
+
+impl Slot {
+    /// Bytes that the slot takes at the least: its marker, and its value if that does not vary.
+    pub(crate) fn fixed_len(&self) -> usize {
+        usize::from(self.nullable && self.code != OrderedCode::Null) + self.code.width()
+    }
 }
 
 /// What stands at a fixed distance from the end of a row.
@@ -63,7 +71,7 @@ struct Inner {
     slots: Vec<Slot>,
     key_slots: usize,
     payload: Vec<(usize, PayloadCode)>,
-    sequenced: bool,
+    shape: Shape,
     time: Option<usize>,
     tail: Tail,
     rule: Rule,
@@ -146,11 +154,13 @@ impl Layout {
                 _ => payload.push((index, PayloadCode::of(field))),
             }
         }
+        let time_len = time.map_or(0, |time| ordered_width(&schema, time));
+        let shape = Shape::new(&schema, &slots, &payload, !sums, time_len, tail);
         Ok(Self {
             inner: Arc::new(Inner {
                 key_slots: order.key.len(),
                 order: order.key.iter().chain(&order.then).cloned().collect(),
-                sequenced: !sums,
+                shape,
                 rule: order.rule,
                 schema,
                 slots,
@@ -193,9 +203,19 @@ impl Layout {
         &self.inner.payload
     }
 
-    /// True if rows carry their place in the input behind the ordered columns.
-    pub(crate) fn is_sequenced(&self) -> bool {
-        self.inner.sequenced
+    /// Bytes of a row, if all rows of the layout have the same length: no key or payload column
+    /// varies. Follows from the schema alone.
+    pub fn stride(&self) -> Option<usize> {
+        self.inner.shape.stride
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.inner.shape
+    }
+
+    /// How rows carry their place in the input, behind the ordered columns.
+    pub(crate) fn sequence(&self) -> Sequence {
+        self.inner.shape.sequence
     }
 
     /// True if a later sequence sorts first.
@@ -238,6 +258,11 @@ fn time_column(schema: &Schema, name: &str) -> Result<usize> {
     let code = OrderedCode::of(field.data_type());
     let fits = matches!(code, Some(code) if code.is_integer() && code.width() <= 8);
     if fits { Ok(index) } else { Err(unsupported(schema, index, "the time of a change")) }
+}
+
+/// Bytes of the ordered code of a column whose type has one.
+fn ordered_width(schema: &Schema, column: usize) -> usize {
+    OrderedCode::of(schema.field(column).data_type()).map_or(0, OrderedCode::width)
 }
 
 fn diff_column(schema: &Schema, name: &str) -> Result<usize> {

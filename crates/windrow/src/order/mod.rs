@@ -15,11 +15,13 @@
 
 pub(crate) mod code;
 mod layout;
+mod shape;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 
 pub use layout::Layout;
 pub(crate) use layout::{Slot, Tail};
+pub(crate) use shape::{Sequence, Shape};
 
 use crate::error::{Error, Result};
 

@@ -16,11 +16,11 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::builder::Builder;
-use super::encode::{null_bits, time_slot};
-use super::text;
+use super::encode::time_slot;
+use super::{length, sequence, text};
 use crate::error::{Error, Result};
 use crate::order::code::{OrderedCode, PayloadCode};
-use crate::order::{Layout, Slot, Tail};
+use crate::order::{Layout, Sequence, Shape, Slot, Tail};
 
 const TILE: usize = 128;
 
@@ -32,7 +32,6 @@ pub(crate) struct Decoder {
     builders: Vec<Option<Builder>>,
     /// The wanted columns, in the order asked for.
     projection: Vec<usize>,
-    null_bits: Vec<usize>,
 }
 
 impl Decoder {
@@ -53,7 +52,6 @@ impl Decoder {
             schema: Arc::new(schema),
             builders,
             projection: projection.to_vec(),
-            null_bits: null_bits(layout),
         })
     }
 
@@ -92,8 +90,15 @@ impl Decoder {
         for slot in layout.slots() {
             read_slot(slot, self.builders[slot.column].as_mut(), rows, cursors)?;
         }
-        if layout.is_sequenced() {
-            cursors.iter_mut().for_each(|cursor| *cursor += 8);
+        match layout.sequence() {
+            Sequence::None => {}
+            Sequence::Wide => cursors.iter_mut().for_each(|cursor| *cursor += 8),
+            Sequence::Short => {
+                let flip = if layout.sequence_descends() { 0xff } else { 0 };
+                for (row, cursor) in rows.iter().zip(&mut *cursors) {
+                    *cursor = sequence::skip_short(row, *cursor, flip);
+                }
+            }
         }
         self.read_payload(&layout, rows, cursors)?;
         if let Some(column) = layout.time() {
@@ -127,19 +132,18 @@ impl Decoder {
         rows: &[&[u8]],
         cursors: &mut [usize],
     ) -> Result<()> {
-        let bitmap = self.null_bits.len().div_ceil(8);
-        let head: usize = bitmap + layout.payload().iter().map(|(_, c)| c.width()).sum::<usize>();
-        if rows.iter().zip(&*cursors).any(|(row, &cursor)| cursor + head > row.len()) {
+        let Shape { null_bits, head, .. } = layout.shape();
+        if rows.iter().zip(&*cursors).any(|(row, &cursor)| cursor + *head > row.len()) {
             return Err(corrupt("a row ends inside its payload"));
         }
-        let mut distance = bitmap;
+        let mut distance = null_bits.len().div_ceil(8);
         let mut bodies = [0usize; TILE];
         for (body, &cursor) in bodies.iter_mut().zip(&*cursors) {
             *body = cursor + head;
         }
         let mut null_bit = 0;
         for (at, &(column, code)) in layout.payload().iter().enumerate() {
-            let bit = (self.null_bits.get(null_bit) == Some(&at)).then_some(null_bit);
+            let bit = (null_bits.get(null_bit) == Some(&at)).then_some(null_bit);
             null_bit += usize::from(bit.is_some());
             let valid = |row: &[u8], cursor: usize| {
                 bit.is_none_or(|bit| row[cursor + bit / 8] >> (bit % 8) & 1 == 1)
@@ -171,14 +175,14 @@ impl Decoder {
                 }
                 PayloadCode::Bytes | PayloadCode::Value => {
                     let mut builder = builder;
-                    for (index, (row, cursor)) in pairs().enumerate() {
-                        let length = &row[cursor + distance..][..4];
-                        let length = u32::from_le_bytes(length.try_into().expect("four bytes"));
-                        let end = bodies[index] + length as usize;
-                        let bytes = row
-                            .get(bodies[index]..end)
+                    for (row, body) in rows.iter().zip(&mut bodies) {
+                        let rest = row.get(*body..).unwrap_or(&[]);
+                        let (length, behind) = length::take(rest)
+                            .ok_or_else(|| corrupt("the length of a value is wrong"))?;
+                        let bytes = rest
+                            .get(behind..behind + length)
                             .ok_or_else(|| corrupt("a value is longer than its row"))?;
-                        bodies[index] = end;
+                        *body += behind + length;
                         if let Some(builder) = &mut builder {
                             builder.push_bytes(bytes)?;
                         }

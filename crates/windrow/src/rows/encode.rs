@@ -13,15 +13,16 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use arrow_buffer::NullBuffer;
 
 use super::column::Column;
-use super::fixed::{Word, with_word};
+use super::length;
+use super::payload::put_payload;
+use super::sequence;
+use super::slots::put_slot;
 use super::text;
 use crate::error::{Error, Result};
-use crate::kernel::copy::copy_short;
-use crate::order::code::{OrderedCode, PayloadCode};
-use crate::order::{Layout, Slot, Tail};
+use crate::order::code::OrderedCode;
+use crate::order::{Layout, Sequence, Slot, Tail};
 
 /// Rows written column by column before going on to the next ones.
 const TILE: usize = 128;
@@ -32,12 +33,6 @@ const LONGEST_ROW: usize = 1 << 31;
 #[derive(Debug)]
 pub(crate) struct Encoder {
     layout: Layout,
-    /// Payload columns with a null bit, by position in the payload.
-    null_bits: Vec<usize>,
-    /// Bytes of the null bits, then of all fixed-width payload.
-    payload_head: usize,
-    /// Bytes of a row without what varies.
-    fixed_len: usize,
 }
 
 /// A record batch ready to be written.
@@ -68,30 +63,9 @@ impl Prepared {
     }
 }
 
-/// Payload columns that may be null and tell so by a bit, by position in the payload.
-pub(super) fn null_bits(layout: &Layout) -> Vec<usize> {
-    let nullable = |&(column, code): &(usize, PayloadCode)| {
-        code.has_null_bit() && layout.schema().field(column).is_nullable()
-    };
-    (0..layout.payload().len()).filter(|&at| nullable(&layout.payload()[at])).collect()
-}
-
 impl Encoder {
     pub(crate) fn new(layout: &Layout) -> Self {
-        let null_bits = null_bits(layout);
-        let widths: usize = layout.payload().iter().map(|(_, code)| code.width()).sum();
-        let payload_head = null_bits.len().div_ceil(8) + widths;
-        let slots: usize = layout
-            .slots()
-            .iter()
-            .map(|slot| {
-                usize::from(slot.nullable && slot.code != OrderedCode::Null) + slot.code.width()
-            })
-            .sum();
-        let sequence = if layout.is_sequenced() { 8 } else { 0 };
-        let time = layout.time().map_or(0, |column| time_code(layout, column).width());
-        let fixed_len = slots + sequence + payload_head + time + layout.tail().len();
-        Self { layout: layout.clone(), null_bits, payload_head, fixed_len }
+        Self { layout: layout.clone() }
     }
 
     /// Resolves the columns of `batch`, whose first row is number `sequence` of the input.
@@ -130,12 +104,22 @@ impl Encoder {
             }
             Tail::Diff(column) => TailColumn::Diff(diffs(required(column, false)?.as_ref())),
         };
-        let lengths = self.lengths(&slots, &payload, batch.num_rows())?;
+        let lengths = self.lengths(&slots, &payload, sequence, batch.num_rows())?;
         Ok(Prepared { slots, payload, time, tail, sequence, lengths })
     }
 
-    fn lengths(&self, slots: &[Column], payload: &[Column], rows: usize) -> Result<Vec<u32>> {
-        let mut lengths = vec![self.fixed_len as u64; rows];
+    fn lengths(
+        &self,
+        slots: &[Column],
+        payload: &[Column],
+        sequence: u64,
+        rows: usize,
+    ) -> Result<Vec<u32>> {
+        let shape = self.layout.shape();
+        let mut lengths = vec![shape.fixed as u64; rows];
+        if shape.sequence == Sequence::Short {
+            add_sequences(&mut lengths, sequence);
+        }
         for (slot, column) in self.layout.slots().iter().zip(slots) {
             if slot.code.varies() {
                 for (row, length) in lengths.iter_mut().enumerate() {
@@ -147,9 +131,10 @@ impl Encoder {
             }
         }
         for (&(_, code), column) in self.layout.payload().iter().zip(payload) {
-            if matches!(code, PayloadCode::Bytes | PayloadCode::Value) {
+            if code.varies() {
                 for (row, length) in lengths.iter_mut().enumerate() {
-                    *length += column.bytes(row).len() as u64;
+                    let bytes = column.bytes(row).len();
+                    *length += (length::len_of(bytes) + bytes) as u64;
                 }
             }
         }
@@ -192,15 +177,23 @@ impl Encoder {
         for (slot, column) in layout.slots().iter().zip(&prepared.slots) {
             put_slot(slot, column, tile.clone(), cursors, &mut distance, out);
         }
-        if layout.is_sequenced() {
-            let flip = if layout.sequence_descends() { u64::MAX } else { 0 };
-            for (cursor, row) in cursors.iter().zip(tile.start as u64..) {
-                let sequence = prepared.sequence.wrapping_add(row) ^ flip;
-                out[cursor + distance..][..8].copy_from_slice(&sequence.to_be_bytes());
+        let first = prepared.sequence.wrapping_add(tile.start as u64);
+        let flip = if layout.sequence_descends() { 0xff } else { 0 };
+        match layout.sequence() {
+            Sequence::None => {}
+            Sequence::Wide => {
+                let flip = u64::from_ne_bytes([flip; 8]);
+                for (cursor, row) in cursors.iter().zip(0..) {
+                    let code = first.wrapping_add(row) ^ flip;
+                    out[cursor + distance..][..8].copy_from_slice(&code.to_be_bytes());
+                }
+                distance += 8;
             }
-            distance += 8;
+            Sequence::Short => {
+                distance = sequence::put_short(first, flip, cursors, distance, out);
+            }
         }
-        self.put_payload(prepared, tile.clone(), cursors, distance, out);
+        put_payload(layout, &prepared.payload, tile.clone(), cursors, distance, out);
         distance = 0;
         if let (Some(column), Some(index)) = (&prepared.time, layout.time()) {
             let slot = time_slot(layout, index);
@@ -220,75 +213,18 @@ impl Encoder {
             }
         }
     }
+}
 
-    /// Writes null bits, fixed-width values and lengths `distance` behind the cursors, then the
-    /// bytes; leaves the cursors behind it all.
-    fn put_payload(
-        &self,
-        prepared: &Prepared,
-        tile: Range<usize>,
-        cursors: &mut [usize],
-        mut distance: usize,
-        out: &mut [u8],
-    ) {
-        let end_of_head = distance + self.payload_head;
-        for group in self.null_bits.chunks(8) {
-            let mut bits = [0u8; TILE];
-            for (bit, &at) in group.iter().enumerate() {
-                match prepared.payload[at].nulls() {
-                    None => bits.iter_mut().for_each(|bits| *bits |= 1 << bit),
-                    Some(nulls) => {
-                        for (bits, row) in bits.iter_mut().zip(tile.clone()) {
-                            *bits |= u8::from(nulls.is_valid(row)) << bit;
-                        }
-                    }
-                }
-            }
-            for (cursor, bits) in cursors.iter().zip(bits) {
-                out[cursor + distance] = bits;
-            }
-            distance += 1;
-        }
-        for (&(_, code), column) in self.layout.payload().iter().zip(&prepared.payload) {
-            match column {
-                Column::Null => {}
-                Column::Bool { values, nulls } => {
-                    for (cursor, row) in cursors.iter().zip(tile.clone()) {
-                        let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-                        out[cursor + distance] = u8::from(valid && values.value(row));
-                    }
-                }
-                Column::Fixed { values, nulls } => {
-                    put_raw(
-                        values,
-                        nulls.as_ref(),
-                        code.width(),
-                        tile.clone(),
-                        cursors,
-                        distance,
-                        out,
-                    );
-                }
-                Column::Bytes { .. } | Column::Value { .. } => {
-                    for (cursor, row) in cursors.iter().zip(tile.clone()) {
-                        let length = column.bytes(row).len() as u32;
-                        out[cursor + distance..][..4].copy_from_slice(&length.to_le_bytes());
-                    }
-                }
-            }
-            distance += code.width();
-        }
-        debug_assert_eq!(distance, end_of_head);
-        cursors.iter_mut().for_each(|cursor| *cursor += end_of_head);
-        for column in &prepared.payload {
-            if matches!(column, Column::Bytes { .. } | Column::Value { .. }) {
-                for (cursor, row) in cursors.iter_mut().zip(tile.clone()) {
-                    let bytes = column.bytes(row);
-                    copy_short(&mut out[*cursor..], bytes);
-                    *cursor += bytes.len();
-                }
-            }
-        }
+/// Adds the bytes of the short codes of `sequence`, `sequence + 1`, ...
+fn add_sequences(mut lengths: &mut [u64], mut sequence: u64) {
+    while !lengths.is_empty() {
+        let same = sequence::same_len_until(sequence) - sequence;
+        let same = usize::try_from(same).map_or(lengths.len(), |s| lengths.len().min(s + 1));
+        let (run, rest) = lengths.split_at_mut(same);
+        let bytes = sequence::short_len(sequence) as u64;
+        run.iter_mut().for_each(|length| *length += bytes);
+        sequence = sequence.wrapping_add(same as u64);
+        lengths = rest;
     }
 }
 
@@ -324,121 +260,5 @@ fn diffs(array: &dyn Array) -> Vec<i64> {
         T::UInt16 => widen!(t::UInt16Type),
         T::UInt32 => widen!(t::UInt32Type),
         _ => widen!(t::Int64Type),
-    }
-}
-
-/// Writes one ordered slot of a tile.
-fn put_slot(
-    slot: &Slot,
-    column: &Column,
-    tile: Range<usize>,
-    cursors: &mut [usize],
-    distance: &mut usize,
-    out: &mut [u8],
-) {
-    if slot.code == OrderedCode::Null {
-        return;
-    }
-    let nulls = column.nulls();
-    let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-    if slot.nullable {
-        let (null, value) = text::markers(slot);
-        for (cursor, row) in cursors.iter().zip(tile.clone()) {
-            out[cursor + *distance] = if valid(row) { value } else { null };
-        }
-        *distance += 1;
-    }
-    let flip = if slot.descending { 0xff } else { 0 };
-    match (slot.code, column) {
-        (OrderedCode::Bool, Column::Bool { values, .. }) => {
-            for (cursor, row) in cursors.iter().zip(tile) {
-                let bit = values.value(row) != slot.descending;
-                out[cursor + *distance] = u8::from(valid(row) && bit);
-            }
-        }
-        (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) => {
-            for (cursor, row) in cursors.iter().zip(tile) {
-                let target = &mut out[cursor + *distance..][..width];
-                if valid(row) {
-                    let value = &values[row * width..(row + 1) * width];
-                    target.iter_mut().zip(value).for_each(|(out, byte)| *out = byte ^ flip);
-                } else {
-                    target.fill(0);
-                }
-            }
-        }
-        (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) => {
-            with_word!(width, W => {
-                let values = &values[tile.start * W::BYTES..tile.end * W::BYTES];
-                let values = values.chunks_exact(W::BYTES).map(W::read_native);
-                for ((cursor, row), value) in cursors.iter().zip(tile).zip(values) {
-                    let target = &mut out[cursor + *distance..][..W::BYTES];
-                    value.code(kind, slot.descending).write_big(target);
-                    if nulls.is_some() && !valid(row) {
-                        target.fill(0);
-                    }
-                }
-            });
-        }
-        _ => {
-            for (cursor, row) in cursors.iter_mut().zip(tile) {
-                *cursor += *distance;
-                if valid(row) {
-                    let value = column.bytes(row);
-                    *cursor += text::encode(slot.code, slot.descending, value, &mut out[*cursor..]);
-                }
-            }
-            *distance = 0;
-            return;
-        }
-    }
-    *distance += slot.code.width();
-}
-
-/// Writes one fixed-width payload column of a tile; nulls as zeros.
-fn put_raw(
-    values: &[u8],
-    nulls: Option<&NullBuffer>,
-    width: usize,
-    tile: Range<usize>,
-    cursors: &[usize],
-    distance: usize,
-    out: &mut [u8],
-) {
-    match width {
-        4 => put_raw_of::<4>(values, nulls, tile, cursors, distance, out),
-        8 => put_raw_of::<8>(values, nulls, tile, cursors, distance, out),
-        16 => put_raw_of::<16>(values, nulls, tile, cursors, distance, out),
-        _ => {
-            for (cursor, row) in cursors.iter().zip(tile) {
-                let target = &mut out[cursor + distance..][..width];
-                if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
-                    target.copy_from_slice(&values[row * width..(row + 1) * width]);
-                } else {
-                    target.fill(0);
-                }
-            }
-        }
-    }
-}
-
-fn put_raw_of<const W: usize>(
-    values: &[u8],
-    nulls: Option<&NullBuffer>,
-    tile: Range<usize>,
-    cursors: &[usize],
-    distance: usize,
-    out: &mut [u8],
-) {
-    let (values, _) = values[tile.start * W..tile.end * W].as_chunks::<W>();
-    for (cursor, value) in cursors.iter().zip(values) {
-        out[cursor + distance..][..W].copy_from_slice(value);
-    }
-    if let Some(nulls) = nulls {
-        for (cursor, row) in cursors.iter().zip(tile) {
-            if nulls.is_null(row) {
-                out[cursor + distance..][..W].fill(0);
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //! RecordBatch --prepare--> columns resolved, row lengths --encode--> | row | row | row |
 //!                                                                     0     o1    o2    end
-//! row = ordered slots | sequence | null bits, fixed payload, lengths | bytes | time | tail
+//! row = ordered slots | sequence | null bits, fixed payload | lengths and bytes | time | tail
 //! ```
 //!
 //! Invariant: see [`crate::order`]'s layout - `a < b` as bytes (without the tail) if and only if
@@ -17,7 +17,13 @@ mod column;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod fixed;
+#[cfg(test)]
+mod golden;
+mod length;
+mod payload;
 mod recode;
+mod sequence;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -21,9 +21,14 @@ mod model;
 #[allow(dead_code, reason = "shared with the tests of the whole engine")]
 mod tables;
 
+/// Numbered across the places where the sequence gets longer.
 fn encode(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<u8>> {
+    encode_from(layout, batch, (1 << 40) - 12)
+}
+
+pub(super) fn encode_from(layout: &Layout, batch: &RecordBatch, sequence: u64) -> Vec<Vec<u8>> {
     let encoder = Encoder::new(layout);
-    let prepared = encoder.prepare(batch, 1 << 33).unwrap();
+    let prepared = encoder.prepare(batch, sequence).unwrap();
     let lengths: Vec<usize> = (0..prepared.len()).map(|row| prepared.row_len(row)).collect();
     // In two calls: rows are written from anywhere on.
     let middle = lengths.len() / 3;
@@ -76,6 +81,9 @@ fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {
     back.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
     model::assert_same(&model::rows([&back]), &values, &batch.schema());
     assert_eq!(encode(&layout, &back), rows);
+    if let Some(stride) = layout.stride() {
+        assert!(rows.iter().all(|row| row.len() == stride), "{stride}");
+    }
     for (i, left) in rows.iter().enumerate() {
         for (j, right) in rows.iter().enumerate() {
             let order = model::compare(&by, &values[i], &values[j]);

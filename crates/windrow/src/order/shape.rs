@@ -1,0 +1,69 @@
+//! The shape of a layout's rows: what has a fixed place, and how long rows are.
+//!
+//! ```text
+//! | slots | sequence | null bits, fixed payload | length, bytes | length, bytes | time | tail |
+//!                      \________ head ________/
+//! ```
+//!
+//! Invariant: everything here follows from the schema and the order alone.
+
+use arrow_schema::Schema;
+
+use super::Tail;
+use super::code::PayloadCode;
+use super::layout::Slot;
+
+/// How a row says its place in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    /// It does not.
+    None,
+    /// Eight bytes, big-endian: rows of one length.
+    Wide,
+    /// The short code of `rows`, 1 to 10 bytes: rows that vary anyway.
+    Short,
+}
+
+/// Lengths and places that all rows of a layout have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    /// Payload columns that may be null and tell so by a bit, by position in the payload.
+    pub(crate) null_bits: Vec<usize>,
+    /// Bytes of the null bits and the fixed-width payload.
+    pub(crate) head: usize,
+    /// Bytes of a row without what varies.
+    pub(crate) fixed: usize,
+    pub(crate) sequence: Sequence,
+    /// Bytes of every row, if they are the same for all.
+    pub(crate) stride: Option<usize>,
+}
+
+impl Shape {
+    pub(super) fn new(
+        schema: &Schema,
+        slots: &[Slot],
+        payload: &[(usize, PayloadCode)],
+        sequenced: bool,
+        time: usize,
+        tail: Tail,
+    ) -> Self {
+        let nullable = |&(column, code): &(usize, PayloadCode)| {
+            code.has_null_bit() && schema.field(column).is_nullable()
+        };
+        let null_bits: Vec<usize> =
+            (0..payload.len()).filter(|&at| nullable(&payload[at])).collect();
+        let head = null_bits.len().div_ceil(8)
+            + payload.iter().map(|(_, code)| code.width()).sum::<usize>();
+        let varies = slots.iter().any(|slot| slot.code.varies())
+            || payload.iter().any(|(_, code)| code.varies());
+        let sequence = match (sequenced, varies) {
+            (false, _) => Sequence::None,
+            (true, false) => Sequence::Wide,
+            (true, true) => Sequence::Short,
+        };
+        let wide = if sequence == Sequence::Wide { 8 } else { 0 };
+        let slots: usize = slots.iter().map(Slot::fixed_len).sum();
+        let fixed = slots + wide + head + time + tail.len();
+        Self { null_bits, head, fixed, sequence, stride: (!varies).then_some(fixed) }
+    }
+}

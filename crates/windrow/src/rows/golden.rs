@@ -1,0 +1,54 @@
+//! The bytes of docs/row-format.md.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
+
+use super::tests::encode_from;
+use crate::order::{Order, desc};
+
+fn hex(text: &str) -> Vec<u8> {
+    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+#[test]
+fn the_first_example() {
+    let columns: [(&str, ArrayRef, bool); 5] = [
+        ("id", Arc::new(Int32Array::from(vec![-1])), false),
+        ("name", Arc::new(StringArray::from(vec!["ab"])), true),
+        ("amount", Arc::new(Int64Array::from(vec![258])), true),
+        ("note", Arc::new(StringArray::from(vec![None::<&str>])), true),
+        ("flag", Arc::new(BooleanArray::from(vec![true])), false),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let layout = Order::by("id").then(desc("name")).bind(&batch.schema()).unwrap();
+    let expected = hex("7f ff ff ff 01 9c 9b fe 01 05 01 02 01 00 00 00 00 00 00 01 00");
+    assert_eq!(encode_from(&layout, &batch, 5), [expected]);
+    assert_eq!(layout.stride(), None);
+}
+
+#[test]
+fn the_second_example() {
+    let columns: [(&str, ArrayRef, bool); 4] = [
+        ("id", Arc::new(Int64Array::from(vec![7])), false),
+        ("lsn", Arc::new(Int64Array::from(vec![258])), false),
+        ("text", Arc::new(StringArray::from(vec!["hi"])), true),
+        ("gone", Arc::new(BooleanArray::from(vec![false])), true),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let order = Order::by("id").then("lsn").last().tombstone("gone");
+    let layout = order.bind(&batch.schema()).unwrap();
+    let expected = hex("80 00 00 00 00 00 00 07 7f ff ff ff ff ff fe fd fe fc 01 02 68 69 00");
+    assert_eq!(encode_from(&layout, &batch, 3), [expected]);
+}
+
+#[test]
+fn rows_of_one_length_carry_the_whole_sequence() {
+    let column = |value| Arc::new(Int32Array::from(vec![value])) as ArrayRef;
+    let columns = [("id", column(1), false), ("n", column(2), true)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let layout = Order::by("id").bind(&batch.schema()).unwrap();
+    let expected = hex("80 00 00 01 00 00 01 00 00 00 00 09 01 02 00 00 00");
+    assert_eq!(layout.stride(), Some(expected.len()));
+    assert_eq!(encode_from(&layout, &batch, (1 << 40) + 9), [expected]);
+}

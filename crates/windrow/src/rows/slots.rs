@@ -1,0 +1,78 @@
+//! Ordered slots: one column of a tile of rows at a time.
+
+use std::ops::Range;
+
+use super::column::Column;
+use super::fixed::{Word, with_word};
+use super::text;
+use crate::order::Slot;
+use crate::order::code::OrderedCode;
+
+/// Writes one ordered slot of a tile, `distance` behind the cursors, and adds to the distance; a slot
+/// that varies moves the cursors instead.
+pub(super) fn put_slot(
+    slot: &Slot,
+    column: &Column,
+    tile: Range<usize>,
+    cursors: &mut [usize],
+    distance: &mut usize,
+    out: &mut [u8],
+) {
+    if slot.code == OrderedCode::Null {
+        return;
+    }
+    let nulls = column.nulls();
+    let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+    if slot.nullable {
+        let (null, value) = text::markers(slot);
+        for (cursor, row) in cursors.iter().zip(tile.clone()) {
+            out[cursor + *distance] = if valid(row) { value } else { null };
+        }
+        *distance += 1;
+    }
+    let flip = if slot.descending { 0xff } else { 0 };
+    match (slot.code, column) {
+        (OrderedCode::Bool, Column::Bool { values, .. }) => {
+            for (cursor, row) in cursors.iter().zip(tile) {
+                let bit = values.value(row) != slot.descending;
+                out[cursor + *distance] = u8::from(valid(row) && bit);
+            }
+        }
+        (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) => {
+            for (cursor, row) in cursors.iter().zip(tile) {
+                let target = &mut out[cursor + *distance..][..width];
+                if valid(row) {
+                    let value = &values[row * width..(row + 1) * width];
+                    target.iter_mut().zip(value).for_each(|(out, byte)| *out = byte ^ flip);
+                } else {
+                    target.fill(0);
+                }
+            }
+        }
+        (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) => {
+            with_word!(width, W => {
+                let values = &values[tile.start * W::BYTES..tile.end * W::BYTES];
+                let values = values.chunks_exact(W::BYTES).map(W::read_native);
+                for ((cursor, row), value) in cursors.iter().zip(tile).zip(values) {
+                    let target = &mut out[cursor + *distance..][..W::BYTES];
+                    value.code(kind, slot.descending).write_big(target);
+                    if nulls.is_some() && !valid(row) {
+                        target.fill(0);
+                    }
+                }
+            });
+        }
+        _ => {
+            for (cursor, row) in cursors.iter_mut().zip(tile) {
+                *cursor += *distance;
+                if valid(row) {
+                    let value = column.bytes(row);
+                    *cursor += text::encode(slot.code, slot.descending, value, &mut out[*cursor..]);
+                }
+            }
+            *distance = 0;
+            return;
+        }
+    }
+    *distance += slot.code.width();
+}
