@@ -21,6 +21,12 @@ pub(crate) fn resident() -> u64 {
     status("VmRSS:").unwrap_or(0)
 }
 
+/// Files that this process may have open at one time.
+pub(crate) fn open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
+}
+
 /// The signals that this process was started to ignore: bit n - 1 for signal n.
 pub(crate) fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

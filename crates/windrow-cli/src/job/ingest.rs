@@ -1,7 +1,7 @@
 //! Reading: record batches from the inputs to the batcher, on all threads.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow::{Batch, Batcher, Pool, Pusher, merge_in};
 
@@ -96,7 +96,7 @@ pub(super) fn join<T>(workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>
 const MOST_THREADS: usize = 64;
 
 /// Merges files that are sorted already. Where the limit does not let all of them be open at once,
-/// groups of them are first merged into runs on disk.
+/// each reader first merges groups of them into runs on disk.
 pub(super) fn merge(
     inputs: &Arc<Inputs>,
     arrangement: &Arrangement,
@@ -105,9 +105,11 @@ pub(super) fn merge(
     reporter: &Arc<Reporter>,
 ) -> Result<Batch> {
     let layout = &arrangement.layout;
-    let files: Vec<usize> = (0..inputs.files().len()).collect();
+    let all = inputs.files().len();
+    let files: Vec<usize> = (0..all).collect();
     let open = |files: &[usize]| {
-        let ahead = plan.readers > 1 && files.len() <= MOST_THREADS;
+        // Readers of groups are threads enough.
+        let ahead = plan.readers > 1 && files.len() == all && files.len() <= MOST_THREADS;
         let runs = files.iter().map(|&file| {
             let rows = FileRows::new(Arc::clone(inputs), file, Arc::clone(reporter));
             (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
@@ -118,9 +120,21 @@ pub(super) fn merge(
         return Ok(open(&files));
     }
     reporter.enter(Phase::Read);
-    let mut runs = Vec::new();
-    for group in files.chunks(plan.open_files) {
-        runs.push(open(group).spill()?);
-    }
-    Ok(Batch::union(layout, pool, runs))
+    let groups: Vec<&[usize]> = files.chunks(plan.open_files).collect();
+    let runs = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let work = || -> Result<()> {
+            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let run = open(group).spill().inspect_err(|_| {
+                    next.store(groups.len(), Ordering::Relaxed);
+                })?;
+                runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            }
+            Ok(())
+        };
+        join((0..plan.readers).map(|_| scope.spawn(work)).collect())
+    })?;
+    pool.budget().set_limit(plan.settle_budget);
+    Ok(Batch::union(layout, pool, runs.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }

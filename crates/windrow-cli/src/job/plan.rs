@@ -34,6 +34,10 @@ const THREAD_SLACK: usize = 2 << 20;
 const LEAST_SORTING: usize = 8 << 20;
 /// Bytes that the last merge must have, for it to take some dozen runs.
 const LEAST_MERGING: usize = 4 << 20;
+/// Sorted files that are open at one time, if the system allows as many.
+const MOST_FILES: usize = 512;
+/// Open files that are none of the inputs: output, temporary files, streams.
+const OTHER_FILES: usize = 24;
 /// Resident memory that nobody plans to use when there is no limit.
 const UNLIMITED: usize = usize::MAX / 4;
 
@@ -43,14 +47,15 @@ pub(crate) struct Plan {
     pub(super) limit: Option<u64>,
     pub(super) readers: usize,
     pub(super) writers: usize,
-    /// Bytes for rows while reading.
+    /// Bytes for rows while reading; where all sorted files are merged as they are read, beside the
+    /// writers.
     pub(super) ingest_budget: usize,
     /// Bytes for chunks and windows while writing.
     pub(super) settle_budget: usize,
     /// Rows and row bytes that a part has at the most.
     pub(super) part_rows: usize,
     pub(super) part_bytes: usize,
-    /// Sorted files that are read at one time.
+    /// Sorted files that are merged at one time: all of them, or so many by each reader.
     pub(super) open_files: usize,
     floor: usize,
     reader_bytes: usize,
@@ -81,7 +86,14 @@ impl Plan {
         let held = part_bytes.min(most_bytes(inputs, arrangement));
         let writer_bytes = output::part_bytes(schema, options, part_rows, held) + 2 * batch;
 
-        let reading = |n: usize| base + n * reader_bytes + (n - 1) * THREAD_SLACK;
+        // A sorted file that is merged as it is read: its reader, batches read ahead, the chunk made
+        // of one. Files that cannot all be open beside the writers are merged into runs first.
+        let per_file = reader_bytes + 2 * batch;
+        let files = inputs.files().len();
+        let reading = |n: usize| match arrangement.way {
+            Way::Unordered => base + n * reader_bytes + (n - 1) * THREAD_SLACK,
+            Way::Sorted => base + n * per_file,
+        };
         let writing = |n: usize| {
             // A writer that is not alone holds the rows of its part while it encodes them.
             let parts = if n > 1 { n * held.saturating_add(BATCH_BYTES) } else { 0 };
@@ -101,25 +113,40 @@ impl Plan {
                 Size(LEAST_MERGING as u64),
             )));
         }
-        let most = |needed: &dyn Fn(usize) -> usize| {
+        let spare = |needed: usize| available.saturating_sub(needed);
+        let most = |most: usize, needed: &dyn Fn(usize) -> usize| {
             // Another thread is worth it while sorting keeps half of what there is.
-            let fits =
-                |n: &usize| needed(*n) + LEAST_SORTING.max((available - base) / 3) <= available;
-            (1..=threads).rev().find(fits).unwrap_or(1)
+            let kept = LEAST_SORTING.max((available - base) / 3);
+            (1..=most).rev().find(|&n| spare(needed(n)) >= kept).unwrap_or(1)
         };
-        let (readers, writers) = (most(&reading), most(&writing));
-        let spare = |needed: usize| available - needed;
-        // Its reader, batches read ahead, and the chunk made of one.
-        let per_file = reader_bytes + 2 * batch;
-        let open_files = match arrangement.way {
-            Way::Unordered => 0,
-            Way::Sorted => (spare(writing(writers)) / per_file).clamp(2, 1024),
+        let mut writers = most(threads, &writing);
+        let (readers, open_files, ingest_budget) = match arrangement.way {
+            Way::Unordered => {
+                let readers = most(threads, &reading);
+                (readers, 0, spare(reading(readers)))
+            }
+            Way::Sorted => {
+                let beside = |writers: usize| writing(writers).saturating_add(files * per_file);
+                let direct = (1..=writers).rev().find(|&n| spare(beside(n)) >= LEAST_MERGING);
+                let allowed = system::open_files().saturating_sub(OTHER_FILES).clamp(1, MOST_FILES);
+                match direct.filter(|_| files <= allowed) {
+                    Some(fewer) => {
+                        writers = fewer;
+                        (threads, files, spare(beside(fewer)))
+                    }
+                    None => {
+                        let readers = most(threads.min(allowed), &reading);
+                        let group = most(files.min(allowed / readers), &|n| reading(n * readers));
+                        (readers, group, spare(reading(group * readers)))
+                    }
+                }
+            }
         };
         Ok(Self {
             limit,
             readers,
             writers,
-            ingest_budget: spare(reading(readers)),
+            ingest_budget,
             settle_budget: spare(writing(writers)),
             part_rows,
             part_bytes,
@@ -150,7 +177,7 @@ impl Plan {
             ("reading", format!("{} threads, {} each", self.readers, size(self.reader_bytes))),
             match arrangement.way {
                 Way::Unordered => ("sorting", format!("{} for rows", shown(self.ingest_budget))),
-                Way::Sorted => ("files", format!("{} open at a time", self.open_files)),
+                Way::Sorted => ("files", format!("{} merged at a time", self.open_files)),
             },
             ("writing", format!("{} threads, {} each", self.writers, size(self.writer_bytes))),
             ("merging", format!("{} for runs", shown(self.settle_budget))),
