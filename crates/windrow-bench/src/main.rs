@@ -2,8 +2,10 @@
 //!
 //! Every command is deterministic: the same options write the same file.
 
+mod batcher;
 mod cells;
 mod r#gen;
+mod merge;
 mod pipeline;
 
 use std::path::PathBuf;
@@ -50,6 +52,10 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Merge two chains of chunks, beside differential-dataflow's mergers
+    Merge(merge::Options),
+    /// Push 64 times and seal, beside differential-dataflow's batchers
+    Batcher(merge::Options),
     /// Measure the stages of a sort in memory against arrow-rs
     Pipeline {
         /// The change log, as written by gen-log
@@ -69,18 +75,22 @@ fn main() -> ExitCode {
             r#gen::log::write(&output, rows, keys, seed)
         }
         Command::GenOrders { output, scale, seed } => r#gen::orders::write(&output, scale, seed),
-        Command::Pipeline { log, rows, rounds } => {
-            return match pipeline::run(&log, rows, rounds) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => fail(error),
-            };
-        }
+        Command::Pipeline { log, rows, rounds } => return end(pipeline::run(&log, rows, rounds)),
+        Command::Merge(options) => return end(merge::run(&options)),
+        Command::Batcher(options) => return end(batcher::run(&options)),
     };
     match done {
         Ok(summary) => {
             println!("{summary}");
             ExitCode::SUCCESS
         }
+        Err(error) => fail(error),
+    }
+}
+
+fn end(measured: Result<()>) -> ExitCode {
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
 }

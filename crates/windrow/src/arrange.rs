@@ -4,11 +4,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use arrow_select::concat::concat_batches;
 
-use crate::batch::{Batch, RecordBatches};
+use crate::batch::{Batch, RecordBatches, Source};
 use crate::batcher::Batcher;
-use crate::chunk::Finish;
+use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
-use crate::merge::{ChunkSource, SortedInput};
+use crate::merge::SortedInput;
 use crate::order::Layout;
 use crate::pool::Pool;
 
@@ -53,11 +53,12 @@ pub fn merge_in<I>(
 where
     I: Iterator<Item = Result<RecordBatch>> + Send + 'static,
 {
+    let wraps = Wraps::default();
     let sources = runs
         .into_iter()
         .map(|(input, run)| {
-            Box::new(SortedInput::new(layout, pool, input, run)) as Box<dyn ChunkSource>
+            Source::Stream(Box::new(SortedInput::new(layout, pool, input, &wraps, run)))
         })
         .collect();
-    Batch::of_sources(layout, pool, sources)
+    Batch::of_sources(layout, pool, &wraps, sources)
 }

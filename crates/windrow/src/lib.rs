@@ -103,6 +103,7 @@ mod order;
 mod partition;
 mod pool;
 mod rows;
+mod time;
 
 /// The arrays that the engine takes and gives, in the version it was built with.
 pub use arrow_array;
@@ -110,11 +111,12 @@ pub use arrow_array;
 pub use arrow_schema;
 
 pub use arrange::{consolidate, merge, merge_in};
-pub use batch::{Batch, Decoder, RecordBatches, Slab, Slabs};
-pub use batcher::{Batcher, Pusher};
+pub use batch::{Batch, Decoder, Merging, RecordBatches, Slab, Slabs};
+pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use error::{Error, Result};
 pub use merge::OrderCheck;
 pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
 pub use partition::Partitioner;
 pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats};
+pub use time::{Antichain, Time};

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 /// Modules in the order of the data. A batch is what a batcher seals, so it stands before it.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "error",
     "kernel",
+    "time",
     "order",
     "partition",
     "rows",

@@ -7,56 +7,203 @@
 //! The last merge is not written down: its rows are decoded from where they are. Where slabs end
 //! depends on the rows and on what the reader asks for, never on chunks, memory or threads.
 //!
-//! Invariant: rows ascend over all slabs, and the rule of the layout holds over all of them.
+//! Invariant: rows ascend over all slabs, and the rule of the layout holds over all of them; the times
+//! of a batch that was sealed lie at or after `lower` and not at or after `upper`.
 
-use std::ops::Range;
+mod merging;
+mod settle;
+mod slabs;
+
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 
-use crate::chunk::{Chunk, Findings, Finish, describe};
-use crate::error::{Error, Result};
+pub use merging::Merging;
+pub(crate) use merging::check_times;
+pub(crate) use settle::{OWN_CHUNKS, held_by_chunk, merger, settle};
+pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
+
+use crate::chunk::{Chunk, Finish, Wraps};
+use crate::error::Result;
 use crate::merge::{ChunkSource, Merger, Run};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::rows;
+use crate::time::{Antichain, Time};
 
-/// Sorted rows, to be read once.
-pub struct Batch {
-    layout: Layout,
-    pool: Pool,
-    sources: Vec<Box<dyn ChunkSource>>,
+/// Where rows of a batch come from.
+pub(crate) enum Source {
+    /// Chunks that are there.
+    Run(Run),
+    /// Chunks that are made as they are asked for.
+    Stream(Box<dyn ChunkSource>),
 }
 
-impl Batch {
-    pub(crate) fn new(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Self {
-        let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>).collect();
-        Self::of_sources(layout, pool, sources)
+impl ChunkSource for Source {
+    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
+        match self {
+            Self::Run(run) => run.next_chunk(),
+            Self::Stream(stream) => stream.next_chunk(),
+        }
+    }
+}
+
+/// Sorted rows, to be read once.
+pub struct Batch<T = u64> {
+    layout: Layout,
+    pool: Pool,
+    sources: Vec<Source>,
+    wraps: Wraps,
+    lower: Antichain<T>,
+    upper: Antichain<T>,
+    since: Antichain<T>,
+}
+
+impl<T: Time> Batch<T> {
+    /// All changes that there are, in `runs`.
+    pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Self {
+        Self::of_sources(layout, pool, wraps, runs.into_iter().map(Source::Run).collect())
     }
 
     pub(crate) fn of_sources(
         layout: &Layout,
         pool: &Pool,
-        sources: Vec<Box<dyn ChunkSource>>,
+        wraps: &Wraps,
+        sources: Vec<Source>,
     ) -> Self {
-        Self { layout: layout.clone(), pool: pool.clone(), sources }
+        Self {
+            layout: layout.clone(),
+            pool: pool.clone(),
+            sources,
+            wraps: wraps.clone(),
+            lower: Antichain::least(),
+            upper: Antichain::new(),
+            since: Antichain::least(),
+        }
     }
 
-    /// All of `batches`, which are of one layout, as one.
+    pub(crate) fn between(mut self, lower: &Antichain<T>, upper: &Antichain<T>) -> Self {
+        (self.lower, self.upper) = (lower.clone(), upper.clone());
+        self
+    }
+
+    /// All of `batches`, which are of one layout, as one: from the least `lower` to the greatest
+    /// `upper`, readable from the greatest `since` on.
     pub fn union(layout: &Layout, pool: &Pool, batches: Vec<Self>) -> Self {
-        let sources = batches.into_iter().flat_map(|batch| batch.sources).collect();
-        Self::of_sources(layout, pool, sources)
+        let wraps = Wraps::default();
+        let mut union = Self::of_sources(layout, pool, &wraps, Vec::new());
+        for (index, batch) in batches.into_iter().enumerate() {
+            union.wraps.absorb(pool, &batch.wraps);
+            if index == 0 {
+                (union.lower, union.upper) = (batch.lower, batch.upper);
+                union.since = batch.since;
+            } else {
+                union.lower = union.lower.meet(&batch.lower);
+                union.upper = union.upper.join(&batch.upper);
+                union.since = union.since.join(&batch.since);
+            }
+            union.sources.extend(batch.sources);
+        }
+        union
+    }
+
+    /// The times of the changes are at or beyond this frontier.
+    pub fn lower(&self) -> &Antichain<T> {
+        &self.lower
+    }
+
+    /// The times of the changes are not at or beyond this frontier.
+    pub fn upper(&self) -> &Antichain<T> {
+        &self.upper
+    }
+
+    /// The changes add up to what was pushed at any time at or beyond this frontier.
+    pub fn since(&self) -> &Antichain<T> {
+        &self.since
+    }
+
+    /// Number of rows, if the batch is one run: as many as it yields. No row is read for it.
+    pub fn rows(&self) -> Option<u64> {
+        match &self.sources[..] {
+            [] => Some(0),
+            [Source::Run(run)] => Some(run.rows() as u64),
+            _ => None,
+        }
+    }
+
+    /// Bytes that the rows take in memory or before compression, if the batch is one run.
+    pub fn bytes(&self) -> Option<u64> {
+        match &self.sources[..] {
+            [] => Some(0),
+            [Source::Run(run)] => Some(run.bytes() as u64),
+            _ => None,
+        }
+    }
+
+    /// Number of chunks, if the batch is one run.
+    pub fn chunks(&self) -> Option<usize> {
+        match &self.sources[..] {
+            [] => Some(0),
+            [Source::Run(run)] => Some(run.chunks()),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory that the chunks hold now.
+    pub fn resident_bytes(&self) -> usize {
+        let resident = |source: &Source| match source {
+            Source::Run(run) => run.resident_bytes(),
+            Source::Stream(_) => 0,
+        };
+        self.sources.iter().map(resident).sum()
+    }
+
+    /// The least row and the greatest, if the batch is one run and not empty. No row is read for it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`] if they are not of the layout.
+    pub fn bounds(&self) -> Result<Option<RecordBatch>> {
+        let [Source::Run(run)] = &self.sources[..] else { return Ok(None) };
+        let Some(ends) = run.ends() else { return Ok(None) };
+        let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
+        Ok(Some(rows::Decoder::new(&self.layout, &all)?.decode(&ends)?))
+    }
+
+    /// Merges all runs into one, now, in memory as far as the budget goes.
+    ///
+    /// # Errors
+    /// What merging and spilling report.
+    pub fn settle(self) -> Result<Self> {
+        if matches!(self.sources[..], [] | [Source::Run(_)]) {
+            return Ok(self);
+        }
+        let (layout, pool) = (self.layout.clone(), self.pool.clone());
+        let mut merging = Merging::new(&layout, &pool, vec![self]);
+        merging.work(&mut i64::MAX.clone())?;
+        merging.finish()
+    }
+
+    /// Moves all times up to `since`, and adds up the changes that it makes equal: readers at times
+    /// at or beyond `since` cannot tell the difference.
+    ///
+    /// # Errors
+    /// What merging and spilling report; [`crate::Error::InvalidOrder`] if the layout has no such times.
+    pub fn advance(self, since: &Antichain<T>) -> Result<Self> {
+        let (layout, pool) = (self.layout.clone(), self.pool.clone());
+        let mut merging = Merging::new(&layout, &pool, vec![self]).advancing(since)?;
+        merging.work(&mut i64::MAX.clone())?;
+        merging.finish()
     }
 
     /// The same rows, merged into one run in temporary files.
     ///
     /// # Errors
     /// What merging and spilling report.
-    pub fn spill(self) -> Result<Self> {
-        let mut merger = Merger::new(&self.layout, &self.pool, Finish::Log, self.sources);
-        let run = Run::spilled(&self.pool, &mut merger)?;
-        Ok(Self::new(&self.layout, &self.pool, vec![run]))
+    pub fn spill(mut self) -> Result<Self> {
+        let sources = boxed(std::mem::take(&mut self.sources));
+        let mut merger = Merger::new(&self.layout, &self.pool, Finish::Log, &self.wraps, sources);
+        self.sources = vec![Source::Run(Run::spilled(&self.pool, &mut merger)?)];
+        Ok(self)
     }
 
     /// Runs that are still to be merged.
@@ -73,7 +220,7 @@ impl Batch {
     }
 
     /// All columns of the rows that are there: deleted keys are left out, a row with diff n comes n
-    /// times with diff 1. After the last row, a negative diff anywhere is [`Error::NegativeDiff`];
+    /// times with diff 1. After the last row, a negative diff anywhere is [`crate::Error::NegativeDiff`];
     /// changes at different times do not cancel, so order without a time what is to be one state.
     ///
     /// # Errors
@@ -84,164 +231,14 @@ impl Batch {
 
     /// The rows in slabs, for readers that decode on several threads.
     pub fn slabs(self, finish: Finish) -> Slabs {
-        Slabs {
-            merger: Merger::new(&self.layout, &self.pool, finish, self.sources),
-            layout: self.layout,
-            pool: self.pool,
-            pending: None,
-        }
+        Slabs::new(&self.layout, &self.pool, &self.wraps, finish, self.sources)
     }
 }
 
-/// Rows of a [`Batch`] in order, merged as they are asked for.
-pub struct Slabs {
-    layout: Layout,
-    pool: Pool,
-    merger: Merger,
-    pending: Option<(Arc<Chunk>, usize)>,
-}
-
-/// A few thousand rows in order, not decoded yet.
-#[derive(Debug)]
-pub struct Slab {
-    pieces: Vec<(Arc<Chunk>, Range<usize>)>,
-    rows: usize,
-    bytes: usize,
-}
-
-impl Slab {
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Bytes that they take as rows: a measure of their size that depends on nothing else.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Slabs {
-    /// The next rows: at most `rows` of them, and no more once they take `bytes` bytes, but always
-    /// one. `None` at the end.
-    ///
-    /// # Errors
-    /// What merging and reading back report; at the end, [`Error::NegativeDiff`].
-    pub fn next(&mut self, rows: usize, bytes: usize) -> Result<Option<Slab>> {
-        let (rows, bytes) = (rows.max(1), bytes.max(1));
-        let mut slab = Slab { pieces: Vec::new(), rows: 0, bytes: 0 };
-        while slab.rows < rows && slab.bytes < bytes {
-            let (chunk, at) = match self.pending.take() {
-                Some(pending) => pending,
-                None => match self.merger.next_chunk()? {
-                    Some(chunk) => (Arc::new(chunk), 0),
-                    None => break,
-                },
-            };
-            let offsets = chunk.rows().offsets;
-            let most = at.saturating_add(rows - slab.rows).min(chunk.len());
-            // The row that reaches the bytes still belongs to the slab.
-            let reaches = (offsets[at] as usize).saturating_add(bytes - slab.bytes);
-            let end = at + offsets[at + 1..=most].partition_point(|&e| (e as usize) < reaches) + 1;
-            let end = end.min(most);
-            slab.rows += end - at;
-            slab.bytes += (offsets[end] - offsets[at]) as usize;
-            if end < chunk.len() {
-                self.pending = Some((Arc::clone(&chunk), end));
-            }
-            slab.pieces.push((chunk, at..end));
-        }
-        if slab.rows > 0 {
-            return Ok(Some(slab));
-        }
-        self.pool.release_recycled();
-        let Findings { negative, negative_rows, .. } = self.merger.findings();
-        if *negative > 0 {
-            return Err(Error::NegativeDiff {
-                count: *negative,
-                rows: negative_rows.iter().map(|row| describe(&self.layout, row)).collect(),
-            });
-        }
-        Ok(None)
-    }
-
-    /// Keys left out so far because their last change deletes them.
-    pub fn deleted(&self) -> u64 {
-        self.merger.findings().deleted
-    }
-}
-
-/// Turns slabs into record batches of some of their columns.
-pub struct Decoder {
-    inner: rows::Decoder,
-}
-
-impl Decoder {
-    /// A decoder to the columns at `projection` in the layout's schema, in that order.
-    ///
-    /// # Errors
-    /// [`Error::InvalidOrder`] if there is no such column; if a column's type has no value codec.
-    pub fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
-        let columns = layout.schema().fields().len();
-        if let Some(column) = projection.iter().find(|&&column| column >= columns) {
-            return Err(Error::InvalidOrder(format!("no column {column}; there are {columns}")));
-        }
-        Ok(Self { inner: rows::Decoder::new(layout, projection)? })
-    }
-
-    /// The schema of the record batches.
-    pub fn schema(&self) -> &SchemaRef {
-        self.inner.schema()
-    }
-
-    /// The rows of `slab` as columns.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the rows are not of the decoder's layout, [`Error::Value`] if a column
-    /// cannot hold them.
-    pub fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
-        let mut rows: Vec<&[u8]> = Vec::with_capacity(slab.rows);
-        for (chunk, range) in &slab.pieces {
-            let slice = chunk.rows();
-            rows.extend(range.clone().map(|index| slice.row(index)));
-        }
-        self.inner.decode(&rows)
-    }
-}
-
-/// Record batches of a [`Batch`], merged and decoded as they are asked for. Ends with the first error.
-pub struct RecordBatches {
-    slabs: Slabs,
-    decoder: Decoder,
-    rows: usize,
-    failed: bool,
-}
-
-impl RecordBatches {
-    pub(crate) fn new(batch: Batch, finish: Finish, rows: usize) -> Result<Self> {
-        let all: Vec<usize> = (0..batch.layout.schema().fields().len()).collect();
-        let decoder = Decoder::new(&batch.layout, &all)?;
-        Ok(Self { slabs: batch.slabs(finish), decoder, rows, failed: false })
-    }
-
-    /// The schema of the record batches.
-    pub fn schema(&self) -> &SchemaRef {
-        self.decoder.schema()
-    }
-}
-
-impl Iterator for RecordBatches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        /// A record batch of wide rows is cut here: below the 2 GiB that string offsets reach.
-        const MOST_BYTES: usize = 1 << 30;
-        if self.failed {
-            return None;
-        }
-        let slab = self.slabs.next(self.rows, MOST_BYTES).transpose()?;
-        let decoded = slab.and_then(|slab| self.decoder.decode(&slab));
-        self.failed = decoded.is_err();
-        Some(decoded)
-    }
+pub(crate) fn boxed(sources: Vec<Source>) -> Vec<Box<dyn ChunkSource>> {
+    let boxed = |source| match source {
+        Source::Run(run) => Box::new(run) as Box<dyn ChunkSource>,
+        Source::Stream(stream) => stream,
+    };
+    sources.into_iter().map(boxed).collect()
 }

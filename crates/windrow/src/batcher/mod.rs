@@ -1,10 +1,11 @@
-//! The batcher: record batches in, in any order; one sorted batch out.
+//! The batcher: record batches in, in any order; sorted batches out.
 //!
 //! ```text
-//! push --> pusher 0: chunker --> chunks, in memory up to its share --full: merged, spilled--> run
-//!          pusher 1: ...                                                                       |
-//! finish --------------------------------------------------------------------------------------+
-//!                            chunks and runs, few enough to be merged at once  -->  Batch
+//! push --> pusher 0: chunker --> ladder of runs, in memory up to its share --full: merged, spilled--> run
+//!          pusher 1: ...                                                                               |
+//! finish, seal ----------------------------------------------------------------------------------------+
+//!    finish   chunks and runs, few enough to be merged at once  -->  Batch
+//!    seal     all merged; changes before the frontier --> Batch, the others stay for the next seal
 //! ```
 //!
 //! A pusher belongs to one thread and shares nothing with the others but the budget, of which each
@@ -13,42 +14,44 @@
 //!
 //! Invariant: all rows pushed are in a run of exactly one pusher, or in its chunker.
 
+mod accounting;
+mod ladder;
+mod pusher;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 
-use crate::batch::Batch;
-use crate::chunk::{Chunk, Chunker, Finish};
+pub use accounting::Accounting;
+pub use pusher::Pusher;
+
+use crate::batch::{Batch, check_times, merger, settle};
+use crate::chunk::{Wraps, code_of, time_width};
 use crate::error::{Error, Result};
-use crate::merge::{ChunkSource, Merger, Run};
+use crate::merge::{Extract, Run};
 use crate::order::Layout;
 use crate::pool::Pool;
-use crate::rows::Prepared;
+use crate::time::{Antichain, Time};
+use accounting::{Held, Sink};
 
-/// Runs that one merge takes at the most: their windows' heads stay in the cache.
-const MOST_RUNS: usize = 512;
-/// Chunks in memory that are merged into one run, when there is no end of memory.
-const LADDER: usize = 256;
-/// Chunks of a pusher's share that it needs itself: what is staged, what is being built, and the
-/// output of a merge.
-const OWN_CHUNKS: usize = 4;
-
-/// Bytes that a chunk takes at the most: its buffer, and the offsets of rows of 16 bytes or more.
-fn held_by_chunk(pool: &Pool) -> usize {
-    pool.chunk_bytes() / 4 * 5
-}
+/// Recycled buffers that a seal leaves to the next one: small batches are sealed without mapping
+/// memory, which costs more than to sort them.
+const STASH: usize = 8;
 
 /// What the pushers of a batcher hand over.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
-    runs: Mutex<Vec<Run>>,
+    runs: Mutex<Vec<Held>>,
+    /// Sums that do not fit, so far.
+    wraps: Wraps,
+    sink: Sink,
     /// Pushers with rows that are not in `runs`: not flushed yet, or lost to an error.
     open: AtomicUsize,
 }
 
 impl Shared {
-    fn runs(&self) -> MutexGuard<'_, Vec<Run>> {
+    fn runs(&self) -> MutexGuard<'_, Vec<Held>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,24 +72,71 @@ impl Shared {
 /// # assert_eq!(sorted[0].column(0).as_ref(), &Int64Array::from(vec![9, 7, 5]));
 /// # Ok::<(), windrow::Error>(())
 /// ```
-pub struct Batcher {
+///
+/// Changes are sealed by a frontier:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+/// use windrow::{Antichain, Batcher, Order, Pool};
+///
+/// # let changes = RecordBatch::try_from_iter([
+/// #     ("item", Arc::new(UInt64Array::from(vec![1, 1, 2])) as ArrayRef),
+/// #     ("time", Arc::new(UInt64Array::from(vec![3, 4, 3])) as ArrayRef),
+/// #     ("diff", Arc::new(Int64Array::from(vec![1, -1, 1])) as ArrayRef),
+/// # ])?;
+/// let layout = Order::by("item").time("time").diff("diff").bind(&changes.schema())?;
+/// let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+/// batcher.push(&changes)?;
+/// let batch = batcher.seal(&Antichain::at(4))?;
+/// assert_eq!(batch.rows(), Some(2));
+/// assert_eq!(batcher.frontier(), &Antichain::at(4));
+/// # Ok::<(), windrow::Error>(())
+/// ```
+pub struct Batcher<T = u64> {
     layout: Layout,
     pool: Pool,
     shared: Arc<Shared>,
     own: Pusher,
     pushed: u64,
+    /// All before was sealed.
+    lower: Antichain<T>,
+    /// The lower bounds of what was kept by the last seal.
+    frontier: Antichain<T>,
 }
 
 impl Batcher {
-    /// A batcher for rows of `layout`, in the memory of `pool`.
+    /// A batcher for rows of `layout`, in the memory of `pool`. Times, if there are any, are `u64`.
     pub fn new(layout: &Layout, pool: &Pool) -> Self {
-        let shared = Arc::default();
+        Self::timed(layout, pool)
+    }
+}
+
+impl<T: Time> Batcher<T> {
+    /// A batcher for rows of `layout`, whose times are `T`, in the memory of `pool`.
+    pub fn timed(layout: &Layout, pool: &Pool) -> Self {
+        Self::with(layout, pool, None)
+    }
+
+    /// The same, and `sink` hears of every change of what it holds.
+    pub fn accounted(
+        layout: &Layout,
+        pool: &Pool,
+        sink: impl Fn(Accounting) + Send + Sync + 'static,
+    ) -> Self {
+        Self::with(layout, pool, Some(Arc::new(sink)))
+    }
+
+    fn with(layout: &Layout, pool: &Pool, sink: Sink) -> Self {
+        let shared = Arc::new(Shared { sink, ..Shared::default() });
         Self {
             layout: layout.clone(),
             pool: pool.clone(),
             own: Pusher::new(layout, pool, &shared, 1),
             shared,
             pushed: 0,
+            lower: Antichain::least(),
+            frontier: Antichain::new(),
         }
     }
 
@@ -102,164 +152,83 @@ impl Batcher {
     }
 
     /// `count` ways in for as many threads, which share the budget equally. Each is to be flushed
-    /// before [`Batcher::finish`].
+    /// before [`Batcher::finish`] and [`Batcher::seal`].
     pub fn pushers(&self, count: usize) -> Vec<Pusher> {
         (0..count).map(|_| Pusher::new(&self.layout, &self.pool, &self.shared, count)).collect()
     }
 
-    /// Everything that was pushed, sorted and compacted. The last merge happens as it is read.
+    /// Everything that was pushed and not sealed, sorted and compacted. The last merge happens as it
+    /// is read.
     ///
     /// # Errors
     /// What merging and spilling report; [`Error::Unflushed`] if rows would be missing.
-    pub fn finish(mut self) -> Result<Batch> {
+    pub fn finish(mut self) -> Result<Batch<T>> {
+        let runs = self.collected()?;
+        let wraps = &self.shared.wraps;
+        let runs = settle(&self.layout, &self.pool, wraps, runs)?;
+        let batch = Batch::new(&self.layout, &self.pool, wraps, runs);
+        Ok(batch.between(&self.lower, &Antichain::new()))
+    }
+
+    /// The changes whose times are not at or beyond `upper`, merged into one run; the others stay.
+    /// By this the caller promises to push none before `upper` any more. Costs a merge of all that
+    /// is held.
+    ///
+    /// # Errors
+    /// What merging and spilling report; [`Error::Unflushed`] if rows would be missing;
+    /// [`Error::InvalidOrder`] if `upper` goes back, or the layout has no such times;
+    /// [`Error::Value`] for a change that came too late; [`Error::DiffOverflow`]. After an error rows
+    /// are missing.
+    pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Batch<T>> {
+        if !self.lower.before(upper) {
+            let (lower, upper) = (self.lower.elements(), upper.elements());
+            return Err(Error::InvalidOrder(format!("sealed up to {lower:?} before {upper:?}")));
+        }
+        let all = upper.is_empty() && self.lower == Antichain::least();
+        if !all {
+            check_times::<T>(&self.layout)?;
+        }
+        let (layout, pool, wraps) =
+            (self.layout.clone(), self.pool.clone(), &self.shared.wraps.clone());
+        let runs = settle(&layout, &pool, wraps, self.collected()?)?;
+        let width = time_width(&layout);
+        let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
+        let mut merged = Run::new(&pool);
+        let mut merger = merger(&layout, &pool, wraps, runs);
+        while let Some(chunk) = merger.next_chunk()? {
+            merged.push_within(&pool, chunk)?;
+            extract.push_all(&mut merged)?;
+        }
+        let (ship, keep, mut frontier) = extract.finish()?;
+        let time = |body: &[u8]| T::from_code(code_of(&body[body.len() - width..]));
+        let sealed = wraps.split(&pool, |body| all || !upper.less_equal(time(body)));
+        sealed.check(&layout)?;
+        wraps.each(|body| {
+            frontier.insert(time(body));
+        });
+        if !keep.is_empty() {
+            self.shared.runs().push(Held::new(keep, &self.shared.sink));
+        }
+        pool.release_recycled_beyond(STASH);
+        let batch = Batch::new(&layout, &pool, &Wraps::default(), vec![ship]);
+        let batch = batch.between(&self.lower, upper);
+        (self.lower, self.frontier) = (upper.clone(), frontier);
+        Ok(batch)
+    }
+
+    /// The lower bounds of the times that the last seal kept: no change that is held is before them.
+    pub fn frontier(&self) -> &Antichain<T> {
+        &self.frontier
+    }
+
+    /// All runs that the pushers handed over.
+    fn collected(&mut self) -> Result<Vec<Run>> {
         self.own.flush()?;
         let pushers = self.shared.open.load(Ordering::Acquire);
         if pushers > 0 {
             return Err(Error::Unflushed { pushers });
         }
-        let runs = std::mem::take(&mut *self.shared.runs());
-        let runs = settle(&self.layout, &self.pool, runs)?;
-        Ok(Batch::new(&self.layout, &self.pool, runs))
-    }
-}
-
-/// Brings the runs down to as many as can be merged at once within the budget.
-fn settle(layout: &Layout, pool: &Pool, mut runs: Vec<Run>) -> Result<Vec<Run>> {
-    let limit = pool.budget().limit();
-    let chunk = held_by_chunk(pool);
-    let resident: usize = runs.iter().map(Run::resident_bytes).sum();
-    let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;
-    let own = OWN_CHUNKS * chunk;
-    if resident > 0 && resident.saturating_add(windows).saturating_add(own) > limit {
-        let (held, mut spilled): (Vec<_>, Vec<_>) =
-            runs.into_iter().partition(|run| run.resident_bytes() > 0);
-        spilled.push(spill(layout, pool, held)?);
-        runs = spilled;
-    }
-    pool.release_recycled();
-    let most = (limit / chunk).saturating_sub(OWN_CHUNKS).clamp(2, MOST_RUNS);
-    while runs.len() > most {
-        // The shortest first, so that few bytes are written twice; just enough of them.
-        runs.sort_by_key(Run::rows);
-        let group = (runs.len() - most + 1).clamp(2, most);
-        let merged: Vec<Run> = runs.drain(..group).collect();
-        let in_memory = merged.iter().all(|run| run.resident_bytes() > 0);
-        runs.push(if in_memory {
-            ladder(layout, pool, merged)?
-        } else {
-            spill(layout, pool, merged)?
-        });
-    }
-    runs.retain(|run| !run.is_empty());
-    Ok(runs)
-}
-
-fn merger(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Merger {
-    let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>).collect();
-    Merger::new(layout, pool, Finish::Log, sources)
-}
-
-/// Merges runs into one on disk; their memory is free as soon as it is read.
-fn spill(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Result<Run> {
-    Run::spilled(pool, &mut merger(layout, pool, runs))
-}
-
-/// Merges runs into one in memory.
-fn ladder(layout: &Layout, pool: &Pool, runs: Vec<Run>) -> Result<Run> {
-    Run::merged(pool, &mut merger(layout, pool, runs))
-}
-
-/// One thread's way into a [`Batcher`].
-pub struct Pusher {
-    layout: Layout,
-    pool: Pool,
-    shared: Arc<Shared>,
-    /// Whether this pusher counts as open.
-    open: bool,
-    /// Rows were lost to an error: open for ever.
-    failed: bool,
-    chunker: Chunker,
-    chunks: Vec<Chunk>,
-    /// Bytes that `chunks` hold.
-    held: usize,
-    pushers: usize,
-}
-
-impl Pusher {
-    fn new(layout: &Layout, pool: &Pool, shared: &Arc<Shared>, pushers: usize) -> Self {
-        Self {
-            layout: layout.clone(),
-            pool: pool.clone(),
-            shared: Arc::clone(shared),
-            open: false,
-            failed: false,
-            chunker: Chunker::new(layout, pool),
-            chunks: Vec::new(),
-            held: 0,
-            pushers,
-        }
-    }
-
-    /// Takes the rows of `batch` in. `sequence` is the place in the whole input of its first row,
-    /// which decides between equals; those after it follow on.
-    ///
-    /// # Errors
-    /// As [`Batcher::push`]. A record batch that cannot be encoded is refused as a whole; after any
-    /// other error rows are missing, and the batcher does not finish.
-    pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
-        let prepared = self.chunker.prepare(batch, sequence)?;
-        if !std::mem::replace(&mut self.open, true) {
-            self.shared.open.fetch_add(1, Ordering::Release);
-        }
-        let pushed = self.stage(&prepared);
-        self.failed |= pushed.is_err();
-        pushed
-    }
-
-    /// Stages rows and collects chunks in turn, so that no more of them pile up than fit.
-    fn stage(&mut self, prepared: &Prepared) -> Result<()> {
-        let mut next = 0;
-        while next < prepared.len() {
-            next = self.chunker.push(prepared, next)?;
-            self.collect()?;
-        }
-        Ok(())
-    }
-
-    /// Hands everything over to the batcher.
-    ///
-    /// # Errors
-    /// As [`Batcher::push`].
-    pub fn flush(&mut self) -> Result<()> {
-        let flushed = self.chunker.flush().and_then(|()| self.collect());
-        self.failed |= flushed.is_err();
-        flushed?;
-        let runs = self.chunks.drain(..).map(|chunk| Run::of(&self.pool, chunk));
-        self.shared.runs().extend(runs);
-        self.held = 0;
-        if !self.failed && std::mem::replace(&mut self.open, false) {
-            self.shared.open.fetch_sub(1, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    fn collect(&mut self) -> Result<()> {
-        while let Some(chunk) = self.chunker.take() {
-            self.held += chunk.leased_bytes();
-            self.chunks.push(chunk);
-            let share = self.pool.budget().limit() / self.pushers;
-            let full = self.held + OWN_CHUNKS * held_by_chunk(&self.pool) > share;
-            if full || self.chunks.len() >= LADDER {
-                let runs = self.chunks.drain(..).map(|c| Run::of(&self.pool, c)).collect();
-                self.held = 0;
-                let run = if full {
-                    spill(&self.layout, &self.pool, runs)?
-                } else {
-                    ladder(&self.layout, &self.pool, runs)?
-                };
-                self.shared.runs().push(run);
-            }
-        }
-        Ok(())
+        let held = std::mem::take(&mut *self.shared.runs());
+        Ok(held.into_iter().filter_map(Held::take).collect())
     }
 }

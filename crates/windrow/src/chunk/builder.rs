@@ -10,16 +10,18 @@
 //! The rows of successive calls ascend, and rows that are equal under the sum rule come in one call:
 //! the caller's blocks are closed under equality.
 
-use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Chunk, OFFSET_BYTES};
-use crate::error::{Error, Result};
-use crate::kernel::copy::copy_short;
+use super::output::Output;
+use super::wraps::overflow;
+use super::{Chunk, Wraps};
+use crate::error::Result;
+use crate::kernel::merge::{Strided, merge};
 use crate::order::{Layout, Rule, Tail};
-use crate::pool::{Buffer, Pool};
+use crate::pool::Pool;
 use crate::rows::decode::diff_of;
-use crate::rows::{RowSlice, key_len};
+use crate::rows::key_len;
 
 /// Rows of a negative multiplicity that are kept to be shown.
 const SHOWN: usize = 3;
@@ -51,36 +53,35 @@ pub(crate) struct Builder {
     layout: Layout,
     pool: Pool,
     finish: Finish,
-    buffer: Option<Buffer>,
-    offsets: Vec<u32>,
+    output: Output,
+    wraps: Wraps,
     /// The key of the row that came last, for the rules that keep one of each.
     key: Option<Vec<u8>>,
-    done: VecDeque<Chunk>,
     findings: Findings,
 }
 
 impl Builder {
-    pub(crate) fn new(layout: &Layout, pool: &Pool, finish: Finish) -> Self {
+    /// A builder that notes sums which do not fit in `wraps`.
+    pub(crate) fn new(layout: &Layout, pool: &Pool, finish: Finish, wraps: &Wraps) -> Self {
         Self {
             layout: layout.clone(),
             pool: pool.clone(),
             finish,
-            buffer: None,
-            offsets: vec![0],
+            output: Output::new(layout, pool),
+            wraps: wraps.clone(),
             key: None,
-            done: VecDeque::new(),
             findings: Findings::default(),
         }
     }
 
     /// The next chunk that is full.
-    pub(crate) fn take(&mut self) -> Option<Chunk> {
-        self.done.pop_front()
+    pub(crate) fn take(&mut self) -> Option<Arc<Chunk>> {
+        self.output.take()
     }
 
     /// True if there is a chunk to [`Builder::take`].
     pub(crate) fn is_full(&self) -> bool {
-        !self.done.is_empty()
+        self.output.is_full()
     }
 
     pub(crate) fn findings(&self) -> &Findings {
@@ -92,9 +93,25 @@ impl Builder {
         self.key = None;
     }
 
-    /// Takes a chunk as it is, behind those that are full.
+    /// Ships what is not full yet.
+    pub(crate) fn flush(&mut self) {
+        self.output.flush();
+    }
+
+    /// Takes a chunk as it is, behind everything pushed so far: its rows have been through the rule.
     pub(crate) fn hand_over(&mut self, chunk: Chunk) {
-        self.done.push_back(chunk);
+        self.output.pass(Arc::new(chunk));
+    }
+
+    /// True if the rule leaves rows of one input as they are.
+    fn keeps_runs(&self) -> bool {
+        match self.layout.rule() {
+            Rule::Keep => true,
+            Rule::First | Rule::Last => {
+                self.finish == Finish::Log || self.layout.tail() == Tail::None
+            }
+            Rule::Sum => self.finish == Finish::Log,
+        }
     }
 
     /// Appends `rows` in the order of `order`.
@@ -102,7 +119,7 @@ impl Builder {
         match self.layout.rule() {
             Rule::Keep => {
                 for &index in order {
-                    self.append(rows[index as usize])?;
+                    self.output.append(rows[index as usize])?;
                 }
                 Ok(())
             }
@@ -111,48 +128,62 @@ impl Builder {
         }
     }
 
-    /// Appends rows of one chunk, in their order.
-    pub(crate) fn push_run(&mut self, rows: RowSlice<'_>, mut range: Range<usize>) -> Result<()> {
+    /// Appends rows of one chunk, in their order: the chunk itself, where that can be.
+    pub(crate) fn push_run(&mut self, chunk: &Arc<Chunk>, mut range: Range<usize>) -> Result<()> {
+        let rows = chunk.rows();
         if range.is_empty() {
             return Ok(());
         }
-        let snapshot = self.finish != Finish::Log;
-        match self.layout.rule() {
-            Rule::Keep => {}
-            Rule::First | Rule::Last if snapshot && self.layout.tail() != Tail::None => {
-                return self.push_winners(range.map(|index| rows.row(index)));
+        if !self.keeps_runs() {
+            return match self.layout.rule() {
+                Rule::Sum => range.map(|index| rows.row(index)).try_for_each(|row| {
+                    let diff = diff_of(row);
+                    self.append_times(row, diff)
+                }),
+                _ => self.push_winners(range.map(|index| rows.row(index))),
+            };
+        }
+        if matches!(self.layout.rule(), Rule::First | Rule::Last) {
+            if self.repeats_key(rows.row(range.start)) {
+                range.start += 1;
             }
-            Rule::First | Rule::Last => {
-                if self.repeats_key(rows.row(range.start)) {
-                    range.start += 1;
-                }
-                if !range.is_empty() {
-                    self.remember(rows.row(range.end - 1));
-                }
-            }
-            Rule::Sum if snapshot => {
-                for index in range {
-                    let row = rows.row(index);
-                    self.append_times(row, diff_of(row))?;
-                }
+            if range.is_empty() {
                 return Ok(());
             }
-            Rule::Sum => {}
+            self.remember(rows.row(range.end - 1));
         }
-        self.append_range(rows, range)
+        if range.len() == rows.len() && self.output.passes(chunk) {
+            self.output.pass(Arc::clone(chunk));
+            return Ok(());
+        }
+        self.output.append_run(rows, range)
     }
 
-    /// Ships what is not full yet.
-    pub(crate) fn flush(&mut self) {
-        if self.offsets.len() > 1 {
-            let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-            if let Some(buffer) = self.buffer.take() {
-                self.done.push_back(Chunk::new(&self.pool, buffer, offsets));
-            }
+    /// Appends a row behind all others that has been through the rule.
+    pub(crate) fn append(&mut self, row: &[u8]) -> Result<()> {
+        self.output.append(row)
+    }
+
+    /// True if [`Builder::push_merged`] does what the rule asks.
+    pub(crate) fn merges_two(&self) -> bool {
+        match self.layout.rule() {
+            Rule::Keep => true,
+            Rule::First | Rule::Last => false,
+            Rule::Sum => self.finish == Finish::Log,
         }
-        if let Some(buffer) = self.buffer.take() {
-            self.pool.recycle(buffer);
-        }
+    }
+
+    /// Appends the merge of `a` and `b`, until one of them is used up or a chunk is full. Returns the
+    /// rows that were used of each.
+    pub(crate) fn push_merged(&mut self, a: Strided<'_>, b: Strided<'_>) -> Result<(usize, usize)> {
+        let (stride, sums) = (a.stride, self.layout.rule() == Rule::Sum);
+        let (wraps, pool) = (&self.wraps, &self.pool);
+        let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+        let merged = self.output.merged_into(stride, 2, |out| {
+            let merged = merge(a, b, out, if sums { Some(&mut note) } else { None });
+            (merged.out, merged)
+        })?;
+        Ok(merged.map_or((0, 0), |merged| (merged.a, merged.b)))
     }
 
     fn push_winners<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Result<()> {
@@ -172,7 +203,7 @@ impl Builder {
             if snapshot && tombstones && row.last() == Some(&1) {
                 self.findings.deleted += 1;
             } else {
-                self.append(row)?;
+                self.output.append(row)?;
             }
         }
         if let Some(key) = before {
@@ -188,21 +219,24 @@ impl Builder {
         let mut at = 0;
         while at < order.len() {
             let row = rows[order[at] as usize];
-            let mut sum = diff_of(row);
+            let first = diff_of(row);
+            let mut sum = first;
             at += 1;
             while at < order.len() {
                 let next = rows[order[at] as usize];
                 if next[..body(next)] != row[..body(row)] {
                     break;
                 }
-                sum = sum.checked_add(diff_of(next)).ok_or_else(|| self.overflow(row))?;
+                sum = self.add(row, sum, diff_of(next));
                 at += 1;
             }
             match self.finish {
                 Finish::Log if sum == 0 => {}
                 Finish::Log => {
-                    self.append(row)?;
-                    self.set_diff(sum);
+                    self.output.append(row)?;
+                    if sum != first {
+                        self.output.set_diff(sum);
+                    }
                 }
                 Finish::Snapshot | Finish::Counts => self.append_times(row, sum)?,
             }
@@ -210,31 +244,38 @@ impl Builder {
         Ok(())
     }
 
-    fn overflow(&self, row: &[u8]) -> Error {
-        Error::DiffOverflow { row: describe(&self.layout, row) }
+    /// The sum of two diffs of `row`, modulo 2^64; notes it if it does not fit.
+    pub(crate) fn add(&self, row: &[u8], sum: i64, diff: i64) -> i64 {
+        let (sum, overflow) = sum.overflowing_add(diff);
+        if overflow {
+            let wraps = if diff > 0 { 1 } else { -1 };
+            self.wraps.note(&self.pool, &row[..row.len() - 8], wraps);
+        }
+        sum
     }
 
     fn append_times(&mut self, row: &[u8], times: i64) -> Result<()> {
+        let body = &row[..row.len() - 8];
+        if self.wraps.has(body) {
+            return Err(overflow(&self.layout, body));
+        }
         if times < 0 {
             self.findings.negative += 1;
             if self.findings.negative_rows.len() < SHOWN {
-                let mut row = row.to_vec();
-                let body = row.len() - 8;
-                row[body..].copy_from_slice(&times.to_le_bytes());
-                self.findings.negative_rows.push(row);
+                self.findings.negative_rows.push([body, &times.to_le_bytes()].concat());
             }
         }
         if self.finish == Finish::Counts {
             if times > 0 {
-                self.append(row)?;
-                self.set_diff(times);
+                self.output.append(row)?;
+                self.output.set_diff(times);
             }
             return Ok(());
         }
         for _ in 0..times {
-            self.append(row)?;
+            self.output.append(row)?;
             // Of equal rows, which one is shown here follows from the chunks: their diffs must not.
-            self.set_diff(1);
+            self.output.set_diff(1);
         }
         Ok(())
     }
@@ -248,65 +289,6 @@ impl Builder {
         let key = self.key.get_or_insert_default();
         key.clear();
         key.extend_from_slice(&row[..len]);
-    }
-
-    #[inline]
-    fn append(&mut self, row: &[u8]) -> Result<()> {
-        let used = self.used();
-        let needed = used + row.len() + self.offsets.len() * OFFSET_BYTES;
-        if self.buffer.as_ref().is_none_or(|buffer| needed > buffer.len()) {
-            self.next_buffer(row.len() + OFFSET_BYTES)?;
-        }
-        let used = self.used();
-        if let Some(buffer) = &mut self.buffer {
-            copy_short(&mut buffer[used..], row);
-        }
-        self.offsets.push((used + row.len()) as u32);
-        Ok(())
-    }
-
-    fn append_range(&mut self, rows: RowSlice<'_>, mut range: Range<usize>) -> Result<()> {
-        while !range.is_empty() {
-            let start = rows.offsets[range.start];
-            let room = self.buffer.as_ref().map_or(0, |buffer| buffer.len());
-            let (used, count) = (self.used(), self.offsets.len() - 1);
-            let ends = &rows.offsets[range.start + 1..=range.end];
-            // Row i of the range fits if its end, and the offsets up to it, do.
-            let mut fit = ends.partition_point(|&end| used + (end - start) as usize <= room);
-            while fit > 0
-                && used + (ends[fit - 1] - start) as usize + (count + fit) * OFFSET_BYTES > room
-            {
-                fit -= fit.div_ceil(64);
-            }
-            if fit == 0 {
-                self.next_buffer((ends[0] - start) as usize + OFFSET_BYTES)?;
-                continue;
-            }
-            let bytes = &rows.bytes[start as usize..ends[fit - 1] as usize];
-            if let Some(buffer) = &mut self.buffer {
-                buffer[used..used + bytes.len()].copy_from_slice(bytes);
-            }
-            self.offsets.extend(ends[..fit].iter().map(|end| end - start + used as u32));
-            range.start += fit;
-        }
-        Ok(())
-    }
-
-    fn set_diff(&mut self, diff: i64) {
-        let used = self.used();
-        if let Some(buffer) = &mut self.buffer {
-            buffer[used - 8..used].copy_from_slice(&diff.to_le_bytes());
-        }
-    }
-
-    fn used(&self) -> usize {
-        *self.offsets.last().unwrap_or(&0) as usize
-    }
-
-    fn next_buffer(&mut self, len: usize) -> Result<()> {
-        self.flush();
-        self.buffer = Some(self.pool.buffer(len)?);
-        Ok(())
     }
 }
 

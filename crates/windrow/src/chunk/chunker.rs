@@ -2,15 +2,19 @@
 //!
 //! ```text
 //! push --encode--> staging | row | row | row |  --full: order, rule--> chunk
+//!                                               --in order already---> chunk, the staging itself
 //! ```
+
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES};
+use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES, Starts, View, Wraps};
 use crate::error::Result;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
-use crate::rows::{Encoder, Prepared, RowSlice};
+use crate::rows::decode::diff_of;
+use crate::rows::{Encoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
@@ -22,7 +26,10 @@ pub(crate) struct Chunker {
     layout: Layout,
     encoder: Encoder,
     staging: Option<Buffer>,
-    offsets: Vec<u32>,
+    staged: usize,
+    used: usize,
+    /// Where staged rows start, unless they have one length.
+    starts: Vec<u32>,
     /// Empty between calls; keeps its memory.
     rows: Vec<&'static [u8]>,
     arranger: Arranger,
@@ -30,21 +37,24 @@ pub(crate) struct Chunker {
 }
 
 impl Chunker {
-    pub(crate) fn new(layout: &Layout, pool: &Pool) -> Self {
+    /// A chunker that notes sums which do not fit in `wraps`.
+    pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps) -> Self {
         Self {
             pool: pool.clone(),
             layout: layout.clone(),
             encoder: Encoder::new(layout),
             staging: None,
-            offsets: vec![0],
+            staged: 0,
+            used: 0,
+            starts: vec![0],
             rows: Vec::new(),
             arranger: Arranger::default(),
-            builder: Builder::new(layout, pool, Finish::Log),
+            builder: Builder::new(layout, pool, Finish::Log, wraps),
         }
     }
 
     /// The next finished chunk.
-    pub(crate) fn take(&mut self) -> Option<Chunk> {
+    pub(crate) fn take(&mut self) -> Option<Arc<Chunk>> {
         self.builder.take()
     }
 
@@ -57,20 +67,7 @@ impl Chunker {
     /// Returns the first row that is not staged yet. After an error rows are lost.
     pub(crate) fn push(&mut self, prepared: &Prepared, mut next: usize) -> Result<usize> {
         while next < prepared.len() && !self.builder.is_full() {
-            let room = self.staging.as_ref().map_or(0, |buffer| buffer.len());
-            let used = self.used();
-            let staged = self.offsets.len() - 1;
-            let mut end = used;
-            let mut fit = 0;
-            while next + fit < prepared.len() && staged + fit < MOST_ROWS {
-                let longer = end + prepared.row_len(next + fit);
-                if longer + (staged + fit + 1) * OFFSET_BYTES > room {
-                    break;
-                }
-                end = longer;
-                fit += 1;
-                self.offsets.push(end as u32);
-            }
+            let (fit, end) = self.fitting(prepared, next);
             if fit == 0 {
                 self.ship()?;
                 let needed = prepared.row_len(next) + OFFSET_BYTES;
@@ -78,11 +75,33 @@ impl Chunker {
                 continue;
             }
             if let Some(staging) = &mut self.staging {
-                self.encoder.encode(prepared, next..next + fit, &mut staging[used..end]);
+                self.encoder.encode(prepared, next..next + fit, &mut staging[self.used..end]);
             }
+            (self.used, self.staged) = (end, self.staged + fit);
             next += fit;
         }
         Ok(next)
+    }
+
+    /// How many rows from `next` on can be staged, and where they end; notes where they start.
+    fn fitting(&mut self, prepared: &Prepared, next: usize) -> (usize, usize) {
+        let room = self.staging.as_ref().map_or(0, |buffer| buffer.len());
+        let most = (MOST_ROWS - self.staged).min(prepared.len() - next);
+        if let Some(stride) = self.layout.stride() {
+            let fit = most.min((room - self.used) / stride);
+            return (fit, self.used + fit * stride);
+        }
+        let (mut fit, mut end) = (0, self.used);
+        while fit < most {
+            let longer = end + prepared.row_len(next + fit);
+            if longer + (self.staged + fit + 1) * OFFSET_BYTES > room {
+                break;
+            }
+            end = longer;
+            fit += 1;
+            self.starts.push(end as u32);
+        }
+        (fit, end)
     }
 
     /// Orders and ships what is staged, and whatever is not full.
@@ -90,37 +109,65 @@ impl Chunker {
         self.ship()
     }
 
-    fn used(&self) -> usize {
-        *self.offsets.last().unwrap_or(&0) as usize
-    }
-
     fn ship(&mut self) -> Result<()> {
         let Some(staging) = self.staging.take() else { return Ok(()) };
-        if self.offsets.len() == 1 {
+        let used = std::mem::take(&mut self.used);
+        if std::mem::take(&mut self.staged) == 0 {
             self.pool.recycle(staging);
             return Ok(());
         }
-        let staged = RowSlice { bytes: &staging, offsets: &self.offsets };
+        let starts = match self.layout.stride() {
+            Some(stride) => Starts::Every(stride),
+            None => Starts::At(&self.starts),
+        };
+        let staged = View { bytes: &staging[..used], starts };
+        if is_chunk(&self.layout, staged) {
+            let chunk = match self.layout.stride() {
+                Some(stride) => Chunk::strided(&self.pool, staging, used, stride),
+                None => {
+                    let starts = std::mem::replace(&mut self.starts, vec![0]);
+                    Chunk::varying(&self.pool, staging, starts)
+                }
+            };
+            self.builder.hand_over(chunk);
+            return Ok(());
+        }
         let mut rows: Vec<&[u8]> = std::mem::take(&mut self.rows);
         rows.extend((0..staged.len()).map(|index| staged.row(index)));
         let order = self.arranger.order(&rows, self.layout.tail().len());
-        let handed_over = self.layout.rule() == Rule::Keep && order.is_sorted();
-        if !handed_over {
-            self.builder.restart();
-            self.builder.push(&rows, order)?;
-            self.builder.flush();
-        }
+        self.builder.restart();
+        self.builder.push(&rows, order)?;
+        self.builder.flush();
         rows.clear();
         // Nothing is left to outlive the staging buffer; collecting in place keeps the allocation.
         self.rows = rows.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
-        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-        if handed_over {
-            self.builder.hand_over(Chunk::new(&self.pool, staging, offsets));
-        } else {
-            self.pool.recycle(staging);
-            self.offsets = offsets;
-            self.offsets.truncate(1);
-        }
+        self.pool.recycle(staging);
+        self.starts.truncate(1);
         Ok(())
     }
+}
+
+/// True if rows are in order and the rule would leave them as they are. Rows in no order are found
+/// out by the first few.
+fn is_chunk(layout: &Layout, rows: View<'_>) -> bool {
+    let tail = layout.tail().len();
+    let body = |row: &'_ [u8]| row.len() - tail;
+    let rule = layout.rule();
+    if rule == Rule::Sum && diff_of(rows.row(0)) == 0 {
+        return false;
+    }
+    let mut before = rows.row(0);
+    for index in 1..rows.len() {
+        let row = rows.row(index);
+        let stays = match rule {
+            Rule::Keep => true,
+            Rule::First | Rule::Last => !row.starts_with(&before[..key_len(layout, before)]),
+            Rule::Sum => diff_of(row) != 0,
+        };
+        if before[..body(before)] >= row[..body(row)] || !stays {
+            return false;
+        }
+        before = row;
+    }
+    true
 }

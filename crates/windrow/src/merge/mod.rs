@@ -1,18 +1,24 @@
 //! Merging: runs of chunks, each sorted, into one.
 //!
 //! ```text
-//! run 0   [chunk][chunk]...  \
-//! run 1   [chunk]...          >-- many --> chunks in order, rule applied
-//! run 2   (spilled)(spilled) /
+//! run 0   [chunk][chunk]...  \               one run left: its chunks as they are
+//! run 1   [chunk]...          >-- merger --> two, of rows of one length: kernel::merge    --> chunks
+//! run 2   (spilled)(spilled) /               more, or rows that vary: many, in blocks
 //! ```
 //!
 //! Invariant: the output is sorted and the rule holds over all of it, not only within a chunk.
 
+mod advance;
+mod extract;
 mod many;
+mod merger;
 mod run;
 mod sorted;
+mod window;
 
-pub(crate) use many::Merger;
+pub(crate) use advance::Advance;
+pub(crate) use extract::Extract;
+pub(crate) use merger::Merger;
 pub(crate) use run::{ChunkSource, Run};
 pub use sorted::OrderCheck;
 pub(crate) use sorted::SortedInput;

@@ -4,11 +4,12 @@
 //! in the next one: it is reduced to one row, held back and decided there.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
 use super::ChunkSource;
-use crate::chunk::{Arranger, Builder, Chunk, Finish};
+use crate::chunk::{Arranger, Builder, Chunk, Finish, Wraps};
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::pool::Pool;
@@ -146,14 +147,20 @@ pub(crate) struct SortedInput<I> {
 pub(crate) const ROW_BITS: u32 = 40;
 
 impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
-    pub(crate) fn new(layout: &Layout, pool: &Pool, input: usize, batches: I) -> Self {
+    pub(crate) fn new(
+        layout: &Layout,
+        pool: &Pool,
+        input: usize,
+        wraps: &Wraps,
+        batches: I,
+    ) -> Self {
         Self {
             batches,
             layout: layout.clone(),
             encoder: Encoder::new(layout),
             steps: Steps::new(layout, input),
             arranger: Arranger::default(),
-            builder: Builder::new(layout, pool, Finish::Log),
+            builder: Builder::new(layout, pool, Finish::Log, wraps),
             bytes: Vec::new(),
             held: Vec::new(),
             base: (input as u64) << ROW_BITS,
@@ -178,7 +185,7 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         }
         let order = self.arranger.order(&rows, self.layout.tail().len());
         let decided = decided(&self.layout, &rows, order);
-        self.held = reduce(&self.layout, &rows, &order[decided..])?;
+        self.held = reduce(&self.layout, &self.builder, &rows, &order[decided..]);
         self.builder.push(&rows, &order[..decided])?;
         self.builder.flush();
         Ok(())
@@ -198,24 +205,21 @@ fn decided(layout: &Layout, rows: &[&[u8]], order: &[u32]) -> usize {
 }
 
 /// The one row that a group comes down to; empty if there is no group.
-fn reduce(layout: &Layout, rows: &[&[u8]], group: &[u32]) -> Result<Vec<u8>> {
-    let Some((&first, rest)) = group.split_first() else { return Ok(Vec::new()) };
+fn reduce(layout: &Layout, builder: &Builder, rows: &[&[u8]], group: &[u32]) -> Vec<u8> {
+    let Some((&first, rest)) = group.split_first() else { return Vec::new() };
     let mut row = rows[first as usize].to_vec();
     if layout.rule() == Rule::Sum {
-        let mut sum = diff_of(&row);
-        for &index in rest {
-            sum = sum
-                .checked_add(diff_of(rows[index as usize]))
-                .ok_or_else(|| Error::DiffOverflow { row: crate::chunk::describe(layout, &row) })?;
-        }
+        let sum = rest.iter().fold(diff_of(&row), |sum, &index| {
+            builder.add(&row, sum, diff_of(rows[index as usize]))
+        });
         let body = row.len() - 8;
         row[body..].copy_from_slice(&sum.to_le_bytes());
     }
-    Ok(row)
+    row
 }
 
 impl<I: Iterator<Item = Result<RecordBatch>> + Send> ChunkSource for SortedInput<I> {
-    fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
         loop {
             if let Some(chunk) = self.builder.take() {
                 return Ok(Some(chunk));

@@ -166,7 +166,15 @@ impl Pool {
 
     /// Gives the memory of recycled buffers back to the system.
     pub(crate) fn release_recycled(&self) {
-        let buffers = std::mem::take(&mut *self.recycled());
+        self.release_recycled_beyond(0);
+    }
+
+    /// Gives the memory of recycled buffers back to the system, all but `kept` of them.
+    pub(crate) fn release_recycled_beyond(&self, kept: usize) {
+        let mut recycled = self.recycled();
+        let most = recycled.len();
+        let buffers = recycled.split_off(kept.min(most));
+        drop(recycled);
         drop(buffers);
     }
 

@@ -43,27 +43,6 @@ pub(crate) fn key_len(layout: &Layout, row: &[u8]) -> usize {
     at
 }
 
-/// Rows of one layout, a view into a buffer.
-///
-/// Row lengths are found from `offsets`, or from the stride where all rows are of one length.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowSlice<'a> {
-    pub(crate) bytes: &'a [u8],
-    /// `len + 1` entries: where rows start, and where the last one ends.
-    pub(crate) offsets: &'a [u32],
-}
-
-impl<'a> RowSlice<'a> {
-    pub(crate) fn len(&self) -> usize {
-        self.offsets.len().saturating_sub(1)
-    }
-
-    #[inline(always)]
-    pub(crate) fn row(&self, index: usize) -> &'a [u8] {
-        &self.bytes[self.offsets[index] as usize..self.offsets[index + 1] as usize]
-    }
-}
-
 /// One value as text, for messages.
 pub(crate) fn show(array: &arrow_array::ArrayRef, row: usize) -> String {
     use arrow_array::Array;

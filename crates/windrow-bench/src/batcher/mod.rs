@@ -1,0 +1,132 @@
+//! `batcher`: 64 pushes of unordered changes and one seal, against the batchers of
+//! differential-dataflow.
+//!
+//! Both sides start from what their users have: ours from record batches, so encoding into rows is in
+//! the figure; the rivals from vectors of owned tuples, which their chunkers sort in place or copy.
+//! What a contender made is dropped after the clock has stopped. Every round has fresh data, and its
+//! median counts. Output memory is recycled: ours from a pool that lives through the bench, the
+//! rivals' from the allocator's heap. The resident bytes are those of the sealed chunks.
+
+use std::hint::black_box;
+
+use windrow::arrow_array::RecordBatch;
+use windrow::{Antichain, Batcher, Pool};
+
+use crate::Result;
+use crate::cells::{Cells, seconds};
+use crate::merge::data::{self, Change, Integers, Regime, RowKeyed, Shape, Wide};
+#[cfg(feature = "differential")]
+use crate::merge::differential as d;
+use crate::merge::{Options, Outcome, layout, median, rounds, size_name};
+
+const REGIMES: [Regime; 5] =
+    [Regime::Random, Regime::Equal, Regime::Runs, Regime::Disjoint, Regime::Sorted];
+const PUSHES: usize = 64;
+
+/// Anything that takes pushes and seals them.
+type Contender<K, V> = fn(Vec<Vec<Change<K, V>>>) -> Outcome;
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let mut cells = Cells::new("batcher", "ns/record");
+    #[cfg(feature = "differential")]
+    {
+        shape::<Integers>(
+            options,
+            &mut cells,
+            &[
+                ("columnation 0.22", d::batcher_columnation),
+                ("Vec 0.25.1", d::batcher_vec),
+                ("trie 0.25.1", d::batcher_trie),
+            ],
+        )?;
+        shape::<RowKeyed>(
+            options,
+            &mut cells,
+            &[
+                ("columnation 0.22", d::batcher_columnation),
+                ("Vec 0.25.1", d::batcher_vec),
+                ("trie 0.25.1", d::batcher_trie),
+            ],
+        )?;
+        shape::<Wide>(
+            options,
+            &mut cells,
+            &[("columnation 0.22", d::batcher_columnation), ("Vec 0.25.1", d::batcher_vec)],
+        )?;
+    }
+    #[cfg(not(feature = "differential"))]
+    {
+        shape::<Integers>(options, &mut cells, &[])?;
+        shape::<RowKeyed>(options, &mut cells, &[])?;
+        shape::<Wide>(options, &mut cells, &[])?;
+    }
+    cells.finish()
+}
+
+fn shape<S: Shape>(
+    options: &Options,
+    cells: &mut Cells,
+    rivals: &[(&str, Contender<S::Key, S::Val>)],
+) -> Result<()> {
+    let layout = layout::<S>()?;
+    let pool = Pool::unlimited();
+    for regime in REGIMES {
+        for &kib in &options.sizes {
+            let case = format!("{} {} {}", S::NAME, regime.name(), size_name(kib));
+            if !case.contains(&options.only) {
+                continue;
+            }
+            let count = (kib << 10) / S::BYTES;
+            let (mut ours, mut copies) = (Vec::new(), Vec::new());
+            let mut theirs = vec![Vec::new(); rivals.len()];
+            for round in 0..rounds(options, kib << 10) {
+                let seed = (round as u64 + 1) << 32 | kib as u64;
+                let pushes = data::pushes(regime, count, PUSHES, seed);
+                let pushes: Vec<_> =
+                    pushes
+                        .iter()
+                        .map(|push| {
+                            if regime == Regime::Sorted {
+                                S::sorted(push)
+                            } else {
+                                S::changes(push)
+                            }
+                        })
+                        .collect();
+                let records = pushes.iter().map(Vec::len).sum::<usize>() as f64;
+                let batches: Vec<RecordBatch> =
+                    pushes.iter().map(|push| S::record_batch(push)).collect();
+                let (elapsed, sealed) = seconds(|| {
+                    let mut batcher = Batcher::new(&layout, &pool);
+                    for batch in &batches {
+                        batcher.push(batch)?;
+                    }
+                    Ok(batcher.seal(&Antichain::new())?)
+                })?;
+                let out = sealed.rows().unwrap_or(0) as usize;
+                drop(sealed);
+                ours.push(elapsed * 1e9 / records);
+                for ((name, rival), times) in rivals.iter().zip(&mut theirs) {
+                    let (elapsed, got) = rival(pushes.clone());
+                    if got != out {
+                        return Err(format!("{case}: {out} records, {name} has {got}").into());
+                    }
+                    times.push(elapsed * 1e9 / records);
+                }
+                let from = vec![1u8; records as usize * S::BYTES];
+                let mut to = vec![0u8; from.len()];
+                let (elapsed, ()) = seconds(|| {
+                    black_box(&mut to).copy_from_slice(black_box(&from));
+                    Ok(())
+                })?;
+                copies.push(elapsed * 1e9 / records);
+            }
+            let ours = median(ours);
+            for ((name, _), times) in rivals.iter().zip(theirs) {
+                cells.push(&case, ours, name, median(times));
+            }
+            cells.push(&case, ours, "memcpy", median(copies));
+        }
+    }
+    Ok(())
+}

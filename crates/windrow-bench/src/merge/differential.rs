@@ -1,0 +1,211 @@
+//! The mergers and batchers of differential-dataflow, each driven as its own code drives it.
+//!
+//! What a batcher is given is made before the clock starts; what it made is dropped after the clock
+//! has stopped.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use columnation::Columnation;
+use differential_022::containers::TimelyStack;
+use differential_022::trace::Batcher as _;
+use differential_022::trace::implementations::chunker::ColumnationChunker;
+use differential_022::trace::implementations::merge_batcher::container::ColInternalMerger;
+use differential_022::trace::implementations::merge_batcher::{
+    MergeBatcher as MergeBatcher022, Merger,
+};
+use differential_022::trace::{Builder, Description};
+use differential_025::columnar::layout::ColumnarUpdate;
+use differential_025::columnar::trace::ColChunk;
+use differential_025::consolidation::Consolidate;
+use differential_025::trace::Batcher as _;
+use differential_025::trace::chunk::vec::VecChunk;
+use differential_025::trace::chunk::{Chunk, ChunkBatcher, merge_chains};
+use differential_025::trace::implementations::chunker::ContainerChunker;
+use timely_028::container::{ContainerBuilder as _, PushInto as _};
+use timely_031::Container;
+use timely_031::container::{ContainerBuilder, PushInto, SizableContainer};
+
+use super::Outcome;
+use super::data::Change;
+
+type Stack<K, V> = TimelyStack<Change<K, V>>;
+
+fn stacks<K, V>(changes: &[Change<K, V>]) -> Vec<Stack<K, V>>
+where
+    K: Columnation + Ord + Clone + 'static,
+    V: Columnation + Ord + Clone + 'static,
+{
+    let mut chunker = ColumnationChunker::<Change<K, V>>::default();
+    let mut out = Vec::new();
+    chunker.push_into(&mut changes.to_vec());
+    while let Some(chunk) = chunker.extract() {
+        out.push(std::mem::take(chunk));
+    }
+    while let Some(chunk) = chunker.finish() {
+        out.push(std::mem::take(chunk));
+    }
+    out
+}
+
+/// The merger of 0.22 over columnation stacks.
+pub(crate) fn columnation<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
+where
+    K: Columnation + Ord + Clone + 'static,
+    V: Columnation + Ord + Clone + 'static,
+{
+    let (a, b) = (stacks(a), stacks(b));
+    let mut merger = ColInternalMerger::<(K, V), u64, i64>::default();
+    let (mut out, mut stash) = (Vec::new(), Vec::new());
+    let start = Instant::now();
+    merger.merge(a, b, &mut out, &mut stash);
+    let elapsed = start.elapsed().as_secs_f64();
+    (elapsed, out.iter().map(|stack| stack.len()).sum())
+}
+
+fn chunks<C, K, V>(changes: &[Change<K, V>]) -> Vec<C>
+where
+    C: Default + SizableContainer + Consolidate + Container + PushInto<Change<K, V>>,
+    K: Clone + 'static,
+    V: Clone + 'static,
+{
+    let mut chunker = ContainerChunker::<C>::default();
+    let mut out = Vec::new();
+    PushInto::push_into(&mut chunker, &mut changes.to_vec());
+    while let Some(chunk) = ContainerBuilder::finish(&mut chunker) {
+        out.push(std::mem::take(chunk));
+    }
+    out
+}
+
+fn merge_chunks<C, K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
+where
+    C: Chunk + Default + SizableContainer + Consolidate + Container + PushInto<Change<K, V>>,
+    K: Clone + 'static,
+    V: Clone + 'static,
+{
+    let (a, b) = (chunks::<C, K, V>(a), chunks::<C, K, V>(b));
+    let mut out = VecDeque::new();
+    let start = Instant::now();
+    merge_chains(a, b, &mut out);
+    let elapsed = start.elapsed().as_secs_f64();
+    (elapsed, out.iter().map(<C as Chunk>::len).sum())
+}
+
+/// The chunks of 0.25.1 over vectors.
+pub(crate) fn vec<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
+where
+    K: Ord + Clone + 'static,
+    V: Ord + Clone + 'static,
+{
+    merge_chunks::<VecChunk<K, V, u64, i64>, K, V>(a, b)
+}
+
+/// The chunks of 0.25.1 over columnar tries.
+pub(crate) fn trie<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
+where
+    (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
+    K: Clone + 'static,
+    V: Clone + 'static,
+{
+    merge_chunks::<ColChunk<(K, V, u64, i64)>, K, V>(a, b)
+}
+
+/// Takes the chain that a batcher of 0.22 sealed.
+struct Taken<C, D, T, R>(Vec<C>, std::marker::PhantomData<(D, T, R)>);
+
+impl<K, V> Builder for Taken<Stack<K, V>, (K, V), u64, i64>
+where
+    K: Columnation + 'static,
+    V: Columnation + 'static,
+{
+    type Input = Stack<K, V>;
+    type Time = u64;
+    type Output = Vec<Stack<K, V>>;
+
+    fn with_capacity(_: usize, _: usize, _: usize) -> Self {
+        Self(Vec::new(), std::marker::PhantomData)
+    }
+
+    fn push(&mut self, chunk: &mut Self::Input) {
+        self.0.push(std::mem::take(chunk));
+    }
+
+    fn done(self, _: Description<u64>) -> Self::Output {
+        self.0
+    }
+
+    fn seal(chain: &mut Vec<Self::Input>, _: Description<u64>) -> Self::Output {
+        std::mem::take(chain)
+    }
+}
+
+/// The batcher of 0.22: columnation chunker and merger.
+pub(crate) fn batcher_columnation<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
+where
+    K: Columnation + Ord + Clone + 'static,
+    V: Columnation + Ord + Clone + 'static,
+{
+    let mut pushes = pushes;
+    let start = Instant::now();
+    let mut batcher = MergeBatcher022::<
+        Vec<Change<K, V>>,
+        ColumnationChunker<Change<K, V>>,
+        ColInternalMerger<(K, V), u64, i64>,
+    >::new(None, 0);
+    for push in &mut pushes {
+        batcher.push_container(push);
+    }
+    let upper = timely_028::progress::Antichain::new();
+    let sealed = batcher.seal::<Taken<Stack<K, V>, (K, V), u64, i64>>(upper);
+    let elapsed = start.elapsed().as_secs_f64();
+    (elapsed, sealed.iter().map(|stack| stack.len()).sum())
+}
+
+fn batcher_chunks<C, K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
+where
+    C: Chunk<Time = u64>
+        + Default
+        + SizableContainer
+        + Consolidate
+        + Container
+        + PushInto<Change<K, V>>,
+    K: Clone + 'static,
+    V: Clone + 'static,
+{
+    let mut pushes = pushes;
+    let start = Instant::now();
+    let mut chunker = ContainerChunker::<C>::default();
+    let mut batcher = ChunkBatcher::<C>::new(None, 0);
+    for push in &mut pushes {
+        PushInto::push_into(&mut chunker, push);
+        while let Some(chunk) = ContainerBuilder::extract(&mut chunker) {
+            PushInto::push_into(&mut batcher, std::mem::take(chunk));
+        }
+    }
+    while let Some(chunk) = ContainerBuilder::finish(&mut chunker) {
+        PushInto::push_into(&mut batcher, std::mem::take(chunk));
+    }
+    let (sealed, _) = batcher.seal(timely_031::progress::Antichain::new());
+    let elapsed = start.elapsed().as_secs_f64();
+    (elapsed, sealed.iter().map(<C as Chunk>::len).sum())
+}
+
+/// The batcher of 0.25.1 over vectors.
+pub(crate) fn batcher_vec<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
+where
+    K: Ord + Clone + 'static,
+    V: Ord + Clone + 'static,
+{
+    batcher_chunks::<VecChunk<K, V, u64, i64>, K, V>(pushes)
+}
+
+/// The batcher of 0.25.1 over columnar tries.
+pub(crate) fn batcher_trie<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
+where
+    (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
+    K: Clone + 'static,
+    V: Clone + 'static,
+{
+    batcher_chunks::<ColChunk<(K, V, u64, i64)>, K, V>(pushes)
+}

@@ -1,0 +1,173 @@
+//! `merge`: two chains of sorted chunks into one, against the mergers of differential-dataflow.
+//!
+//! Measured is the merge alone: inputs are chains of ship-sized chunks, owned by the merge, made
+//! freshly for every contender from a new data set in every round; the median of the rounds counts.
+//! What comes out is checked to have as many records everywhere. Output memory is recycled: ours
+//! from a pool that lives through the bench, the rivals' from the allocator's heap and their stash.
+//!
+//! The rivals need the feature `differential`: differential-dataflow 0.22's columnation merger, and
+//! the Vec and trie chunks of 0.25.1. The floor is one `memcpy` of both inputs' rows.
+
+pub(crate) mod data;
+#[cfg(feature = "differential")]
+pub(crate) mod differential;
+
+use std::hint::black_box;
+
+use windrow::{Batch, Batcher, Layout, Order, Pool};
+
+use crate::Result;
+use crate::cells::{Cells, seconds};
+use data::{Change, Integers, Regime, RowKeyed, Shape, Wide};
+
+const REGIMES: [Regime; 6] = [
+    Regime::Random,
+    Regime::Alternating,
+    Regime::Equal,
+    Regime::Runs,
+    Regime::Disjoint,
+    Regime::Sorted,
+];
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only cases whose name contains this
+    #[arg(long, default_value = "")]
+    pub(crate) only: String,
+    /// Sizes, per side or in all, in KiB
+    #[arg(long, value_delimiter = ',', default_value = "32,512,8192,131072")]
+    pub(crate) sizes: Vec<usize>,
+    /// Bytes of records that a cell measures, in MiB; more give more rounds
+    #[arg(long, default_value_t = 256)]
+    pub(crate) effort: usize,
+}
+
+/// One contender's time for one data set, and the records that came out.
+pub(crate) type Outcome = (f64, usize);
+/// Anything that merges two sides.
+pub(crate) type Contender<K, V> = fn(&[Change<K, V>], &[Change<K, V>]) -> Outcome;
+
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+pub(crate) fn size_name(kib: usize) -> String {
+    if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) }
+}
+
+/// Rounds of `bytes` that make up the effort, within reason.
+pub(crate) fn rounds(options: &Options, bytes: usize) -> usize {
+    ((options.effort << 20) / bytes).clamp(3, 300)
+}
+
+pub(crate) fn layout<S: Shape>() -> Result<Layout> {
+    let schema = S::record_batch(&[]).schema();
+    let key = &S::COLUMNS[..S::COLUMNS.len() - 2];
+    Ok(Order::by(key.to_vec()).time("time").diff("diff").bind(&schema)?)
+}
+
+/// A batch of one chain.
+fn chain<S: Shape>(
+    layout: &Layout,
+    pool: &Pool,
+    changes: &[Change<S::Key, S::Val>],
+) -> Result<Batch> {
+    let mut batcher = Batcher::new(layout, pool);
+    for piece in changes.chunks(8192) {
+        batcher.push(&S::record_batch(piece))?;
+    }
+    Ok(batcher.finish()?.settle()?)
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let mut cells = Cells::new("merge", "ns/record");
+    #[cfg(feature = "differential")]
+    {
+        use differential as d;
+        shape::<Integers>(
+            options,
+            &mut cells,
+            &[
+                ("columnation 0.22", d::columnation),
+                ("Vec 0.25.1", d::vec),
+                ("trie 0.25.1", d::trie),
+            ],
+        )?;
+        shape::<RowKeyed>(
+            options,
+            &mut cells,
+            &[
+                ("columnation 0.22", d::columnation),
+                ("Vec 0.25.1", d::vec),
+                ("trie 0.25.1", d::trie),
+            ],
+        )?;
+        shape::<Wide>(
+            options,
+            &mut cells,
+            &[("columnation 0.22", d::columnation), ("Vec 0.25.1", d::vec)],
+        )?;
+    }
+    #[cfg(not(feature = "differential"))]
+    {
+        shape::<Integers>(options, &mut cells, &[])?;
+        shape::<RowKeyed>(options, &mut cells, &[])?;
+        shape::<Wide>(options, &mut cells, &[])?;
+    }
+    cells.finish()
+}
+
+fn shape<S: Shape>(
+    options: &Options,
+    cells: &mut Cells,
+    rivals: &[(&str, Contender<S::Key, S::Val>)],
+) -> Result<()> {
+    let layout = layout::<S>()?;
+    let pool = Pool::unlimited();
+    for regime in REGIMES {
+        for &kib in &options.sizes {
+            let case = format!("{} {} {}", S::NAME, regime.name(), size_name(kib));
+            if !case.contains(&options.only) {
+                continue;
+            }
+            let count = (kib << 10) / S::BYTES;
+            let mut ours = Vec::new();
+            let mut copies = Vec::new();
+            let mut theirs = vec![Vec::new(); rivals.len()];
+            for round in 0..rounds(options, 2 * kib << 10) {
+                let seed = (round as u64 + 1) << 32 | kib as u64;
+                let (a, b) = data::pair(regime, count, seed);
+                let (a, b) = (S::sorted(&a), S::sorted(&b));
+                let records = (a.len() + b.len()) as f64;
+                let chains = vec![chain::<S>(&layout, &pool, &a)?, chain::<S>(&layout, &pool, &b)?];
+                let (elapsed, merged) =
+                    seconds(|| Ok(Batch::union(&layout, &pool, chains).settle()?))?;
+                let out = merged.rows().unwrap_or(0) as usize;
+                drop(merged);
+                ours.push(elapsed * 1e9 / records);
+                for ((name, rival), times) in rivals.iter().zip(&mut theirs) {
+                    let (elapsed, got) = rival(&a, &b);
+                    if got != out {
+                        return Err(format!("{case}: {out} records, {name} has {got}").into());
+                    }
+                    times.push(elapsed * 1e9 / records);
+                }
+                let from = vec![1u8; (a.len() + b.len()) * S::BYTES];
+                let mut to = vec![0u8; from.len()];
+                let (elapsed, ()) = seconds(|| {
+                    black_box(&mut to).copy_from_slice(black_box(&from));
+                    Ok(())
+                })?;
+                copies.push(elapsed * 1e9 / records);
+            }
+            let ours = median(ours);
+            for ((name, _), times) in rivals.iter().zip(theirs) {
+                cells.push(&case, ours, name, median(times));
+            }
+            cells.push(&case, ours, "memcpy", median(copies));
+        }
+    }
+    Ok(())
+}

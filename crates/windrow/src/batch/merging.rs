@@ -1,0 +1,136 @@
+//! A merge of batches that can be left and taken up again.
+
+use super::settle::within_budget;
+use super::{Batch, Source, boxed};
+use crate::chunk::{Finish, Wraps};
+use crate::error::{Error, Result};
+use crate::merge::{Advance, Merger, Run};
+use crate::order::Layout;
+use crate::pool::Pool;
+use crate::time::{Antichain, Time};
+
+/// A merge of batches into one run, done piece by piece.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use windrow::{Batcher, Merging, Order, Pool};
+///
+/// # let batch = RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![1])) as ArrayRef)])?;
+/// let (layout, pool) = (Order::by("id").bind(&batch.schema())?, Pool::unlimited());
+/// let mut batches = Vec::new();
+/// for _ in 0..3 {
+///     let mut batcher = Batcher::new(&layout, &pool);
+///     batcher.push(&batch)?;
+///     batches.push(batcher.finish()?);
+/// }
+/// let mut merging = Merging::new(&layout, &pool, batches);
+/// // A thousand rows of work, then something else.
+/// while !merging.work(&mut 1000)? {}
+/// assert_eq!(merging.finish()?.rows(), Some(3));
+/// # Ok::<(), windrow::Error>(())
+/// ```
+pub struct Merging<T = u64> {
+    layout: Layout,
+    pool: Pool,
+    /// What is to be merged, until the first work is done.
+    inputs: Vec<Source>,
+    wraps: Wraps,
+    merger: Option<Merger>,
+    advance: Option<Advance<T>>,
+    out: Run,
+    done: bool,
+    frontiers: (Antichain<T>, Antichain<T>, Antichain<T>),
+}
+
+impl<T: Time> Merging<T> {
+    /// A merge of `batches`, which are of one layout.
+    pub fn new(layout: &Layout, pool: &Pool, batches: Vec<Batch<T>>) -> Self {
+        let union = Batch::union(layout, pool, batches);
+        Self {
+            layout: layout.clone(),
+            pool: pool.clone(),
+            inputs: union.sources,
+            wraps: union.wraps,
+            merger: None,
+            advance: None,
+            out: Run::new(pool),
+            done: false,
+            frontiers: (union.lower, union.upper, union.since),
+        }
+    }
+
+    /// The same with all times moved up to `since`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if the layout has no such times.
+    pub fn advancing(mut self, since: &Antichain<T>) -> Result<Self> {
+        check_times::<T>(&self.layout)?;
+        self.advance = Some(Advance::new(&self.layout, &self.pool, since));
+        self.frontiers.2 = self.frontiers.2.join(since);
+        Ok(self)
+    }
+
+    /// Goes on until the fuel is used up, one unit a row that goes in; true if all is done. A call
+    /// takes a block of rows more than it has fuel for at the most.
+    ///
+    /// # Errors
+    /// What merging and spilling report; the merge is then of no more use.
+    pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
+        while !self.done {
+            let merger = match &mut self.merger {
+                Some(merger) => merger,
+                none => {
+                    let inputs = std::mem::take(&mut self.inputs);
+                    let inputs = within_budget(&self.layout, &self.pool, &self.wraps, inputs)?;
+                    let (layout, pool) = (&self.layout, &self.pool);
+                    none.insert(Merger::new(layout, pool, Finish::Log, &self.wraps, boxed(inputs)))
+                }
+            };
+            let Some(chunk) = merger.next_within(fuel)? else {
+                if *fuel <= 0 {
+                    return Ok(false);
+                }
+                self.done = true;
+                self.merger = None;
+                break;
+            };
+            match &mut self.advance {
+                Some(advance) => advance.push(chunk)?,
+                None => self.out.push_within(&self.pool, chunk)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// The merged batch; what is not merged yet is merged now.
+    ///
+    /// # Errors
+    /// What merging and spilling report.
+    pub fn finish(mut self) -> Result<Batch<T>> {
+        self.work(&mut i64::MAX.clone())?;
+        let (out, wraps) = match self.advance {
+            Some(advance) => advance.finish(&self.wraps)?,
+            None => (self.out, self.wraps),
+        };
+        let mut batch = Batch::new(&self.layout, &self.pool, &wraps, vec![out]);
+        (batch.lower, batch.upper, batch.since) = self.frontiers;
+        Ok(batch)
+    }
+}
+
+/// Fails unless the time column of `layout` holds times of type `T`.
+pub(crate) fn check_times<T: Time>(layout: &Layout) -> Result<()> {
+    let Some(column) = layout.time() else {
+        return Err(Error::InvalidOrder("frontiers need a time column in the order".into()));
+    };
+    let field = layout.schema().field(column);
+    if T::fits(field.data_type()) {
+        return Ok(());
+    }
+    Err(Error::UnsupportedColumn {
+        column: field.name().clone(),
+        data_type: field.data_type().clone(),
+        role: "a time of the type that the batcher was made for",
+    })
+}

@@ -1,0 +1,101 @@
+//! Bringing runs down to as many as can be merged at once within the budget.
+//!
+//! ```text
+//! merged at once   a window of one chunk for each run that is not in memory, and the merge's own chunks
+//! too many         the shortest are merged into one, just enough of them, until it fits
+//! ```
+
+use super::{Source, boxed};
+use crate::chunk::{Finish, Wraps};
+use crate::error::Result;
+use crate::merge::{ChunkSource, Merger, Run};
+use crate::order::Layout;
+use crate::pool::Pool;
+
+/// Runs that one merge takes at the most: their windows' heads stay in the cache.
+const MOST_RUNS: usize = 512;
+/// Chunks that a merge needs itself: what is staged, what is being built, and what comes out.
+pub(crate) const OWN_CHUNKS: usize = 4;
+
+/// Bytes that a chunk takes at the most: its buffer, and the starts of rows of 16 bytes or more.
+pub(crate) fn held_by_chunk(pool: &Pool) -> usize {
+    pool.chunk_bytes() / 4 * 5
+}
+
+/// Runs that can be merged at once.
+fn fan_in(pool: &Pool) -> usize {
+    (pool.budget().limit() / held_by_chunk(pool)).saturating_sub(OWN_CHUNKS).clamp(2, MOST_RUNS)
+}
+
+/// A merge of runs that keeps deletions and diffs.
+pub(crate) fn merger(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Merger {
+    let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>).collect();
+    Merger::new(layout, pool, Finish::Log, wraps, sources)
+}
+
+/// Brings the runs down to as many as can be merged at once.
+pub(crate) fn settle(
+    layout: &Layout,
+    pool: &Pool,
+    wraps: &Wraps,
+    mut runs: Vec<Run>,
+) -> Result<Vec<Run>> {
+    let limit = pool.budget().limit();
+    let chunk = held_by_chunk(pool);
+    let resident: usize = runs.iter().map(Run::resident_bytes).sum();
+    let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;
+    let own = OWN_CHUNKS * chunk;
+    if resident > 0 && resident.saturating_add(windows).saturating_add(own) > limit {
+        let (held, mut spilled): (Vec<_>, Vec<_>) =
+            runs.into_iter().partition(|run| run.resident_bytes() > 0);
+        spilled.push(Run::spilled(pool, &mut merger(layout, pool, wraps, held))?);
+        runs = spilled;
+    }
+    if runs.iter().any(|run| run.resident_bytes() == 0) {
+        // What is left is read from disk, through buffers of its own.
+        pool.release_recycled();
+    }
+    let most = fan_in(pool);
+    while runs.len() > most {
+        // The shortest first, so that few bytes are written twice; just enough of them.
+        runs.sort_by_key(Run::rows);
+        let group = (runs.len() - most + 1).clamp(2, most);
+        let merged: Vec<Run> = runs.drain(..group).collect();
+        let in_memory = merged.iter().all(|run| run.resident_bytes() > 0);
+        let mut merger = merger(layout, pool, wraps, merged);
+        runs.push(if in_memory {
+            Run::merged(pool, &mut merger)?
+        } else {
+            Run::spilled(pool, &mut merger)?
+        });
+    }
+    runs.retain(|run| !run.is_empty());
+    Ok(runs)
+}
+
+/// As [`settle`], where some chunks are made as they are asked for: streams are merged first.
+pub(super) fn within_budget(
+    layout: &Layout,
+    pool: &Pool,
+    wraps: &Wraps,
+    sources: Vec<Source>,
+) -> Result<Vec<Source>> {
+    let most = fan_in(pool);
+    if sources.len() <= most {
+        return Ok(sources);
+    }
+    let (mut runs, mut streams) = (Vec::new(), Vec::new());
+    for source in sources {
+        match source {
+            Source::Run(run) => runs.push(run),
+            stream => streams.push(stream),
+        }
+    }
+    while !streams.is_empty() && runs.len() + streams.len() > most {
+        let group = streams.split_off(streams.len().saturating_sub(most));
+        let mut merger = Merger::new(layout, pool, Finish::Log, wraps, boxed(group));
+        runs.push(Run::spilled(pool, &mut merger)?);
+    }
+    let runs = settle(layout, pool, wraps, runs)?;
+    Ok(runs.into_iter().map(Source::Run).chain(streams).collect())
+}

@@ -1,0 +1,210 @@
+//! Reading a batch: slabs of rows, and record batches decoded from them.
+//!
+//! ```text
+//! sources --brought down to what the budget merges at once--> merger --> slab, slab, ... --> RecordBatch
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::settle::within_budget;
+use super::{Batch, Source, boxed};
+use crate::chunk::{Chunk, Findings, Finish, Wraps, describe};
+use crate::error::{Error, Result};
+use crate::merge::Merger;
+use crate::order::Layout;
+use crate::pool::Pool;
+use crate::rows;
+use crate::time::Time;
+
+/// Rows of a [`Batch`] in order, merged as they are asked for.
+pub struct Slabs {
+    layout: Layout,
+    pool: Pool,
+    wraps: Wraps,
+    finish: Finish,
+    /// What is to be merged, until the first rows are asked for.
+    sources: Vec<Source>,
+    merger: Option<Merger>,
+    pending: Option<(Arc<Chunk>, usize)>,
+}
+
+/// A few thousand rows in order, not decoded yet.
+#[derive(Debug)]
+pub struct Slab {
+    pieces: Vec<(Arc<Chunk>, Range<usize>)>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Slab {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes that they take as rows: a measure of their size that depends on nothing else.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Slabs {
+    pub(super) fn new(
+        layout: &Layout,
+        pool: &Pool,
+        wraps: &Wraps,
+        finish: Finish,
+        sources: Vec<Source>,
+    ) -> Self {
+        Self {
+            layout: layout.clone(),
+            pool: pool.clone(),
+            wraps: wraps.clone(),
+            finish,
+            sources,
+            merger: None,
+            pending: None,
+        }
+    }
+
+    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
+        let merger = match &mut self.merger {
+            Some(merger) => merger,
+            none => {
+                let sources = std::mem::take(&mut self.sources);
+                let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
+                let sources = boxed(within_budget(layout, pool, wraps, sources)?);
+                none.insert(Merger::new(layout, pool, self.finish, wraps, sources))
+            }
+        };
+        merger.next_chunk()
+    }
+
+    /// The next rows: at most `rows` of them, and no more once they take `bytes` bytes, but always
+    /// one. `None` at the end.
+    ///
+    /// # Errors
+    /// What merging and reading back report; at the end, [`Error::NegativeDiff`] and
+    /// [`Error::DiffOverflow`].
+    pub fn next(&mut self, rows: usize, bytes: usize) -> Result<Option<Slab>> {
+        let (rows, bytes) = (rows.max(1), bytes.max(1));
+        let mut slab = Slab { pieces: Vec::new(), rows: 0, bytes: 0 };
+        while slab.rows < rows && slab.bytes < bytes {
+            let (chunk, at) = match self.pending.take() {
+                Some(pending) => pending,
+                None => match self.next_chunk()? {
+                    Some(chunk) => (chunk, 0),
+                    None => break,
+                },
+            };
+            let view = chunk.rows();
+            let most = at.saturating_add(rows - slab.rows).min(chunk.len());
+            // The row that reaches the bytes still belongs to the slab.
+            let end = (at + view.fitting(at..most, bytes - slab.bytes - 1) + 1).min(most);
+            slab.rows += end - at;
+            slab.bytes += view.span(at..end).len();
+            if end < chunk.len() {
+                self.pending = Some((Arc::clone(&chunk), end));
+            }
+            slab.pieces.push((chunk, at..end));
+        }
+        if slab.rows > 0 {
+            return Ok(Some(slab));
+        }
+        self.pool.release_recycled();
+        self.wraps.check(&self.layout)?;
+        let Some(merger) = &self.merger else { return Ok(None) };
+        let Findings { negative, negative_rows, .. } = merger.findings();
+        if *negative > 0 {
+            return Err(Error::NegativeDiff {
+                count: *negative,
+                rows: negative_rows.iter().map(|row| describe(&self.layout, row)).collect(),
+            });
+        }
+        Ok(None)
+    }
+
+    /// Keys left out so far because their last change deletes them.
+    pub fn deleted(&self) -> u64 {
+        self.merger.as_ref().map_or(0, |merger| merger.findings().deleted)
+    }
+}
+
+/// Turns slabs into record batches of some of their columns.
+pub struct Decoder {
+    inner: rows::Decoder,
+}
+
+impl Decoder {
+    /// A decoder to the columns at `projection` in the layout's schema, in that order.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if there is no such column; if a column's type has no value codec.
+    pub fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
+        let columns = layout.schema().fields().len();
+        if let Some(column) = projection.iter().find(|&&column| column >= columns) {
+            return Err(Error::InvalidOrder(format!("no column {column}; there are {columns}")));
+        }
+        Ok(Self { inner: rows::Decoder::new(layout, projection)? })
+    }
+
+    /// The schema of the record batches.
+    pub fn schema(&self) -> &SchemaRef {
+        self.inner.schema()
+    }
+
+    /// The rows of `slab` as columns.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the rows are not of the decoder's layout, [`Error::Value`] if a column
+    /// cannot hold them.
+    pub fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
+        let mut rows: Vec<&[u8]> = Vec::with_capacity(slab.rows);
+        for (chunk, range) in &slab.pieces {
+            let slice = chunk.rows();
+            rows.extend(range.clone().map(|index| slice.row(index)));
+        }
+        self.inner.decode(&rows)
+    }
+}
+
+/// Record batches of a [`Batch`], merged and decoded as they are asked for. Ends with the first error.
+pub struct RecordBatches {
+    slabs: Slabs,
+    decoder: Decoder,
+    rows: usize,
+    failed: bool,
+}
+
+impl RecordBatches {
+    pub(crate) fn new<T: Time>(batch: Batch<T>, finish: Finish, rows: usize) -> Result<Self> {
+        let all: Vec<usize> = (0..batch.layout.schema().fields().len()).collect();
+        let decoder = Decoder::new(&batch.layout, &all)?;
+        Ok(Self { slabs: batch.slabs(finish), decoder, rows, failed: false })
+    }
+
+    /// The schema of the record batches.
+    pub fn schema(&self) -> &SchemaRef {
+        self.decoder.schema()
+    }
+}
+
+impl Iterator for RecordBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        /// A record batch of wide rows is cut here: below the 2 GiB that string offsets reach.
+        const MOST_BYTES: usize = 1 << 30;
+        if self.failed {
+            return None;
+        }
+        let slab = self.slabs.next(self.rows, MOST_BYTES).transpose()?;
+        let decoded = slab.and_then(|slab| self.decoder.decode(&slab));
+        self.failed = decoded.is_err();
+        Some(decoded)
+    }
+}

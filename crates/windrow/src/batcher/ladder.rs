@@ -1,0 +1,88 @@
+//! The ladder: runs by size, merged many at a time, so that few are there and no row is merged often.
+//!
+//! ```text
+//! rung 0   [c] [c] [c] [c] ...   chunks            \  RUNG of them make one run,
+//! rung 1   [ 64 chunks ] [ 64 chunks ] ...          > which goes to the rung of its own size
+//! rung 2   [ 64 * 64 chunks ] ...                  /
+//! ```
+//!
+//! Invariant: with memory to merge in, a rung has less than RUNG runs, and a rung follows from bytes,
+//! so the runs are logarithmic in the bytes; what cancels in a merge stays on a low rung.
+
+use super::accounting::{Held, Sink};
+use crate::batch::merger;
+use crate::chunk::Wraps;
+use crate::error::Result;
+use crate::merge::Run;
+use crate::order::Layout;
+use crate::pool::Pool;
+
+/// Runs that are merged at once: the k-way merge is about as fast for 64 runs as for 8.
+const RUNG: usize = 64;
+
+/// Runs in memory, few of each size.
+pub(super) struct Ladder {
+    layout: Layout,
+    pool: Pool,
+    wraps: Wraps,
+    sink: Sink,
+    rungs: Vec<Vec<Held>>,
+    resident: usize,
+}
+
+impl Ladder {
+    pub(super) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, sink: &Sink) -> Self {
+        Self {
+            layout: layout.clone(),
+            pool: pool.clone(),
+            wraps: wraps.clone(),
+            sink: sink.clone(),
+            rungs: Vec::new(),
+            resident: 0,
+        }
+    }
+
+    /// Bytes of memory that the runs take.
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.resident
+    }
+
+    /// Takes a run in, and merges rungs that are full, unless the runs and what comes out of the merge
+    /// would take more than `room` bytes of memory together: the caller spills them soon.
+    pub(super) fn push(&mut self, run: Run, room: usize) -> Result<()> {
+        let mut next = Held::new(run, &self.sink);
+        loop {
+            let rung = self.rung_of(next.bytes());
+            while self.rungs.len() <= rung {
+                self.rungs.push(Vec::new());
+            }
+            self.resident += next.resident_bytes();
+            self.rungs[rung].push(next);
+            let resident: usize = self.rungs[rung].iter().map(Held::resident_bytes).sum();
+            if self.rungs[rung].len() < RUNG || self.resident.saturating_add(resident) > room {
+                return Ok(());
+            }
+            let full = std::mem::take(&mut self.rungs[rung]);
+            self.resident -= resident;
+            let runs = full.into_iter().filter_map(Held::take).collect();
+            let mut merger = merger(&self.layout, &self.pool, &self.wraps, runs);
+            next = Held::new(Run::merged(&self.pool, &mut merger)?, &self.sink);
+        }
+    }
+
+    /// All runs; the ladder is empty.
+    pub(super) fn take(&mut self) -> Vec<Held> {
+        self.resident = 0;
+        self.rungs.drain(..).flatten().collect()
+    }
+
+    /// A merge of full runs of one rung gives a run of the next, even if a part of it cancels.
+    fn rung_of(&self, bytes: usize) -> usize {
+        let (mut rung, mut most) = (0, self.pool.chunk_bytes().saturating_mul(RUNG / 2));
+        while bytes >= most && most < usize::MAX {
+            rung += 1;
+            most = most.saturating_mul(RUNG);
+        }
+        rung
+    }
+}

@@ -1,0 +1,177 @@
+//! Rows appended one behind the other, cut into chunks.
+//!
+//! ```text
+//! append, append_run, merged_into  -->  | row | row | row |  --full--> chunk, chunk, ...
+//!                                                                        ^
+//! pass  whole chunks as they are  ---------------------------------------+
+//! ```
+//!
+//! Chunks come out graded: any three neighbours together hold more than a chunk may. So a chunk is
+//! passed on as it is only if it would not fit behind what is there, or is half full; a smaller one is
+//! copied.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Chunk, OFFSET_BYTES, View};
+use crate::error::Result;
+use crate::kernel::copy::copy_short;
+use crate::order::Layout;
+use crate::pool::{Buffer, Pool};
+
+/// Chunks that are made, and the one that is being made.
+#[derive(Debug)]
+pub(super) struct Output {
+    pool: Pool,
+    stride: Option<usize>,
+    buffer: Option<Buffer>,
+    used: usize,
+    /// Where rows start, and where the last one ends; only the zero if they have one length.
+    starts: Vec<u32>,
+    done: VecDeque<Arc<Chunk>>,
+}
+
+impl Output {
+    pub(super) fn new(layout: &Layout, pool: &Pool) -> Self {
+        Self {
+            pool: pool.clone(),
+            stride: layout.stride(),
+            buffer: None,
+            used: 0,
+            starts: vec![0],
+            done: VecDeque::new(),
+        }
+    }
+
+    /// The next chunk that is full.
+    pub(super) fn take(&mut self) -> Option<Arc<Chunk>> {
+        self.done.pop_front()
+    }
+
+    /// True if there is a chunk to take.
+    pub(super) fn is_full(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// Bytes that rows may still take in the buffer that is being filled.
+    fn room(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len() - self.used)
+    }
+
+    /// Bytes that the starts of the rows take, and of `more`.
+    fn start_bytes(&self, more: usize) -> usize {
+        if self.stride.is_some() { 0 } else { (self.starts.len() - 1 + more) * OFFSET_BYTES }
+    }
+
+    #[inline(always)]
+    pub(super) fn append(&mut self, row: &[u8]) -> Result<()> {
+        if row.len() + self.start_bytes(1) > self.room() {
+            self.next_buffer(row.len() + OFFSET_BYTES)?;
+        }
+        if let Some(buffer) = &mut self.buffer {
+            copy_short(&mut buffer[self.used..], row);
+        }
+        self.used += row.len();
+        if self.stride.is_none() {
+            self.starts.push(self.used as u32);
+        }
+        Ok(())
+    }
+
+    /// Gives the row that was appended last another diff.
+    #[inline(always)]
+    pub(super) fn set_diff(&mut self, diff: i64) {
+        let used = self.used;
+        if let Some(buffer) = &mut self.buffer {
+            buffer[used - 8..used].copy_from_slice(&diff.to_le_bytes());
+        }
+    }
+
+    /// Appends `range` of `rows` as they stand.
+    pub(super) fn append_run(&mut self, rows: View<'_>, mut range: Range<usize>) -> Result<()> {
+        while !range.is_empty() {
+            let mut fit = rows.fitting(range.clone(), self.room());
+            let bytes = |fit: usize| rows.start(range.start + fit) - rows.start(range.start);
+            while fit > 0 && bytes(fit) + self.start_bytes(fit) > self.room() {
+                fit -= fit.div_ceil(64);
+            }
+            if fit == 0 {
+                self.next_buffer(rows.row(range.start).len() + OFFSET_BYTES)?;
+                continue;
+            }
+            let (used, taken) = (self.used, range.start..range.start + fit);
+            let bytes = rows.span(taken.clone());
+            if let Some(buffer) = &mut self.buffer {
+                buffer[used..used + bytes.len()].copy_from_slice(bytes);
+            }
+            if self.stride.is_none() {
+                let base = rows.start(taken.start);
+                let ends = (taken.start + 1..=taken.end).map(|at| rows.start(at) - base + used);
+                self.starts.extend(ends.map(|end| end as u32));
+            }
+            self.used += bytes.len();
+            range.start += fit;
+        }
+        Ok(())
+    }
+
+    /// Lets `write` put rows of one length into the room that is left, at least `rows` of them; it
+    /// returns how many it wrote, and something for the caller.
+    pub(super) fn merged_into<R>(
+        &mut self,
+        stride: usize,
+        rows: usize,
+        write: impl FnOnce(&mut [u8]) -> (usize, R),
+    ) -> Result<Option<R>> {
+        debug_assert_eq!(self.stride, Some(stride));
+        if self.room() < rows * stride {
+            self.next_buffer(rows * stride)?;
+        }
+        let used = self.used;
+        let Some(buffer) = &mut self.buffer else { return Ok(None) };
+        let (written, result) = write(&mut buffer[used..]);
+        self.used += written * stride;
+        Ok(Some(result))
+    }
+
+    /// True if `chunk` is to be passed on as it is rather than copied.
+    pub(super) fn passes(&self, chunk: &Chunk) -> bool {
+        let starts = if self.stride.is_some() { 0 } else { chunk.len() * OFFSET_BYTES };
+        if self.used == 0 {
+            2 * (chunk.bytes() + starts) >= self.pool.chunk_bytes()
+        } else {
+            chunk.bytes() + starts + self.start_bytes(0) > self.room()
+        }
+    }
+
+    /// Takes a chunk as it is, behind everything appended so far.
+    pub(super) fn pass(&mut self, chunk: Arc<Chunk>) {
+        self.flush();
+        self.done.push_back(chunk);
+    }
+
+    /// Ships what is not full yet.
+    pub(super) fn flush(&mut self) {
+        let Some(buffer) = self.buffer.take() else { return };
+        let used = std::mem::take(&mut self.used);
+        if used == 0 {
+            self.pool.recycle(buffer);
+            return;
+        }
+        let chunk = match self.stride {
+            Some(stride) => Chunk::strided(&self.pool, buffer, used, stride),
+            None => {
+                let starts = std::mem::replace(&mut self.starts, vec![0]);
+                Chunk::varying(&self.pool, buffer, starts)
+            }
+        };
+        self.done.push_back(Arc::new(chunk));
+    }
+
+    fn next_buffer(&mut self, len: usize) -> Result<()> {
+        self.flush();
+        self.buffer = Some(self.pool.buffer(len)?);
+        Ok(())
+    }
+}

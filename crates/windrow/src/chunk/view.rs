@@ -1,0 +1,94 @@
+//! Rows of one layout, a view into a buffer.
+//!
+//! ```text
+//! stride   | row 0 | row 1 | row 2 |          row i starts at i * stride
+//! starts   | row 0 | row 1    | row 2 |       row i starts at starts[i], the last entry is the end
+//! ```
+
+use std::ops::Range;
+
+use crate::kernel::merge::Strided;
+
+/// Where rows start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Starts<'a> {
+    /// Every so many bytes.
+    Every(usize),
+    /// At these bytes; one entry more than rows.
+    At(&'a [u32]),
+}
+
+/// Rows, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) starts: Starts<'a>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn len(&self) -> usize {
+        match self.starts {
+            Starts::Every(stride) => self.bytes.len() / stride,
+            Starts::At(starts) => starts.len() - 1,
+        }
+    }
+
+    /// Where row `index` starts; the end of the rows, if it is their number.
+    #[inline(always)]
+    pub(crate) fn start(&self, index: usize) -> usize {
+        match self.starts {
+            Starts::Every(stride) => index * stride,
+            Starts::At(starts) => starts[index] as usize,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn row(&self, index: usize) -> &'a [u8] {
+        &self.bytes[self.start(index)..self.start(index + 1)]
+    }
+
+    /// The rows of `range`, as they stand.
+    pub(crate) fn span(&self, range: Range<usize>) -> &'a [u8] {
+        &self.bytes[self.start(range.start)..self.start(range.end)]
+    }
+
+    /// The first row of `range` for which `below` is false, which it stays; the end if there is none.
+    pub(crate) fn partition_point(
+        &self,
+        range: Range<usize>,
+        below: impl Fn(&'a [u8]) -> bool,
+    ) -> usize {
+        let Range { start: mut low, end: mut high } = range;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(self.row(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// How many rows of `range`, from its start, take at most `bytes`.
+    pub(crate) fn fitting(&self, range: Range<usize>, bytes: usize) -> usize {
+        match self.starts {
+            Starts::Every(stride) => (bytes / stride).min(range.len()),
+            Starts::At(starts) => {
+                let start = starts[range.start] as usize;
+                let ends = &starts[range.start + 1..=range.end];
+                ends.partition_point(|&end| end as usize - start <= bytes)
+            }
+        }
+    }
+
+    /// The rows of `range` for the kernels of rows of one length, if that is what they are.
+    pub(crate) fn strided(&self, range: Range<usize>, tail: usize) -> Option<Strided<'a>> {
+        match self.starts {
+            Starts::Every(stride) => {
+                Some(Strided { bytes: self.span(range), stride, body: stride - tail })
+            }
+            Starts::At(_) => None,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Two-way merges of rows of one length.
+//!
+//! ```text
+//! two     a | | | | |  and  b | | | |   -->   out | | | | | | | | |      block by block
+//! steps   how one row, one run, one block of rows is moved
+//! sum     neighbours in out that are equal become one
+//! ```
+//!
+//! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
+
+mod shape;
+mod steps;
+mod sum;
+mod two;
+
+pub(crate) use shape::Strided;
+pub(crate) use two::merge;

@@ -1,0 +1,289 @@
+//! The loops of the two-way merge. Each merges all of two inputs; they differ in what they are fast at.
+//!
+//! ```text
+//! woven     four ends at once, no branch depends on a comparison     random interleaving
+//! streamed  one branch a row                                         interleavings one can predict
+//! galloped  runs are searched for and copied whole                   long runs
+//! ```
+//!
+//! Woven: the merge is cut in the middle of its output (merge path), and each half is merged from
+//! both ends towards its middle. Four comparisons are in flight where one forward merge has one:
+//! its speed is that of the copies, not of the chain compare - select - load.
+//!
+//! Odeh, Green, Mwassi, Shmueli and Birk, "Merge path", IPDPSW 2012; the merge from both ends is that
+//! of quadsort and glidesort.
+
+use std::hint::select_unpredictable;
+
+use super::shape::Shape;
+
+/// Two inputs and the room for all their rows.
+#[derive(Clone, Copy)]
+pub(super) struct Work {
+    pub(super) a: *const u8,
+    pub(super) a_rows: usize,
+    pub(super) b: *const u8,
+    pub(super) b_rows: usize,
+    pub(super) out: *mut u8,
+}
+
+/// How many rows of `a` and of `b` are the first `rows` of the merge; equal ones of `a` come first.
+///
+/// # Safety
+/// `a` and `b` point to as many whole rows, in order, as `work` says; `rows` is at most their sum.
+pub(super) unsafe fn split<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    rows: usize,
+) -> (usize, usize) {
+    let stride = shape.stride();
+    let (mut low, mut high) = (rows.saturating_sub(work.b_rows), rows.min(work.a_rows));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        // SAFETY: `middle < a_rows`, and `rows - middle - 1 < b_rows` since `middle >= low`.
+        let b_first = unsafe {
+            shape.less(work.b.add((rows - middle - 1) * stride), work.a.add(middle * stride))
+        };
+        if b_first {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    (low, rows - low)
+}
+
+/// The ends of one half of a woven merge.
+struct Half {
+    a: *const u8,
+    b: *const u8,
+    out: *mut u8,
+    /// One past the last row of each.
+    a_end: *const u8,
+    b_end: *const u8,
+    out_end: *mut u8,
+}
+
+impl Half {
+    /// # Safety
+    /// As [`woven`]'s.
+    unsafe fn new(work: Work, stride: usize) -> Self {
+        let out_rows = work.a_rows + work.b_rows;
+        // SAFETY: one past the end of each.
+        unsafe {
+            Self {
+                a: work.a,
+                b: work.b,
+                out: work.out,
+                a_end: work.a.add(work.a_rows * stride),
+                b_end: work.b.add(work.b_rows * stride),
+                out_end: work.out.add(out_rows * stride),
+            }
+        }
+    }
+
+    /// Steps from both ends that cannot use up either input.
+    fn safe_steps(&self, stride: usize) -> usize {
+        let a = (self.a_end as usize - self.a as usize) / stride;
+        let b = (self.b_end as usize - self.b as usize) / stride;
+        a.min(b) / 2
+    }
+
+    /// The least row goes to the front.
+    ///
+    /// # Safety
+    /// Neither input is used up.
+    #[inline(always)]
+    unsafe fn front<const S: usize, const W: usize>(&mut self, shape: Shape<S, W>) {
+        let stride = shape.stride();
+        // SAFETY: `a` and `b` point to rows that are left; as many have room from `out` on.
+        unsafe {
+            let take_b = shape.less(self.b, self.a);
+            shape.copy(select_unpredictable(take_b, self.b, self.a), self.out);
+            self.b = self.b.add(usize::from(take_b) * stride);
+            self.a = self.a.add(usize::from(!take_b) * stride);
+            self.out = self.out.add(stride);
+        }
+    }
+
+    /// The greatest row goes to the back.
+    ///
+    /// # Safety
+    /// Neither input is used up.
+    #[inline(always)]
+    unsafe fn back<const S: usize, const W: usize>(&mut self, shape: Shape<S, W>) {
+        let stride = shape.stride();
+        // SAFETY: the rows before the ends are left; as many have room before `out_end`.
+        unsafe {
+            let (a, b) = (self.a_end.sub(stride), self.b_end.sub(stride));
+            let take_a = shape.less(b, a);
+            self.out_end = self.out_end.sub(stride);
+            shape.copy(select_unpredictable(take_a, a, b), self.out_end);
+            self.a_end = self.a_end.sub(usize::from(take_a) * stride);
+            self.b_end = self.b_end.sub(usize::from(!take_a) * stride);
+        }
+    }
+
+    /// What is left, as work of its own.
+    fn rest(&self, stride: usize) -> Work {
+        Work {
+            a: self.a,
+            a_rows: (self.a_end as usize - self.a as usize) / stride,
+            b: self.b,
+            b_rows: (self.b_end as usize - self.b as usize) / stride,
+            out: self.out,
+        }
+    }
+}
+
+/// Merges without a branch on a comparison.
+///
+/// # Safety
+/// `a` and `b` point to as many whole rows, in order, as `work` says, `out` to room for all of them
+/// that overlaps neither.
+#[inline(always)]
+pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
+    let stride = shape.stride();
+    // SAFETY: the first half has the first rows of each and their room, the second what is left;
+    // `safe_steps` keeps every step within rows that are left.
+    unsafe {
+        let (a_rows, b_rows) = split(shape, work, (work.a_rows + work.b_rows) / 2);
+        let mut low = Half::new(Work { a_rows, b_rows, ..work }, stride);
+        let mut high = Half::new(
+            Work {
+                a: low.a_end,
+                a_rows: work.a_rows - a_rows,
+                b: low.b_end,
+                b_rows: work.b_rows - b_rows,
+                out: low.out_end,
+            },
+            stride,
+        );
+        loop {
+            let steps = low.safe_steps(stride).min(high.safe_steps(stride));
+            if steps < 2 {
+                break;
+            }
+            for _ in 0..steps {
+                low.front(shape);
+                high.front(shape);
+                low.back(shape);
+                high.back(shape);
+            }
+        }
+        for half in [&mut low, &mut high] {
+            loop {
+                let steps = half.safe_steps(stride);
+                if steps < 2 {
+                    break;
+                }
+                for _ in 0..steps {
+                    half.front(shape);
+                    half.back(shape);
+                }
+            }
+            streamed(shape, half.rest(stride));
+        }
+    }
+}
+
+/// Merges row by row, with a branch on every comparison.
+///
+/// # Safety
+/// As [`woven`]'s.
+#[inline(always)]
+pub(super) unsafe fn streamed<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
+    let stride = shape.stride();
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them.
+    unsafe {
+        let (mut a, mut b, mut out) = (work.a, work.b, work.out);
+        let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
+        while a < a_end && b < b_end {
+            if shape.less(b, a) {
+                shape.copy(b, out);
+                b = b.add(stride);
+            } else {
+                shape.copy(a, out);
+                a = a.add(stride);
+            }
+            out = out.add(stride);
+        }
+        let left = a_end as usize - a as usize;
+        std::ptr::copy_nonoverlapping(a, out, left);
+        std::ptr::copy_nonoverlapping(b, out.add(left), b_end as usize - b as usize);
+    }
+}
+
+/// Merges run by run.
+///
+/// # Safety
+/// As [`woven`]'s.
+pub(super) unsafe fn galloped<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
+    let stride = shape.stride();
+    let (mut a, mut b, mut out) = (work.a, work.b, work.out);
+    let (mut a_left, mut b_left) = (work.a_rows, work.b_rows);
+    // SAFETY: runs are found within the rows that are left, and `out` has room for all of them.
+    unsafe {
+        while a_left > 0 && b_left > 0 {
+            let run = gallop(a_left, |index| !shape.less(b, a.add(index * stride)));
+            std::ptr::copy_nonoverlapping(a, out, run * stride);
+            (a, out, a_left) = (a.add(run * stride), out.add(run * stride), a_left - run);
+            if a_left == 0 {
+                break;
+            }
+            let run = gallop(b_left, |index| shape.less(b.add(index * stride), a));
+            std::ptr::copy_nonoverlapping(b, out, run * stride);
+            (b, out, b_left) = (b.add(run * stride), out.add(run * stride), b_left - run);
+        }
+        std::ptr::copy_nonoverlapping(a, out, a_left * stride);
+        std::ptr::copy_nonoverlapping(b, out.add(a_left * stride), b_left * stride);
+    }
+}
+
+/// The number of indexes below `len` for which `holds`, which are the first ones: found in steps that
+/// double, then halve.
+#[inline(always)]
+pub(super) fn gallop(len: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let mut high = 1;
+    while high <= len && holds(high - 1) {
+        high *= 2;
+    }
+    let (mut low, mut high) = (high / 2, (high - 1).min(len));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// Among the first rows of the merge, how often the next one comes from the other input.
+///
+/// # Safety
+/// As [`woven`]'s; `out` is not used.
+#[inline(always)]
+pub(super) unsafe fn switches<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    rows: usize,
+) -> usize {
+    let stride = shape.stride();
+    let (mut a, mut b) = (0, 0);
+    let mut before = false;
+    let mut switches = 0;
+    for row in 0..rows {
+        if a == work.a_rows || b == work.b_rows {
+            break;
+        }
+        // SAFETY: both indexes are below the numbers of rows.
+        let take_b = unsafe { shape.less(work.b.add(b * stride), work.a.add(a * stride)) };
+        switches += usize::from(row > 0 && take_b != before);
+        before = take_b;
+        b += usize::from(take_b);
+        a += usize::from(!take_b);
+    }
+    switches
+}

@@ -1,0 +1,186 @@
+//! The two-way merge of rows of one length, a block at a time.
+//!
+//! ```text
+//! 1. ends    rows at or below the lesser of the two last rows: equal ones are all in there
+//! 2. words   what they share at the start is not compared
+//! 3. blocks  of BLOCK rows of output (merge path): look at the first few, choose a loop, run it
+//! 4. sum     equal neighbours of a block become one
+//! ```
+
+use super::shape::{Shape, Strided, common};
+use super::steps::{Work, gallop, galloped, split, streamed, switches, woven};
+use super::sum::{add_up, any_equal};
+
+/// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
+const BLOCK: usize = 1024;
+/// Rows looked at to choose a loop.
+const SAMPLE: usize = 32;
+/// A sample with at most this many switches has runs worth searching for.
+const RUNS: usize = 5;
+
+/// What a call did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Merged {
+    /// Rows used up.
+    pub(crate) a: usize,
+    pub(crate) b: usize,
+    /// Rows written.
+    pub(crate) out: usize,
+}
+
+/// Merges `a` and `b` into `out` until one of them is used up, or `out` has no room for more. With
+/// `wrapped` equal rows become one, as in [`super::sum`]; without, `a`'s come first.
+///
+/// Of rows that are equal, either all or none are used up: each input has its own only once.
+///
+/// # Panics
+/// If the inputs differ in stride or body, if a body has less than 8 bytes, or if it overlaps the diff.
+pub(crate) fn merge(
+    a: Strided<'_>,
+    b: Strided<'_>,
+    out: &mut [u8],
+    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+) -> Merged {
+    assert!(a.stride == b.stride && a.body == b.body && a.body >= 8 && a.body <= a.stride);
+    assert!(wrapped.is_none() || a.body + 8 <= a.stride);
+    if a.len() == 0 || b.len() == 0 {
+        return Merged::default();
+    }
+    let (a_last, b_last) = (a.body(a.len() - 1), b.body(b.len() - 1));
+    let below = |rows: Strided<'_>, bound: &[u8]| {
+        // From the end: ends of chunks that are merged with each other mostly lie close together.
+        rows.len() - gallop(rows.len(), |index| rows.body(rows.len() - 1 - index) > bound)
+    };
+    let (a_rows, b_rows) =
+        if a_last <= b_last { (a.len(), below(b, a_last)) } else { (below(a, b_last), b.len()) };
+    let least = a.body(0).min(b.body(0));
+    let at = common(least, a_last.min(b_last));
+    let a = Strided { bytes: &a.bytes[..a_rows * a.stride], ..a };
+    let b = Strided { bytes: &b.bytes[..b_rows * b.stride], ..b };
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("movbe")
+        && is_x86_feature_detected!("bmi2")
+    {
+        // SAFETY: the instructions were detected.
+        return unsafe { with_avx2(a, b, out, at, wrapped) };
+    }
+    with_shape(a, b, out, at, wrapped)
+}
+
+/// [`with_shape`], compiled for newer processors: rows of 32 bytes move in one register, words are
+/// loaded in their order.
+///
+/// # Safety
+/// The processor has these instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,movbe,bmi1,bmi2")]
+unsafe fn with_avx2(
+    a: Strided<'_>,
+    b: Strided<'_>,
+    out: &mut [u8],
+    at: usize,
+    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+) -> Merged {
+    with_shape(a, b, out, at, wrapped)
+}
+
+/// Chooses the comparison: `at` bytes are equal in all rows.
+#[inline(always)]
+fn with_shape(
+    a: Strided<'_>,
+    b: Strided<'_>,
+    out: &mut [u8],
+    at: usize,
+    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+) -> Merged {
+    let (stride, body) = (a.stride, a.body);
+    let words = (body - at.min(body)).div_ceil(8).max(1);
+    // Whole words, counted from the body's end; without them, from the first byte that may differ.
+    let fits = words <= 3 && 8 * words <= body;
+    macro_rules! blocks {
+        ($stride:literal) => {
+            match words {
+                1 if fits => {
+                    blocks(Shape::<$stride, 1>::new(stride, body - 8, body), a, b, out, wrapped)
+                }
+                2 if fits => {
+                    blocks(Shape::<$stride, 2>::new(stride, body - 16, body), a, b, out, wrapped)
+                }
+                3 if fits => {
+                    blocks(Shape::<$stride, 3>::new(stride, body - 24, body), a, b, out, wrapped)
+                }
+                _ => blocks(
+                    Shape::<$stride, 0>::new(stride, at.min(body - 8), body),
+                    a,
+                    b,
+                    out,
+                    wrapped,
+                ),
+            }
+        };
+    }
+    match stride {
+        32 => blocks!(32),
+        _ => blocks!(0),
+    }
+}
+
+#[inline(always)]
+fn blocks<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    a: Strided<'_>,
+    b: Strided<'_>,
+    out: &mut [u8],
+    mut wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+) -> Merged {
+    let stride = shape.stride();
+    let mut done = Merged::default();
+    while done.a < a.len() || done.b < b.len() {
+        let room = out.len() / stride - done.out;
+        let left = Work {
+            a: a.bytes[done.a * stride..].as_ptr(),
+            a_rows: a.len() - done.a,
+            b: b.bytes[done.b * stride..].as_ptr(),
+            b_rows: b.len() - done.b,
+            out: out[done.out * stride..].as_mut_ptr(),
+        };
+        // One row more may come: the equal of the last.
+        let rows = BLOCK.min(room.saturating_sub(1)).min(left.a_rows + left.b_rows);
+        if rows == 0 {
+            break;
+        }
+        // SAFETY: `left` has that many whole rows, as the slices say, and `rows` is at most their sum.
+        // `out` has room for `rows + 1` rows and, being mutable, overlaps neither input.
+        done = unsafe {
+            let (a_rows, mut b_rows) = split(shape, left, rows);
+            if a_rows > 0
+                && b_rows < left.b_rows
+                && shape.equal(left.a.add((a_rows - 1) * stride), left.b.add(b_rows * stride))
+            {
+                b_rows += 1;
+            }
+            let work = Work { a_rows, b_rows, ..left };
+            if a_rows == 0 || b_rows == 0 {
+                streamed(shape, work);
+            } else {
+                let sample = SAMPLE.min(rows);
+                match switches(shape, work, sample) {
+                    seen if seen <= RUNS => galloped(shape, work),
+                    seen if seen + 2 >= sample => streamed(shape, work),
+                    _ => woven(shape, work),
+                }
+            }
+            let mut written = a_rows + b_rows;
+            if let Some(wrapped) = &mut wrapped
+                && a_rows > 0
+                && b_rows > 0
+                && any_equal(shape, left.out, written)
+            {
+                written = add_up(shape, left.out, written, wrapped);
+            }
+            Merged { a: done.a + a_rows, b: done.b + b_rows, out: done.out + written }
+        };
+    }
+    done
+}

@@ -1,0 +1,184 @@
+//! Cutting a run by time.
+//!
+//! ```text
+//! run --> ship: times not at or beyond the frontier      keep: the others
+//!         a chunk all of whose times lie on one side goes there as it is, unread;
+//!         else its rows go in stretches, as many as stand together
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Run;
+use super::run::Piece;
+use crate::chunk::{Builder, Chunk, Finish, Wraps, code_of, time_of};
+use crate::error::{Error, Result};
+use crate::order::Layout;
+use crate::pool::Pool;
+use crate::time::{Antichain, Time};
+
+/// Rows of one run, on two sides of a frontier.
+pub(crate) struct Extract<'a, T> {
+    layout: &'a Layout,
+    pool: &'a Pool,
+    width: usize,
+    lower: &'a Antichain<T>,
+    upper: &'a Antichain<T>,
+    ship: Side,
+    keep: Side,
+    /// The lower bounds of the times that are kept.
+    frontier: Antichain<T>,
+}
+
+struct Side {
+    builder: Builder,
+    run: Run,
+}
+
+impl Side {
+    fn new(layout: &Layout, pool: &Pool) -> Self {
+        // No row meets an equal here: nothing is ever noted.
+        let builder = Builder::new(layout, pool, Finish::Log, &Wraps::default());
+        Self { builder, run: Run::new(pool) }
+    }
+
+    fn collect(&mut self, pool: &Pool) -> Result<()> {
+        while let Some(chunk) = self.builder.take() {
+            self.run.push_within(pool, chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a chunk that is on disk behind everything so far.
+    fn pass(&mut self, pool: &Pool, piece: Piece) -> Result<()> {
+        self.builder.flush();
+        self.collect(pool)?;
+        self.run.push_piece(piece);
+        Ok(())
+    }
+
+    fn finish(mut self, pool: &Pool) -> Result<Run> {
+        self.builder.flush();
+        self.collect(pool)?;
+        Ok(self.run)
+    }
+}
+
+impl<'a, T: Time> Extract<'a, T> {
+    /// An extraction of rows from `lower` on, cut at `upper`, whose times take `width` bytes.
+    pub(crate) fn new(
+        layout: &'a Layout,
+        pool: &'a Pool,
+        width: usize,
+        (lower, upper): (&'a Antichain<T>, &'a Antichain<T>),
+    ) -> Self {
+        let (ship, keep) = (Side::new(layout, pool), Side::new(layout, pool));
+        Self { layout, pool, width, lower, upper, ship, keep, frontier: Antichain::new() }
+    }
+
+    fn time(&self, row: &[u8]) -> T {
+        T::from_code(code_of(time_of(self.layout, self.width, row)))
+    }
+
+    /// Takes the next chunks in.
+    pub(crate) fn push_all(&mut self, run: &mut Run) -> Result<()> {
+        while let Some(piece) = run.pop() {
+            self.push(piece)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, piece: Piece) -> Result<()> {
+        let all_before = self.upper.is_empty() && *self.lower == Antichain::least();
+        if all_before {
+            return self.ship_whole(piece);
+        }
+        if T::TOTAL
+            && let Some((least, greatest)) = piece.times(self.layout, self.width)
+        {
+            let (least, greatest) = (T::from_code(least), T::from_code(greatest));
+            if self.upper.less_equal(least) {
+                self.frontier.insert(least);
+                return match piece {
+                    Piece::Resident(chunk) => self.keep_run(&chunk, 0..chunk.len()),
+                    spilled => self.keep.pass(self.pool, spilled),
+                };
+            }
+            if !self.upper.less_equal(greatest) {
+                self.check_lower(least)?;
+                return self.ship_whole(piece);
+            }
+        }
+        self.push_rows(&piece.load(self.pool)?)
+    }
+
+    fn ship_whole(&mut self, piece: Piece) -> Result<()> {
+        match piece {
+            Piece::Resident(chunk) => {
+                self.ship.builder.push_run(&chunk, 0..chunk.len())?;
+                self.ship.collect(self.pool)
+            }
+            spilled => self.ship.pass(self.pool, spilled),
+        }
+    }
+
+    fn keep_run(&mut self, chunk: &Arc<Chunk>, range: Range<usize>) -> Result<()> {
+        self.keep.builder.push_run(chunk, range)?;
+        self.keep.collect(self.pool)
+    }
+
+    /// Splits a chunk into stretches of rows that go to the same side.
+    fn push_rows(&mut self, chunk: &Arc<Chunk>) -> Result<()> {
+        let rows = chunk.rows();
+        let mut start = 0;
+        while start < rows.len() {
+            let first = self.time(rows.row(start));
+            let kept = self.upper.less_equal(first);
+            let mut end = start;
+            while end < rows.len() {
+                let time = self.time(rows.row(end));
+                if self.upper.less_equal(time) != kept {
+                    break;
+                }
+                if kept {
+                    self.frontier.insert(time);
+                } else {
+                    self.check_lower(time)?;
+                }
+                end += 1;
+            }
+            if kept {
+                self.keep_run(chunk, start..end)?;
+            } else {
+                self.ship.builder.push_run(chunk, start..end)?;
+                self.ship.collect(self.pool)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn check_lower(&self, time: T) -> Result<()> {
+        if self.lower.less_equal(time) {
+            return Ok(());
+        }
+        Err(late(self.layout, time, self.lower))
+    }
+
+    /// What ships, what is kept, and the lower bounds of the times of what is kept.
+    pub(crate) fn finish(self) -> Result<(Run, Run, Antichain<T>)> {
+        let (ship, keep) = (self.ship.finish(self.pool)?, self.keep.finish(self.pool)?);
+        Ok((ship, keep, self.frontier))
+    }
+}
+
+fn late<T: Time>(layout: &Layout, time: T, lower: &Antichain<T>) -> Error {
+    let column = layout.time().map_or("(time)", |column| layout.schema().field(column).name());
+    Error::Value {
+        column: column.to_owned(),
+        message: format!(
+            "a change at {time:?} came after all before {:?} was sealed",
+            lower.elements()
+        ),
+    }
+}

@@ -1,0 +1,137 @@
+//! The merge of runs, step by step.
+//!
+//! ```text
+//! step   1 window left               its rows as they are, the chunk itself where that can be
+//!        2 windows, rows of a length  one wholly before the other: as it is; else the two-way kernel
+//!        more                         a block of them, in `many`
+//! ```
+//!
+//! A step takes at most a chunk of rows in or brings at most a chunk out; between any two steps the
+//! merge can be left and taken up again. Fuel is charged for rows that go in, so that a merge whose
+//! rows all cancel pauses, too.
+
+use std::sync::Arc;
+
+use super::ChunkSource;
+use super::many::Blocks;
+use super::window::Window;
+use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps};
+use crate::error::Result;
+use crate::order::Layout;
+use crate::pool::Pool;
+
+/// Rows shorter than this in what is compared have no word for the two-way kernel.
+const SHORTEST_BODY: usize = 8;
+
+/// Merges runs into chunks.
+pub(crate) struct Merger {
+    windows: Vec<Window>,
+    tail: usize,
+    /// Whether the two-way kernel serves the rows and their rule.
+    two_way: bool,
+    blocks: Blocks,
+    builder: Builder,
+    flushed: bool,
+}
+
+impl Merger {
+    /// A merge of `sources`; what becomes of deletions and diffs is up to `finish`, and sums that do
+    /// not fit are noted in `wraps`.
+    pub(crate) fn new(
+        layout: &Layout,
+        pool: &Pool,
+        finish: Finish,
+        wraps: &Wraps,
+        sources: Vec<Box<dyn ChunkSource>>,
+    ) -> Self {
+        let builder = Builder::new(layout, pool, finish, wraps);
+        let tail = layout.tail().len();
+        let long_enough = |stride: usize| stride >= tail + SHORTEST_BODY;
+        Self {
+            windows: sources.into_iter().map(Window::new).collect(),
+            tail,
+            two_way: builder.merges_two() && layout.stride().is_some_and(long_enough),
+            blocks: Blocks::new(layout, pool),
+            builder,
+            flushed: false,
+        }
+    }
+
+    /// The next chunk, or `None` when all runs are used up.
+    pub(crate) fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
+        self.next_within(&mut i64::MAX.clone())
+    }
+
+    /// The next chunk, if there is one before the fuel is used up: one unit a row that goes in.
+    /// `None` with fuel left means that all runs are used up.
+    pub(crate) fn next_within(&mut self, fuel: &mut i64) -> Result<Option<Arc<Chunk>>> {
+        loop {
+            if let Some(chunk) = self.builder.take() {
+                return Ok(Some(chunk));
+            }
+            if self.flushed || *fuel <= 0 {
+                return Ok(None);
+            }
+            match self.step()? {
+                0 => {
+                    self.builder.flush();
+                    self.flushed = true;
+                }
+                rows => *fuel -= rows as i64,
+            }
+        }
+    }
+
+    /// What the rules did so far.
+    pub(crate) fn findings(&self) -> &Findings {
+        self.builder.findings()
+    }
+
+    /// Goes on by one step; returns the rows that went in, at least one unless all are used up.
+    fn step(&mut self) -> Result<usize> {
+        let mut index = 0;
+        while index < self.windows.len() {
+            if self.windows[index].fill()? {
+                index += 1;
+            } else {
+                self.windows.swap_remove(index);
+            }
+        }
+        match &mut self.windows[..] {
+            [] => Ok(0),
+            [window] => pass(window, &mut self.builder),
+            [a, b] if self.two_way => {
+                let tail = self.tail;
+                let body = |row: &'_ [u8]| row.len() - tail;
+                let before = |a: &[u8], b: &[u8]| a[..body(a)] < b[..body(b)];
+                if before(a.last(), b.head()) {
+                    return pass(a, &mut self.builder);
+                }
+                if before(b.last(), a.head()) {
+                    return pass(b, &mut self.builder);
+                }
+                let rows = (a.rows().strided(a.left(), tail), b.rows().strided(b.left(), tail));
+                let (Some(left), Some(right)) = rows else { return self.block() };
+                let (a_used, b_used) = self.builder.push_merged(left, right)?;
+                a.at += a_used;
+                b.at += b_used;
+                Ok(a_used + b_used)
+            }
+            _ => self.block(),
+        }
+    }
+
+    fn block(&mut self) -> Result<usize> {
+        self.blocks.merge(&mut self.windows, &mut self.builder)
+    }
+}
+
+/// Passes on what is left of a window.
+fn pass(window: &mut Window, builder: &mut Builder) -> Result<usize> {
+    let rows = window.left();
+    if let Some(chunk) = window.chunk() {
+        builder.push_run(chunk, rows.clone())?;
+    }
+    window.at = rows.end;
+    Ok(rows.len())
+}
