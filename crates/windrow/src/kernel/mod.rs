@@ -9,6 +9,7 @@
 //! ```
 
 pub(crate) mod copy;
+pub(crate) mod partition;
 pub(crate) mod prefix;
 pub(crate) mod radix;
 pub(crate) mod region;
