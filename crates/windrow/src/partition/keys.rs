@@ -6,12 +6,12 @@ use std::cmp::Ordering;
 
 use arrow_array::cast::AsArray;
 use arrow_array::downcast_primitive_array;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{Array, ArrayRef, RunArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano, NullBuffer, i256};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
+use super::runs::runs;
 use crate::error::Result;
 use crate::order::Slot;
 
@@ -95,22 +95,13 @@ pub(super) fn compare(a: &[KeyColumn], row: usize, b: &[KeyColumn], other: usize
 
 /// The same values without a dictionary or runs.
 fn expanded(array: &ArrayRef) -> Result<ArrayRef> {
-    fn runs<R: RunEndIndexType>(array: &RunArray<R>) -> Result<ArrayRef> {
-        let rows = (0..array.len()).map(|row| array.get_physical_index(row) as u64);
-        Ok(take(array.values(), &UInt64Array::from_iter_values(rows), None)?)
+    if let Some((values, of)) = runs(array) {
+        return expanded(&take(values, &UInt64Array::from(of), None)?);
     }
-    match array.data_type() {
-        DataType::Dictionary(_, _) => {
-            let dictionary = array.as_any_dictionary();
-            expanded(&take(dictionary.values(), dictionary.keys(), None)?)
-        }
-        DataType::RunEndEncoded(ends, _) => expanded(&match ends.data_type() {
-            DataType::Int16 => runs(array.as_run::<Int16Type>()),
-            DataType::Int32 => runs(array.as_run::<Int32Type>()),
-            _ => runs(array.as_run::<Int64Type>()),
-        }?),
-        _ => Ok(array.clone()),
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        return expanded(&take(dictionary.values(), dictionary.keys(), None)?);
     }
+    Ok(array.clone())
 }
 
 fn values(array: &ArrayRef) -> Values {

@@ -12,11 +12,14 @@
 //! Invariant: stable, always - the rows of a partition keep the order they had; what is split is
 //! what was there, row by row, in the same types and encodings.
 
+mod columns;
 mod hash;
 mod keys;
+mod nested;
 mod partitioned;
 mod partitioner;
 mod range;
+mod runs;
 mod splitter;
 mod words;
 

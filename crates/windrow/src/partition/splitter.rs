@@ -1,10 +1,15 @@
 //! The split itself: ids and a record batch in, a permuted record batch and offsets out.
 
-use arrow_array::{RecordBatch, UInt32Array};
-use arrow_select::take::take_record_batch;
+use arrow_array::RecordBatch;
 
+use super::columns::Columns;
 use super::partitioned::Partitioned;
 use crate::error::{Error, Result};
+use crate::kernel::partition::Level;
+use crate::kernel::partition::bits::Scratch;
+use crate::kernel::partition::ids::Ids;
+use crate::kernel::partition::memory::Memory;
+use crate::kernel::partition::order::Order;
 
 /// More partitions than this would take more memory for their offsets than most record batches have.
 const MAX_PARTITIONS: usize = 1 << 24;
@@ -13,11 +18,19 @@ const MAX_PARTITIONS: usize = 1 << 24;
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
     partitions: usize,
+    order: Order,
+    memory: Memory,
+    scratch: Scratch,
 }
 
 impl Splitter {
     pub(super) fn new(partitions: usize) -> Self {
-        Self { partitions }
+        Self {
+            partitions,
+            order: Order::new(Level::detect()),
+            memory: Memory::default(),
+            scratch: Scratch::default(),
+        }
     }
 
     pub(super) fn partitions(&self) -> usize {
@@ -37,32 +50,26 @@ impl Splitter {
 
     pub(super) fn split(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
         let partitions = self.checked_partitions()?;
-        if ids.len() != batch.num_rows() {
-            return Err(Error::InvalidOrder(format!(
-                "{} ids for {} rows",
-                ids.len(),
-                batch.num_rows()
-            )));
+        let rows = batch.num_rows();
+        if ids.len() != rows || u32::try_from(rows).is_err() {
+            return Err(Error::InvalidOrder(format!("{} ids for {rows} rows", ids.len())));
         }
-        if let Some(row) = ids.iter().position(|&id| id >= partitions) {
-            let (id, partitions) = (ids[row], self.partitions);
-            return Err(Error::PartitionOutOfRange { row, id, partitions });
+        let Some(proven) = Ids::new(ids, self.partitions) else {
+            let outside = ids.iter().enumerate().find(|(_, id)| **id >= partitions);
+            let (row, &id) = outside.expect("an id was found to be outside");
+            return Err(Error::PartitionOutOfRange { row, id, partitions: self.partitions });
+        };
+        if proven.ascending() {
+            return Ok(Partitioned::new(batch.clone(), proven.ascending_offsets()));
         }
-        let mut offsets = vec![0; self.partitions + 1];
-        for &id in ids {
-            offsets[id as usize + 1] += 1;
-        }
-        for index in 1..offsets.len() {
-            offsets[index] += offsets[index - 1];
-        }
-        let mut cursors = offsets.clone();
-        let mut permutation = vec![0; ids.len()];
-        for (row, &id) in (0u32..).zip(ids) {
-            let cursor = &mut cursors[id as usize];
-            permutation[*cursor] = row;
-            *cursor += 1;
-        }
-        let permuted = take_record_batch(batch, &UInt32Array::from(permutation))?;
-        Ok(Partitioned::new(permuted, offsets))
+        self.order.plan(proven);
+        let mut columns = Columns {
+            order: &mut self.order,
+            memory: &self.memory,
+            scratch: &mut self.scratch,
+            rows: None,
+        };
+        let permuted = columns.record_batch(batch)?;
+        Ok(Partitioned::new(permuted, self.order.offsets().to_vec()))
     }
 }

@@ -13,14 +13,12 @@
 //! run once per run. `docs/partition-hash.md` is the specification.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type};
 use arrow_array::{AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
-use arrow_array::{
-    RunArray, downcast_integer_array, downcast_primitive_array, types::RunEndIndexType,
-};
+use arrow_array::{downcast_integer_array, downcast_primitive_array};
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 
+use super::runs::runs;
 use crate::error::{Error, Result};
 use crate::kernel::partition::hash::fold;
 
@@ -40,22 +38,20 @@ pub(super) enum Words<'a> {
     /// The words of a dictionary's values.
     Keyed(Vec<u64>, &'a dyn AnyDictionaryArray),
     /// The words of runs; for each row its run.
-    Runs(Vec<u64>, Vec<usize>),
+    Runs(Vec<u64>, Vec<u64>),
 }
 
 impl<'a> Words<'a> {
     /// Makes what can be made ahead of the rows.
     pub(super) fn of(name: &str, array: &'a ArrayRef) -> Result<Self> {
+        if let Some((values, of)) = runs(array) {
+            return Ok(Self::Runs(all(name, values)?, of));
+        }
         Ok(match array.data_type() {
             DataType::Dictionary(_, _) => {
                 let dictionary = array.as_any_dictionary();
                 Self::Keyed(all(name, dictionary.values())?, dictionary)
             }
-            DataType::RunEndEncoded(ends, _) => match ends.data_type() {
-                DataType::Int16 => runs(name, array.as_run::<Int16Type>())?,
-                DataType::Int32 => runs(name, array.as_run::<Int32Type>())?,
-                _ => runs(name, array.as_run::<Int64Type>())?,
-            },
             other if !has_word(other) => {
                 return Err(Error::UnsupportedColumn {
                     column: name.to_owned(),
@@ -75,7 +71,7 @@ impl<'a> Words<'a> {
             Self::Keyed(words, dictionary) => keyed(words, *dictionary, start, block),
             Self::Runs(words, of) => {
                 for (word, &run) in block.iter_mut().zip(&of[start..]) {
-                    *word = words[run];
+                    *word = words[run as usize];
                 }
             }
         }
@@ -119,11 +115,6 @@ fn all(name: &str, array: &ArrayRef) -> Result<Vec<u64>> {
         }
     }
     Ok(words)
-}
-
-fn runs<'a, R: RunEndIndexType>(name: &str, array: &RunArray<R>) -> Result<Words<'a>> {
-    let of = (0..array.len()).map(|row| array.get_physical_index(row)).collect();
-    Ok(Words::Runs(all(name, array.values())?, of))
 }
 
 fn keyed(words: &[u64], dictionary: &dyn AnyDictionaryArray, start: usize, block: &mut [u64]) {
