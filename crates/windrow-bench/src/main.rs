@@ -4,6 +4,7 @@
 
 mod cells;
 mod r#gen;
+mod partition;
 mod pipeline;
 
 use std::path::PathBuf;
@@ -61,6 +62,8 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         rounds: usize,
     },
+    /// Measure splits of record batches against scatter loops and takes
+    Partition(partition::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +74,12 @@ fn main() -> ExitCode {
         Command::GenOrders { output, scale, seed } => r#gen::orders::write(&output, scale, seed),
         Command::Pipeline { log, rows, rounds } => {
             return match pipeline::run(&log, rows, rounds) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(error),
+            };
+        }
+        Command::Partition(options) => {
+            return match partition::run(&options) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => fail(error),
             };

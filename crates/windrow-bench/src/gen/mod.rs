@@ -6,7 +6,7 @@
 
 pub(crate) mod log;
 pub(crate) mod orders;
-mod rng;
+pub(crate) mod rng;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

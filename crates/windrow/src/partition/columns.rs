@@ -30,14 +30,14 @@ use crate::error::Result;
 use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
 use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
 use crate::kernel::partition::memory::{Memory, Piece};
-use crate::kernel::partition::order::{Order, PAD};
+use crate::kernel::partition::order::{PAD, Planned};
 
 /// Views that pin more than this many times the bytes they use are copied out.
 const PINNED: usize = 2;
 
 /// Brings columns into an order.
 pub(super) struct Columns<'a> {
-    pub(super) order: &'a mut Order,
+    pub(super) order: Planned<'a>,
     pub(super) memory: &'a Memory,
     pub(super) scratch: &'a mut Scratch,
     /// The order as rows to take, for types without a kernel of their own.
@@ -88,7 +88,7 @@ impl Columns<'_> {
             return self.select(array);
         }
         let nulls = nulls(array, bitmaps);
-        let (order, memory) = (&mut *self.order, self.memory);
+        let (order, memory) = (&mut self.order, self.memory);
         let array: &dyn Array = array;
         Ok(downcast_primitive_array! {
             array => Arc::new(self.primitive(array, nulls)),
@@ -149,7 +149,7 @@ impl Columns<'_> {
     }
 
     fn select(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
-        let order = &mut *self.order;
+        let order = &mut self.order;
         let rows = self.rows.get_or_insert_with(|| {
             let mut rows = Vec::new();
             order.write_rows(&mut rows);
@@ -216,4 +216,11 @@ fn compact<T: ByteViewType>(array: GenericByteViewArray<T>) -> GenericByteViewAr
     let lengths = array.views().iter().map(|view| *view as u32 as usize);
     let used: usize = lengths.map(|len| if len > 12 { len } else { 0 }).sum();
     if used * PINNED < pinned { array.gc() } else { array }
+}
+
+/// True if `batch` is one column of values of fixed width without nulls.
+pub(super) fn is_one_buffer(batch: &RecordBatch) -> bool {
+    let [column] = batch.columns() else { return false };
+    let width = column.data_type().primitive_width();
+    column.null_count() == 0 && (width.is_some() || column.as_string_view_opt().is_some())
 }

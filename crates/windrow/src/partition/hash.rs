@@ -20,7 +20,7 @@ use crate::order::Layout;
 pub(super) const VERSION: u32 = 1;
 /// Rows whose words and states are in cache together.
 const BLOCK: usize = 1024;
-/// Columns that are absorbed in one pass.
+/// Up to so many columns are absorbed in one pass.
 const GROUP: usize = 4;
 
 /// A hash of the columns of a key.
@@ -69,10 +69,10 @@ impl Hash {
             }
             let states = &mut states[..ids.len()];
             states.fill(keys.addend);
-            for columns in columns.chunks(GROUP) {
+            for columns in columns.chunks(2) {
                 let words = words(columns, start, ids.len(), &mut blocks);
                 match *words.as_slice() {
-                    [a, b, c, d] => absorb(keys, [a, b, c, d], states),
+                    [a, b] => absorb(keys, [a, b], states),
                     _ => words.iter().for_each(|words| absorb(keys, [words], states)),
                 }
             }

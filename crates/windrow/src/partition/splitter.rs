@@ -2,14 +2,13 @@
 
 use arrow_array::RecordBatch;
 
-use super::columns::Columns;
+use super::columns::{Columns, is_one_buffer};
 use super::partitioned::Partitioned;
 use crate::error::{Error, Result};
 use crate::kernel::partition::Level;
 use crate::kernel::partition::bits::Scratch;
-use crate::kernel::partition::ids::Ids;
 use crate::kernel::partition::memory::Memory;
-use crate::kernel::partition::order::Order;
+use crate::kernel::partition::order::{Order, Plan};
 
 /// More partitions than this would take more memory for their offsets than most record batches have.
 const MAX_PARTITIONS: usize = 1 << 24;
@@ -54,21 +53,20 @@ impl Splitter {
         if ids.len() != rows || u32::try_from(rows).is_err() {
             return Err(Error::InvalidOrder(format!("{} ids for {rows} rows", ids.len())));
         }
-        let Some(proven) = Ids::new(ids, self.partitions) else {
-            let outside = ids.iter().enumerate().find(|(_, id)| **id >= partitions);
-            let (row, &id) = outside.expect("an id was found to be outside");
-            return Err(Error::PartitionOutOfRange { row, id, partitions: self.partitions });
+        let only = is_one_buffer(batch);
+        let order = match self.order.plan(ids, self.partitions, only) {
+            Plan::Ordered(order) => order,
+            Plan::Ascending => {
+                return Ok(Partitioned::new(batch.clone(), self.order.offsets().to_vec()));
+            }
+            Plan::Outside => {
+                let outside = ids.iter().enumerate().find(|(_, id)| **id >= partitions);
+                let (row, &id) = outside.expect("an id was found to be outside");
+                return Err(Error::PartitionOutOfRange { row, id, partitions: self.partitions });
+            }
         };
-        if proven.ascending() {
-            return Ok(Partitioned::new(batch.clone(), proven.ascending_offsets()));
-        }
-        self.order.plan(proven);
-        let mut columns = Columns {
-            order: &mut self.order,
-            memory: &self.memory,
-            scratch: &mut self.scratch,
-            rows: None,
-        };
+        let mut columns =
+            Columns { order, memory: &self.memory, scratch: &mut self.scratch, rows: None };
         let permuted = columns.record_batch(batch)?;
         Ok(Partitioned::new(permuted, self.order.offsets().to_vec()))
     }

@@ -9,7 +9,7 @@ use arrow_array::{Array, DictionaryArray, GenericByteArray, GenericByteViewArray
 use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use super::memory::Memory;
-use super::order::{Order, PAD};
+use super::order::{PAD, Planned};
 use super::text::Offset;
 
 /// The strings of `array` in order, with `nulls`.
@@ -17,7 +17,7 @@ use super::text::Offset;
 /// # Panics
 /// If the array has another number of rows than the order.
 pub(crate) fn byte_array<T: ByteArrayType>(
-    order: &mut Order,
+    order: &mut Planned<'_>,
     memory: &Memory,
     array: &GenericByteArray<T>,
     nulls: Option<NullBuffer>,
@@ -46,7 +46,7 @@ where
 /// # Panics
 /// As [`byte_array`].
 pub(crate) fn byte_views<T: ByteViewType>(
-    order: &mut Order,
+    order: &mut Planned<'_>,
     memory: &Memory,
     array: &GenericByteViewArray<T>,
     nulls: Option<NullBuffer>,
@@ -66,7 +66,7 @@ pub(crate) fn byte_views<T: ByteViewType>(
 /// # Panics
 /// As [`byte_array`].
 pub(crate) fn dictionary<K: ArrowDictionaryKeyType>(
-    order: &mut Order,
+    order: &mut Planned<'_>,
     memory: &Memory,
     array: &DictionaryArray<K>,
     nulls: Option<NullBuffer>,

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use super::fixed::{Place, gather};
-use super::order::{Mover, Order};
+use super::order::{Mover, Planned};
 
 /// Bitmaps that share the bytes of rows.
 pub(crate) const GROUP: usize = 8;
@@ -66,7 +66,7 @@ pub(crate) struct Scratch {
     bytes: Vec<u8>,
 }
 
-impl Order {
+impl Planned<'_> {
     /// Brings up to [`GROUP`] bitmaps into order. Each of `out` has a bit for every row, in whole
     /// words; bits behind the last row are anything.
     ///

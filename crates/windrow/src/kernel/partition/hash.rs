@@ -1,12 +1,14 @@
 //! The folded multiply, over columns of words.
 //!
 //! ```text
-//! state <- addend;  for each column: state <- fold((state ^ word) * multiplier)
-//! id    <- (upper half of state) * partitions, upper half of that
+//! state <- addend
+//! for each two columns: state <- fold(state ^ word, multiplier ^ next word)
+//! for one left over:    state <- fold(state ^ word, multiplier)
+//! id <- (upper half of state) * partitions, upper half of that
 //! ```
 //!
-//! A row's state stays in a register while its columns are absorbed, so a column costs one
-//! multiplication and one load. Rows do not depend on each other.
+//! A row's state stays in a register while its columns are absorbed, so two columns cost one
+//! multiplication and two loads. Rows do not depend on each other.
 
 /// XORs the halves of the 128-bit product.
 #[inline(always)]
@@ -23,11 +25,23 @@ pub(crate) struct Keys {
     pub(crate) multiplier: u64,
 }
 
+/// Absorbs the words of a row of `columns` into `state`.
+#[inline(always)]
+fn absorbed<const N: usize>(keys: Keys, columns: &[&[u64]; N], row: usize, state: u64) -> u64 {
+    let mut state = state;
+    let mut column = 0;
+    while column + 1 < N {
+        state = fold(state ^ columns[column][row], keys.multiplier ^ columns[column + 1][row]);
+        column += 2;
+    }
+    if column < N { fold(state ^ columns[column][row], keys.multiplier) } else { state }
+}
+
 /// Absorbs the words of `columns` into `states`. All slices are of one length.
 pub(crate) fn absorb<const N: usize>(keys: Keys, columns: [&[u64]; N], states: &mut [u64]) {
     let columns = columns.map(|words| &words[..states.len()]);
     for (row, state) in states.iter_mut().enumerate() {
-        *state = columns.iter().fold(*state, |h, words| fold(h ^ words[row], keys.multiplier));
+        *state = absorbed(keys, &columns, row, *state);
     }
 }
 
@@ -41,8 +55,7 @@ pub(crate) fn fused<const N: usize>(
 ) {
     let columns = columns.map(|words| &words[..ids.len()]);
     for (row, id) in ids.iter_mut().enumerate() {
-        let state = columns.iter().fold(keys.addend, |h, w| fold(h ^ w[row], keys.multiplier));
-        *id = reduce(state, partitions);
+        *id = reduce(absorbed(keys, &columns, row, keys.addend), partitions);
     }
 }
 

@@ -43,13 +43,14 @@ impl Masks {
         self.masks.chunks_exact(self.words().max(1))
     }
 
-    /// Sets the bits of `ids`, and `ends` to where partitions end.
+    /// Sets the bits of `ids`, and `ends` to where partitions end. Returns how many ids are below
+    /// the number of partitions.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; there are at most 256 partitions.
+    /// The CPU has what [`super::Level::Avx512`] says; there are fewer than 255 partitions.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
-    pub(super) unsafe fn build(&mut self, ids: &[u32], ends: &mut [u32]) {
-        debug_assert!(ends.len() <= 256);
+    pub(super) unsafe fn build(&mut self, ids: &[u32], ends: &mut [u32]) -> usize {
+        debug_assert!(ends.len() < 255);
         self.rows = ids.len();
         let words = self.words();
         self.masks.clear();
@@ -60,7 +61,8 @@ impl Masks {
             // SAFETY: a block has 64 ids; `partition * words + word` is below `masks.len()`.
             unsafe {
                 let low = |part: usize| {
-                    _mm512_cvtepi32_epi8(_mm512_loadu_si512(block.as_ptr().add(part * 16).cast()))
+                    // Saturated: an id of 255 or more is no partition.
+                    _mm512_cvtusepi32_epi8(_mm512_loadu_si512(block.as_ptr().add(part * 16).cast()))
                 };
                 let mut bytes = _mm512_castsi128_si512(low(0));
                 bytes = _mm512_inserti32x4::<1>(bytes, low(1));
@@ -73,13 +75,16 @@ impl Masks {
             }
         }
         for (row, &id) in rest.iter().enumerate() {
-            self.masks[id as usize * words + blocks.len()] |= 1 << row;
+            if (id as usize) < ends.len() {
+                self.masks[id as usize * words + blocks.len()] |= 1 << row;
+            }
         }
         let mut sum = 0;
         for (mask, end) in self.masks.chunks_exact(words.max(1)).zip(ends) {
             sum += mask.iter().map(|word| word.count_ones()).sum::<u32>();
             *end = sum;
         }
+        sum as usize
     }
 
     /// Writes which row comes where to `places`, which has [`PAD`] bytes more than rows.

@@ -113,10 +113,10 @@ mod tests {
         assert_ne!(memory.take(1000).freeze(1).as_ptr(), place);
         assert_eq!(slice.len(), 8);
         std::thread::spawn(move || drop(slice)).join().unwrap();
-        let mut again = memory.take(990);
-        let other = memory.take(1000);
-        let back = [&mut again.as_mut::<u64>()[0], &mut { other }.as_mut::<u64>()[0]];
-        assert_eq!(back.into_iter().filter(|first| **first == 7).count(), 1);
+        // The one that came back, or a new one: whichever the shelf holds.
+        let mut found = [memory.take(990), memory.take(1000)];
+        assert!(found.iter_mut().any(|piece| piece.as_mut::<u64>()[0] == 7));
+        let again = found;
         drop(memory);
         drop(again);
     }

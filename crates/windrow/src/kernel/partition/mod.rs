@@ -1,11 +1,11 @@
 //! Kernels of partitioning: ids from words, an order from ids, columns through an order.
 //!
 //! ```text
-//! words --hash, search--> ids --ids--> proven ids --order--> Order
-//!                                                             |  masks     which rows go to a partition
-//!                                                             |  places    which row comes k-th
-//!                            fixed, bits, text                v
-//!               column  -------------------------------->  column in order
+//! words --hash, search--> ids --ids, order--> Planned
+//!                                               |  masks     which rows go to a partition
+//!                                               |  targets   where a row goes
+//!                     fixed, bits, text         v  places    which row comes k-th
+//!         column  --------------------------------->  column in order
 //! ```
 //!
 //! Three ways to move, by what is cheapest:
@@ -23,7 +23,7 @@ pub(crate) mod arrays;
 pub(crate) mod bits;
 mod fixed;
 pub(crate) mod hash;
-pub(crate) mod ids;
+mod ids;
 #[cfg(target_arch = "x86_64")]
 mod masks;
 pub(crate) mod memory;

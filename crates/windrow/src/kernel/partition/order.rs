@@ -6,14 +6,18 @@
 //!   places, as rows of their chunk
 //! ```
 //!
+//! Nothing is found that no column asks for: masks, targets of rows, places - and, for the only
+//! column of a record batch, none of these.
+//!
 //! Invariant: the places of a chunk are its rows, each once, those of a partition in ascending
 //! order; `offsets` says where partitions start in the whole, from 0 to the number of rows.
 
-use super::fixed::{Place, gather, gather_any};
-use super::ids::Ids;
+use super::Level;
+use super::fixed::{Place, SCATTERED, gather, gather_any, scatter};
+use super::ids::{ascend, ascending_offsets, within};
 #[cfg(target_arch = "x86_64")]
 use super::masks::{MOST, Masks, compresses};
-use super::{Level, segments};
+use super::segments::Cursors;
 
 /// Bytes behind the rows of a target that may be overwritten.
 pub(crate) const PAD: usize = 64;
@@ -26,7 +30,7 @@ const LARGEST_CHUNK: usize = 64 << 10;
 /// are one chunk.
 const RUN: usize = 32;
 
-/// How rows move. Keeps its memory from one record batch to the next.
+/// What becomes of ids; keeps its memory from one record batch to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     level: Level,
@@ -37,25 +41,47 @@ pub(crate) struct Order {
     chunk: usize,
     /// Places of chunks of at most [`LARGEST_CHUNK`] rows, and a pad.
     places: Vec<u16>,
+    /// Of one chunk: where each row goes.
+    targets: Vec<u16>,
     /// Places of a chunk of all rows.
     wide: Vec<u32>,
+    placed: bool,
+    targeted: bool,
     /// Where partitions end in each chunk.
     ends: Vec<u32>,
-    cursors: Vec<u32>,
+    cursors: Cursors,
     #[cfg(target_arch = "x86_64")]
     masks: Masks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Masks; places too, if something asked for them.
+    /// One chunk, few partitions: masks.
     #[cfg(target_arch = "x86_64")]
-    Masks {
-        placed: bool,
-    },
+    Masks,
+    /// One chunk: rows are counted.
+    Counted,
+    /// Places of chunks.
     Chunks,
-    /// One chunk of any number of rows.
+    /// Places of one chunk of any number of rows.
     Wide,
+}
+
+/// What ids turn out to be.
+pub(crate) enum Plan<'a> {
+    /// Some id is not a partition.
+    Outside,
+    /// Rows are in order as they are.
+    Ascending,
+    Ordered(Planned<'a>),
+}
+
+/// The order of one record batch.
+pub(crate) struct Planned<'a> {
+    order: &'a mut Order,
+    ids: &'a [u32],
+    /// True if one column is all there is to move.
+    only: bool,
 }
 
 /// What is done with the places of a run.
@@ -79,16 +105,15 @@ impl Order {
             form: Form::Chunks,
             chunk: CHUNK,
             places: Vec::new(),
+            targets: Vec::new(),
             wide: Vec::new(),
+            placed: false,
+            targeted: false,
             ends: Vec::new(),
-            cursors: Vec::new(),
+            cursors: Cursors::default(),
             #[cfg(target_arch = "x86_64")]
             masks: Masks::default(),
         }
-    }
-
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
     }
 
     /// Where partitions start; behind the last, the number of rows.
@@ -96,47 +121,85 @@ impl Order {
         &self.offsets
     }
 
-    /// Finds the order of `ids`.
-    pub(crate) fn plan(&mut self, ids: Ids<'_>) {
-        let partitions = ids.partitions();
+    /// Finds the order of `ids`, of which there are fewer than 2^32. `only` says that one column is
+    /// all there is to move.
+    pub(crate) fn plan<'a>(
+        &'a mut self,
+        ids: &'a [u32],
+        partitions: usize,
+        only: bool,
+    ) -> Plan<'a> {
         self.rows = ids.len();
-        self.ends.clear();
-        #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && partitions <= MOST {
-            self.ends.resize(partitions, 0);
-            // SAFETY: the level says that the CPU can; 16 partitions are fewer than 256.
-            unsafe { self.masks.build(&ids, &mut self.ends) };
-            self.form = Form::Masks { placed: false };
-            self.chunk = LARGEST_CHUNK;
-            self.find_offsets(partitions);
-            return;
+        if ascend(ids) {
+            if ids.last().is_some_and(|&last| last as usize >= partitions) {
+                return Plan::Outside;
+            }
+            ascending_offsets(ids, partitions, &mut self.offsets);
+            return Plan::Ascending;
         }
         self.chunk = chunk_rows(ids.len(), partitions);
-        if self.chunk > LARGEST_CHUNK {
+        self.ends.clear();
+        self.placed = false;
+        self.targeted = false;
+        #[cfg(target_arch = "x86_64")]
+        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && partitions <= MOST {
+            self.form = Form::Masks;
+            self.ends.resize(partitions, 0);
+            // SAFETY: the level says that the CPU can; there are fewer than 256 partitions.
+            let known = unsafe { self.masks.build(ids, &mut self.ends) };
+            if known != ids.len() {
+                return Plan::Outside;
+            }
+            self.find_offsets(partitions);
+            return Plan::Ordered(Planned { order: self, ids, only });
+        }
+        if !within(ids, partitions) {
+            return Plan::Outside;
+        }
+        if ids.len() <= LARGEST_CHUNK {
+            self.form = Form::Counted;
+            self.ends.resize(partitions, 0);
+            // SAFETY: ids are within the partitions.
+            unsafe { self.cursors.count(ids, &mut self.ends) };
+        } else if self.chunk > LARGEST_CHUNK {
             self.form = Form::Wide;
             self.wide.resize(ids.len(), 0);
             self.ends.resize(partitions, 0);
-            // SAFETY: `Ids` are below the number of partitions.
-            unsafe { segments::order(&ids, &mut self.cursors, &mut self.ends, &mut self.wide) };
+            let places = self.wide.as_mut_ptr();
+            // SAFETY: ids are within the partitions; targets are below the rows.
+            unsafe {
+                self.cursors.count(ids, &mut self.ends);
+                self.cursors.each(ids, |row, target| *places.add(target) = row as u32);
+            }
         } else {
             self.form = Form::Chunks;
             self.places.resize(ids.len() + PAD, 0);
-            self.ends.resize(partitions * ids.len().div_ceil(self.chunk).max(1), 0);
+            self.ends.resize(partitions * ids.len().div_ceil(self.chunk), 0);
             let places = self.places.chunks_mut(self.chunk);
             let ends = self.ends.chunks_exact_mut(partitions);
             for ((ids, places), ends) in ids.chunks(self.chunk).zip(places).zip(ends) {
-                // SAFETY: `Ids` are below the number of partitions; chunks are small enough.
+                let places = places.as_mut_ptr();
+                // SAFETY: ids are within the partitions; targets are below the rows of the chunk.
                 unsafe {
-                    segments::order(ids, &mut self.cursors, ends, &mut places[..ids.len()]);
+                    self.cursors.count(ids, ends);
+                    self.cursors.each(ids, |row, target| *places.add(target) = row as u16);
                 }
             }
         }
         self.find_offsets(partitions);
+        Plan::Ordered(Planned { order: self, ids, only })
     }
 
     /// Adds up what chunks have of each partition.
     fn find_offsets(&mut self, partitions: usize) {
         self.offsets.clear();
+        if let [ends] = [&self.ends[..]]
+            && ends.len() == partitions
+        {
+            self.offsets.push(0);
+            self.offsets.extend(ends.iter().map(|&end| end as usize));
+            return;
+        }
         self.offsets.resize(partitions + 1, 0);
         for ends in self.ends.chunks_exact(partitions) {
             let mut start = 0;
@@ -148,45 +211,88 @@ impl Order {
         for partition in 0..partitions {
             self.offsets[partition + 1] += self.offsets[partition];
         }
-        debug_assert_eq!(self.offsets[partitions], self.rows);
+    }
+}
+
+impl Planned<'_> {
+    pub(crate) fn rows(&self) -> usize {
+        self.order.rows
     }
 
-    /// Finds the places, if only the masks are known.
+    /// Finds which row comes at each place of the only chunk, unless that is known.
     fn place(&mut self) {
-        #[cfg(target_arch = "x86_64")]
-        if self.form == (Form::Masks { placed: false }) {
-            self.places.resize(self.rows + PAD, 0);
-            // SAFETY: masks are built on CPUs that can, of at most 65,536 rows, each of which has
-            // one id.
-            unsafe { self.masks.places(&mut self.places) };
-            self.form = Form::Masks { placed: true };
+        let order = &mut *self.order;
+        if order.placed || matches!(order.form, Form::Chunks | Form::Wide) {
+            return;
         }
+        order.placed = true;
+        order.places.resize(order.rows + PAD, 0);
+        let places = order.places.as_mut_ptr();
+        if order.targeted {
+            for (row, &target) in order.targets.iter().enumerate() {
+                // SAFETY: targets are below the rows.
+                unsafe { *places.add(usize::from(target)) = row as u16 };
+            }
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if order.form == Form::Masks {
+            // SAFETY: masks are built on CPUs that can, of at most 65,536 rows, each of which is
+            // in one.
+            return unsafe { order.masks.places(&mut order.places) };
+        }
+        // SAFETY: these ids were counted; targets are below the rows.
+        unsafe { order.cursors.each(self.ids, |row, target| *places.add(target) = row as u16) };
+    }
+
+    /// Finds where each row of the only chunk goes, unless that is known.
+    fn target(&mut self) {
+        if self.order.targeted {
+            return;
+        }
+        if self.order.form != Form::Counted {
+            self.place();
+        }
+        let order = &mut *self.order;
+        order.targeted = true;
+        order.targets.resize(order.rows, 0);
+        let targets = order.targets.as_mut_ptr();
+        if order.placed {
+            for (target, place) in order.places[..order.rows].iter().enumerate() {
+                // SAFETY: places are rows.
+                unsafe { *targets.add(usize::from(*place)) = target as u16 };
+            }
+            return;
+        }
+        // SAFETY: these ids were counted; rows are below the rows.
+        unsafe { order.cursors.each(self.ids, |row, target| *targets.add(row) = target as u16) };
     }
 
     /// True if all rows are one run.
     pub(super) fn is_one_run(&self) -> bool {
-        self.form == Form::Wide || self.rows <= self.chunk
+        self.order.form != Form::Chunks
     }
 
     /// Calls `mover` for all runs, in order of chunks and, within, of partitions.
     pub(super) fn each_run(&mut self, mover: &mut impl Mover) {
         self.place();
-        if self.form == Form::Wide {
-            mover.chunk(0..self.rows);
+        let order = &*self.order;
+        if order.form == Form::Wide {
+            mover.chunk(0..order.rows);
             // SAFETY: places are rows.
-            return unsafe { mover.run(0, &self.wide, 0) };
+            return unsafe { mover.run(0, &order.wide, 0) };
         }
-        let places = &self.places[..self.rows];
+        let places = &order.places[..order.rows];
         if self.is_one_run() {
-            mover.chunk(0..self.rows);
+            mover.chunk(0..order.rows);
             // SAFETY: places are rows.
             return unsafe { mover.run(0, places, 0) };
         }
-        let partitions = self.offsets.len() - 1;
-        let mut targets = self.offsets.clone();
-        let chunks = places.chunks(self.chunk).zip(self.ends.chunks_exact(partitions));
+        let partitions = order.offsets.len() - 1;
+        let mut targets = order.offsets.clone();
+        let chunks = places.chunks(order.chunk).zip(order.ends.chunks_exact(partitions));
         for (index, (places, ends)) in chunks.enumerate() {
-            let base = index * self.chunk;
+            let base = index * order.chunk;
             mover.chunk(base..base + places.len());
             let mut start = 0;
             for (&end, target) in ends.iter().zip(&mut targets) {
@@ -207,7 +313,7 @@ impl Order {
     /// # Panics
     /// If a slice is too short.
     pub(crate) fn fixed(&mut self, width: usize, source: &[u8], out: &mut [u8]) {
-        let len = self.rows * width;
+        let len = self.rows() * width;
         assert!(source.len() >= len && out.len() >= len + PAD);
         match width {
             1 => self.fixed_of::<1>(source, out),
@@ -223,21 +329,37 @@ impl Order {
 
     fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if matches!(self.form, Form::Masks { .. }) && compresses(W, self.offsets.len() - 1) {
+        if self.order.form == Form::Masks && compresses(W, self.order.offsets.len() - 1) {
             // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8.
-            return unsafe { self.masks.compress::<W>(source, out) };
+            return unsafe { self.order.masks.compress::<W>(source, out) };
         }
-        let source = &source.as_chunks::<W>().0[..self.rows];
-        let out = &mut out.as_chunks_mut::<W>().0[..self.rows];
+        let rows = self.rows();
+        let source = &source.as_chunks::<W>().0[..rows];
+        let out = &mut out.as_chunks_mut::<W>().0[..rows];
+        if self.only && self.order.form == Form::Counted {
+            let out = out.as_mut_ptr();
+            // SAFETY: these ids were counted; rows and targets are below the rows, and `source`
+            // and `out` have as many values.
+            return unsafe {
+                self.order.cursors.each(self.ids, |row, target| {
+                    out.add(target).copy_from_nonoverlapping(source.get_unchecked(row), 1);
+                });
+            };
+        }
+        if W >= SCATTERED && !matches!(self.order.form, Form::Chunks | Form::Wide) {
+            self.target();
+            // SAFETY: there is a target for each row, below the rows, and as many values.
+            return unsafe { scatter(source, &self.order.targets, out) };
+        }
         self.each_run(&mut Fixed { source, out });
     }
 
     /// Brings words of bits into order, if masks are known; else says no.
     pub(super) fn extract(&self, words: &[u64], out: &mut [u64]) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if matches!(self.form, Form::Masks { .. }) {
+        if self.order.form == Form::Masks {
             // SAFETY: masks are built on CPUs that can.
-            unsafe { self.masks.extract(words, out) };
+            unsafe { self.order.masks.extract(words, out) };
             return true;
         }
         let _ = (words, out);
@@ -246,7 +368,7 @@ impl Order {
 
     /// The row that comes at each place, in place of what `rows` held.
     pub(crate) fn write_rows(&mut self, rows: &mut Vec<u64>) {
-        rows.resize(self.rows, 0);
+        rows.resize(self.rows(), 0);
         self.each_run(&mut Rows { out: rows });
     }
 }

@@ -8,109 +8,116 @@
 //!
 //! `cursor[id] += 1` makes the next row of the same partition wait for the store of this one, four
 //! to five cycles. Rows of different segments never share a cursor, so four waits overlap. Cursors
-//! of a partition lie side by side, in the order of segments: places come out stable.
+//! of a partition lie side by side, in the order of segments: rows come out stable.
 
 /// Segments of a chunk. More would help below 16 partitions only, where masks are better still.
 const SEGMENTS: usize = 4;
 /// From so many partitions on, rows seldom meet, and four times the cursors would leave the cache.
-const SEGMENTED: usize = 4096;
+const SEGMENTED: usize = 2048;
 
-/// Writes to `ends` where partitions end in the order of `ids`, and to `places` which row comes
-/// where: the rows of partition 0 in their order, then those of 1, and so on.
-///
-/// # Safety
-/// Every id is below `ends.len()`; `places` is as long as `ids`; there are at most 65,536 rows
-/// where a place is a `u16`.
-pub(super) unsafe fn order<P: super::fixed::Place>(
-    ids: &[u32],
-    cursors: &mut Vec<u32>,
-    ends: &mut [u32],
-    places: &mut [P],
-) {
-    // SAFETY: as the caller promised.
-    unsafe {
-        if ends.len() < SEGMENTED && ids.len() >= 4 * SEGMENTS {
-            order_by::<SEGMENTS, P>(ids, cursors, ends, places);
+/// Where the rows of each partition and segment go.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cursors {
+    /// A cursor for each partition and segment: where its next row goes.
+    starts: Vec<u32>,
+    /// The starts, while rows are dealt out.
+    moving: Vec<u32>,
+    segments: usize,
+    rows: usize,
+}
+
+impl Cursors {
+    /// Counts `ids`, and writes to `ends` where partitions end.
+    ///
+    /// # Safety
+    /// Every id is below `ends.len()`, and there are fewer than 2^32.
+    pub(super) unsafe fn count(&mut self, ids: &[u32], ends: &mut [u32]) {
+        self.rows = ids.len();
+        let few = ends.len() < SEGMENTED && ids.len() >= 4 * SEGMENTS;
+        self.segments = if few { SEGMENTS } else { 1 };
+        self.starts.clear();
+        self.starts.resize(ends.len() * self.segments, 0);
+        let counts = self.starts.as_mut_ptr();
+        let count = |cursor: usize, _row: usize| {
+            // SAFETY: cursors are below `id * segments + segment`, and there are that many.
+            unsafe { *counts.add(cursor) += 1 }
+        };
+        if few {
+            deal::<SEGMENTS>(ids, count)
         } else {
-            order_by::<1, P>(ids, cursors, ends, places);
+            deal::<1>(ids, count)
         }
+        let mut sum = 0;
+        for (counts, end) in self.starts.chunks_exact_mut(self.segments).zip(ends) {
+            for count in counts {
+                sum += std::mem::replace(count, sum);
+            }
+            *end = sum;
+        }
+    }
+
+    /// Calls `put` with each row and where it goes: each number below the rows once.
+    ///
+    /// # Safety
+    /// `ids` are those that were counted.
+    #[inline(always)]
+    pub(super) unsafe fn each(&mut self, ids: &[u32], put: impl Fn(usize, usize)) {
+        debug_assert_eq!(ids.len(), self.rows);
+        self.moving.clone_from(&self.starts);
+        let cursors = self.moving.as_mut_ptr();
+        let next = |cursor: usize, row: usize| {
+            // SAFETY: the same cursors as when the rows were counted.
+            let target = unsafe {
+                let cursor = cursors.add(cursor);
+                let target = *cursor;
+                *cursor = target + 1;
+                target
+            };
+            put(row, target as usize);
+        };
+        if self.segments == 1 { deal::<1>(ids, next) } else { deal::<SEGMENTS>(ids, next) }
     }
 }
 
-/// # Safety
-/// As [`order`].
-unsafe fn order_by<const S: usize, P: super::fixed::Place>(
-    ids: &[u32],
-    cursors: &mut Vec<u32>,
-    ends: &mut [u32],
-    places: &mut [P],
-) {
-    debug_assert_eq!(ids.len(), places.len());
-    cursors.clear();
-    cursors.resize(ends.len() * S, 0);
+/// Calls `take` with the cursor of each row and the row, `S` segments in lock step.
+#[inline(always)]
+fn deal<const S: usize>(ids: &[u32], take: impl Fn(usize, usize)) {
     let len = ids.len() / S;
-    let cursor = cursors.as_mut_ptr();
-    // SAFETY: rows are below `S * len` or `ids.len()`; an id is below `ends.len()`, so `id * S + s`
-    // is below `cursors.len()`.
-    unsafe {
-        for step in 0..len {
-            for s in 0..S {
-                *cursor.add(*ids.get_unchecked(s * len + step) as usize * S + s) += 1;
-            }
-        }
-        for id in &ids[S * len..] {
-            *cursor.add(*id as usize * S + S - 1) += 1;
+    for step in 0..len {
+        for segment in 0..S {
+            let row = segment * len + step;
+            // SAFETY: the row is below `S * len`.
+            let id = unsafe { *ids.get_unchecked(row) };
+            take(id as usize * S + segment, row);
         }
     }
-    let mut sum = 0;
-    for (counts, end) in cursors.chunks_exact_mut(S).zip(ends) {
-        for count in counts {
-            sum += std::mem::replace(count, sum);
-        }
-        *end = sum;
-    }
-    let cursor = cursors.as_mut_ptr();
-    let place = places.as_mut_ptr();
-    // SAFETY: as above; a cursor starts at the number of rows before its own and passes each of
-    // these once, so it stays below `ids.len()`, which is the length of `places`.
-    unsafe {
-        for step in 0..len {
-            for s in 0..S {
-                let row = s * len + step;
-                let cursor = cursor.add(*ids.get_unchecked(row) as usize * S + s);
-                *place.add(*cursor as usize) = P::new(row);
-                *cursor += 1;
-            }
-        }
-        for row in S * len..ids.len() {
-            let cursor = cursor.add(*ids.get_unchecked(row) as usize * S + S - 1);
-            *place.add(*cursor as usize) = P::new(row);
-            *cursor += 1;
-        }
+    for (row, &id) in ids.iter().enumerate().skip(S * len) {
+        take(id as usize * S + S - 1, row);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     #[test]
     fn segments_give_what_a_stable_sort_gives() {
+        let mut cursors = Cursors::default();
         for rows in [0, 1, 3, 15, 16, 17, 1000] {
             for partitions in [1, 2, 7, 300, SEGMENTED] {
                 let ids: Vec<u32> = (0..rows).map(|i| i * i * 31 % partitions as u32).collect();
-                let mut expected: Vec<u32> = (0..rows).collect();
-                expected.sort_by_key(|&row| ids[row as usize]);
+                let mut expected: Vec<usize> = (0..rows as usize).collect();
+                expected.sort_by_key(|&row| ids[row]);
                 let mut ends = vec![0; partitions];
-                let mut narrow = vec![0u16; ids.len()];
-                let mut wide = vec![0u32; ids.len()];
-                // SAFETY: ids are below `partitions`, rows below 65,536, lengths are equal.
+                let found = RefCell::new(vec![usize::MAX; ids.len()]);
+                // SAFETY: ids are below `partitions`.
                 unsafe {
-                    order(&ids, &mut Vec::new(), &mut ends, &mut narrow);
-                    order(&ids, &mut Vec::new(), &mut ends, &mut wide);
+                    cursors.count(&ids, &mut ends);
+                    cursors.each(&ids, |row, target| found.borrow_mut()[target] = row);
                 }
-                assert_eq!(wide, expected);
-                assert!(narrow.iter().map(|&place| u32::from(place)).eq(expected));
+                assert_eq!(found.into_inner(), expected);
                 let below = |p: usize| ids.iter().filter(|&&id| id <= p as u32).count() as u32;
                 assert!(ends.iter().enumerate().all(|(p, &end)| end == below(p)));
             }

@@ -6,7 +6,7 @@
 //! partitions, copies are exact.
 
 use super::fixed::Place;
-use super::order::{Mover, Order, PAD};
+use super::order::{Mover, PAD, Planned};
 use crate::kernel::copy::copy_short;
 
 /// Bytes of a copy that does not look at the length; at most [`PAD`].
@@ -42,7 +42,7 @@ impl Offset for i64 {
     }
 }
 
-impl Order {
+impl Planned<'_> {
     /// Brings strings into order: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. Offsets of
     /// the output start at 0; `out` is [`PAD`] bytes longer than all strings together.
     ///
