@@ -58,6 +58,11 @@ impl Cells {
                 cell.case, cell.ours, cell.rival_name, cell.rival, cell.ratio, cell.unit
             );
         }
+        self.save()
+    }
+
+    /// Writes `target/windrow-bench/NAME.json` alone, for benches with a table of their own.
+    pub(crate) fn save(&self) -> Result<()> {
         fs::create_dir_all("target/windrow-bench")?;
         let file = format!("target/windrow-bench/{}.json", self.bench);
         fs::write(file, serde_json::to_string_pretty(&self.cells)? + "\n")?;

@@ -6,6 +6,7 @@ mod batcher;
 mod cells;
 mod r#gen;
 mod merge;
+mod partition;
 mod pipeline;
 
 use std::path::PathBuf;
@@ -67,6 +68,8 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         rounds: usize,
     },
+    /// Measure splits of record batches against scatter loops and takes
+    Partition(partition::Options),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Pipeline { log, rows, rounds } => return end(pipeline::run(&log, rows, rounds)),
         Command::Merge(options) => return end(merge::run(&options)),
         Command::Batcher(options) => return end(batcher::run(&options)),
+        Command::Partition(options) => return end(partition::run(&options)),
     };
     match done {
         Ok(summary) => {

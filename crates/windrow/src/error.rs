@@ -90,6 +90,17 @@ pub enum Error {
         message: String,
     },
 
+    /// A row was given to a partition that does not exist: mend the ids, or ask for more partitions.
+    #[error("row {row} goes to partition {id}, but there are {partitions}, counted from 0")]
+    PartitionOutOfRange {
+        /// Ordinal of the row in its record batch, from 0.
+        row: usize,
+        /// The partition that it was to go to.
+        id: u32,
+        /// How many there are.
+        partitions: usize,
+    },
+
     /// Rows were pushed that would not be in the batch: flush every pusher before the end, and give
     /// the job up when a push or a flush fails.
     #[error("{pushers} pushers hold rows that they did not hand over: flush them first")]

@@ -69,6 +69,10 @@
 //! # let writers = [(); 4];
 //! let layout = Order::by(["user"]).bind(&batch.schema())?;
 //! let parts = Partitioner::hash(&layout, writers.len()).split(&batch)?;
+//! for part in &parts {
+//! #   let part: RecordBatch = part;
+//!     // a slice of one permuted record batch; rows keep the order they had
+//! }
 //! # assert_eq!(parts.iter().map(|p| p.num_rows()).sum::<usize>(), 100);
 //! # Ok::<(), windrow::Error>(())
 //! ```
@@ -117,6 +121,6 @@ pub use chunk::Finish;
 pub use error::{Error, Result};
 pub use merge::OrderCheck;
 pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
-pub use partition::Partitioner;
+pub use partition::{Partitioned, Partitioner, Partitions};
 pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats};
 pub use time::{Antichain, Time};

@@ -10,6 +10,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod merge;
+pub(crate) mod partition;
 pub(crate) mod prefix;
 pub(crate) mod radix;
 pub(crate) mod region;

@@ -1,100 +1,115 @@
-//! The partition hash: of values, so that every encoding of a value hashes alike.
+//! Partition ids by a hash of the key.
 //!
-//! Per column and row `h = fold((h ^ value) * K)`, where `fold` XORs the halves of the 128-bit
-//! product; byte strings eight bytes at a time, then their length; a null is a constant of its own.
+//! ```text
+//! word of column 0 --\
+//! word of column 1 ----> state of the row --> id = state * partitions / 2^64
+//! ...                    (seed, round)
+//! ```
+//!
+//! Invariant: rows with equal keys get equal ids, in every process, on every machine and in every
+//! release that has the same [`VERSION`]. `docs/partition-hash.md` is the specification.
 
-use std::sync::Arc;
+use arrow_array::RecordBatch;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{Array, ArrayRef, RunArray, UInt64Array};
-use arrow_schema::DataType;
-use arrow_select::take::take;
+use super::words::Words;
+use crate::error::Result;
+use crate::kernel::partition::hash::{Keys, absorb, fused, reduce};
+use crate::order::Layout;
 
-use crate::error::{Error, Result};
+/// The version of the function: a new one whenever any id changes.
+pub(super) const VERSION: u32 = 1;
+/// Rows whose words and states are in cache together.
+const BLOCK: usize = 1024;
+/// Up to so many columns are absorbed in one pass.
+const GROUP: usize = 4;
 
-/// An odd constant with about as many ones as zeros: the fractional bits of the golden ratio.
-const K: u64 = 0x9e37_79b9_7f4a_7c15;
-const NULL: u64 = 0x6a09_e667_f3bc_c908;
+/// A hash of the columns of a key.
+#[derive(Clone, Debug)]
+pub(super) struct Hash {
+    layout: Layout,
+    seed: u64,
+    round: u64,
+}
 
-/// Mixes the values of `array` into `hashes`, row by row.
-pub(super) fn combine(array: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
-    match array.data_type() {
-        DataType::Dictionary(_, _) => {
-            let dictionary = array.as_any_dictionary();
-            return combine(&take(dictionary.values(), dictionary.keys(), None)?, hashes);
-        }
-        DataType::RunEndEncoded(ends, _) => {
-            let plain = match ends.data_type() {
-                DataType::Int16 => expand(array.as_run::<Int16Type>())?,
-                DataType::Int32 => expand(array.as_run::<Int32Type>())?,
-                _ => expand(array.as_run::<Int64Type>())?,
-            };
-            return combine(&plain, hashes);
-        }
-        _ => {}
+impl Hash {
+    pub(super) fn new(layout: &Layout) -> Self {
+        Self { layout: layout.clone(), seed: 0, round: 0 }
     }
-    let valid = |row: usize| !array.is_null(row);
-    let mut each = |value: &dyn Fn(usize, u64) -> u64| {
-        for (row, hash) in hashes.iter_mut().enumerate() {
-            *hash = if valid(row) { value(row, *hash) } else { mix(*hash, NULL) };
-        }
-    };
-    match array.data_type() {
-        DataType::Null => each(&|_, hash| hash),
-        DataType::Boolean => {
-            let array = array.as_boolean();
-            each(&|row, hash| mix(hash, u64::from(array.value(row))));
-        }
-        DataType::Utf8 => each(&|row, h| bytes(h, array.as_string::<i32>().value(row).as_bytes())),
-        DataType::LargeUtf8 => {
-            each(&|row, h| bytes(h, array.as_string::<i64>().value(row).as_bytes()));
-        }
-        DataType::Utf8View => {
-            each(&|row, h| bytes(h, array.as_string_view().value(row).as_bytes()))
-        }
-        DataType::Binary => each(&|row, h| bytes(h, array.as_binary::<i32>().value(row))),
-        DataType::LargeBinary => each(&|row, h| bytes(h, array.as_binary::<i64>().value(row))),
-        DataType::BinaryView => each(&|row, h| bytes(h, array.as_binary_view().value(row))),
-        DataType::FixedSizeBinary(_) => {
-            each(&|row, h| bytes(h, array.as_fixed_size_binary().value(row)));
-        }
-        other => {
-            let width = other.primitive_width().ok_or_else(|| Error::UnsupportedColumn {
-                column: String::new(),
-                data_type: other.clone(),
-                role: "a partition key",
-            })?;
-            let data = array.to_data();
-            let values = &data.buffers()[0].as_slice()[data.offset() * width..];
-            each(&|row, hash| {
-                values[row * width..(row + 1) * width].chunks(8).fold(hash, |h, b| mix(h, word(b)))
-            });
-        }
+
+    pub(super) fn seed(&mut self, seed: u64) {
+        self.seed = seed;
     }
-    Ok(())
+
+    pub(super) fn round(&mut self, round: u64) {
+        self.round = round;
+    }
+
+    /// Writes an id below `partitions` for every row.
+    pub(super) fn ids(&self, batch: &RecordBatch, partitions: u32, ids: &mut [u32]) -> Result<()> {
+        self.layout.check_schema(batch.schema_ref())?;
+        let of = |column: usize| {
+            Words::of(self.layout.schema().field(column).name(), batch.column(column))
+        };
+        let columns: Vec<Words<'_>> = self.layout.key().map(of).collect::<Result<_>>()?;
+        let keys = keys(self.seed, self.round);
+        let mut blocks = vec![[0; BLOCK]; columns.len().min(GROUP)];
+        let mut states = [0; BLOCK];
+        for (index, ids) in ids.chunks_mut(BLOCK).enumerate() {
+            let start = index * BLOCK;
+            if columns.len() <= GROUP {
+                let words = words(&columns, start, ids.len(), &mut blocks);
+                match *words.as_slice() {
+                    [] => fused(keys, [], partitions, ids),
+                    [a] => fused(keys, [a], partitions, ids),
+                    [a, b] => fused(keys, [a, b], partitions, ids),
+                    [a, b, c] => fused(keys, [a, b, c], partitions, ids),
+                    _ => fused(keys, [words[0], words[1], words[2], words[3]], partitions, ids),
+                }
+                continue;
+            }
+            let states = &mut states[..ids.len()];
+            states.fill(keys.addend);
+            for columns in columns.chunks(2) {
+                let words = words(columns, start, ids.len(), &mut blocks);
+                match *words.as_slice() {
+                    [a, b] => absorb(keys, [a, b], states),
+                    _ => words.iter().for_each(|words| absorb(keys, [words], states)),
+                }
+            }
+            for (id, state) in ids.iter_mut().zip(states) {
+                *id = reduce(*state, partitions);
+            }
+        }
+        Ok(())
+    }
 }
 
-fn expand<R: RunEndIndexType>(array: &RunArray<R>) -> Result<ArrayRef> {
-    let at = UInt64Array::from_iter_values(
-        (0..array.len()).map(|row| array.get_physical_index(row) as u64),
-    );
-    Ok(take(array.values(), &(Arc::new(at) as ArrayRef), None)?)
+fn words<'b>(
+    columns: &'b [Words<'_>],
+    start: usize,
+    rows: usize,
+    blocks: &'b mut [[u64; BLOCK]],
+) -> Vec<&'b [u64]> {
+    let pairs = columns.iter().zip(blocks);
+    pairs.map(|(column, block)| column.block(start, &mut block[..rows])).collect()
 }
 
-fn mix(hash: u64, value: u64) -> u64 {
-    let product = u128::from(hash ^ value ^ NULL.rotate_left(17)) * u128::from(K);
-    (product as u64 ^ (product >> 64) as u64).rotate_left(23)
+/// The constants of a seed and a round.
+///
+/// The multiplier depends on both: were they only added to the words, the ids of one round would
+/// follow from those of another for small keys, and a second exchange would send all to one place.
+fn keys(seed: u64, round: u64) -> Keys {
+    let start = mix(seed).wrapping_add(round.wrapping_mul(GOLDEN));
+    Keys { addend: mix(start.wrapping_add(GOLDEN)), multiplier: mix(start) | 1 }
 }
 
-fn bytes(hash: u64, bytes: &[u8]) -> u64 {
-    let hash = bytes.chunks(8).fold(hash, |hash, part| mix(hash, word(part)));
-    mix(hash, bytes.len() as u64)
-}
+/// 2^64 divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Up to eight bytes as a little-endian number.
-fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
+/// One step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+fn mix(state: u64) -> u64 {
+    let z = state.wrapping_add(GOLDEN);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

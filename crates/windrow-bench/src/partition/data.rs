@@ -1,0 +1,129 @@
+//! Columns and ids of the cells.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanArray, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    StringViewArray,
+};
+
+use crate::r#gen::rng::Rng;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Boolean,
+    Integer,
+    BigInt,
+    HugeInt,
+    /// Views, as the seed's strings are.
+    VarChar,
+    /// Offsets and bytes, 0 to 24 of them.
+    Utf8,
+    Mixed,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Boolean,
+        Self::Integer,
+        Self::BigInt,
+        Self::HugeInt,
+        Self::VarChar,
+        Self::Utf8,
+        Self::Mixed,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Boolean => "BOOLEAN",
+            Self::Integer => "INTEGER",
+            Self::BigInt => "BIGINT",
+            Self::HugeInt => "HUGEINT",
+            Self::VarChar => "VARCHAR",
+            Self::Utf8 => "UTF8",
+            Self::Mixed => "MIXED",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Uniform,
+    /// Nine of ten rows go to partition 0.
+    Skewed,
+    Sorted,
+    RoundRobin,
+}
+
+impl Shape {
+    pub(super) const ALL: [Self; 4] = [Self::Uniform, Self::Skewed, Self::Sorted, Self::RoundRobin];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Skewed => "skewed",
+            Self::Sorted => "sorted",
+            Self::RoundRobin => "round-robin",
+        }
+    }
+}
+
+pub(super) fn ids(shape: Shape, rows: usize, partitions: usize, seed: u64) -> Vec<u32> {
+    let mut rng = Rng::new(seed);
+    let mut ids: Vec<u32> = (0..rows)
+        .map(|row| match shape {
+            Shape::RoundRobin => (row % partitions) as u32,
+            Shape::Skewed if !rng.percent(10) => 0,
+            _ => rng.below(partitions as u64) as u32,
+        })
+        .collect();
+    if shape == Shape::Sorted {
+        ids.sort_unstable();
+    }
+    ids
+}
+
+/// A record batch of `columns` columns; a tenth of the values null, if so wanted.
+pub(super) fn record_batch(kind: Kind, columns: usize, rows: usize, nulls: bool) -> RecordBatch {
+    let mut rng = Rng::new(99);
+    let columns = (0..columns).map(|index| {
+        let kind = match kind {
+            Kind::Mixed => {
+                [Kind::Integer, Kind::BigInt, Kind::VarChar, Kind::HugeInt, Kind::Boolean]
+                    [index % 5]
+            }
+            kind => kind,
+        };
+        (format!("c{index}"), column(kind, rows, nulls, &mut rng))
+    });
+    RecordBatch::try_from_iter(columns).expect("columns of one length")
+}
+
+fn column(kind: Kind, rows: usize, nulls: bool, rng: &mut Rng) -> ArrayRef {
+    let valid: Vec<bool> = (0..rows).map(|_| !nulls || !rng.percent(10)).collect();
+    macro_rules! array {
+        ($array:ty, $value:expr) => {{
+            let value = $value;
+            let values: Vec<Option<_>> =
+                valid.iter().map(|valid| valid.then_some(value(&mut *rng))).collect();
+            Arc::new(<$array>::from(values))
+        }};
+    }
+    match kind {
+        Kind::Boolean => array!(BooleanArray, |rng: &mut Rng| rng.below(2) == 1),
+        Kind::Integer | Kind::Mixed => array!(Int32Array, |rng: &mut Rng| rng.next() as i32),
+        Kind::BigInt => array!(Int64Array, |rng: &mut Rng| rng.next() as i64),
+        Kind::HugeInt => array!(Decimal128Array, |rng: &mut Rng| i128::from(rng.next())),
+        Kind::VarChar => {
+            let texts: Vec<Option<String>> =
+                valid.iter().map(|valid| valid.then(|| text(rng))).collect();
+            Arc::new(StringViewArray::from_iter(texts))
+        }
+        Kind::Utf8 => array!(StringArray, text),
+    }
+}
+
+fn text(rng: &mut Rng) -> String {
+    let len = rng.below(25);
+    (0..len).map(|_| char::from(b'a' + rng.below(26) as u8)).collect()
+}

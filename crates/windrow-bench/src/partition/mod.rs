@@ -1,0 +1,116 @@
+//! `partition`: what a split costs against the ways that others have, cell by cell.
+//!
+//! ```text
+//! type x columns x partitions x shape of ids x nulls     microseconds a record batch
+//!   ours             ids to partitions: checked, permuted, as an Arrow record batch and offsets
+//!   naive            out[cursor[id]++] = in, column by column
+//!   unrolled         the same, four rows at a time
+//!   striped          the same over ids * fanout + row % fanout: fast, but not stable
+//!   take             a list of rows for each partition, and a take of each column and partition
+//!   grouped          the lists in one, a take of each column, a slice for each partition
+//! ```
+//!
+//! Ids are given, fresh ones in each turn, eight record batches' worth in rotation; contenders take
+//! turns in one run, and the least time of many counts.
+//!
+//! *Output memory.* Ours comes from the partitioner's shelf and goes back when the output drops, as
+//! it does in a loop that writes partitions out. The scatter loops write to the same warm memory
+//! every time, make no arrays and check nothing. Takes allocate as arrow-rs does, and drop.
+//!
+//! Partitions are slices made on demand in ours; `sliced` is ours with every one made, as `take`
+//! and `grouped` have to.
+
+mod cases;
+mod data;
+mod hash;
+mod large;
+mod rivals;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::Result;
+use crate::cells::Cells;
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only the cells whose name contains all of these words
+    #[arg(long, num_args = 1..)]
+    only: Vec<String>,
+    /// Every shape of ids, and nulls, instead of uniform ids without nulls
+    #[arg(long)]
+    full: bool,
+    /// Rows of a record batch
+    #[arg(long, default_value_t = 10_000)]
+    rows: usize,
+    /// Samples of a contender, of which the least counts
+    #[arg(long, default_value_t = 15)]
+    samples: usize,
+    /// Hash and partition id instead of splits
+    #[arg(long)]
+    hash: bool,
+    /// A record batch of 64M rows instead: 2 GiB of memory, and a minute
+    #[arg(long)]
+    large: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let mut cells = Cells::new("partition", "us");
+    if options.hash {
+        hash::run(options, &mut cells)?;
+    } else if options.large {
+        large::run(options, &mut cells)?;
+    } else {
+        cases::run(options, &mut cells)?;
+    }
+    cells.save()
+}
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        self.only.iter().all(|word| name.split(' ').any(|part| part == word))
+    }
+}
+
+/// One way to do the work of a cell; its argument says which of the rotating inputs to take.
+struct Contender<'a> {
+    name: &'static str,
+    work: Box<dyn FnMut(usize) + 'a>,
+}
+
+impl<'a> Contender<'a> {
+    fn new(name: &'static str, work: impl FnMut(usize) + 'a) -> Self {
+        Self { name, work: Box::new(work) }
+    }
+}
+
+/// Seconds that a sample should take: many calls of a short work, one of a long.
+const SAMPLE: f64 = 0.001;
+
+/// The least microseconds a call of each contender, which take turns.
+fn least(contenders: &mut [Contender<'_>], samples: usize) -> Vec<f64> {
+    let mut turn = 0;
+    let mut timed = |contender: &mut Contender<'_>, calls: usize| {
+        let start = Instant::now();
+        for _ in 0..calls {
+            (contender.work)(black_box(turn));
+            turn += 1;
+        }
+        start.elapsed().as_secs_f64() / calls as f64
+    };
+    let calls: Vec<usize> = contenders
+        .iter_mut()
+        .map(|contender| {
+            let first = timed(contender, 3).min(timed(contender, 3));
+            ((SAMPLE / first) as usize).clamp(1, 10_000)
+        })
+        .collect();
+    let mut least = vec![f64::INFINITY; contenders.len()];
+    for _ in 0..samples {
+        for ((contender, &calls), least) in contenders.iter_mut().zip(&calls).zip(&mut least) {
+            *least = least.min(timed(contender, calls) * 1e6);
+        }
+    }
+    least
+}

@@ -1,0 +1,166 @@
+//! Columns of fixed width in a new order.
+//!
+//! Two ways, by what the cache likes: values of up to four bytes are *gathered*, from anywhere to
+//! one place after the other, several to a register; wider ones are *scattered*, read one after
+//! the other and put where they go, so that the larger side is read in order.
+
+/// The row that comes at a place, or the place where a row goes.
+pub(crate) trait Place: Copy {
+    fn row(self) -> usize;
+}
+
+impl Place for u16 {
+    #[inline(always)]
+    fn row(self) -> usize {
+        self.into()
+    }
+}
+
+impl Place for u32 {
+    #[inline(always)]
+    fn row(self) -> usize {
+        self as usize
+    }
+}
+
+/// Values from this width on are scattered.
+pub(super) const SCATTERED: usize = 8;
+
+/// Writes `source[place]` for each place to `out`. Eight at a time, so that loads overlap.
+///
+/// # Safety
+/// Places are below the length of `source`; `out` is as long as `places`.
+#[inline(always)]
+pub(super) unsafe fn gather<const W: usize, P: Place>(
+    source: &[[u8; W]],
+    places: &[P],
+    out: &mut [[u8; W]],
+) {
+    debug_assert_eq!(places.len(), out.len());
+    debug_assert!(places.iter().all(|place| place.row() < source.len()));
+    let (blocks, rest) = places.as_chunks::<8>();
+    let (out_blocks, out_rest) = out.as_chunks_mut::<8>();
+    let from = source.as_ptr();
+    // SAFETY: the caller promises that places are below the length of `source`.
+    unsafe {
+        for (places, out) in blocks.iter().zip(out_blocks) {
+            #[cfg(target_arch = "x86_64")]
+            if W == 4 {
+                gather_eight(from.cast(), places, out.as_mut_ptr().cast());
+                continue;
+            }
+            // By pointers: a copy through a local would be taken apart into bytes.
+            for (place, out) in places.iter().zip(out) {
+                from.add(place.row()).copy_to_nonoverlapping(out, 1);
+            }
+        }
+        for (place, out) in rest.iter().zip(out_rest) {
+            *out = *source.get_unchecked(place.row());
+        }
+    }
+}
+
+/// Eight values of four bytes, four to a store: SSE2, which every x86-64 has.
+///
+/// # Safety
+/// `from + place` can be read for every place, and 32 bytes written to `out`.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn gather_eight<P: Place>(from: *const i32, places: &[P; 8], out: *mut i32) {
+    use std::arch::x86_64::{
+        _mm_cvtsi32_si128, _mm_storeu_si128, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+    };
+    // SAFETY: as the caller promised; any address may be unaligned.
+    unsafe {
+        let load = |at: usize| _mm_cvtsi32_si128(from.add(places[at].row()).read_unaligned());
+        for half in [0, 4] {
+            let low = _mm_unpacklo_epi32(load(half), load(half + 1));
+            let high = _mm_unpacklo_epi32(load(half + 2), load(half + 3));
+            _mm_storeu_si128(out.add(half).cast(), _mm_unpacklo_epi64(low, high));
+        }
+    }
+}
+
+/// Writes each value of `source` to `out[target]`.
+///
+/// # Safety
+/// Targets are below the length of `out`; `source` is as long as `targets`.
+#[inline(always)]
+pub(super) unsafe fn scatter<const W: usize>(
+    source: &[[u8; W]],
+    targets: &[u16],
+    out: &mut [[u8; W]],
+) {
+    debug_assert_eq!(targets.len(), source.len());
+    debug_assert!(targets.iter().all(|&target| usize::from(target) < out.len()));
+    let (blocks, rest) = targets.as_chunks::<8>();
+    let (source_blocks, source_rest) = source.as_chunks::<8>();
+    let to = out.as_mut_ptr();
+    // SAFETY: the caller promises that targets are below the length of `out`.
+    unsafe {
+        for (targets, values) in blocks.iter().zip(source_blocks) {
+            for (target, value) in targets.iter().zip(values) {
+                to.add(usize::from(*target)).copy_from_nonoverlapping(value, 1);
+            }
+        }
+        for (target, value) in rest.iter().zip(source_rest) {
+            *out.get_unchecked_mut(usize::from(*target)) = *value;
+        }
+    }
+}
+
+/// As [`gather`], of values of any width.
+///
+/// # Panics
+/// If a place is outside of `source`, or `out` is not `places.len()` values long.
+pub(super) fn gather_any<P: Place>(source: &[u8], width: usize, places: &[P], out: &mut [u8]) {
+    if width == 0 {
+        return;
+    }
+    assert_eq!(places.len() * width, out.len());
+    for (place, out) in places.iter().zip(out.chunks_exact_mut(width)) {
+        let at = place.row() * width;
+        crate::kernel::copy::copy_short(out, &source[at..at + width]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gathers_and_scatters_of_any_width_agree() {
+        let source: Vec<u8> = (0..16 * 300).map(|i| (i * 7 % 251) as u8).collect();
+        fn check<const W: usize>(source: &[u8], len: u16) {
+            let places: Vec<u16> = (0..len).map(|i| (i + 3) * 77 % 307 % len).collect();
+            let (source, _) = source.as_chunks::<W>();
+            let source = &source[..places.len()];
+            let mut out = vec![[0; W]; places.len()];
+            // SAFETY: places are below `len`, `out` is as long as they are.
+            unsafe { gather(source, &places, &mut out) };
+            let mut any = vec![0; places.len() * W];
+            gather_any(source.as_flattened(), W, &places, &mut any);
+            assert_eq!(out.as_flattened(), any);
+            let wide: Vec<u32> = places.iter().map(|&place| place.into()).collect();
+            let mut again = vec![[0; W]; places.len()];
+            // SAFETY: as above.
+            unsafe { gather(source, &wide, &mut again) };
+            assert_eq!(out, again);
+            assert!(out.iter().zip(&places).all(|(v, p)| *v == source[p.row()]));
+            let mut expected = out.clone();
+            for (value, target) in source.iter().zip(&places) {
+                expected[target.row()] = *value;
+            }
+            // SAFETY: as above.
+            unsafe { scatter(source, &places, &mut out) };
+            assert_eq!(out, expected);
+        }
+        for len in [1, 7, 8, 9, 300] {
+            check::<1>(&source, len);
+            check::<4>(&source, len);
+            check::<8>(&source, len);
+            check::<12>(&source, len);
+            check::<16>(&source, len);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Kernels of partitioning: ids from words, an order from ids, columns through an order.
+//!
+//! ```text
+//! words --hash, search--> ids --ids, order--> Planned
+//!                                               |  masks     which rows go to a partition
+//!                                               |  targets   where a row goes
+//!                     fixed, bits, text         v  places    which row comes k-th
+//!         column  --------------------------------->  column in order
+//! ```
+//!
+//! Three ways to move, by what is cheapest:
+//!
+//! 1. *Masks*: a bit per row and partition, once per record batch; then rows are compressed out of
+//!    registers, partition by partition. No load depends on a store. For up to 16
+//!    partitions and CPUs that compress.
+//! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
+//!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
+//!    their order, so the split is stable.
+//! 3. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
+//!    that reads stay in cache however long the record batch is.
+
+pub(crate) mod arrays;
+pub(crate) mod bits;
+mod fixed;
+pub(crate) mod hash;
+mod ids;
+#[cfg(target_arch = "x86_64")]
+mod masks;
+pub(crate) mod memory;
+pub(crate) mod order;
+pub(crate) mod search;
+mod segments;
+mod text;
+
+/// What the CPU can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Nothing that the compiler does not emit anyway.
+    Portable,
+    /// AVX-512 with VBMI2, and BMI2.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// The most that this CPU can do.
+    pub(crate) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt")
+        {
+            return Self::Avx512;
+        }
+        Self::Portable
+    }
+}

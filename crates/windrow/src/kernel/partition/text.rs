@@ -1,0 +1,138 @@
+//! Byte strings in a new order: offsets and bytes.
+//!
+//! Where places run from the first to the last, strings of up to [`WIDE`] bytes are copied as one
+//! register each, whatever their length: the next string overwrites what was too much. Lengths
+//! vary, and a branch on them would be guessed wrong every third time. Where runs are appended to
+//! partitions, copies are exact.
+
+use super::fixed::Place;
+use super::order::{Mover, PAD, Planned};
+use crate::kernel::copy::copy_short;
+
+/// Bytes of a copy that does not look at the length; at most [`PAD`].
+const WIDE: usize = 32;
+
+/// A position in the bytes of a column.
+pub(crate) trait Offset: Copy {
+    fn to(self) -> usize;
+    fn of(at: usize) -> Self;
+}
+
+impl Offset for i32 {
+    #[inline(always)]
+    fn to(self) -> usize {
+        self as usize
+    }
+
+    #[inline(always)]
+    fn of(at: usize) -> Self {
+        at as Self
+    }
+}
+
+impl Offset for i64 {
+    #[inline(always)]
+    fn to(self) -> usize {
+        self as usize
+    }
+
+    #[inline(always)]
+    fn of(at: usize) -> Self {
+        at as Self
+    }
+}
+
+impl Planned<'_> {
+    /// Brings strings into order: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. Offsets of
+    /// the output start at 0; `out` is [`PAD`] bytes longer than all strings together.
+    ///
+    /// # Panics
+    /// If offsets do not ascend or a slice is too short.
+    pub(crate) fn text<O: Offset>(
+        &mut self,
+        offsets: &[O],
+        bytes: &[u8],
+        out_offsets: &mut [O],
+        out: &mut [u8],
+    ) {
+        let rows = self.rows();
+        assert!(offsets.len() > rows && out_offsets.len() > rows);
+        let total = offsets[rows].to() - offsets[0].to();
+        assert!(out.len() >= total + PAD);
+        out_offsets[0] = O::of(0);
+        if self.is_one_run() {
+            return self.each_run(&mut Strings { offsets, bytes, out_offsets, out });
+        }
+        self.each_run(&mut Lengths { offsets, out: &mut out_offsets[1..] });
+        let mut end = 0;
+        for offset in &mut out_offsets[1..=rows] {
+            end += offset.to();
+            *offset = O::of(end);
+        }
+        self.each_run(&mut Appended { offsets, bytes, out_offsets, out });
+    }
+}
+
+/// Strings one behind the other.
+struct Strings<'a, O> {
+    offsets: &'a [O],
+    bytes: &'a [u8],
+    out_offsets: &'a mut [O],
+    out: &'a mut [u8],
+}
+
+impl<O: Offset> Mover for Strings<'_, O> {
+    unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
+        debug_assert_eq!((base, target), (0, 0));
+        let mut at = 0;
+        for (place, out_offset) in places.iter().zip(&mut self.out_offsets[1..]) {
+            let (start, end) = bounds(self.offsets, place.row());
+            let wide = self.bytes.get(start..).and_then(|bytes| bytes.first_chunk::<WIDE>());
+            let len = end.wrapping_sub(start);
+            match (wide, self.out[at..].first_chunk_mut::<WIDE>()) {
+                (Some(wide), Some(out)) if len <= WIDE => *out = *wide,
+                _ => copy_short(&mut self.out[at..], &self.bytes[start..end]),
+            }
+            at += len;
+            *out_offset = O::of(at);
+        }
+    }
+}
+
+struct Lengths<'a, O> {
+    offsets: &'a [O],
+    out: &'a mut [O],
+}
+
+impl<O: Offset> Mover for Lengths<'_, O> {
+    unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
+        for (place, out) in places.iter().zip(&mut self.out[target..]) {
+            let (start, end) = bounds(self.offsets, base + place.row());
+            *out = O::of(end - start);
+        }
+    }
+}
+
+/// Strings to where their offsets are known already.
+struct Appended<'a, O> {
+    offsets: &'a [O],
+    bytes: &'a [u8],
+    out_offsets: &'a [O],
+    out: &'a mut [u8],
+}
+
+impl<O: Offset> Mover for Appended<'_, O> {
+    unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
+        let mut at = self.out_offsets[target].to();
+        for place in places {
+            let (start, end) = bounds(self.offsets, base + place.row());
+            copy_short(&mut self.out[at..], &self.bytes[start..end]);
+            at += end - start;
+        }
+    }
+}
+
+#[inline(always)]
+fn bounds<O: Offset>(offsets: &[O], row: usize) -> (usize, usize) {
+    (offsets[row].to(), offsets[row + 1].to())
+}

@@ -1,0 +1,226 @@
+//! Columns of all types in the order of their partitions.
+//!
+//! ```text
+//! numbers, views, keys    one buffer of fixed width         values, views' bytes and
+//! text, binary            offsets and bytes                 dictionaries are shared
+//! structs                 their children, with the same order
+//! bitmaps                 of all columns, eight at a time
+//! runs, lists, unions     taken row by row; a single run is the same in any order
+//! ```
+//!
+//! Invariant: types, encodings and values stay; a bitmap without nulls is dropped, and none is made.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    BinaryType, BinaryViewType, ByteViewType, Int16Type, Int32Type, Int64Type, LargeBinaryType,
+    LargeUtf8Type, RunEndIndexType, StringViewType, Utf8Type,
+};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteViewArray,
+    PrimitiveArray, RecordBatch, RecordBatchOptions, RunArray, StructArray,
+    downcast_dictionary_array, downcast_primitive_array,
+};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use super::nested::select;
+use crate::error::Result;
+use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
+use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
+use crate::kernel::partition::memory::{Memory, Piece};
+use crate::kernel::partition::order::{PAD, Planned};
+
+/// Views that pin more than this many times the bytes they use are copied out.
+const PINNED: usize = 2;
+
+/// Brings columns into an order.
+pub(super) struct Columns<'a> {
+    pub(super) order: Planned<'a>,
+    pub(super) memory: &'a Memory,
+    pub(super) scratch: &'a mut Scratch,
+    /// The order as rows to take, for types without a kernel of their own.
+    pub(super) rows: Option<Vec<u64>>,
+}
+
+impl Columns<'_> {
+    pub(super) fn record_batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let mut bitmaps = Vec::new();
+        batch.columns().iter().for_each(|column| find_bitmaps(column, &mut bitmaps));
+        let mut bitmaps = self.bitmaps(&bitmaps).into_iter();
+        let columns = batch.columns().iter().map(|column| self.array(column, &mut bitmaps));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+    }
+
+    fn bitmaps(&mut self, bitmaps: &[&BooleanBuffer]) -> Vec<BooleanBuffer> {
+        let rows = self.order.rows();
+        let mut done = Vec::with_capacity(bitmaps.len());
+        for group in bitmaps.chunks(GROUP) {
+            let sources: Vec<Bits<'_>> =
+                group.iter().map(|b| Bits::new(b.values(), b.offset(), b.len())).collect();
+            let mut pieces: Vec<Piece> =
+                group.iter().map(|_| self.memory.take(rows.div_ceil(64) * 8)).collect();
+            let mut targets: Vec<&mut [u64]> = pieces.iter_mut().map(Piece::as_mut).collect();
+            self.order.bits(&sources, &mut targets, self.scratch);
+            let bytes = rows.div_ceil(8);
+            done.extend(pieces.into_iter().map(|p| BooleanBuffer::new(p.freeze(bytes), 0, rows)));
+        }
+        done
+    }
+
+    /// `array` in order. `bitmaps` are those that [`find_bitmaps`] finds in it, in order.
+    fn array(
+        &mut self,
+        array: &ArrayRef,
+        bitmaps: &mut IntoIter<BooleanBuffer>,
+    ) -> Result<ArrayRef> {
+        if is_same_in_any_order(array) {
+            return Ok(array.clone());
+        }
+        if let DataType::Boolean = array.data_type() {
+            let values = bitmaps.next().expect("a bitmap was moved for every one that was found");
+            return Ok(Arc::new(BooleanArray::new(values, nulls(array, bitmaps))));
+        }
+        if !has_kernel(array.data_type()) {
+            return self.select(array);
+        }
+        let nulls = nulls(array, bitmaps);
+        let (order, memory) = (&mut self.order, self.memory);
+        let array: &dyn Array = array;
+        Ok(downcast_primitive_array! {
+            array => Arc::new(self.primitive(array, nulls)),
+            DataType::Utf8 => {
+                Arc::new(byte_array::<Utf8Type>(order, memory, array.as_bytes(), nulls))
+            }
+            DataType::LargeUtf8 => {
+                Arc::new(byte_array::<LargeUtf8Type>(order, memory, array.as_bytes(), nulls))
+            }
+            DataType::Binary => {
+                Arc::new(byte_array::<BinaryType>(order, memory, array.as_bytes(), nulls))
+            }
+            DataType::LargeBinary => {
+                Arc::new(byte_array::<LargeBinaryType>(order, memory, array.as_bytes(), nulls))
+            }
+            DataType::Utf8View => Arc::new(
+                compact(byte_views::<StringViewType>(order, memory, array.as_byte_view(), nulls))
+            ),
+            DataType::BinaryView => Arc::new(
+                compact(byte_views::<BinaryViewType>(order, memory, array.as_byte_view(), nulls))
+            ),
+            DataType::FixedSizeBinary(width) => {
+                let width = *width;
+                let values = self.fixed(array.as_fixed_size_binary().value_data(), width as usize);
+                let len = self.order.rows();
+                Arc::new(FixedSizeBinaryArray::try_new_with_len(width, values, nulls, len)?)
+            }
+            DataType::Dictionary(_, _) => downcast_dictionary_array! {
+                array => Arc::new(dictionary(order, memory, array, nulls)),
+                _other => array.slice(0, array.len()),
+            },
+            DataType::Struct(fields) => {
+                let columns = array.as_struct().columns().iter();
+                let columns = columns.map(|column| self.array(column, bitmaps));
+                let columns = columns.collect::<Result<Vec<_>>>()?;
+                let len = self.order.rows();
+                Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, len)?)
+            }
+            _other => array.slice(0, array.len()),
+        })
+    }
+
+    fn primitive<T: ArrowPrimitiveType>(
+        &mut self,
+        array: &PrimitiveArray<T>,
+        nulls: Option<NullBuffer>,
+    ) -> PrimitiveArray<T> {
+        let values = self.fixed(array.values().inner(), size_of::<T::Native>());
+        let moved = PrimitiveArray::new(ScalarBuffer::from(values), nulls);
+        moved.with_data_type(array.data_type().clone())
+    }
+
+    fn fixed(&mut self, source: &[u8], width: usize) -> arrow_buffer::Buffer {
+        let len = self.order.rows() * width;
+        let mut out = self.memory.take(len + PAD);
+        self.order.fixed(width, source, out.as_mut());
+        out.freeze(len)
+    }
+
+    fn select(&mut self, array: &ArrayRef) -> Result<ArrayRef> {
+        let order = &mut self.order;
+        let rows = self.rows.get_or_insert_with(|| {
+            let mut rows = Vec::new();
+            order.write_rows(&mut rows);
+            rows
+        });
+        select(array, rows)
+    }
+}
+
+fn has_kernel(data_type: &DataType) -> bool {
+    use DataType as T;
+    match data_type {
+        T::Boolean | T::FixedSizeBinary(_) | T::Dictionary(_, _) | T::Struct(_) => true,
+        T::Utf8 | T::LargeUtf8 | T::Utf8View => true,
+        T::Binary | T::LargeBinary | T::BinaryView => true,
+        other => other.is_primitive(),
+    }
+}
+
+/// True if it can be seen at once that all values are the same: none, nulls, one run.
+fn is_same_in_any_order(array: &ArrayRef) -> bool {
+    fn is_run<R: RunEndIndexType>(array: &RunArray<R>) -> bool {
+        let ends = array.run_ends();
+        array.is_empty() || ends.get_start_physical_index() == ends.get_end_physical_index()
+    }
+    match array.data_type() {
+        DataType::Null => true,
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => is_run(array.as_run::<Int16Type>()),
+            DataType::Int32 => is_run(array.as_run::<Int32Type>()),
+            _ => is_run(array.as_run::<Int64Type>()),
+        },
+        _ => array.is_empty() || array.null_count() == array.len(),
+    }
+}
+
+/// The bitmaps of `array` that have to be moved.
+fn find_bitmaps<'a>(array: &'a ArrayRef, bitmaps: &mut Vec<&'a BooleanBuffer>) {
+    if is_same_in_any_order(array) || !has_kernel(array.data_type()) {
+        return;
+    }
+    if let Some(array) = array.as_boolean_opt() {
+        bitmaps.push(array.values());
+    }
+    bitmaps.extend(array.nulls().filter(|nulls| nulls.null_count() > 0).map(NullBuffer::inner));
+    if let Some(array) = array.as_struct_opt() {
+        array.columns().iter().for_each(|column| find_bitmaps(column, bitmaps));
+    }
+}
+
+/// The nulls of `array` in order, if it has any.
+fn nulls(array: &ArrayRef, bitmaps: &mut IntoIter<BooleanBuffer>) -> Option<NullBuffer> {
+    let moved = (array.null_count() > 0).then(|| bitmaps.next()).flatten();
+    moved.map(NullBuffer::new)
+}
+
+/// Copies the bytes that views refer to, if they pin many more.
+fn compact<T: ByteViewType>(array: GenericByteViewArray<T>) -> GenericByteViewArray<T> {
+    let pinned: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
+    // Fewer bytes than the views themselves take are not worth the search.
+    if pinned <= array.len() * size_of::<u128>() {
+        return array;
+    }
+    let lengths = array.views().iter().map(|view| *view as u32 as usize);
+    let used: usize = lengths.map(|len| if len > 12 { len } else { 0 }).sum();
+    if used * PINNED < pinned { array.gc() } else { array }
+}
+
+/// True if `batch` is one column of values of fixed width without nulls.
+pub(super) fn is_one_buffer(batch: &RecordBatch) -> bool {
+    let [column] = batch.columns() else { return false };
+    let width = column.data_type().primitive_width();
+    column.null_count() == 0 && (width.is_some() || column.as_string_view_opt().is_some())
+}

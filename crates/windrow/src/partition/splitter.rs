@@ -1,0 +1,73 @@
+//! The split itself: ids and a record batch in, a permuted record batch and offsets out.
+
+use arrow_array::RecordBatch;
+
+use super::columns::{Columns, is_one_buffer};
+use super::partitioned::Partitioned;
+use crate::error::{Error, Result};
+use crate::kernel::partition::Level;
+use crate::kernel::partition::bits::Scratch;
+use crate::kernel::partition::memory::Memory;
+use crate::kernel::partition::order::{Order, Plan};
+
+/// More partitions than this would take more memory for their offsets than most record batches have.
+const MAX_PARTITIONS: usize = 1 << 24;
+
+/// Splits record batches by ids; keeps its working memory.
+#[derive(Clone, Debug)]
+pub(super) struct Splitter {
+    partitions: usize,
+    order: Order,
+    memory: Memory,
+    scratch: Scratch,
+}
+
+impl Splitter {
+    pub(super) fn new(partitions: usize) -> Self {
+        Self {
+            partitions,
+            order: Order::new(Level::detect()),
+            memory: Memory::default(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    pub(super) fn partitions(&self) -> usize {
+        self.partitions
+    }
+
+    /// The number of partitions, which is neither 0 nor too large.
+    pub(super) fn checked_partitions(&self) -> Result<u32> {
+        match u32::try_from(self.partitions) {
+            Ok(partitions) if (1..=MAX_PARTITIONS).contains(&self.partitions) => Ok(partitions),
+            _ => Err(Error::InvalidOrder(format!(
+                "{} partitions: there can be 1 to {MAX_PARTITIONS}",
+                self.partitions
+            ))),
+        }
+    }
+
+    pub(super) fn split(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
+        let partitions = self.checked_partitions()?;
+        let rows = batch.num_rows();
+        if ids.len() != rows || u32::try_from(rows).is_err() {
+            return Err(Error::InvalidOrder(format!("{} ids for {rows} rows", ids.len())));
+        }
+        let only = is_one_buffer(batch);
+        let order = match self.order.plan(ids, self.partitions, only) {
+            Plan::Ordered(order) => order,
+            Plan::Ascending => {
+                return Ok(Partitioned::new(batch.clone(), self.order.offsets().to_vec()));
+            }
+            Plan::Outside => {
+                let outside = ids.iter().enumerate().find(|(_, id)| **id >= partitions);
+                let (row, &id) = outside.expect("an id was found to be outside");
+                return Err(Error::PartitionOutOfRange { row, id, partitions: self.partitions });
+            }
+        };
+        let mut columns =
+            Columns { order, memory: &self.memory, scratch: &mut self.scratch, rows: None };
+        let permuted = columns.record_batch(batch)?;
+        Ok(Partitioned::new(permuted, self.order.offsets().to_vec()))
+    }
+}

@@ -1,0 +1,267 @@
+//! A 64-bit word for every value of a column: what the hash absorbs.
+//!
+//! ```text
+//! integers, dates, times   the value, extended to 64 bits
+//! floats                   the bits as a 64-bit float; -0.0 as 0.0, every NaN as one
+//! bytes, text              16 bytes at a time, folded
+//! wider than 8 bytes       8 bytes at a time, folded
+//! null                     a constant
+//! ```
+//!
+//! Invariant: a word depends on the value alone - not on its encoding, the width of its type or
+//! offsets, or its place. So the words of a dictionary are computed once per entry, and those of a
+//! run once per run. `docs/partition-hash.md` is the specification.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use arrow_array::{downcast_integer_array, downcast_primitive_array};
+use arrow_buffer::i256;
+use arrow_schema::DataType;
+
+use super::runs::runs;
+use crate::error::{Error, Result};
+use crate::kernel::partition::hash::fold;
+
+/// The word of a null.
+const NULL: u64 = 0xe703_7ed1_a0b4_28db;
+/// Constants with as many ones as zeros in every byte (the secret of wyhash, public domain).
+const SALTS: [u64; 3] = [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b33_a62e_d433_d4a3];
+/// The bits of the NaN that stands for all.
+const NAN: u64 = 0x7ff8_0000_0000_0000;
+
+/// A column as words.
+pub(super) enum Words<'a> {
+    /// The values are words already, and none is null.
+    Borrowed(&'a [u64]),
+    /// Words are made from the values, a block at a time.
+    Plain(&'a dyn Array),
+    /// The words of a dictionary's values.
+    Keyed(Vec<u64>, &'a dyn AnyDictionaryArray),
+    /// The words of runs; for each row its run.
+    Runs(Vec<u64>, Vec<u64>),
+}
+
+impl<'a> Words<'a> {
+    /// Makes what can be made ahead of the rows.
+    pub(super) fn of(name: &str, array: &'a ArrayRef) -> Result<Self> {
+        if let Some((values, of)) = runs(array) {
+            return Ok(Self::Runs(all(name, values)?, of));
+        }
+        Ok(match array.data_type() {
+            DataType::Dictionary(_, _) => {
+                let dictionary = array.as_any_dictionary();
+                Self::Keyed(all(name, dictionary.values())?, dictionary)
+            }
+            other if !has_word(other) => {
+                return Err(Error::UnsupportedColumn {
+                    column: name.to_owned(),
+                    data_type: other.clone(),
+                    role: "a partition key",
+                });
+            }
+            _ => borrowed(array).map_or(Self::Plain(array), Self::Borrowed),
+        })
+    }
+
+    /// The words of the rows from `start` on: borrowed, or written to `block`.
+    pub(super) fn block<'b>(&'b self, start: usize, block: &'b mut [u64]) -> &'b [u64] {
+        match self {
+            Self::Borrowed(words) => return &words[start..start + block.len()],
+            Self::Plain(array) => plain(array.slice(start, block.len()).as_ref(), block),
+            Self::Keyed(words, dictionary) => keyed(words, *dictionary, start, block),
+            Self::Runs(words, of) => {
+                for (word, &run) in block.iter_mut().zip(&of[start..]) {
+                    *word = words[run as usize];
+                }
+            }
+        }
+        block
+    }
+}
+
+fn has_word(data_type: &DataType) -> bool {
+    use DataType as T;
+    match data_type {
+        T::Null | T::Boolean | T::FixedSizeBinary(_) => true,
+        T::Utf8 | T::LargeUtf8 | T::Utf8View => true,
+        T::Binary | T::LargeBinary | T::BinaryView => true,
+        other => other.is_primitive(),
+    }
+}
+
+/// Eight-byte integers without nulls, where they lie.
+fn borrowed(array: &ArrayRef) -> Option<&[u64]> {
+    fn of<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[u64] {
+        array.values().inner().typed_data()
+    }
+    let array: &dyn Array = array;
+    let words = array.data_type().primitive_width() == Some(8);
+    if !words || array.null_count() > 0 || *array.data_type() == DataType::Float64 {
+        return None;
+    }
+    downcast_primitive_array! {
+        array => Some(of(array)),
+        _other => None,
+    }
+}
+
+/// The words of every value of `array`.
+fn all(name: &str, array: &ArrayRef) -> Result<Vec<u64>> {
+    let mut words = vec![0; array.len()];
+    match Words::of(name, array)? {
+        Words::Borrowed(values) => words.copy_from_slice(values),
+        made => {
+            made.block(0, &mut words);
+        }
+    }
+    Ok(words)
+}
+
+fn keyed(words: &[u64], dictionary: &dyn AnyDictionaryArray, start: usize, block: &mut [u64]) {
+    let keys = dictionary.keys().slice(start, block.len());
+    let keys: &dyn Array = &keys;
+    // A null row may have any key.
+    let word = |key: usize| words.get(key).copied().unwrap_or(NULL);
+    downcast_integer_array! {
+        keys => {
+            for (slot, key) in block.iter_mut().zip(keys.values()) {
+                *slot = word(*key as usize);
+            }
+        },
+        _other => {}
+    }
+    mark_nulls(keys, block);
+}
+
+/// The words of `array`, which is neither a dictionary nor run-end encoded.
+fn plain(array: &dyn Array, block: &mut [u64]) {
+    fn each<V>(values: impl Iterator<Item = V>, word: impl Fn(V) -> u64, block: &mut [u64]) {
+        for (slot, value) in block.iter_mut().zip(values) {
+            *slot = word(value);
+        }
+    }
+    fn text<'a>(len: usize, value: impl Fn(usize) -> &'a [u8], block: &mut [u64]) {
+        each(0..len, |row| bytes(value(row)), block);
+    }
+    let len = array.len();
+    downcast_primitive_array! {
+        array => each(array.values().iter(), |value| value.word(), block),
+        DataType::Null => block.fill(NULL),
+        DataType::Boolean => each(array.as_boolean().values().iter(), u64::from, block),
+        DataType::Utf8 => {
+            text(len, |row| array.as_string::<i32>().value(row).as_bytes(), block)
+        }
+        DataType::LargeUtf8 => {
+            text(len, |row| array.as_string::<i64>().value(row).as_bytes(), block)
+        }
+        DataType::Utf8View => text(len, |row| array.as_string_view().value(row).as_bytes(), block),
+        DataType::Binary => text(len, |row| array.as_binary::<i32>().value(row), block),
+        DataType::LargeBinary => text(len, |row| array.as_binary::<i64>().value(row), block),
+        DataType::BinaryView => text(len, |row| array.as_binary_view().value(row), block),
+        DataType::FixedSizeBinary(_) => {
+            text(len, |row| array.as_fixed_size_binary().value(row), block)
+        }
+        _other => {}
+    }
+    mark_nulls(array, block);
+}
+
+fn mark_nulls(array: &dyn Array, block: &mut [u64]) {
+    if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        for (slot, valid) in block.iter_mut().zip(nulls) {
+            *slot = if valid { *slot } else { NULL };
+        }
+    }
+}
+
+/// The word of a byte string: 16 bytes a step, the last step overlapping the one before it.
+fn bytes(bytes: &[u8]) -> u64 {
+    let eight =
+        |at: usize| bytes[at..].first_chunk().map_or(0, |word: &[u8; 8]| u64::from_le_bytes(*word));
+    let four = |at: usize| {
+        bytes[at..].first_chunk().map_or(0, |word: &[u8; 4]| u64::from(u32::from_le_bytes(*word)))
+    };
+    let len = bytes.len();
+    let mut word = SALTS[0] ^ len as u64;
+    let mut at = 0;
+    while len - at > 16 {
+        word = fold(word ^ eight(at), SALTS[1] ^ eight(at + 8));
+        at += 16;
+    }
+    let (first, last) = match len {
+        0 => (0, 0),
+        1..4 => (u64::from(bytes[0]) << 8 | u64::from(bytes[len / 2]), bytes[len - 1].into()),
+        4..8 => (four(0), four(len - 4)),
+        8..16 => (eight(0), eight(len - 8)),
+        _ => (eight(len - 16), eight(len - 8)),
+    };
+    fold(word ^ first, SALTS[2] ^ last)
+}
+
+/// The word of a value of fixed width.
+trait Word {
+    fn word(&self) -> u64;
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {
+        $(impl Word for $type {
+            #[inline(always)]
+            fn word(&self) -> u64 {
+                *self as u64
+            }
+        })*
+    };
+}
+
+integers!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+impl Word for f64 {
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        // Adding 0.0 makes 0.0 of -0.0 and nothing of anything else.
+        if self.is_nan() { NAN } else { (self + 0.0).to_bits() }
+    }
+}
+
+impl Word for f32 {
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        f64::from(*self).word()
+    }
+}
+
+impl Word for half::f16 {
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        self.to_f64().word()
+    }
+}
+
+impl Word for i128 {
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        fold(*self as u64 ^ SALTS[1], (*self >> 64) as u64 ^ SALTS[2])
+    }
+}
+
+impl Word for i256 {
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        let (low, high) = self.to_parts();
+        fold((low as i128).word() ^ SALTS[1], high.word() ^ SALTS[2])
+    }
+}
+
+impl Word for arrow_buffer::IntervalDayTime {
+    fn word(&self) -> u64 {
+        fold(self.days.word() ^ SALTS[1], self.milliseconds.word() ^ SALTS[2])
+    }
+}
+
+impl Word for arrow_buffer::IntervalMonthDayNano {
+    fn word(&self) -> u64 {
+        let days = fold(self.months.word() ^ SALTS[1], self.days.word() ^ SALTS[2]);
+        fold(days ^ SALTS[1], self.nanoseconds.word() ^ SALTS[2])
+    }
+}
