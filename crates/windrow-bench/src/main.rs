@@ -8,6 +8,7 @@ mod r#gen;
 mod merge;
 mod partition;
 mod pipeline;
+mod spill;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ enum Command {
     Merge(merge::Options),
     /// Push 64 times and seal, beside differential-dataflow's batchers
     Batcher(merge::Options),
+    /// Measure what a memory limit costs the engine
+    Spill(spill::Options),
     /// Measure the stages of a sort in memory against arrow-rs
     Pipeline {
         /// The change log, as written by gen-log
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Pipeline { log, rows, rounds } => return end(pipeline::run(&log, rows, rounds)),
         Command::Merge(options) => return end(merge::run(&options)),
         Command::Batcher(options) => return end(batcher::run(&options)),
+        Command::Spill(options) => return end(spill::run(&options)),
         Command::Partition(options) => return end(partition::run(&options)),
     };
     match done {

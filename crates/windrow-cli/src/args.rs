@@ -285,12 +285,25 @@ pub(crate) struct Limits {
     /// Threads; as many as there are cores unless given.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<std::num::NonZeroUsize>,
-    /// Compression of temporary files.
+    /// Compression of what is spilled.
     #[arg(long, value_enum, default_value_t = SpillCompression::None)]
     pub(crate) spill_compression: SpillCompression,
+    /// Where rows go that do not fit the memory limit.
+    #[arg(long, value_enum, default_value_t = SpillTo::Disk)]
+    pub(crate) spill_to: SpillTo,
 }
 
-/// Compression of temporary files.
+/// Where rows go that do not fit the memory limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpillTo {
+    /// Temporary files in --temp-dir.
+    Disk,
+    /// Memory outside of the process that the system may swap out; for machines without a disk to
+    /// spare. A cgroup counts it.
+    Memory,
+}
+
+/// Compression of what is spilled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SpillCompression {
     /// Fastest, unless the disk is slow or short.
@@ -309,7 +322,8 @@ pub(crate) struct Report {
     /// Show progress even if standard error is no terminal.
     #[arg(long)]
     pub(crate) progress: bool,
-    /// Write figures of the run as JSON: `json` to standard error, anything else to that file.
+    /// Write figures of the run as JSON: `json` to standard error, anything else to that file; to one
+    /// that ends in .prom as gauges for Prometheus.
     #[arg(long, value_name = "json|FILE")]
     pub(crate) stats: Option<String>,
     /// Print the plan - key, workers, memory, limits - and do nothing.

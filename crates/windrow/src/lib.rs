@@ -122,5 +122,5 @@ pub use error::{Error, Result};
 pub use merge::OrderCheck;
 pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
 pub use partition::{Partitioned, Partitioner, Partitions};
-pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats};
+pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats, SpillTo};
 pub use time::{Antichain, Time};

@@ -21,7 +21,7 @@ mod source;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
-use windrow::{Batch, Batcher, Budget, Codec, Decoder, Finish, Layout, Pool, PoolOptions};
+use windrow::{Batch, Batcher, Budget, Codec, Decoder, Finish, Layout, Pool, PoolOptions, SpillTo};
 
 pub(crate) use interrupt::{check as check_interrupt, install as install_interrupt};
 pub(crate) use plan::Plan;
@@ -176,6 +176,10 @@ fn pool_options(limits: &args::Limits) -> PoolOptions {
             SpillCompression::None => Codec::None,
             SpillCompression::Lz4 => Codec::Lz4,
             SpillCompression::Zstd => Codec::Zstd,
+        },
+        spill_to: match limits.spill_to {
+            args::SpillTo::Disk => SpillTo::Disk,
+            args::SpillTo::Memory => SpillTo::Memory,
         },
     }
 }

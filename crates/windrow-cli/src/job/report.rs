@@ -41,6 +41,15 @@ struct Stats {
     runs: u64,
     spilled_bytes: u64,
     stored_bytes: u64,
+    spills: u64,
+    loads: u64,
+    loaded_bytes: u64,
+    read_ahead: u64,
+    buffers_mapped: u64,
+    buffers_recycled: u64,
+    released_bytes: u64,
+    temp_bytes: u64,
+    budget_bytes: u64,
     peak_leased_bytes: u64,
     peak_rss_bytes: u64,
     memory_limit_bytes: Option<u64>,
@@ -188,6 +197,15 @@ impl Reporter {
             runs: self.runs.load(Ordering::Relaxed),
             spilled_bytes: pool.spilled_bytes as u64,
             stored_bytes: pool.stored_bytes as u64,
+            spills: pool.spills,
+            loads: pool.loads,
+            loaded_bytes: pool.loaded_bytes as u64,
+            read_ahead: pool.read_ahead,
+            buffers_mapped: pool.buffers_mapped,
+            buffers_recycled: pool.buffers_recycled,
+            released_bytes: pool.released_bytes as u64,
+            temp_bytes: pool.temp_bytes,
+            budget_bytes: pool.budget as u64,
             peak_leased_bytes: pool.peak_leased as u64,
             peak_rss_bytes: system::peak_resident(),
             memory_limit_bytes: self.limit,
@@ -214,8 +232,13 @@ impl Reporter {
                 say(format_args!("{}", to_json(&stats)?));
                 Ok(())
             }
-            Some(file) => std::fs::write(file, to_json(&stats)? + "\n")
-                .map_err(|error| CliError::output(Path::new(file), &error)),
+            Some(file) => {
+                let prometheus = Path::new(file).extension().is_some_and(|e| e == "prom");
+                let text =
+                    if prometheus { to_prometheus(&stats)? } else { to_json(&stats)? + "\n" };
+                std::fs::write(file, text)
+                    .map_err(|error| CliError::output(Path::new(file), &error))
+            }
         }
     }
 }
@@ -248,6 +271,24 @@ pub(crate) fn say(line: std::fmt::Arguments<'_>) {
 
 fn to_json(stats: &Stats) -> Result<String> {
     serde_json::to_string(stats).map_err(|error| CliError::Data(error.to_string()))
+}
+
+/// The figures as a text file for Prometheus' node exporter, a gauge each.
+fn to_prometheus(stats: &Stats) -> Result<String> {
+    let figures = serde_json::to_value(stats).map_err(|error| CliError::Data(error.to_string()))?;
+    let mut text = String::new();
+    let mut gauge = |name: &str, value: &serde_json::Value| {
+        if value.is_number() {
+            text.push_str(&format!("# TYPE windrow_{name} gauge\nwindrow_{name} {value}\n"));
+        }
+    };
+    for (name, value) in figures.as_object().into_iter().flatten() {
+        match value.as_object() {
+            Some(parts) => parts.iter().for_each(|(part, v)| gauge(&format!("{name}_{part}"), v)),
+            None => gauge(name, value),
+        }
+    }
+    Ok(text)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

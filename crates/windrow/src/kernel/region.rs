@@ -4,9 +4,11 @@
 //! fragment its heap, and what is freed would stay in the resident set; mapped by themselves they
 //! count while they live and vanish when they drop, so the budget's figures are the kernel's.
 
+use std::fs::File;
+use std::io;
 use std::ops::{Deref, DerefMut};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// An owned, zero-initialised, page-aligned run of bytes.
 #[derive(Debug)]
@@ -80,6 +82,22 @@ impl Drop for Region {
             debug_assert!(unmapped.is_ok(), "munmap of an own mapping");
         }
     }
+}
+
+/// Asks the system to swap out `len` bytes of `file`, which is memory, from `offset` on, a multiple of
+/// the page size. Only mapped pages can be asked for, so they are mapped for as long as that takes.
+pub(crate) fn page_out(file: &File, offset: u64, len: usize) -> io::Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    let flags = MapFlags::SHARED | MapFlags::POPULATE;
+    // SAFETY: the address is the kernel's choice, so the mapping aliases nothing of this process.
+    let start = unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ, flags, file, offset) }?;
+    // SAFETY: `start..start + len` is the mapping made above. The advice changes no contents.
+    let advised = unsafe { madvise(start, len, Advice::LinuxPageOut) };
+    // SAFETY: as above, and no reference into the mapping was ever made.
+    unsafe { munmap(start, len) }?;
+    Ok(advised?)
 }
 
 #[cfg(test)]

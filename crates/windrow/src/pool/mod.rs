@@ -3,23 +3,32 @@
 //! ```text
 //! Budget   a number of bytes; leases take from it and give back on drop
 //! Buffer   memory with its lease, recycled through the pool
-//! Store    a few unlinked files; extents of them, checksummed
+//! Store    a few unlinked files, or memory outside of the process; extents of them, checksummed
 //! ```
+//! Budget, codec and place may change while leases and extents are out.
 //!
 //! Invariant: what is leased never passes the limit, except by one buffer where a job could not go
 //! on otherwise; what is read back from a store is what was written, or an error.
 
 mod budget;
 mod codec;
+mod metrics;
 mod store;
 
+/// What the budget is synchronised by; `tests/budget_under_every_interleaving.rs` puts loom's here.
+mod sync {
+    pub(super) use std::sync::Arc;
+    pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
+}
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use budget::Budget;
 pub(crate) use budget::Lease;
 pub use codec::Codec;
+use metrics::Metrics;
+pub use metrics::PoolStats;
 pub(crate) use store::Extent;
 use store::Store;
 
@@ -47,8 +56,19 @@ struct Inner {
     chunk_bytes: usize,
     /// Buffers of `chunk_bytes` for the next taker; they keep their leases.
     recycled: Mutex<Vec<Buffer>>,
-    spilled_bytes: AtomicUsize,
-    stored_bytes: AtomicUsize,
+    metrics: Metrics,
+}
+
+/// Where spilled chunks go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpillTo {
+    /// Temporary files without a name.
+    #[default]
+    Disk,
+    /// Memory outside of the process, which the system swaps out: for machines with swap and without a
+    /// scratch disk. It does not count as resident in the process, but does in its cgroup. Worth
+    /// compressing.
+    Memory,
 }
 
 /// How a [`Pool`] spills.
@@ -56,27 +76,23 @@ struct Inner {
 pub struct PoolOptions {
     /// Directories for temporary files, used in turn. Empty: the system's.
     pub directories: Vec<PathBuf>,
-    /// Bytes that temporary files may take.
+    /// Bytes that temporary files may take, or memory in their place.
     pub max_temp_bytes: u64,
     /// How spilled chunks are compressed.
     pub codec: Codec,
+    /// Where they go.
+    pub spill_to: SpillTo,
 }
 
 impl Default for PoolOptions {
     fn default() -> Self {
-        Self { directories: Vec::new(), max_temp_bytes: u64::MAX, codec: Codec::None }
+        Self {
+            directories: Vec::new(),
+            max_temp_bytes: u64::MAX,
+            codec: Codec::None,
+            spill_to: SpillTo::Disk,
+        }
     }
-}
-
-/// What a pool did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolStats {
-    /// Bytes of rows that were written to temporary files.
-    pub spilled_bytes: usize,
-    /// Bytes that they took there, after compression.
-    pub stored_bytes: usize,
-    /// The most bytes that were leased at one time.
-    pub peak_leased: usize,
 }
 
 impl Pool {
@@ -107,8 +123,7 @@ impl Pool {
             store: Store::new(options)?,
             chunk_bytes,
             recycled: Mutex::default(),
-            spilled_bytes: AtomicUsize::new(0),
-            stored_bytes: AtomicUsize::new(0),
+            metrics: Metrics::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -118,13 +133,19 @@ impl Pool {
         &self.inner.budget
     }
 
-    /// What the pool did so far.
+    /// What the pool did so far, and holds now.
     pub fn stats(&self) -> PoolStats {
-        PoolStats {
-            spilled_bytes: self.inner.spilled_bytes.load(Ordering::Relaxed),
-            stored_bytes: self.inner.stored_bytes.load(Ordering::Relaxed),
-            peak_leased: self.inner.budget.peak(),
-        }
+        self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size())
+    }
+
+    /// Compresses what is spilled from now on with `codec`.
+    pub fn set_codec(&self, codec: Codec) {
+        self.inner.store.set_codec(codec);
+    }
+
+    /// Spills to another place from now on.
+    pub fn set_spill_to(&self, to: SpillTo) {
+        self.inner.store.set_spill_to(to);
     }
 
     /// Bytes that a chunk may hold.
@@ -139,6 +160,7 @@ impl Pool {
         if len == self.inner.chunk_bytes {
             let recycled = self.recycled().pop();
             if let Some(buffer) = recycled {
+                self.inner.metrics.recycled();
                 return Ok(buffer);
             }
         }
@@ -153,6 +175,7 @@ impl Pool {
             context: format!("cannot map {len} bytes of memory"),
             source,
         })?;
+        self.inner.metrics.mapped();
         Ok(Buffer { region, _lease: lease })
     }
 
@@ -175,14 +198,13 @@ impl Pool {
         let most = recycled.len();
         let buffers = recycled.split_off(kept.min(most));
         drop(recycled);
-        drop(buffers);
+        self.inner.metrics.released(buffers.iter().map(|buffer| buffer.len()).sum());
     }
 
     /// Writes `bytes` out.
     pub(crate) fn store(&self, bytes: &[u8]) -> Result<Extent> {
         let extent = self.inner.store.write(bytes)?;
-        self.inner.spilled_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        self.inner.stored_bytes.fetch_add(extent.stored_len(), Ordering::Relaxed);
+        self.inner.metrics.spilled(bytes.len(), extent.stored_len());
         Ok(extent)
     }
 
@@ -190,12 +212,14 @@ impl Pool {
     pub(crate) fn load(&self, extent: &Extent) -> Result<Buffer> {
         let mut buffer = self.buffer(extent.len())?;
         self.inner.store.read(extent, &mut buffer.region[..extent.len()])?;
+        self.inner.metrics.loaded(extent.len());
         Ok(buffer)
     }
 
     /// Tells the system that `extent` is read soon.
     pub(crate) fn prefetch(&self, extent: &Extent) {
         self.inner.store.prefetch(extent);
+        self.inner.metrics.read_ahead();
     }
 
     fn recycled(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {

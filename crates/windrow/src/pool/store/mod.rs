@@ -1,8 +1,9 @@
-//! The store: extents in a few unlinked files, or in memory that the system may swap out.
+//! The store: extents in a few unlinked files, or in memory outside of the process.
 //!
 //! ```text
-//! file 0 (directory 0)   | extent | extent | free | extent |...
-//! file 1 (directory 0)   | extent | extent |...
+//! volume 0 (directory 0)   | extent | extent | free | extent |...
+//! volume 1 (directory 0)   | extent | extent |...
+//! volume n (memory)        | extent |...
 //! ```
 //!
 //! Several files a directory, since a file system lets one writer at a time into a file. Files are
@@ -10,39 +11,49 @@
 //! neighbours and used again, best fit first. No extent costs a create, an unlink or a rename. A
 //! directory that is full is passed over while another has room.
 //!
-//! Invariant: an extent is read back whole and as written - its checksum covers the bytes, the file
+//! Invariant: an extent is read back whole and as written - its checksum covers the bytes, the volume
 //! and the offset, so that a misdirected or damaged block is [`Error::Corrupt`].
 
-mod file;
+mod medium;
 mod space;
+mod volume;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::PoolOptions;
 use super::codec::{Codec, compress, decompress};
+use super::{PoolOptions, SpillTo};
 use crate::error::{Error, Result};
-use file::StoreFile;
+use medium::{Medium, TempFile};
+use volume::Volume;
 
 const BLOCK: u64 = 4096;
 /// Files in each directory. Two threads that spill at once seldom meet in one of four.
 const FILES: usize = 4;
 
-/// Temporary files and the free space in them.
+/// How extents are written; may change at any time.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    codec: Codec,
+    to: SpillTo,
+}
+
+/// Volumes, and the free space in them.
 #[derive(Debug)]
 pub(super) struct Store {
-    files: Vec<Arc<StoreFile>>,
+    disks: Vec<Arc<Volume>>,
+    memory: Vec<Arc<Volume>>,
     next: AtomicUsize,
-    /// Bytes that all files have, and may have.
+    /// Bytes that all volumes have, and may have.
     size: AtomicU64,
     max_bytes: u64,
-    codec: Codec,
+    settings: Mutex<Settings>,
 }
 
 /// Bytes in a store; their space is free again when this drops.
 #[derive(Debug)]
 pub(crate) struct Extent {
-    file: Arc<StoreFile>,
+    volume: Arc<Volume>,
     offset: u64,
     room: u64,
     stored_len: usize,
@@ -57,7 +68,7 @@ impl Extent {
         self.len
     }
 
-    /// Bytes that they take in the file.
+    /// Bytes that they take in the store.
     pub(super) fn stored_len(&self) -> usize {
         self.stored_len
     }
@@ -65,7 +76,7 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.file.space().give(self.offset, self.room);
+        self.volume.give(self.offset, self.room);
     }
 }
 
@@ -83,48 +94,86 @@ impl Store {
                 });
             }
         }
-        let places = (0..FILES).flat_map(|_| &directories).enumerate();
-        let files = places.map(|(index, directory)| Arc::new(StoreFile::new(index, directory)));
-        Ok(Self {
-            files: files.collect(),
+        let disks = (0..FILES).flat_map(|_| &directories).cloned();
+        let disks =
+            disks.map(|directory| Box::new(TempFile::on_disk(directory)) as Box<dyn Medium>);
+        let memory = (0..FILES).map(|_| Box::new(TempFile::in_memory()) as Box<dyn Medium>);
+        let settings = Settings { codec: options.codec, to: options.spill_to };
+        Ok(Self::of_media(disks.collect(), memory.collect(), options.max_temp_bytes, settings))
+    }
+
+    fn of_media(
+        disks: Vec<Box<dyn Medium>>,
+        memory: Vec<Box<dyn Medium>>,
+        max_bytes: u64,
+        settings: Settings,
+    ) -> Self {
+        let first = disks.len();
+        let volumes = |from: usize, media: Vec<Box<dyn Medium>>| {
+            (from..)
+                .zip(media)
+                .map(|(index, medium)| Arc::new(Volume::new(index, medium)))
+                .collect()
+        };
+        Self {
+            disks: volumes(0, disks),
+            memory: volumes(first, memory),
             next: AtomicUsize::new(0),
             size: AtomicU64::new(0),
-            max_bytes: options.max_temp_bytes,
-            codec: options.codec,
-        })
+            max_bytes,
+            settings: Mutex::new(settings),
+        }
+    }
+
+    pub(super) fn set_codec(&self, codec: Codec) {
+        self.settings().codec = codec;
+    }
+
+    pub(super) fn set_spill_to(&self, to: SpillTo) {
+        self.settings().to = to;
+    }
+
+    /// Bytes that all volumes have.
+    pub(super) fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
     }
 
     /// Writes `bytes`, compressed if that makes them smaller.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<Extent> {
-        let (codec, stored) = compress(self.codec, bytes);
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.files.len();
-        let (before, from) = self.files.split_at(turn);
-        let files = || from.iter().chain(before);
+        let settings = *self.settings();
+        let (codec, stored) = compress(settings.codec, bytes);
+        let volumes = match settings.to {
+            SpillTo::Disk => &self.disks,
+            SpillTo::Memory => &self.memory,
+        };
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % volumes.len();
+        let (before, from) = volumes.split_at(turn);
+        let volumes = || from.iter().chain(before);
         let room = (stored.len() as u64).next_multiple_of(BLOCK);
         let mut full = None;
-        // What is free in any file comes before more of one.
-        let free = files().filter_map(|file| Some((file, file.space().take(room)?)));
-        let more = files().map(|file| self.grow(file, room).map(|offset| (file, offset)));
+        // What is free in any volume comes before more of one.
+        let free = volumes().filter_map(|volume| Some((volume, volume.space().take(room)?)));
+        let more = volumes().map(|volume| self.grow(volume, room).map(|offset| (volume, offset)));
         for place in free.map(Ok).chain(more) {
-            let written = place.and_then(|(file, offset)| {
+            let written = place.and_then(|(volume, offset)| {
                 // Made before writing: should that fail, it gives the room back.
                 let extent = Extent {
-                    file: Arc::clone(file),
+                    volume: Arc::clone(volume),
                     offset,
                     room,
                     stored_len: stored.len(),
                     len: bytes.len(),
                     codec,
-                    checksum: checksum(&stored, file.index, offset),
+                    checksum: checksum(&stored, volume.index, offset),
                 };
-                file.write(&stored, offset).map(|()| extent)
+                volume.write(&stored, offset).map(|()| extent)
             });
             match written {
                 Err(error @ Error::TempSpace { .. }) => full = full.or(Some(error)),
                 written => return written,
             }
         }
-        Err(full.unwrap_or_else(|| unreachable!("a store has files")))
+        Err(full.unwrap_or_else(|| unreachable!("a store has volumes")))
     }
 
     /// Reads `extent` so that it fills `out`.
@@ -132,38 +181,42 @@ impl Store {
         let raw = extent.codec == Codec::None;
         let mut scratch = vec![0; if raw { 0 } else { extent.stored_len }];
         let stored = if raw { &mut *out } else { &mut scratch[..] };
-        extent.file.read(stored, extent.offset)?;
-        let got = checksum(stored, extent.file.index, extent.offset);
+        extent.volume.read(stored, extent.offset)?;
+        let got = checksum(stored, extent.volume.index, extent.offset);
         if got != extent.checksum {
             return Err(Error::Corrupt {
-                place: extent.file.place(extent.offset),
+                place: extent.volume.place(extent.offset),
                 message: format!("expected checksum {:08x}, got {got:08x}", extent.checksum),
             });
         }
         if raw { Ok(()) } else { decompress(extent.codec, &scratch, out) }
     }
 
-    /// Starts reading `extent` into the page cache.
+    /// Starts reading `extent`.
     pub(super) fn prefetch(&self, extent: &Extent) {
-        extent.file.prefetch(extent.offset, extent.stored_len);
+        extent.volume.prefetch(extent.offset, extent.stored_len);
     }
 
-    /// Makes `file` longer by `room` bytes; where they are.
-    fn grow(&self, file: &StoreFile, room: u64) -> Result<u64> {
+    /// Makes `volume` longer by `room` bytes; where they are.
+    fn grow(&self, volume: &Volume, room: u64) -> Result<u64> {
         let fits = |size: u64| size.checked_add(room).filter(|&size| size <= self.max_bytes);
         match self.size.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
-            Ok(_) => Ok(file.space().grow(room)),
+            Ok(_) => Ok(volume.space().grow(room)),
             Err(_) => Err(Error::TempSpace {
-                dir: file.directory().display().to_string(),
+                dir: volume.name(),
                 message: format!("the limit of {} bytes is reached", self.max_bytes),
             }),
         }
     }
+
+    fn settings(&self) -> std::sync::MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The checksum of bytes in their place.
-fn checksum(bytes: &[u8], file: usize, offset: u64) -> u32 {
-    let place = offset ^ (file as u64) << 56;
+fn checksum(bytes: &[u8], volume: usize, offset: u64) -> u32 {
+    let place = offset ^ (volume as u64) << 56;
     crc32c::crc32c_append(crc32c::crc32c(&place.to_le_bytes()), bytes)
 }
 

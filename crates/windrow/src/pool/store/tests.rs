@@ -1,80 +1,256 @@
-//! Extents: as written, or an error.
+//! Extents: as written, or an error; with media that fail in every way.
 
-use std::os::unix::fs::FileExt;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Mutex;
 
 use super::*;
 
-fn store(max_bytes: u64, codec: Codec) -> (tempfile::TempDir, Store) {
+fn options(directories: Vec<std::path::PathBuf>) -> PoolOptions {
+    PoolOptions { directories, ..PoolOptions::default() }
+}
+
+fn store(max_temp_bytes: u64, codec: Codec, spill_to: SpillTo) -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
-    let directories = vec![directory.path().to_path_buf()];
-    let options = PoolOptions { directories, max_temp_bytes: max_bytes, codec };
+    let options = PoolOptions {
+        max_temp_bytes,
+        codec,
+        spill_to,
+        ..options(vec![directory.path().to_path_buf()])
+    };
     (directory, Store::new(options).unwrap())
+}
+
+fn read(store: &Store, extent: &Extent) -> Result<Vec<u8>> {
+    let mut out = vec![0; extent.len()];
+    store.read(extent, &mut out).map(|()| out)
+}
+
+/// What is wrong with a [`Shaky`] medium.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    /// No more blocks than so many; what is discarded makes room.
+    Full(usize),
+    /// Writing fails.
+    Write,
+    /// Reading fails.
+    Read,
+    /// The byte at this position is another one.
+    Flip(u64),
+    /// Reads are of what lies this many bytes further on.
+    Misdirect(u64),
+    /// What was written last is gone.
+    Cut(usize),
+}
+
+/// Bytes in memory, a fault, and the blocks that are taken.
+#[derive(Clone, Debug)]
+struct Shaky(Arc<Mutex<(Vec<u8>, Fault, BTreeSet<u64>)>>);
+
+impl Shaky {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new((Vec::new(), Fault::None, BTreeSet::new()))))
+    }
+
+    fn fault(&self, fault: Fault) {
+        self.0.lock().unwrap().1 = fault;
+    }
+}
+
+impl Medium for Shaky {
+    fn name(&self) -> String {
+        "shaky".to_owned()
+    }
+
+    fn make(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (data, fault, blocks) = &mut *self.0.lock().unwrap();
+        let more = blocks_of(offset, bytes.len() as u64);
+        match fault {
+            Fault::Full(room) if blocks.union(&more).count() > *room => {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            Fault::Write => return Err(io::Error::from_raw_os_error(5)),
+            _ => blocks.extend(more),
+        }
+        let end = offset as usize + bytes.len();
+        data.resize(data.len().max(end), 0);
+        data[offset as usize..end].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        let (data, fault, _) = &*self.0.lock().unwrap();
+        let mut data = data.clone();
+        let mut offset = offset;
+        match *fault {
+            Fault::Read => return Err(io::Error::from_raw_os_error(5)),
+            Fault::Flip(at) => data[at as usize] ^= 1,
+            Fault::Misdirect(by) => offset += by,
+            Fault::Cut(by) => data.truncate(data.len() - by),
+            _ => {}
+        }
+        let source = data.get(offset as usize..offset as usize + out.len());
+        out.copy_from_slice(source.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn prefetch(&self, _offset: u64, _length: usize) {}
+
+    fn is_memory(&self) -> bool {
+        false
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> bool {
+        let (_, _, blocks) = &mut *self.0.lock().unwrap();
+        let freed = blocks_of(offset, length);
+        blocks.retain(|block| !freed.contains(block));
+        true
+    }
+}
+
+fn blocks_of(offset: u64, length: u64) -> BTreeSet<u64> {
+    (offset / BLOCK..(offset + length).div_ceil(BLOCK)).collect()
+}
+
+/// A store of shaky media alone.
+fn shaky(volumes: usize) -> (Vec<Shaky>, Store) {
+    let media: Vec<Shaky> = (0..volumes).map(|_| Shaky::new()).collect();
+    let boxed = |medium: &Shaky| Box::new(medium.clone()) as Box<dyn Medium>;
+    let settings = Settings { codec: Codec::None, to: SpillTo::Disk };
+    let store = Store::of_media(media.iter().map(boxed).collect(), Vec::new(), u64::MAX, settings);
+    (media, store)
 }
 
 #[test]
 fn extents_come_back_as_written_and_leave_no_name() {
-    for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
-        let (directory, store) = store(u64::MAX, codec);
-        let extents: Vec<Extent> =
-            (0..20u8).map(|i| store.write(&vec![i; 5000 + i as usize]).unwrap()).collect();
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        for (i, extent) in (0..20u8).zip(&extents) {
-            let mut out = vec![0; extent.len()];
-            store.read(extent, &mut out).unwrap();
-            assert_eq!(out, vec![i; 5000 + i as usize]);
+    for to in [SpillTo::Disk, SpillTo::Memory] {
+        for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
+            let (directory, store) = store(u64::MAX, codec, to);
+            let extents: Vec<Extent> =
+                (0..20u8).map(|i| store.write(&vec![i; 5000 + i as usize]).unwrap()).collect();
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+            for (i, extent) in (0..20u8).zip(&extents) {
+                assert_eq!(read(&store, extent).unwrap(), vec![i; 5000 + i as usize]);
+            }
+        }
+    }
+}
+
+#[test]
+fn codec_and_place_change_while_extents_are_out() {
+    let (_directory, store) = store(u64::MAX, Codec::None, SpillTo::Disk);
+    let mut extents = Vec::new();
+    for to in [SpillTo::Disk, SpillTo::Memory] {
+        for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
+            store.set_codec(codec);
+            store.set_spill_to(to);
+            extents.push(store.write(&[7; 9000]).unwrap());
+            for extent in &extents {
+                assert_eq!(read(&store, extent).unwrap(), [7; 9000]);
+            }
         }
     }
 }
 
 #[test]
 fn freed_space_is_used_again_and_the_limit_is_kept() {
-    let (_directory, store) = store(64 << 10, Codec::None);
-    for _ in 0..100 {
-        let first = store.write(&[1; 20_000]).unwrap();
-        let second = store.write(&[2; 20_000]).unwrap();
-        let mut out = vec![0; 20_000];
-        store.read(&first, &mut out).unwrap();
-        assert!(out.iter().all(|&byte| byte == 1));
-        drop((first, second));
+    for to in [SpillTo::Disk, SpillTo::Memory] {
+        let (_directory, store) = store(64 << 10, Codec::None, to);
+        for _ in 0..100 {
+            let first = store.write(&[1; 20_000]).unwrap();
+            let second = store.write(&[2; 20_000]).unwrap();
+            assert_eq!(read(&store, &first).unwrap(), [1; 20_000]);
+            drop((first, second));
+        }
+        let held: Vec<_> = (0..3).map(|_| store.write(&[3; 20_000])).collect();
+        assert!(held.iter().all(Result::is_ok));
+        assert!(matches!(store.write(&[4; 20_000]), Err(Error::TempSpace { .. })));
+        assert!(store.size() <= 64 << 10);
     }
-    let held: Vec<_> = (0..3).map(|_| store.write(&[3; 20_000])).collect();
-    assert!(held.iter().all(Result::is_ok));
-    assert!(matches!(store.write(&[4; 20_000]), Err(Error::TempSpace { .. })));
 }
 
 #[test]
-fn a_damaged_or_short_extent_is_corruption() {
-    let (_directory, store) = store(u64::MAX, Codec::None);
-    let extent = store.write(&[7; 10_000]).unwrap();
-    let file = extent.file.raw();
-    let mut out = vec![0; 10_000];
-    for at in [0, 4_096, 9_999] {
-        file.write_all_at(&[8], extent.offset + at).unwrap();
-        assert!(matches!(store.read(&extent, &mut out), Err(Error::Corrupt { .. })));
-        file.write_all_at(&[7], extent.offset + at).unwrap();
+fn a_byte_that_is_not_as_written_is_corruption_wherever_it_is() {
+    let (media, store) = shaky(1);
+    let extents: Vec<Extent> = (0..3).map(|i| store.write(&[i; 5000]).unwrap()).collect();
+    for position in (0..5000).step_by(7).chain([4999]) {
+        media[0].fault(Fault::Flip(extents[1].offset + position));
+        let Err(Error::Corrupt { place, message }) = read(&store, &extents[1]) else {
+            panic!("a flipped byte at {position} was not noticed");
+        };
+        assert!(place.contains("shaky") && place.contains(&extents[1].offset.to_string()));
+        assert!(message.contains("expected checksum"));
+        assert!(read(&store, &extents[0]).is_ok() && read(&store, &extents[2]).is_ok());
     }
-    store.read(&extent, &mut out).unwrap();
-    file.set_len(100).unwrap();
-    assert!(matches!(store.read(&extent, &mut out), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_damaged_compressed_extent_is_corruption() {
+    for codec in [Codec::Lz4, Codec::Zstd] {
+        let (media, store) = shaky(1);
+        store.set_codec(codec);
+        let extent = store.write(&[9; 5000]).unwrap();
+        for position in 0..extent.stored_len() as u64 {
+            media[0].fault(Fault::Flip(position));
+            assert!(matches!(read(&store, &extent), Err(Error::Corrupt { .. })));
+        }
+    }
 }
 
 #[test]
 fn an_extent_read_from_another_place_is_corruption() {
-    let (_directory, store) = store(u64::MAX, Codec::None);
-    let extents: Vec<Extent> = (0..=FILES).map(|_| store.write(&[7; 4096]).unwrap()).collect();
-    let [first, other_file, .., same_file] = &extents[..] else { unreachable!() };
-    assert_eq!((first.offset, first.file.index), (other_file.offset, 0));
-    assert_eq!((same_file.offset, same_file.file.index), (4096, 0));
-    for misdirected in [other_file, same_file] {
-        let extent = Extent {
-            file: Arc::clone(&misdirected.file),
-            offset: misdirected.offset,
-            checksum: first.checksum,
-            ..*first
-        };
-        let mut out = vec![0; 4096];
-        assert!(matches!(store.read(&extent, &mut out), Err(Error::Corrupt { .. })));
-        std::mem::forget(extent);
+    let (media, store) = shaky(2);
+    let extents: Vec<Extent> = [7, 7, 8].map(|i| store.write(&[i; 4096]).unwrap()).into();
+    media[0].fault(Fault::Misdirect(4096));
+    assert!(matches!(read(&store, &extents[0]), Err(Error::Corrupt { .. })));
+    // The same position on the other volume.
+    let other = Extent { volume: Arc::clone(&extents[1].volume), ..extents[0] };
+    assert_eq!(other.offset, extents[1].offset);
+    assert!(matches!(read(&store, &other), Err(Error::Corrupt { .. })));
+    std::mem::forget(other);
+}
+
+#[test]
+fn a_medium_that_ends_early_is_corruption_and_one_that_fails_says_so() {
+    let (media, store) = shaky(1);
+    let extent = store.write(&[7; 4096]).unwrap();
+    media[0].fault(Fault::Cut(1));
+    assert!(matches!(read(&store, &extent), Err(Error::Corrupt { .. })));
+    media[0].fault(Fault::Read);
+    let Err(Error::Io { context, .. }) = read(&store, &extent) else { panic!("read") };
+    assert!(context.contains("reading") && context.contains("shaky"));
+    media[0].fault(Fault::Write);
+    let Err(Error::Io { context, .. }) = store.write(&[1; 10]) else { panic!("written") };
+    assert!(context.contains("writing"));
+    media[0].fault(Fault::None);
+    assert_eq!(read(&store, &extent).unwrap(), [7; 4096]);
+    // What failed to be written takes no space.
+    let size = store.size();
+    drop(store.write(&[1; 4096]).unwrap());
+    assert_eq!(store.size(), size);
+}
+
+#[test]
+fn a_full_disk_gets_back_what_is_free_then_another_is_used() {
+    let (media, store) = shaky(2);
+    let first = store.write(&[1; 4096]).unwrap();
+    let second = store.write(&[2; 4096]).unwrap();
+    drop(first);
+    // Two blocks do not fit beside the one that is free, but in its place.
+    media.iter().for_each(|medium| medium.fault(Fault::Full(2)));
+    let third = store.write(&[3; 8192]).unwrap();
+    assert_eq!((third.volume.index, third.offset), (0, 4096));
+    assert!(matches!(store.write(&[4; 8192]), Err(Error::TempSpace { .. })));
+    media[1].fault(Fault::None);
+    let fourth = store.write(&[4; 8192]).unwrap();
+    assert_eq!(fourth.volume.index, 1);
+    for (value, extent) in [(2, &second), (3, &third), (4, &fourth)] {
+        assert_eq!(read(&store, extent).unwrap(), vec![value; extent.len()]);
     }
 }
 
@@ -82,15 +258,14 @@ fn an_extent_read_from_another_place_is_corruption() {
 fn a_directory_without_room_is_passed_over() {
     let (broken, fine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let directories = vec![broken.path().to_path_buf(), fine.path().to_path_buf()];
-    let store = Store::new(PoolOptions { directories, ..PoolOptions::default() }).unwrap();
+    let store = Store::new(options(directories)).unwrap();
     broken.close().unwrap();
     let extents: Vec<Extent> = (0..10u8).map(|i| store.write(&[i; 5000]).unwrap()).collect();
     for (i, extent) in (0..10u8).zip(&extents) {
-        assert!(extent.file.place(0).contains(fine.path().to_str().unwrap()));
-        let mut out = vec![0; 5000];
-        store.read(extent, &mut out).unwrap();
-        assert_eq!(out, [i; 5000]);
+        assert!(extent.volume.place(0).contains(fine.path().to_str().unwrap()));
+        assert_eq!(read(&store, extent).unwrap(), [i; 5000]);
     }
+    // Files that are open stay usable without their directory.
     fine.close().unwrap();
-    store.write(&[1; 5000]).unwrap();
+    assert_eq!(read(&store, &store.write(&[1; 5000]).unwrap()).unwrap(), [1; 5000]);
 }

@@ -1,0 +1,100 @@
+//! What a pool did, in plain atomic counters, and a snapshot of them.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::Budget;
+
+/// Counters of one pool.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    spills: AtomicU64,
+    spilled_bytes: AtomicUsize,
+    stored_bytes: AtomicUsize,
+    loads: AtomicU64,
+    loaded_bytes: AtomicUsize,
+    read_ahead: AtomicU64,
+    mapped: AtomicU64,
+    recycled: AtomicU64,
+    released_bytes: AtomicUsize,
+}
+
+/// What a pool did so far, and holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Chunks that were written out.
+    pub spills: u64,
+    /// Bytes of rows in them.
+    pub spilled_bytes: usize,
+    /// Bytes that they took in the store, after compression.
+    pub stored_bytes: usize,
+    /// Chunks that were read back.
+    pub loads: u64,
+    /// Bytes of rows in them.
+    pub loaded_bytes: usize,
+    /// Chunks whose reading began before they were asked for.
+    pub read_ahead: u64,
+    /// Buffers that were mapped, because none was there to be used again.
+    pub buffers_mapped: u64,
+    /// Buffers that were used again.
+    pub buffers_recycled: u64,
+    /// Bytes of recycled buffers that were given back to the system.
+    pub released_bytes: usize,
+    /// Bytes of temporary files, freed extents included.
+    pub temp_bytes: u64,
+    /// Bytes that may be leased.
+    pub budget: usize,
+    /// Bytes that are leased now.
+    pub leased: usize,
+    /// The most bytes that were leased at one time.
+    pub peak_leased: usize,
+}
+
+impl Metrics {
+    pub(super) fn spilled(&self, bytes: usize, stored: usize) {
+        self.spills.fetch_add(1, Ordering::Relaxed);
+        self.spilled_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.stored_bytes.fetch_add(stored, Ordering::Relaxed);
+    }
+
+    pub(super) fn loaded(&self, bytes: usize) {
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn read_ahead(&self) {
+        self.read_ahead.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn mapped(&self) {
+        self.mapped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn recycled(&self) {
+        self.recycled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn released(&self, bytes: usize) {
+        self.released_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot(&self, budget: &Budget, temp_bytes: u64) -> PoolStats {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let bytes = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        PoolStats {
+            spills: count(&self.spills),
+            spilled_bytes: bytes(&self.spilled_bytes),
+            stored_bytes: bytes(&self.stored_bytes),
+            loads: count(&self.loads),
+            loaded_bytes: bytes(&self.loaded_bytes),
+            read_ahead: count(&self.read_ahead),
+            buffers_mapped: count(&self.mapped),
+            buffers_recycled: count(&self.recycled),
+            released_bytes: bytes(&self.released_bytes),
+            temp_bytes,
+            budget: budget.limit(),
+            leased: budget.used(),
+            peak_leased: budget.peak(),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Where extents lie: a file on a disk, or memory that the system may swap out.
+//!
+//! Both are file descriptors read and written at positions, so the process maps none of it and
+//! nothing of it counts as resident. Neither has a name: whatever ends the process frees it.
+
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::kernel::region::page_out;
+use rustix::fs::{Advice, FallocateFlags, MemfdFlags, fadvise, fallocate, memfd_create};
+
+/// Bytes at positions.
+pub(super) trait Medium: Debug + Send + Sync {
+    /// Where this is, for messages.
+    fn name(&self) -> String;
+
+    /// Makes it, if it is not there yet.
+    fn make(&self) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `offset`.
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Fills `out` from `offset` on.
+    fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// `length` bytes at `offset` are read soon. A hint: failure costs time alone.
+    fn prefetch(&self, offset: u64, length: usize);
+
+    /// True if what is stored takes the machine's memory.
+    fn is_memory(&self) -> bool;
+
+    /// Gives what `length` bytes at `offset` take back to the system; false if that cannot be.
+    fn discard(&self, offset: u64, length: u64) -> bool;
+}
+
+/// A temporary file without a name, or anonymous memory: made when first written to.
+#[derive(Debug)]
+pub(super) struct TempFile {
+    /// `None`: memory.
+    directory: Option<PathBuf>,
+    file: OnceLock<File>,
+}
+
+impl TempFile {
+    /// A file on the file system of `directory`.
+    pub(super) fn on_disk(directory: PathBuf) -> Self {
+        Self { directory: Some(directory), file: OnceLock::new() }
+    }
+
+    /// Memory outside of the process, swapped out by the system where there is swap.
+    pub(super) fn in_memory() -> Self {
+        Self { directory: None, file: OnceLock::new() }
+    }
+
+    fn file(&self) -> io::Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let made = match &self.directory {
+            Some(directory) => tempfile::tempfile_in(directory)?,
+            None => File::from(memfd_create("windrow-spill", MemfdFlags::CLOEXEC)?),
+        };
+        Ok(self.file.get_or_init(|| made))
+    }
+}
+
+impl Medium for TempFile {
+    fn name(&self) -> String {
+        match &self.directory {
+            Some(directory) => directory.display().to_string(),
+            None => "memory".to_owned(),
+        }
+    }
+
+    fn make(&self) -> io::Result<()> {
+        self.file().map(|_| ())
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let file = self.file()?;
+        file.write_all_at(bytes, offset)?;
+        if self.is_memory() {
+            // What is written is read late. Where there is no swap it stays in memory.
+            let _hint = page_out(file, offset, bytes.len());
+        }
+        Ok(())
+    }
+
+    fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file()?.read_exact_at(out, offset)
+    }
+
+    fn prefetch(&self, offset: u64, length: usize) {
+        if let Some(file) = self.file.get() {
+            let length = std::num::NonZeroU64::new(length as u64);
+            let _hint = fadvise(file, offset, length, Advice::WillNeed);
+        }
+    }
+
+    fn is_memory(&self) -> bool {
+        self.directory.is_none()
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> bool {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        self.file.get().is_some_and(|file| fallocate(file, flags, offset, length).is_ok())
+    }
+}
