@@ -238,10 +238,10 @@ pub(crate) struct Input {
     /// timestamp_us, decimal128(12,2), ...); inferred from the first rows otherwise.
     #[arg(long, value_name = "SCHEMA")]
     pub(crate) schema: Option<String>,
-    /// Separator of CSV inputs.
+    /// Separator of CSV, in and out; a tab for files that end in .tsv.
     #[arg(long, value_name = "CHAR", default_value_t = ',')]
     pub(crate) csv_delimiter: char,
-    /// CSV inputs have no header line.
+    /// CSV has no header line, neither in inputs nor in the output.
     #[arg(long)]
     pub(crate) csv_no_header: bool,
 }

@@ -39,8 +39,9 @@ fn main() -> ExitCode {
 
 /// Ends the process with the message and the exit code of `error`.
 pub(crate) fn end(error: &CliError) -> ! {
-    // A reader that went away has no use for a message about it.
-    if !matches!(error, CliError::BrokenPipe) {
+    // A reader that went away has no use for a message about it; a quiet check has none.
+    let silent = matches!(error, CliError::CheckFailed(message) if message.is_empty());
+    if !silent && !matches!(error, CliError::BrokenPipe) {
         let _reported = writeln!(io::stderr(), "windrow: {error}");
     }
     std::process::exit(error.exit_code())

@@ -32,7 +32,7 @@ use crate::args::{self, SpillCompression};
 use crate::error::{CliError, Result};
 use crate::format::Format;
 use crate::input::SortColumn;
-use crate::input::{InputOptions, Inputs};
+use crate::input::{CsvOptions, InputOptions, Inputs};
 use crate::output::{self, OutputOptions, Target};
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
@@ -86,7 +86,7 @@ pub(crate) fn input_options(
         format: input.input_format,
         schema,
         batch_rows: plan::BATCH_ROWS,
-        csv: crate::input::CsvOptions { delimiter, has_header: !input.csv_no_header },
+        csv: CsvOptions { delimiter, has_header: !input.csv_no_header },
         temp_dir: limits.and_then(|limits| limits.temp_dir.first().cloned()),
     })
 }
@@ -100,8 +100,9 @@ pub(crate) fn run(
     report: &args::Report,
 ) -> Result<()> {
     let target = Target::of(&output.output);
-    let options = output_options(&target, output, arrangement)?;
+    let options = output_options(&target, output, arrangement, inputs.csv())?;
     let mut decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
+    output::check_columns(decoder.schema(), options.format)?;
     let inputs = Arc::new(inputs);
     let plan = Plan::make(
         &inputs,
@@ -115,7 +116,7 @@ pub(crate) fn run(
         let text = plan.explain(&inputs, arrangement, &options, &target);
         return crate::print(text.as_bytes());
     }
-    report::check(report)?;
+    report::check(report, &inputs, &target)?;
     output::check(&target, decoder.schema(), &options)?;
     let reporter = Reporter::new(&inputs, plan.limit, report);
     let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits))?;
@@ -188,6 +189,7 @@ fn output_options(
     target: &Target,
     output: &args::Output,
     arrangement: &Arrangement,
+    csv: CsvOptions,
 ) -> Result<OutputOptions> {
     let named = match target {
         Target::File(path) => Format::of_path(path),
@@ -213,6 +215,11 @@ fn output_options(
         sorting: if keyed { sorting.take(keys).collect() } else { sorting.collect() },
         page_bytes: usize::try_from(output.page_size.0).unwrap_or(usize::MAX),
         statistics: !output.no_statistics,
+        csv_delimiter: match target {
+            Target::File(path) => csv.delimiter_of(path),
+            Target::Stdout => csv.delimiter,
+        },
+        csv_header: csv.has_header,
         ..OutputOptions::new(format)
     })
 }

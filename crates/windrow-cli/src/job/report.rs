@@ -14,6 +14,7 @@ use windrow::Pool;
 use crate::args;
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
+use crate::output::Target;
 use crate::size::Size;
 use crate::system;
 
@@ -69,6 +70,8 @@ pub(crate) struct Reporter {
     bar: ProgressBar,
     pool: Mutex<Option<Pool>>,
     quiet: bool,
+    /// When progress was told last, where it goes to no terminal.
+    told: Option<Mutex<Instant>>,
     bytes_in: Option<u64>,
     rows_in: AtomicU64,
     rows_out: AtomicU64,
@@ -95,6 +98,8 @@ impl Reporter {
             bar,
             pool: Mutex::new(None),
             quiet: report.quiet,
+            told: (report.progress && !std::io::stderr().is_terminal())
+                .then(|| Mutex::new(Instant::now())),
             bytes_in: inputs.bytes(),
             rows_in: AtomicU64::new(0),
             rows_out: AtomicU64::new(0),
@@ -146,6 +151,7 @@ impl Reporter {
         let rows = batch.num_rows() as u64;
         self.rows_in.fetch_add(rows, Ordering::Relaxed);
         self.bar.inc(rows);
+        self.tell("read");
         if !self.bar.is_hidden() {
             let spilled = lock(&self.pool).as_ref().map_or(0, |pool| pool.stats().spilled_bytes);
             if spilled > 0 {
@@ -157,6 +163,25 @@ impl Reporter {
     /// Rows were written.
     pub(super) fn wrote(&self, rows: u64) {
         self.bar.inc(rows);
+        self.tell("written");
+    }
+
+    /// A line of progress every second, for a log.
+    fn tell(&self, what: &str) {
+        let Some(mut told) = self.told.as_ref().map(lock) else { return };
+        if told.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        *told = Instant::now();
+        let of = self.bar.length().map(|rows| format!(" of {rows}")).unwrap_or_default();
+        let pool = lock(&self.pool).as_ref().map(Pool::stats).unwrap_or_default();
+        say(format_args!(
+            "{}{of} rows {what}, {} in memory, {} spilled, {:.0} s",
+            self.bar.position(),
+            Size(pool.leased as u64),
+            Size(pool.spilled_bytes as u64),
+            self.start.elapsed().as_secs_f64(),
+        ));
     }
 
     pub(super) fn deleted(&self, keys: u64) {
@@ -250,10 +275,23 @@ impl Drop for Reporter {
 }
 
 /// Refuses a place for the figures that is none, before there are any.
-pub(super) fn check(report: &args::Report) -> Result<()> {
+pub(super) fn check(report: &args::Report, inputs: &Inputs, target: &Target) -> Result<()> {
     let Some(file) = report.stats.as_deref().filter(|&stats| stats != "json") else {
         return Ok(());
     };
+    if Path::new(file).is_dir() {
+        return Err(CliError::Usage(format!("--stats: {file} is a directory; name a file in it")));
+    }
+    let same = |other: &Path| match (Path::new(file).canonicalize(), other.canonicalize()) {
+        (Ok(file), Ok(other)) => file == other,
+        _ => Path::new(file) == other,
+    };
+    let written = matches!(target, Target::File(output) if same(output));
+    if written || inputs.files().iter().any(|input| same(Path::new(&*input.name))) {
+        return Err(CliError::Usage(format!(
+            "--stats: {file} is an input or the output of this job; name another file"
+        )));
+    }
     let directory = Path::new(file).parent().filter(|parent| !parent.as_os_str().is_empty());
     match directory {
         Some(directory) if !directory.is_dir() => Err(CliError::Usage(format!(

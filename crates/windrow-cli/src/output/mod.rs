@@ -184,6 +184,11 @@ pub(crate) fn check(target: &Target, schema: &SchemaRef, options: &OutputOptions
     open(if passing { &nowhere } else { target }, schema, &sample, options).map(drop)
 }
 
+/// Refuses columns that `format` cannot hold, before anything is planned.
+pub(crate) fn check_columns(schema: &SchemaRef, format: Format) -> Result<()> {
+    if format == Format::Parquet { parquet_file::check(schema) } else { Ok(()) }
+}
+
 /// The most rows and row bytes that a part should have. Only a Parquet part is a unit of the file; what
 /// is written as it comes is best cut small, since a part is held until it is written.
 pub(crate) fn part_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {

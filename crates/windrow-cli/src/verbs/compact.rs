@@ -23,6 +23,12 @@ use crate::job::{self, Arrangement, Transform, Way};
 
 /// Compacts.
 pub(crate) fn compact(args: &args::Compact) -> Result<()> {
+    if let (Some(time), None) = (&args.time, &args.diff) {
+        // The parser lets it pass where --order-by excludes --diff.
+        return Err(CliError::Usage(format!(
+            "--time {time} needs --diff; without one --as-of looks at the first --order-by column"
+        )));
+    }
     let inputs = job::open_inputs(&args.input, Some(&args.limits))?;
     let arrangement = match &args.diff {
         Some(diff) => diff_log(args, &inputs, diff)?,

@@ -10,6 +10,7 @@
 //! The rows of successive calls ascend, and rows that are equal under the sum rule come in one call:
 //! the caller's blocks are closed under equality.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,6 +26,9 @@ use crate::rows::key_len;
 
 /// Rows of a negative multiplicity that are kept to be shown.
 const SHOWN: usize = 3;
+
+/// Copies of a row that are appended though a chunk is full.
+const FEW: i64 = 16;
 
 /// What becomes of deletions and diffs at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,9 @@ pub(crate) struct Builder {
     finish: Finish,
     output: Output,
     wraps: Wraps,
+    /// Rows of a snapshot that are still to be appended, and how often: one that comes more often than
+    /// a chunk holds, and those behind it.
+    copies: VecDeque<(Vec<u8>, i64)>,
     /// The key of the row that came last, for the rules that keep one of each.
     key: Option<Vec<u8>>,
     findings: Findings,
@@ -69,6 +76,7 @@ impl Builder {
             finish,
             output: Output::new(layout, pool),
             wraps: wraps.clone(),
+            copies: VecDeque::new(),
             key: None,
             findings: Findings::default(),
         }
@@ -272,10 +280,33 @@ impl Builder {
             }
             return Ok(());
         }
-        for _ in 0..times {
-            self.output.append(row)?;
-            // Of equal rows, which one is shown here follows from the chunks: their diffs must not.
-            self.output.set_diff(1);
+        let mut left = times;
+        while left > 0 && self.copies.is_empty() && (left <= FEW || !self.output.is_full()) {
+            self.append_copy(row)?;
+            left -= 1;
+        }
+        if left > 0 {
+            self.copies.push_back((row.to_vec(), left));
+        }
+        Ok(())
+    }
+
+    fn append_copy(&mut self, row: &[u8]) -> Result<()> {
+        self.output.append(row)?;
+        // Of equal rows, which one is shown here follows from the chunks: their diffs must not.
+        self.output.set_diff(1);
+        Ok(())
+    }
+
+    /// Appends rows that wait, until a chunk is full. Called before anything else is pushed, so that
+    /// many copies of a row take the memory of a few chunks.
+    pub(crate) fn resume(&mut self) -> Result<()> {
+        while !self.output.is_full() {
+            let Some((row, left)) = self.copies.pop_front() else { break };
+            self.append_copy(&row)?;
+            if left > 1 {
+                self.copies.push_front((row, left - 1));
+            }
         }
         Ok(())
     }

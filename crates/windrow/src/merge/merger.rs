@@ -72,6 +72,10 @@ impl Merger {
             if self.flushed || *fuel <= 0 {
                 return Ok(None);
             }
+            self.builder.resume()?;
+            if self.builder.is_full() {
+                continue;
+            }
             match self.step()? {
                 0 => {
                     self.builder.flush();
