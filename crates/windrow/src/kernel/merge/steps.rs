@@ -53,6 +53,19 @@ pub(super) unsafe fn split<const S: usize, const W: usize>(
     (low, rows - low)
 }
 
+/// Asks for the cache line at `place`, which need not be readable.
+#[inline(always)]
+fn prefetch(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; it faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
 /// The ends of one half of a woven merge.
 struct Half {
     a: *const u8,
@@ -100,8 +113,8 @@ impl Half {
         unsafe {
             let take_b = shape.less(self.b, self.a);
             shape.copy(select_unpredictable(take_b, self.b, self.a), self.out);
-            self.b = self.b.add(usize::from(take_b) * stride);
-            self.a = self.a.add(usize::from(!take_b) * stride);
+            self.a = select_unpredictable(take_b, self.a, self.a.add(stride));
+            self.b = select_unpredictable(take_b, self.b.add(stride), self.b);
             self.out = self.out.add(stride);
         }
     }
@@ -119,8 +132,8 @@ impl Half {
             let take_a = shape.less(b, a);
             self.out_end = self.out_end.sub(stride);
             shape.copy(select_unpredictable(take_a, a, b), self.out_end);
-            self.a_end = self.a_end.sub(usize::from(take_a) * stride);
-            self.b_end = self.b_end.sub(usize::from(!take_a) * stride);
+            self.a_end = select_unpredictable(take_a, a, self.a_end);
+            self.b_end = select_unpredictable(take_a, self.b_end, b);
         }
     }
 
@@ -147,43 +160,26 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
     // SAFETY: the first half has the first rows of each and their room, the second what is left;
     // `safe_steps` keeps every step within rows that are left.
     unsafe {
-        let (a_rows, b_rows) = split(shape, work, (work.a_rows + work.b_rows) / 2);
-        let mut low = Half::new(Work { a_rows, b_rows, ..work }, stride);
-        let mut high = Half::new(
-            Work {
-                a: low.a_end,
-                a_rows: work.a_rows - a_rows,
-                b: low.b_end,
-                b_rows: work.b_rows - b_rows,
-                out: low.out_end,
-            },
-            stride,
-        );
+        let mut low = Half::new(work, stride);
+        let mut ahead = (low.a_end, low.b_end);
         loop {
-            let steps = low.safe_steps(stride).min(high.safe_steps(stride));
-            if steps < 2 {
+            let steps = low.safe_steps(stride) / 2;
+            if steps == 0 {
                 break;
             }
             for _ in 0..steps {
+                for line in (0..2 * stride).step_by(64) {
+                    prefetch(ahead.0.wrapping_add(line));
+                    prefetch(ahead.1.wrapping_add(line));
+                }
+                ahead = (ahead.0.wrapping_add(2 * stride), ahead.1.wrapping_add(2 * stride));
                 low.front(shape);
-                high.front(shape);
                 low.back(shape);
-                high.back(shape);
+                low.front(shape);
+                low.back(shape);
             }
         }
-        for half in [&mut low, &mut high] {
-            loop {
-                let steps = half.safe_steps(stride);
-                if steps < 2 {
-                    break;
-                }
-                for _ in 0..steps {
-                    half.front(shape);
-                    half.back(shape);
-                }
-            }
-            streamed(shape, half.rest(stride));
-        }
+        streamed(shape, low.rest(stride));
     }
 }
 
@@ -211,32 +207,6 @@ pub(super) unsafe fn streamed<const S: usize, const W: usize>(shape: Shape<S, W>
         let left = a_end as usize - a as usize;
         std::ptr::copy_nonoverlapping(a, out, left);
         std::ptr::copy_nonoverlapping(b, out.add(left), b_end as usize - b as usize);
-    }
-}
-
-/// Merges run by run.
-///
-/// # Safety
-/// As [`woven`]'s.
-pub(super) unsafe fn galloped<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
-    let stride = shape.stride();
-    let (mut a, mut b, mut out) = (work.a, work.b, work.out);
-    let (mut a_left, mut b_left) = (work.a_rows, work.b_rows);
-    // SAFETY: runs are found within the rows that are left, and `out` has room for all of them.
-    unsafe {
-        while a_left > 0 && b_left > 0 {
-            let run = gallop(a_left, |index| !shape.less(b, a.add(index * stride)));
-            std::ptr::copy_nonoverlapping(a, out, run * stride);
-            (a, out, a_left) = (a.add(run * stride), out.add(run * stride), a_left - run);
-            if a_left == 0 {
-                break;
-            }
-            let run = gallop(b_left, |index| shape.less(b.add(index * stride), a));
-            std::ptr::copy_nonoverlapping(b, out, run * stride);
-            (b, out, b_left) = (b.add(run * stride), out.add(run * stride), b_left - run);
-        }
-        std::ptr::copy_nonoverlapping(a, out, a_left * stride);
-        std::ptr::copy_nonoverlapping(b, out.add(a_left * stride), b_left * stride);
     }
 }
 

@@ -8,7 +8,7 @@
 //! ```
 
 use super::shape::{Shape, Strided, common};
-use super::steps::{Work, gallop, galloped, split, streamed, switches, woven};
+use super::steps::{Work, gallop, split, streamed, switches, woven};
 use super::sum::{add_up, any_equal};
 
 /// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
@@ -121,7 +121,7 @@ fn with_shape(
         };
     }
     match stride {
-        32 => blocks!(32),
+        32 if body == 24 => blocks!(32),
         _ => blocks!(0),
     }
 }
@@ -165,10 +165,11 @@ fn blocks<const S: usize, const W: usize>(
                 streamed(shape, work);
             } else {
                 let sample = SAMPLE.min(rows);
-                match switches(shape, work, sample) {
-                    seen if seen <= RUNS => galloped(shape, work),
-                    seen if seen + 2 >= sample => streamed(shape, work),
-                    _ => woven(shape, work),
+                let seen = switches(shape, work, sample);
+                if seen <= RUNS || seen + 2 >= sample {
+                    streamed(shape, work);
+                } else {
+                    woven(shape, work);
                 }
             }
             let mut written = a_rows + b_rows;
