@@ -27,10 +27,10 @@ fn fan_in(pool: &Pool) -> usize {
     (pool.budget().limit() / held_by_chunk(pool)).saturating_sub(OWN_CHUNKS).clamp(2, MOST_RUNS)
 }
 
-/// A merge of runs that keeps deletions and diffs.
+/// A merge of runs, not to pause, that keeps deletions and diffs.
 pub(crate) fn merger(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Merger {
     let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>).collect();
-    Merger::new(layout, pool, Finish::Log, wraps, sources)
+    Merger::at_once(layout, pool, Finish::Log, wraps, sources)
 }
 
 /// Brings the runs down to as many as can be merged at once.

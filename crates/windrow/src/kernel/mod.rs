@@ -10,6 +10,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod merge;
+mod prefetch;
 pub(crate) mod prefix;
 pub(crate) mod radix;
 pub(crate) mod region;
