@@ -18,7 +18,7 @@ mod wraps;
 
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use arrange::Arranger;
+pub(crate) use arrange::{Arranger, Place};
 pub use builder::Finish;
 pub(crate) use builder::{Builder, Findings, describe};
 pub(crate) use chunker::Chunker;
