@@ -14,3 +14,4 @@ pub(crate) mod partition;
 pub(crate) mod prefix;
 pub(crate) mod radix;
 pub(crate) mod region;
+pub(crate) mod rows;
