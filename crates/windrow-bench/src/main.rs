@@ -9,6 +9,7 @@ mod kway;
 mod merge;
 mod partition;
 mod pipeline;
+mod rows;
 mod spill;
 
 use std::path::PathBuf;
@@ -76,6 +77,8 @@ enum Command {
     },
     /// Measure splits of record batches against scatter loops and takes
     Partition(partition::Options),
+    /// Measure rows against arrow-row: encode, decode, compare, sort
+    Rows(rows::Options),
 }
 
 fn main() -> ExitCode {
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Batcher(options) => return end(batcher::run(&options)),
         Command::Spill(options) => return end(spill::run(&options)),
         Command::Partition(options) => return end(partition::run(&options)),
+        Command::Rows(options) => return end(rows::run(&options)),
     };
     match done {
         Ok(summary) => {

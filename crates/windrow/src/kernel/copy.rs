@@ -88,6 +88,42 @@ fn gather_of<'a, const N: usize>(
     }
 }
 
+/// Writes each byte of `source`, plus `add` and then with the bits of `flip` complemented, to
+/// `target`, which is of the same length.
+///
+/// # Panics
+/// If the lengths differ.
+#[inline(always)]
+pub(crate) fn add_short(target: &mut [u8], source: &[u8], add: u8, flip: u8) {
+    let len = source.len();
+    assert_eq!(target.len(), len);
+    let mut at = 0;
+    while at + 16 <= len {
+        put_sum::<16>(target, source, at, add, flip);
+        at += 16;
+    }
+    if at < len && len >= 16 {
+        put_sum::<16>(target, source, len - 16, add, flip);
+    } else if len >= 8 {
+        put_sum::<8>(target, source, 0, add, flip);
+        put_sum::<8>(target, source, len - 8, add, flip);
+    } else if len >= 4 {
+        put_sum::<4>(target, source, 0, add, flip);
+        put_sum::<4>(target, source, len - 4, add, flip);
+    } else {
+        for (target, source) in target.iter_mut().zip(source) {
+            *target = source.wrapping_add(add) ^ flip;
+        }
+    }
+}
+
+#[inline(always)]
+fn put_sum<const N: usize>(target: &mut [u8], source: &[u8], at: usize, add: u8, flip: u8) {
+    let mut bytes: [u8; N] = fixed(source, at);
+    bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(add) ^ flip);
+    target[at..at + N].copy_from_slice(&bytes);
+}
+
 #[inline(always)]
 fn fixed<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];
@@ -119,6 +155,9 @@ mod tests {
             copy_short(&mut target, &source[..len]);
             assert_eq!(&target[..len], &source[..len]);
             assert_eq!(&target[len..], &[0; 3]);
+            let sums: Vec<u8> = source[..len].iter().map(|byte| byte.wrapping_add(2) ^ 9).collect();
+            add_short(&mut target[..len], &source[..len], 2, 9);
+            assert_eq!((&target[..len], &target[len..]), (&sums[..], &[0; 3][..]));
         }
     }
 }

@@ -15,3 +15,4 @@ mod prefetch;
 pub(crate) mod prefix;
 pub(crate) mod radix;
 pub(crate) mod region;
+pub(crate) mod rows;

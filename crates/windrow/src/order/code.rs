@@ -13,6 +13,10 @@ pub(crate) enum Kind {
     Signed,
     /// IEEE 754: flip the sign bit, or every bit of a negative number (totalOrder).
     Float,
+    /// Days, then milliseconds, as Arrow orders them.
+    DayTime,
+    /// Months, then days, then nanoseconds.
+    MonthDayNano,
 }
 
 /// A code whose bytes have the order of the values.
@@ -43,8 +47,8 @@ impl OrderedCode {
             T::Utf8 | T::LargeUtf8 | T::Utf8View => Self::Text,
             T::Binary | T::LargeBinary | T::BinaryView => Self::Binary,
             T::FixedSizeBinary(width) => Self::FixedBinary(usize::try_from(*width).ok()?),
-            // Their parts are compared one by one, which a single number does not give.
-            T::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano) => return None,
+            T::Interval(IntervalUnit::DayTime) => Self::Fixed(8, Kind::DayTime),
+            T::Interval(IntervalUnit::MonthDayNano) => Self::Fixed(16, Kind::MonthDayNano),
             T::Float16 | T::Float32 | T::Float64 => {
                 Self::Fixed(fixed_width(data_type)?, Kind::Float)
             }

@@ -28,13 +28,31 @@ pub(crate) struct Slot {
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
     pub(crate) nullable: bool,
+    /// The null is one of the codes, and no marker byte stands in front: see `rows::escape`.
+    pub(crate) escapes: bool,
     pub(crate) code: OrderedCode,
 }
 
 impl Slot {
     /// Bytes that the slot takes at the least: its marker, and its value if that does not vary.
     pub(crate) fn fixed_len(&self) -> usize {
-        usize::from(self.nullable && self.code != OrderedCode::Null) + self.code.width()
+        usize::from(self.has_marker()) + self.code.width()
+    }
+
+    /// True if a marker byte says whether there is a value.
+    pub(crate) fn has_marker(&self) -> bool {
+        self.nullable && !self.escapes && self.code != OrderedCode::Null
+    }
+}
+
+/// Numbers of this many bytes or more have codes to spare for a null.
+const LEAST_ESCAPING: usize = 4;
+
+/// Lets the nulls of wide numbers be told by a code instead of a marker.
+fn let_escape(slots: &mut [Slot]) {
+    for slot in slots {
+        let wide = matches!(slot.code, OrderedCode::Fixed(width, _) if width >= LEAST_ESCAPING);
+        slot.escapes = slot.nullable && wide;
     }
 }
 
@@ -135,6 +153,7 @@ impl Layout {
                 descending: column.descending != flip,
                 nulls_first: column.nulls_first != flip,
                 nullable: field.is_nullable(),
+                escapes: false,
                 code,
             });
         }
@@ -149,12 +168,17 @@ impl Layout {
                     descending: false,
                     nulls_first: false,
                     nullable: field.is_nullable(),
+                    escapes: false,
                     code,
                 }),
                 _ => payload.push((index, PayloadCode::of(field))),
             }
         }
         let time_len = time.map_or(0, |time| ordered_width(&schema, time));
+        // A marker keeps rows at one length, which is worth its byte; rows that vary save it.
+        if Shape::varies(&slots, &payload) {
+            let_escape(&mut slots);
+        }
         let shape = Shape::new(&schema, &slots, &payload, !sums, time_len, tail);
         Ok(Self {
             inner: Arc::new(Inner {
@@ -169,6 +193,30 @@ impl Layout {
                 tail,
             }),
         })
+    }
+
+    /// The same order for rows that stand alone: without a place in the input, so that equal rows
+    /// are equal bytes, and with codes for nulls wherever there are some to spare.
+    pub(crate) fn standing_alone(&self) -> Self {
+        let inner = &*self.inner;
+        let mut slots = inner.slots.clone();
+        let_escape(&mut slots);
+        let time_len = inner.time.map_or(0, |time| ordered_width(&inner.schema, time));
+        let payload = inner.payload.clone();
+        let shape = Shape::new(&inner.schema, &slots, &payload, false, time_len, inner.tail);
+        Self {
+            inner: Arc::new(Inner {
+                schema: Arc::clone(&inner.schema),
+                order: inner.order.clone(),
+                slots,
+                key_slots: inner.key_slots,
+                payload,
+                shape,
+                time: inner.time,
+                tail: inner.tail,
+                rule: inner.rule,
+            }),
+        }
     }
 
     /// The schema that the order was bound to.

@@ -36,9 +36,16 @@ pub(crate) struct Shape {
     pub(crate) sequence: Sequence,
     /// Bytes of every row, if they are the same for all.
     pub(crate) stride: Option<usize>,
+    /// Bytes of every row of most record batches: only rare values make a row longer.
+    pub(crate) common: Option<usize>,
 }
 
 impl Shape {
+    /// True if values of different lengths are to be expected.
+    pub(super) fn varies(slots: &[Slot], payload: &[(usize, PayloadCode)]) -> bool {
+        slots.iter().any(|slot| slot.code.varies()) || payload.iter().any(|(_, code)| code.varies())
+    }
+
     pub(super) fn new(
         schema: &Schema,
         slots: &[Slot],
@@ -54,8 +61,8 @@ impl Shape {
             (0..payload.len()).filter(|&at| nullable(&payload[at])).collect();
         let head = null_bits.len().div_ceil(8)
             + payload.iter().map(|(_, code)| code.width()).sum::<usize>();
-        let varies = slots.iter().any(|slot| slot.code.varies())
-            || payload.iter().any(|(_, code)| code.varies());
+        let varies = Self::varies(slots, payload);
+        let escapes = slots.iter().any(|slot| slot.escapes);
         let sequence = match (sequenced, varies) {
             (false, _) => Sequence::None,
             (true, false) => Sequence::Wide,
@@ -64,6 +71,7 @@ impl Shape {
         let wide = if sequence == Sequence::Wide { 8 } else { 0 };
         let slots: usize = slots.iter().map(Slot::fixed_len).sum();
         let fixed = slots + wide + head + time + tail.len();
-        Self { null_bits, head, fixed, sequence, stride: (!varies).then_some(fixed) }
+        let common = (!varies).then_some(fixed);
+        Self { null_bits, head, fixed, sequence, stride: common.filter(|_| !escapes), common }
     }
 }

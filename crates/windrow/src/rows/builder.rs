@@ -12,13 +12,15 @@ use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, OffsetBuffer, Sc
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 
+use super::decode::corrupt;
+use super::escape;
 use super::fixed::{Word, with_word};
 use super::recode::recode;
 use super::text;
 use super::value::{self, ValueReader};
 use crate::error::{Error, Result};
-use crate::order::Layout;
 use crate::order::code::{Kind, OrderedCode, PayloadCode, plain_type};
+use crate::order::{Layout, Slot};
 
 /// Builds one column; used again after [`Builder::finish`].
 pub(super) struct Builder {
@@ -148,6 +150,35 @@ impl Builder {
                 self.len += 1;
             }
         });
+    }
+
+    /// Values and nulls of a slot without a marker; moves the cursors past them.
+    pub(super) fn extend_escaping(
+        &mut self,
+        slot: &Slot,
+        width: usize,
+        kind: Kind,
+        rows: &[&[u8]],
+        cursors: &mut [usize],
+    ) -> Result<()> {
+        let Values::Fixed(out) = &mut self.values else { return Ok(()) };
+        with_word!(width, W => {
+            for (row, cursor) in rows.iter().zip(cursors) {
+                let (value, len) = row
+                    .get(*cursor..)
+                    .and_then(|rest| escape::take::<W>(slot, kind, rest))
+                    .ok_or_else(|| corrupt("a number is cut off or has no such code"))?;
+                self.valid.append(value.is_some());
+                let at = out.len();
+                out.resize(at + W::BYTES, 0);
+                if let Some(value) = value {
+                    value.write_native(&mut out[at..]);
+                }
+                self.len += 1;
+                *cursor += len;
+            }
+        });
+        Ok(())
     }
 
     /// Values whose every byte is complemented by `flip`.

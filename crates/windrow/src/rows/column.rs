@@ -1,5 +1,7 @@
 //! Columns made ready for the encoder: types and encodings resolved, one kind per way of copying.
 
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
@@ -94,18 +96,25 @@ impl Column {
         }
     }
 
-    /// The bytes of a value of varying length; empty if it is null.
+    /// Calls `f` with each of `rows` and its bytes, which are nothing if it is null; not at all if
+    /// the column's values do not vary in length.
     #[inline(always)]
-    pub(super) fn bytes(&self, row: usize) -> &[u8] {
+    pub(super) fn for_each_bytes<'a>(
+        &'a self,
+        rows: Range<usize>,
+        mut f: impl FnMut(usize, Option<&'a [u8]>),
+    ) {
         match self {
-            Self::Bytes { values, nulls } => {
-                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                    return &[];
-                }
-                values.get(row)
+            Self::Bytes { values, nulls: None } => {
+                values.for_each(rows, |row, bytes| f(row, Some(bytes)));
             }
-            Self::Value { bytes, offsets } => &bytes[offsets[row]..offsets[row + 1]],
-            Self::Null | Self::Bool { .. } | Self::Fixed { .. } => &[],
+            Self::Bytes { values, nulls: Some(nulls) } => values.for_each(rows, |row, bytes| {
+                f(row, nulls.is_valid(row).then_some(bytes));
+            }),
+            Self::Value { bytes, offsets } => {
+                rows.for_each(|row| f(row, Some(&bytes[offsets[row]..offsets[row + 1]])));
+            }
+            Self::Null | Self::Bool { .. } | Self::Fixed { .. } => {}
         }
     }
 }
@@ -155,16 +164,22 @@ impl Bytes {
     }
 
     #[inline(always)]
-    fn get(&self, row: usize) -> &[u8] {
+    fn for_each<'a>(&'a self, rows: Range<usize>, mut f: impl FnMut(usize, &'a [u8])) {
         match self {
             Self::Small { offsets, data } => {
-                &data[offsets[row] as usize..offsets[row + 1] as usize]
+                let ends = offsets[rows.start..=rows.end].windows(2);
+                for (row, ends) in rows.zip(ends) {
+                    f(row, &data[ends[0] as usize..ends[1] as usize]);
+                }
             }
             Self::Large { offsets, data } => {
-                &data[offsets[row] as usize..offsets[row + 1] as usize]
+                let ends = offsets[rows.start..=rows.end].windows(2);
+                for (row, ends) in rows.zip(ends) {
+                    f(row, &data[ends[0] as usize..ends[1] as usize]);
+                }
             }
-            Self::Text(array) => array.value(row).as_bytes(),
-            Self::Binary(array) => array.value(row),
+            Self::Text(array) => rows.for_each(|row| f(row, array.value(row).as_bytes())),
+            Self::Binary(array) => rows.for_each(|row| f(row, array.value(row))),
         }
     }
 }

@@ -12,17 +12,23 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::builder::Builder;
 use super::encode::time_slot;
-use super::{length, sequence, text};
+use super::recode::recode;
+use super::{lanes, length, sequence, text};
 use crate::error::{Error, Result};
-use crate::order::code::{OrderedCode, PayloadCode};
+use crate::kernel::rows::{Code, LaneOut, Strided, Word, take};
+use crate::order::code::{OrderedCode, PayloadCode, plain_type};
 use crate::order::{Layout, Sequence, Shape, Slot, Tail};
 
 const TILE: usize = 128;
+/// Bytes of rows that are read by all columns in turn: half of a first-level cache.
+const TILE_BYTES: usize = 16 << 10;
 
 /// Decodes rows of one layout to some of its columns.
 pub(crate) struct Decoder {
@@ -68,19 +74,74 @@ impl Decoder {
         for tile in rows.chunks(TILE) {
             self.decode_tile(tile)?;
         }
+        let ready = vec![None; self.builders.len()];
+        self.assemble(ready, rows.len())
+    }
+
+    /// The columns of `count` rows of `stride` bytes each, one behind the other.
+    pub(crate) fn decode_strided(
+        &mut self,
+        bytes: &[u8],
+        stride: usize,
+        count: usize,
+    ) -> Result<RecordBatch> {
+        let layout = self.layout.clone();
+        if layout.shape().common != Some(stride) {
+            return Err(corrupt("a row does not end where its columns do"));
+        }
+        let mut ready = vec![None; self.builders.len()];
+        let rest = numbers(&layout, &self.builders, bytes, stride, count, &mut ready)?;
+        if rest {
+            for (builder, ready) in self.builders.iter_mut().zip(&ready) {
+                if let (Some(builder), None) = (builder, ready) {
+                    builder.reserve(count);
+                }
+            }
+            let mut rows: [&[u8]; TILE] = [&[]; TILE];
+            let mut left = bytes;
+            for first in (0..count).step_by(TILE) {
+                let tile = &mut rows[..TILE.min(count - first)];
+                for row in &mut *tile {
+                    (*row, left) = left.split_at(stride);
+                }
+                self.decode_tile_without(tile, &ready)?;
+            }
+        }
+        self.assemble(ready, count)
+    }
+
+    /// The record batch of the columns that are `ready` and of those that were built.
+    fn assemble(&mut self, mut ready: Vec<Option<ArrayRef>>, rows: usize) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.projection.len());
         for (at, column) in self.projection.iter().enumerate() {
             let array = match self.projection[..at].iter().position(|before| before == column) {
                 Some(before) => Arc::clone(&columns[before]),
-                None => match &mut self.builders[*column] {
-                    Some(builder) => builder.finish()?,
-                    None => unreachable!("a projected column has a builder"),
+                None => match (ready[*column].take(), &mut self.builders[*column]) {
+                    (Some(array), _) => array,
+                    (None, Some(builder)) => builder.finish()?,
+                    (None, None) => unreachable!("a projected column has a builder"),
                 },
             };
             columns.push(array);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+
+    /// As [`Decoder::decode_tile`], without the columns that are `ready`.
+    fn decode_tile_without(&mut self, rows: &[&[u8]], ready: &[Option<ArrayRef>]) -> Result<()> {
+        let aside = |builder: &mut Option<Builder>, ready: &Option<ArrayRef>| {
+            ready.as_ref().and_then(|_| builder.take())
+        };
+        let taken: Vec<Option<Builder>> =
+            self.builders.iter_mut().zip(ready).map(|(b, r)| aside(b, r)).collect();
+        let decoded = self.decode_tile(rows);
+        for (builder, taken) in self.builders.iter_mut().zip(taken) {
+            if taken.is_some() {
+                *builder = taken;
+            }
+        }
+        decoded
     }
 
     fn decode_tile(&mut self, rows: &[&[u8]]) -> Result<()> {
@@ -205,8 +266,92 @@ pub(crate) fn diff_of(row: &[u8]) -> i64 {
     i64::from_le_bytes(bytes)
 }
 
-fn corrupt(message: &str) -> Error {
+pub(super) fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "row".into(), message: message.into() }
+}
+
+/// Reads the slots and the payload that the kernels can take from rows of one length, all rows at
+/// once, into `ready`. True if there is more in the rows that is wanted or has to be checked.
+fn numbers(
+    layout: &Layout,
+    builders: &[Option<Builder>],
+    bytes: &[u8],
+    stride: usize,
+    count: usize,
+    ready: &mut [Option<ArrayRef>],
+) -> Result<bool> {
+    let mut first = 0;
+    let mut rest = layout.time().is_some() || layout.tail() != Tail::None;
+    for run in lanes::slot_runs(layout) {
+        let slots = &layout.slots()[run.columns];
+        first += usize::from(slots[0].has_marker());
+        let places = Strided { first, stride };
+        let all: usize = slots.iter().map(|slot| slot.code.width()).sum();
+        first += all;
+        let wanted = slots.iter().any(|slot| builders[slot.column].is_some());
+        match run.width {
+            Some(width) if wanted && !slots[0].has_marker() => {
+                let columns: Vec<_> =
+                    slots.iter().map(|slot| (slot.column, lanes::slot_code(slot))).collect();
+                let take = if width == 4 { take_run::<u32> } else { take_run::<u64> };
+                take(layout, &columns, places, bytes, count, ready)?;
+            }
+            _ => rest |= wanted,
+        }
+    }
+    Ok(rest || layout.payload().iter().any(|(column, _)| builders[*column].is_some()))
+}
+
+/// Reads adjacent columns of one width.
+fn take_run<T: Word + ArrowNativeType>(
+    layout: &Layout,
+    columns: &[(usize, Code)],
+    places: Strided,
+    bytes: &[u8],
+    count: usize,
+    ready: &mut [Option<ArrayRef>],
+) -> Result<()> {
+    let mut read: Vec<(Vec<T>, Vec<u64>)> = columns.iter().map(|_| Default::default()).collect();
+    for (values, valid) in &mut read {
+        values.reserve_exact(count);
+        valid.reserve_exact(count.div_ceil(64));
+    }
+    // Rows of a tile are read by all blocks of columns while they are in the cache.
+    let tile = (TILE_BYTES / places.stride).next_multiple_of(64).max(64);
+    let mut words: Vec<Vec<u64>> = vec![Vec::new(); columns.len()];
+    for first in (0..count).step_by(tile) {
+        let rows = tile.min(count - first);
+        let mut lanes: Vec<LaneOut<'_, T>> = read
+            .iter_mut()
+            .zip(&mut words)
+            .zip(columns)
+            .map(|(((values, _), valid), &(_, code))| LaneOut { values, valid, code })
+            .collect();
+        let places = Strided { first: places.first + first * places.stride, ..places };
+        if !take(&mut lanes, rows, places, bytes) {
+            return Err(corrupt("a number is cut off"));
+        }
+        for ((_, valid), words) in read.iter_mut().zip(&words) {
+            valid.extend_from_slice(&words[..rows.div_ceil(64)]);
+        }
+    }
+    for ((values, valid), &(column, code)) in read.into_iter().zip(columns) {
+        let field = layout.schema().field(column);
+        let plain = plain_type(field.data_type());
+        let nulls = code
+            .escapes
+            .then(|| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(valid), 0, count)));
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        let data = ArrayData::builder(plain.clone())
+            .len(count)
+            .add_buffer(Buffer::from_vec(values))
+            .nulls(nulls);
+        let array = make_array(data.build()?);
+        let array =
+            if plain == field.data_type() { array } else { recode(&array, field.data_type())? };
+        ready[column] = Some(array);
+    }
+    Ok(())
 }
 
 /// Reads one slot of a tile into `builder`, if there is one, and moves the cursors past it.
@@ -226,12 +371,15 @@ fn read_slot(
         builder.push_nulls(rows.len());
         return Ok(());
     }
-    let width = slot.code.width() + usize::from(slot.nullable);
+    if let (true, OrderedCode::Fixed(width, kind)) = (slot.escapes, slot.code) {
+        return builder.extend_escaping(slot, width, kind, rows, cursors);
+    }
+    let width = slot.fixed_len();
     if rows.iter().zip(&*cursors).any(|(row, &cursor)| cursor + width > row.len()) {
         return Err(corrupt("a row ends inside its key"));
     }
     let null = text::markers(slot).0;
-    if slot.nullable {
+    if slot.has_marker() {
         let marked = rows.iter().zip(&*cursors).map(|(row, &cursor)| row[cursor] != null);
         if slot.code != OrderedCode::Bool {
             builder.extend_valid(marked);
@@ -241,7 +389,7 @@ fn read_slot(
     let pairs = rows.iter().copied().zip(cursors.iter().copied());
     match slot.code {
         OrderedCode::Bool => builder.extend_bool(pairs.map(|(row, cursor)| {
-            let valid = !slot.nullable || row[cursor - 1] != null;
+            let valid = !slot.has_marker() || row[cursor - 1] != null;
             valid.then(|| (row[cursor] != 0) != slot.descending)
         })),
         OrderedCode::Fixed(width, kind) => {
@@ -255,7 +403,7 @@ fn read_slot(
         }
         OrderedCode::Null | OrderedCode::Text | OrderedCode::Binary => {
             for (row, cursor) in rows.iter().zip(cursors) {
-                if slot.nullable && row[*cursor - 1] == null {
+                if slot.has_marker() && row[*cursor - 1] == null {
                     builder.push_bytes(&[])?;
                     continue;
                 }

@@ -14,7 +14,33 @@ pub(crate) trait Word: Copy {
     fn write_big(self, bytes: &mut [u8]);
     fn code(self, kind: Kind, descending: bool) -> Self;
     fn value(self, kind: Kind, descending: bool) -> Self;
+    /// The number with all bits set if `ones`, else 0.
+    fn filled(ones: bool) -> Self;
+    /// One more, or one less if not `up`; wraps around.
+    fn step(self, up: bool) -> Self;
+    /// True if the number is the least or the greatest.
+    fn is_edge(self) -> bool;
+    fn is_zero(self) -> bool;
 }
+
+/// Moves the parts of an interval, which Arrow holds least significant first, into place.
+fn swap_day_time(value: u64) -> u64 {
+    value.rotate_left(32)
+}
+
+/// Months, days and nanoseconds, which Arrow holds in this order, most significant first; and back.
+fn swap_month_day_nano(value: u128, back: bool) -> u128 {
+    let part = |shift: u32, bits: u32| value >> shift & ((1 << bits) - 1);
+    if back {
+        part(96, 32) | part(64, 32) << 32 | part(0, 64) << 64
+    } else {
+        part(0, 32) << 96 | part(32, 32) << 64 | part(64, 64)
+    }
+}
+
+/// The sign bits of the parts.
+const DAY_TIME: u64 = 1 << 63 | 1 << 31;
+const MONTH_DAY_NANO: u128 = 1 << 127 | 1 << 95 | 1 << 63;
 
 macro_rules! word {
     ($($unsigned:ty, $signed:ty);*) => {$(
@@ -50,6 +76,11 @@ macro_rules! word {
                     Kind::Float => {
                         self ^ ((self as $signed >> (<$unsigned>::BITS - 1)) as $unsigned | TOP)
                     }
+                    // Only of the widths of these types: the casts change nothing.
+                    Kind::DayTime => (swap_day_time(self as u64) ^ DAY_TIME) as Self,
+                    Kind::MonthDayNano => {
+                        (swap_month_day_nano(self as u128, false) ^ MONTH_DAY_NANO) as Self
+                    }
                 };
                 if descending { !code } else { code }
             }
@@ -64,7 +95,31 @@ macro_rules! word {
                     Kind::Float => {
                         code ^ ((!code as $signed >> (<$unsigned>::BITS - 1)) as $unsigned | TOP)
                     }
+                    Kind::DayTime => swap_day_time(code as u64 ^ DAY_TIME) as Self,
+                    Kind::MonthDayNano => {
+                        swap_month_day_nano(code as u128 ^ MONTH_DAY_NANO, true) as Self
+                    }
                 }
+            }
+
+            #[inline(always)]
+            fn filled(ones: bool) -> Self {
+                if ones { Self::MAX } else { 0 }
+            }
+
+            #[inline(always)]
+            fn step(self, up: bool) -> Self {
+                if up { self.wrapping_add(1) } else { self.wrapping_sub(1) }
+            }
+
+            #[inline(always)]
+            fn is_edge(self) -> bool {
+                self.wrapping_add(1) <= 1
+            }
+
+            #[inline(always)]
+            fn is_zero(self) -> bool {
+                self == 0
             }
         }
     )*};
@@ -104,6 +159,23 @@ impl Word for Wide {
 
     fn value(self, kind: Kind, descending: bool) -> Self {
         Self(self.0.value(kind, descending), self.1.value(Kind::Unsigned, descending))
+    }
+
+    fn filled(ones: bool) -> Self {
+        Self(u128::filled(ones), u128::filled(ones))
+    }
+
+    fn step(self, up: bool) -> Self {
+        let (low, carries) = if up { self.1.overflowing_add(1) } else { self.1.overflowing_sub(1) };
+        Self(if carries { self.0.step(up) } else { self.0 }, low)
+    }
+
+    fn is_edge(self) -> bool {
+        self.0 == self.1 && self.0.is_edge()
+    }
+
+    fn is_zero(self) -> bool {
+        self.0 | self.1 == 0
     }
 }
 

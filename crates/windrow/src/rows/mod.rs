@@ -16,9 +16,12 @@ mod builder;
 mod column;
 pub(crate) mod decode;
 pub(crate) mod encode;
+mod encoded;
+mod escape;
 mod fixed;
 #[cfg(test)]
 mod golden;
+mod lanes;
 mod length;
 mod payload;
 mod recode;
@@ -31,6 +34,7 @@ mod value;
 
 pub(crate) use decode::Decoder;
 pub(crate) use encode::{Encoder, Prepared};
+pub use encoded::{RowEncoder, Rows};
 
 use crate::order::Layout;
 

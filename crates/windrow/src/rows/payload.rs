@@ -10,24 +10,42 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 
 use super::column::Column;
+use super::lanes::Run;
 use super::length;
 use crate::kernel::copy::copy_short;
+use crate::kernel::rows::{Lanes, Scattered, put};
 use crate::order::code::PayloadCode;
 use crate::order::{Layout, Shape};
 
+/// The payload of a record batch.
+pub(super) struct Payload<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) columns: &'a [Column],
+    pub(super) runs: &'a [Run],
+    /// Runs that the kernels can write.
+    pub(super) lanes: &'a [Option<Lanes<'a>>],
+}
+
 /// Writes the payload of rows `tile`, `distance` behind the cursors; leaves them behind it all.
 pub(super) fn put_payload(
-    layout: &Layout,
-    columns: &[Column],
+    payload: &Payload<'_>,
     tile: Range<usize>,
     cursors: &mut [usize],
     mut distance: usize,
     out: &mut [u8],
 ) {
+    let Payload { layout, columns, runs, lanes } = payload;
     let end_of_head = distance + layout.shape().head;
     distance = put_null_bits(layout.shape(), columns, tile.clone(), cursors, distance, out);
-    for (&(_, code), column) in layout.payload().iter().zip(columns) {
-        match (code, column) {
+    for (run, lanes) in runs.iter().zip(*lanes) {
+        if let Some(lanes) = lanes {
+            put(lanes, tile.clone(), Scattered { cursors, distance }, out);
+            distance += lanes.bytes();
+            continue;
+        }
+        let at = run.columns.start;
+        let code = layout.payload()[at].1;
+        match (code, &columns[at]) {
             (PayloadCode::Bool, Column::Bool { values, nulls }) => {
                 for (cursor, row) in cursors.iter().zip(tile.clone()) {
                     let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
@@ -44,14 +62,17 @@ pub(super) fn put_payload(
     }
     debug_assert_eq!(distance, end_of_head);
     cursors.iter_mut().for_each(|cursor| *cursor += end_of_head);
-    for (&(_, code), column) in layout.payload().iter().zip(columns) {
+    for (&(_, code), column) in layout.payload().iter().zip(*columns) {
         if code.varies() {
-            for (cursor, row) in cursors.iter_mut().zip(tile.clone()) {
-                let bytes = column.bytes(row);
+            let mut cursors = cursors.iter_mut();
+            column.for_each_bytes(tile.clone(), |_, bytes| {
+                let (Some(cursor), bytes) = (cursors.next(), bytes.unwrap_or_default()) else {
+                    return;
+                };
                 *cursor += length::put(bytes.len(), &mut out[*cursor..]);
                 copy_short(&mut out[*cursor..], bytes);
                 *cursor += bytes.len();
-            }
+            });
         }
     }
 }
@@ -92,8 +113,8 @@ fn put_raw(
     out: &mut [u8],
 ) {
     match width {
-        4 => put_raw_of::<4>(values, nulls, tile, cursors, distance, out),
-        8 => put_raw_of::<8>(values, nulls, tile, cursors, distance, out),
+        1 => put_raw_of::<1>(values, nulls, tile, cursors, distance, out),
+        2 => put_raw_of::<2>(values, nulls, tile, cursors, distance, out),
         16 => put_raw_of::<16>(values, nulls, tile, cursors, distance, out),
         _ => {
             for (cursor, row) in cursors.iter().zip(tile) {

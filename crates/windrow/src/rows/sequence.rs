@@ -21,7 +21,7 @@ const LENGTHS: u64 = 6;
 /// The first byte of inputs beyond, less the number of bytes of theirs.
 const FAR: u8 = 239;
 /// The longest code.
-const LONGEST: usize = 1 + 3 + 1 + 5;
+pub(super) const LONGEST: usize = 1 + 3 + 1 + 5;
 
 /// Bytes of `number` without leading zeros.
 fn bytes_of(number: u64) -> usize {

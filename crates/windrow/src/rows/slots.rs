@@ -4,12 +4,38 @@ use std::ops::Range;
 
 use super::column::Column;
 use super::fixed::{Word, with_word};
-use super::text;
+use super::{escape, text};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
+/// Writes the marker of a slot that has one and adds its byte to the distance.
+pub(super) fn put_marker(
+    slot: &Slot,
+    column: &Column,
+    tile: Range<usize>,
+    cursors: &[usize],
+    distance: &mut usize,
+    out: &mut [u8],
+) {
+    if !slot.has_marker() {
+        return;
+    }
+    let (null, value) = text::markers(slot);
+    for cursor in cursors {
+        out[cursor + *distance] = value;
+    }
+    if let Some(nulls) = column.nulls() {
+        for (cursor, row) in cursors.iter().zip(tile) {
+            if nulls.is_null(row) {
+                out[cursor + *distance] = null;
+            }
+        }
+    }
+    *distance += 1;
+}
+
 /// Writes one ordered slot of a tile, `distance` behind the cursors, and adds to the distance; a slot
-/// that varies moves the cursors instead.
+/// that varies moves the cursors instead. True if a value took a byte more than most.
 pub(super) fn put_slot(
     slot: &Slot,
     column: &Column,
@@ -17,19 +43,13 @@ pub(super) fn put_slot(
     cursors: &mut [usize],
     distance: &mut usize,
     out: &mut [u8],
-) {
-    if slot.code == OrderedCode::Null {
-        return;
+) -> bool {
+    if slot.escapes {
+        return escape::put(slot, column, tile, cursors, distance, out);
     }
     let nulls = column.nulls();
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-    if slot.nullable {
-        let (null, value) = text::markers(slot);
-        for (cursor, row) in cursors.iter().zip(tile.clone()) {
-            out[cursor + *distance] = if valid(row) { value } else { null };
-        }
-        *distance += 1;
-    }
+    put_marker(slot, column, tile.clone(), cursors, distance, out);
     let flip = if slot.descending { 0xff } else { 0 };
     match (slot.code, column) {
         (OrderedCode::Bool, Column::Bool { values, .. }) => {
@@ -62,17 +82,20 @@ pub(super) fn put_slot(
                 }
             });
         }
-        _ => {
-            for (cursor, row) in cursors.iter_mut().zip(tile) {
+        (OrderedCode::Text | OrderedCode::Binary, Column::Bytes { .. }) => {
+            let (code, descending) = (slot.code, slot.descending);
+            let mut cursors = cursors.iter_mut();
+            column.for_each_bytes(tile, |_, bytes| {
+                let Some(cursor) = cursors.next() else { return };
                 *cursor += *distance;
-                if valid(row) {
-                    let value = column.bytes(row);
-                    *cursor += text::encode(slot.code, slot.descending, value, &mut out[*cursor..]);
+                if let Some(bytes) = bytes {
+                    *cursor += text::encode(code, descending, bytes, &mut out[*cursor..]);
                 }
-            }
+            });
             *distance = 0;
-            return;
         }
+        _ => {}
     }
     *distance += slot.code.width();
+    false
 }

@@ -2,6 +2,9 @@
 //!
 //! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
 
+use super::column::Column;
+use super::escape;
+use crate::kernel::copy::add_short;
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -23,16 +26,24 @@ pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
     value.len() + escapes + 1
 }
 
+/// Adds the bytes of each value of `column`, 0 for a null; returns the sum.
+pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
+    let mut total = 0;
+    column.for_each_bytes(0..lengths.len(), |row, bytes| {
+        let length = bytes.map_or(0, |bytes| encoded_len(code, bytes));
+        total += length as u64;
+        lengths[row] = lengths[row].wrapping_add(length as u32);
+    });
+    total
+}
+
 /// Writes `value` to the start of `out`; returns the bytes written.
 #[inline]
 pub(crate) fn encode(code: OrderedCode, descending: bool, value: &[u8], out: &mut [u8]) -> usize {
     let flip = if descending { 0xff } else { 0 };
     if code == OrderedCode::Text {
-        let (body, rest) = out.split_at_mut(value.len());
-        for (out, byte) in body.iter_mut().zip(value) {
-            *out = byte.wrapping_add(2) ^ flip;
-        }
-        rest[0] = END ^ flip;
+        add_short(&mut out[..value.len()], value, 2, flip);
+        out[value.len()] = END ^ flip;
         return value.len() + 1;
     }
     let mut at = 0;
@@ -75,7 +86,11 @@ pub(crate) fn decode(code: OrderedCode, descending: bool, encoded: &[u8], out: &
     let flip = if descending { 0xff } else { 0 };
     let body = &encoded[..encoded.len().saturating_sub(1)];
     if code == OrderedCode::Text {
-        out.extend(body.iter().map(|&byte| (byte ^ flip).wrapping_sub(2)));
+        let start = out.len();
+        out.resize(start + body.len(), 0);
+        // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
+        let add = if descending { 2 } else { 0u8.wrapping_sub(2) };
+        add_short(&mut out[start..], body, add, flip);
         return;
     }
     let mut bytes = body.iter().map(|&byte| byte ^ flip);
@@ -88,7 +103,10 @@ pub(crate) fn decode(code: OrderedCode, descending: bool, encoded: &[u8], out: &
 /// One past the bytes of `slot`, which start at `at`; never past the end of the row.
 #[inline]
 pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
-    if slot.nullable && slot.code != OrderedCode::Null {
+    if slot.escapes {
+        return escape::skip(slot, row, at).min(row.len());
+    }
+    if slot.has_marker() {
         let null = row.get(at) == Some(&markers(slot).0);
         at += 1;
         if null && slot.code.varies() {

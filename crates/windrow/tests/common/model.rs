@@ -168,12 +168,20 @@ pub(crate) fn value(array: &dyn Array, row: usize) -> Value {
     }
 }
 
-/// A little-endian number; of the types without an order, bytes that are only equal or not.
+/// A little-endian number; of intervals their parts, as Arrow orders them.
 fn number(data_type: &DataType, bytes: &[u8]) -> Value {
-    if matches!(data_type, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
-        return Value::Bytes(bytes.to_vec());
+    let part = |range: std::ops::Range<usize>| whole(true, &bytes[range]);
+    match data_type {
+        DataType::Interval(IntervalUnit::DayTime) => Value::Parts(vec![part(0..4), part(4..8)]),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            Value::Parts(vec![part(0..4), part(4..8), part(8..16)])
+        }
+        _ => whole(!data_type.is_unsigned_integer(), bytes),
     }
-    let negative = !data_type.is_unsigned_integer() && bytes[bytes.len() - 1] >= 0x80;
+}
+
+fn whole(signed: bool, bytes: &[u8]) -> Value {
+    let negative = signed && bytes[bytes.len() - 1] >= 0x80;
     let mut wide = [if negative { 0xff } else { 0 }; 32];
     wide[..bytes.len()].copy_from_slice(bytes);
     Value::Number(i256::from_le_bytes(wide))

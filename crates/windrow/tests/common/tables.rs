@@ -115,6 +115,8 @@ pub(crate) fn plain_types() -> Vec<DataType> {
         Timestamp(Nanosecond, Some("Europe/Paris".into())),
         Duration(Microsecond),
         Interval(IntervalUnit::YearMonth),
+        Interval(IntervalUnit::DayTime),
+        Interval(IntervalUnit::MonthDayNano),
         FixedSizeBinary(0),
         FixedSizeBinary(1),
         FixedSizeBinary(7),

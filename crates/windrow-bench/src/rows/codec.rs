@@ -1,0 +1,151 @@
+//! Encoding, decoding and comparing.
+
+use std::cell::RefCell;
+use std::hint::black_box;
+
+use arrow::array::RecordBatch;
+use arrow::row::{RowConverter, SortField};
+use windrow::{Order, RowEncoder, Rows};
+
+use super::data::{Shape, codec_shapes};
+use super::{Contender, Options, race};
+use crate::Result;
+use crate::cells::Cells;
+
+/// Rows of one record batch.
+const ROWS: usize = 8192;
+/// Record batches that take turns: of 50 columns they are 26 MB.
+const INPUTS: usize = 8;
+
+pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
+    let rounds = if options.quick { 40 } else { 200 };
+    for shape in codec_shapes() {
+        let names =
+            ["encode", "decode", "compare", "compat"].map(|c| format!("{c} {}", shape.name));
+        if names.iter().any(|name| name.contains(&options.only)) {
+            measure(&shape, &names, rounds, options, cells)?;
+        }
+    }
+    Ok(())
+}
+
+/// The converter that arrow-row's users make for all columns of `batch`.
+pub(super) fn converter(batch: &RecordBatch) -> Result<RowConverter> {
+    let columns = batch.columns().iter();
+    let fields = columns.map(|column| SortField::new(column.data_type().clone())).collect();
+    Ok(RowConverter::new(fields)?)
+}
+
+fn measure(
+    shape: &Shape,
+    names: &[String; 4],
+    rounds: usize,
+    options: &Options,
+    cells: &mut Cells,
+) -> Result<()> {
+    let inputs: Vec<RecordBatch> =
+        (0..INPUTS).map(|seed| shape.batch(seed as u64, ROWS)).collect::<Result<_>>()?;
+    let schema = inputs[0].schema();
+    let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+    let encoder = RowEncoder::new(&Order::by(columns).bind(&schema)?);
+    let converter = converter(&inputs[0])?;
+    let ours: Vec<Rows> =
+        inputs.iter().map(|batch| Ok(encoder.encode(batch)?)).collect::<Result<_>>()?;
+    let theirs = inputs
+        .iter()
+        .map(|batch| Ok(converter.convert_columns(batch.columns())?))
+        .collect::<Result<Vec<_>>>()?;
+    let asked = |name: &String| name.contains(&options.only);
+
+    if asked(&names[0]) {
+        let (mut recycled, mut appended) = (Rows::default(), converter.empty_rows(0, 0));
+        let (source, mut target) = (ours[0].bytes().to_vec(), ours[1].bytes().to_vec());
+        let copied = source.len().min(target.len());
+        let mut contenders: [Contender<'_>; 5] = [
+            ("ours, recycled", Box::new(|at| Ok(encoder.encode_into(&inputs[at], &mut recycled)?))),
+            (
+                "append, recycled",
+                Box::new(|at| {
+                    appended.clear();
+                    Ok(converter.append(&mut appended, inputs[at].columns())?)
+                }),
+            ),
+            (
+                "ours, fresh",
+                Box::new(|at| {
+                    black_box(encoder.encode(&inputs[at])?);
+                    Ok(())
+                }),
+            ),
+            (
+                "convert_columns, fresh",
+                Box::new(|at| {
+                    black_box(converter.convert_columns(inputs[at].columns())?);
+                    Ok(())
+                }),
+            ),
+            (
+                "memcpy of the rows",
+                Box::new(|_| {
+                    black_box(&mut target)[..copied].copy_from_slice(&black_box(&source)[..copied]);
+                    Ok(())
+                }),
+            ),
+        ];
+        let times = race(rounds, INPUTS, &mut contenders)?;
+        cells.push(&names[0], times[0], "arrow-row append, recycled", times[1]);
+        cells.push(&names[0], times[2], "arrow-row convert, fresh", times[3]);
+        cells.push(&names[0], times[0], "memcpy of the rows", times[4]);
+        let bytes = |rows: &[u8]| rows.len() as f64 / ROWS as f64;
+        let their_bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
+        let per_row = their_bytes as f64 / ROWS as f64;
+        cells.push(&format!("bytes {}", shape.name), bytes(ours[0].bytes()), "arrow-row", per_row);
+    }
+    if asked(&names[1]) {
+        let mut contenders: [Contender<'_>; 2] = [
+            (
+                "ours",
+                Box::new(|at| {
+                    black_box(encoder.decode(&ours[at], 0..ROWS)?);
+                    Ok(())
+                }),
+            ),
+            (
+                "convert_rows",
+                Box::new(|at| {
+                    black_box(converter.convert_rows(&theirs[at])?);
+                    Ok(())
+                }),
+            ),
+        ];
+        let times = race(rounds, INPUTS, &mut contenders)?;
+        cells.push(&names[1], times[0], "arrow-row convert_rows", times[1]);
+    }
+    if asked(&names[2]) {
+        let less = RefCell::new(0u64);
+        let mut contenders: [Contender<'_>; 2] = [
+            (
+                "ours",
+                Box::new(|at| {
+                    let rows = &ours[at];
+                    let count = (1..ROWS).filter(|&row| rows.compare(row - 1, row).is_lt()).count();
+                    *less.borrow_mut() += count as u64;
+                    Ok(())
+                }),
+            ),
+            (
+                "Row::cmp",
+                Box::new(|at| {
+                    let rows = &theirs[at];
+                    let count = (1..ROWS).filter(|&row| rows.row(row - 1) < rows.row(row)).count();
+                    *less.borrow_mut() += count as u64;
+                    Ok(())
+                }),
+            ),
+        ];
+        let times = race(rounds, INPUTS, &mut contenders)?;
+        black_box(less.into_inner());
+        cells.push(&names[2], times[0], "arrow-row Row::cmp, adjacent", times[1]);
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! What the kernels of rows work on: where rows are, and the values and constants of one column.
+
+/// Where each row of a block of rows has its columns.
+pub(crate) trait Places: Copy {
+    /// The first byte of the columns of row `row`.
+    fn place(self, row: usize) -> usize;
+    /// The greatest place of the first `rows` rows, which are not none.
+    fn furthest(self, rows: usize) -> usize;
+    /// The same rows, `bytes` further on.
+    fn shifted(self, bytes: usize) -> Self;
+    /// Bytes from one row to the next, if that is the same for all.
+    fn stride(self) -> Option<usize>;
+}
+
+/// Rows of one length, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided {
+    pub(crate) first: usize,
+    pub(crate) stride: usize,
+}
+
+impl Places for Strided {
+    #[inline(always)]
+    fn place(self, row: usize) -> usize {
+        self.first + row * self.stride
+    }
+
+    fn furthest(self, rows: usize) -> usize {
+        let last = (rows - 1).checked_mul(self.stride).expect("rows fit the address space");
+        self.first.checked_add(last).expect("rows fit the address space")
+    }
+
+    #[inline(always)]
+    fn shifted(self, bytes: usize) -> Self {
+        Self { first: self.first + bytes, ..self }
+    }
+
+    #[inline(always)]
+    fn stride(self) -> Option<usize> {
+        Some(self.stride)
+    }
+}
+
+/// Rows anywhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scattered<'a> {
+    pub(crate) cursors: &'a [usize],
+    /// From the cursor to the columns.
+    pub(crate) distance: usize,
+}
+
+impl Places for Scattered<'_> {
+    #[inline(always)]
+    fn place(self, row: usize) -> usize {
+        self.cursors[row] + self.distance
+    }
+
+    fn furthest(self, rows: usize) -> usize {
+        self.cursors[..rows].iter().max().expect("a row") + self.distance
+    }
+
+    #[inline(always)]
+    fn shifted(self, bytes: usize) -> Self {
+        Self { distance: self.distance + bytes, ..self }
+    }
+
+    #[inline(always)]
+    fn stride(self) -> Option<usize> {
+        None
+    }
+}
+
+/// Bits of a buffer from any bit on, least significant first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bits<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The bit of row 0.
+    pub(crate) first: usize,
+}
+
+impl Bits<'_> {
+    pub(super) fn holds(self, rows: usize) -> bool {
+        self.bytes.len() * 8 >= self.first + rows
+    }
+
+    #[inline(always)]
+    pub(super) fn get(self, row: usize) -> bool {
+        let at = self.first + row;
+        self.bytes[at / 8] >> (at % 8) & 1 == 1
+    }
+
+    /// The bits of up to 64 rows from `row` on; zeros behind the end of the buffer.
+    #[inline]
+    pub(crate) fn word(self, row: usize) -> u64 {
+        let at = self.first + row;
+        let bytes = self.bytes.get(at / 8..).unwrap_or(&[]);
+        if let Some((word, rest)) = bytes.split_first_chunk::<8>() {
+            let low = u64::from_le_bytes(*word) >> (at % 8);
+            let high = rest.first().map_or(0, |&byte| u64::from(byte));
+            return if at.is_multiple_of(8) { low } else { low | high << (64 - at % 8) };
+        }
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word) >> (at % 8)
+    }
+}
+
+/// How the values of a column become codes. With `v` the value as an unsigned number:
+///
+/// ```text
+/// c = v ^ (float if v is negative) ^ flip
+/// code = null, if the row is null
+///        c + delta, or no code of this width if that is 0 or all ones and `escapes`
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// The sign bit of signed types; all its bits complemented when descending.
+    pub(crate) flip: u64,
+    /// All bits but the sign for floats, else 0.
+    pub(crate) float: u64,
+    /// 1 if nulls are lowest, all ones (-1) if they are highest, 0 if there are none.
+    pub(crate) delta: u64,
+    /// The code of a null.
+    pub(crate) null: u64,
+    /// Big-endian; the payload keeps the machine's order.
+    pub(crate) big: bool,
+    /// Whether the column may have nulls and their code is taken from those of the values.
+    pub(crate) escapes: bool,
+}
+
+/// A column to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane<'a> {
+    /// The values as Arrow holds them.
+    pub(crate) values: &'a [u8],
+    /// Nothing if all values are valid.
+    pub(crate) valid: Option<Bits<'a>>,
+    pub(crate) code: Code,
+}
+
+/// Adjacent columns of one width, for some number of rows.
+///
+/// Invariant: each lane holds a value, and a validity bit if it has any, for each row.
+#[derive(Debug)]
+pub(crate) struct Lanes<'a> {
+    lanes: Vec<Lane<'a>>,
+    rows: usize,
+    width: usize,
+}
+
+impl<'a> Lanes<'a> {
+    /// Columns of `width` bytes, 4 or 8.
+    ///
+    /// # Panics
+    /// If a lane does not hold `rows` values.
+    pub(crate) fn new(lanes: Vec<Lane<'a>>, width: usize, rows: usize) -> Self {
+        assert!(width == 4 || width == 8, "numbers of 4 or 8 bytes");
+        for lane in &lanes {
+            assert!(lane.values.len() / width >= rows, "a lane holds a value for each row");
+            assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
+        }
+        Self { lanes, rows, width }
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bytes that they take in a row.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lanes.len() * self.width
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn all(&self) -> &[Lane<'a>] {
+        &self.lanes
+    }
+}
+
+/// A number that columns are read to.
+pub(crate) trait Word: Copy {
+    /// The low bits of `value`.
+    fn of(value: u64) -> Self;
+}
+
+impl Word for u32 {
+    fn of(value: u64) -> Self {
+        value as Self
+    }
+}
+
+impl Word for u64 {
+    fn of(value: u64) -> Self {
+        value
+    }
+}
+
+/// A column to be read.
+#[derive(Debug)]
+pub(crate) struct LaneOut<'a, T> {
+    /// The values, appended; nulls are zero.
+    pub(crate) values: &'a mut Vec<T>,
+    /// Validity of the rows of one call, 64 rows a word; overwritten. Bits behind them are zero.
+    pub(crate) valid: &'a mut Vec<u64>,
+    pub(crate) code: Code,
+}

@@ -1,0 +1,103 @@
+//! Kernels of rows: columns of fixed width into rows and back.
+//!
+//! Up to four adjacent columns of one width make a block, which is loaded column by column and
+//! stored row by row (or the other way round), with the change from value to code on the way:
+//!
+//! ```text
+//! values            codes                            rows
+//! a0 a1 a2 a3       xor, null, big-endian            | a0 | b0 | c0 | d0 |   place(0)
+//! b0 b1 b2 b3  -->  in registers            -->      | a1 | b1 | c1 | d1 |   place(1)
+//! c0 c1 c2 c3       transposed 4 x 4                 | a2 | b2 | c2 | d2 |   place(2)
+//! d0 d1 d2 d3                                        | a3 | b3 | c3 | d3 |   place(3)
+//! ```
+//!
+//! `put` writes rows, `take` reads them; each has an AVX2 path and a portable twin.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod lane;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
+
+use std::ops::Range;
+
+/// Columns that one block takes.
+const BLOCK: usize = 4;
+
+/// Writes adjacent columns for the rows `rows`; the columns of the first of them begin at
+/// `places.place(0)`. True if a value has no code of its width: the rows are then wrong.
+///
+/// # Panics
+/// If a place lies outside of `out`, or a row outside of the lanes.
+pub(crate) fn put<P: Places>(
+    lanes: &Lanes<'_>,
+    rows: Range<usize>,
+    places: P,
+    out: &mut [u8],
+) -> bool {
+    match lanes.width() {
+        4 => put_of::<4, P>(lanes, rows, places, out),
+        _ => put_of::<8, P>(lanes, rows, places, out),
+    }
+}
+
+fn put_of<const W: usize, P: Places>(
+    lanes: &Lanes<'_>,
+    rows: Range<usize>,
+    places: P,
+    out: &mut [u8],
+) -> bool {
+    assert!(rows.end <= lanes.rows(), "lanes hold a value for each row");
+    let lanes = lanes.all();
+    check_bounds(lanes.len() * W, rows.len(), places, out.len());
+    let mut escaped = false;
+    for (block, lanes) in lanes.chunks(BLOCK).enumerate() {
+        let places = places.shifted(block * BLOCK * W);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 was detected; places and values were checked above.
+            escaped |= unsafe { avx2::put::<W, P>(lanes, rows.clone(), places, out) };
+            continue;
+        }
+        escaped |= portable::put::<W, P>(lanes, rows.clone(), 0, places, out);
+    }
+    escaped
+}
+
+/// Appends the values of `rows` rows of `bytes` to `lanes`, adjacent columns of numbers. False if a
+/// row holds a code that is longer than a number: such rows are not to be read this way.
+///
+/// # Panics
+/// If a place lies outside of `bytes`.
+pub(crate) fn take<T: Word, P: Places>(
+    lanes: &mut [LaneOut<'_, T>],
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+) -> bool {
+    let width = size_of::<T>();
+    check_bounds(lanes.len() * width, rows, places, bytes.len());
+    for lane in &mut *lanes {
+        lane.values.reserve(rows);
+        lane.valid.resize(rows.div_ceil(64), 0);
+    }
+    let mut fits = true;
+    for (block, lanes) in lanes.chunks_mut(BLOCK).enumerate() {
+        let places = places.shifted(block * BLOCK * width);
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: AVX2 was detected; places were checked, and room made, above.
+            fits &= unsafe { avx2::take::<T, P>(lanes, rows, places, bytes) };
+            continue;
+        }
+        fits &= portable::take::<T, P>(lanes, 0, rows, places, bytes);
+    }
+    fits
+}
+
+fn check_bounds<P: Places>(width: usize, rows: usize, places: P, len: usize) {
+    assert!(rows == 0 || places.furthest(rows) + width <= len, "rows lie within their bytes");
+}

@@ -1,0 +1,126 @@
+//! The paths against each other, on values around every edge, and there and back.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Constants of a column of `W` bytes.
+fn code<const W: usize>(kind: u8, descending: bool, nulls: Option<bool>, big: bool) -> Code {
+    let ones = u64::MAX >> (64 - 8 * W);
+    let top = 1 << (8 * W - 1);
+    let flip = if kind == 0 { 0 } else { top };
+    Code {
+        flip: if descending { flip ^ ones } else { flip },
+        float: if kind == 2 { ones ^ top } else { 0 },
+        delta: nulls.map_or(0, |low| if low { 1 } else { ones }),
+        null: nulls.map_or(0, |low| if low { 0 } else { ones }),
+        big,
+        escapes: nulls.is_some(),
+    }
+}
+
+fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
+    codes: &[Code],
+    values: &[Vec<u8>],
+    valid: &[Vec<u8>],
+    first_bit: usize,
+    all_rows: usize,
+    scattered: bool,
+) {
+    let all: Vec<Lane<'_>> = codes
+        .iter()
+        .zip(values.iter().zip(valid))
+        .map(|(&code, (values, valid))| Lane {
+            values,
+            valid: code.escapes.then_some(Bits { bytes: valid, first: first_bit }),
+            code,
+        })
+        .collect();
+    let lanes = Lanes::new(all.clone(), W, all_rows);
+    let range = all_rows / 5..all_rows;
+    let rows = range.len();
+    let stride = codes.len() * W + usize::from(scattered) * 5;
+    let cursors: Vec<usize> = (0..rows).map(|row| row * stride).collect();
+    let mut out = vec![0xaa; rows * stride + 1];
+    let mut twin = out.clone();
+    let strided = Strided { first: 1, stride };
+    let escaped = if scattered {
+        put(&lanes, range.clone(), Scattered { cursors: &cursors, distance: 1 }, &mut out)
+    } else {
+        put(&lanes, range.clone(), strided, &mut out)
+    };
+    let expected = portable::put::<W, _>(&all, range.clone(), 0, strided, &mut twin);
+    assert_eq!(escaped, expected);
+    assert_eq!(out, twin);
+
+    let mut read: Vec<(Vec<T>, Vec<u64>)> = codes.iter().map(|_| (vec![], vec![7; 9])).collect();
+    let words = rows.div_ceil(64);
+    let mut read_twin: Vec<(Vec<T>, Vec<u64>)> =
+        codes.iter().map(|_| (vec![], vec![7; words])).collect();
+    fn outs<'a, T>(read: &'a mut [(Vec<T>, Vec<u64>)], codes: &[Code]) -> Vec<LaneOut<'a, T>> {
+        let lanes = read.iter_mut().zip(codes);
+        lanes.map(|((values, valid), &code)| LaneOut { values, valid, code }).collect()
+    }
+    let fits = take(&mut outs(&mut read, codes), rows, strided, &out);
+    let twin_fits = portable::take(&mut outs(&mut read_twin, codes), 0, rows, strided, &out);
+    assert_eq!(fits, twin_fits);
+    assert_eq!(read, read_twin);
+    if !escaped {
+        assert!(fits);
+        for (lane, (got, bits)) in all.iter().zip(&read) {
+            for (at, row) in range.clone().enumerate() {
+                let valid = lane.valid.is_none_or(|valid| valid.get(row));
+                assert_eq!(bits[at / 64] >> (at % 64) & 1 == 1, valid);
+                let mut value = [0; 8];
+                if valid {
+                    value[..W].copy_from_slice(&lane.values[row * W..][..W]);
+                }
+                assert_eq!(got[at], T::of(u64::from_le_bytes(value)));
+            }
+        }
+    }
+}
+
+/// Native bytes of `rows` numbers, some of them at an edge of their type.
+fn numbers<const W: usize>(rows: usize, seed: u64, edges: bool) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let edge = [0, 1, 2, u64::MAX, u64::MAX - 1, 1 << (8 * W - 1), (1 << (8 * W - 1)) - 1];
+    (0..rows)
+        .flat_map(|_| {
+            let number = match next() % 3 {
+                0 if edges => edge[next() as usize % edge.len()],
+                _ => next(),
+            };
+            number.to_le_bytes()[..W].to_vec()
+        })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn both_paths_write_and_read_the_same(
+        kinds in prop::collection::vec((0u8..3, any::<bool>(), any::<Option<bool>>(), any::<bool>()), 1..10),
+        rows in 0usize..200,
+        first_bit in 0usize..70,
+        seed: u64,
+        edges: bool,
+        scattered: bool,
+    ) {
+        let bits: Vec<Vec<u8>> =
+            (0..kinds.len()).map(|lane| numbers::<8>(34, seed ^ lane as u64 * 77, false)).collect();
+        let codes: Vec<Code> = kinds.iter().map(|&(k, d, n, b)| code::<8>(k, d, n, b)).collect();
+        let values: Vec<Vec<u8>> =
+            (0..kinds.len()).map(|lane| numbers::<8>(rows, seed ^ lane as u64, edges)).collect();
+        check::<u64, 8>(&codes, &values, &bits, first_bit, rows, scattered);
+        let codes: Vec<Code> = kinds.iter().map(|&(k, d, n, b)| code::<4>(k, d, n, b)).collect();
+        let values: Vec<Vec<u8>> =
+            (0..kinds.len()).map(|lane| numbers::<4>(rows, seed ^ lane as u64, edges)).collect();
+        check::<u32, 4>(&codes, &values, &bits, first_bit, rows, scattered);
+    }
+}

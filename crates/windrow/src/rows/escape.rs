@@ -1,0 +1,145 @@
+//! Nulls among the codes of numbers of four bytes and more, without a marker byte.
+//!
+//! With `c` the ordered code of a value and `M` the greatest number of its width:
+//!
+//! ```text
+//! nulls first   null -> 0     c <= M - 2 -> c + 1     M - 1 -> M 00     M -> M 01
+//! nulls last    null -> M     c >= 2     -> c - 1     0     -> 0 00     1 -> 0 01
+//! ```
+//!
+//! Two of all values take a byte more. Invariant: the codes have the order of the values with the
+//! null before or behind them, and none is a prefix of another.
+
+use std::ops::Range;
+
+use super::column::Column;
+use super::fixed::{Word, with_word};
+use crate::order::Slot;
+use crate::order::code::{Kind, OrderedCode};
+
+/// Bytes that values and nulls of `slot` take, and a byte more where there is no code: the rows to
+/// which `longer` is applied.
+pub(super) fn for_each_longer(slot: &Slot, column: &Column, mut longer: impl FnMut(usize)) {
+    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
+    else {
+        return;
+    };
+    with_word!(width, W => {
+        for (row, value) in values.chunks_exact(W::BYTES).enumerate() {
+            let code = W::read_native(value).code(kind, slot.descending);
+            if code.step(slot.nulls_first).is_edge()
+                && nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row))
+            {
+                longer(row);
+            }
+        }
+    });
+}
+
+/// Writes the codes of a tile, `distance` behind the cursors. True if one is longer than its width;
+/// then the cursors are behind the codes and the distance is 0.
+pub(super) fn put(
+    slot: &Slot,
+    column: &Column,
+    tile: Range<usize>,
+    cursors: &mut [usize],
+    distance: &mut usize,
+    out: &mut [u8],
+) -> bool {
+    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
+    else {
+        return false;
+    };
+    let (up, mut escaped) = (slot.nulls_first, false);
+    with_word!(width, W => {
+        let values = &values[tile.start * W::BYTES..tile.end * W::BYTES];
+        let values = values.chunks_exact(W::BYTES).map(W::read_native);
+        for ((cursor, row), value) in cursors.iter().zip(tile.clone()).zip(values) {
+            let target = &mut out[cursor + *distance..][..W::BYTES];
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                W::filled(!up).write_big(target);
+            } else {
+                let code = value.code(kind, slot.descending).step(up);
+                escaped |= code.is_edge();
+                code.write_big(target);
+            }
+        }
+    });
+    if escaped {
+        put_longer(slot, kind, values, nulls.as_ref(), tile, cursors, *distance, out);
+        *distance = 0;
+    } else {
+        *distance += width;
+    }
+    escaped
+}
+
+/// Writes again, moving the cursors, since some codes are longer.
+#[expect(clippy::too_many_arguments, reason = "what the caller has at hand, taken apart")]
+#[cold]
+fn put_longer(
+    slot: &Slot,
+    kind: Kind,
+    values: &[u8],
+    nulls: Option<&arrow_buffer::NullBuffer>,
+    tile: Range<usize>,
+    cursors: &mut [usize],
+    distance: usize,
+    out: &mut [u8],
+) {
+    let up = slot.nulls_first;
+    with_word!(slot.code.width(), W => {
+        let values = &values[tile.start * W::BYTES..tile.end * W::BYTES];
+        let values = values.chunks_exact(W::BYTES).map(W::read_native);
+        for ((cursor, row), value) in cursors.iter_mut().zip(tile).zip(values) {
+            *cursor += distance;
+            // A caller that guessed the lengths wrong has too little room; it writes again.
+            let Some(target) = out.get_mut(*cursor..*cursor + W::BYTES) else { continue };
+            *cursor += W::BYTES;
+            if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                W::filled(!up).write_big(target);
+                continue;
+            }
+            let code = value.code(kind, slot.descending).step(up);
+            if !code.is_edge() {
+                code.write_big(target);
+                continue;
+            }
+            W::filled(up).write_big(target);
+            if let Some(extra) = out.get_mut(*cursor) {
+                *extra = u8::from(code.is_zero());
+            }
+            *cursor += 1;
+        }
+    });
+}
+
+/// One past the code at `at`, which is within the row.
+#[inline]
+pub(super) fn skip(slot: &Slot, row: &[u8], at: usize) -> usize {
+    let end = at + slot.code.width();
+    let escape = if slot.nulls_first { 0xff } else { 0 };
+    let longer = row.get(at..end).is_some_and(|code| code.iter().all(|&byte| byte == escape));
+    end + usize::from(longer)
+}
+
+/// The value at the start of `row` and the bytes that it takes: nothing for a null. An error if the
+/// row is too short or no encoder wrote it.
+#[inline]
+pub(super) fn take<W: Word>(slot: &Slot, kind: Kind, row: &[u8]) -> Option<(Option<W>, usize)> {
+    let up = slot.nulls_first;
+    let code = row.get(..W::BYTES)?;
+    let word = W::read_big(code);
+    if !word.is_edge() {
+        return Some((Some(word.step(!up).value(kind, slot.descending)), W::BYTES));
+    }
+    if word.is_zero() == up {
+        return Some((None, W::BYTES));
+    }
+    let shifted = match row.get(W::BYTES)? {
+        0 => W::filled(true),
+        1 => W::filled(false),
+        _ => return None,
+    };
+    Some((Some(shifted.step(!up).value(kind, slot.descending)), W::BYTES + 1))
+}
