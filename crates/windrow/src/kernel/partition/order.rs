@@ -16,7 +16,7 @@ use super::Level;
 use super::fixed::{Place, SCATTERED, gather, gather_any, scatter};
 use super::ids::{ascend, ascending_offsets, within};
 #[cfg(target_arch = "x86_64")]
-use super::masks::{MOST, Masks, compresses};
+use super::masks::{Masks, compresses, pay};
 use super::segments::Cursors;
 
 /// Bytes behind the rows of a target that may be overwritten.
@@ -67,6 +67,16 @@ enum Form {
     Wide,
 }
 
+/// What is to be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// One bitmap, and nothing else.
+    Bits,
+    /// One column of fixed width without nulls, and nothing else.
+    Fixed,
+    Many,
+}
+
 /// What ids turn out to be.
 pub(crate) enum Plan<'a> {
     /// Some id is not a partition.
@@ -80,8 +90,7 @@ pub(crate) enum Plan<'a> {
 pub(crate) struct Planned<'a> {
     order: &'a mut Order,
     ids: &'a [u32],
-    /// True if one column is all there is to move.
-    only: bool,
+    load: Load,
 }
 
 /// What is done with the places of a run.
@@ -121,13 +130,12 @@ impl Order {
         &self.offsets
     }
 
-    /// Finds the order of `ids`, of which there are fewer than 2^32. `only` says that one column is
-    /// all there is to move.
+    /// Finds the order of `ids`, of which there are fewer than 2^32. `load` says what it is for.
     pub(crate) fn plan<'a>(
         &'a mut self,
         ids: &'a [u32],
         partitions: usize,
-        only: bool,
+        load: Load,
     ) -> Plan<'a> {
         self.rows = ids.len();
         if ascend(ids) {
@@ -142,7 +150,7 @@ impl Order {
         self.placed = false;
         self.targeted = false;
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && partitions <= MOST {
+        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && pay(load, partitions) {
             self.form = Form::Masks;
             self.ends.resize(partitions, 0);
             // SAFETY: the level says that the CPU can; there are fewer than 256 partitions.
@@ -151,7 +159,7 @@ impl Order {
                 return Plan::Outside;
             }
             self.find_offsets(partitions);
-            return Plan::Ordered(Planned { order: self, ids, only });
+            return Plan::Ordered(Planned { order: self, ids, load });
         }
         if !within(ids, partitions) {
             return Plan::Outside;
@@ -187,7 +195,7 @@ impl Order {
             }
         }
         self.find_offsets(partitions);
-        Plan::Ordered(Planned { order: self, ids, only })
+        Plan::Ordered(Planned { order: self, ids, load })
     }
 
     /// Adds up what chunks have of each partition.
@@ -329,22 +337,16 @@ impl Planned<'_> {
 
     fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if self.order.form == Form::Masks && compresses(W, self.order.offsets.len() - 1) {
+        if self.order.form == Form::Masks && compresses(self.load, W, self.order.offsets.len() - 1)
+        {
             // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8.
             return unsafe { self.order.masks.compress::<W>(source, out) };
         }
         let rows = self.rows();
         let source = &source.as_chunks::<W>().0[..rows];
         let out = &mut out.as_chunks_mut::<W>().0[..rows];
-        if self.only && self.order.form == Form::Counted {
-            let out = out.as_mut_ptr();
-            // SAFETY: these ids were counted; rows and targets are below the rows, and `source`
-            // and `out` have as many values.
-            return unsafe {
-                self.order.cursors.each(self.ids, |row, target| {
-                    out.add(target).copy_from_nonoverlapping(source.get_unchecked(row), 1);
-                });
-            };
+        if self.deals_out() {
+            return self.deal_out(source, out);
         }
         if W >= SCATTERED && !matches!(self.order.form, Form::Chunks | Form::Wide) {
             self.target();
@@ -352,6 +354,28 @@ impl Planned<'_> {
             return unsafe { scatter(source, &self.order.targets, out) };
         }
         self.each_run(&mut Fixed { source, out });
+    }
+
+    /// True if rows go straight to where they belong: nothing else asks for places or targets.
+    pub(super) fn deals_out(&self) -> bool {
+        self.load != Load::Many && self.order.form == Form::Counted
+    }
+
+    /// Brings values into order without finding places or targets.
+    ///
+    /// # Panics
+    /// If there are fewer values than rows, or rows do not go straight.
+    pub(super) fn deal_out<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
+        assert!(self.deals_out());
+        assert!(source.len() >= self.rows() && out.len() >= self.rows());
+        let out = out.as_mut_ptr();
+        // SAFETY: these ids were counted; rows and targets are below the rows, and `source` and
+        // `out` have as many values.
+        unsafe {
+            self.order.cursors.each(self.ids, |row, target| {
+                out.add(target).copy_from_nonoverlapping(source.get_unchecked(row), 1);
+            });
+        }
     }
 
     /// Brings words of bits into order, if masks are known; else says no.
