@@ -1,4 +1,4 @@
-//! The `windrow` binary: sorts, compacts, merges and checks files inside a memory limit.
+//! The `windrow` binary: sorts, compacts, merges, partitions and checks files inside a memory limit.
 //!
 //! ```text
 //! args --> verbs: what to arrange --> job: plan, ingest, emit --> output
@@ -15,6 +15,7 @@ mod input;
 mod inspect;
 mod job;
 mod output;
+mod partition;
 mod size;
 mod system;
 mod verbs;
@@ -52,6 +53,7 @@ fn run(cli: &Cli) -> Result<()> {
         Verb::Sort(args) => verbs::sort(args),
         Verb::Compact(args) => verbs::compact(args),
         Verb::Merge(args) => verbs::merge(args),
+        Verb::Partition(args) => verbs::partition(args),
         Verb::Check(args) => verbs::check(args),
         Verb::Inspect(args) => inspect_files(args),
         Verb::Completions { shell } => completions(*shell),

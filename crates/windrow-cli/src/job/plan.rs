@@ -37,7 +37,7 @@ const LEAST_MERGING: usize = 4 << 20;
 /// Sorted files that are open at one time, if the system allows as many.
 const MOST_FILES: usize = 512;
 /// Open files that are none of the inputs: output, temporary files, streams.
-const OTHER_FILES: usize = 24;
+pub(super) const OTHER_FILES: usize = 24;
 /// Resident memory that nobody plans to use when there is no limit.
 const UNLIMITED: usize = usize::MAX / 4;
 

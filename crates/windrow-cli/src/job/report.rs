@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
@@ -11,10 +11,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use windrow::Pool;
 
+use super::finish::Spread;
 use crate::args;
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
 use crate::output::Target;
+use crate::output::Written;
 use crate::size::Size;
 use crate::system;
 
@@ -39,6 +41,8 @@ struct Stats {
     keys_deleted: u64,
     bytes_in: Option<u64>,
     bytes_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<Spread>,
     runs: u64,
     spilled_bytes: u64,
     stored_bytes: u64,
@@ -76,6 +80,7 @@ pub(crate) struct Reporter {
     rows_in: AtomicU64,
     rows_out: AtomicU64,
     bytes_out: AtomicU64,
+    spread: OnceLock<Spread>,
     deleted: AtomicU64,
     runs: AtomicU64,
     limit: Option<u64>,
@@ -104,6 +109,7 @@ impl Reporter {
             rows_in: AtomicU64::new(0),
             rows_out: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
+            spread: OnceLock::new(),
             deleted: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             limit,
@@ -192,9 +198,13 @@ impl Reporter {
         self.runs.store(runs as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn written(&self, rows: u64, bytes: u64) {
-        self.rows_out.store(rows, Ordering::Relaxed);
-        self.bytes_out.store(bytes, Ordering::Relaxed);
+    /// The output is complete; `spread` if it is many files.
+    pub(super) fn written(&self, written: Written, spread: Option<Spread>) {
+        self.rows_out.store(written.rows, Ordering::Relaxed);
+        self.bytes_out.store(written.bytes, Ordering::Relaxed);
+        if let Some(spread) = spread {
+            self.spread.get_or_init(|| spread);
+        }
     }
 
     fn seconds(&self, phase: Phase, end: Instant) -> f64 {
@@ -219,6 +229,7 @@ impl Reporter {
             keys_deleted: self.deleted.load(Ordering::Relaxed),
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            partitions: self.spread.get().copied(),
             runs: self.runs.load(Ordering::Relaxed),
             spilled_bytes: pool.spilled_bytes as u64,
             stored_bytes: pool.stored_bytes as u64,
@@ -242,8 +253,12 @@ impl Reporter {
                 0 => String::new(),
                 bytes => format!(", spilled {}", Size(bytes)),
             };
+            let files = match stats.partitions {
+                None => String::new(),
+                Some(Spread { files, .. }) => format!(" in {files} files"),
+            };
             say(format_args!(
-                "{} rows in, {} rows out ({}) in {:.2} s{spilled}, peak memory {}",
+                "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}, peak memory {}",
                 stats.rows_in,
                 stats.rows_out,
                 Size(stats.bytes_out),

@@ -173,7 +173,8 @@ impl AsOf {
     }
 }
 
-fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
+/// A value of `data_type` as people write it.
+pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
     let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let value = cast_with_options(&text, data_type, &options).ok()?;
