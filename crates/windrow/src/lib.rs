@@ -123,5 +123,5 @@ pub use merge::OrderCheck;
 pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
 pub use partition::{Partitioned, Partitioner, Partitions};
 pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats, SpillTo};
-pub use time::{Antichain, Time};
 pub use rows::{RowEncoder, Rows};
+pub use time::{Antichain, Time};

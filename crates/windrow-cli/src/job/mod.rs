@@ -25,8 +25,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use windrow::{Batch, Batcher, Budget, Codec, Decoder, Finish, Layout, Pool, PoolOptions, SpillTo};
-use windrow::{Batch, Batcher, Budget, Codec, Column, Decoder, Finish, Layout, Pool, PoolOptions};
+use windrow::{
+    Batch, Batcher, Budget, Codec, Column, Decoder, Finish, Layout, Pool, PoolOptions, SpillTo,
+};
 
 use cut::Cutter;
 use finish::{Files, Out, Spread};
@@ -40,8 +41,6 @@ use crate::error::{CliError, Result};
 use crate::format::Format;
 use crate::input::SortColumn;
 use crate::input::{CsvOptions, InputOptions, Inputs};
-use crate::output::{self, OutputOptions, Target};
-use crate::input::{InputOptions, Inputs};
 use crate::output::{self, AtomicDirectory, OutputOptions, Target};
 use crate::partition::Partitioning;
 use crate::size::Size;
@@ -112,7 +111,6 @@ pub(crate) fn run(
     report: &args::Report,
 ) -> Result<()> {
     let target = Target::of(&output.output);
-    let options = output_options(&target, output, arrangement, inputs.csv())?;
     let named = match &target {
         Target::File(path) => Format::of_path(path),
         Target::Within(_) | Target::Stdout => None,
@@ -123,7 +121,11 @@ pub(crate) fn run(
             output.output.display()
         ))
     })?;
-    let options = output_options(format, output, sorting(&arrangement.layout));
+    let mut csv = inputs.csv();
+    if let Target::File(path) = &target {
+        csv.delimiter = csv.delimiter_of(path);
+    }
+    let options = output_options(format, output, sorting(&arrangement.layout), csv);
     let to = Destination { target, options, partitioning: None };
     run_to(inputs, arrangement, to, output.row_group_size, limits, report)
 }
@@ -138,7 +140,8 @@ pub(crate) fn partition(
     limits: &args::Limits,
     report: &args::Report,
 ) -> Result<()> {
-    let options = output_options(format, output, sort_columns(&partitioning.sorting));
+    let sorting = sort_columns(&partitioning.sorting);
+    let options = output_options(format, output, sorting, inputs.csv());
     let target = Target::File(output.output.clone());
     let to = Destination { target, options, partitioning: Some(partitioning) };
     run_to(inputs, arrangement, to, output.row_group_size, limits, report)
@@ -173,7 +176,7 @@ fn run_to(
     report: &args::Report,
 ) -> Result<()> {
     let mut decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
-    output::check_columns(decoder.schema(), options.format)?;
+    output::check_columns(decoder.schema(), to.options.format)?;
     let inputs = Arc::new(inputs);
     let schema = decoder.schema();
     let plan = Plan::make(&inputs, arrangement, schema, &to.options, row_group_size, limits)?;
@@ -184,9 +187,7 @@ fn run_to(
         }
         return crate::print(text.as_bytes());
     }
-    report::check(report, &inputs, &target)?;
-    output::check(&target, decoder.schema(), &options)?;
-    report::check(report)?;
+    report::check(report, &inputs, &to.target)?;
     to.check(decoder.schema())?;
     let reporter = Reporter::new(&inputs, plan.limit, report);
     let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits))?;
@@ -280,28 +281,8 @@ fn pool_options(limits: &args::Limits) -> PoolOptions {
 fn output_options(
     format: Format,
     output: &args::Output,
-    arrangement: &Arrangement,
-    csv: CsvOptions,
-) -> Result<OutputOptions> {
-    let named = match target {
-        Target::File(path) => Format::of_path(path),
-        Target::Stdout => None,
-    };
-    let format = output.output_format.or(named).ok_or_else(|| {
-        CliError::Usage(format!(
-            "the format of {} is not told by its extension; name it with --output-format",
-            output.output.display()
-        ))
-    })?;
-    let sorting = arrangement.layout.order().iter().map(|column| SortColumn {
-        name: column.name.clone(),
-        descending: column.descending,
-        nulls_first: column.nulls_first,
-    });
-    let keyed = arrangement.layout.rule() != windrow::Rule::Keep;
-    let keys = arrangement.layout.key().count();
-    Ok(OutputOptions {
     sorting: Vec<SortColumn>,
+    csv: CsvOptions,
 ) -> OutputOptions {
     OutputOptions {
         format,
@@ -309,10 +290,7 @@ fn output_options(
         sorting,
         page_bytes: usize::try_from(output.page_size.0).unwrap_or(usize::MAX),
         statistics: !output.no_statistics,
-        csv_delimiter: match target {
-            Target::File(path) => csv.delimiter_of(path),
-            Target::Stdout => csv.delimiter,
-        },
+        csv_delimiter: csv.delimiter,
         csv_header: csv.has_header,
         ..OutputOptions::new(format)
     }

@@ -136,8 +136,7 @@ impl Pool {
             store: Store::new(PoolOptions::default()).expect("the system's directory"),
             chunk_bytes,
             recycled: Mutex::default(),
-            spilled_bytes: AtomicUsize::new(0),
-            stored_bytes: AtomicUsize::new(0),
+            metrics: Metrics::default(),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -223,7 +223,6 @@ impl Encoder {
     /// Writes `rows` of `prepared` to `out`, whose length is the sum of theirs. True if a value turned
     /// out to be longer than hoped for: the rows are then wrong.
     pub(crate) fn encode(&self, prepared: &Prepared, rows: Range<usize>, out: &mut [u8]) -> bool {
-        let slots = self.layout.slots();
         let all = self.lines(prepared);
         let mut escaped = false;
         let mut first = rows.start;
