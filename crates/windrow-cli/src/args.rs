@@ -53,7 +53,7 @@ Examples:
   windrow compact cdc.ndjson --op-preset debezium --key id --order-by source.lsn -o state.parquet
   windrow compact cdf/*.parquet --op-preset delta-cdf --key id --order-by _commit_version \\
       --mode log -o latest.parquet
-  windrow compact diffs.parquet --time ts --diff delta --as-of 2026-01-31 -o january.parquet
+  windrow compact diffs.parquet --time ts --diff delta --as-of 2026-01-31T23:59:59.999999 -o january.parquet
 
 Of the rows of one key the greatest by --order-by wins; of equals, the later in the input. A winning
 delete removes the key from a snapshot.")]

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
@@ -28,6 +29,9 @@ use crate::error::{CliError, Result};
 /// Rows of a call of a column writer. It compares its page to the page limit once every so many values of
 /// one call, and counts them anew in each, so equal bytes need equal calls.
 pub(super) const ROWS_A_CALL: usize = 1024;
+
+/// Bytes of a call, by which those of wide rows have fewer of them: a page is not looked at in between.
+const BYTES_A_CALL: usize = 512 << 10;
 
 /// What a compression context takes for however little.
 const LEAST_CONTEXT: usize = 64 << 10;
@@ -80,7 +84,8 @@ pub(super) fn open(
     let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(schema));
     // What is refused is refused before any work is done.
     factory.create_column_writers(0).map_err(unsupported)?;
-    let encoder = RowGroupEncoder { factory, schema: Arc::clone(schema) };
+    let rows_a_call = rows_a_call(sample);
+    let encoder = RowGroupEncoder { factory, schema: Arc::clone(schema), rows_a_call };
     let appender = RowGroupAppender { writer, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
 }
@@ -104,13 +109,23 @@ pub(super) fn part_bytes(
     let pages = 2 * options.page_bytes.min(average);
     let column = context + pages + DICTIONARY_BYTES.min(average);
     // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
-    let call = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_CALL.min(rows) * 2;
+    let row = bytes.checked_div(rows).unwrap_or(0);
+    let call = (row * ROWS_A_CALL.min(rows)).min(BYTES_A_CALL + row) * 2;
     columns * column + call + bytes
 }
 
 struct RowGroupEncoder {
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
+    rows_a_call: usize,
+}
+
+/// Rows of a call, from the sample: the same at any limit.
+fn rows_a_call(sample: &RecordBatch) -> usize {
+    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
+    let bytes: usize = sample.columns().iter().map(bytes).sum();
+    let row = bytes / sample.num_rows().max(1);
+    ROWS_A_CALL.min(BYTES_A_CALL / row.max(1)).max(1)
 }
 
 impl Encoder for RowGroupEncoder {
@@ -118,7 +133,7 @@ impl Encoder for RowGroupEncoder {
         // The ordinal of a row group is in its pages only if they are encrypted.
         let writers = self.factory.create_column_writers(0);
         let mut writers = writers.map_err(encoding)?;
-        let rows = rebatch(batches, ROWS_A_CALL, |run| self.write(&mut writers, &run))?;
+        let rows = rebatch(batches, self.rows_a_call, |run| self.write(&mut writers, &run))?;
         let chunks = writers.into_iter().map(ArrowColumnWriter::close);
         let chunks = chunks.collect::<Result<_, _>>().map_err(encoding)?;
         let payload = Payload::Columns(chunks);
