@@ -124,4 +124,5 @@ pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
 pub use partition::{Partitioned, Partitioner, Partitions};
 pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats, SpillTo};
 pub use time::{Antichain, Time};
-pub use rows::{RowEncoder, Rows};
+pub use rows::compat;
+pub use rows::{RowEncoder, Rows, argsort};

@@ -10,6 +10,7 @@
 
 mod codec;
 mod data;
+mod sort;
 
 use std::time::Instant;
 
@@ -31,6 +32,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cells = Cells::new("rows", "us");
     codec::run(options, &mut cells)?;
+    sort::run(options, &mut cells)?;
 
     cells.finish()
 }

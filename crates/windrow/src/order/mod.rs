@@ -15,6 +15,7 @@
 
 pub(crate) mod code;
 mod layout;
+mod node;
 mod shape;
 
 use arrow_schema::{Field, Schema, SchemaRef};

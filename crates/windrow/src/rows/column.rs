@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
 use arrow_schema::DataType;
 
 use super::recode::recode;
-use super::value;
+use super::{nested, value};
 use crate::error::{Error, Result};
-use crate::order::code::{PayloadCode, plain_type};
+use crate::order::Slot;
+use crate::order::code::{Node, PayloadCode, plain_type};
 
 /// A column whose values can be copied without knowing its type.
 pub(super) enum Column {
@@ -27,16 +28,47 @@ pub(super) enum Column {
         values: Bytes,
         nulls: Option<NullBuffer>,
     },
-    /// Values written by the value codec, which holds their nulls.
+    /// Values written by the value codec, which holds their nulls; or nested ordered codes.
     Value {
         bytes: Vec<u8>,
         offsets: Vec<usize>,
+        nulls: Option<NullBuffer>,
     },
 }
 
 impl Column {
-    /// A column of plain values, for ordered slots.
-    pub(super) fn ordered(array: &ArrayRef) -> Result<Self> {
+    /// A column for an ordered slot.
+    pub(super) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
+        match &slot.node {
+            None => Self::plain_values(array),
+            Some(node) => Self::nested(array, node, slot.low_nulls()),
+        }
+    }
+
+    /// The ordered codes of nested values, ascending, without their markers.
+    fn nested(array: &ArrayRef, node: &Node, low_nulls: bool) -> Result<Self> {
+        let writer = value::writer(array)?;
+        let (mut value, mut bytes) = (Vec::new(), Vec::new());
+        let mut offsets = Vec::with_capacity(array.len() + 1);
+        let mut valid = NullBufferBuilder::new(array.len());
+        offsets.push(0);
+        for row in 0..array.len() {
+            value.clear();
+            writer.write(row, &mut value);
+            let marked = !matches!(node, Node::Union(_));
+            let null = value.first() == Some(&0);
+            valid.append(!null);
+            if !null {
+                let mut rest = &value[usize::from(marked)..];
+                nested::put_body(node, &mut rest, low_nulls, &mut bytes)?;
+            }
+            offsets.push(bytes.len());
+        }
+        Ok(Self::Value { bytes, offsets, nulls: valid.finish() })
+    }
+
+    /// A column of plain values: dictionaries and run ends taken apart.
+    pub(super) fn plain_values(array: &ArrayRef) -> Result<Self> {
         let plain = plain_type(array.data_type());
         if plain == array.data_type() {
             return Self::plain(array);
@@ -56,7 +88,7 @@ impl Column {
             writer.write(row, &mut bytes);
             offsets.push(bytes.len());
         }
-        Ok(Self::Value { bytes, offsets })
+        Ok(Self::Value { bytes, offsets, nulls: None })
     }
 
     fn plain(array: &ArrayRef) -> Result<Self> {
@@ -89,10 +121,11 @@ impl Column {
 
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
-            Self::Null | Self::Value { .. } => None,
-            Self::Bool { nulls, .. } | Self::Fixed { nulls, .. } | Self::Bytes { nulls, .. } => {
-                nulls.as_ref()
-            }
+            Self::Null => None,
+            Self::Bool { nulls, .. }
+            | Self::Fixed { nulls, .. }
+            | Self::Bytes { nulls, .. }
+            | Self::Value { nulls, .. } => nulls.as_ref(),
         }
     }
 
@@ -111,9 +144,10 @@ impl Column {
             Self::Bytes { values, nulls: Some(nulls) } => values.for_each(rows, |row, bytes| {
                 f(row, nulls.is_valid(row).then_some(bytes));
             }),
-            Self::Value { bytes, offsets } => {
-                rows.for_each(|row| f(row, Some(&bytes[offsets[row]..offsets[row + 1]])));
-            }
+            Self::Value { bytes, offsets, nulls } => rows.for_each(|row| {
+                let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                f(row, valid.then(|| &bytes[offsets[row]..offsets[row + 1]]));
+            }),
             Self::Null | Self::Bool { .. } | Self::Fixed { .. } => {}
         }
     }
@@ -161,6 +195,20 @@ impl Bytes {
             DataType::Utf8View => Self::Text(array.as_string_view().clone()),
             _ => Self::Binary(array.as_binary_view().clone()),
         })
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, row: usize) -> &[u8] {
+        match self {
+            Self::Small { offsets, data } => {
+                &data[offsets[row] as usize..offsets[row + 1] as usize]
+            }
+            Self::Large { offsets, data } => {
+                &data[offsets[row] as usize..offsets[row + 1] as usize]
+            }
+            Self::Text(array) => array.value(row).as_bytes(),
+            Self::Binary(array) => array.value(row),
+        }
     }
 
     #[inline(always)]

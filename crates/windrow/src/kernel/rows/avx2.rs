@@ -649,7 +649,7 @@ unsafe fn take_one_8<P: Places>(
 /// The first `rows` rows are valid.
 fn all_valid(valid: &mut [u64], rows: usize) {
     valid[..rows / 64].fill(u64::MAX);
-    if rows % 64 > 0 {
+    if !rows.is_multiple_of(64) {
         valid[rows / 64] = (1 << (rows % 64)) - 1;
     }
 }

@@ -15,11 +15,15 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod growing;
 mod lane;
 mod portable;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
+pub(crate) mod words;
 
+pub(crate) use growing::put_growing;
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
 
 use std::ops::Range;

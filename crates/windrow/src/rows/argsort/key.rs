@@ -1,0 +1,151 @@
+//! Keys of a sort: columns as numbers of 64 bits, or as byte strings.
+//!
+//! Invariant: rows compare under the order as their keys do, one after the other.
+
+use std::cmp::Ordering;
+
+use arrow_array::RecordBatch;
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+
+use super::super::column::{Bytes, Column};
+use super::super::fixed::{Word, with_word};
+use super::plan::Rows;
+use crate::error::{Error, Result};
+use crate::order::code::{Kind, OrderedCode};
+use crate::order::{Layout, find};
+
+/// One key, most significant first.
+pub(super) struct Key {
+    pub(super) values: Values,
+    pub(super) descending: bool,
+    pub(super) nulls_first: bool,
+    /// Nothing if no row is null.
+    pub(super) nulls: Option<NullBuffer>,
+}
+
+pub(super) enum Values {
+    Number(Number),
+    Bits(BooleanBuffer),
+    Bytes(Bytes),
+    FixedBytes { values: Buffer, width: usize },
+    Encoded { bytes: Vec<u8>, offsets: Vec<usize> },
+}
+
+/// 64 bits of numbers of any width.
+pub(super) struct Number {
+    values: Buffer,
+    width: usize,
+    kind: Kind,
+    /// Which 64 bits of a wider number, the most significant first.
+    part: usize,
+}
+
+/// The keys of the order of `layout`, most significant first.
+pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
+    let mut keys = Vec::new();
+    for by in layout.order() {
+        let (at, field) = find(layout.schema(), &by.name)?;
+        let array = batch.column(at);
+        if !field.is_nullable() && array.logical_null_count() > 0 {
+            return Err(Error::Value {
+                column: by.name.clone(),
+                message: "a null in a column that must not have one".into(),
+            });
+        }
+        let (descending, nulls_first) = (by.descending, by.nulls_first);
+        let mut push = |values, nulls| keys.push(Key { values, descending, nulls_first, nulls });
+        let slot = layout.slots().iter().find(|slot| slot.column == at);
+        let code = slot.map(|slot| slot.code);
+        let column = match slot {
+            Some(slot) => Column::ordered(array, slot)?,
+            None => Column::plain_values(array)?,
+        };
+        match (code, column) {
+            (Some(OrderedCode::Fixed(width, kind)), Column::Fixed { values, nulls }) => {
+                for part in 0..width.div_ceil(8) {
+                    let values = values.clone();
+                    let number = Values::Number(Number { values, width, kind, part });
+                    push(number, nulls.clone());
+                }
+            }
+            (Some(OrderedCode::FixedBinary(width)), Column::Fixed { values, nulls }) => {
+                push(Values::FixedBytes { values, width }, nulls);
+            }
+            (_, Column::Bool { values, nulls }) => push(Values::Bits(values), nulls),
+            (_, Column::Bytes { values, nulls }) => push(Values::Bytes(values), nulls),
+            (_, Column::Value { bytes, offsets, nulls }) => {
+                push(Values::Encoded { bytes, offsets }, nulls);
+            }
+            (_, Column::Null | Column::Fixed { .. }) => {}
+        }
+    }
+    Ok(keys)
+}
+
+impl Key {
+    pub(super) fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// True if values are byte strings.
+    pub(super) fn is_bytes(&self) -> bool {
+        !matches!(self.values, Values::Number(_) | Values::Bits(_))
+    }
+
+    /// Calls `f` with the number of each of `rows`, in their order: what lies under a null is any.
+    #[inline(always)]
+    pub(super) fn for_each_number<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64)) {
+        match &self.values {
+            Values::Number(number) => {
+                let (kind, part) = (number.kind, number.part);
+                with_word!(number.width, W => {
+                    let (values, _) = number.values.as_chunks::<{ W::BYTES }>();
+                    for at in 0..rows.len() {
+                        let value = W::read_native(&values[rows.get(at)]);
+                        f(at, value.code(kind, self.descending).part(part));
+                    }
+                });
+            }
+            Values::Bits(bits) => {
+                for at in 0..rows.len() {
+                    f(at, u64::from(bits.value(rows.get(at)) != self.descending));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn number(&self, row: usize) -> u64 {
+        let mut number = 0;
+        self.for_each_number(&super::Picked(&[row as u32]), |_, code| number = code);
+        number
+    }
+
+    /// The bytes of a row, empty for a null.
+    #[inline(always)]
+    pub(super) fn bytes(&self, row: usize) -> &[u8] {
+        match &self.values {
+            _ if self.is_null(row) => &[],
+            Values::Bytes(values) => values.get(row),
+            Values::FixedBytes { values, width } => &values[row * width..(row + 1) * width],
+            Values::Encoded { bytes, offsets } => &bytes[offsets[row]..offsets[row + 1]],
+            Values::Number(_) | Values::Bits(_) => &[],
+        }
+    }
+
+    pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
+        match (self.is_null(a), self.is_null(b)) {
+            (true, true) => return Ordering::Equal,
+            (true, false) if self.nulls_first => return Ordering::Less,
+            (true, false) => return Ordering::Greater,
+            (false, true) if self.nulls_first => return Ordering::Greater,
+            (false, true) => return Ordering::Less,
+            (false, false) => {}
+        }
+        if !self.is_bytes() {
+            return self.number(a).cmp(&self.number(b));
+        }
+        let order = self.bytes(a).cmp(self.bytes(b));
+        if self.descending { order.reverse() } else { order }
+    }
+}
