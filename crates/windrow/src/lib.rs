@@ -125,4 +125,4 @@ pub use partition::{Partitioned, Partitioner, Partitions};
 pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats, SpillTo};
 pub use time::{Antichain, Time};
 pub use rows::compat;
-pub use rows::{RowEncoder, Rows, argsort};
+pub use rows::{Argsorter, RowEncoder, Rows, argsort};

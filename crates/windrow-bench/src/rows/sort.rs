@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{SortColumn, lexsort_to_indices};
-use windrow::{Layout, Order, argsort};
+use windrow::{Argsorter, Layout, Order, argsort};
 
 use super::codec::converter;
 use super::data::{Shape, sort_shapes};
@@ -46,18 +46,20 @@ fn measure(
     let layout = Order::by(columns).bind(&schema)?;
     inputs.iter().try_for_each(|batch| check(&layout, batch))?;
     let converter = converter(&inputs[0])?;
+    let (mut sorter, mut rows) = (Argsorter::default(), converter.empty_rows(0, 0));
     let mut contenders: [Contender<'_>; 3] = [
         (
             "argsort",
             Box::new(|at| {
-                black_box(argsort(&layout, &inputs[at])?);
+                black_box(sorter.sort(&layout, &inputs[at])?);
                 Ok(())
             }),
         ),
         (
             "arrow-row convert and sort",
             Box::new(|at| {
-                let rows = converter.convert_columns(inputs[at].columns())?;
+                rows.clear();
+                converter.append(&mut rows, inputs[at].columns())?;
                 let mut order: Vec<_> = rows.iter().enumerate().collect();
                 order.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
                 let order = order.iter().map(|(at, _)| *at as u32);

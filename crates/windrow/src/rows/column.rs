@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
+use super::parts::Part;
 use super::recode::recode;
-use super::{nested, value};
+use super::value;
 use crate::error::{Error, Result};
 use crate::order::Slot;
 use crate::order::code::{Node, PayloadCode, plain_type};
@@ -47,24 +48,29 @@ impl Column {
 
     /// The ordered codes of nested values, ascending, without their markers.
     fn nested(array: &ArrayRef, node: &Node, low_nulls: bool) -> Result<Self> {
-        let writer = value::writer(array)?;
-        let (mut value, mut bytes) = (Vec::new(), Vec::new());
+        let part = Part::of(array, node, low_nulls)?;
+        let nulls = match node {
+            // A union has no nulls, but a dictionary over one has null keys.
+            Node::Union(_) if !matches!(array.data_type(), DataType::Union(..)) => {
+                part.keyed(array.len(), low_nulls)
+            }
+            Node::Union(_) => None,
+            _ => array.logical_nulls(),
+        };
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        let mut bytes = Vec::new();
         let mut offsets = Vec::with_capacity(array.len() + 1);
-        let mut valid = NullBufferBuilder::new(array.len());
         offsets.push(0);
         for row in 0..array.len() {
-            value.clear();
-            writer.write(row, &mut value);
-            let marked = !matches!(node, Node::Union(_));
-            let null = value.first() == Some(&0);
-            valid.append(!null);
-            if !null {
-                let mut rest = &value[usize::from(marked)..];
-                nested::put_body(node, &mut rest, low_nulls, &mut bytes)?;
+            if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+                match node {
+                    Node::Union(_) => part.put(row, low_nulls, &mut bytes),
+                    _ => part.put_body(row, low_nulls, &mut bytes),
+                }
             }
             offsets.push(bytes.len());
         }
-        Ok(Self::Value { bytes, offsets, nulls: valid.finish() })
+        Ok(Self::Value { bytes, offsets, nulls })
     }
 
     /// A column of plain values: dictionaries and run ends taken apart.
@@ -73,7 +79,31 @@ impl Column {
         if plain == array.data_type() {
             return Self::plain(array);
         }
+        if let DataType::Dictionary(_, values) = array.data_type()
+            && values.as_ref() == plain
+            && !array.as_any_dictionary().values().is_empty()
+        {
+            let dictionary = array.as_any_dictionary();
+            let values = Self::plain(dictionary.values())?;
+            let keys: Vec<u32> =
+                dictionary.normalized_keys().into_iter().map(|key| key as u32).collect();
+            if let Some(picked) = values.pick(keys, array.logical_nulls()) {
+                return Ok(picked);
+            }
+        }
         Self::plain(&recode(array, plain)?)
+    }
+
+    /// The values at `keys`, where what lies under a null is any; nothing if that is no gain.
+    fn pick(self, keys: Vec<u32>, nulls: Option<NullBuffer>) -> Option<Self> {
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        match self {
+            Self::Bytes { values, .. } if !values.is_empty() => {
+                let values = Bytes::Picked { values: Box::new(values), keys };
+                Some(Self::Bytes { values, nulls })
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn payload(array: &ArrayRef, code: PayloadCode) -> Result<Self> {
@@ -155,10 +185,21 @@ impl Column {
 
 /// Byte strings in any of Arrow's layouts.
 pub(super) enum Bytes {
-    Small { offsets: arrow_buffer::ScalarBuffer<i32>, data: Buffer },
-    Large { offsets: arrow_buffer::ScalarBuffer<i64>, data: Buffer },
+    Small {
+        offsets: arrow_buffer::ScalarBuffer<i32>,
+        data: Buffer,
+    },
+    Large {
+        offsets: arrow_buffer::ScalarBuffer<i64>,
+        data: Buffer,
+    },
     Text(arrow_array::StringViewArray),
     Binary(arrow_array::BinaryViewArray),
+    /// Values of a dictionary, of which there is at least one, by their keys.
+    Picked {
+        values: Box<Bytes>,
+        keys: Vec<u32>,
+    },
 }
 
 impl Bytes {
@@ -197,9 +238,29 @@ impl Bytes {
         })
     }
 
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Small { offsets, .. } => offsets.len() < 2,
+            Self::Large { offsets, .. } => offsets.len() < 2,
+            Self::Text(array) => array.is_empty(),
+            Self::Binary(array) => array.is_empty(),
+            Self::Picked { keys, .. } => keys.is_empty(),
+        }
+    }
+
     #[inline(always)]
     pub(super) fn get(&self, row: usize) -> &[u8] {
         match self {
+            Self::Picked { values, keys } => values.get_plain(keys[row] as usize),
+            plain => plain.get_plain(row),
+        }
+    }
+
+    #[inline(always)]
+    fn get_plain(&self, row: usize) -> &[u8] {
+        match self {
+            // A dictionary of dictionaries is taken apart before.
+            Self::Picked { .. } => &[],
             Self::Small { offsets, data } => {
                 &data[offsets[row] as usize..offsets[row + 1] as usize]
             }
@@ -228,6 +289,9 @@ impl Bytes {
             }
             Self::Text(array) => rows.for_each(|row| f(row, array.value(row).as_bytes())),
             Self::Binary(array) => rows.for_each(|row| f(row, array.value(row))),
+            Self::Picked { values, keys } => {
+                rows.for_each(|row| f(row, values.get_plain(keys[row] as usize)));
+            }
         }
     }
 }

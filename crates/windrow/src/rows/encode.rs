@@ -31,7 +31,7 @@ use crate::order::{Layout, Sequence, Slot, Tail};
 
 /// Bytes of output that one tile of nothing but numbers takes: columns are read in long enough stretches,
 /// and the output stays in the second-level cache.
-const TILE_BYTES: usize = 64 << 10;
+const TILE_BYTES: usize = 128 << 10;
 /// Rows are addressed with 32 bits inside a chunk.
 const LONGEST_ROW: usize = 1 << 31;
 
@@ -79,6 +79,21 @@ impl Prepared {
             Lengths::Same(length) => *length as usize,
             Lengths::Each(lengths) => lengths[index] as usize,
         }
+    }
+
+    /// Appends where each row ends, the first one starting at `start`; returns the last end. The ends
+    /// are of no use if that is more than 32 bits hold.
+    pub(crate) fn add_ends(&self, start: usize, ends: &mut Vec<u32>) -> usize {
+        let mut end = start;
+        let mut add = |length: u32| {
+            end += length as usize;
+            end as u32
+        };
+        match &self.lengths {
+            Lengths::Same(length) => ends.extend((0..self.rows).map(|_| add(*length))),
+            Lengths::Each(lengths) => ends.extend(lengths.iter().map(|&length| add(length))),
+        }
+        end
     }
 
     /// Bytes of every row, if they are all the same.

@@ -201,13 +201,8 @@ impl RowEncoder {
             prepared = self.encoder.prepare(batch, 0)?;
         }
         rows.materialize();
-        rows.ends.reserve(count);
         let kept = rows.ends.len();
-        let mut end = rows.used;
-        for row in 0..count {
-            end += prepared.row_len(row);
-            rows.ends.push(end as u32);
-        }
+        let end = prepared.add_ends(rows.used, &mut rows.ends);
         let bytes = end - rows.used;
         match room(rows, bytes) {
             Ok(out) => {

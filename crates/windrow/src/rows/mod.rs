@@ -26,6 +26,7 @@ mod golden;
 mod lanes;
 mod length;
 mod nested;
+mod parts;
 mod payload;
 mod recode;
 mod sequence;
@@ -36,7 +37,7 @@ mod text;
 mod tile;
 mod value;
 
-pub use argsort::argsort;
+pub use argsort::{Argsorter, argsort};
 pub(crate) use decode::Decoder;
 pub(crate) use encode::{Encoder, Prepared};
 pub use encoded::{RowEncoder, Rows};

@@ -1,7 +1,7 @@
 //! Ordered codes of nested types: lists, structs, maps, unions, of any depth.
 //!
-//! Made from the bytes of the value codec, and read back to them; so that whatever the value codec
-//! can write and build - views, dictionaries and run ends inside - can be a key.
+//! Made from the bytes of the value codec (or, where that is faster, as in `rows/parts.rs`), and read
+//! back to them; so that whatever the value codec can write and build can be a key.
 //!
 //! ```text
 //! value      = null     00 if nulls are low, 02 if they are high
@@ -23,17 +23,17 @@ use super::value::wire::{put_len, take, take_byte, take_len};
 use crate::error::{Error, Result};
 use crate::order::code::{Kind, Node, OrderedCode};
 
-const VALUE: u8 = 1;
-const MORE: u8 = 1;
-const END: u8 = 0;
+pub(super) const VALUE: u8 = 1;
+pub(super) const MORE: u8 = 1;
+pub(super) const END: u8 = 0;
 
 /// The marker of a null.
-fn null_marker(low: bool) -> u8 {
+pub(super) fn null_marker(low: bool) -> u8 {
     if low { 0 } else { 2 }
 }
 
 /// The type id byte of a null: dictionaries over unions have them.
-fn null_id(low: bool) -> u8 {
+pub(super) fn null_id(low: bool) -> u8 {
     if low { 0 } else { 0xff }
 }
 
@@ -54,7 +54,7 @@ pub(super) fn put(node: &Node, value: &mut &[u8], low: bool, out: &mut Vec<u8>) 
 }
 
 /// As [`put`], without the marker in front on both sides.
-pub(super) fn put_body(node: &Node, value: &mut &[u8], low: bool, out: &mut Vec<u8>) -> Result<()> {
+fn put_body(node: &Node, value: &mut &[u8], low: bool, out: &mut Vec<u8>) -> Result<()> {
     match node {
         Node::Nothing { .. } => {}
         Node::Plain(code) => match *code {
@@ -157,6 +157,17 @@ fn read(node: &Node, source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
+/// Puts a length at `start`, where a byte was left for it.
+fn set_len(out: &mut Vec<u8>, start: usize, len: usize) {
+    if len < 0x80 {
+        out[start] = len as u8;
+        return;
+    }
+    let mut bytes = Vec::new();
+    put_len(len, &mut bytes);
+    out.splice(start..=start, bytes);
+}
+
 /// As [`read`], without the marker in front on both sides.
 pub(super) fn read_body(node: &Node, source: &mut Source<'_>, out: &mut Vec<u8>) -> Result<()> {
     match node {
@@ -176,25 +187,25 @@ pub(super) fn read_body(node: &Node, source: &mut Source<'_>, out: &mut Vec<u8>)
                 out.extend(bytes.iter().map(|byte| byte ^ source.flip));
             }
             _ => {
-                let mut bytes = Vec::new();
                 let encoded = source.text(*code)?;
-                text::decode(*code, source.flip != 0, encoded, &mut bytes);
-                put_len(bytes.len(), out);
-                out.extend_from_slice(&bytes);
+                let start = out.len();
+                out.push(0);
+                text::decode(*code, source.flip != 0, encoded, out);
+                set_len(out, start, out.len() - start - 1);
             }
         },
         Node::List(element) => {
-            let (mut count, mut elements) = (0, Vec::new());
+            let (mut count, start) = (0, out.len());
+            out.push(0);
             loop {
                 match source.byte()? {
                     END => break,
-                    MORE => read(element, source, &mut elements)?,
+                    MORE => read(element, source, out)?,
                     _ => return Err(corrupt("a list that neither goes on nor ends")),
                 }
                 count += 1;
             }
-            put_len(count, out);
-            out.extend_from_slice(&elements);
+            set_len(out, start, count);
         }
         Node::FixedList(element, size) => {
             for _ in 0..*size {

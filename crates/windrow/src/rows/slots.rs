@@ -115,23 +115,29 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (distance, cursors, out) = tile.next_part();
     let flip = if slot.descending { 0xff } else { 0 };
-    if let (
-        OrderedCode::Text,
-        true,
-        Column::Bytes { values: Bytes::Small { offsets, data }, nulls },
-    ) = (slot.code, is_first, column)
+    if let (OrderedCode::Text, true, Column::Bytes { values, nulls }) =
+        (slot.code, is_first, column)
     {
-        let ends = offsets[rows.start..=rows.end].windows(2);
-        for ((cursor, row), ends) in cursors.iter_mut().zip(rows).zip(ends) {
+        let spots = rows.zip(cursors.iter_mut());
+        let spots = spots.filter_map(|(row, cursor)| {
             *cursor += distance;
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                continue;
+            nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)).then_some((row, cursor))
+        });
+        match values {
+            Bytes::Small { offsets, data } => {
+                return put_text(spots, |row| span(offsets, row), data, flip, out);
             }
-            let (start, end) = (ends[0] as usize, ends[1] as usize);
-            add_over(out, *cursor, data, (start, end), text::SHIFT, flip);
-            *cursor += end - start;
-            out[*cursor] = text::END ^ flip;
-            *cursor += 1;
+            Bytes::Picked { values, keys } => {
+                if let Bytes::Small { offsets, data } = &**values {
+                    let at = |row: usize| span(offsets, keys[row] as usize);
+                    return put_text(spots, at, data, flip, out);
+                }
+            }
+            _ => {}
+        }
+        for (row, cursor) in spots {
+            *cursor +=
+                text::encode(slot.code, slot.descending, values.get(row), &mut out[*cursor..]);
         }
         return;
     }
@@ -144,4 +150,28 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
             *cursor += text::encode(code, descending, bytes, &mut out[*cursor..]);
         }
     });
+}
+
+/// Where string `at` lies.
+#[inline(always)]
+fn span(offsets: &[i32], at: usize) -> (usize, usize) {
+    (offsets[at] as usize, offsets[at + 1] as usize)
+}
+
+/// Writes strings of `data`, whatever is behind them, and moves the cursors.
+#[inline(always)]
+fn put_text<'a>(
+    spots: impl Iterator<Item = (usize, &'a mut usize)>,
+    span: impl Fn(usize) -> (usize, usize),
+    data: &[u8],
+    flip: u8,
+    out: &mut [u8],
+) {
+    for (row, cursor) in spots {
+        let (start, end) = span(row);
+        add_over(out, *cursor, data, (start, end), text::SHIFT, flip);
+        *cursor += end - start;
+        out[*cursor] = text::END ^ flip;
+        *cursor += 1;
+    }
 }

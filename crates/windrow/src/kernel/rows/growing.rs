@@ -32,35 +32,39 @@ pub(crate) fn put_growing(
 fn put_row<const W: usize>(
     lanes: &[Lane<'_>],
     row: usize,
-    mut at: usize,
+    at: usize,
     out: &mut [u8],
 ) -> Option<usize> {
     let ones = u64::MAX >> (64 - 8 * W);
+    // All that the row can take, so that there is one check, and one byte that is written again.
+    let out = out.get_mut(at..at + lanes.len() * (W + 1) + 1)?;
+    let mut end = 0;
     for lane in lanes {
-        let code = lane.code;
+        let code = &lane.code;
+        let (values, _) = lane.values.as_chunks::<W>();
         let mut word = [0; 8];
-        word[..W].copy_from_slice(lane.values.get(row * W..row * W + W)?);
+        word[..W].copy_from_slice(&values[row]);
         let mut value = u64::from_le_bytes(word);
         if cfg!(target_endian = "big") {
             value = value.swap_bytes() >> (64 - 8 * W);
         }
-        if code.float != 0 && value >> (8 * W - 1) == 1 {
-            value ^= code.float;
-        }
-        let shifted = (value ^ code.flip).wrapping_add(code.delta) & ones;
-        let null = lane.valid.is_some_and(|valid| !valid.get(row));
-        let longer = code.escapes && !null && (shifted == 0 || shifted == ones);
-        let word = if null { code.null } else { shifted };
-        let word = if longer { !code.null & ones } else { word };
-        // The byte behind is written at all times: it is part of the code, or written again.
-        let target = out.get_mut(at..at + W + 1)?;
+        let negative = ((value << (64 - 8 * W)) as i64 >> 63) as u64;
+        let shifted = (value ^ (negative & code.float) ^ code.flip).wrapping_add(code.delta) & ones;
+        let valid = lane.valid.is_none_or(|valid| valid.get(row));
+        let edge = shifted.wrapping_add(1) & ones <= 1;
+        let longer = code.escapes & valid & edge;
+        // No branches: which rows are null, and which longer, is not to be predicted.
+        let null = 0u64.wrapping_sub(u64::from(!valid));
+        let long = 0u64.wrapping_sub(u64::from(longer));
+        let word = (shifted & !null & !long) | (code.null & null) | (!code.null & long & ones);
+        let target = &mut out[end..end + W + 1];
         if code.big {
             target[..W].copy_from_slice(&word.to_be_bytes()[8 - W..]);
         } else {
             target[..W].copy_from_slice(&word.to_le_bytes()[..W]);
         }
         target[W] = u8::from(shifted == 0);
-        at += W + usize::from(longer);
+        end += W + usize::from(longer);
     }
-    Some(at)
+    Some(at + end)
 }

@@ -11,11 +11,13 @@
 //!
 //! Everything here is bounds-checked, safe code, whose 16-byte arrays compile to one move.
 
+/// Bytes that a longer string moves at a time.
+const BLOCK: usize = 32;
 /// Bytes that a short string moves.
 const SHORT: usize = 16;
 
 /// Writes the bytes `start..end` of `source`, plus `add` and then with the bits of `flip`
-/// complemented, to `target` from `at` on. Up to 15 bytes behind them are overwritten too.
+/// complemented, to `target` from `at` on. Up to 31 bytes behind them are overwritten too.
 #[inline(always)]
 pub(crate) fn add_over(
     target: &mut [u8],
@@ -33,6 +35,16 @@ pub(crate) fn add_over(
         sum::<SHORT>(to, from, add, flip);
         return;
     }
+    let blocks = len.next_multiple_of(BLOCK);
+    if let (Some(from), Some(to)) =
+        (source.get(start..start + blocks), target.get_mut(at..at + blocks))
+    {
+        let (from, _) = from.as_chunks::<BLOCK>();
+        for (from, to) in from.iter().zip(to.as_chunks_mut::<BLOCK>().0) {
+            sum::<BLOCK>(to, from, add, flip);
+        }
+        return;
+    }
     super::super::copy::add_short(&mut target[at..at + len], &source[start..end], add, flip);
 }
 
@@ -47,19 +59,17 @@ fn sum<const N: usize>(to: &mut [u8], from: &[u8], add: u8, flip: u8) {
 /// Bytes in front of the first one that is below 2 once the bits of `flip` are complemented.
 #[inline(always)]
 pub(crate) fn find_end(bytes: &[u8], flip: u8) -> Option<usize> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let mut at = 0;
-    while let Some(block) = bytes.get(at..at + SHORT) {
-        let mut ends = [0; SHORT];
-        ends.copy_from_slice(block);
-        // One bit a byte: a compare and a move of the mask.
-        let mask = ends
-            .iter()
-            .enumerate()
-            .fold(0u32, |mask, (bit, byte)| mask | u32::from(byte ^ flip < 2) << bit);
-        if mask != 0 {
-            return Some(at + mask.trailing_zeros() as usize);
+    while let Some(block) = bytes.get(at..at + 8) {
+        let word = u64::from_le_bytes(block.try_into().expect("eight bytes"));
+        let word = word ^ (u64::from(flip) * ONES);
+        // The top bit of each byte that is below 2, and perhaps of some behind the first of them.
+        let ends = word.wrapping_sub(2 * ONES) & !word & (0x80 * ONES);
+        if ends != 0 {
+            return Some(at + (ends.trailing_zeros() / 8) as usize);
         }
-        at += SHORT;
+        at += 8;
     }
     let found = bytes[at..].iter().position(|&byte| byte ^ flip < 2);
     found.map(|found| at + found)
@@ -78,6 +88,16 @@ pub(crate) fn append_sum(source: &[u8], len: usize, add: u8, flip: u8, out: &mut
         return;
     }
     let start = out.len();
+    let blocks = len.next_multiple_of(BLOCK);
+    if let Some(from) = source.get(..blocks) {
+        out.resize(start + blocks, 0);
+        let (to, _) = out[start..].as_chunks_mut::<BLOCK>();
+        for (from, to) in from.as_chunks::<BLOCK>().0.iter().zip(to) {
+            sum::<BLOCK>(to, from, add, flip);
+        }
+        out.truncate(start + len);
+        return;
+    }
     out.resize(start + len, 0);
     super::super::copy::add_short(&mut out[start..], &source[..len], add, flip);
 }

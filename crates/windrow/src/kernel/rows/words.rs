@@ -40,12 +40,20 @@ fn sort_spread(words: &mut Vec<u64>, scratch: &mut Vec<u64>, low: u32, high: u32
         words.sort_unstable();
         return;
     }
+    // Skewed keys leave the top bits of most groups alike.
+    let first = words[0];
+    let differ = words.iter().fold(0, |bits, word| bits | (word ^ first));
+    let high = high.min(u64::BITS - differ.leading_zeros());
+    if high <= low {
+        words.sort_unstable();
+        return;
+    }
     let bits = high - low;
     let digits = if words.len() <= 1 << 17 { 2 } else { 3 }.min(bits.div_ceil(DIGIT));
     // Digits of equal width: no pass is for a bit or two.
     let width = bits.div_ceil(digits).min(DIGIT);
     let from = high.saturating_sub(digits * width).max(low);
-    scratch.clear();
+    // Whatever is in it is overwritten.
     scratch.resize(words.len(), 0);
     match digits {
         1 => passes::<1>(words, scratch, from, width),

@@ -38,6 +38,55 @@ pub(super) struct Number {
     kind: Kind,
     /// Which 64 bits of a wider number, the most significant first.
     part: usize,
+    /// The code without a branch, for the kinds and widths that have it.
+    plain: Option<PlainCode>,
+}
+
+/// Codes of numbers of up to 64 bits: `v ^ (float if v is negative) ^ flip`.
+#[derive(Clone, Copy)]
+pub(super) struct PlainCode {
+    flip: u64,
+    float: u64,
+    /// Moves the sign bit to the top.
+    shift: u32,
+}
+
+impl PlainCode {
+    fn new(width: usize, kind: Kind, descending: bool) -> Option<Self> {
+        if width > 8 || matches!(kind, Kind::DayTime | Kind::MonthDayNano) {
+            return None;
+        }
+        let shift = 64 - 8 * width as u32;
+        let (ones, top) = (u64::MAX >> shift, 1 << (63 - shift));
+        let flip = if kind == Kind::Unsigned { 0 } else { top };
+        Some(Self {
+            flip: if descending { flip ^ ones } else { flip },
+            float: if kind == Kind::Float { ones ^ top } else { 0 },
+            shift,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn code(self, value: u64) -> u64 {
+        let negative = ((value << self.shift) as i64 >> 63) as u64;
+        value ^ (negative & self.float) ^ self.flip
+    }
+}
+
+#[inline(always)]
+fn each<const W: usize, R: Rows>(
+    values: &[[u8; W]],
+    rows: &R,
+    code: impl Fn([u8; W]) -> u64,
+    mut f: impl FnMut(usize, u64),
+) {
+    if rows.is_all() {
+        values[..rows.len()].iter().enumerate().for_each(|(at, value)| f(at, code(*value)));
+        return;
+    }
+    for at in 0..rows.len() {
+        f(at, code(values[rows.get(at)]));
+    }
 }
 
 /// The keys of the order of `layout`, most significant first.
@@ -64,8 +113,9 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
             (Some(OrderedCode::Fixed(width, kind)), Column::Fixed { values, nulls }) => {
                 for part in 0..width.div_ceil(8) {
                     let values = values.clone();
-                    let number = Values::Number(Number { values, width, kind, part });
-                    push(number, nulls.clone());
+                    let plain = PlainCode::new(width, kind, descending);
+                    let number = Number { values, width, kind, part, plain };
+                    push(Values::Number(number), nulls.clone());
                 }
             }
             (Some(OrderedCode::FixedBinary(width)), Column::Fixed { values, nulls }) => {
@@ -96,6 +146,30 @@ impl Key {
     #[inline(always)]
     pub(super) fn for_each_number<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64)) {
         match &self.values {
+            Values::Number(Number { values, width, plain: Some(plain), .. }) => {
+                let plain = *plain;
+                match width {
+                    1 => each(values.as_chunks::<1>().0, rows, |v| plain.code(v[0].into()), f),
+                    2 => each(
+                        values.as_chunks::<2>().0,
+                        rows,
+                        |v| plain.code(u16::from_ne_bytes(v).into()),
+                        f,
+                    ),
+                    4 => each(
+                        values.as_chunks::<4>().0,
+                        rows,
+                        |v| plain.code(u32::from_ne_bytes(v).into()),
+                        f,
+                    ),
+                    _ => each(
+                        values.as_chunks::<8>().0,
+                        rows,
+                        |v| plain.code(u64::from_ne_bytes(v)),
+                        f,
+                    ),
+                }
+            }
             Values::Number(number) => {
                 let (kind, part) = (number.kind, number.part);
                 with_word!(number.width, W => {
@@ -112,6 +186,16 @@ impl Key {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The values and the code of a key of numbers of eight bytes.
+    pub(super) fn numbers(&self) -> Option<(&[[u8; 8]], PlainCode)> {
+        match &self.values {
+            Values::Number(Number { values, width: 8, plain: Some(plain), .. }) => {
+                Some((values.as_chunks::<8>().0, *plain))
+            }
+            _ => None,
         }
     }
 
@@ -133,6 +217,22 @@ impl Key {
         }
     }
 
+    /// The eight bytes of a row from `at` on, most significant first; zeros behind the end.
+    #[inline(always)]
+    pub(super) fn word(&self, row: usize, at: usize) -> u64 {
+        if let (Values::Bytes(Bytes::Small { offsets, data }), None) = (&self.values, &self.nulls) {
+            let end = offsets[row + 1] as usize;
+            let start = (offsets[row] as usize + at).min(end);
+            // What follows in the buffer is read along and masked: lengths are hard to predict.
+            if let Some(bytes) = data.get(start..start + 8) {
+                let word = u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
+                let bits = 8 * (end - start).min(8) as u32;
+                return word & !u64::MAX.checked_shr(bits).unwrap_or(0);
+            }
+        }
+        word(self.bytes(row), at)
+    }
+
     pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
         match (self.is_null(a), self.is_null(b)) {
             (true, true) => return Ordering::Equal,
@@ -148,4 +248,16 @@ impl Key {
         let order = self.bytes(a).cmp(self.bytes(b));
         if self.descending { order.reverse() } else { order }
     }
+}
+
+/// The eight bytes from `at` on, most significant first; zeros behind the end.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    if let Some(bytes) = bytes.get(at..at + 8) {
+        return u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
+    }
+    // A loop over what is left: a copy of unknown length would be a call.
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    let number = rest.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    if rest.is_empty() { 0 } else { number << (64 - 8 * rest.len()) }
 }

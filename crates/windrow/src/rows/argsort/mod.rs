@@ -53,39 +53,66 @@ const SMALL: usize = 20;
 /// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema; [`Error::Value`] if
 /// it has a null where the schema has none, or more than 2^32 rows.
 pub fn argsort(layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
-    layout.check_schema(batch.schema_ref())?;
-    let Ok(count) = u32::try_from(batch.num_rows()) else {
-        return Err(Error::Value {
-            column: "(row)".into(),
-            message: format!("{} rows are more than 32 bits can number", batch.num_rows()),
-        });
+    Argsorter::default().sort(layout, batch)
+}
+
+/// Sorts one record batch after the other as [`argsort`] does, in the same scratch memory.
+#[derive(Debug, Default)]
+pub struct Argsorter {
+    words: Vec<u64>,
+    scratch: Vec<u64>,
+}
+
+impl Argsorter {
+    /// The order of the rows of `batch` by the columns of the layout's order.
+    ///
+    /// # Errors
+    /// As [`argsort`].
+    pub fn sort(&mut self, layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
+        layout.check_schema(batch.schema_ref())?;
+        let Ok(count) = u32::try_from(batch.num_rows()) else {
+            return Err(Error::Value {
+                column: "(row)".into(),
+                message: format!("{} rows are more than 32 bits can number", batch.num_rows()),
+            });
+        };
+        let keys = key::keys(layout, batch)?;
+        let words = std::mem::take(&mut self.words);
+        let scratch = std::mem::take(&mut self.scratch);
+        let mut sorter = Sorter { keys: &keys, words, scratch };
+        let order = sorter.order(count);
+        (self.words, self.scratch) = (sorter.words, sorter.scratch);
+        Ok(UInt32Array::from(order))
+    }
+}
+
+/// All rows in order already, or all in reverse with no two of them equal.
+enum Run {
+    Up,
+    Down,
+}
+
+/// Finds out whether all rows are one run; two rows in the wrong place end the search.
+fn run(keys: &[Key], count: usize) -> Option<Run> {
+    let order = |row: usize| {
+        let orders = keys.iter().map(|key| key.compare(row - 1, row));
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    let keys = key::keys(layout, batch)?;
-    let mut sorter = Sorter { keys: &keys, words: Vec::new(), scratch: Vec::new() };
-    let start = Place { key: 0, depth: 0 };
-    let mut order = Vec::new();
-    if count as usize <= SMALL {
-        order.extend(0..count);
-        sorter.sort_small(&mut order, start);
-        return Ok(UInt32Array::from(order));
-    }
-    let plan = Plan::new(&keys, &All(count as usize), start);
-    if plan.bits() == 0 {
-        order.extend(0..count);
-        if !plan.is_complete() {
-            sorter.sort_small(&mut order, start);
+    let numbers = match keys {
+        [key] if key.nulls.is_none() => key.numbers(),
+        _ => None,
+    };
+    if let Some((values, code)) = numbers {
+        let codes = || values.iter().map(|value| code.code(u64::from_ne_bytes(*value)));
+        if codes().is_sorted() {
+            return Some(Run::Up);
         }
-        return Ok(UInt32Array::from(order));
+        return codes().is_sorted_by(|a, b| a > b).then_some(Run::Down);
     }
-    plan.pack(&keys, &All(count as usize), &mut sorter.words);
-    let index_bits = plan.index_bits();
-    words::sort(&mut sorter.words, &mut sorter.scratch, index_bits, index_bits + plan.bits());
-    let mask = (1 << index_bits) - 1;
-    order.extend(sorter.words.iter().map(|word| (word & mask) as u32));
-    if !plan.is_complete() {
-        sorter.sort_ties(&mut order, &plan);
+    match order(1) {
+        Ordering::Greater => (2..count).all(|row| order(row).is_gt()).then_some(Run::Down),
+        _ => (2..count).all(|row| order(row).is_le()).then_some(Run::Up),
     }
-    Ok(UInt32Array::from(order))
 }
 
 struct Sorter<'a> {
@@ -95,6 +122,39 @@ struct Sorter<'a> {
 }
 
 impl Sorter<'_> {
+    /// The order of rows `0..count`.
+    fn order(&mut self, count: u32) -> Vec<u32> {
+        let start = Place { key: 0, depth: 0 };
+        let all = All(count as usize);
+        if count as usize <= SMALL {
+            let mut order = (0..count).collect::<Vec<_>>();
+            self.sort_small(&mut order, start);
+            return order;
+        }
+        match run(self.keys, count as usize) {
+            Some(Run::Up) => return (0..count).collect(),
+            Some(Run::Down) => return (0..count).rev().collect(),
+            None => {}
+        }
+        let plan = Plan::new(self.keys, &all, start);
+        if plan.bits() == 0 {
+            let mut order = (0..count).collect::<Vec<_>>();
+            if !plan.is_complete() {
+                self.sort_small(&mut order, start);
+            }
+            return order;
+        }
+        plan.pack(self.keys, &all, &mut self.words);
+        let index_bits = plan.index_bits();
+        words::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
+        let mask = (1 << index_bits) - 1;
+        let mut order: Vec<u32> = self.words.iter().map(|word| (word & mask) as u32).collect();
+        if !plan.is_complete() {
+            self.sort_ties(&mut order, &plan);
+        }
+        order
+    }
+
     /// Sorts groups that agree in the bits of `plan` by what it left out. `rows` is in the order of
     /// the words, which say where groups end.
     fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan) {

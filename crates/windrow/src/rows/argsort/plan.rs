@@ -14,6 +14,8 @@ use super::key::Key;
 pub(super) trait Rows {
     fn len(&self) -> usize;
     fn get(&self, at: usize) -> usize;
+    /// True if row and place are the same.
+    fn is_all(&self) -> bool;
 }
 
 /// All rows of the record batch.
@@ -28,6 +30,11 @@ impl Rows for All {
     fn get(&self, at: usize) -> usize {
         at
     }
+
+    #[inline(always)]
+    fn is_all(&self) -> bool {
+        true
+    }
 }
 
 /// Some rows.
@@ -41,6 +48,11 @@ impl Rows for Picked<'_> {
     #[inline(always)]
     fn get(&self, at: usize) -> usize {
         self.0[at] as usize
+    }
+
+    #[inline(always)]
+    fn is_all(&self) -> bool {
+        false
     }
 }
 
@@ -194,7 +206,6 @@ impl Plan {
     /// Writes the word of each row to `words`.
     pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, words: &mut Vec<u64>) {
         words.clear();
-        words.reserve(rows.len());
         let Some((first, others)) = self.pieces.split_first() else {
             words.extend(0..rows.len() as u64);
             return;
@@ -202,12 +213,14 @@ impl Plan {
         // The index goes in with the last piece.
         let alone = others.is_empty();
         let shift = if alone { self.index_bits } else { 0 };
+        words.resize(rows.len(), 0);
+        let words = &mut words[..];
+        let index = if alone { u64::MAX } else { 0 };
         first.for_each(&keys[first.key], rows, |at, bits| {
-            words.push(bits << shift | if alone { at as u64 } else { 0 });
+            words[at] = bits << shift | (at as u64 & index);
         });
         for (number, piece) in others.iter().enumerate() {
             let width = piece.bits + u32::from(piece.nulls);
-            let words = &mut words[..];
             if number + 1 == others.len() {
                 piece.for_each(&keys[piece.key], rows, |at, bits| {
                     words[at] = (words[at] << width | bits) << self.index_bits | at as u64;
@@ -249,7 +262,7 @@ impl Piece {
                 let flip = if key.descending { u64::MAX } else { 0 };
                 for at in 0..rows.len() {
                     let row = rows.get(at);
-                    let word = word(key.bytes(row), depth) ^ flip;
+                    let word = key.word(row, depth) ^ flip;
                     let code = word.checked_shr(64 - bits).unwrap_or(0);
                     f(at, with_null(self.nulls && key.is_null(row), code));
                 }
@@ -264,16 +277,4 @@ fn common(a: &[u8], b: &[u8], most: usize) -> usize {
     let most = most.min(b.len());
     let (a, b) = (&a[..most], &b[..most]);
     if a == b { most } else { a.iter().zip(b).take_while(|(a, b)| a == b).count() }
-}
-
-/// The eight bytes from `at` on, most significant first; zeros behind the end.
-#[inline(always)]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    if let Some(bytes) = bytes.get(at..at + 8) {
-        return u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
-    }
-    // A loop over what is left: a copy of unknown length would be a call.
-    let rest = bytes.get(at..).unwrap_or(&[]);
-    let number = rest.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
-    if rest.is_empty() { 0 } else { number << (64 - 8 * rest.len()) }
 }
