@@ -61,7 +61,7 @@ fn measure(
                 rows.clear();
                 converter.append(&mut rows, inputs[at].columns())?;
                 let mut order: Vec<_> = rows.iter().enumerate().collect();
-                order.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
+                order.sort_unstable_by_key(|&(_, row)| row);
                 let order = order.iter().map(|(at, _)| *at as u32);
                 black_box(UInt32Array::from_iter_values(order));
                 Ok(())

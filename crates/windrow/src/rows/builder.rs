@@ -110,6 +110,13 @@ impl Builder {
         self.len += bits.len() - before;
     }
 
+    /// Booleans of a column without nulls.
+    pub(super) fn extend_bits(&mut self, values: impl ExactSizeIterator<Item = bool>) {
+        let Values::Bool(bits) = &mut self.values else { return };
+        self.len += values.len();
+        append_bits(bits, values);
+    }
+
     pub(super) fn extend_raw<'a>(
         &mut self,
         width: usize,

@@ -446,6 +446,9 @@ fn read_slot(
     }
     let pairs = rows.iter().map(|row| row.row()).zip(cursors.iter().copied());
     match slot.code {
+        OrderedCode::Bool if !slot.has_marker() => {
+            builder.extend_bits(pairs.map(|(row, cursor)| (row[cursor] != 0) != slot.descending));
+        }
         OrderedCode::Bool => builder.extend_bool(pairs.map(|(row, cursor)| {
             let valid = !slot.has_marker() || row[cursor - 1] != null;
             valid.then(|| (row[cursor] != 0) != slot.descending)

@@ -122,3 +122,70 @@ pub(super) fn take<W: Word>(slot: &Slot, kind: Kind, row: &[u8]) -> Option<(Opti
     };
     Some((Some(shifted.step(!up).value(kind, slot.descending)), W::BYTES + 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::*;
+
+    /// A code of one byte by the rule of this module, for which all pairs can be looked at.
+    fn code(value: Option<u8>, descending: bool, nulls_first: bool) -> Vec<u8> {
+        let up = nulls_first;
+        let Some(value) = value else { return vec![u8::filled(!up)] };
+        let shifted = value.code(Kind::Unsigned, descending).step(up);
+        match shifted.is_edge() {
+            true => vec![u8::filled(up), u8::from(shifted.is_zero())],
+            false => vec![shifted],
+        }
+    }
+
+    fn compare(a: Option<u8>, b: Option<u8>, descending: bool, nulls_first: bool) -> Ordering {
+        match (a, b) {
+            (Some(a), Some(b)) if descending => b.cmp(&a),
+            (Some(a), Some(b)) => a.cmp(&b),
+            (a, b) if nulls_first => a.is_some().cmp(&b.is_some()),
+            (a, b) => a.is_none().cmp(&b.is_none()),
+        }
+    }
+
+    const OPTIONS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+    #[test]
+    fn every_pair_of_values_and_nulls_is_in_order_and_free_of_prefixes() {
+        let values = || std::iter::once(None).chain((0..=u8::MAX).map(Some));
+        for (descending, nulls_first) in OPTIONS {
+            for a in values() {
+                for b in values() {
+                    let (x, y) =
+                        (code(a, descending, nulls_first), code(b, descending, nulls_first));
+                    let expected = compare(a, b, descending, nulls_first);
+                    assert_eq!(x.cmp(&y), expected, "{a:?} {b:?} {descending} {nulls_first}");
+                    assert!(x == y || !y.starts_with(&x), "{a:?} {b:?}: a prefix");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_pair_of_rows_of_two_columns_is_in_order() {
+        // Values of both edges and the middle: those of three bits, spread over the byte.
+        let values = [None, Some(0), Some(1), Some(2), Some(127), Some(253), Some(254), Some(255)];
+        let rows: Vec<[Option<u8>; 2]> =
+            values.iter().flat_map(|&a| values.map(|b| [a, b])).collect();
+        for first in OPTIONS {
+            for second in OPTIONS {
+                let bytes = |row: &[Option<u8>; 2]| {
+                    [code(row[0], first.0, first.1), code(row[1], second.0, second.1)].concat()
+                };
+                for a in &rows {
+                    for b in &rows {
+                        let expected = compare(a[0], b[0], first.0, first.1)
+                            .then(compare(a[1], b[1], second.0, second.1));
+                        assert_eq!(bytes(a).cmp(&bytes(b)), expected, "{a:?} {b:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -199,7 +199,11 @@ impl Key {
         }
     }
 
+    #[inline]
     fn number(&self, row: usize) -> u64 {
+        if let Some((values, code)) = self.numbers() {
+            return code.code(u64::from_ne_bytes(values[row]));
+        }
         let mut number = 0;
         self.for_each_number(&super::Picked(&[row as u32]), |_, code| number = code);
         number
@@ -233,20 +237,30 @@ impl Key {
         word(self.bytes(row), at)
     }
 
+    #[inline]
     pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
-        match (self.is_null(a), self.is_null(b)) {
-            (true, true) => return Ordering::Equal,
-            (true, false) if self.nulls_first => return Ordering::Less,
-            (true, false) => return Ordering::Greater,
-            (false, true) if self.nulls_first => return Ordering::Greater,
-            (false, true) => return Ordering::Less,
-            (false, false) => {}
+        if self.nulls.is_some()
+            && let Some(order) = self.compare_nulls(a, b)
+        {
+            return order;
         }
         if !self.is_bytes() {
             return self.number(a).cmp(&self.number(b));
         }
         let order = self.bytes(a).cmp(self.bytes(b));
         if self.descending { order.reverse() } else { order }
+    }
+
+    /// How rows compare of which one at least is null.
+    fn compare_nulls(&self, a: usize, b: usize) -> Option<Ordering> {
+        match (self.is_null(a), self.is_null(b)) {
+            (true, true) => Some(Ordering::Equal),
+            (true, false) if self.nulls_first => Some(Ordering::Less),
+            (true, false) => Some(Ordering::Greater),
+            (false, true) if self.nulls_first => Some(Ordering::Greater),
+            (false, true) => Some(Ordering::Less),
+            (false, false) => None,
+        }
     }
 }
 

@@ -27,12 +27,12 @@ use super::fixed::{Word, with_word};
 use super::lanes::slot_code;
 use super::value;
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Bits, Lane, Lanes, Strided, put};
+use crate::kernel::rows::{Bits, Lane, Lanes, Strided, put_cells};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
-/// Rows written column by column before going on to the next ones.
-const TILE: usize = 256;
+/// Bytes of rows written column by column before going on to the next ones.
+const TILE_BYTES: usize = 32 << 10;
 /// The marker of a value.
 const VALUE: u8 = 1;
 
@@ -113,8 +113,9 @@ impl Converter {
         if let Some(widths) = widths {
             let stride = widths.iter().sum();
             let out = room(rows, stride * count)?;
-            for first in (0..count).step_by(TILE) {
-                let tile = first..(first + TILE).min(count);
+            let tile = (TILE_BYTES / usize::max(stride, 1)).next_multiple_of(64).max(64);
+            for first in (0..count).step_by(tile) {
+                let tile = first..(first + tile).min(count);
                 let mut at = first * stride;
                 for (column, width) in columns.iter().zip(&widths) {
                     column.put_strided(tile.clone(), Strided { first: at, stride }, out);
@@ -275,6 +276,25 @@ impl Source {
         let null = null_byte(self.options);
         let at = |index: usize| places.first + index * places.stride;
         let nulls = self.column.nulls();
+        if let (
+            Some(
+                code @ OrderedCode::Fixed(
+                    width @ (4 | 8),
+                    Kind::Signed | Kind::Unsigned | Kind::Float,
+                ),
+            ),
+            Column::Fixed { values, nulls },
+        ) = (self.code, &self.column)
+        {
+            let slot = Slot { descending: self.options.descending, ..Slot::of_number(0, code) };
+            let valid = nulls
+                .as_ref()
+                .map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() + rows.start });
+            let values = &values[rows.start * width..rows.end * width];
+            let lane = Lane { values, valid, code: slot_code(&slot) };
+            put_cells(&Lanes::new(vec![lane], width, rows.len()), null, places, out);
+            return;
+        }
         for (index, row) in rows.clone().enumerate() {
             let valid = nulls.is_none_or(|nulls| nulls.is_valid(row));
             out[at(index)] = if valid { VALUE } else { null };
@@ -283,23 +303,6 @@ impl Source {
         let at = |index: usize| places.first + index * places.stride;
         let flip = if self.options.descending { 0xff } else { 0 };
         match (self.code, &self.column) {
-            (
-                Some(
-                    code @ OrderedCode::Fixed(
-                        width @ (4 | 8),
-                        Kind::Signed | Kind::Unsigned | Kind::Float,
-                    ),
-                ),
-                Column::Fixed { values, nulls },
-            ) => {
-                let slot = Slot { descending: self.options.descending, ..Slot::of_number(0, code) };
-                let valid = nulls
-                    .as_ref()
-                    .map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
-                let lane = Lane { values, valid, code: slot_code(&slot) };
-                let lanes = Lanes::new(vec![lane], width, rows.end);
-                put(&lanes, rows, places, out);
-            }
             (Some(OrderedCode::Fixed(width, kind)), Column::Fixed { values, .. }) => {
                 with_word!(width, W => {
                     for (index, row) in rows.enumerate() {

@@ -56,10 +56,7 @@ impl Node {
         };
         Some(match data_type {
             T::Null => Self::Nothing { marked: false },
-            T::Dictionary(_, values) => match Self::of(values)? {
-                Self::Nothing { .. } => Self::Nothing { marked: true },
-                other => other,
-            },
+            T::Dictionary(_, values) => Self::of(values)?.marked(),
             T::RunEndEncoded(_, values) => Self::Runs(boxed(values.data_type())?),
             T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field) => {
                 Self::List(boxed(field.data_type())?)
@@ -79,6 +76,15 @@ impl Node {
             }
             other => Self::Plain(OrderedCode::of(other)?),
         })
+    }
+
+    /// The same type under a dictionary, where values that take no bytes are marked.
+    fn marked(self) -> Self {
+        match self {
+            Self::Nothing { .. } => Self::Nothing { marked: true },
+            Self::Runs(values) => Self::Runs(Box::new(values.marked())),
+            other => other,
+        }
     }
 
     /// Appends the code of a null.
