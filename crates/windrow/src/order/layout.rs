@@ -196,10 +196,7 @@ impl Layout {
                 continue;
             }
             match OrderedCode::of(field.data_type()) {
-                // Of nested values only equality matters here, and that costs less.
-                Some(code) if sums && code != OrderedCode::Nested => {
-                    slots.push(Slot::new(index, field, code));
-                }
+                Some(code) if sums => slots.push(Slot::new(index, field, code)),
                 _ => payload.push((index, PayloadCode::of(field))),
             }
         }

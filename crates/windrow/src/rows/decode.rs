@@ -13,10 +13,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 
 use super::builder::Builder;
 use super::encode::time_slot;
@@ -346,6 +346,12 @@ fn numbers(
         let all: usize = slots.iter().map(|slot| slot.code.width()).sum();
         first += all;
         let wanted = slots.iter().any(|slot| builders[slot.column].is_some());
+        if let (true, [slot @ Slot { code: OrderedCode::Bool, nullable: false, .. }]) =
+            (wanted, slots)
+        {
+            ready[slot.column] = take_bools(layout, slot, places, bytes, count)?;
+            continue;
+        }
         match run.width {
             Some(width) if wanted && !slots[0].has_marker() => {
                 let columns: Vec<_> =
@@ -357,6 +363,29 @@ fn numbers(
         }
     }
     Ok(rest || layout.payload().iter().any(|(column, _)| builders[*column].is_some()))
+}
+
+/// Reads Booleans without nulls.
+fn take_bools(
+    layout: &Layout,
+    slot: &Slot,
+    places: Strided,
+    bytes: &[u8],
+    count: usize,
+) -> Result<Option<ArrayRef>> {
+    let mut cells = bytes.get(places.first..).unwrap_or(&[]).iter().step_by(places.stride);
+    let mut words = Vec::with_capacity(count.div_ceil(64));
+    for first in (0..count).step_by(64) {
+        let cells = cells.by_ref().take(64.min(count - first));
+        words.push(cells.enumerate().fold(0u64, |word, (bit, &cell)| {
+            word | u64::from((cell != 0) != slot.descending) << bit
+        }));
+    }
+    let values = BooleanBuffer::new(Buffer::from_vec(words), 0, count);
+    let array: ArrayRef = Arc::new(BooleanArray::new(values, None));
+    let data_type = layout.schema().field(slot.column).data_type();
+    let array = if *data_type == DataType::Boolean { array } else { recode(&array, data_type)? };
+    Ok(Some(array))
 }
 
 /// Reads adjacent columns of one width.

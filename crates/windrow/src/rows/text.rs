@@ -2,7 +2,7 @@
 //!
 //! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
 
-use super::column::Column;
+use super::column::{Bytes, Column};
 use super::{escape, nested};
 use crate::kernel::copy::add_short;
 use crate::kernel::rows::text::{append_sum, find_end};
@@ -34,6 +34,17 @@ pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
 /// Adds the bytes of each value of `column`, 0 for a null; returns the sum.
 pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
     let mut total = 0;
+    if let (
+        OrderedCode::Text,
+        Column::Bytes { values: Bytes::Small { offsets, .. }, nulls: None },
+    ) = (code, column)
+    {
+        for (length, ends) in lengths.iter_mut().zip(offsets.windows(2)) {
+            *length = length.wrapping_add((ends[1] - ends[0]) as u32 + 1);
+        }
+        let bytes = offsets.last().zip(offsets.first()).map_or(0, |(end, start)| end - start);
+        return bytes as u64 + lengths.len() as u64;
+    }
     column.for_each_bytes(0..lengths.len(), |row, bytes| {
         let length = bytes.map_or(0, |bytes| encoded_len(code, bytes));
         total += length as u64;

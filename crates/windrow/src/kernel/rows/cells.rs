@@ -4,25 +4,35 @@
 //! | 01 | code of a value: W bytes |    | null marker | zeros |
 //! ```
 
-use super::lane::{Lane, Lanes, Places, Strided};
+use std::ops::Range;
+
+use super::lane::{Lane, Places, Strided};
 
 /// The marker of a value.
 const VALUE: u8 = 1;
 
-/// Writes the cells of the only lane of `lanes`, one a row; the cell of row `i` is at
-/// `places.place(i)`. Nulls are marked with `null`.
+/// Writes the cells of `lane`, numbers of 4 or 8 bytes, for `rows`; the cell of the first of them is
+/// at `places.place(0)`. Nulls are marked with `null`.
 ///
 /// # Panics
-/// If there is not one lane, or a place lies outside of `out`.
-pub(crate) fn put_cells(lanes: &Lanes<'_>, null: u8, places: Strided, out: &mut [u8]) {
-    let [lane] = lanes.all() else { panic!("one lane") };
-    let rows = lanes.rows();
-    let width = lanes.width() + 1;
-    assert!(rows == 0 || places.furthest(rows) + width <= out.len(), "cells lie within the bytes");
-    // SAFETY: each cell lies within `out`, as was checked for the furthest; a lane holds as many
-    // values of its width as it has rows.
+/// If a place lies outside of `out`, or a row outside of the lane.
+pub(crate) fn put_cells(
+    lane: &Lane<'_>,
+    width: usize,
+    rows: Range<usize>,
+    null: u8,
+    places: Strided,
+    out: &mut [u8],
+) {
+    let count = rows.len();
+    let fits = count == 0 || places.furthest(count) + width < out.len();
+    assert!(fits && (width == 4 || width == 8), "cells lie within the bytes");
+    assert!(lane.values.len() / width >= rows.end, "a value for each row");
+    assert!(lane.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
+    // SAFETY: each cell lies within `out`, as was checked for the furthest; the lane holds a value
+    // and a bit for each row.
     unsafe {
-        match lanes.width() {
+        match width {
             4 => put::<4>(lane, rows, null, places, out.as_mut_ptr()),
             _ => put::<8>(lane, rows, null, places, out.as_mut_ptr()),
         }
@@ -32,21 +42,21 @@ pub(crate) fn put_cells(lanes: &Lanes<'_>, null: u8, places: Strided, out: &mut 
 /// Unchecked stores: 2.6x the checked loop, which the marker and the code each pay for.
 ///
 /// # Safety
-/// `out + places.place(row)` is valid for `W + 1` bytes, and the lane holds a value of `W` bytes and
-/// a validity bit, for all rows below `rows`.
+/// `out + places.place(n)` is valid for `W + 1` bytes for the `n`th of `rows`; the lane holds a value
+/// of `W` bytes and a validity bit for all of them.
 unsafe fn put<const W: usize>(
     lane: &Lane<'_>,
-    rows: usize,
+    rows: Range<usize>,
     null: u8,
     places: Strided,
     out: *mut u8,
 ) {
     let (flip, float) = (lane.code.flip, lane.code.float);
     let values = lane.values.as_ptr();
-    let mut first = 0;
-    while first < rows {
+    let mut first = rows.start;
+    while first < rows.end {
         let valid = lane.valid.map_or(u64::MAX, |bits| bits.word(first));
-        let end = (first + 64).min(rows);
+        let end = (first + 64).min(rows.end);
         for row in first..end {
             // SAFETY: the lane holds a value for this row.
             let value = unsafe { read::<W>(values.add(row * W)) };
@@ -56,7 +66,7 @@ unsafe fn put<const W: usize>(
             let marker = if is_valid == 1 { VALUE } else { null };
             // SAFETY: the cell of this row is `W + 1` bytes within `out`.
             unsafe {
-                let cell = out.add(places.place(row));
+                let cell = out.add(places.place(row - rows.start));
                 cell.write(marker);
                 if W == 8 {
                     cell.add(1).cast::<u64>().write_unaligned(code.to_be());
@@ -97,9 +107,11 @@ mod tests {
         let top = 1 << 63;
         let code = Code { flip: top, float: 0, delta: 0, null: 0, big: true, escapes: false };
         for valid in [None, Some(Bits { bytes: &bits, first: 5 })] {
-            let lanes = Lanes::new(vec![Lane { values: &values, valid, code }], 8, 150);
+            let lane = Lane { values: &values, valid, code };
             let mut out = vec![0xaa; 3 + 150 * 11];
-            put_cells(&lanes, 0xff, Strided { first: 3, stride: 11 }, &mut out);
+            put_cells(&lane, 8, 0..70, 0xff, Strided { first: 3, stride: 11 }, &mut out);
+            let rest = Strided { first: 3 + 70 * 11, stride: 11 };
+            put_cells(&lane, 8, 70..150, 0xff, rest, &mut out);
             assert_eq!(out[..3], [0xaa; 3]);
             for (row, cell) in out[3..].chunks(11).enumerate() {
                 let is_valid = valid.is_none_or(|bits| bits.word(row) & 1 == 1);

@@ -59,13 +59,19 @@ fn sum<const N: usize>(to: &mut [u8], from: &[u8], add: u8, flip: u8) {
 /// Bytes in front of the first one that is below 2 once the bits of `flip` are complemented.
 #[inline(always)]
 pub(crate) fn find_end(bytes: &[u8], flip: u8) -> Option<usize> {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let mut at = 0;
+    if let Some(block) = bytes.first_chunk::<SHORT>() {
+        // Both words at once: which one holds the end of a short string is not to be predicted.
+        let (words, _) = block.as_chunks::<8>();
+        let (low, high) = (ends(words[0], flip), ends(words[1], flip));
+        if low | high != 0 {
+            let (word, skipped) = if low != 0 { (low, 0) } else { (high, 8) };
+            return Some(skipped + (word.trailing_zeros() / 8) as usize);
+        }
+        at = SHORT;
+    }
     while let Some(block) = bytes.get(at..at + 8) {
-        let word = u64::from_le_bytes(block.try_into().expect("eight bytes"));
-        let word = word ^ (u64::from(flip) * ONES);
-        // The top bit of each byte that is below 2, and perhaps of some behind the first of them.
-        let ends = word.wrapping_sub(2 * ONES) & !word & (0x80 * ONES);
+        let ends = ends(block.try_into().expect("eight bytes"), flip);
         if ends != 0 {
             return Some(at + (ends.trailing_zeros() / 8) as usize);
         }
@@ -73,6 +79,14 @@ pub(crate) fn find_end(bytes: &[u8], flip: u8) -> Option<usize> {
     }
     let found = bytes[at..].iter().position(|&byte| byte ^ flip < 2);
     found.map(|found| at + found)
+}
+
+/// The top bit of each byte that is below 2, and perhaps of some behind the first of them.
+#[inline(always)]
+fn ends(block: [u8; 8], flip: u8) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let word = u64::from_le_bytes(block) ^ (u64::from(flip) * ONES);
+    word.wrapping_sub(2 * ONES) & !word & (0x80 * ONES)
 }
 
 /// Appends `len` bytes of `source`, plus `add` and then with the bits of `flip` complemented.

@@ -94,21 +94,21 @@ enum Run {
 
 /// Finds out whether all rows are one run; two rows in the wrong place end the search.
 fn run(keys: &[Key], count: usize) -> Option<Run> {
-    let order = |row: usize| {
+    let order_by = |keys: &[Key], row: usize| {
         let orders = keys.iter().map(|key| key.compare(row - 1, row));
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    let numbers = match keys {
-        [key] if key.nulls.is_none() => key.numbers(),
-        _ => None,
+    let (first, others) = keys.split_first()?;
+    let Some((values, code)) = first.numbers().filter(|_| first.nulls.is_none()) else {
+        return run_by(count, |row| order_by(keys, row));
     };
-    if let Some((values, code)) = numbers {
-        let codes = || values.iter().map(|value| code.code(u64::from_ne_bytes(*value)));
-        if codes().is_sorted() {
-            return Some(Run::Up);
-        }
-        return codes().is_sorted_by(|a, b| a > b).then_some(Run::Down);
-    }
+    let code = |row: usize| code.code(u64::from_ne_bytes(values[row]));
+    run_by(count, |row| code(row - 1).cmp(&code(row)).then_with(|| order_by(others, row)))
+}
+
+/// As [`run`], with `order` comparing a row with the one in front of it.
+#[inline(always)]
+fn run_by(count: usize, order: impl Fn(usize) -> Ordering) -> Option<Run> {
     match order(1) {
         Ordering::Greater => (2..count).all(|row| order(row).is_gt()).then_some(Run::Down),
         _ => (2..count).all(|row| order(row).is_le()).then_some(Run::Up),

@@ -27,12 +27,12 @@ use super::fixed::{Word, with_word};
 use super::lanes::slot_code;
 use super::value;
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Bits, Lane, Lanes, Strided, put_cells};
+use crate::kernel::rows::{Bits, Lane, Strided, put_cells};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
 /// Bytes of rows written column by column before going on to the next ones.
-const TILE_BYTES: usize = 32 << 10;
+const TILE_BYTES: usize = 16 << 10;
 /// The marker of a value.
 const VALUE: u8 = 1;
 
@@ -113,7 +113,7 @@ impl Converter {
         if let Some(widths) = widths {
             let stride = widths.iter().sum();
             let out = room(rows, stride * count)?;
-            let tile = (TILE_BYTES / usize::max(stride, 1)).next_multiple_of(64).max(64);
+            let tile = (TILE_BYTES / usize::max(stride, 1)).max(16);
             for first in (0..count).step_by(tile) {
                 let tile = first..(first + tile).min(count);
                 let mut at = first * stride;
@@ -274,7 +274,6 @@ impl Source {
     /// Writes a column of fixed width.
     fn put_strided(&self, rows: Range<usize>, places: Strided, out: &mut [u8]) {
         let null = null_byte(self.options);
-        let at = |index: usize| places.first + index * places.stride;
         let nulls = self.column.nulls();
         if let (
             Some(
@@ -287,14 +286,13 @@ impl Source {
         ) = (self.code, &self.column)
         {
             let slot = Slot { descending: self.options.descending, ..Slot::of_number(0, code) };
-            let valid = nulls
-                .as_ref()
-                .map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() + rows.start });
-            let values = &values[rows.start * width..rows.end * width];
+            let valid =
+                nulls.as_ref().map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
             let lane = Lane { values, valid, code: slot_code(&slot) };
-            put_cells(&Lanes::new(vec![lane], width, rows.len()), null, places, out);
+            put_cells(&lane, width, rows, null, places, out);
             return;
         }
+        let at = |index: usize| places.first + index * places.stride;
         for (index, row) in rows.clone().enumerate() {
             let valid = nulls.is_none_or(|nulls| nulls.is_valid(row));
             out[at(index)] = if valid { VALUE } else { null };
