@@ -5,6 +5,7 @@
 mod batcher;
 mod cells;
 mod r#gen;
+mod kway;
 mod merge;
 mod partition;
 mod pipeline;
@@ -61,6 +62,8 @@ enum Command {
     Batcher(merge::Options),
     /// Measure what a memory limit costs the engine
     Spill(spill::Options),
+    /// Merge K sorted runs, beside a binary heap and a loser tree
+    Kway(kway::Options),
     /// Measure the stages of a sort in memory against arrow-rs
     Pipeline {
         /// The change log, as written by gen-log
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::GenOrders { output, scale, seed } => r#gen::orders::write(&output, scale, seed),
         Command::Pipeline { log, rows, rounds } => return end(pipeline::run(&log, rows, rounds)),
         Command::Merge(options) => return end(merge::run(&options)),
+        Command::Kway(options) => return end(kway::run(&options)),
         Command::Batcher(options) => return end(batcher::run(&options)),
         Command::Spill(options) => return end(spill::run(&options)),
         Command::Partition(options) => return end(partition::run(&options)),

@@ -30,9 +30,8 @@ pub(crate) struct Options {
 /// Measures and writes the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut rng = Rng::new(7);
-    let batches: Vec<RecordBatch> = (0..options.rows.div_ceil(BATCH))
-        .map(|_| rows(&mut rng, BATCH))
-        .collect::<Result<_>>()?;
+    let batches: Vec<RecordBatch> =
+        (0..options.rows.div_ceil(BATCH)).map(|_| rows(&mut rng, BATCH)).collect::<Result<_>>()?;
     let layout = Order::by("key").bind(&batches[0].schema())?;
     let row_bytes = row_bytes(&layout, &batches)?;
 

@@ -11,7 +11,7 @@ use crate::format::Format;
 use crate::output::Compression;
 use crate::size::{Limit, Size};
 
-/// Sort, compact, merge and check files inside a memory limit.
+/// Sort, compact, merge, partition and check files inside a memory limit.
 ///
 /// The limit is the peak resident memory of the process. Formats are Parquet, Arrow IPC (file and
 /// stream), CSV and NDJSON, told by the extension or by --input-format and --output-format. Output
@@ -67,6 +67,19 @@ Examples:
 
 Equal rows come in the order of the files. A file that is not sorted is an error that names the row.")]
     Merge(Merge),
+    /// Split rows into files by a hash, ranges or the values of columns.
+    #[command(after_help = "\
+Examples:
+  windrow partition events.parquet --by user --into 64 -o parts
+  windrow partition 'logs/*.ndjson' --by country,day --hive --sort ts -o lake
+  windrow partition orders.parquet --by o_orderdate --range --into 16 -o by_date
+  windrow partition orders.csv --by id --range-at 1000 --range-at 2000 -o three --output-format csv
+
+Rows with equal keys go to the same file, and keep their order in it unless --sort says otherwise.
+Numbered files are part-00000.parquet and on, those without rows included; --hive makes directories,
+country=nl/part-0.parquet, and leaves the columns out of the files. The directory appears whole or
+not at all; it must be new or empty.")]
+    Partition(Partition),
     /// Check that files are sorted, each by itself; exit code 1 and the first offending row if not.
     #[command(after_help = "\
 Examples:
@@ -203,6 +216,39 @@ pub(crate) struct Merge {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("output", |arg| arg.value_name("DIR").help("Directory to write; new, or empty")))]
+#[command(mut_arg("output_format", |arg| arg.help("Format of the files; Parquet unless given")))]
+pub(crate) struct Partition {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Columns that decide where a row goes; for ranges COL[:asc|desc][:nulls-first|nulls-last],...
+    #[arg(long, value_name = "COLS", required = true)]
+    pub(crate) by: Columns,
+    /// How many partitions, by a hash of --by that is the same everywhere and in every release.
+    #[arg(long, value_name = "N", required_unless_present_any = ["range_at", "hive"])]
+    pub(crate) into: Option<std::num::NonZeroU32>,
+    /// With --into: by ranges of --by with about as many rows each. Reads the input twice.
+    #[arg(long, alias = "by-range", requires = "into")]
+    pub(crate) range: bool,
+    /// Start a new range at this value, or comma-separated values of all --by columns; repeat it,
+    /// in the order of --by.
+    #[arg(long, value_name = "VALUE", conflicts_with_all = ["into", "hive"], allow_hyphen_values = true)]
+    pub(crate) range_at: Vec<String>,
+    /// A directory for each value of --by.
+    #[arg(long, conflicts_with = "into")]
+    pub(crate) hive: bool,
+    /// Sort every file: COL[:asc|desc][:nulls-first|nulls-last],...
+    #[arg(long, value_name = "COLS")]
+    pub(crate) sort: Option<Columns>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) input: Input,
@@ -238,10 +284,10 @@ pub(crate) struct Input {
     /// timestamp_us, decimal128(12,2), ...); inferred from the first rows otherwise.
     #[arg(long, value_name = "SCHEMA")]
     pub(crate) schema: Option<String>,
-    /// Separator of CSV inputs.
+    /// Separator of CSV, in and out; a tab for files that end in .tsv.
     #[arg(long, value_name = "CHAR", default_value_t = ',')]
     pub(crate) csv_delimiter: char,
-    /// CSV inputs have no header line.
+    /// CSV has no header line, neither in inputs nor in the output.
     #[arg(long)]
     pub(crate) csv_no_header: bool,
 }

@@ -44,6 +44,11 @@ fn column(text: &str) -> Result<Column, String> {
     Ok(column)
 }
 
+/// The parts of `text` between commas, without the quotes around them.
+pub(crate) fn fields(text: &str) -> Result<Vec<String>, String> {
+    Ok(split(text, ',')?.iter().map(|part| unquote(part).to_owned()).collect())
+}
+
 /// The parts of `text` between separators that are outside of double quotes.
 fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
     let mut parts = vec![String::new()];

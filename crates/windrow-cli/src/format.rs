@@ -33,6 +33,17 @@ impl Format {
         }
     }
 
+    /// The extension that files of this format are given.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::ArrowFile => "arrow",
+            Self::ArrowStream => "arrows",
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+        }
+    }
+
     /// The format whose magic number `head` opens with; text has none.
     pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"PAR1") || head.starts_with(b"PARE") {

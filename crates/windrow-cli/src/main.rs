@@ -1,4 +1,4 @@
-//! The `windrow` binary: sorts, compacts, merges and checks files inside a memory limit.
+//! The `windrow` binary: sorts, compacts, merges, partitions and checks files inside a memory limit.
 //!
 //! ```text
 //! args --> verbs: what to arrange --> job: plan, ingest, emit --> output
@@ -15,6 +15,7 @@ mod input;
 mod inspect;
 mod job;
 mod output;
+mod partition;
 mod size;
 mod system;
 mod verbs;
@@ -39,8 +40,9 @@ fn main() -> ExitCode {
 
 /// Ends the process with the message and the exit code of `error`.
 pub(crate) fn end(error: &CliError) -> ! {
-    // A reader that went away has no use for a message about it.
-    if !matches!(error, CliError::BrokenPipe) {
+    // A reader that went away has no use for a message about it; a quiet check has none.
+    let silent = matches!(error, CliError::CheckFailed(message) if message.is_empty());
+    if !silent && !matches!(error, CliError::BrokenPipe) {
         let _reported = writeln!(io::stderr(), "windrow: {error}");
     }
     std::process::exit(error.exit_code())
@@ -51,6 +53,7 @@ fn run(cli: &Cli) -> Result<()> {
         Verb::Sort(args) => verbs::sort(args),
         Verb::Compact(args) => verbs::compact(args),
         Verb::Merge(args) => verbs::merge(args),
+        Verb::Partition(args) => verbs::partition(args),
         Verb::Check(args) => verbs::check(args),
         Verb::Inspect(args) => inspect_files(args),
         Verb::Completions { shell } => completions(*shell),

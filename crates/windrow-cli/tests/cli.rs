@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use common::{Ran, Work, log_rows, ran, read_parquet, write_log, write_parquet};
 
-const VERBS: [&str; 5] = ["sort", "compact", "merge", "check", "inspect"];
+const VERBS: [&str; 6] = ["sort", "compact", "merge", "partition", "check", "inspect"];
 
 fn text(ran: &Ran) -> &str {
     std::str::from_utf8(&ran.out).expect("UTF-8")

@@ -91,7 +91,7 @@ fn check(batch: &RecordBatch, ids: &[u32], partitions: usize, parts: &Partitione
     for (before, after) in batch.columns().iter().zip(parts.batch().columns()) {
         after.to_data().validate_full().unwrap();
         assert_eq!(before.null_count(), after.null_count());
-        if before.null_count() == 0 && before.len() > 0 && !ids.is_sorted() {
+        if before.null_count() == 0 && !before.is_empty() && !ids.is_sorted() {
             assert!(after.nulls().is_none(), "{what:?}");
         }
     }

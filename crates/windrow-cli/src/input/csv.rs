@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use crate::error::{CliError, Result};
 
 use super::origin::Origin;
-use super::text::{Dialect, TextFile};
+use super::text::{Dialect, TextFile, line_bytes};
 use super::{CsvOptions, InputOptions, Opened, SAMPLE_BYTES, Source};
 
 /// Rows of the sample that are looked at.
@@ -47,17 +47,18 @@ pub(super) fn open(
         Some(first) => like(&inferred, first),
         None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
     };
-    let file =
-        TextFile { origin: Arc::new(origin), dialect: Dialect::Csv(csv), schema: Arc::new(schema) };
+    let file = TextFile {
+        origin: Arc::new(origin),
+        dialect: Dialect::Csv(csv),
+        schema: Arc::new(schema),
+        line_bytes: line_bytes(&sample),
+    };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
 fn dialect_of(source: &Source, mut csv: CsvOptions) -> CsvOptions {
-    if let Source::File(path) = source
-        && csv.delimiter == b','
-        && path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv"))
-    {
-        csv.delimiter = b'\t';
+    if let Source::File(path) = source {
+        csv.delimiter = csv.delimiter_of(path);
     }
     csv
 }

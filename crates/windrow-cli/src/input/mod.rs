@@ -20,6 +20,7 @@ mod expand;
 mod guard;
 mod ipc;
 mod ndjson;
+mod null_lines;
 mod origin;
 mod parquet;
 mod schema_text;
@@ -31,7 +32,7 @@ mod unify;
 mod tests;
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -87,6 +88,14 @@ pub(crate) struct CsvOptions {
     pub(crate) has_header: bool,
 }
 
+impl CsvOptions {
+    /// The byte between the fields of `path`.
+    pub(crate) fn delimiter_of(self, path: &Path) -> u8 {
+        let tabs = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv"));
+        if tabs && self.delimiter == b',' { b'\t' } else { self.delimiter }
+    }
+}
+
 impl Default for CsvOptions {
     fn default() -> Self {
         Self { delimiter: b',', has_header: true }
@@ -124,6 +133,7 @@ pub(crate) struct Inputs {
     units: Vec<Unit>,
     reader_bytes: usize,
     contents: Arc<[File]>,
+    csv: CsvOptions,
 }
 
 /// A part of a file that is read on its own.
@@ -239,7 +249,7 @@ impl Inputs {
                 files: contents.clone(),
             })
             .collect();
-        Ok(Self { schema, files, units, reader_bytes, contents })
+        Ok(Self { schema, files, units, reader_bytes, contents, csv: options.csv })
     }
 
     /// The schema of all inputs; the metadata is that of the first.
@@ -255,6 +265,11 @@ impl Inputs {
     /// The rows of all inputs, if every format tells.
     pub(crate) fn rows(&self) -> Option<u64> {
         self.files.iter().map(|file| file.rows).sum()
+    }
+
+    /// How CSV among them is written down.
+    pub(crate) fn csv(&self) -> CsvOptions {
+        self.csv
     }
 
     /// The length of all inputs, if none is a stream.

@@ -31,7 +31,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use crate::error::Result;
 
 use super::origin::Origin;
-use super::text::{Dialect, TextFile};
+use super::text::{Dialect, TextFile, line_bytes};
 use super::{InputOptions, Opened, SAMPLE_BYTES};
 
 /// Objects of the sample that are looked at.
@@ -50,8 +50,13 @@ pub(super) fn open(
         }
         None => infer(&origin, options.schema.as_deref())?,
     };
-    let file =
-        TextFile { origin: Arc::new(origin), dialect: Dialect::Ndjson, schema: Arc::new(schema) };
+    let line_bytes = line_bytes(&origin.head(SAMPLE_BYTES)?);
+    let file = TextFile {
+        origin: Arc::new(origin),
+        dialect: Dialect::Ndjson,
+        schema: Arc::new(schema),
+        line_bytes,
+    };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
@@ -68,6 +73,8 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
     for row in rows.by_ref().take(SAMPLE_ROWS) {
         match row {
             Ok(Shape::Object(keys)) => merge_keys(&mut columns, keys),
+            // A record without a value.
+            Ok(Shape::Null) => {}
             Ok(_) => return Err(origin.error("holds a value that is not an object")),
             Err(fault) if fault.is_eof() && cut => break,
             Err(fault) => {
@@ -75,6 +82,7 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
             }
         }
     }
+    complete_envelope(&mut columns);
     let unknown = |columns: &[(String, Shape)]| {
         let named = |name: &str| named.is_some_and(|named| named.field_with_name(name).is_ok());
         columns.iter().any(|(name, shape)| !named(name) && shape.is_unknown())
@@ -93,6 +101,7 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
                 break;
             }
         }
+        complete_envelope(&mut columns);
     }
     let mut fields = Vec::with_capacity(columns.len());
     for (name, shape) in columns {
@@ -247,6 +256,22 @@ impl Shape {
                 DataType::Struct(fields.collect::<Option<Fields>>()?)
             }
         })
+    }
+}
+
+/// A change log that begins with inserts has nulls in `before`, which will hold what `after` does; Kafka
+/// Connect puts both into `payload`.
+fn complete_envelope(columns: &mut [(String, Shape)]) {
+    let place = |name: &str| columns.iter().position(|(column, _)| column == name);
+    if let (Some(before), Some(after)) = (place("before"), place("after"))
+        && let (Shape::Null, Shape::Object(_)) = (&columns[before].1, &columns[after].1)
+    {
+        columns[before].1 = columns[after].1.clone();
+    }
+    for (name, shape) in columns {
+        if let ("payload", Shape::Object(keys)) = (&**name, shape) {
+            complete_envelope(keys);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use parquet::basic::ConvertedType;
 use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
 
 use crate::error::Result;
@@ -49,12 +50,16 @@ impl FooterCache {
     }
 }
 
+/// Values that are decoded at a time, as they were before compression.
+const BATCH_BYTES: usize = 2 << 20;
+
 struct ParquetFile {
     origin: Origin,
     ordinal: usize,
     /// To notice a file that was replaced after it was opened.
     rows: u64,
     groups: usize,
+    batch_rows: usize,
     footers: Arc<FooterCache>,
 }
 
@@ -68,6 +73,7 @@ pub(super) fn open(
     let file = origin.random()?;
     let footer = load(&origin, &file, ParquetStatisticsPolicy::SkipAll)?;
     let metadata = footer.metadata();
+    intervals_are_whole(metadata).map_err(|what| origin.error(what))?;
     let mut spans = Vec::with_capacity(metadata.num_row_groups());
     let mut rows = 0;
     for (index, group) in metadata.row_groups().iter().enumerate() {
@@ -77,6 +83,7 @@ pub(super) fn open(
         spans.push(Span { part: index..index + 1, first_row: rows, rows: Some(in_group) });
         rows += in_group;
     }
+    let batch_rows = batch_rows_of(metadata, batch_rows);
     let opened = Opened {
         format: Format::Parquet,
         schema: footer.schema().clone(),
@@ -88,12 +95,41 @@ pub(super) fn open(
             ordinal,
             rows,
             groups: spans.len(),
+            batch_rows,
             footers: footers.clone(),
         }),
         spans,
     };
     footers.put(ordinal, footer);
     Ok(opened)
+}
+
+/// The rows of a batch: fewer where rows are wide, in the row group where they are widest.
+fn batch_rows_of(metadata: &ParquetMetaData, most: usize) -> usize {
+    let row_bytes = |group: &RowGroupMetaData| {
+        let bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
+        bytes / usize::try_from(group.num_rows()).unwrap_or(0).max(1)
+    };
+    let widest = metadata.row_groups().iter().map(row_bytes).max().unwrap_or(0);
+    most.min(BATCH_BYTES / widest.max(1)).max(1)
+}
+
+/// Refuses intervals of another writer than Arrow's: they have months, days and milliseconds, and would
+/// be read as days and milliseconds alone.
+fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
+    let file = metadata.file_metadata();
+    let arrow = file.key_value_metadata().is_some_and(|pairs| {
+        pairs.iter().any(|pair| pair.key == parquet::arrow::ARROW_SCHEMA_META_KEY)
+    });
+    let mut columns = file.schema_descr().columns().iter();
+    match columns.find(|column| column.converted_type() == ConvertedType::INTERVAL) {
+        Some(column) if !arrow => Err(format!(
+            "column '{}' is an INTERVAL, the months of which cannot be read; cast it to a number or \
+             to text first",
+            column.path().string()
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy) -> Result<Footer> {
@@ -192,7 +228,7 @@ impl Content for ParquetFile {
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer)
             .with_row_groups(part.collect())
-            .with_batch_size(batch_rows)
+            .with_batch_size(batch_rows.min(self.batch_rows))
             .build()
             .map_err(|cause| self.origin.error(cause))?;
         let name = self.origin.name().clone();

@@ -21,14 +21,18 @@ use arrow::error::ArrowError;
 use crate::error::{CliError, Result};
 use crate::format::Format;
 
+use super::null_lines::NullLines;
 use super::origin::{Origin, Stream};
 use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
 
 /// Bytes read at a time.
 const BUFFER: usize = 128 << 10;
 
-/// What decoded text is taken to need per row and column, as text and as values.
-const FIELD_GUESS: usize = 32;
+/// Text that is decoded at a time.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
+const FIELD_PLACES: usize = 40;
 
 /// How text is written down.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +41,32 @@ pub(super) enum Dialect {
     Ndjson,
 }
 
+impl Dialect {
+    /// The text that its decoder takes.
+    fn open(self, text: Stream) -> BufReader<Stream> {
+        let text = match self {
+            Self::Csv(_) => text,
+            Self::Ndjson => Box::new(NullLines::new(text)),
+        };
+        BufReader::with_capacity(BUFFER, text)
+    }
+}
+
 /// A text file whose columns are known.
 pub(super) struct TextFile {
     pub(super) origin: Arc<Origin>,
     pub(super) dialect: Dialect,
     /// The columns in the order of the file.
     pub(super) schema: SchemaRef,
+    /// Bytes of a line of the sample, on average.
+    pub(super) line_bytes: usize,
 }
 
 impl TextFile {
     /// The file as one unit.
     pub(super) fn opened(self, batch_rows: usize) -> Opened {
         let fields = self.schema.fields().len().max(1);
+        let batch_rows = self.batch_rows(batch_rows);
         Opened {
             format: match self.dialect {
                 Dialect::Csv(_) => Format::Csv,
@@ -58,11 +76,21 @@ impl TextFile {
             bytes: self.origin.len(),
             rows: None,
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
-            // The text of a batch, its offsets, and the values.
-            reader_bytes: BUFFER + batch_rows * fields * (2 * FIELD_GUESS + 8),
+            // The text of a batch and the values made of it, which grow by doubling; their places.
+            reader_bytes: 2 * BUFFER + batch_rows * (4 * self.line_bytes + fields * FIELD_PLACES),
             content: Box::new(self),
         }
     }
+
+    /// The rows of a batch: fewer where lines are long.
+    fn batch_rows(&self, most: usize) -> usize {
+        most.min(BATCH_BYTES / self.line_bytes.max(1)).max(1)
+    }
+}
+
+/// The mean length of the lines of `sample`.
+pub(super) fn line_bytes(sample: &[u8]) -> usize {
+    sample.len() / usize::try_from(newlines(sample)).unwrap_or(0).max(1)
 }
 
 impl Content for TextFile {
@@ -72,8 +100,9 @@ impl Content for TextFile {
 
     fn read(&self, _part: Range<usize>, batch_rows: usize) -> Result<Batches> {
         Ok(Box::new(TextBatches {
-            text: BufReader::with_capacity(BUFFER, self.origin.stream()?),
-            decoder: Decoder::new(self.dialect, &self.schema, batch_rows)
+            text: self.dialect.open(self.origin.stream()?),
+            quotes: Quotes::new(self.dialect),
+            decoder: Decoder::new(self.dialect, &self.schema, self.batch_rows(batch_rows))
                 .map_err(|cause| self.origin.error(tidy(&cause, &self.schema)))?,
             origin: self.origin.clone(),
             dialect: self.dialect,
@@ -148,6 +177,58 @@ impl Place {
     }
 }
 
+/// Where in a CSV field the text is: what the decoder knows and does not tell.
+struct Quotes {
+    /// None for text without such quotes.
+    delimiter: Option<u8>,
+    at: Field,
+    /// The line of the quote that opened last.
+    line: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Field {
+    Start,
+    Plain,
+    Quoted,
+    /// Behind a quote that closes the field, or is the first of two.
+    Closed,
+}
+
+impl Quotes {
+    fn new(dialect: Dialect) -> Self {
+        let delimiter = match dialect {
+            Dialect::Csv(options) => Some(options.delimiter),
+            Dialect::Ndjson => None,
+        };
+        Self { delimiter, at: Field::Start, line: 0 }
+    }
+
+    /// The line of the quote that is open.
+    fn unclosed(&self) -> Option<u64> {
+        (self.at == Field::Quoted).then_some(self.line)
+    }
+
+    /// Takes note of `bytes`, the first of which is on `line`.
+    fn pass(&mut self, bytes: &[u8], mut line: u64) {
+        let Some(delimiter) = self.delimiter else { return };
+        for &byte in bytes {
+            self.at = match (self.at, byte) {
+                (Field::Start, b'"') => {
+                    self.line = line;
+                    Field::Quoted
+                }
+                (Field::Quoted, b'"') => Field::Closed,
+                (Field::Closed, b'"') | (Field::Quoted, _) => Field::Quoted,
+                (_, b'\n' | b'\r') => Field::Start,
+                (_, byte) if byte == delimiter => Field::Start,
+                _ => Field::Plain,
+            };
+            line += u64::from(byte == b'\n');
+        }
+    }
+}
+
 fn newlines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
@@ -158,6 +239,7 @@ struct TextBatches {
     schema: SchemaRef,
     text: BufReader<Stream>,
     decoder: Decoder,
+    quotes: Quotes,
     place: Place,
 }
 
@@ -174,7 +256,15 @@ impl TextBatches {
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         loop {
             let bytes = self.text.fill_buf()?;
+            if bytes.is_empty()
+                && let Some(line) = self.quotes.unclosed()
+            {
+                // The decoder takes what was cut off for the last field.
+                let what = format!("the quote that opens on line {line} is never closed");
+                return Err(ArrowError::CsvError(what));
+            }
             let step = self.decoder.decode(bytes)?;
+            self.quotes.pass(&bytes[..step.taken], self.place.line);
             self.place.pass(&bytes[..step.taken]);
             self.text.consume(step.taken);
             if step.done {
@@ -202,7 +292,7 @@ impl TextBatches {
 
     /// Reads again from `place` and returns the line of the first record that fails, and why.
     fn find(&self, text: Stream, mut place: Place) -> Option<(u64, String)> {
-        let mut text = BufReader::with_capacity(BUFFER, text);
+        let mut text = self.dialect.open(text);
         let mut dialect = self.dialect;
         if let Dialect::Csv(options) = &mut dialect {
             options.has_header &= place.offset == 0;

@@ -7,7 +7,7 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::input::{
     Footer, InputOptions, Inputs, SortColumn, Source, common_order, declared_order,
 };
@@ -73,7 +73,8 @@ pub(super) struct LeafFacts {
 #[derive(Serialize)]
 pub(super) struct OrderFacts {
     pub(super) columns: Vec<SortColumn>,
-    /// None where the input is a stream, which cannot be read again.
+    /// None where the input is a stream, which cannot be read again, or the columns are none that rows
+    /// can be ordered by.
     pub(super) holds: Option<bool>,
     pub(super) first_row_out_of_order: Option<u64>,
 }
@@ -100,8 +101,15 @@ impl FileFacts {
             metadata_keys = pairs.map(|pair| pair.key.clone()).collect();
             let mut facts = ParquetFacts::of(&footer);
             if let (Some(order), Source::File(_)) = (&mut facts.order, source) {
-                order.first_row_out_of_order = order_holds(source, &order.columns)?;
-                order.holds = Some(order.first_row_out_of_order.is_none());
+                match order_holds(source, &order.columns) {
+                    Ok(row) => {
+                        order.first_row_out_of_order = row;
+                        order.holds = Some(row.is_none());
+                    }
+                    // A leaf of a nested column, or of a type without an order.
+                    Err(CliError::Usage(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
             parquet = Some(facts);
         }

@@ -13,91 +13,45 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use windrow::{Decoder, Slab, Slabs};
-
+use super::cut::{Begun, Cutter, Decoders, Extent};
+use super::finish::{Out, Spread};
 use super::ingest::join;
-use super::plan::{BATCH_BYTES, BATCH_ROWS};
-use super::{Arrangement, Plan, Reporter, interrupt};
+use super::{Arrangement, Reporter, interrupt};
 use crate::error::Result;
-use crate::output::{Appender, Encoder, Written};
-
-/// The sorted rows, the first of them read ahead.
-pub(super) struct Rows {
-    pub(super) slabs: Slabs,
-    pub(super) first: Option<Slab>,
-}
-
-/// Rows to take, and the number of the next part.
-struct Cutter {
-    rows: Rows,
-    part: usize,
-    part_rows: usize,
-    part_bytes: usize,
-}
-
-/// How far the current part has come.
-#[derive(Clone, Copy, Default)]
-struct Extent {
-    rows: usize,
-    bytes: usize,
-}
-
-impl Cutter {
-    /// The next slab of a part that has come as far as `extent`; `None` at its end.
-    fn next(&mut self, extent: &mut Extent) -> Result<Option<Slab>> {
-        if extent.rows >= self.part_rows || extent.bytes >= self.part_bytes {
-            return Ok(None);
-        }
-        let slab = match self.rows.first.take() {
-            Some(slab) => Some(slab),
-            None => {
-                self.rows.slabs.next(BATCH_ROWS.min(self.part_rows - extent.rows), BATCH_BYTES)?
-            }
-        };
-        if let Some(slab) = &slab {
-            extent.rows += slab.rows();
-            extent.bytes += slab.bytes();
-        }
-        Ok(slab)
-    }
-}
+use crate::output::Written;
+use crate::partition::Partitioning;
 
 struct Shared<'a> {
-    cutter: Mutex<Cutter>,
-    appender: Mutex<(usize, Box<dyn Appender>)>,
+    cutter: Mutex<Cutter<'a>>,
+    out: Mutex<Out<'a>>,
     appended: Condvar,
     failed: AtomicBool,
-    encoder: &'a dyn Encoder,
     arrangement: &'a Arrangement,
+    partitioning: Option<&'a Partitioning>,
     reporter: &'a Reporter,
 }
 
-/// Writes all of `rows`.
+/// Writes all rows of `cutter` to `out`, encoding on so many threads.
 pub(super) fn emit(
-    rows: Rows,
+    cutter: Cutter<'_>,
+    out: Out<'_>,
     arrangement: &Arrangement,
-    plan: &Plan,
-    encoder: &dyn Encoder,
-    appender: Box<dyn Appender>,
+    partitioning: Option<&Partitioning>,
+    writers: usize,
     reporter: &Reporter,
-) -> Result<Written> {
+) -> Result<(Written, Option<Spread>)> {
     let shared = Shared {
-        cutter: Mutex::new(Cutter {
-            rows,
-            part: 0,
-            part_rows: plan.part_rows,
-            part_bytes: plan.part_bytes,
-        }),
-        appender: Mutex::new((0, appender)),
+        cutter: Mutex::new(cutter),
+        out: Mutex::new(out),
         appended: Condvar::new(),
         failed: AtomicBool::new(false),
-        encoder,
         arrangement,
+        partitioning,
         reporter,
     };
     std::thread::scope(|scope| {
-        let held = plan.writers > 1;
-        let workers: Vec<_> = (0..plan.writers)
+        let held = writers > 1;
+        let workers: Vec<_> = (0..writers)
             .map(|_| {
                 let shared = &shared;
                 scope.spawn(move || {
@@ -105,7 +59,7 @@ pub(super) fn emit(
                     if done.is_err() {
                         shared.failed.store(true, Ordering::Relaxed);
                         // Under the lock, or a worker about to wait would miss it.
-                        let _turn = lock(&shared.appender);
+                        let _turn = lock(&shared.out);
                         shared.appended.notify_all();
                     }
                     done
@@ -117,47 +71,41 @@ pub(super) fn emit(
     interrupt::check()?;
     let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
     reporter.deleted(cutter.rows.slabs.deleted());
-    let (_, appender) = shared.appender.into_inner().unwrap_or_else(PoisonError::into_inner);
-    appender.finish()
+    shared.out.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
 }
 
 impl Shared<'_> {
-    fn decoder(&self) -> Result<Decoder> {
-        Ok(Decoder::new(&self.arrangement.layout, &self.arrangement.projection)?)
-    }
-
     /// Takes the rows of a whole part, then encodes them while others take theirs.
     fn hold(&self) -> Result<()> {
-        let mut decoder = self.decoder()?;
+        let mut decoders = Decoders::new(self.arrangement, self.partitioning)?;
         loop {
-            let mut slabs = Vec::new();
-            let ordinal = {
+            let mut pieces = Vec::new();
+            let Begun { ordinal, encoder, opened } = {
                 let mut cutter = lock(&self.cutter);
-                let mut extent = Extent::default();
-                while let Some(slab) = cutter.next(&mut extent)? {
-                    self.pause()?;
-                    slabs.push(slab);
+                if self.failed.load(Ordering::Relaxed) {
+                    return Ok(());
                 }
-                let ordinal = cutter.part;
-                cutter.part += 1;
-                ordinal
+                let Some(begun) = cutter.begin(&mut decoders)? else { return Ok(()) };
+                let mut extent = Extent::default();
+                while let Some(piece) = cutter.next(&mut extent, &mut decoders)? {
+                    self.pause()?;
+                    pieces.push(piece);
+                }
+                begun
             };
-            if slabs.is_empty() || self.failed.load(Ordering::Relaxed) {
-                return Ok(());
-            }
             // Each slab's memory is free as soon as it is decoded.
-            let mut batches = slabs.into_iter().map(|slab| Ok(decoder.decode(&slab)?));
-            let part = self.encoder.encode(&mut batches)?;
-            let mut turn = lock(&self.appender);
-            while turn.0 != ordinal {
+            let mut batches = pieces.into_iter().map(|piece| decoders.decode(piece));
+            let part = encoder.encode(&mut batches)?;
+            let mut turn = lock(&self.out);
+            while turn.ordinal != ordinal {
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 turn = self.appended.wait(turn).unwrap_or_else(PoisonError::into_inner);
             }
+            opened.map_or(Ok(()), |opened| turn.open(opened))?;
             let rows = part.rows();
-            turn.1.append(part)?;
-            turn.0 += 1;
+            turn.append(part)?;
             self.reporter.wrote(rows);
             self.appended.notify_all();
         }
@@ -165,28 +113,22 @@ impl Shared<'_> {
 
     /// Encodes rows as they are merged.
     fn stream(&self) -> Result<()> {
-        let mut decoder = self.decoder()?;
+        let mut decoders = Decoders::new(self.arrangement, self.partitioning)?;
         let mut cutter = lock(&self.cutter);
-        let mut turn = lock(&self.appender);
-        loop {
+        let mut turn = lock(&self.out);
+        while let Some(Begun { encoder, opened, .. }) = cutter.begin(&mut decoders)? {
+            opened.map_or(Ok(()), |opened| turn.open(opened))?;
             let mut extent = Extent::default();
-            let Some(first) = cutter.next(&mut extent)? else { return Ok(()) };
-            let mut ahead = Some(first);
             let mut batches = std::iter::from_fn(|| {
-                let slab = match ahead.take() {
-                    Some(slab) => Ok(Some(slab)),
-                    None => self.pause().and_then(|()| cutter.next(&mut extent)),
-                };
-                let decoded =
-                    slab.and_then(|slab| slab.map(|slab| Ok(decoder.decode(&slab)?)).transpose());
-                decoded.transpose()
+                let piece = self.pause().and_then(|()| cutter.next(&mut extent, &mut decoders));
+                Some(piece.transpose()?.and_then(|piece| decoders.decode(piece)))
             });
-            let part = self.encoder.encode(&mut batches)?;
+            let part = encoder.encode(&mut batches)?;
             let rows = part.rows();
-            turn.1.append(part)?;
-            turn.0 += 1;
+            turn.append(part)?;
             self.reporter.wrote(rows);
         }
+        Ok(())
     }
 
     fn pause(&self) -> Result<()> {

@@ -10,19 +10,27 @@
 //! much memory; ingest and emit do it. Nothing here depends on which thread does what: rows carry
 //! their place in the input, and parts their place in the output.
 
+mod cut;
 mod emit;
 mod file_rows;
+mod finish;
 mod ingest;
 mod interrupt;
 mod plan;
 mod report;
+mod sampling;
 mod source;
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use windrow::{Batch, Batcher, Budget, Codec, Decoder, Finish, Layout, Pool, PoolOptions, SpillTo};
+use windrow::{
+    Batch, Batcher, Budget, Codec, Column, Decoder, Finish, Layout, Pool, PoolOptions, SpillTo,
+};
 
+use cut::Cutter;
+use finish::{Files, Out, Spread};
 pub(crate) use interrupt::{check as check_interrupt, install as install_interrupt};
 pub(crate) use plan::Plan;
 use report::Phase;
@@ -32,8 +40,11 @@ use crate::args::{self, SpillCompression};
 use crate::error::{CliError, Result};
 use crate::format::Format;
 use crate::input::SortColumn;
-use crate::input::{InputOptions, Inputs};
-use crate::output::{self, OutputOptions, Target};
+use crate::input::{CsvOptions, InputOptions, Inputs};
+use crate::output::{self, AtomicDirectory, OutputOptions, Target};
+use crate::partition::Partitioning;
+use crate::size::Size;
+use crate::system;
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
 /// that do not count are dropped.
@@ -86,7 +97,7 @@ pub(crate) fn input_options(
         format: input.input_format,
         schema,
         batch_rows: plan::BATCH_ROWS,
-        csv: crate::input::CsvOptions { delimiter, has_header: !input.csv_no_header },
+        csv: CsvOptions { delimiter, has_header: !input.csv_no_header },
         temp_dir: limits.and_then(|limits| limits.temp_dir.first().cloned()),
     })
 }
@@ -100,26 +111,91 @@ pub(crate) fn run(
     report: &args::Report,
 ) -> Result<()> {
     let target = Target::of(&output.output);
-    let options = output_options(&target, output, arrangement)?;
+    let named = match &target {
+        Target::File(path) => Format::of_path(path),
+        Target::Within(_) | Target::Stdout => None,
+    };
+    let format = output.output_format.or(named).ok_or_else(|| {
+        CliError::Usage(format!(
+            "the format of {} is not told by its extension; name it with --output-format",
+            output.output.display()
+        ))
+    })?;
+    let mut csv = inputs.csv();
+    if let Target::File(path) = &target {
+        csv.delimiter = csv.delimiter_of(path);
+    }
+    let options = output_options(format, output, sorting(&arrangement.layout), csv);
+    let to = Destination { target, options, partitioning: None };
+    run_to(inputs, arrangement, to, output.row_group_size, limits, report)
+}
+
+/// Does what `arrangement` says with `inputs`, and writes a file for every partition.
+pub(crate) fn partition(
+    inputs: Inputs,
+    arrangement: &Arrangement,
+    partitioning: &Partitioning,
+    format: Format,
+    output: &args::Output,
+    limits: &args::Limits,
+    report: &args::Report,
+) -> Result<()> {
+    let sorting = sort_columns(&partitioning.sorting);
+    let options = output_options(format, output, sorting, inputs.csv());
+    let target = Target::File(output.output.clone());
+    let to = Destination { target, options, partitioning: Some(partitioning) };
+    run_to(inputs, arrangement, to, output.row_group_size, limits, report)
+}
+
+/// Where the output goes: to a file, or to those of a directory.
+struct Destination<'a> {
+    target: Target,
+    options: OutputOptions,
+    partitioning: Option<&'a Partitioning>,
+}
+
+impl Destination<'_> {
+    /// Refuses what cannot be written, before there is anything to write.
+    fn check(&self, schema: &SchemaRef) -> Result<()> {
+        match (&self.target, self.partitioning) {
+            (Target::File(directory), Some(_)) => {
+                AtomicDirectory::check(directory)?;
+                output::check(&Target::File("/dev/null".into()), schema, &self.options)
+            }
+            (target, _) => output::check(target, schema, &self.options),
+        }
+    }
+}
+
+fn run_to(
+    inputs: Inputs,
+    arrangement: &Arrangement,
+    to: Destination<'_>,
+    row_group_size: Size,
+    limits: &args::Limits,
+    report: &args::Report,
+) -> Result<()> {
     let mut decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
+    output::check_columns(decoder.schema(), to.options.format)?;
     let inputs = Arc::new(inputs);
-    let plan = Plan::make(
-        &inputs,
-        arrangement,
-        decoder.schema(),
-        &options,
-        output.row_group_size,
-        limits,
-    )?;
+    let schema = decoder.schema();
+    let plan = Plan::make(&inputs, arrangement, schema, &to.options, row_group_size, limits)?;
     if report.explain {
-        let text = plan.explain(&inputs, arrangement, &options, &target);
+        let mut text = plan.explain(&inputs, arrangement, &to.options, &to.target);
+        if let Some(partitioning) = to.partitioning {
+            text += &format!("{:<14} {partitioning}\n", "partitions");
+        }
         return crate::print(text.as_bytes());
     }
-    report::check(report)?;
-    output::check(&target, decoder.schema(), &options)?;
+    report::check(report, &inputs, &to.target)?;
+    to.check(decoder.schema())?;
     let reporter = Reporter::new(&inputs, plan.limit, report);
     let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits))?;
     reporter.watch(&pool);
+    if let Some(ids) = to.partitioning.and_then(|partitioning| partitioning.ids.as_deref()) {
+        reporter.enter(Phase::Read);
+        sampling::sample(&inputs, ids, plan.readers)?;
+    }
     let batch = match arrangement.way {
         Way::Unordered => {
             reporter.enter(Phase::Read);
@@ -133,7 +209,7 @@ pub(crate) fn run(
             .map_err(|error| error.named(inputs.files().iter().map(|file| &*file.name)))?,
     };
     reporter.enter(Phase::Write);
-    write(batch, arrangement, &target, &options, &plan, &mut decoder, &reporter)
+    write(batch, arrangement, &to, &plan, &mut decoder, &reporter)
         .map_err(|error| error.named(inputs.files().iter().map(|file| &*file.name)))?;
     reporter.finish(&pool, report)
 }
@@ -141,30 +217,48 @@ pub(crate) fn run(
 fn write(
     batch: Batch,
     arrangement: &Arrangement,
-    target: &Target,
-    options: &OutputOptions,
+    to: &Destination<'_>,
     plan: &Plan,
     decoder: &mut Decoder,
     reporter: &Reporter,
 ) -> Result<()> {
     reporter.set_runs(batch.runs());
+    let limits = (plan.part_rows, plan.part_bytes);
     let mut slabs = batch.slabs(arrangement.finish);
     let first = slabs.next(plan::BATCH_ROWS, plan::BATCH_BYTES)?;
-    let sample = match &first {
-        Some(slab) => decoder.decode(slab)?,
-        None => RecordBatch::new_empty(Arc::clone(decoder.schema())),
+    let options = &to.options;
+    let (Target::File(directory), Some(partitioning)) = (&to.target, to.partitioning) else {
+        let sample = match &first {
+            Some(slab) => decoder.decode(slab)?,
+            None => RecordBatch::new_empty(Arc::clone(decoder.schema())),
+        };
+        let (encoder, appender) = output::open(&to.target, decoder.schema(), &sample, options)?;
+        drop(sample);
+        let cutter = Cutter::one(cut::Rows { slabs, first }, limits, encoder);
+        let out = Out::one(appender);
+        let (written, _) = emit::emit(cutter, out, arrangement, None, plan.writers, reporter)?;
+        reporter.written(written, None);
+        return Ok(());
     };
-    let (encoder, appender) = output::open(target, decoder.schema(), &sample, options)?;
-    drop(sample);
-    let written = emit::emit(
-        emit::Rows { slabs, first },
-        arrangement,
-        plan,
-        encoder.as_ref(),
-        appender,
-        reporter,
-    )?;
-    reporter.written(written.rows, written.bytes);
+    let directory = AtomicDirectory::create(directory)?;
+    let rows = cut::Rows { slabs, first };
+    let cutter = Cutter::many(rows, limits, partitioning, options, directory.path());
+    let out = Out::many(Files {
+        partitioning,
+        options,
+        schema: decoder.schema(),
+        directory: directory.path(),
+        next: 0,
+        empty: None,
+        spread: Spread::default(),
+    });
+    // Each writer has a file open at the most, and one is being finished.
+    let allowed = system::open_files().saturating_sub(plan::OTHER_FILES).max(1);
+    let writers = plan.writers.min(allowed);
+    let (written, spread) =
+        emit::emit(cutter, out, arrangement, to.partitioning, writers, reporter)?;
+    directory.commit()?;
+    reporter.written(written, spread);
     Ok(())
 }
 
@@ -185,34 +279,38 @@ fn pool_options(limits: &args::Limits) -> PoolOptions {
 }
 
 fn output_options(
-    target: &Target,
+    format: Format,
     output: &args::Output,
-    arrangement: &Arrangement,
-) -> Result<OutputOptions> {
-    let named = match target {
-        Target::File(path) => Format::of_path(path),
-        Target::Stdout => None,
-    };
-    let format = output.output_format.or(named).ok_or_else(|| {
-        CliError::Usage(format!(
-            "the format of {} is not told by its extension; name it with --output-format",
-            output.output.display()
-        ))
-    })?;
-    let sorting = arrangement.layout.order().iter().map(|column| SortColumn {
+    sorting: Vec<SortColumn>,
+    csv: CsvOptions,
+) -> OutputOptions {
+    OutputOptions {
+        format,
+        compression: output.compression,
+        sorting,
+        page_bytes: usize::try_from(output.page_size.0).unwrap_or(usize::MAX),
+        statistics: !output.no_statistics,
+        csv_delimiter: csv.delimiter,
+        csv_header: csv.has_header,
+        ..OutputOptions::new(format)
+    }
+}
+
+/// The order of rows that are arranged by `layout`.
+fn sorting(layout: &Layout) -> Vec<SortColumn> {
+    let mut sorting = sort_columns(layout.order());
+    if layout.rule() != windrow::Rule::Keep {
+        // Within a key there is one row: the columns that chose it order nothing.
+        sorting.truncate(layout.key().count());
+    }
+    sorting
+}
+
+fn sort_columns(columns: &[Column]) -> Vec<SortColumn> {
+    let column = |column: &Column| SortColumn {
         name: column.name.clone(),
         descending: column.descending,
         nulls_first: column.nulls_first,
-    });
-    let keyed = arrangement.layout.rule() != windrow::Rule::Keep;
-    let keys = arrangement.layout.key().count();
-    Ok(OutputOptions {
-        format,
-        compression: output.compression,
-        // Within a key there is one row: the columns that chose it order nothing.
-        sorting: if keyed { sorting.take(keys).collect() } else { sorting.collect() },
-        page_bytes: usize::try_from(output.page_size.0).unwrap_or(usize::MAX),
-        statistics: !output.no_statistics,
-        ..OutputOptions::new(format)
-    })
+    };
+    columns.iter().map(column).collect()
 }

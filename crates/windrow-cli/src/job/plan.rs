@@ -10,7 +10,7 @@
 //! two that spill small runs. What one thread cannot do without is the floor; under it the job is
 //! refused at once.
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 
 use super::{Arrangement, Way};
 use crate::args;
@@ -37,7 +37,7 @@ const LEAST_MERGING: usize = 4 << 20;
 /// Sorted files that are open at one time, if the system allows as many.
 const MOST_FILES: usize = 512;
 /// Open files that are none of the inputs: output, temporary files, streams.
-const OTHER_FILES: usize = 24;
+pub(super) const OTHER_FILES: usize = 24;
 /// Resident memory that nobody plans to use when there is no limit.
 const UNLIMITED: usize = usize::MAX / 4;
 
@@ -234,8 +234,11 @@ fn most_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     }
 }
 
-/// Bytes of the fixed-width part of a record batch.
+/// Bytes of the fixed-width part of a record batch, which ends at [`BATCH_BYTES`] of rows.
 fn batch_bytes(schema: &SchemaRef) -> usize {
-    let width = |data_type: &DataType| data_type.primitive_width().unwrap_or(16);
-    schema.fields().iter().map(|field| BATCH_ROWS * width(field.data_type())).sum()
+    let widths = || schema.fields().iter().map(|field| field.data_type().primitive_width());
+    // A varying value takes a byte of a row at the least.
+    let least_row: usize = widths().map(|width| width.unwrap_or(1)).sum();
+    let rows = BATCH_ROWS.min(BATCH_BYTES / least_row.max(1) + 1);
+    rows * widths().map(|width| width.unwrap_or(16)).sum::<usize>()
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
@@ -11,9 +11,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use windrow::Pool;
 
+use super::finish::Spread;
 use crate::args;
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
+use crate::output::Target;
+use crate::output::Written;
 use crate::size::Size;
 use crate::system;
 
@@ -38,6 +41,8 @@ struct Stats {
     keys_deleted: u64,
     bytes_in: Option<u64>,
     bytes_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partitions: Option<Spread>,
     runs: u64,
     spilled_bytes: u64,
     stored_bytes: u64,
@@ -69,10 +74,13 @@ pub(crate) struct Reporter {
     bar: ProgressBar,
     pool: Mutex<Option<Pool>>,
     quiet: bool,
+    /// When progress was told last, where it goes to no terminal.
+    told: Option<Mutex<Instant>>,
     bytes_in: Option<u64>,
     rows_in: AtomicU64,
     rows_out: AtomicU64,
     bytes_out: AtomicU64,
+    spread: OnceLock<Spread>,
     deleted: AtomicU64,
     runs: AtomicU64,
     limit: Option<u64>,
@@ -95,10 +103,13 @@ impl Reporter {
             bar,
             pool: Mutex::new(None),
             quiet: report.quiet,
+            told: (report.progress && !std::io::stderr().is_terminal())
+                .then(|| Mutex::new(Instant::now())),
             bytes_in: inputs.bytes(),
             rows_in: AtomicU64::new(0),
             rows_out: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
+            spread: OnceLock::new(),
             deleted: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             limit,
@@ -146,6 +157,7 @@ impl Reporter {
         let rows = batch.num_rows() as u64;
         self.rows_in.fetch_add(rows, Ordering::Relaxed);
         self.bar.inc(rows);
+        self.tell("read");
         if !self.bar.is_hidden() {
             let spilled = lock(&self.pool).as_ref().map_or(0, |pool| pool.stats().spilled_bytes);
             if spilled > 0 {
@@ -157,6 +169,25 @@ impl Reporter {
     /// Rows were written.
     pub(super) fn wrote(&self, rows: u64) {
         self.bar.inc(rows);
+        self.tell("written");
+    }
+
+    /// A line of progress every second, for a log.
+    fn tell(&self, what: &str) {
+        let Some(mut told) = self.told.as_ref().map(lock) else { return };
+        if told.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        *told = Instant::now();
+        let of = self.bar.length().map(|rows| format!(" of {rows}")).unwrap_or_default();
+        let pool = lock(&self.pool).as_ref().map(Pool::stats).unwrap_or_default();
+        say(format_args!(
+            "{}{of} rows {what}, {} in memory, {} spilled, {:.0} s",
+            self.bar.position(),
+            Size(pool.leased as u64),
+            Size(pool.spilled_bytes as u64),
+            self.start.elapsed().as_secs_f64(),
+        ));
     }
 
     pub(super) fn deleted(&self, keys: u64) {
@@ -167,9 +198,13 @@ impl Reporter {
         self.runs.store(runs as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn written(&self, rows: u64, bytes: u64) {
-        self.rows_out.store(rows, Ordering::Relaxed);
-        self.bytes_out.store(bytes, Ordering::Relaxed);
+    /// The output is complete; `spread` if it is many files.
+    pub(super) fn written(&self, written: Written, spread: Option<Spread>) {
+        self.rows_out.store(written.rows, Ordering::Relaxed);
+        self.bytes_out.store(written.bytes, Ordering::Relaxed);
+        if let Some(spread) = spread {
+            self.spread.get_or_init(|| spread);
+        }
     }
 
     fn seconds(&self, phase: Phase, end: Instant) -> f64 {
@@ -194,6 +229,7 @@ impl Reporter {
             keys_deleted: self.deleted.load(Ordering::Relaxed),
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            partitions: self.spread.get().copied(),
             runs: self.runs.load(Ordering::Relaxed),
             spilled_bytes: pool.spilled_bytes as u64,
             stored_bytes: pool.stored_bytes as u64,
@@ -217,8 +253,12 @@ impl Reporter {
                 0 => String::new(),
                 bytes => format!(", spilled {}", Size(bytes)),
             };
+            let files = match stats.partitions {
+                None => String::new(),
+                Some(Spread { files, .. }) => format!(" in {files} files"),
+            };
             say(format_args!(
-                "{} rows in, {} rows out ({}) in {:.2} s{spilled}, peak memory {}",
+                "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}, peak memory {}",
                 stats.rows_in,
                 stats.rows_out,
                 Size(stats.bytes_out),
@@ -250,10 +290,23 @@ impl Drop for Reporter {
 }
 
 /// Refuses a place for the figures that is none, before there are any.
-pub(super) fn check(report: &args::Report) -> Result<()> {
+pub(super) fn check(report: &args::Report, inputs: &Inputs, target: &Target) -> Result<()> {
     let Some(file) = report.stats.as_deref().filter(|&stats| stats != "json") else {
         return Ok(());
     };
+    if Path::new(file).is_dir() {
+        return Err(CliError::Usage(format!("--stats: {file} is a directory; name a file in it")));
+    }
+    let same = |other: &Path| match (Path::new(file).canonicalize(), other.canonicalize()) {
+        (Ok(file), Ok(other)) => file == other,
+        _ => Path::new(file) == other,
+    };
+    let written = matches!(target, Target::File(output) if same(output));
+    if written || inputs.files().iter().any(|input| same(Path::new(&*input.name))) {
+        return Err(CliError::Usage(format!(
+            "--stats: {file} is an input or the output of this job; name another file"
+        )));
+    }
     let directory = Path::new(file).parent().filter(|parent| !parent.as_os_str().is_empty());
     match directory {
         Some(directory) if !directory.is_dir() => Err(CliError::Usage(format!(

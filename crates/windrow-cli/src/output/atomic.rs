@@ -36,9 +36,9 @@ pub(super) struct AtomicFile {
 }
 
 /// Characters of a temporary's name that are drawn at random.
-const RANDOM: usize = 6;
+pub(super) const RANDOM: usize = 6;
 /// A cleaner holds the lock of a new temporary for microseconds, and rarely; more tries mean a broken lock.
-const TRIES: usize = 16;
+pub(super) const TRIES: usize = 16;
 
 impl AtomicFile {
     /// Opens a temporary for `target`, whose directory must exist.
@@ -107,10 +107,10 @@ impl AtomicFile {
 }
 
 /// A temporary's entry in [`LIVE`].
-struct Live(PathBuf);
+pub(super) struct Live(PathBuf);
 
 impl Live {
-    fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &Path) -> Self {
         live().push(path.to_owned());
         Self(path.to_owned())
     }
@@ -129,12 +129,27 @@ fn live() -> MutexGuard<'static, Vec<PathBuf>> {
 /// Removes the temporaries of this process, which then cannot be committed: it is about to end.
 pub(crate) fn discard() {
     for path in live().drain(..) {
+        remove(&path);
+    }
+}
+
+/// Removes a temporary, file or directory. What cannot be removed is left.
+fn remove(path: &Path) {
+    /// Files that a thread makes in a directory while it is being removed.
+    const LATE: usize = 8;
+    if !path.is_dir() {
         let _ = fs::remove_file(path);
+        return;
+    }
+    for _ in 0..LATE {
+        if fs::remove_dir_all(path).is_ok() {
+            return;
+        }
     }
 }
 
 /// Locks a new temporary; false if a cleaner took it first.
-fn claim(file: &File) -> io::Result<bool> {
+pub(super) fn claim(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(file.metadata()?.nlink() > 0),
         Err(TryLockError::WouldBlock) => Ok(false),
@@ -144,7 +159,7 @@ fn claim(file: &File) -> io::Result<bool> {
 }
 
 /// Removes the temporaries of this output whose writers are gone. What cannot be removed is left.
-fn remove_orphans(directory: &Path, prefix: &OsString) {
+pub(super) fn remove_orphans(directory: &Path, prefix: &OsString) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;
     };
@@ -157,14 +172,14 @@ fn remove_orphans(directory: &Path, prefix: &OsString) {
         let ours = random.is_some_and(|random| {
             random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
         });
-        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir()) {
             continue;
         }
         let path = entry.path();
         if let Ok(file) = OpenOptions::new().read(true).open(&path)
             && file.try_lock().is_ok()
         {
-            let _ = fs::remove_file(&path);
+            remove(&path);
         }
     }
 }

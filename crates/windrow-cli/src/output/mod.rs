@@ -28,6 +28,7 @@ pub(crate) use crate::input::SortColumn;
 mod atomic;
 mod compression;
 mod dictionaries;
+mod directory;
 mod ipc;
 mod parquet_file;
 mod properties;
@@ -43,6 +44,8 @@ mod views;
 
 pub(crate) use atomic::discard;
 pub(crate) use compression::Compression;
+pub(crate) use directory::AtomicDirectory;
+pub(crate) use properties::SAMPLE_ROWS;
 use rope::Rope;
 use sink::Sink;
 
@@ -51,6 +54,8 @@ use sink::Sink;
 pub(crate) enum Target {
     /// A file, replaced whole when the job is done; or a device or FIFO, written as it comes.
     File(PathBuf),
+    /// A new file in a directory that nobody sees yet, see [`AtomicDirectory`].
+    Within(PathBuf),
     /// The standard output, written as it comes.
     Stdout,
 }
@@ -65,7 +70,7 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => path.display().fmt(f),
+            Self::File(path) | Self::Within(path) => path.display().fmt(f),
             Self::Stdout => f.write_str("standard output"),
         }
     }
@@ -178,10 +183,15 @@ pub(crate) fn check(target: &Target, schema: &SchemaRef, options: &OutputOptions
     let nowhere = Target::File("/dev/null".into());
     let passing = match target {
         Target::File(path) => path.exists() && !path.is_file() && !path.is_dir(),
-        Target::Stdout => true,
+        Target::Within(_) | Target::Stdout => true,
     };
     let sample = RecordBatch::new_empty(Arc::clone(schema));
     open(if passing { &nowhere } else { target }, schema, &sample, options).map(drop)
+}
+
+/// Refuses columns that `format` cannot hold, before anything is planned.
+pub(crate) fn check_columns(schema: &SchemaRef, format: Format) -> Result<()> {
+    if format == Format::Parquet { parquet_file::check(schema) } else { Ok(()) }
 }
 
 /// The most rows and row bytes that a part should have. Only a Parquet part is a unit of the file; what

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
@@ -32,6 +32,34 @@ pub(super) const ROWS_A_CALL: usize = 1024;
 /// What a compression context takes for however little.
 const LEAST_CONTEXT: usize = 64 << 10;
 
+/// Refuses columns that Parquet has no name for.
+pub(super) fn check(schema: &Schema) -> Result<()> {
+    fn holds(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Union(..)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_)
+            | DataType::Interval(IntervalUnit::MonthDayNano) => false,
+            DataType::Struct(fields) => fields.iter().all(|field| holds(field.data_type())),
+            DataType::List(field)
+            | DataType::LargeList(field)
+            | DataType::FixedSizeList(field, _)
+            | DataType::Map(field, _) => holds(field.data_type()),
+            DataType::Dictionary(_, values) => holds(values),
+            DataType::RunEndEncoded(_, values) => holds(values.data_type()),
+            _ => true,
+        }
+    }
+    match schema.fields().iter().find(|field| !holds(field.data_type())) {
+        None => Ok(()),
+        Some(field) => Err(CliError::Usage(format!(
+            "Parquet cannot hold the column {:?} ({}); write Arrow, or leave it out with --select",
+            field.name(),
+            field.data_type()
+        ))),
+    }
+}
+
 pub(super) fn open(
     target: &Target,
     schema: &SchemaRef,
@@ -41,6 +69,7 @@ pub(super) fn open(
     let unsupported = |error: ParquetError| {
         CliError::Usage(format!("Parquet cannot hold these columns: {error}"))
     };
+    check(schema)?;
     let schema = &storable(schema);
     let descriptor = ArrowSchemaConverter::new().convert(schema).map_err(unsupported)?;
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);

@@ -25,7 +25,7 @@ use arrow::record_batch::RecordBatch;
 use arrow::row::{RowConverter, SortField};
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use parquet::basic::{Encoding, Type};
-use parquet::file::metadata::SortingColumn;
+use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::SchemaDescriptor;
 
@@ -76,12 +76,24 @@ pub(super) fn properties(
         builder = builder.set_sorting_columns(Some(sorting));
     }
     let sampled = sampled_leaves(sample, descriptor.num_columns());
+    let mut categorical = Vec::new();
+    schema.fields().iter().for_each(|field| collect_kinds(field.data_type(), &mut categorical));
     for (leaf, column) in descriptor.columns().iter().enumerate() {
         let values = sampled.get(leaf).and_then(Option::as_ref);
-        let plan = plan(column.physical_type(), values);
+        let plan = match categorical.get(leaf) {
+            Some(true) if column.physical_type() == Type::BYTE_ARRAY => Plan::CATEGORICAL,
+            _ => plan(column.physical_type(), values),
+        };
         builder = builder
             .set_column_encoding(column.path().clone(), plan.encoding)
             .set_column_dictionary_enabled(column.path().clone(), plan.dictionary);
+    }
+    // What the first input's footer says beside the schema: readers look for it in the footer.
+    let pairs = schema.metadata().iter().map(|(key, value)| (key.clone(), value.clone()));
+    let mut pairs: Vec<KeyValue> = pairs.map(|(key, value)| KeyValue::new(key, value)).collect();
+    pairs.sort_by(|a, b| a.key.cmp(&b.key));
+    if !pairs.is_empty() {
+        builder = builder.set_key_value_metadata(Some(pairs));
     }
     let mut properties = builder.build();
     add_encoded_arrow_schema_to_metadata(schema, &mut properties);
@@ -109,6 +121,27 @@ fn sorting_columns(descriptor: &SchemaDescriptor, sorting: &[SortColumn]) -> Vec
 struct Plan {
     encoding: Encoding,
     dictionary: bool,
+}
+
+impl Plan {
+    /// For text that is a dictionary in Arrow: pyarrow and Polars read it into one again, which they can
+    /// from these pages alone.
+    const CATEGORICAL: Self = Self { encoding: Encoding::PLAIN, dictionary: true };
+}
+
+/// Whether each leaf column of a type, in Parquet's order, is a dictionary in Arrow.
+fn collect_kinds(data_type: &DataType, leaves: &mut Vec<bool>) {
+    match data_type {
+        DataType::Struct(fields) => {
+            fields.iter().for_each(|field| collect_kinds(field.data_type(), leaves));
+        }
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => collect_kinds(field.data_type(), leaves),
+        DataType::Dictionary(..) => leaves.push(true),
+        _ => leaves.push(false),
+    }
 }
 
 fn plan(physical: Type, values: Option<&ArrayRef>) -> Plan {

@@ -21,6 +21,8 @@ pub(super) struct Sink {
 
 enum End {
     Atomic(AtomicFile),
+    /// A file of a directory, which is synced and appears with it.
+    Within(File),
     /// A device, a FIFO or the standard output: what is written cannot be taken back.
     Direct(File),
 }
@@ -39,6 +41,11 @@ impl Sink {
                 (End::Direct(File::from(owned)), label)
             }
             Target::File(path) => (Self::open_file(path)?, path.clone()),
+            Target::Within(path) => {
+                let file =
+                    File::create_new(path).map_err(|error| CliError::output(path, &error))?;
+                (End::Within(file), path.clone())
+            }
         };
         Ok(Self { end: Some(end), label, bytes: 0, behind: 0 })
     }
@@ -66,14 +73,18 @@ impl Sink {
     fn file(&self) -> io::Result<&File> {
         match &self.end {
             Some(End::Atomic(atomic)) => Ok(atomic.file()),
-            Some(End::Direct(file)) => Ok(file),
+            Some(End::Within(file) | End::Direct(file)) => Ok(file),
             None => Err(io::Error::other("the output is finished")),
         }
     }
 
     /// Starts the disk on what has been written, so that the sync at the end has little left to wait for.
     pub(super) fn write_behind(&mut self) {
-        let Some(End::Atomic(atomic)) = &self.end else { return };
+        let file = match &self.end {
+            Some(End::Atomic(atomic)) => atomic.file(),
+            Some(End::Within(file)) => file,
+            Some(End::Direct(_)) | None => return,
+        };
         if self.bytes - self.behind < WRITE_BEHIND {
             return;
         }
@@ -83,7 +94,7 @@ impl Sink {
             let length = std::num::NonZeroU64::new(self.bytes - self.behind);
             let advice = rustix::fs::Advice::DontNeed;
             // Advice that is not taken costs time and nothing else.
-            let _ = rustix::fs::fadvise(atomic.file(), self.behind, length, advice);
+            let _ = rustix::fs::fadvise(file, self.behind, length, advice);
         }
         self.behind = self.bytes;
     }

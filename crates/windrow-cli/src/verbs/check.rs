@@ -20,7 +20,7 @@ pub(crate) fn check(args: &args::Check) -> Result<()> {
             } else {
                 format!("{name}: row {row} sorts before the row in front of it")
             };
-            return Err(CliError::CheckFailed(message));
+            return Err(CliError::CheckFailed(if args.quiet { String::new() } else { message }));
         }
     }
     if !args.quiet {

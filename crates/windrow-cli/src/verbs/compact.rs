@@ -23,6 +23,12 @@ use crate::job::{self, Arrangement, Transform, Way};
 
 /// Compacts.
 pub(crate) fn compact(args: &args::Compact) -> Result<()> {
+    if let (Some(time), None) = (&args.time, &args.diff) {
+        // The parser lets it pass where --order-by excludes --diff.
+        return Err(CliError::Usage(format!(
+            "--time {time} needs --diff; without one --as-of looks at the first --order-by column"
+        )));
+    }
     let inputs = job::open_inputs(&args.input, Some(&args.limits))?;
     let arrangement = match &args.diff {
         Some(diff) => diff_log(args, &inputs, diff)?,
@@ -167,7 +173,8 @@ impl AsOf {
     }
 }
 
-fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
+/// A value of `data_type` as people write it.
+pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
     let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let value = cast_with_options(&text, data_type, &options).ok()?;

@@ -84,7 +84,8 @@ impl<T: Time> Merging<T> {
                     let inputs = std::mem::take(&mut self.inputs);
                     let inputs = within_budget(&self.layout, &self.pool, &self.wraps, inputs)?;
                     let (layout, pool) = (&self.layout, &self.pool);
-                    none.insert(Merger::new(layout, pool, Finish::Log, &self.wraps, boxed(inputs)))
+                    let merger = if *fuel == i64::MAX { Merger::at_once } else { Merger::new };
+                    none.insert(merger(layout, pool, Finish::Log, &self.wraps, boxed(inputs)))
                 }
             };
             let Some(chunk) = merger.next_within(fuel)? else {

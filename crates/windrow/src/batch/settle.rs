@@ -4,6 +4,8 @@
 //! merged at once   a window of one chunk for each run that is not in memory, and the merge's own chunks
 //! too many         the shortest are merged into one, just enough of them, until it fits
 //! ```
+//!
+//! A chunk of one long row is as large as that row, so what a window takes is looked up in each run.
 
 use super::{Source, boxed};
 use crate::chunk::{Finish, Wraps};
@@ -27,10 +29,30 @@ fn fan_in(pool: &Pool) -> usize {
     (pool.budget().limit() / held_by_chunk(pool)).saturating_sub(OWN_CHUNKS).clamp(2, MOST_RUNS)
 }
 
-/// A merge of runs that keeps deletions and diffs.
+/// Bytes that a merge of `runs` takes.
+fn merge_bytes(pool: &Pool, runs: &[Run]) -> usize {
+    let chunk = held_by_chunk(pool);
+    let window = |run: &Run| match run.resident_bytes() {
+        0 => chunk.max(run.largest_chunk()),
+        resident => resident,
+    };
+    let largest = runs.iter().map(Run::largest_chunk).max().unwrap_or(0);
+    let windows: usize = runs.iter().map(window).sum();
+    windows.saturating_add(OWN_CHUNKS * chunk + largest.saturating_sub(chunk))
+}
+
+/// True if a merge of `runs` keeps within the budget, or cannot be made to: two runs of chunks of the
+/// usual size are merged whatever it is.
+fn fits(pool: &Pool, runs: &[Run]) -> bool {
+    let usual = runs.iter().all(|run| run.largest_chunk() <= pool.chunk_bytes());
+    runs.len() <= if usual { 2 } else { 1 }
+        || runs.len() <= MOST_RUNS && merge_bytes(pool, runs) <= pool.budget().limit()
+}
+
+/// A merge of runs, not to pause, that keeps deletions and diffs.
 pub(crate) fn merger(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Merger {
     let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>).collect();
-    Merger::new(layout, pool, Finish::Log, wraps, sources)
+    Merger::at_once(layout, pool, Finish::Log, wraps, sources)
 }
 
 /// Brings the runs down to as many as can be merged at once.
@@ -55,11 +77,12 @@ pub(crate) fn settle(
         // What is left is read from disk, through buffers of its own.
         pool.release_recycled();
     }
-    let most = fan_in(pool);
-    while runs.len() > most {
+    while !fits(pool, &runs) {
         // The shortest first, so that few bytes are written twice; just enough of them.
         runs.sort_by_key(Run::rows);
-        let group = (runs.len() - most + 1).clamp(2, most);
+        let group = (2..runs.len())
+            .find(|&group| !fits(pool, &runs[..=group]) || fits(pool, &runs[group - 1..]))
+            .unwrap_or(runs.len());
         let merged: Vec<Run> = runs.drain(..group).collect();
         let in_memory = merged.iter().all(|run| run.resident_bytes() > 0);
         let mut merger = merger(layout, pool, wraps, merged);

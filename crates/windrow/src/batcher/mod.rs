@@ -17,6 +17,8 @@
 mod accounting;
 mod ladder;
 mod pusher;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -3,7 +3,7 @@
 //! ```text
 //! 1. pack   the bits that vary, above the row's index, in one word      (kernel::prefix)
 //! 2. sort   the words                                                   (kernel::radix)
-//! 3. mend   runs of equal prefixes, by comparing what follows them
+//! 3. mend   runs of equal prefixes, by comparing what follows them; note which rows are equal
 //! ```
 //!
 //! Stable: rows that are equal without their tails keep the order they came in.
@@ -18,48 +18,89 @@ use crate::kernel::radix;
 pub(crate) struct Arranger {
     words: Vec<u64>,
     scratch: Vec<u64>,
-    order: Vec<u32>,
+    order: Vec<Place>,
+}
+
+/// A row in an order: its index, and whether it is equal to the row before it, tails aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u32);
+
+impl Place {
+    const EQUAL: u32 = 1 << 31;
+
+    /// The row number `index`, unlike the one before it.
+    pub(crate) fn of(index: usize) -> Self {
+        debug_assert!(index < Self::EQUAL as usize);
+        Self(index as u32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn index(self) -> usize {
+        (self.0 & !Self::EQUAL) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn repeats(self) -> bool {
+        self.0 & Self::EQUAL != 0
+    }
 }
 
 impl Arranger {
-    /// Indexes of `rows` in ascending order; the last `tail` bytes of each row do not count.
-    pub(crate) fn order(&mut self, rows: &[&[u8]], tail: usize) -> &[u32] {
+    /// Places of `rows` in ascending order; the last `tail` bytes of each row do not count.
+    pub(crate) fn order(&mut self, rows: &[&[u8]], tail: usize) -> &[Place] {
         let index_bits = usize::BITS - rows.len().saturating_sub(1).leading_zeros();
         let index_bits = index_bits.max(1);
-        let plan = Plan::new(rows, 64 - index_bits);
+        let plan = Plan::new(rows, tail, 64 - index_bits);
         self.words.clear();
         plan.pack(rows, index_bits, &mut self.words);
         radix::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
-        if !plan.is_exact() || tail > 0 {
-            mend(&mut self.words, index_bits, rows, plan.start(), tail);
-        }
         let mask = (1u64 << index_bits) - 1;
         self.order.clear();
-        self.order.extend(self.words.iter().map(|word| (word & mask) as u32));
+        self.order.extend(self.words.iter().map(|word| Place((word & mask) as u32)));
+        mend(&self.words, &mut self.order, index_bits, rows, plan.start(), tail);
         &self.order
     }
 }
 
-/// Sorts runs of equal prefixes by the rows from byte `start` on.
-fn mend(words: &mut [u64], index_bits: u32, rows: &[&[u8]], start: usize, tail: usize) {
-    let mask = (1u64 << index_bits) - 1;
-    let rest = |word: u64| {
-        let row = rows[(word & mask) as usize];
+/// Sorts the places of equal prefixes by the rows from byte `start` on, and notes which are equal.
+fn mend(
+    words: &[u64],
+    order: &mut [Place],
+    index_bits: u32,
+    rows: &[&[u8]],
+    start: usize,
+    tail: usize,
+) {
+    let rest = |place: Place| {
+        let row = rows[place.index()];
         &row[start.min(row.len() - tail)..row.len() - tail]
     };
     let mut first = 0;
     while first + 1 < words.len() {
-        let prefix = words[first] >> index_bits;
-        let run = words[first..].iter().take_while(|&&word| word >> index_bits == prefix).count();
-        if run == 2 {
-            if rest(words[first]).cmp(rest(words[first + 1])) == Ordering::Greater {
-                words.swap(first, first + 1);
-            }
-        } else if run > 2 {
-            // Stable: equal prefixes stand in index order already.
-            words[first..first + run].sort_by(|&a, &b| rest(a).cmp(rest(b)));
+        // Nearly all prefixes differ.
+        if (words[first] ^ words[first + 1]) >> index_bits != 0 {
+            first += 1;
+            continue;
         }
-        first += run;
+        let prefix = words[first] >> index_bits;
+        let same = words[first..].iter().take_while(|&&word| word >> index_bits == prefix).count();
+        let run = &mut order[first..first + same];
+        if same == 2 {
+            match rest(run[0]).cmp(rest(run[1])) {
+                Ordering::Less => {}
+                Ordering::Equal => run[1].0 |= Place::EQUAL,
+                Ordering::Greater => run.swap(0, 1),
+            }
+        } else {
+            // Stable: equal prefixes stand in index order already.
+            run.sort_by(|&a, &b| rest(a).cmp(rest(b)));
+            for at in 1..same {
+                if rest(run[at - 1]) == rest(run[at]) {
+                    run[at].0 |= Place::EQUAL;
+                }
+            }
+        }
+        first += same;
     }
 }
 
@@ -82,17 +123,17 @@ mod tests {
                 *row = [vec![7; common], body, vec![0], vec![index as u8; tail]].concat();
             }
             let rows: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
-            let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
-            let key = |&i: &u32| &rows[i as usize][..rows[i as usize].len() - tail];
+            let mut expected: Vec<usize> = (0..rows.len()).collect();
+            let key = |&i: &usize| &rows[i][..rows[i].len() - tail];
             expected.sort_by(|a, b| key(a).cmp(key(b)));
             let mut arranger = Arranger::default();
-            let got = arranger.order(&rows, tail).to_vec();
-            if tail == 0 {
-                prop_assert_eq!(got, expected);
-            } else {
-                // Equal rows may come in the order of their tails; the rules add those up.
-                prop_assert!(got.iter().zip(&expected).all(|(a, b)| key(a) == key(b)));
+            let places = arranger.order(&rows, tail).to_vec();
+            let got: Vec<usize> = places.iter().map(|place| place.index()).collect();
+            for at in 0..got.len() {
+                let repeats = at > 0 && key(&got[at - 1]) == key(&got[at]);
+                prop_assert_eq!(places[at].repeats(), repeats);
             }
+            prop_assert_eq!(got, expected);
         }
     }
 }

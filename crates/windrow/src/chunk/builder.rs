@@ -10,12 +10,13 @@
 //! The rows of successive calls ascend, and rows that are equal under the sum rule come in one call:
 //! the caller's blocks are closed under equality.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::output::Output;
 use super::wraps::overflow;
-use super::{Chunk, Wraps};
+use super::{Chunk, Place, Wraps};
 use crate::error::Result;
 use crate::kernel::merge::{Strided, merge};
 use crate::order::{Layout, Rule, Tail};
@@ -25,6 +26,11 @@ use crate::rows::key_len;
 
 /// Rows of a negative multiplicity that are kept to be shown.
 const SHOWN: usize = 3;
+
+/// Copies of a row that are appended though a chunk is full.
+const FEW: i64 = 16;
+/// Rows that are looked at before they are copied: they are still in the first-level cache.
+const STRETCH: usize = 256;
 
 /// What becomes of deletions and diffs at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +61,9 @@ pub(crate) struct Builder {
     finish: Finish,
     output: Output,
     wraps: Wraps,
+    /// Rows of a snapshot that are still to be appended, and how often: one that comes more often than
+    /// a chunk holds, and those behind it.
+    copies: VecDeque<(Vec<u8>, i64)>,
     /// The key of the row that came last, for the rules that keep one of each.
     key: Option<Vec<u8>>,
     findings: Findings,
@@ -69,6 +78,7 @@ impl Builder {
             finish,
             output: Output::new(layout, pool),
             wraps: wraps.clone(),
+            copies: VecDeque::new(),
             key: None,
             findings: Findings::default(),
         }
@@ -114,17 +124,17 @@ impl Builder {
         }
     }
 
-    /// Appends `rows` in the order of `order`.
-    pub(crate) fn push(&mut self, rows: &[&[u8]], order: &[u32]) -> Result<()> {
+    /// Appends rows in the order of `order`; `row` knows the row of an index.
+    pub(crate) fn push<'a>(
+        &mut self,
+        row: impl Fn(usize) -> &'a [u8] + Copy,
+        order: &[Place],
+    ) -> Result<()> {
+        let rows = order.iter().map(|place| row(place.index()));
         match self.layout.rule() {
-            Rule::Keep => {
-                for &index in order {
-                    self.output.append(rows[index as usize])?;
-                }
-                Ok(())
-            }
-            Rule::First | Rule::Last => self.push_winners(order.iter().map(|&i| rows[i as usize])),
-            Rule::Sum => self.push_sums(rows, order),
+            Rule::Keep => self.output.append_all(rows),
+            Rule::First | Rule::Last => self.push_winners(rows),
+            Rule::Sum => self.push_sums(row, order),
         }
     }
 
@@ -214,20 +224,34 @@ impl Builder {
         Ok(())
     }
 
-    fn push_sums(&mut self, rows: &[&[u8]], order: &[u32]) -> Result<()> {
-        let body = |row: &'_ [u8]| row.len() - 8;
+    fn push_sums<'a>(
+        &mut self,
+        row_of: impl Fn(usize) -> &'a [u8] + Copy,
+        order: &[Place],
+    ) -> Result<()> {
+        let single = |place: &Place| !place.repeats() && diff_of(row_of(place.index())) != 0;
         let mut at = 0;
         while at < order.len() {
-            let row = rows[order[at] as usize];
+            if self.finish == Finish::Log {
+                // Rows that meet no equal go as they are, many at a time. The last of a stretch may
+                // have equals behind it.
+                let ahead = order[at..].iter().take(STRETCH);
+                let alone = ahead.take_while(|place| single(place)).count();
+                let goes_on = order.get(at + alone).is_some_and(|place| place.repeats());
+                let alone = alone - usize::from(goes_on && alone > 0);
+                if alone > 0 {
+                    let stretch = order[at..at + alone].iter();
+                    self.output.append_all(stretch.map(|place| row_of(place.index())))?;
+                    at += alone;
+                    continue;
+                }
+            }
+            let row = row_of(order[at].index());
             let first = diff_of(row);
             let mut sum = first;
             at += 1;
-            while at < order.len() {
-                let next = rows[order[at] as usize];
-                if next[..body(next)] != row[..body(row)] {
-                    break;
-                }
-                sum = self.add(row, sum, diff_of(next));
+            while at < order.len() && order[at].repeats() {
+                sum = self.add(row, sum, diff_of(row_of(order[at].index())));
                 at += 1;
             }
             match self.finish {
@@ -272,10 +296,33 @@ impl Builder {
             }
             return Ok(());
         }
-        for _ in 0..times {
-            self.output.append(row)?;
-            // Of equal rows, which one is shown here follows from the chunks: their diffs must not.
-            self.output.set_diff(1);
+        let mut left = times;
+        while left > 0 && self.copies.is_empty() && (left <= FEW || !self.output.is_full()) {
+            self.append_copy(row)?;
+            left -= 1;
+        }
+        if left > 0 {
+            self.copies.push_back((row.to_vec(), left));
+        }
+        Ok(())
+    }
+
+    fn append_copy(&mut self, row: &[u8]) -> Result<()> {
+        self.output.append(row)?;
+        // Of equal rows, which one is shown here follows from the chunks: their diffs must not.
+        self.output.set_diff(1);
+        Ok(())
+    }
+
+    /// Appends rows that wait, until a chunk is full. Called before anything else is pushed, so that
+    /// many copies of a row take the memory of a few chunks.
+    pub(crate) fn resume(&mut self) -> Result<()> {
+        while !self.output.is_full() {
+            let Some((row, left)) = self.copies.pop_front() else { break };
+            self.append_copy(&row)?;
+            if left > 1 {
+                self.copies.push_front((row, left - 1));
+            }
         }
         Ok(())
     }

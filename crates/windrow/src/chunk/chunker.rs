@@ -11,6 +11,7 @@ use arrow_array::RecordBatch;
 
 use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES, Starts, View, Wraps};
 use crate::error::Result;
+use crate::kernel::merge::ascends;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
 use crate::rows::decode::diff_of;
@@ -136,7 +137,7 @@ impl Chunker {
         rows.extend((0..staged.len()).map(|index| staged.row(index)));
         let order = self.arranger.order(&rows, self.layout.tail().len());
         self.builder.restart();
-        self.builder.push(&rows, order)?;
+        self.builder.push(|index| staged.row(index), order)?;
         self.builder.flush();
         rows.clear();
         // Nothing is left to outlive the staging buffer; collecting in place keeps the allocation.
@@ -155,6 +156,11 @@ fn is_chunk(layout: &Layout, rows: View<'_>) -> bool {
     let rule = layout.rule();
     if rule == Rule::Sum && diff_of(rows.row(0)) == 0 {
         return false;
+    }
+    if let (Rule::Keep | Rule::Sum, Some(strided)) = (rule, rows.strided(0..rows.len(), tail))
+        && strided.body >= 8
+    {
+        return ascends(strided, rule == Rule::Sum);
     }
     let mut before = rows.row(0);
     for index in 1..rows.len() {

@@ -18,7 +18,7 @@ mod wraps;
 
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use arrange::Arranger;
+pub(crate) use arrange::{Arranger, Place};
 pub use builder::Finish;
 pub(crate) use builder::{Builder, Findings, describe};
 pub(crate) use chunker::Chunker;
@@ -32,6 +32,9 @@ use crate::pool::{Buffer, Extent, Lease, Pool};
 
 /// Bytes that the start of a row takes when a chunk is spilled.
 pub(crate) const OFFSET_BYTES: usize = 4;
+
+/// A row longer than this is not kept in memory as the end of a chunk on disk.
+const LONGEST_END: usize = 1 << 10;
 
 /// Where the rows of a chunk start.
 #[derive(Debug)]
@@ -120,7 +123,9 @@ impl Chunk {
         let rows = this.rows();
         let count = rows.len();
         let times = this.times.get().copied();
-        let ends = [rows.row(0), rows.row(count - 1)].map(<[u8]>::to_vec);
+        let ends = [rows.row(0), rows.row(count - 1)];
+        let short = ends.iter().all(|row| row.len() <= LONGEST_END);
+        let ends = short.then(|| ends.map(<[u8]>::to_vec));
         let stride = match this.places {
             Places::Every(stride) => Some(stride),
             Places::At(_) => None,
@@ -170,8 +175,8 @@ pub(crate) struct SpilledChunk {
     used: usize,
     stride: Option<usize>,
     times: Option<TimeCodes>,
-    /// The first row and the last.
-    ends: [Vec<u8>; 2],
+    /// The first row and the last, unless they are long.
+    ends: Option<[Vec<u8>; 2]>,
 }
 
 impl SpilledChunk {
@@ -216,9 +221,9 @@ impl SpilledChunk {
         self.used
     }
 
-    /// The first row and the last.
-    pub(crate) fn ends(&self) -> [&[u8]; 2] {
-        [&self.ends[0], &self.ends[1]]
+    /// The first row and the last, unless they are long.
+    pub(crate) fn ends(&self) -> Option<[&[u8]; 2]> {
+        self.ends.as_ref().map(|[first, last]| [&first[..], &last[..]])
     }
 
     /// The least and the greatest time code, if they are known without reading the rows.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::{Chunk, OFFSET_BYTES, View};
 use crate::error::Result;
-use crate::kernel::copy::copy_short;
+use crate::kernel::copy::{copy_short, gather};
 use crate::order::Layout;
 use crate::pool::{Buffer, Pool};
 
@@ -75,6 +75,29 @@ impl Output {
         self.used += row.len();
         if self.stride.is_none() {
             self.starts.push(self.used as u32);
+        }
+        Ok(())
+    }
+
+    /// Appends rows one by one.
+    pub(super) fn append_all<'a>(
+        &mut self,
+        mut rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    ) -> Result<()> {
+        let Some(stride) = self.stride else {
+            return rows.try_for_each(|row| self.append(row));
+        };
+        while rows.len() > 0 {
+            if self.room() < stride {
+                self.next_buffer(stride)?;
+            }
+            let fit = (self.room() / stride).min(rows.len());
+            let used = self.used;
+            if let Some(buffer) = &mut self.buffer {
+                gather(rows.clone().take(fit), stride, &mut buffer[used..]);
+            }
+            rows.nth(fit - 1);
+            self.used += fit * stride;
         }
         Ok(())
     }

@@ -27,23 +27,24 @@ pub(crate) struct Plan {
     mask: [u64; WORDS],
     /// Number of bits in `mask`.
     bits: u32,
-    /// Whether rows with equal prefixes may still differ.
-    exact: bool,
+    /// Bytes at the end of rows that do not count.
+    tail: usize,
 }
 
 impl Plan {
-    /// Chooses at most `capacity` bits (1..=64) that vary between `rows`.
-    pub(crate) fn new(rows: &[&[u8]], capacity: u32) -> Self {
+    /// Chooses at most `capacity` bits (1..=64) that vary between `rows`, of which the last `tail` bytes
+    /// do not count.
+    pub(crate) fn new(rows: &[&[u8]], tail: usize, capacity: u32) -> Self {
         let Some((first, rest)) = rows.split_first() else {
-            return Self { start: 0, mask: [0; WORDS], bits: 0, exact: true };
+            return Self { start: 0, mask: [0; WORDS], bits: 0, tail };
         };
         let mut start = 0;
         let mut mask = [0; WORDS];
-        let longest = rows.iter().map(|row| row.len()).max().unwrap_or(0);
+        let longest = rows.iter().map(|row| row.len()).max().unwrap_or(0) - tail;
         while start < longest {
-            let base = window(first, start);
+            let base = window(body(first, tail), start);
             for row in rest {
-                let words = window(row, start);
+                let words = window(body(row, tail), start);
                 for word in 0..WORDS {
                     mask[word] |= words[word] ^ base[word];
                 }
@@ -63,22 +64,12 @@ impl Plan {
             }
             left -= word.count_ones();
         }
-        Self {
-            start,
-            mask,
-            bits: varying.min(capacity),
-            exact: varying <= capacity && longest <= start + WINDOW,
-        }
+        Self { start, mask, bits: varying.min(capacity), tail }
     }
 
     /// Bits that a prefix has.
     pub(crate) fn bits(&self) -> u32 {
         self.bits
-    }
-
-    /// True if rows with equal prefixes differ in their length at the most.
-    pub(crate) fn is_exact(&self) -> bool {
-        self.exact
     }
 
     /// The byte where rows with equal prefixes may first differ.
@@ -120,7 +111,8 @@ impl Plan {
             .filter(|&word| self.mask[word] != 0)
             .map(|word| (self.start + 8 * word, self.mask[word], self.mask[word].count_ones()))
             .collect();
-        let indexed = rows.iter().zip(0u64..);
+        let tail = self.tail;
+        let indexed = rows.iter().map(|row| body(row, tail)).zip(0u64..);
         match used[..] {
             [] => packed.extend(0..rows.len() as u64),
             [(at, mask, _)] => packed
@@ -143,13 +135,18 @@ impl Plan {
     }
 }
 
+#[inline(always)]
+fn body(row: &[u8], tail: usize) -> &[u8] {
+    &row[..row.len() - tail]
+}
+
 /// The eight bytes of `row` from `at`, most significant first; zeros behind its end.
 #[inline(always)]
 fn word(row: &[u8], at: usize) -> u64 {
     if let Some(bytes) = row.get(at..at + 8) {
         return u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
     }
-    short_word(row, at)
+    if at >= row.len() { 0 } else { short_word(row, at) }
 }
 
 #[cold]
@@ -199,10 +196,12 @@ mod tests {
             rows in prop::collection::vec(prop::collection::vec(0u8..4, 0..70), 1..40),
             capacity in 1u32..=58,
             common in 0usize..80,
+            tail in 0usize..9,
         ) {
-            let rows: Vec<Vec<u8>> = rows.into_iter().map(|r| [vec![9; common], r].concat()).collect();
+            let rows: Vec<Vec<u8>> =
+                rows.into_iter().map(|r| [vec![9; common], r, vec![7; tail]].concat()).collect();
             let rows: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
-            let plan = Plan::new(&rows, capacity);
+            let plan = Plan::new(&rows, tail, capacity);
             prop_assert!(plan.bits() <= capacity);
             let mut packed = Vec::new();
             plan.pack(&rows, 6, &mut packed);
@@ -213,11 +212,12 @@ mod tests {
                 prop_assert_eq!(packed[i] & 63, i as u64);
                 for (j, b) in rows.iter().enumerate() {
                     let (x, y) = (packed[i] >> 6, packed[j] >> 6);
+                    let (a, b) = (body(a, tail), body(b, tail));
                     if a < b {
                         prop_assert!(x <= y);
                     }
-                    if x == y && plan.is_exact() && a.len() == b.len() {
-                        prop_assert_eq!(a, b);
+                    if a == b {
+                        prop_assert_eq!(x, y);
                     }
                 }
             }

@@ -57,12 +57,12 @@ impl Piece {
         }
     }
 
-    /// The first row and the last.
-    fn ends(&self) -> [&[u8]; 2] {
+    /// The first row and the last, if no disk has to be read for them.
+    fn ends(&self) -> Option<[&[u8]; 2]> {
         match self {
             Self::Resident(chunk) => {
                 let rows = chunk.rows();
-                [rows.row(0), rows.row(rows.len() - 1)]
+                Some([rows.row(0), rows.row(rows.len() - 1)])
             }
             Self::Spilled(chunk) => chunk.ends(),
         }
@@ -175,10 +175,15 @@ impl Run {
         self.pieces.iter().filter(|piece| matches!(piece, Piece::Resident(_))).count()
     }
 
-    /// The first row and the last, if there are any.
+    /// The bytes of its largest chunk.
+    pub(crate) fn largest_chunk(&self) -> usize {
+        self.pieces.iter().map(Piece::bytes).max().unwrap_or(0)
+    }
+
+    /// The first row and the last, if there are any and they are in memory.
     pub(crate) fn ends(&self) -> Option<[&[u8]; 2]> {
         let (first, last) = (self.pieces.front()?, self.pieces.back()?);
-        Some([first.ends()[0], last.ends()[1]])
+        Some([first.ends()?[0], last.ends()?[1]])
     }
 }
 

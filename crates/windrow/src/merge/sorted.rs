@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use super::ChunkSource;
-use crate::chunk::{Arranger, Builder, Chunk, Finish, Wraps};
+use crate::chunk::{Arranger, Builder, Chunk, Finish, Place, Wraps};
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::pool::Pool;
@@ -186,32 +186,32 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         let order = self.arranger.order(&rows, self.layout.tail().len());
         let decided = decided(&self.layout, &rows, order);
         self.held = reduce(&self.layout, &self.builder, &rows, &order[decided..]);
-        self.builder.push(&rows, &order[..decided])?;
+        self.builder.push(|index| rows[index], &order[..decided])?;
         self.builder.flush();
         Ok(())
     }
 }
 
 /// How many of the rows in `order` no row to come can touch: all but the last group.
-fn decided(layout: &Layout, rows: &[&[u8]], order: &[u32]) -> usize {
+fn decided(layout: &Layout, rows: &[&[u8]], order: &[Place]) -> usize {
     let Some(&last) = order.last() else { return 0 };
-    let last = rows[last as usize];
+    let last = rows[last.index()];
     let group = match layout.rule() {
         Rule::Keep | Rule::First => return order.len(),
         Rule::Last => &last[..key_len(layout, last)],
         Rule::Sum => &last[..last.len() - layout.tail().len()],
     };
-    order.partition_point(|&index| !rows[index as usize].starts_with(group))
+    order.partition_point(|place| !rows[place.index()].starts_with(group))
 }
 
 /// The one row that a group comes down to; empty if there is no group.
-fn reduce(layout: &Layout, builder: &Builder, rows: &[&[u8]], group: &[u32]) -> Vec<u8> {
+fn reduce(layout: &Layout, builder: &Builder, rows: &[&[u8]], group: &[Place]) -> Vec<u8> {
     let Some((&first, rest)) = group.split_first() else { return Vec::new() };
-    let mut row = rows[first as usize].to_vec();
+    let mut row = rows[first.index()].to_vec();
     if layout.rule() == Rule::Sum {
-        let sum = rest.iter().fold(diff_of(&row), |sum, &index| {
-            builder.add(&row, sum, diff_of(rows[index as usize]))
-        });
+        let sum = rest
+            .iter()
+            .fold(diff_of(&row), |sum, place| builder.add(&row, sum, diff_of(rows[place.index()])));
         let body = row.len() - 8;
         row[body..].copy_from_slice(&sum.to_le_bytes());
     }
@@ -233,7 +233,7 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> ChunkSource for SortedInput
                     self.ended = true;
                     let held = std::mem::take(&mut self.held);
                     if !held.is_empty() {
-                        self.builder.push(&[&held], &[0])?;
+                        self.builder.push(|_| &held[..], &[Place::of(0)])?;
                     }
                     self.builder.flush();
                 }

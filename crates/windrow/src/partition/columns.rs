@@ -30,7 +30,7 @@ use crate::error::Result;
 use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
 use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
 use crate::kernel::partition::memory::{Memory, Piece};
-use crate::kernel::partition::order::{PAD, Planned};
+use crate::kernel::partition::order::{Load, PAD, Planned};
 
 /// Views that pin more than this many times the bytes they use are copied out.
 const PINNED: usize = 2;
@@ -62,7 +62,7 @@ impl Columns<'_> {
             let sources: Vec<Bits<'_>> =
                 group.iter().map(|b| Bits::new(b.values(), b.offset(), b.len())).collect();
             let mut pieces: Vec<Piece> =
-                group.iter().map(|_| self.memory.take(rows.div_ceil(64) * 8)).collect();
+                group.iter().map(|_| self.memory.take((rows.div_ceil(64) + 1) * 8)).collect();
             let mut targets: Vec<&mut [u64]> = pieces.iter_mut().map(Piece::as_mut).collect();
             self.order.bits(&sources, &mut targets, self.scratch);
             let bytes = rows.div_ceil(8);
@@ -218,9 +218,15 @@ fn compact<T: ByteViewType>(array: GenericByteViewArray<T>) -> GenericByteViewAr
     if used * PINNED < pinned { array.gc() } else { array }
 }
 
-/// True if `batch` is one column of values of fixed width without nulls.
-pub(super) fn is_one_buffer(batch: &RecordBatch) -> bool {
-    let [column] = batch.columns() else { return false };
-    let width = column.data_type().primitive_width();
-    column.null_count() == 0 && (width.is_some() || column.as_string_view_opt().is_some())
+/// What there is to move in `batch`.
+pub(super) fn load(batch: &RecordBatch) -> Load {
+    match batch.columns() {
+        [column] if column.null_count() == 0 => match column.data_type() {
+            DataType::Boolean => Load::Bits,
+            DataType::Utf8View | DataType::BinaryView => Load::Fixed,
+            other if other.is_primitive() => Load::Fixed,
+            _ => Load::Many,
+        },
+        _ => Load::Many,
+    }
 }

@@ -13,7 +13,7 @@ use arrow_array::RecordBatch;
 
 use super::words::Words;
 use crate::error::Result;
-use crate::kernel::partition::hash::{Keys, absorb, fused, reduce};
+use crate::kernel::partition::hash::{Keys, absorb, fused, reduce, remix};
 use crate::order::Layout;
 
 /// The version of the function: a new one whenever any id changes.
@@ -51,12 +51,13 @@ impl Hash {
             Words::of(self.layout.schema().field(column).name(), batch.column(column))
         };
         let columns: Vec<Words<'_>> = self.layout.key().map(of).collect::<Result<_>>()?;
-        let keys = keys(self.seed, self.round);
+        let again = (self.round > 0).then(|| keys(self.seed, self.round));
+        let keys = keys(self.seed, 0);
         let mut blocks = vec![[0; BLOCK]; columns.len().min(GROUP)];
         let mut states = [0; BLOCK];
         for (index, ids) in ids.chunks_mut(BLOCK).enumerate() {
             let start = index * BLOCK;
-            if columns.len() <= GROUP {
+            if columns.len() <= GROUP && again.is_none() {
                 let words = words(&columns, start, ids.len(), &mut blocks);
                 match *words.as_slice() {
                     [] => fused(keys, [], partitions, ids),
@@ -75,6 +76,9 @@ impl Hash {
                     [a, b] => absorb(keys, [a, b], states),
                     _ => words.iter().for_each(|words| absorb(keys, [words], states)),
                 }
+            }
+            if let Some(again) = again {
+                remix(again, states);
             }
             for (id, state) in ids.iter_mut().zip(states) {
                 *id = reduce(*state, partitions);
@@ -95,12 +99,10 @@ fn words<'b>(
 }
 
 /// The constants of a seed and a round.
-///
-/// The multiplier depends on both: were they only added to the words, the ids of one round would
-/// follow from those of another for small keys, and a second exchange would send all to one place.
 fn keys(seed: u64, round: u64) -> Keys {
-    let start = mix(seed).wrapping_add(round.wrapping_mul(GOLDEN));
-    Keys { addend: mix(start.wrapping_add(GOLDEN)), multiplier: mix(start) | 1 }
+    let nth = |n: u64| mix(mix(seed).wrapping_add(n.wrapping_mul(GOLDEN)));
+    let pair = round.wrapping_mul(2);
+    Keys { multiplier: nth(pair) | 1, addend: nth(pair.wrapping_add(1)) }
 }
 
 /// 2^64 divided by the golden ratio.

@@ -3,14 +3,15 @@
 //! Invariant: rows compare as they do under the layout; nulls stand where the slot says.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::downcast_primitive_array;
-use arrow_array::{Array, ArrayRef, UInt64Array};
+use arrow_array::{Array, ArrayRef, NullArray};
 use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano, NullBuffer, i256};
 use arrow_schema::DataType;
-use arrow_select::take::take;
 
+use super::nested::select;
 use super::runs::runs;
 use crate::error::Result;
 use crate::order::Slot;
@@ -36,6 +37,7 @@ pub(super) enum Values {
 
 impl KeyColumn {
     pub(super) fn new(slot: &Slot, array: &ArrayRef) -> Result<Self> {
+        let nulls = array.logical_nulls();
         let array = expanded(array)?;
         let mut values = values(&array);
         let complement = matches!(values, Values::Words(_)) && slot.descending;
@@ -46,7 +48,7 @@ impl KeyColumn {
         }
         Ok(Self {
             values,
-            nulls: array.logical_nulls().filter(|nulls| nulls.null_count() > 0),
+            nulls: nulls.filter(|nulls| nulls.null_count() > 0),
             nulls_first: slot.nulls_first,
             descending: slot.descending,
         })
@@ -96,10 +98,17 @@ pub(super) fn compare(a: &[KeyColumn], row: usize, b: &[KeyColumn], other: usize
 /// The same values without a dictionary or runs.
 fn expanded(array: &ArrayRef) -> Result<ArrayRef> {
     if let Some((values, of)) = runs(array) {
-        return expanded(&take(values, &UInt64Array::from(of), None)?);
+        return expanded(&select(values, &of)?);
     }
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        return expanded(&take(dictionary.values(), dictionary.keys(), None)?);
+        let values = dictionary.values();
+        if values.is_empty() {
+            return Ok(Arc::new(NullArray::new(array.len())));
+        }
+        // A null may have any key; these are in range.
+        let rows: Vec<u64> =
+            dictionary.normalized_keys().into_iter().map(|key| key as u64).collect();
+        return expanded(&select(values, &rows)?);
     }
     Ok(array.clone())
 }

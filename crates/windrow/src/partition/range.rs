@@ -8,11 +8,13 @@
 //!
 //! Invariant: splitters ascend; partitions ascend as keys do, and equal keys share one.
 
-use arrow_array::{RecordBatch, UInt64Array};
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::Schema;
-use arrow_select::take::take_record_batch;
 
 use super::keys::{KeyColumn, Values, compare};
+use super::nested::select;
 use crate::error::{Error, Result};
 use crate::kernel::partition::search::count_not_above;
 use crate::order::{Layout, find};
@@ -63,9 +65,13 @@ impl Range {
         let cuts = (1..partitions)
             .map(|cut| (cut as u128 * rows.len() as u128 / partitions as u128) as usize);
         let cuts = cuts.filter_map(|cut| rows.get(cut)).map(|&row| row as u64);
-        let cuts = UInt64Array::from_iter_values(cuts);
+        let cuts: Vec<u64> = cuts.collect();
         let columns: Vec<usize> = layout.key().collect();
-        Self::new(layout, &take_record_batch(&sample.project(&columns)?, &cuts)?)
+        let schema = Arc::new(sample.schema().project(&columns)?);
+        let columns = columns.iter().map(|&column| select(sample.column(column), &cuts));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(cuts.len()));
+        Self::new(layout, &RecordBatch::try_new_with_options(schema, columns, &options)?)
     }
 
     pub(super) fn splitters(&self) -> &RecordBatch {

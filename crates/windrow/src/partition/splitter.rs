@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 
-use super::columns::{Columns, is_one_buffer};
+use super::columns::{Columns, load};
 use super::partitioned::Partitioned;
 use crate::error::{Error, Result};
 use crate::kernel::partition::Level;
@@ -53,8 +53,7 @@ impl Splitter {
         if ids.len() != rows || u32::try_from(rows).is_err() {
             return Err(Error::InvalidOrder(format!("{} ids for {rows} rows", ids.len())));
         }
-        let only = is_one_buffer(batch);
-        let order = match self.order.plan(ids, self.partitions, only) {
+        let order = match self.order.plan(ids, self.partitions, load(batch)) {
             Plan::Ordered(order) => order,
             Plan::Ascending => {
                 return Ok(Partitioned::new(batch.clone(), self.order.offsets().to_vec()));

@@ -128,6 +128,19 @@ impl Pool {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// A pool without a limit whose chunks hold about `chunk_bytes`, for tests of many chunks.
+    #[cfg(test)]
+    pub(crate) fn tiny(chunk_bytes: usize) -> Self {
+        let inner = Inner {
+            budget: Budget::unlimited(),
+            store: Store::new(PoolOptions::default()).expect("the system's directory"),
+            chunk_bytes,
+            recycled: Mutex::default(),
+            metrics: Metrics::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
     /// The budget that everything of this pool is leased from.
     pub fn budget(&self) -> &Budget {
         &self.inner.budget

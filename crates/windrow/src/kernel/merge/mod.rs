@@ -14,4 +14,4 @@ mod sum;
 mod two;
 
 pub(crate) use shape::Strided;
-pub(crate) use two::merge;
+pub(crate) use two::{ascends, merge};

@@ -32,7 +32,7 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Rows of `S` bytes, or of `stride` if `S` is 0, compared by `W` words from byte `at`, or by one
+/// Rows of `S` bytes, the last eight of them a diff, or of `stride` if `S` is 0; compared by `W` words from byte `at`, or by one
 /// word and the rest if `W` is 0.
 #[derive(Clone, Copy)]
 pub(super) struct Shape<const S: usize, const W: usize> {
@@ -43,7 +43,8 @@ pub(super) struct Shape<const S: usize, const W: usize> {
 
 impl<const S: usize, const W: usize> Shape<S, W> {
     pub(super) fn new(stride: usize, at: usize, body: usize) -> Self {
-        assert!(at + 8 * W.max(1) <= body && body <= stride && (S == 0 || S == stride));
+        assert!(at + 8 * W.max(1) <= body && body <= stride);
+        assert!(S == 0 || S == stride && body + 8 == S && (W == 0 || at + 8 * W == body));
         Self { stride, at, body }
     }
 
@@ -58,9 +59,23 @@ impl<const S: usize, const W: usize> Shape<S, W> {
     /// `row` points to a whole row.
     #[inline(always)]
     unsafe fn word(self, row: *const u8, index: usize) -> u64 {
+        // SAFETY: as the function's.
+        u64::from_be(unsafe { self.raw(row, index) })
+    }
+
+    /// The same, as it stands in memory.
+    ///
+    /// # Safety
+    /// As [`Shape::word`].
+    #[inline(always)]
+    unsafe fn raw(self, row: *const u8, index: usize) -> u64 {
         // SAFETY: `at + 8 * (index + 1) <= body`, by `new`, and the row is that long.
-        let bytes = unsafe { row.add(self.at + 8 * index).cast::<[u8; 8]>().read_unaligned() };
-        u64::from_be_bytes(bytes)
+        unsafe { row.add(self.at() + 8 * index).cast::<u64>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    fn at(self) -> usize {
+        if S > 0 && W > 0 { S - 8 - 8 * W } else { self.at }
     }
 
     /// True if the row at `p` sorts before the one at `q`.
@@ -77,11 +92,10 @@ impl<const S: usize, const W: usize> Shape<S, W> {
                 a < b
             }
             2 | 3 => {
-                let (a, b) = words(W - 1);
-                let mut borrow = a < b;
-                for index in (0..W - 1).rev() {
+                let mut borrow = false;
+                for index in (0..W).rev() {
                     let (a, b) = words(index);
-                    borrow = a.borrowing_sub(b, borrow).1;
+                    borrow = subtract(a, b, borrow);
                 }
                 borrow
             }
@@ -105,7 +119,7 @@ impl<const S: usize, const W: usize> Shape<S, W> {
         let mut different = 0;
         for index in 0..W.max(1) {
             // SAFETY: whole rows; `index` is below `W.max(1)`.
-            different |= unsafe { self.word(p, index) ^ self.word(q, index) };
+            different |= unsafe { self.raw(p, index) ^ self.raw(q, index) };
         }
         if W == 0 {
             // SAFETY: whole rows, and `at + 8 <= body <= stride`.
@@ -161,6 +175,21 @@ impl<const S: usize, const W: usize> Shape<S, W> {
                 move_bytes::<8>(from.add(len - 8), to.add(len - 8));
             }
         }
+    }
+}
+
+/// The borrow out of `a - b - borrow`: a chain of them compares numbers of many words.
+#[inline(always)]
+fn subtract(a: u64, b: u64, borrow: bool) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // The portable form becomes three instructions a word more.
+        let mut difference = 0;
+        std::arch::x86_64::_subborrow_u64(u8::from(borrow), a, b, &mut difference) != 0
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        a.borrowing_sub(b, borrow).1
     }
 }
 

@@ -8,14 +8,15 @@
 //! ```
 
 use super::shape::{Shape, Strided, common};
-use super::steps::{Work, gallop, galloped, split, streamed, switches, woven};
+use super::steps::{Work, gallop, split, streamed, switches, woven};
 use super::sum::{add_up, any_equal};
 
 /// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
 const BLOCK: usize = 1024;
 /// Rows looked at to choose a loop.
 const SAMPLE: usize = 32;
-/// A sample with at most this many switches has runs worth searching for.
+/// A sample with at most this many switches has runs: the processor guesses where the next row comes
+/// from.
 const RUNS: usize = 5;
 
 /// What a call did.
@@ -85,6 +86,28 @@ unsafe fn with_avx2(
     with_shape(a, b, out, at, wrapped)
 }
 
+/// True if every row sorts before the next one, and, with `diffs`, none has a diff of zero.
+pub(crate) fn ascends(rows: Strided<'_>, diffs: bool) -> bool {
+    let (stride, body, len) = (rows.stride, rows.body, rows.len());
+    assert!((8..=stride).contains(&body) && (!diffs || body + 8 <= stride));
+    let not_zero = |row: usize| {
+        let diff = &rows.bytes[(row + 1) * stride - 8..(row + 1) * stride];
+        !diffs || diff != [0; 8]
+    };
+    if stride == 32 && body == 24 {
+        return up(Shape::<32, 3>::new(stride, 0, body), rows) && (0..len).all(not_zero);
+    }
+    up(Shape::<0, 0>::new(stride, 0, body), rows) && (0..len).all(not_zero)
+}
+
+#[inline(always)]
+fn up<const S: usize, const W: usize>(shape: Shape<S, W>, rows: Strided<'_>) -> bool {
+    let (start, stride) = (rows.bytes.as_ptr(), shape.stride());
+    // SAFETY: both rows lie in `bytes`, which has `len` whole ones.
+    (1..rows.len())
+        .all(|row| unsafe { shape.less(start.add((row - 1) * stride), start.add(row * stride)) })
+}
+
 /// Chooses the comparison: `at` bytes are equal in all rows.
 #[inline(always)]
 fn with_shape(
@@ -121,7 +144,7 @@ fn with_shape(
         };
     }
     match stride {
-        32 => blocks!(32),
+        32 if body == 24 => blocks!(32),
         _ => blocks!(0),
     }
 }
@@ -165,10 +188,11 @@ fn blocks<const S: usize, const W: usize>(
                 streamed(shape, work);
             } else {
                 let sample = SAMPLE.min(rows);
-                match switches(shape, work, sample) {
-                    seen if seen <= RUNS => galloped(shape, work),
-                    seen if seen + 2 >= sample => streamed(shape, work),
-                    _ => woven(shape, work),
+                let seen = switches(shape, work, sample);
+                if seen <= RUNS || seen + 2 >= sample {
+                    streamed(shape, work);
+                } else {
+                    woven(shape, work);
                 }
             }
             let mut written = a_rows + b_rows;

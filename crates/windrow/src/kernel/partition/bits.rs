@@ -64,6 +64,7 @@ impl<'a> Bits<'a> {
 pub(crate) struct Scratch {
     words: Vec<u64>,
     bytes: Vec<u8>,
+    dealt: Vec<[u8; 1]>,
 }
 
 impl Planned<'_> {
@@ -88,10 +89,34 @@ impl Planned<'_> {
                 extracted = self.extract(&scratch.words, out);
             }
         }
-        if !extracted {
-            out.iter_mut().for_each(|words| words.fill(0));
-            let bytes = &mut scratch.bytes;
-            self.each_run(&mut Bytes { sources, out, bytes });
+        if extracted {
+            return;
+        }
+        if let ([source], [out], true) = (sources, &mut *out, self.deals_out()) {
+            return self.deal(*source, out, scratch);
+        }
+        out.iter_mut().for_each(|words| words.fill(0));
+        let bytes = &mut scratch.bytes;
+        self.each_run(&mut Bytes { sources, out, bytes });
+    }
+
+    /// Brings the only bitmap into order, as bytes.
+    fn deal(&mut self, source: Bits<'_>, out: &mut [u64], scratch: &mut Scratch) {
+        source.write_words(&mut scratch.words);
+        scratch.bytes.clear();
+        for word in &scratch.words {
+            for eight in word.to_le_bytes() {
+                scratch.bytes.extend_from_slice(&spread(eight).to_le_bytes());
+            }
+        }
+        let (blocks, _) = scratch.bytes.as_chunks::<1>();
+        scratch.dealt.resize(scratch.bytes.len(), [0]);
+        self.deal_out(blocks, &mut scratch.dealt);
+        let (blocks, _) = scratch.dealt.as_flattened().as_chunks::<64>();
+        for (block, out) in blocks.iter().zip(out) {
+            let (eights, _) = block.as_chunks::<8>();
+            let bits = eights.iter().rev().map(|eight| gathered(u64::from_le_bytes(*eight)));
+            *out = bits.fold(0, |word, bits| word << 8 | u64::from(bits));
         }
     }
 }
@@ -143,6 +168,20 @@ impl Mover for Bytes<'_, '_> {
     }
 }
 
+/// Eight bits as the lowest of eight bytes.
+#[inline(always)]
+fn spread(bits: u8) -> u64 {
+    // A copy of the bits in each byte, of which it keeps one; then that one becomes the lowest.
+    let kept = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
+    ((kept + 0x7f7f_7f7f_7f7f_7f7f) | kept) >> 7 & 0x0101_0101_0101_0101
+}
+
+/// The lowest bits of eight bytes as a byte; undoes [`spread`].
+#[inline(always)]
+fn gathered(bytes: u64) -> u8 {
+    (bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+}
+
 /// Adds the bits of `word` to `out` from bit `at` on; those that do not fit are zero.
 #[inline(always)]
 fn append(out: &mut [u64], at: usize, word: u64) {
@@ -162,4 +201,45 @@ fn transpose(mut bits: u64) -> u64 {
     bits ^= swap ^ (swap << 14);
     let swap = (bits ^ (bits >> 28)) & 0x0000_0000_f0f0_f0f0;
     bits ^ swap ^ (swap << 28)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_spread_and_gather() {
+        for bits in 0..=u8::MAX {
+            let bytes = spread(bits).to_le_bytes();
+            assert!((0..8).all(|bit| bytes[bit] == bits >> bit & 1), "{bits:08b}");
+            assert_eq!(gathered(u64::from_le_bytes(bytes)), bits);
+        }
+    }
+
+    #[test]
+    fn transposed_twice_is_the_same() {
+        for seed in 0..100u64 {
+            let bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            assert_eq!(transpose(transpose(bits)), bits);
+            let (rows, columns) = (bits.to_le_bytes(), transpose(bits).to_le_bytes());
+            for (row, column) in (0..8).flat_map(|row| (0..8).map(move |column| (row, column))) {
+                assert_eq!(rows[row] >> column & 1, columns[column] >> row & 1);
+            }
+        }
+    }
+
+    #[test]
+    fn words_start_at_any_bit() {
+        let bytes: Vec<u8> = (0..40).map(|i| (i * 37 + 11) as u8).collect();
+        for offset in 0..20 {
+            let bits = Bits::new(&bytes, offset, 300 - offset);
+            for at in (0..300 - offset).step_by(64) {
+                for bit in 0..64.min(300 - offset - at) {
+                    let place = offset + at + bit;
+                    let expected = u64::from(bytes[place / 8] >> (place % 8) & 1);
+                    assert_eq!(bits.word(at) >> bit & 1, expected);
+                }
+            }
+        }
+    }
 }

@@ -13,16 +13,26 @@
 
 use std::arch::x86_64::*;
 
+use super::order::Load;
+
 /// Bytes behind the rows of a target that a store may touch.
 pub(crate) const PAD: usize = 64;
-/// More partitions than this are ordered faster by segments.
-pub(super) const MOST: usize = 16;
-/// Up to so many partitions, values of a width are compressed; beyond, gathered.
-pub(super) const fn compresses(width: usize, partitions: usize) -> bool {
+/// True if masks are the cheapest way to find the order of rows for `partitions` partitions.
+pub(super) const fn pay(load: Load, partitions: usize) -> bool {
+    match load {
+        Load::Bits => partitions <= 32,
+        Load::Fixed => partitions <= 6,
+        Load::Many => partitions <= 16,
+    }
+}
+
+/// True if values of a width are compressed, instead of gathered or scattered.
+pub(super) const fn compresses(load: Load, width: usize, partitions: usize) -> bool {
+    let only = matches!(load, Load::Fixed);
     match width {
-        1 | 2 => partitions <= 16,
-        4 => partitions <= 8,
-        8 => partitions <= 4,
+        1 | 2 => partitions <= 12,
+        4 => partitions <= if only { 6 } else { 4 },
+        8 => partitions <= if only { 4 } else { 2 },
         _ => false,
     }
 }

@@ -11,8 +11,8 @@
 //! Three ways to move, by what is cheapest:
 //!
 //! 1. *Masks*: a bit per row and partition, once per record batch; then rows are compressed out of
-//!    registers, partition by partition. No load depends on a store. For up to 16
-//!    partitions and CPUs that compress.
+//!    registers, partition by partition. No load depends on a store. For up to a dozen
+//!    partitions, on CPUs that compress.
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
 //!    their order, so the split is stable.

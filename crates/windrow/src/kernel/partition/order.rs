@@ -16,7 +16,7 @@ use super::Level;
 use super::fixed::{Place, SCATTERED, gather, gather_any, scatter};
 use super::ids::{ascend, ascending_offsets, within};
 #[cfg(target_arch = "x86_64")]
-use super::masks::{MOST, Masks, compresses};
+use super::masks::{Masks, compresses, pay};
 use super::segments::Cursors;
 
 /// Bytes behind the rows of a target that may be overwritten.
@@ -67,6 +67,16 @@ enum Form {
     Wide,
 }
 
+/// What is to be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// One bitmap, and nothing else.
+    Bits,
+    /// One column of fixed width without nulls, and nothing else.
+    Fixed,
+    Many,
+}
+
 /// What ids turn out to be.
 pub(crate) enum Plan<'a> {
     /// Some id is not a partition.
@@ -80,8 +90,7 @@ pub(crate) enum Plan<'a> {
 pub(crate) struct Planned<'a> {
     order: &'a mut Order,
     ids: &'a [u32],
-    /// True if one column is all there is to move.
-    only: bool,
+    load: Load,
 }
 
 /// What is done with the places of a run.
@@ -121,13 +130,12 @@ impl Order {
         &self.offsets
     }
 
-    /// Finds the order of `ids`, of which there are fewer than 2^32. `only` says that one column is
-    /// all there is to move.
+    /// Finds the order of `ids`, of which there are fewer than 2^32. `load` says what it is for.
     pub(crate) fn plan<'a>(
         &'a mut self,
         ids: &'a [u32],
         partitions: usize,
-        only: bool,
+        load: Load,
     ) -> Plan<'a> {
         self.rows = ids.len();
         if ascend(ids) {
@@ -142,7 +150,7 @@ impl Order {
         self.placed = false;
         self.targeted = false;
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && partitions <= MOST {
+        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && pay(load, partitions) {
             self.form = Form::Masks;
             self.ends.resize(partitions, 0);
             // SAFETY: the level says that the CPU can; there are fewer than 256 partitions.
@@ -151,7 +159,7 @@ impl Order {
                 return Plan::Outside;
             }
             self.find_offsets(partitions);
-            return Plan::Ordered(Planned { order: self, ids, only });
+            return Plan::Ordered(Planned { order: self, ids, load });
         }
         if !within(ids, partitions) {
             return Plan::Outside;
@@ -187,7 +195,7 @@ impl Order {
             }
         }
         self.find_offsets(partitions);
-        Plan::Ordered(Planned { order: self, ids, only })
+        Plan::Ordered(Planned { order: self, ids, load })
     }
 
     /// Adds up what chunks have of each partition.
@@ -329,22 +337,16 @@ impl Planned<'_> {
 
     fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if self.order.form == Form::Masks && compresses(W, self.order.offsets.len() - 1) {
+        if self.order.form == Form::Masks && compresses(self.load, W, self.order.offsets.len() - 1)
+        {
             // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8.
             return unsafe { self.order.masks.compress::<W>(source, out) };
         }
         let rows = self.rows();
         let source = &source.as_chunks::<W>().0[..rows];
         let out = &mut out.as_chunks_mut::<W>().0[..rows];
-        if self.only && self.order.form == Form::Counted {
-            let out = out.as_mut_ptr();
-            // SAFETY: these ids were counted; rows and targets are below the rows, and `source`
-            // and `out` have as many values.
-            return unsafe {
-                self.order.cursors.each(self.ids, |row, target| {
-                    out.add(target).copy_from_nonoverlapping(source.get_unchecked(row), 1);
-                });
-            };
+        if self.deals_out() {
+            return self.deal_out(source, out);
         }
         if W >= SCATTERED && !matches!(self.order.form, Form::Chunks | Form::Wide) {
             self.target();
@@ -352,6 +354,28 @@ impl Planned<'_> {
             return unsafe { scatter(source, &self.order.targets, out) };
         }
         self.each_run(&mut Fixed { source, out });
+    }
+
+    /// True if rows go straight to where they belong: nothing else asks for places or targets.
+    pub(super) fn deals_out(&self) -> bool {
+        self.load != Load::Many && self.order.form == Form::Counted
+    }
+
+    /// Brings values into order without finding places or targets.
+    ///
+    /// # Panics
+    /// If there are fewer values than rows, or rows do not go straight.
+    pub(super) fn deal_out<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
+        assert!(self.deals_out());
+        assert!(source.len() >= self.rows() && out.len() >= self.rows());
+        let out = out.as_mut_ptr();
+        // SAFETY: these ids were counted; rows and targets are below the rows, and `source` and
+        // `out` have as many values.
+        unsafe {
+            self.order.cursors.each(self.ids, |row, target| {
+                out.add(target).copy_from_nonoverlapping(source.get_unchecked(row), 1);
+            });
+        }
     }
 
     /// Brings words of bits into order, if masks are known; else says no.
@@ -422,6 +446,105 @@ impl Mover for Rows<'_> {
     unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
         for (out, place) in self.out[target..].iter_mut().zip(places) {
             *out = (base + place.row()) as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bits::{Bits, Scratch};
+    use super::*;
+
+    /// All columns of one record batch in the order of `ids`, and its offsets.
+    fn moved(
+        level: Level,
+        ids: &[u32],
+        partitions: usize,
+        load: Load,
+        source: &[u8],
+    ) -> (Vec<Vec<u8>>, Vec<usize>) {
+        let mut order = Order::new(level);
+        let rows = ids.len();
+        let mut out = Vec::new();
+        let Plan::Ordered(mut planned) = order.plan(ids, partitions, load) else {
+            return (out, order.offsets);
+        };
+        let widths: &[usize] = match load {
+            Load::Bits => &[],
+            Load::Fixed => &[8],
+            Load::Many => &[1, 2, 3, 4, 8, 12, 16, 32],
+        };
+        for &width in widths {
+            let mut column = vec![0; rows * width + PAD];
+            planned.fixed(width, &source[width..], &mut column);
+            column.truncate(rows * width);
+            out.push(column);
+        }
+        let bitmaps = if load == Load::Many { 9 } else { 1 };
+        let mut scratch = Scratch::default();
+        for start in 0..if load == Load::Fixed { 0 } else { bitmaps } {
+            let mut words = vec![0u64; rows.div_ceil(64)];
+            let bits = Bits::new(source, start * 3, rows);
+            planned.bits(&[bits], &mut [&mut words], &mut scratch);
+            let bit = |row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
+            out.push((0..rows).map(bit).collect());
+        }
+        if load == Load::Many {
+            let offsets: Vec<i32> = (0..=rows as i32).map(|row| row * 7 - row % 7).collect();
+            let total = offsets[rows] as usize;
+            let (mut ends, mut bytes) = (vec![0i32; rows + 1], vec![0; total + PAD]);
+            planned.text(&offsets, source, &mut ends, &mut bytes);
+            bytes.truncate(total);
+            out.push(bytes);
+            out.push(ends.iter().flat_map(|end| end.to_le_bytes()).collect());
+            let mut rows = Vec::new();
+            planned.write_rows(&mut rows);
+            let mut expected: Vec<u64> = (0..ids.len() as u64).collect();
+            expected.sort_by_key(|&row| ids[row as usize]);
+            assert_eq!(rows, expected);
+        }
+        (out, order.offsets)
+    }
+
+    #[test]
+    fn what_the_cpu_offers_and_what_any_has_give_the_same() {
+        let source: Vec<u8> = (0..40_000usize).map(|i| (i * i / 7 % 253) as u8).collect();
+        for rows in [2, 63, 64, 65, 128, 1000] {
+            for partitions in [2, 3, 4, 5, 8, 12, 13, 16, 17, 32, 33, 500] {
+                for shape in 0..3 {
+                    let id = |row: usize| match shape {
+                        0 => row * row * 31 % partitions,
+                        1 => (rows - row) % partitions,
+                        _ if row % 9 > 0 => partitions - 1,
+                        _ => row % partitions,
+                    };
+                    let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
+                    for load in [Load::Bits, Load::Fixed, Load::Many] {
+                        let portable = moved(Level::Portable, &ids, partitions, load, &source);
+                        let best = moved(Level::detect(), &ids, partitions, load, &source);
+                        assert!(portable == best, "{rows} {partitions} {shape} {load:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_id_gets_past_its_partitions() {
+        for level in [Level::Portable, Level::detect()] {
+            for partitions in [1, 2, 16, 200, 255, 256, 300, 70_000] {
+                for rows in [2, 64, 70, 1000] {
+                    for outside in [partitions as u32, partitions as u32 + 256, u32::MAX] {
+                        let mut ids = vec![0; rows];
+                        ids[rows / 2] = outside;
+                        for load in [Load::Bits, Load::Fixed, Load::Many] {
+                            let mut order = Order::new(level);
+                            let plan = order.plan(&ids, partitions, load);
+                            assert!(matches!(plan, Plan::Outside), "{partitions} {rows}");
+                        }
+                    }
+                }
+            }
         }
     }
 }

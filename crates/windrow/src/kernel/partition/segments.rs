@@ -10,10 +10,15 @@
 //! to five cycles. Rows of different segments never share a cursor, so four waits overlap. Cursors
 //! of a partition lie side by side, in the order of segments: rows come out stable.
 
+use super::ids::repeat;
+
 /// Segments of a chunk. More would help below 16 partitions only, where masks are better still.
 const SEGMENTS: usize = 4;
-/// From so many partitions on, rows seldom meet, and four times the cursors would leave the cache.
-const SEGMENTED: usize = 2048;
+/// From so many partitions on, rows meet only if some partition has most of them; otherwise four
+/// times the cursors cost more than they save.
+const MANY: usize = 128;
+/// With so many, cursors of segments would not stay in cache.
+const TOO_MANY: usize = 4096;
 
 /// Where the rows of each partition and segment go.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +38,8 @@ impl Cursors {
     /// Every id is below `ends.len()`, and there are fewer than 2^32.
     pub(super) unsafe fn count(&mut self, ids: &[u32], ends: &mut [u32]) {
         self.rows = ids.len();
-        let few = ends.len() < SEGMENTED && ids.len() >= 4 * SEGMENTS;
+        let meet = ends.len() < MANY || ends.len() < TOO_MANY && repeat(ids);
+        let few = meet && ids.len() >= 4 * SEGMENTS;
         self.segments = if few { SEGMENTS } else { 1 };
         self.starts.clear();
         self.starts.resize(ends.len() * self.segments, 0);
@@ -48,7 +54,14 @@ impl Cursors {
             deal::<1>(ids, count)
         }
         let mut sum = 0;
-        for (counts, end) in self.starts.chunks_exact_mut(self.segments).zip(ends) {
+        if !few {
+            for (count, end) in self.starts.iter_mut().zip(ends) {
+                sum += std::mem::replace(count, sum);
+                *end = sum;
+            }
+            return;
+        }
+        for (counts, end) in self.starts.chunks_exact_mut(SEGMENTS).zip(ends) {
             for count in counts {
                 sum += std::mem::replace(count, sum);
             }
@@ -106,7 +119,7 @@ mod tests {
     fn segments_give_what_a_stable_sort_gives() {
         let mut cursors = Cursors::default();
         for rows in [0, 1, 3, 15, 16, 17, 1000] {
-            for partitions in [1, 2, 7, 300, SEGMENTED] {
+            for partitions in [1, 2, 7, MANY, 300, TOO_MANY] {
                 let ids: Vec<u32> = (0..rows).map(|i| i * i * 31 % partitions as u32).collect();
                 let mut expected: Vec<usize> = (0..rows as usize).collect();
                 expected.sort_by_key(|&row| ids[row]);

@@ -46,7 +46,9 @@ enum Fault {
 
 /// Bytes in memory, a fault, and the blocks that are taken.
 #[derive(Clone, Debug)]
-struct Shaky(Arc<Mutex<(Vec<u8>, Fault, BTreeSet<u64>)>>);
+struct Shaky(Arc<Mutex<Inside>>);
+
+type Inside = (Vec<u8>, Fault, BTreeSet<u64>);
 
 impl Shaky {
     fn new() -> Self {

@@ -1,0 +1,177 @@
+//! Sealing, frontiers and advancing, for times that are totally ordered and times that are not.
+
+use std::sync::Mutex;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::batcher::Accounting;
+use crate::error::Error;
+use crate::time::Antichain;
+
+/// Pushes rounds of changes, sealing after each; every batch must be what the model says.
+fn seals<T: Time>(keys: Keys, pool: &Pool, rounds: &[(Vec<Change>, Antichain<T>)]) {
+    let held = Arc::new(Mutex::new(Accounting::default()));
+    let sink = Arc::clone(&held);
+    let mut batcher = Batcher::<T>::accounted(&keys.layout(), pool, move |change| {
+        *sink.lock().unwrap() += change
+    });
+    let mut pending = Model::new();
+    let mut lower = Antichain::least();
+    for (changes, upper) in rounds {
+        // What comes is at or beyond what was sealed.
+        let corners = lower.elements();
+        let changes: Vec<Change> = changes
+            .iter()
+            .filter(|_| !corners.is_empty())
+            .map(|&(k, v, t, d)| {
+                let corner = corners[k as usize % corners.len()];
+                (k, v, T::from_code(t).join(corner).code(), d)
+            })
+            .collect();
+        for piece in changes.chunks(70) {
+            batcher.push(&keys.record_batch(piece)).unwrap();
+        }
+        for (row, diff) in keys.model(&changes) {
+            *pending.entry(row).or_default() += diff;
+        }
+        pending.retain(|_, diff| *diff != 0);
+        let upper = lower.join(upper);
+        let batch = batcher.seal(&upper).unwrap();
+        assert_eq!((batch.lower(), batch.upper()), (&lower, &upper));
+        let (kept, shipped): (Model, Model) = std::mem::take(&mut pending)
+            .into_iter()
+            .partition(|((_, _, time), _)| upper.less_equal(T::from_code(*time)));
+        let frontier: Antichain<T> = kept.keys().map(|row| T::from_code(row.2)).collect();
+        assert_eq!(batcher.frontier(), &frontier);
+        assert_eq!(batch.rows(), Some(shipped.len() as u64));
+        assert_eq!(held.lock().unwrap().records, kept.len() as i64);
+        assert_eq!(keys.read(batch).unwrap(), shipped);
+        (pending, lower) = (kept, upper);
+    }
+    drop(batcher);
+    assert_eq!(*held.lock().unwrap(), Accounting::default());
+}
+
+fn changes(times: impl Strategy<Value = u64>) -> impl Strategy<Value = Vec<Change>> {
+    prop::collection::vec((0..30u64, 0..3u64, times, -2..3i64), 0..200)
+}
+
+fn rounds() -> impl Strategy<Value = u64> {
+    (0..6u32, 0..6u32).prop_map(|(a, b)| Round(a, b).code())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn seals_by_numbers(
+        pushed in prop::collection::vec((changes(0..20u64), prop::option::weighted(0.9, 0..24u64)), 1..6),
+        chunk in 40usize..2000,
+    ) {
+        let rounds: Vec<_> =
+            pushed.into_iter().map(|(changes, upper)| (changes, upper.into_iter().collect())).collect();
+        for keys in ALL_KEYS {
+            seals::<u64>(keys, &Pool::tiny(chunk), &rounds);
+        }
+    }
+
+    #[test]
+    fn seals_by_rounds(
+        pushed in prop::collection::vec((changes(rounds()), prop::collection::vec(rounds(), 0..4)), 1..6),
+        chunk in 40usize..2000,
+    ) {
+        let rounds: Vec<_> = pushed
+            .into_iter()
+            .map(|(changes, upper)| (changes, upper.into_iter().map(Round::from_code).collect()))
+            .collect();
+        for keys in ALL_KEYS {
+            seals::<Round>(keys, &Pool::tiny(chunk), &rounds);
+        }
+    }
+
+    #[test]
+    fn advance_is_what_readers_cannot_tell(
+        numbers in changes(0..20u64),
+        since in 0..24u64,
+        pairs in changes(rounds()),
+        corners in prop::collection::vec(rounds(), 1..4),
+        chunk in 40usize..2000,
+    ) {
+        let corners: Antichain<Round> = corners.into_iter().map(Round::from_code).collect();
+        for keys in ALL_KEYS {
+            let pool = Pool::tiny(chunk);
+            advances(keys, &pool, &numbers, &Antichain::at(since));
+            advances(keys, &pool, &pairs, &corners);
+        }
+    }
+}
+
+fn advances<T: Time>(keys: Keys, pool: &Pool, changes: &[Change], since: &Antichain<T>) {
+    let mut batcher = Batcher::<T>::timed(&keys.layout(), pool);
+    for piece in changes.chunks(70) {
+        batcher.push(&keys.record_batch(piece)).unwrap();
+    }
+    let batch = batcher.seal(&Antichain::new()).unwrap().advance(since).unwrap();
+    assert_eq!(batch.since(), since);
+    let advanced: Vec<Change> = changes
+        .iter()
+        .filter_map(|&(k, v, t, d)| Some((k, v, since.advance(T::from_code(t))?.code(), d)))
+        .collect();
+    assert_eq!(keys.read(batch).unwrap(), keys.model(&advanced));
+}
+
+#[test]
+fn one_giant_key_seals_and_advances() {
+    let keys = Keys::Texts;
+    let pool = Pool::tiny(500);
+    let changes: Vec<Change> = (0..5000).map(|i| (7, 0, i * 31 % 5000, 1)).collect();
+    seals::<u64>(
+        keys,
+        &pool,
+        &[(changes.clone(), Antichain::at(1234)), (vec![], Antichain::new())],
+    );
+    advances::<u64>(keys, &pool, &changes, &Antichain::at(4000));
+}
+
+#[test]
+fn what_cancels_leaves_no_frontier() {
+    let keys = Keys::Numbers;
+    let mut batcher = Batcher::new(&keys.layout(), &Pool::unlimited());
+    batcher.push(&keys.record_batch(&[(1, 1, 5, 1), (2, 2, 9, 1)])).unwrap();
+    assert_eq!(batcher.seal(&Antichain::at(3)).unwrap().rows(), Some(0));
+    assert_eq!(batcher.frontier(), &Antichain::at(5));
+    batcher.push(&keys.record_batch(&[(1, 1, 5, -1)])).unwrap();
+    assert_eq!(batcher.seal(&Antichain::at(4)).unwrap().rows(), Some(0));
+    assert_eq!(batcher.frontier(), &Antichain::at(9));
+}
+
+#[test]
+fn mistakes_with_frontiers_are_errors() {
+    let keys = Keys::Numbers;
+    let mut batcher = Batcher::new(&keys.layout(), &Pool::unlimited());
+    batcher.seal(&Antichain::at(7)).unwrap();
+    assert!(matches!(batcher.seal(&Antichain::at(6)), Err(Error::InvalidOrder(_))));
+    batcher.push(&keys.record_batch(&[(1, 1, 6, 1)])).unwrap();
+    let late = batcher.seal(&Antichain::at(9)).map(|batch| batch.rows());
+    assert!(matches!(late, Err(Error::Value { column, .. }) if column == "time"));
+    let mut signed = Batcher::<i64>::timed(&keys.layout(), &Pool::unlimited());
+    let found = signed.seal(&Antichain::at(3)).map(|batch| batch.rows());
+    assert!(matches!(found, Err(Error::UnsupportedColumn { .. })));
+    let untimed = Order::by("key").bind(&keys.record_batch(&[]).schema()).unwrap();
+    let found =
+        Batcher::new(&untimed, &Pool::unlimited()).seal(&Antichain::at(3)).map(|b| b.rows());
+    assert!(matches!(found, Err(Error::InvalidOrder(_))));
+}
+
+#[test]
+fn batches_know_their_bounds() {
+    let keys = Keys::Texts;
+    let changes: Vec<Change> = (0..500).map(|key| (key * 7 % 500, 1, 2, 3)).collect();
+    let batch = batch_of(keys, &Pool::tiny(300), &changes);
+    assert!(batch.chunks().unwrap() > 20);
+    let bounds = batch.bounds().unwrap().unwrap();
+    let ends = bounds.column(0).as_string::<i32>();
+    assert_eq!((ends.value(0), ends.value(1)), (&*keys.text(0), &*keys.text(499)));
+    assert_eq!(batch_of(keys, &Pool::unlimited(), &[]).bounds().unwrap(), None);
+}

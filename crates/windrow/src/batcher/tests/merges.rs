@@ -1,0 +1,190 @@
+//! Merges of two and of many, with chunks of a few rows.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::batch::Merging;
+
+fn union(keys: Keys, pool: &Pool, inputs: &[Vec<Change>]) -> Batch {
+    let batches = inputs.iter().map(|input| batch_of(keys, pool, input)).collect();
+    Batch::union(&keys.layout(), pool, batches)
+}
+
+/// Merges with so much fuel at a time.
+fn merged(keys: Keys, pool: &Pool, inputs: &[Vec<Change>], fuel: i64) -> (Batch, usize) {
+    let batches = inputs.iter().map(|input| batch_of(keys, pool, input)).collect();
+    let mut merging = Merging::new(&keys.layout(), pool, batches);
+    let mut calls = 1;
+    while !merging.work(&mut fuel.clone()).unwrap() {
+        calls += 1;
+    }
+    (merging.finish().unwrap(), calls)
+}
+
+fn changes(
+    keys: std::ops::Range<u64>,
+    values: u64,
+    rows: std::ops::Range<usize>,
+) -> impl Strategy<Value = Vec<Change>> {
+    prop::collection::vec((keys, 0..values, 0..3u64, -2..3i64), rows)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn of_any_number_of_inputs(
+        inputs in prop::collection::vec(changes(0..40, 4, 0..300), 0..9),
+        chunk in 1usize..2000,
+        fuel in 1i64..500,
+    ) {
+        for keys in ALL_KEYS {
+            let pool = Pool::tiny(chunk);
+            let expected = keys.model(&inputs.concat());
+            let settled = union(keys, &pool, &inputs).settle().unwrap();
+            prop_assert_eq!(settled.rows(), Some(expected.len() as u64));
+            prop_assert_eq!(&keys.read(settled).unwrap(), &expected);
+            prop_assert_eq!(&keys.read(union(keys, &pool, &inputs)).unwrap(), &expected);
+            let (fuelled, _) = merged(keys, &pool, &inputs, fuel);
+            prop_assert_eq!(&keys.read(fuelled).unwrap(), &expected);
+        }
+    }
+
+    #[test]
+    fn of_two_runs_with_long_stretches(
+        stretches in prop::collection::vec((0u64..3, 1u64..3000), 1..8),
+        chunk in 500usize..60_000,
+    ) {
+        // Each stretch of keys goes to one side, to the other, or to both.
+        let (mut inputs, mut key) = (vec![Vec::new(), Vec::new()], 0);
+        for (to, length) in stretches {
+            for at in 0..length {
+                key += 1;
+                if to != 1 {
+                    inputs[0].push((key, 0, 0, 1 + (at % 2) as i64));
+                }
+                if to != 0 {
+                    inputs[1].push((key, 0, 0, -1));
+                }
+            }
+        }
+        for keys in ALL_KEYS {
+            let pool = Pool::tiny(chunk);
+            let expected = keys.model(&inputs.concat());
+            let settled = union(keys, &pool, &inputs).settle().unwrap();
+            prop_assert_eq!(&keys.read(settled).unwrap(), &expected);
+        }
+    }
+}
+
+/// Every way to give each of `inputs` any of the diffs -1, 0, 1 for each of `keys`.
+fn every_small_world(inputs: u32, keys: u32, see: impl Fn(&[Vec<Change>])) {
+    for world in 0..3u64.pow(inputs * keys) {
+        let mut digits = world;
+        let mut all = Vec::new();
+        for _ in 0..inputs {
+            let mut input = Vec::new();
+            for key in 0..u64::from(keys) {
+                let diff = (digits % 3) as i64 - 1;
+                digits /= 3;
+                if diff != 0 {
+                    input.push((key / 2, key % 2, 0, diff));
+                }
+            }
+            all.push(input);
+        }
+        see(&all);
+    }
+}
+
+#[test]
+fn every_small_world_with_every_fuel() {
+    for (inputs, rows) in [(2, 2), (2, 3), (3, 2)] {
+        every_small_world(inputs, rows, |world| {
+            for keys in [Keys::Numbers, Keys::Texts] {
+                let expected = keys.model(&world.concat());
+                for fuel in 1..=world.concat().len() as i64 + 1 {
+                    // One row a chunk, and all in one.
+                    for chunk in [40, 1000] {
+                        let (batch, _) = merged(keys, &Pool::tiny(chunk), world, fuel);
+                        assert_eq!(keys.read(batch).unwrap(), expected, "{world:?} {fuel}");
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn of_none_to_three_hundred_inputs() {
+    for keys in ALL_KEYS {
+        let pool = Pool::tiny(300);
+        for count in (0..20).chain([63, 64, 65, 127, 128, 255, 300]) {
+            let inputs: Vec<Vec<Change>> = (0..count)
+                .map(|i| (0..i % 5).map(|row| (row * 7 + i % 3, i % 2, 0, 1)).collect())
+                .collect();
+            let expected = keys.model(&inputs.concat());
+            let settled = union(keys, &pool, &inputs).settle().unwrap();
+            assert_eq!(keys.read(settled).unwrap(), expected, "{count} inputs of {keys:?}");
+        }
+    }
+}
+
+#[test]
+fn that_cancel_pause_all_the_same() {
+    let input: Vec<Change> = (0..2000).map(|key| (key, 0, 0, 1)).collect();
+    let inverse: Vec<Change> = input.iter().map(|&(k, v, t, d)| (k, v, t, -d)).collect();
+    for keys in ALL_KEYS {
+        let inputs = [input.clone(), inverse.clone()];
+        let (batch, calls) = merged(keys, &Pool::tiny(1000), &inputs, 100);
+        assert!(calls > 10, "{calls} calls for {keys:?}");
+        assert_eq!(batch.rows(), Some(0));
+        assert_eq!((batch.chunks(), batch.bytes()), (Some(0), Some(0)));
+    }
+}
+
+#[test]
+fn at_equal_boundaries_add_up() {
+    for keys in ALL_KEYS {
+        let layout = keys.layout();
+        // Rows of 32 bytes or more: one, two or a few a chunk.
+        for chunk in [40, 70, 150, 330] {
+            let pool = Pool::tiny(chunk);
+            let low: Vec<Change> = (0..=50).map(|key| (key, 0, 0, 1)).collect();
+            let high: Vec<Change> = (50..100).map(|key| (key, 0, 0, 1)).collect();
+            let inputs = [low, high];
+            let settled = union(keys, &pool, &inputs).settle().unwrap();
+            let model = keys.read(settled).unwrap();
+            assert_eq!(model, keys.model(&inputs.concat()));
+            assert_eq!(model[&(keys.text(50), 0, 0)], 2);
+            assert!(layout.time().is_some());
+        }
+    }
+}
+
+#[test]
+fn of_disjoint_runs_pass_chunks_on() {
+    let keys = Keys::Numbers;
+    let pool = Pool::tiny(3200);
+    let side = |from: u64| (from..from + 1000).map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
+    let batches = [side(0), side(1000)].map(|side| batch_of(keys, &pool, &side));
+    let before = pool.stats().peak_leased;
+    let chunks: usize = batches.iter().map(|batch| batch.chunks().unwrap()).sum();
+    let settled = Batch::union(&keys.layout(), &pool, batches.into()).settle().unwrap();
+    assert_eq!(settled.chunks(), Some(chunks));
+    assert_eq!(pool.stats().peak_leased, before, "no chunk was made");
+}
+
+#[test]
+fn come_out_graded() {
+    let keys = Keys::Numbers;
+    let pool = Pool::tiny(3200);
+    // Alternating stretches of a few rows to a few chunks.
+    let mut inputs = vec![Vec::new(), Vec::new()];
+    for key in 0..20_000u64 {
+        inputs[usize::from(key / 37 % 5 < 2)].push((key, 0, 0, 1));
+    }
+    let settled = union(keys, &pool, &inputs).settle().unwrap();
+    let (chunks, bytes) = (settled.chunks().unwrap(), settled.bytes().unwrap() as usize);
+    assert!(chunks <= 3 * bytes / 3200 + 2, "{chunks} chunks of {bytes} bytes");
+}

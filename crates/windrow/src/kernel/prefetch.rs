@@ -1,0 +1,14 @@
+//! Asking for memory before it is needed.
+
+/// Asks for the cache line at `place`, which need not be readable.
+#[inline(always)]
+pub(super) fn prefetch(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; it faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
