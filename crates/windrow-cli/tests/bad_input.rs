@@ -158,14 +158,6 @@ fn columns_that_are_not_there() {
 }
 
 #[test]
-fn keys_that_have_no_order() {
-    let work = Work::new();
-    work.put("in/a.ndjson", "{\"id\":1,\"tags\":[1,2]}\n");
-    refuses(&work, "sort in/a.ndjson --by tags", 2, &["\"tags\"", "List", "sort key"]);
-    refuses(&work, "compact in/a.ndjson --key tags", 2, &["\"tags\"", "List"]);
-}
-
-#[test]
 fn files_that_cannot_be_opened() {
     let work = Work::new();
     work.put("in/a.csv", "id\n1\n");

@@ -123,5 +123,6 @@ pub use merge::OrderCheck;
 pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
 pub use partition::{Partitioned, Partitioner, Partitions};
 pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats, SpillTo};
-pub use rows::{RowEncoder, Rows};
+pub use rows::compat;
+pub use rows::{Argsorter, RowEncoder, Rows, argsort};
 pub use time::{Antichain, Time};

@@ -46,8 +46,6 @@ fn of_orders() {
         assert!(matches!(bind(order), Error::MissingColumn { .. }));
     }
     for order in [
-        Order::by("list"),
-        Order::by("id").then("list"),
         Order::by("id").diff("name"),
         Order::by("id").diff("real"),
         Order::by("id").diff("diff").time("name"),

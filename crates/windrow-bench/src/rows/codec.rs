@@ -1,11 +1,10 @@
 //! Encoding, decoding and comparing.
 
-use std::cell::RefCell;
 use std::hint::black_box;
 
 use arrow::array::RecordBatch;
 use arrow::row::{RowConverter, SortField};
-use windrow::{Order, RowEncoder, Rows};
+use windrow::{Order, RowEncoder, Rows, compat};
 
 use super::data::{Shape, codec_shapes};
 use super::{Contender, Options, race};
@@ -14,8 +13,10 @@ use crate::cells::Cells;
 
 /// Rows of one record batch.
 const ROWS: usize = 8192;
-/// Record batches that take turns: of 50 columns they are 26 MB.
+/// Record batches that take turns, at the most.
 const INPUTS: usize = 8;
+/// Bytes that they have in all, at the least three of them: more than a second-level cache.
+const INPUT_BYTES: usize = 4 << 20;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     let rounds = if options.quick { 40 } else { 200 };
@@ -43,8 +44,10 @@ fn measure(
     options: &Options,
     cells: &mut Cells,
 ) -> Result<()> {
+    let one = shape.batch(0, ROWS)?.get_array_memory_size();
+    let count = INPUT_BYTES.div_ceil(one).clamp(3, INPUTS);
     let inputs: Vec<RecordBatch> =
-        (0..INPUTS).map(|seed| shape.batch(seed as u64, ROWS)).collect::<Result<_>>()?;
+        (0..count).map(|seed| shape.batch(seed as u64, ROWS)).collect::<Result<_>>()?;
     let schema = inputs[0].schema();
     let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
     let encoder = RowEncoder::new(&Order::by(columns).bind(&schema)?);
@@ -92,7 +95,7 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, INPUTS, &mut contenders)?;
+        let times = race(rounds, count, &mut contenders)?;
         cells.push(&names[0], times[0], "arrow-row append, recycled", times[1]);
         cells.push(&names[0], times[2], "arrow-row convert, fresh", times[3]);
         cells.push(&names[0], times[0], "memcpy of the rows", times[4]);
@@ -100,6 +103,33 @@ fn measure(
         let their_bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
         let per_row = their_bytes as f64 / ROWS as f64;
         cells.push(&format!("bytes {}", shape.name), bytes(ours[0].bytes()), "arrow-row", per_row);
+    }
+    if asked(&names[3]) {
+        let fields = schema.fields().iter().map(|field| compat::SortField {
+            data_type: field.data_type().clone(),
+            options: Default::default(),
+        });
+        let compat = compat::Converter::new(fields.collect())?;
+        let same = compat.encode(inputs[0].columns())?;
+        if same.iter().zip(theirs[0].iter()).any(|(ours, theirs)| ours != theirs.data()) {
+            return Err("the bytes are not those of arrow-row".into());
+        }
+        let (mut recycled, mut appended) = (Rows::default(), converter.empty_rows(0, 0));
+        let mut contenders: [Contender<'_>; 2] = [
+            (
+                "ours, recycled",
+                Box::new(|at| Ok(compat.encode_into(inputs[at].columns(), &mut recycled)?)),
+            ),
+            (
+                "append, recycled",
+                Box::new(|at| {
+                    appended.clear();
+                    Ok(converter.append(&mut appended, inputs[at].columns())?)
+                }),
+            ),
+        ];
+        let times = race(rounds, count, &mut contenders)?;
+        cells.push(&names[3], times[0], "arrow-row append, recycled", times[1]);
     }
     if asked(&names[1]) {
         let mut contenders: [Contender<'_>; 2] = [
@@ -118,18 +148,17 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, INPUTS, &mut contenders)?;
+        let times = race(rounds, count, &mut contenders)?;
         cells.push(&names[1], times[0], "arrow-row convert_rows", times[1]);
     }
     if asked(&names[2]) {
-        let less = RefCell::new(0u64);
         let mut contenders: [Contender<'_>; 2] = [
             (
                 "ours",
                 Box::new(|at| {
                     let rows = &ours[at];
                     let count = (1..ROWS).filter(|&row| rows.compare(row - 1, row).is_lt()).count();
-                    *less.borrow_mut() += count as u64;
+                    black_box(count);
                     Ok(())
                 }),
             ),
@@ -138,13 +167,12 @@ fn measure(
                 Box::new(|at| {
                     let rows = &theirs[at];
                     let count = (1..ROWS).filter(|&row| rows.row(row - 1) < rows.row(row)).count();
-                    *less.borrow_mut() += count as u64;
+                    black_box(count);
                     Ok(())
                 }),
             ),
         ];
-        let times = race(rounds, INPUTS, &mut contenders)?;
-        black_box(less.into_inner());
+        let times = race(rounds, count, &mut contenders)?;
         cells.push(&names[2], times[0], "arrow-row Row::cmp, adjacent", times[1]);
     }
     Ok(())

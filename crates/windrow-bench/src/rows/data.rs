@@ -9,10 +9,13 @@ use arrow::datatypes::{Field, Int32Type, Schema};
 use crate::Result;
 use crate::r#gen::rng::Rng;
 
+/// Columns for a generator of random numbers and a number of rows.
+type Columns = dyn Fn(&mut Rng, usize) -> Vec<ArrayRef>;
+
 /// A shape: its name, and its columns for a seed and a number of rows.
 pub(super) struct Shape {
     pub(super) name: String,
-    columns: Box<dyn Fn(&mut Rng, usize) -> Vec<ArrayRef>>,
+    columns: Box<Columns>,
     nullable: bool,
 }
 
@@ -75,10 +78,6 @@ fn few_words(rng: &mut Rng, rows: usize, distinct: u64) -> ArrayRef {
     let words: Vec<String> = (0..distinct).map(|_| word(rng, 4, 12)).collect();
     let picked = (0..rows).map(|_| &words[rng.below(distinct) as usize]);
     Arc::new(StringArray::from_iter_values(picked))
-}
-
-fn same(count: usize, column: impl Fn() -> ArrayRef) -> Vec<ArrayRef> {
-    (0..count).map(|_| column()).collect()
 }
 
 /// Shapes to encode and decode, the case that started it all first.

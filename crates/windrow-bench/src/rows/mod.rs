@@ -1,15 +1,16 @@
 //! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and `lexsort_to_indices`.
 //!
 //! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, each on
-//! the next of several record batches of the same shape, so that no input is in the first-level cache
-//! from the round before. Memory of the output: `recycled` writes into the memory of the round before
+//! the next of several record batches of the same shape (4 MiB in all, and three at the least), so
+//! that no input is in a core's own caches from the round before. Memory of the output: `recycled` writes into the memory of the round before
 //! (ours `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate its own
 //! (`encode`, `convert_columns`). The floor copies as many bytes as our rows have into recycled
 //! memory. Decoding gives fresh arrays on both sides. A sort takes columns to a permutation, building
-//! of keys included.
+//! of keys included; the words of ours and the rows of arrow-row are in recycled memory.
 
 mod codec;
 mod data;
+mod sort;
 
 use std::time::Instant;
 
@@ -31,7 +32,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cells = Cells::new("rows", "us");
     codec::run(options, &mut cells)?;
-
+    sort::run(options, &mut cells)?;
     cells.finish()
 }
 

@@ -5,6 +5,8 @@
 
 use arrow_schema::{DataType, Field, IntervalUnit};
 
+pub(crate) use super::node::Node;
+
 /// How the bits of a fixed-width value become an unsigned number of the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -34,6 +36,8 @@ pub(crate) enum OrderedCode {
     Text,
     /// Bytes 00-02 as 02 and the byte plus 1, others as they are, then 01.
     Binary,
+    /// A code made of those of the parts: `rows::nested`, along the slot's [`Node`].
+    Nested,
 }
 
 impl OrderedCode {
@@ -55,6 +59,7 @@ impl OrderedCode {
             T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {
                 Self::Fixed(fixed_width(data_type)?, Kind::Unsigned)
             }
+            other if other.is_nested() => return Node::of(other).map(|_| Self::Nested),
             other => Self::Fixed(fixed_width(other)?, Kind::Signed),
         })
     }
@@ -69,13 +74,13 @@ impl OrderedCode {
         match self {
             Self::Bool => 1,
             Self::Fixed(width, _) | Self::FixedBinary(width) => width,
-            Self::Null | Self::Text | Self::Binary => 0,
+            Self::Null | Self::Text | Self::Binary | Self::Nested => 0,
         }
     }
 
     /// True if values take different numbers of bytes.
     pub(crate) fn varies(self) -> bool {
-        matches!(self, Self::Text | Self::Binary)
+        matches!(self, Self::Text | Self::Binary | Self::Nested)
     }
 }
 

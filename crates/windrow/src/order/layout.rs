@@ -12,9 +12,9 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::code::{OrderedCode, PayloadCode};
+use super::code::{Node, OrderedCode, PayloadCode, plain_type};
 use super::shape::{Sequence, Shape};
 use super::{Column, Order, Rule, find};
 use crate::error::{Error, Result};
@@ -31,9 +31,45 @@ pub(crate) struct Slot {
     /// The null is one of the codes, and no marker byte stands in front: see `rows::escape`.
     pub(crate) escapes: bool,
     pub(crate) code: OrderedCode,
+    /// The type's parts, if the code is nested.
+    pub(crate) node: Option<Arc<Node>>,
 }
 
 impl Slot {
+    fn new(column: usize, field: &Field, code: OrderedCode) -> Self {
+        let node = match code {
+            OrderedCode::Nested => Node::of(plain_type(field.data_type())).map(Arc::new),
+            _ => None,
+        };
+        Self {
+            column,
+            descending: false,
+            nulls_first: false,
+            nullable: field.is_nullable(),
+            escapes: false,
+            code,
+            node,
+        }
+    }
+
+    /// A column of numbers without nulls, ascending.
+    pub(crate) fn of_number(column: usize, code: OrderedCode) -> Self {
+        Self {
+            column,
+            descending: false,
+            nulls_first: false,
+            nullable: false,
+            escapes: false,
+            code,
+            node: None,
+        }
+    }
+
+    /// Whether nulls inside of nested values have low codes, before `descending` turns them around.
+    pub(crate) fn low_nulls(&self) -> bool {
+        self.nulls_first != self.descending
+    }
+
     /// Bytes that the slot takes at the least: its marker, and its value if that does not vary.
     pub(crate) fn fixed_len(&self) -> usize {
         usize::from(self.has_marker()) + self.code.width()
@@ -149,12 +185,9 @@ impl Layout {
                 })?;
             let flip = reversed && within_key;
             slots.push(Slot {
-                column: index,
                 descending: column.descending != flip,
                 nulls_first: column.nulls_first != flip,
-                nullable: field.is_nullable(),
-                escapes: false,
-                code,
+                ..Slot::new(index, field, code)
             });
         }
         let mut payload = Vec::new();
@@ -163,14 +196,7 @@ impl Layout {
                 continue;
             }
             match OrderedCode::of(field.data_type()) {
-                Some(code) if sums => slots.push(Slot {
-                    column: index,
-                    descending: false,
-                    nulls_first: false,
-                    nullable: field.is_nullable(),
-                    escapes: false,
-                    code,
-                }),
+                Some(code) if sums => slots.push(Slot::new(index, field, code)),
                 _ => payload.push((index, PayloadCode::of(field))),
             }
         }

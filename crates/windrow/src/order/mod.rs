@@ -14,7 +14,9 @@
 //! binaries by bytes; floats by IEEE 754 totalOrder (-NaN, -inf, ..., -0.0, +0.0, ..., inf, NaN).
 
 pub(crate) mod code;
+mod header;
 mod layout;
+mod node;
 mod shape;
 
 use arrow_schema::{Field, Schema, SchemaRef};

@@ -12,14 +12,13 @@ use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, OffsetBuffer, Sc
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 
-use super::decode::corrupt;
-use super::escape;
+use super::decode::{RowRef, corrupt};
 use super::fixed::{Word, with_word};
 use super::recode::recode;
-use super::text;
 use super::value::{self, ValueReader};
+use super::{escape, nested, text};
 use crate::error::{Error, Result};
-use crate::order::code::{Kind, OrderedCode, PayloadCode, plain_type};
+use crate::order::code::{Kind, Node, OrderedCode, PayloadCode, plain_type};
 use crate::order::{Layout, Slot};
 
 /// Builds one column; used again after [`Builder::finish`].
@@ -33,6 +32,8 @@ pub(super) struct Builder {
     /// Validity of what was pushed; empty means that all of it is valid.
     valid: BooleanBufferBuilder,
     len: usize,
+    /// Empty between calls; keeps its memory.
+    scratch: Vec<u8>,
 }
 
 enum Values {
@@ -51,7 +52,8 @@ enum Values {
 impl Builder {
     pub(super) fn new(field: &Field, layout: &Layout, column: usize) -> Result<Self> {
         let data_type = field.data_type().clone();
-        let as_value = layout.payload().contains(&(column, PayloadCode::Value));
+        let nested = layout.slots().iter().any(|slot| slot.column == column && slot.node.is_some());
+        let as_value = nested || layout.payload().contains(&(column, PayloadCode::Value));
         let plain = if as_value { data_type.clone() } else { plain_type(&data_type).clone() };
         let values = match &plain {
             _ if as_value => Values::Value(value::reader(&data_type)?),
@@ -74,6 +76,7 @@ impl Builder {
             values,
             valid: BooleanBufferBuilder::new(0),
             len: 0,
+            scratch: Vec::new(),
         })
     }
 
@@ -96,39 +99,45 @@ impl Builder {
     }
 
     pub(super) fn extend_valid(&mut self, valid: impl Iterator<Item = bool>) {
-        for valid in valid {
-            self.valid.append(valid);
-        }
+        append_bits(&mut self.valid, valid);
     }
 
-    pub(super) fn extend_bool(&mut self, values: impl Iterator<Item = Option<bool>>) {
+    pub(super) fn extend_bool(&mut self, values: impl Iterator<Item = Option<bool>> + Clone) {
         let Values::Bool(bits) = &mut self.values else { return };
-        for value in values {
-            bits.append(value.unwrap_or(false));
-            self.valid.append(value.is_some());
-            self.len += 1;
-        }
+        let before = bits.len();
+        append_bits(bits, values.clone().map(|value| value == Some(true)));
+        append_bits(&mut self.valid, values.map(|value| value.is_some()));
+        self.len += bits.len() - before;
     }
 
-    pub(super) fn extend_raw<'a>(&mut self, width: usize, values: impl Iterator<Item = &'a [u8]>) {
+    /// Booleans of a column without nulls.
+    pub(super) fn extend_bits(&mut self, values: impl ExactSizeIterator<Item = bool>) {
+        let Values::Bool(bits) = &mut self.values else { return };
+        self.len += values.len();
+        append_bits(bits, values);
+    }
+
+    pub(super) fn extend_raw<'a>(
+        &mut self,
+        width: usize,
+        values: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) {
         let Values::Fixed(out) = &mut self.values else { return };
+        let start = out.len();
+        self.len += values.len();
         if width == 0 {
-            self.len += values.count();
             return;
         }
+        out.resize(start + values.len() * width, 0);
         if !matches!(width, 1 | 2 | 4 | 8 | 16 | 32) {
-            for value in values {
-                out.extend_from_slice(value);
-                self.len += 1;
+            for (target, value) in out[start..].chunks_exact_mut(width).zip(values) {
+                target.copy_from_slice(value);
             }
             return;
         }
         with_word!(width, W => {
-            for value in values {
-                let at = out.len();
-                out.resize(at + W::BYTES, 0);
-                out[at..].copy_from_slice(value);
-                self.len += 1;
+            for (target, value) in out[start..].chunks_exact_mut(W::BYTES).zip(values) {
+                target.copy_from_slice(value);
             }
         });
     }
@@ -139,15 +148,15 @@ impl Builder {
         width: usize,
         kind: Kind,
         descending: bool,
-        values: impl Iterator<Item = &'a [u8]>,
+        values: impl ExactSizeIterator<Item = &'a [u8]>,
     ) {
         let Values::Fixed(out) = &mut self.values else { return };
+        let start = out.len();
+        self.len += values.len();
+        out.resize(start + values.len() * width, 0);
         with_word!(width, W => {
-            for value in values {
-                let at = out.len();
-                out.resize(at + W::BYTES, 0);
-                W::read_big(value).value(kind, descending).write_native(&mut out[at..]);
-                self.len += 1;
+            for (target, value) in out[start..].chunks_exact_mut(W::BYTES).zip(values) {
+                W::read_big(value).value(kind, descending).write_native(target);
             }
         });
     }
@@ -158,26 +167,60 @@ impl Builder {
         slot: &Slot,
         width: usize,
         kind: Kind,
-        rows: &[&[u8]],
+        rows: &[RowRef<'_>],
         cursors: &mut [usize],
     ) -> Result<()> {
         let Values::Fixed(out) = &mut self.values else { return Ok(()) };
+        let start = out.len();
+        self.len += rows.len();
+        out.resize(start + rows.len() * width, 0);
         with_word!(width, W => {
-            for (row, cursor) in rows.iter().zip(cursors) {
+            let targets = out[start..].chunks_exact_mut(W::BYTES);
+            let mut valid = rows.iter().zip(cursors).zip(targets).map(|((row, cursor), target)| {
                 let (value, len) = row
                     .get(*cursor..)
                     .and_then(|rest| escape::take::<W>(slot, kind, rest))
                     .ok_or_else(|| corrupt("a number is cut off or has no such code"))?;
-                self.valid.append(value.is_some());
-                let at = out.len();
-                out.resize(at + W::BYTES, 0);
-                if let Some(value) = value {
-                    value.write_native(&mut out[at..]);
-                }
-                self.len += 1;
                 *cursor += len;
+                if let Some(value) = value {
+                    value.write_native(target);
+                }
+                Ok(value.is_some())
+            });
+            let mut error = None;
+            append_bits(&mut self.valid, std::iter::from_fn(|| match valid.next()? {
+                Ok(valid) => Some(valid),
+                Err(found) => {
+                    error = Some(found);
+                    None
+                }
+            }));
+            error.map_or(Ok(()), Err)
+        })
+    }
+
+    /// Byte strings in their ordered code, of rows that are not marked as `null`; moves the cursors,
+    /// which stand behind the markers, past them.
+    pub(super) fn extend_text(
+        &mut self,
+        code: OrderedCode,
+        descending: bool,
+        null: Option<u8>,
+        rows: &[RowRef<'_>],
+        cursors: &mut [usize],
+    ) -> Result<()> {
+        let Values::Bytes { data, offsets, .. } = &mut self.values else { return Ok(()) };
+        self.len += rows.len();
+        for (row, cursor) in rows.iter().zip(cursors) {
+            if null.is_none_or(|null| row[*cursor - 1] != null) {
+                let len = text::decode_next(code, descending, row.beyond(*cursor), data);
+                *cursor += len;
+                if *cursor > row.len() {
+                    return Err(corrupt("a text does not end within its row"));
+                }
             }
-        });
+            offsets.push(data.len() as i64);
+        }
         Ok(())
     }
 
@@ -214,19 +257,32 @@ impl Builder {
         Ok(())
     }
 
-    /// A byte string in its ordered code, the end included.
-    pub(super) fn push_text(
+    /// The nested value whose body starts at `at` in `row`; returns where it ends.
+    pub(super) fn push_nested(
         &mut self,
-        code: OrderedCode,
-        descending: bool,
-        encoded: &[u8],
-    ) -> Result<()> {
-        self.len += 1;
-        if let Values::Bytes { data, offsets, .. } = &mut self.values {
-            text::decode(code, descending, encoded, data);
-            offsets.push(data.len() as i64);
+        slot: &Slot,
+        null: bool,
+        row: &[u8],
+        at: usize,
+    ) -> Result<usize> {
+        let Some(node) = &slot.node else { return Err(corrupt("a nested key without its type")) };
+        if null {
+            self.push_bytes(&[0])?;
+            return Ok(at);
         }
-        Ok(())
+        let mut value = std::mem::take(&mut self.scratch);
+        value.clear();
+        if !matches!(**node, Node::Union(_)) {
+            value.push(1);
+        }
+        let flip = if slot.descending { 0xff } else { 0 };
+        let bytes = row.get(at..).unwrap_or(&[]);
+        let mut source = nested::Source { bytes, flip, low: slot.low_nulls() };
+        nested::read_body(node, &mut source, &mut value)?;
+        let end = row.len() - source.bytes.len();
+        self.push_bytes(&value)?;
+        self.scratch = value;
+        Ok(end)
     }
 
     /// The diff of a row, in the width of its column.
@@ -273,6 +329,21 @@ impl Builder {
             Values::Value(reader) => return reader.finish(),
         };
         if plain == self.data_type { Ok(array) } else { recode(&array, &self.data_type) }
+    }
+}
+
+/// Appends bits, 64 at a time.
+fn append_bits(out: &mut BooleanBufferBuilder, mut bits: impl Iterator<Item = bool>) {
+    loop {
+        let (mut word, mut count) = (0u64, 0);
+        for bit in bits.by_ref().take(64) {
+            word |= u64::from(bit) << count;
+            count += 1;
+        }
+        out.append_packed_range(0..count, &word.to_le_bytes());
+        if count < 64 {
+            return;
+        }
     }
 }
 

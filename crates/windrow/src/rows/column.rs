@@ -7,10 +7,12 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
+use super::parts::Part;
 use super::recode::recode;
 use super::value;
 use crate::error::{Error, Result};
-use crate::order::code::{PayloadCode, plain_type};
+use crate::order::Slot;
+use crate::order::code::{Node, PayloadCode, plain_type};
 
 /// A column whose values can be copied without knowing its type.
 pub(super) enum Column {
@@ -27,21 +29,81 @@ pub(super) enum Column {
         values: Bytes,
         nulls: Option<NullBuffer>,
     },
-    /// Values written by the value codec, which holds their nulls.
+    /// Values written by the value codec, which holds their nulls; or nested ordered codes.
     Value {
         bytes: Vec<u8>,
         offsets: Vec<usize>,
+        nulls: Option<NullBuffer>,
     },
 }
 
 impl Column {
-    /// A column of plain values, for ordered slots.
-    pub(super) fn ordered(array: &ArrayRef) -> Result<Self> {
+    /// A column for an ordered slot.
+    pub(super) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
+        match &slot.node {
+            None => Self::plain_values(array),
+            Some(node) => Self::nested(array, node, slot.low_nulls()),
+        }
+    }
+
+    /// The ordered codes of nested values, ascending, without their markers.
+    fn nested(array: &ArrayRef, node: &Node, low_nulls: bool) -> Result<Self> {
+        let part = Part::of(array, node, low_nulls)?;
+        let nulls = match node {
+            // A union has no nulls, but a dictionary over one has null keys.
+            Node::Union(_) if !matches!(array.data_type(), DataType::Union(..)) => {
+                part.keyed(array.len(), low_nulls)
+            }
+            Node::Union(_) => None,
+            _ => array.logical_nulls(),
+        };
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        let mut bytes = Vec::new();
+        let mut offsets = Vec::with_capacity(array.len() + 1);
+        offsets.push(0);
+        for row in 0..array.len() {
+            if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+                match node {
+                    Node::Union(_) => part.put(row, low_nulls, &mut bytes),
+                    _ => part.put_body(row, low_nulls, &mut bytes),
+                }
+            }
+            offsets.push(bytes.len());
+        }
+        Ok(Self::Value { bytes, offsets, nulls })
+    }
+
+    /// A column of plain values: dictionaries and run ends taken apart.
+    pub(super) fn plain_values(array: &ArrayRef) -> Result<Self> {
         let plain = plain_type(array.data_type());
         if plain == array.data_type() {
             return Self::plain(array);
         }
+        if let DataType::Dictionary(_, values) = array.data_type()
+            && values.as_ref() == plain
+            && !array.as_any_dictionary().values().is_empty()
+        {
+            let dictionary = array.as_any_dictionary();
+            let values = Self::plain(dictionary.values())?;
+            let keys: Vec<u32> =
+                dictionary.normalized_keys().into_iter().map(|key| key as u32).collect();
+            if let Some(picked) = values.pick(keys, array.logical_nulls()) {
+                return Ok(picked);
+            }
+        }
         Self::plain(&recode(array, plain)?)
+    }
+
+    /// The values at `keys`, where what lies under a null is any; nothing if that is no gain.
+    fn pick(self, keys: Vec<u32>, nulls: Option<NullBuffer>) -> Option<Self> {
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        match self {
+            Self::Bytes { values, .. } if !values.is_empty() => {
+                let values = Bytes::Picked { values: Box::new(values), keys };
+                Some(Self::Bytes { values, nulls })
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn payload(array: &ArrayRef, code: PayloadCode) -> Result<Self> {
@@ -56,7 +118,7 @@ impl Column {
             writer.write(row, &mut bytes);
             offsets.push(bytes.len());
         }
-        Ok(Self::Value { bytes, offsets })
+        Ok(Self::Value { bytes, offsets, nulls: None })
     }
 
     fn plain(array: &ArrayRef) -> Result<Self> {
@@ -89,10 +151,11 @@ impl Column {
 
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
-            Self::Null | Self::Value { .. } => None,
-            Self::Bool { nulls, .. } | Self::Fixed { nulls, .. } | Self::Bytes { nulls, .. } => {
-                nulls.as_ref()
-            }
+            Self::Null => None,
+            Self::Bool { nulls, .. }
+            | Self::Fixed { nulls, .. }
+            | Self::Bytes { nulls, .. }
+            | Self::Value { nulls, .. } => nulls.as_ref(),
         }
     }
 
@@ -111,9 +174,10 @@ impl Column {
             Self::Bytes { values, nulls: Some(nulls) } => values.for_each(rows, |row, bytes| {
                 f(row, nulls.is_valid(row).then_some(bytes));
             }),
-            Self::Value { bytes, offsets } => {
-                rows.for_each(|row| f(row, Some(&bytes[offsets[row]..offsets[row + 1]])));
-            }
+            Self::Value { bytes, offsets, nulls } => rows.for_each(|row| {
+                let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                f(row, valid.then(|| &bytes[offsets[row]..offsets[row + 1]]));
+            }),
             Self::Null | Self::Bool { .. } | Self::Fixed { .. } => {}
         }
     }
@@ -121,10 +185,21 @@ impl Column {
 
 /// Byte strings in any of Arrow's layouts.
 pub(super) enum Bytes {
-    Small { offsets: arrow_buffer::ScalarBuffer<i32>, data: Buffer },
-    Large { offsets: arrow_buffer::ScalarBuffer<i64>, data: Buffer },
+    Small {
+        offsets: arrow_buffer::ScalarBuffer<i32>,
+        data: Buffer,
+    },
+    Large {
+        offsets: arrow_buffer::ScalarBuffer<i64>,
+        data: Buffer,
+    },
     Text(arrow_array::StringViewArray),
     Binary(arrow_array::BinaryViewArray),
+    /// Values of a dictionary, of which there is at least one, by their keys.
+    Picked {
+        values: Box<Bytes>,
+        keys: Vec<u32>,
+    },
 }
 
 impl Bytes {
@@ -163,6 +238,40 @@ impl Bytes {
         })
     }
 
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Small { offsets, .. } => offsets.len() < 2,
+            Self::Large { offsets, .. } => offsets.len() < 2,
+            Self::Text(array) => array.is_empty(),
+            Self::Binary(array) => array.is_empty(),
+            Self::Picked { keys, .. } => keys.is_empty(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, row: usize) -> &[u8] {
+        match self {
+            Self::Picked { values, keys } => values.get_plain(keys[row] as usize),
+            plain => plain.get_plain(row),
+        }
+    }
+
+    #[inline(always)]
+    fn get_plain(&self, row: usize) -> &[u8] {
+        match self {
+            // A dictionary of dictionaries is taken apart before.
+            Self::Picked { .. } => &[],
+            Self::Small { offsets, data } => {
+                &data[offsets[row] as usize..offsets[row + 1] as usize]
+            }
+            Self::Large { offsets, data } => {
+                &data[offsets[row] as usize..offsets[row + 1] as usize]
+            }
+            Self::Text(array) => array.value(row).as_bytes(),
+            Self::Binary(array) => array.value(row),
+        }
+    }
+
     #[inline(always)]
     fn for_each<'a>(&'a self, rows: Range<usize>, mut f: impl FnMut(usize, &'a [u8])) {
         match self {
@@ -180,6 +289,9 @@ impl Bytes {
             }
             Self::Text(array) => rows.for_each(|row| f(row, array.value(row).as_bytes())),
             Self::Binary(array) => rows.for_each(|row| f(row, array.value(row))),
+            Self::Picked { values, keys } => {
+                rows.for_each(|row| f(row, values.get_plain(keys[row] as usize)));
+            }
         }
     }
 }

@@ -10,12 +10,13 @@
 //! give [`Error::Corrupt`], never a panic: cursors are checked against the row's end wherever they
 //! come from its contents.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 
 use super::builder::Builder;
 use super::encode::time_slot;
@@ -29,6 +30,43 @@ use crate::order::{Layout, Sequence, Shape, Slot, Tail};
 const TILE: usize = 128;
 /// Bytes of rows that are read by all columns in turn: half of a first-level cache.
 const TILE_BYTES: usize = 16 << 10;
+
+/// A row, and what may be read behind it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowRef<'a> {
+    bytes: &'a [u8],
+    len: usize,
+}
+
+impl<'a> RowRef<'a> {
+    /// The row `row`, of which nothing else may be read.
+    pub(crate) fn exact(row: &'a [u8]) -> Self {
+        Self { bytes: row, len: row.len() }
+    }
+
+    /// The first `len` bytes of `bytes`.
+    pub(crate) fn within(bytes: &'a [u8], len: usize) -> Self {
+        Self { bytes, len: len.min(bytes.len()) }
+    }
+
+    fn row(self) -> &'a [u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// The row from `at` on, and whatever is behind it.
+    pub(super) fn beyond(self, at: usize) -> &'a [u8] {
+        self.bytes.get(at..).unwrap_or(&[])
+    }
+}
+
+impl Deref for RowRef<'_> {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
 
 /// Decodes rows of one layout to some of its columns.
 pub(crate) struct Decoder {
@@ -68,14 +106,28 @@ impl Decoder {
 
     /// The columns of `rows`.
     pub(crate) fn decode(&mut self, rows: &[&[u8]]) -> Result<RecordBatch> {
+        self.decode_refs(rows.len(), |index| RowRef::exact(rows[index]))
+    }
+
+    /// The columns of `count` rows.
+    pub(crate) fn decode_refs<'a>(
+        &mut self,
+        count: usize,
+        row: impl Fn(usize) -> RowRef<'a>,
+    ) -> Result<RecordBatch> {
         for builder in self.builders.iter_mut().flatten() {
-            builder.reserve(rows.len());
+            builder.reserve(count);
         }
-        for tile in rows.chunks(TILE) {
+        let mut tile = [RowRef::exact(&[]); TILE];
+        for first in (0..count).step_by(TILE) {
+            let tile = &mut tile[..TILE.min(count - first)];
+            for (at, target) in tile.iter_mut().enumerate() {
+                *target = row(first + at);
+            }
             self.decode_tile(tile)?;
         }
         let ready = vec![None; self.builders.len()];
-        self.assemble(ready, rows.len())
+        self.assemble(ready, count)
     }
 
     /// The columns of `count` rows of `stride` bytes each, one behind the other.
@@ -97,12 +149,13 @@ impl Decoder {
                     builder.reserve(count);
                 }
             }
-            let mut rows: [&[u8]; TILE] = [&[]; TILE];
+            let mut rows = [RowRef::exact(&[]); TILE];
             let mut left = bytes;
             for first in (0..count).step_by(TILE) {
                 let tile = &mut rows[..TILE.min(count - first)];
                 for row in &mut *tile {
-                    (*row, left) = left.split_at(stride);
+                    *row = RowRef::within(left, stride);
+                    left = &left[stride..];
                 }
                 self.decode_tile_without(tile, &ready)?;
             }
@@ -129,7 +182,11 @@ impl Decoder {
     }
 
     /// As [`Decoder::decode_tile`], without the columns that are `ready`.
-    fn decode_tile_without(&mut self, rows: &[&[u8]], ready: &[Option<ArrayRef>]) -> Result<()> {
+    fn decode_tile_without(
+        &mut self,
+        rows: &[RowRef<'_>],
+        ready: &[Option<ArrayRef>],
+    ) -> Result<()> {
         let aside = |builder: &mut Option<Builder>, ready: &Option<ArrayRef>| {
             ready.as_ref().and_then(|_| builder.take())
         };
@@ -144,7 +201,7 @@ impl Decoder {
         decoded
     }
 
-    fn decode_tile(&mut self, rows: &[&[u8]]) -> Result<()> {
+    fn decode_tile(&mut self, rows: &[RowRef<'_>]) -> Result<()> {
         let layout = self.layout.clone();
         let mut cursors = [0usize; TILE];
         let cursors = &mut cursors[..rows.len()];
@@ -190,7 +247,7 @@ impl Decoder {
     fn read_payload(
         &mut self,
         layout: &Layout,
-        rows: &[&[u8]],
+        rows: &[RowRef<'_>],
         cursors: &mut [usize],
     ) -> Result<()> {
         let Shape { null_bits, head, .. } = layout.shape();
@@ -209,7 +266,7 @@ impl Decoder {
             let valid = |row: &[u8], cursor: usize| {
                 bit.is_none_or(|bit| row[cursor + bit / 8] >> (bit % 8) & 1 == 1)
             };
-            let pairs = || rows.iter().copied().zip(cursors.iter().copied());
+            let pairs = || rows.iter().map(|row| row.row()).zip(cursors.iter().copied());
             let builder = self.builders[column].as_mut();
             match code {
                 PayloadCode::Null => {
@@ -289,6 +346,12 @@ fn numbers(
         let all: usize = slots.iter().map(|slot| slot.code.width()).sum();
         first += all;
         let wanted = slots.iter().any(|slot| builders[slot.column].is_some());
+        if let (true, [slot @ Slot { code: OrderedCode::Bool, nullable: false, .. }]) =
+            (wanted, slots)
+        {
+            ready[slot.column] = take_bools(layout, slot, places, bytes, count)?;
+            continue;
+        }
         match run.width {
             Some(width) if wanted && !slots[0].has_marker() => {
                 let columns: Vec<_> =
@@ -300,6 +363,29 @@ fn numbers(
         }
     }
     Ok(rest || layout.payload().iter().any(|(column, _)| builders[*column].is_some()))
+}
+
+/// Reads Booleans without nulls.
+fn take_bools(
+    layout: &Layout,
+    slot: &Slot,
+    places: Strided,
+    bytes: &[u8],
+    count: usize,
+) -> Result<Option<ArrayRef>> {
+    let mut cells = bytes.get(places.first..).unwrap_or(&[]).iter().step_by(places.stride);
+    let mut words = Vec::with_capacity(count.div_ceil(64));
+    for first in (0..count).step_by(64) {
+        let cells = cells.by_ref().take(64.min(count - first));
+        words.push(cells.enumerate().fold(0u64, |word, (bit, &cell)| {
+            word | u64::from((cell != 0) != slot.descending) << bit
+        }));
+    }
+    let values = BooleanBuffer::new(Buffer::from_vec(words), 0, count);
+    let array: ArrayRef = Arc::new(BooleanArray::new(values, None));
+    let data_type = layout.schema().field(slot.column).data_type();
+    let array = if *data_type == DataType::Boolean { array } else { recode(&array, data_type)? };
+    Ok(Some(array))
 }
 
 /// Reads adjacent columns of one width.
@@ -358,7 +444,7 @@ fn take_run<T: Word + ArrowNativeType>(
 fn read_slot(
     slot: &Slot,
     builder: Option<&mut Builder>,
-    rows: &[&[u8]],
+    rows: &[RowRef<'_>],
     cursors: &mut [usize],
 ) -> Result<()> {
     let Some(builder) = builder else {
@@ -381,13 +467,17 @@ fn read_slot(
     let null = text::markers(slot).0;
     if slot.has_marker() {
         let marked = rows.iter().zip(&*cursors).map(|(row, &cursor)| row[cursor] != null);
-        if slot.code != OrderedCode::Bool {
+        // Nested values hold their nulls themselves.
+        if !matches!(slot.code, OrderedCode::Bool | OrderedCode::Nested) {
             builder.extend_valid(marked);
         }
         cursors.iter_mut().for_each(|cursor| *cursor += 1);
     }
-    let pairs = rows.iter().copied().zip(cursors.iter().copied());
+    let pairs = rows.iter().map(|row| row.row()).zip(cursors.iter().copied());
     match slot.code {
+        OrderedCode::Bool if !slot.has_marker() => {
+            builder.extend_bits(pairs.map(|(row, cursor)| (row[cursor] != 0) != slot.descending));
+        }
         OrderedCode::Bool => builder.extend_bool(pairs.map(|(row, cursor)| {
             let valid = !slot.has_marker() || row[cursor - 1] != null;
             valid.then(|| (row[cursor] != 0) != slot.descending)
@@ -401,17 +491,16 @@ fn read_slot(
             let values = pairs.map(|(row, cursor)| &row[cursor..][..width]);
             builder.extend_flipped(flip, values);
         }
-        OrderedCode::Null | OrderedCode::Text | OrderedCode::Binary => {
+        OrderedCode::Nested => {
             for (row, cursor) in rows.iter().zip(cursors) {
-                if slot.has_marker() && row[*cursor - 1] == null {
-                    builder.push_bytes(&[])?;
-                    continue;
-                }
-                let end = text::end_of(slot.code, slot.descending, row, *cursor);
-                let encoded = row.get(*cursor..end).unwrap_or(&[]);
-                builder.push_text(slot.code, slot.descending, encoded)?;
-                *cursor = end;
+                let null = slot.has_marker() && row[*cursor - 1] == null;
+                *cursor = builder.push_nested(slot, null, row, *cursor)?;
             }
+            return Ok(());
+        }
+        OrderedCode::Null | OrderedCode::Text | OrderedCode::Binary => {
+            let null = slot.has_marker().then_some(null);
+            builder.extend_text(slot.code, slot.descending, null, rows, cursors)?;
             return Ok(());
         }
     }

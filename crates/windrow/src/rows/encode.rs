@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A fixed-width field does not move the cursors, it only adds to the distance from them; they move
-//! once per field of varying length. Adjacent numbers of one width are written by the kernels, four
+//! once per field of varying length. Those are written first, and their cursors kept, so that short
+//! strings may be moved in blocks that reach beyond their end. Adjacent numbers of one width are written by the kernels, four
 //! columns at a time.
 
 use std::ops::Range;
@@ -17,20 +18,20 @@ use arrow_array::{Array, RecordBatch};
 
 use super::column::Column;
 use super::lanes::{self, Run};
-use super::payload::{Payload, put_payload};
+use super::payload::{Payload, put_bytes, put_payload};
 use super::sequence;
-use super::slots::{put_marker, put_slot};
+use super::slots::{put_marker, put_slot, put_varying};
 use super::text;
+use super::tile::{TILE, Tile};
 use super::{escape, length};
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Lanes, Scattered, Strided, put};
+use crate::kernel::rows::{Lanes, Scattered, Strided, put, put_growing};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot, Tail};
 
-/// Rows written column by column before going on to the next ones.
-const TILE: usize = 128;
-/// Bytes of output that one tile of nothing but numbers takes: half of a first-level cache.
-const TILE_BYTES: usize = 16 << 10;
+/// Bytes of output that one tile of nothing but numbers takes: columns are read in long enough stretches,
+/// and the output stays in the second-level cache.
+const TILE_BYTES: usize = 128 << 10;
 /// Rows are addressed with 32 bits inside a chunk.
 const LONGEST_ROW: usize = 1 << 31;
 
@@ -80,6 +81,21 @@ impl Prepared {
         }
     }
 
+    /// Appends where each row ends, the first one starting at `start`; returns the last end. The ends
+    /// are of no use if that is more than 32 bits hold.
+    pub(crate) fn add_ends(&self, start: usize, ends: &mut Vec<u32>) -> usize {
+        let mut end = start;
+        let mut add = |length: u32| {
+            end += length as usize;
+            end as u32
+        };
+        match &self.lengths {
+            Lengths::Same(length) => ends.extend((0..self.rows).map(|_| add(*length))),
+            Lengths::Each(lengths) => ends.extend(lengths.iter().map(|&length| add(length))),
+        }
+        end
+    }
+
     /// Bytes of every row, if they are all the same.
     pub(crate) fn stride(&self) -> Option<usize> {
         match &self.lengths {
@@ -125,7 +141,7 @@ impl Encoder {
         let slots = layout
             .slots()
             .iter()
-            .map(|slot| Column::ordered(required(slot.column, slot.nullable)?))
+            .map(|slot| Column::ordered(required(slot.column, slot.nullable)?, slot))
             .collect::<Result<Vec<_>>>()?;
         let payload = layout
             .payload()
@@ -135,8 +151,10 @@ impl Encoder {
                 Column::payload(required(column, nullable)?, code)
             })
             .collect::<Result<Vec<_>>>()?;
-        let time =
-            layout.time().map(|column| Column::ordered(required(column, false)?)).transpose()?;
+        let time = layout
+            .time()
+            .map(|column| Column::plain_values(required(column, false)?))
+            .transpose()?;
         let tail = match layout.tail() {
             Tail::None => TailColumn::None,
             Tail::Tombstone(column) => {
@@ -240,10 +258,11 @@ impl Encoder {
             }
             return escaped;
         }
-        let mut cursors = [0usize; TILE];
+        let mut parts = vec![[0usize; TILE]; 1];
         let mut next = 0;
         while first < rows.end {
             let tile = first..(first + TILE).min(rows.end);
+            let cursors = &mut parts[0];
             match &prepared.lengths {
                 Lengths::Same(length) => {
                     for cursor in &mut cursors[..tile.len()] {
@@ -259,10 +278,33 @@ impl Encoder {
                 }
             }
             first = tile.end;
-            let cursors = &mut cursors[..tile.len()];
-            escaped |= self.encode_tile(prepared, &all, tile, cursors, out);
+            let mut tile = Tile { rows: tile, parts: &mut parts, part: 0, distance: 0, out };
+            escaped |= self.encode_tile(prepared, &all, &mut tile);
         }
         escaped
+    }
+
+    /// Appends rows of numbers only, some of which are longer than most, to `out` from `at` on, and
+    /// their ends to `ends`. Returns where the last one ends; nothing if this is not all that rows
+    /// are made of. `out` has room for [`Encoder::most_bytes`].
+    pub(crate) fn encode_growing(
+        &self,
+        prepared: &Prepared,
+        at: usize,
+        out: &mut [u8],
+        ends: &mut Vec<u32>,
+    ) -> Option<usize> {
+        let lines = self.lines(prepared);
+        if !self.is_only_lanes(&lines) {
+            return None;
+        }
+        let runs: Vec<Lanes<'_>> = lines.slots.into_iter().chain(lines.payload).flatten().collect();
+        put_growing(&runs, prepared.rows, at, out, ends)
+    }
+
+    /// Bytes that `rows` rows of numbers take at the most, and one that may be overwritten.
+    pub(crate) fn most_bytes(&self, rows: usize) -> usize {
+        rows * (self.layout.shape().fixed + self.layout.slots().len()) + 1
     }
 
     /// What of `prepared` the kernels can write.
@@ -286,47 +328,99 @@ impl Encoder {
         self.layout.shape().common == Some(lanes.map(Lanes::bytes).sum())
     }
 
-    fn encode_tile(
-        &self,
-        prepared: &Prepared,
-        lines: &Lines<'_>,
-        tile: Range<usize>,
-        cursors: &mut [usize],
-        out: &mut [u8],
-    ) -> bool {
+    fn encode_tile(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
+        // What varies first: it may overwrite what stands behind it, which is written after it.
+        self.put_varying(prepared, tile);
+        (tile.part, tile.distance) = (0, 0);
+        self.put_fixed(prepared, lines, tile)
+    }
+
+    fn put_varying(&self, prepared: &Prepared, tile: &mut Tile<'_>) {
         let layout = &self.layout;
-        let mut distance = 0;
+        let slots = layout.slots().iter().zip(&prepared.slots).zip(&prepared.longer);
+        for ((slot, column), &longer) in slots {
+            if slot.code.varies() || longer {
+                tile.distance += usize::from(slot.has_marker());
+                put_varying(slot, column, tile);
+            } else {
+                tile.distance += slot.fixed_len();
+            }
+        }
+        let first = prepared.sequence.wrapping_add(tile.rows.start as u64);
+        match (layout.sequence(), self.sequence_len(prepared, tile)) {
+            (_, Some(len)) => tile.distance += len,
+            (_, None) => {
+                let (distance, cursors, out) = tile.next_part();
+                sequence::put_short(first, self.sequence_flip(), cursors, distance, out);
+            }
+        }
+        tile.distance += layout.shape().head;
+        for (&(_, code), column) in layout.payload().iter().zip(&prepared.payload) {
+            if code.varies() {
+                put_bytes(column, tile);
+            }
+        }
+    }
+
+    /// Bytes of the sequence, if they are the same in all rows of the tile.
+    fn sequence_len(&self, prepared: &Prepared, tile: &Tile<'_>) -> Option<usize> {
+        let first = prepared.sequence.wrapping_add(tile.rows.start as u64);
+        match self.layout.sequence() {
+            Sequence::None => Some(0),
+            Sequence::Wide => Some(8),
+            Sequence::Short => sequence::same_len(first, tile.rows.len()),
+        }
+    }
+
+    fn sequence_flip(&self) -> u8 {
+        if self.layout.sequence_descends() { 0xff } else { 0 }
+    }
+
+    fn put_fixed(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
+        let layout = &self.layout;
         let mut escaped = false;
         for (run, lanes) in self.slots.iter().zip(&lines.slots) {
             let slots = &layout.slots()[run.columns.clone()];
             let columns = &prepared.slots[run.columns.clone()];
             if let Some(lanes) = lanes {
                 // A column with a marker begins a run.
-                put_marker(&slots[0], &columns[0], tile.clone(), cursors, &mut distance, out);
-                let places = Scattered { cursors, distance };
-                escaped |= put(lanes, tile.clone(), places, out);
-                distance += lanes.bytes();
+                put_marker(&slots[0], &columns[0], tile);
+                let rows = tile.rows.clone();
+                let (places, out) = tile.places();
+                escaped |= put(lanes, rows, places, out);
+                tile.distance += lanes.bytes();
                 continue;
             }
-            for (slot, column) in slots.iter().zip(columns) {
-                escaped |= put_slot(slot, column, tile.clone(), cursors, &mut distance, out);
+            let longer = &prepared.longer[run.columns.clone()];
+            for ((slot, column), &longer) in slots.iter().zip(columns).zip(longer) {
+                put_marker(slot, column, tile);
+                if slot.code.varies() || longer {
+                    (tile.part, tile.distance) = (tile.part + 1, 0);
+                } else {
+                    escaped |= put_slot(slot, column, tile);
+                }
             }
         }
-        let first = prepared.sequence.wrapping_add(tile.start as u64);
-        let flip = if layout.sequence_descends() { 0xff } else { 0 };
-        match layout.sequence() {
-            Sequence::None => {}
-            Sequence::Wide => {
+        let first = prepared.sequence.wrapping_add(tile.rows.start as u64);
+        let flip = self.sequence_flip();
+        match (layout.sequence(), self.sequence_len(prepared, tile)) {
+            (Sequence::None, _) => {}
+            (Sequence::Wide, _) => {
                 let flip = u64::from_ne_bytes([flip; 8]);
-                for (cursor, row) in cursors.iter().zip(0..) {
+                let (places, out) = tile.places();
+                for (cursor, row) in places.cursors.iter().zip(0..) {
                     let code = first.wrapping_add(row) ^ flip;
-                    out[cursor + distance..][..8].copy_from_slice(&code.to_be_bytes());
+                    out[cursor + places.distance..][..8].copy_from_slice(&code.to_be_bytes());
                 }
-                distance += 8;
+                tile.distance += 8;
             }
-            Sequence::Short => {
-                distance = sequence::put_short(first, flip, cursors, distance, out);
+            (Sequence::Short, Some(len)) => {
+                let (part, distance) = (tile.part, tile.distance);
+                let cursors = &mut tile.parts[part][..tile.rows.len()];
+                sequence::put_short(first, flip, cursors, distance, tile.out);
+                tile.distance += len;
             }
+            (Sequence::Short, None) => (tile.part, tile.distance) = (tile.part + 1, 0),
         }
         let payload = Payload {
             layout,
@@ -334,21 +428,25 @@ impl Encoder {
             runs: &self.payload,
             lanes: &lines.payload,
         };
-        put_payload(&payload, tile.clone(), cursors, distance, out);
-        distance = 0;
-        if let (Some(column), Some(index)) = (&prepared.time, layout.time()) {
-            let slot = time_slot(layout, index);
-            put_slot(&slot, column, tile.clone(), cursors, &mut distance, out);
+        put_payload(&payload, tile);
+        let varying = layout.payload().iter().filter(|(_, code)| code.varies()).count();
+        if varying > 0 {
+            (tile.part, tile.distance) = (tile.part + varying, 0);
         }
+        if let (Some(column), Some(index)) = (&prepared.time, layout.time()) {
+            put_slot(&time_slot(layout, index), column, tile);
+        }
+        let rows = tile.rows.clone();
+        let (Scattered { cursors, distance }, out) = tile.places();
         match &prepared.tail {
             TailColumn::None => {}
             TailColumn::Tombstone(deleted) => {
-                for (cursor, row) in cursors.iter().zip(tile) {
+                for (cursor, row) in cursors.iter().zip(rows) {
                     out[cursor + distance] = u8::from(deleted.value(row));
                 }
             }
             TailColumn::Diff(diffs) => {
-                for (cursor, diff) in cursors.iter().zip(&diffs[tile]) {
+                for (cursor, diff) in cursors.iter().zip(&diffs[rows]) {
                     out[cursor + distance..][..8].copy_from_slice(&diff.to_le_bytes());
                 }
             }
@@ -383,14 +481,7 @@ pub(super) fn time_code(layout: &Layout, column: usize) -> OrderedCode {
 }
 
 pub(super) fn time_slot(layout: &Layout, column: usize) -> Slot {
-    Slot {
-        column,
-        descending: false,
-        nulls_first: false,
-        nullable: false,
-        escapes: false,
-        code: time_code(layout, column),
-    }
+    Slot::of_number(column, time_code(layout, column))
 }
 
 fn diffs(array: &dyn Array) -> Vec<i64> {

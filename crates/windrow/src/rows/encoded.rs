@@ -13,7 +13,8 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use super::{Decoder, Encoder};
+use super::decode::RowRef;
+use super::{Decoder, Encoder, Prepared};
 use crate::error::{Error, Result};
 use crate::order::Layout;
 
@@ -194,16 +195,14 @@ impl RowEncoder {
                 rows.len += count;
                 return Ok(());
             }
+            if self.append_growing(&prepared, rows)? {
+                return Ok(());
+            }
             prepared = self.encoder.prepare(batch, 0)?;
         }
         rows.materialize();
-        rows.ends.reserve(count);
         let kept = rows.ends.len();
-        let mut end = rows.used;
-        for row in 0..count {
-            end += prepared.row_len(row);
-            rows.ends.push(end as u32);
-        }
+        let end = prepared.add_ends(rows.used, &mut rows.ends);
         let bytes = end - rows.used;
         match room(rows, bytes) {
             Ok(out) => {
@@ -215,6 +214,28 @@ impl RowEncoder {
             Err(error) => {
                 rows.ends.truncate(kept);
                 Err(error)
+            }
+        }
+    }
+
+    /// Adds rows of numbers, some of which are longer than others; false if there is more to rows.
+    fn append_growing(&self, prepared: &Prepared, rows: &mut Rows) -> Result<bool> {
+        let (count, used) = (prepared.len(), rows.used);
+        let bytes = self.encoder.most_bytes(count);
+        room(rows, bytes)?;
+        rows.materialize();
+        let kept = rows.ends.len();
+        rows.ends.reserve(count);
+        let Rows { bytes, ends, .. } = rows;
+        match self.encoder.encode_growing(prepared, used, bytes, ends) {
+            Some(end) => {
+                rows.used = end;
+                rows.len += count;
+                Ok(true)
+            }
+            None => {
+                rows.ends.truncate(kept);
+                Ok(false)
             }
         }
     }
@@ -236,10 +257,11 @@ impl RowEncoder {
                 let bytes = &rows.bytes[range.start * stride..range.end * stride];
                 decoder.decode_strided(bytes, stride, range.len())
             }
-            None => {
-                let rows: Vec<&[u8]> = range.map(|index| rows.row(index)).collect();
-                decoder.decode(&rows)
-            }
+            None => decoder.decode_refs(range.len(), |index| {
+                let index = range.start + index;
+                let start = rows.start(index);
+                RowRef::within(&rows.bytes[start..rows.used], rows.ends[index] as usize - start)
+            }),
         }
     }
 
@@ -254,8 +276,19 @@ impl RowEncoder {
     }
 }
 
+/// `rows`, which were empty, are now `count` rows of `stride` bytes each.
+pub(super) fn finish_strided(rows: &mut Rows, count: usize, stride: usize) {
+    (rows.used, rows.len, rows.stride) = (count * stride, count, Some(stride));
+}
+
+/// `rows`, which were empty, now end at `ends`; they lie within the room that was made.
+pub(super) fn finish(rows: &mut Rows, ends: &[usize]) {
+    rows.ends.extend(ends.iter().map(|&end| end as u32));
+    (rows.used, rows.len) = (ends.last().copied().unwrap_or(0), ends.len());
+}
+
 /// Room for `bytes` more bytes behind those in use.
-fn room(rows: &mut Rows, bytes: usize) -> Result<&mut [u8]> {
+pub(super) fn room(rows: &mut Rows, bytes: usize) -> Result<&mut [u8]> {
     let end = rows.used.checked_add(bytes).filter(|&end| u32::try_from(end).is_ok());
     let end = end.ok_or_else(|| Error::Value {
         column: "(row)".into(),

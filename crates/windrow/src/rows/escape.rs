@@ -10,15 +10,13 @@
 //! Two of all values take a byte more. Invariant: the codes have the order of the values with the
 //! null before or behind them, and none is a prefix of another.
 
-use std::ops::Range;
-
 use super::column::Column;
 use super::fixed::{Word, with_word};
+use super::tile::Tile;
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
-/// Bytes that values and nulls of `slot` take, and a byte more where there is no code: the rows to
-/// which `longer` is applied.
+/// Calls `longer` with each row of `column` that takes a byte more than most.
 pub(super) fn for_each_longer(slot: &Slot, column: &Column, mut longer: impl FnMut(usize)) {
     let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
     else {
@@ -36,26 +34,20 @@ pub(super) fn for_each_longer(slot: &Slot, column: &Column, mut longer: impl FnM
     });
 }
 
-/// Writes the codes of a tile, `distance` behind the cursors. True if one is longer than its width;
-/// then the cursors are behind the codes and the distance is 0.
-pub(super) fn put(
-    slot: &Slot,
-    column: &Column,
-    tile: Range<usize>,
-    cursors: &mut [usize],
-    distance: &mut usize,
-    out: &mut [u8],
-) -> bool {
+/// Writes the codes of a tile, all of one width. True if a value has none: the rows are then wrong.
+pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
     else {
         return false;
     };
     let (up, mut escaped) = (slot.nulls_first, false);
+    let rows = tile.rows.clone();
+    let (places, out) = tile.places();
     with_word!(width, W => {
-        let values = &values[tile.start * W::BYTES..tile.end * W::BYTES];
+        let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
         let values = values.chunks_exact(W::BYTES).map(W::read_native);
-        for ((cursor, row), value) in cursors.iter().zip(tile.clone()).zip(values) {
-            let target = &mut out[cursor + *distance..][..W::BYTES];
+        for ((cursor, row), value) in places.cursors.iter().zip(rows).zip(values) {
+            let target = &mut out[cursor + places.distance..][..W::BYTES];
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 W::filled(!up).write_big(target);
             } else {
@@ -65,38 +57,27 @@ pub(super) fn put(
             }
         }
     });
-    if escaped {
-        put_longer(slot, kind, values, nulls.as_ref(), tile, cursors, *distance, out);
-        *distance = 0;
-    } else {
-        *distance += width;
-    }
+    tile.distance += width;
     escaped
 }
 
-/// Writes again, moving the cursors, since some codes are longer.
-#[expect(clippy::too_many_arguments, reason = "what the caller has at hand, taken apart")]
-#[cold]
-fn put_longer(
-    slot: &Slot,
-    kind: Kind,
-    values: &[u8],
-    nulls: Option<&arrow_buffer::NullBuffer>,
-    tile: Range<usize>,
-    cursors: &mut [usize],
-    distance: usize,
-    out: &mut [u8],
-) {
+/// Writes the codes of a tile, some of which are longer, and goes on to the next part.
+pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
+    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
+    else {
+        return;
+    };
     let up = slot.nulls_first;
-    with_word!(slot.code.width(), W => {
-        let values = &values[tile.start * W::BYTES..tile.end * W::BYTES];
+    let rows = tile.rows.clone();
+    let (distance, cursors, out) = tile.next_part();
+    with_word!(width, W => {
+        let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
         let values = values.chunks_exact(W::BYTES).map(W::read_native);
-        for ((cursor, row), value) in cursors.iter_mut().zip(tile).zip(values) {
+        for ((cursor, row), value) in cursors.iter_mut().zip(rows).zip(values) {
             *cursor += distance;
-            // A caller that guessed the lengths wrong has too little room; it writes again.
-            let Some(target) = out.get_mut(*cursor..*cursor + W::BYTES) else { continue };
+            let target = &mut out[*cursor..*cursor + W::BYTES];
             *cursor += W::BYTES;
-            if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 W::filled(!up).write_big(target);
                 continue;
             }
@@ -106,9 +87,7 @@ fn put_longer(
                 continue;
             }
             W::filled(up).write_big(target);
-            if let Some(extra) = out.get_mut(*cursor) {
-                *extra = u8::from(code.is_zero());
-            }
+            out[*cursor] = u8::from(code.is_zero());
             *cursor += 1;
         }
     });
@@ -142,4 +121,71 @@ pub(super) fn take<W: Word>(slot: &Slot, kind: Kind, row: &[u8]) -> Option<(Opti
         _ => return None,
     };
     Some((Some(shifted.step(!up).value(kind, slot.descending)), W::BYTES + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::*;
+
+    /// A code of one byte by the rule of this module, for which all pairs can be looked at.
+    fn code(value: Option<u8>, descending: bool, nulls_first: bool) -> Vec<u8> {
+        let up = nulls_first;
+        let Some(value) = value else { return vec![u8::filled(!up)] };
+        let shifted = value.code(Kind::Unsigned, descending).step(up);
+        match shifted.is_edge() {
+            true => vec![u8::filled(up), u8::from(shifted.is_zero())],
+            false => vec![shifted],
+        }
+    }
+
+    fn compare(a: Option<u8>, b: Option<u8>, descending: bool, nulls_first: bool) -> Ordering {
+        match (a, b) {
+            (Some(a), Some(b)) if descending => b.cmp(&a),
+            (Some(a), Some(b)) => a.cmp(&b),
+            (a, b) if nulls_first => a.is_some().cmp(&b.is_some()),
+            (a, b) => a.is_none().cmp(&b.is_none()),
+        }
+    }
+
+    const OPTIONS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+    #[test]
+    fn every_pair_of_values_and_nulls_is_in_order_and_free_of_prefixes() {
+        let values = || std::iter::once(None).chain((0..=u8::MAX).map(Some));
+        for (descending, nulls_first) in OPTIONS {
+            for a in values() {
+                for b in values() {
+                    let (x, y) =
+                        (code(a, descending, nulls_first), code(b, descending, nulls_first));
+                    let expected = compare(a, b, descending, nulls_first);
+                    assert_eq!(x.cmp(&y), expected, "{a:?} {b:?} {descending} {nulls_first}");
+                    assert!(x == y || !y.starts_with(&x), "{a:?} {b:?}: a prefix");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_pair_of_rows_of_two_columns_is_in_order() {
+        // Values of both edges and the middle: those of three bits, spread over the byte.
+        let values = [None, Some(0), Some(1), Some(2), Some(127), Some(253), Some(254), Some(255)];
+        let rows: Vec<[Option<u8>; 2]> =
+            values.iter().flat_map(|&a| values.map(|b| [a, b])).collect();
+        for first in OPTIONS {
+            for second in OPTIONS {
+                let bytes = |row: &[Option<u8>; 2]| {
+                    [code(row[0], first.0, first.1), code(row[1], second.0, second.1)].concat()
+                };
+                for a in &rows {
+                    for b in &rows {
+                        let expected = compare(a[0], b[0], first.0, first.1)
+                            .then(compare(a[1], b[1], second.0, second.1));
+                        assert_eq!(bytes(a).cmp(&bytes(b)), expected, "{a:?} {b:?}");
+                    }
+                }
+            }
+        }
+    }
 }

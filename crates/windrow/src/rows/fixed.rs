@@ -21,6 +21,8 @@ pub(crate) trait Word: Copy {
     /// True if the number is the least or the greatest.
     fn is_edge(self) -> bool;
     fn is_zero(self) -> bool;
+    /// 64 bits of it, the most significant being part 0; all of a narrower number.
+    fn part(self, index: usize) -> u64;
 }
 
 /// Moves the parts of an interval, which Arrow holds least significant first, into place.
@@ -121,6 +123,12 @@ macro_rules! word {
             fn is_zero(self) -> bool {
                 self == 0
             }
+
+            #[inline(always)]
+            fn part(self, index: usize) -> u64 {
+                const PARTS: u32 = <$unsigned>::BITS.div_ceil(64);
+                (self as u128 >> (64 * (PARTS - 1 - index as u32))) as u64
+            }
         }
     )*};
 }
@@ -176,6 +184,10 @@ impl Word for Wide {
 
     fn is_zero(self) -> bool {
         self.0 | self.1 == 0
+    }
+
+    fn part(self, index: usize) -> u64 {
+        if index < 2 { self.0.part(index) } else { self.1.part(index - 2) }
     }
 }
 

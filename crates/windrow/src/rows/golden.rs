@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 
+use super::RowEncoder;
 use super::tests::encode_from;
 use crate::order::{Order, desc};
 
@@ -51,4 +52,18 @@ fn rows_of_one_length_carry_the_whole_sequence() {
     let expected = hex("80 00 00 01 00 00 01 00 00 00 00 09 01 02 00 00 00");
     assert_eq!(layout.stride(), Some(expected.len()));
     assert_eq!(encode_from(&layout, &batch, (1 << 40) + 9), [expected]);
+}
+
+#[test]
+fn rows_that_stand_alone() {
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![-1; 4]));
+    let x = Int32Array::from(vec![Some(5), None, Some(i32::MAX), Some(i32::MIN)]);
+    let columns = [("id", ids, false), ("x", Arc::new(x) as _, true)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let layout = Order::by(["id", "x"]).bind(&batch.schema()).unwrap();
+    let rows = RowEncoder::new(&layout).encode(&batch).unwrap();
+    let expected = ["80 00 00 04", "ff ff ff ff", "ff ff ff fe", "00 00 00 00 00"];
+    for (row, x) in rows.iter().zip(expected) {
+        assert_eq!(row, hex(&format!("7f ff ff ff ff ff ff ff {x}")));
+    }
 }

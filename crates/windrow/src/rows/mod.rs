@@ -12,8 +12,10 @@
 //! Invariant: see [`crate::order`]'s layout - `a < b` as bytes (without the tail) if and only if
 //! `a < b` under the layout; equal bytes if and only if equal rows. `docs/row-format.md` draws it.
 
+mod argsort;
 mod builder;
 mod column;
+pub mod compat;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod encoded;
@@ -23,6 +25,8 @@ mod fixed;
 mod golden;
 mod lanes;
 mod length;
+mod nested;
+mod parts;
 mod payload;
 mod recode;
 mod sequence;
@@ -30,8 +34,10 @@ mod slots;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tile;
 mod value;
 
+pub use argsort::{Argsorter, argsort};
 pub(crate) use decode::Decoder;
 pub(crate) use encode::{Encoder, Prepared};
 pub use encoded::{RowEncoder, Rows};

@@ -1,8 +1,8 @@
 //! Payload: equality codes, one column of a tile of rows at a time.
 //!
 //! ```text
-//! cursor + distance
-//! | null bits | fixed values, nulls as zeros | length | bytes | length | bytes |   cursor behind it
+//! | null bits | fixed values, nulls as zeros | length | bytes | length | bytes |
+//!   put_payload                                put_bytes        put_bytes
 //! ```
 
 use std::ops::Range;
@@ -12,6 +12,8 @@ use arrow_buffer::NullBuffer;
 use super::column::Column;
 use super::lanes::Run;
 use super::length;
+use super::slots::bits;
+use super::tile::{TILE, Tile};
 use crate::kernel::copy::copy_short;
 use crate::kernel::rows::{Lanes, Scattered, put};
 use crate::order::code::PayloadCode;
@@ -26,20 +28,16 @@ pub(super) struct Payload<'a> {
     pub(super) lanes: &'a [Option<Lanes<'a>>],
 }
 
-/// Writes the payload of rows `tile`, `distance` behind the cursors; leaves them behind it all.
-pub(super) fn put_payload(
-    payload: &Payload<'_>,
-    tile: Range<usize>,
-    cursors: &mut [usize],
-    mut distance: usize,
-    out: &mut [u8],
-) {
+/// Writes the head: null bits and values of fixed width.
+pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
     let Payload { layout, columns, runs, lanes } = payload;
+    let rows = tile.rows.clone();
+    let (Scattered { cursors, mut distance }, out) = tile.places();
     let end_of_head = distance + layout.shape().head;
-    distance = put_null_bits(layout.shape(), columns, tile.clone(), cursors, distance, out);
+    distance = put_null_bits(layout.shape(), columns, rows.clone(), cursors, distance, out);
     for (run, lanes) in runs.iter().zip(*lanes) {
         if let Some(lanes) = lanes {
-            put(lanes, tile.clone(), Scattered { cursors, distance }, out);
+            put(lanes, rows.clone(), Scattered { cursors, distance }, out);
             distance += lanes.bytes();
             continue;
         }
@@ -47,55 +45,61 @@ pub(super) fn put_payload(
         let code = layout.payload()[at].1;
         match (code, &columns[at]) {
             (PayloadCode::Bool, Column::Bool { values, nulls }) => {
-                for (cursor, row) in cursors.iter().zip(tile.clone()) {
-                    let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-                    out[cursor + distance] = u8::from(valid && values.value(row));
+                let (mut bytes, mut valid) = ([0; TILE], [1; TILE]);
+                bits(values, rows.start, rows.len(), &mut bytes);
+                if let Some(nulls) = nulls {
+                    bits(nulls.inner(), rows.start, rows.len(), &mut valid);
+                }
+                for (cursor, (byte, valid)) in cursors.iter().zip(bytes.into_iter().zip(valid)) {
+                    out[cursor + distance] = byte & valid;
                 }
             }
             (PayloadCode::Fixed(width), Column::Fixed { values, nulls }) => {
                 let nulls = nulls.as_ref();
-                put_raw(values, nulls, width, tile.clone(), cursors, distance, out);
+                put_raw(values, nulls, width, rows.clone(), cursors, distance, out);
             }
             _ => {}
         }
         distance += code.width();
     }
     debug_assert_eq!(distance, end_of_head);
-    cursors.iter_mut().for_each(|cursor| *cursor += end_of_head);
-    for (&(_, code), column) in layout.payload().iter().zip(*columns) {
-        if code.varies() {
-            let mut cursors = cursors.iter_mut();
-            column.for_each_bytes(tile.clone(), |_, bytes| {
-                let (Some(cursor), bytes) = (cursors.next(), bytes.unwrap_or_default()) else {
-                    return;
-                };
-                *cursor += length::put(bytes.len(), &mut out[*cursor..]);
-                copy_short(&mut out[*cursor..], bytes);
-                *cursor += bytes.len();
-            });
-        }
-    }
+    tile.distance = end_of_head;
+}
+
+/// Writes the length and the bytes of a column that varies, and goes on to the next part.
+pub(super) fn put_bytes(column: &Column, tile: &mut Tile<'_>) {
+    let rows = tile.rows.clone();
+    let (distance, cursors, out) = tile.next_part();
+    let mut cursors = cursors.iter_mut();
+    column.for_each_bytes(rows, |_, bytes| {
+        let (Some(cursor), bytes) = (cursors.next(), bytes.unwrap_or_default()) else { return };
+        *cursor += distance;
+        *cursor += length::put(bytes.len(), &mut out[*cursor..]);
+        copy_short(&mut out[*cursor..], bytes);
+        *cursor += bytes.len();
+    });
 }
 
 /// Writes one bit for each payload column that may be null; returns the distance to what follows.
 fn put_null_bits(
     shape: &Shape,
     columns: &[Column],
-    tile: Range<usize>,
+    rows: Range<usize>,
     cursors: &[usize],
     mut distance: usize,
     out: &mut [u8],
 ) -> usize {
     for group in shape.null_bits.chunks(8) {
-        let full = (1u16 << group.len()) - 1;
-        for cursor in cursors {
-            out[cursor + distance] = full as u8;
-        }
+        let mut heads = [0; TILE];
         for (bit, &at) in group.iter().enumerate() {
-            let Some(nulls) = columns[at].nulls() else { continue };
-            for (cursor, row) in cursors.iter().zip(tile.clone()) {
-                out[cursor + distance] ^= u8::from(nulls.is_null(row)) << bit;
+            let mut valid = [1; TILE];
+            if let Some(nulls) = columns[at].nulls() {
+                bits(nulls.inner(), rows.start, rows.len(), &mut valid);
             }
+            heads.iter_mut().zip(valid).for_each(|(head, valid)| *head |= valid << bit);
+        }
+        for (cursor, head) in cursors.iter().zip(heads) {
+            out[cursor + distance] = head;
         }
         distance += 1;
     }

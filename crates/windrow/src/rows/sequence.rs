@@ -45,6 +45,14 @@ pub(super) fn same_len_until(sequence: u64) -> u64 {
     input << ROW_BITS | ((1 << (8 * bytes_of(row))) - 1)
 }
 
+/// Bytes that each of the short codes of `first`, `first + 1`, ... takes, if they are the same for all
+/// `count` of them and the first bytes too.
+pub(super) fn same_len(first: u64, count: usize) -> Option<usize> {
+    let last = first.checked_add(count.saturating_sub(1) as u64)?;
+    let near = first >> ROW_BITS < NEAR_INPUTS;
+    (near && last <= same_len_until(first)).then(|| short_len(first))
+}
+
 /// The short code of `sequence`, and its length.
 fn short(sequence: u64) -> ([u8; LONGEST], usize) {
     let (input, row) = parts(sequence);
@@ -73,10 +81,8 @@ pub(super) fn put_short(
     distance: usize,
     out: &mut [u8],
 ) -> usize {
-    let last = first.wrapping_add(cursors.len().saturating_sub(1) as u64);
-    let near = first >> ROW_BITS < NEAR_INPUTS;
-    if near && first <= last && last <= same_len_until(first) {
-        match short_len(first) {
+    if let Some(len) = same_len(first, cursors.len()) {
+        match len {
             1 => put_near::<1>(first, flip, cursors, distance, out),
             2 => put_near::<2>(first, flip, cursors, distance, out),
             3 => put_near::<3>(first, flip, cursors, distance, out),
@@ -84,7 +90,7 @@ pub(super) fn put_short(
             5 => put_near::<5>(first, flip, cursors, distance, out),
             _ => put_near::<6>(first, flip, cursors, distance, out),
         }
-        return distance + short_len(first);
+        return distance + len;
     }
     for (row, cursor) in (0..).zip(cursors) {
         let (mut code, len) = short(first.wrapping_add(row));

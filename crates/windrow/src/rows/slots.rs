@@ -1,66 +1,67 @@
 //! Ordered slots: one column of a tile of rows at a time.
 
-use std::ops::Range;
-
-use super::column::Column;
+use super::column::{Bytes, Column};
 use super::fixed::{Word, with_word};
+use super::tile::{TILE, Tile};
 use super::{escape, text};
+use crate::kernel::rows::Bits;
+use crate::kernel::rows::text::add_over;
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
 /// Writes the marker of a slot that has one and adds its byte to the distance.
-pub(super) fn put_marker(
-    slot: &Slot,
-    column: &Column,
-    tile: Range<usize>,
-    cursors: &[usize],
-    distance: &mut usize,
-    out: &mut [u8],
-) {
+pub(super) fn put_marker(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     if !slot.has_marker() {
         return;
     }
     let (null, value) = text::markers(slot);
-    for cursor in cursors {
-        out[cursor + *distance] = value;
-    }
-    if let Some(nulls) = column.nulls() {
-        for (cursor, row) in cursors.iter().zip(tile) {
-            if nulls.is_null(row) {
-                out[cursor + *distance] = null;
+    let rows = tile.rows.clone();
+    let (places, out) = tile.places();
+    match column.nulls() {
+        None => {
+            for cursor in places.cursors {
+                out[cursor + places.distance] = value;
+            }
+        }
+        Some(nulls) => {
+            for (cursor, row) in places.cursors.iter().zip(rows) {
+                out[cursor + places.distance] = if nulls.is_valid(row) { value } else { null };
             }
         }
     }
-    *distance += 1;
+    tile.distance += 1;
 }
 
-/// Writes one ordered slot of a tile, `distance` behind the cursors, and adds to the distance; a slot
-/// that varies moves the cursors instead. True if a value took a byte more than most.
-pub(super) fn put_slot(
-    slot: &Slot,
-    column: &Column,
-    tile: Range<usize>,
-    cursors: &mut [usize],
-    distance: &mut usize,
-    out: &mut [u8],
-) -> bool {
+/// Writes one slot of a fixed width, without its marker. True if a value has no code of that width.
+pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     if slot.escapes {
-        return escape::put(slot, column, tile, cursors, distance, out);
+        return escape::put(slot, column, tile);
     }
     let nulls = column.nulls();
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-    put_marker(slot, column, tile.clone(), cursors, distance, out);
     let flip = if slot.descending { 0xff } else { 0 };
+    let rows = tile.rows.clone();
+    let (places, out) = tile.places();
+    let targets = places.cursors.iter().map(|cursor| cursor + places.distance);
     match (slot.code, column) {
-        (OrderedCode::Bool, Column::Bool { values, .. }) => {
-            for (cursor, row) in cursors.iter().zip(tile) {
-                let bit = values.value(row) != slot.descending;
-                out[cursor + *distance] = u8::from(valid(row) && bit);
+        (OrderedCode::Bool, Column::Bool { values, nulls }) => {
+            let mut bytes = [0; TILE];
+            bits(values, rows.start, rows.len(), &mut bytes);
+            if slot.descending {
+                bytes.iter_mut().for_each(|byte| *byte ^= 1);
+            }
+            if let Some(nulls) = nulls {
+                let mut valid = [0; TILE];
+                bits(nulls.inner(), rows.start, rows.len(), &mut valid);
+                bytes.iter_mut().zip(valid).for_each(|(byte, valid)| *byte &= valid);
+            }
+            for (target, byte) in targets.zip(bytes) {
+                out[target] = byte;
             }
         }
         (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) => {
-            for (cursor, row) in cursors.iter().zip(tile) {
-                let target = &mut out[cursor + *distance..][..width];
+            for (at, row) in targets.zip(rows) {
+                let target = &mut out[at..at + width];
                 if valid(row) {
                     let value = &values[row * width..(row + 1) * width];
                     target.iter_mut().zip(value).for_each(|(out, byte)| *out = byte ^ flip);
@@ -71,10 +72,10 @@ pub(super) fn put_slot(
         }
         (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) => {
             with_word!(width, W => {
-                let values = &values[tile.start * W::BYTES..tile.end * W::BYTES];
+                let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
                 let values = values.chunks_exact(W::BYTES).map(W::read_native);
-                for ((cursor, row), value) in cursors.iter().zip(tile).zip(values) {
-                    let target = &mut out[cursor + *distance..][..W::BYTES];
+                for ((at, row), value) in targets.zip(rows).zip(values) {
+                    let target = &mut out[at..at + W::BYTES];
                     value.code(kind, slot.descending).write_big(target);
                     if nulls.is_some() && !valid(row) {
                         target.fill(0);
@@ -82,20 +83,95 @@ pub(super) fn put_slot(
                 }
             });
         }
-        (OrderedCode::Text | OrderedCode::Binary, Column::Bytes { .. }) => {
-            let (code, descending) = (slot.code, slot.descending);
-            let mut cursors = cursors.iter_mut();
-            column.for_each_bytes(tile, |_, bytes| {
-                let Some(cursor) = cursors.next() else { return };
-                *cursor += *distance;
-                if let Some(bytes) = bytes {
-                    *cursor += text::encode(code, descending, bytes, &mut out[*cursor..]);
-                }
-            });
-            *distance = 0;
-        }
         _ => {}
     }
-    *distance += slot.code.width();
+    tile.distance += slot.code.width();
     false
+}
+
+/// The bits of `count` rows from `first` on, a byte each.
+pub(super) fn bits(
+    values: &arrow_buffer::BooleanBuffer,
+    first: usize,
+    count: usize,
+    out: &mut [u8; TILE],
+) {
+    let bits = Bits { bytes: values.values(), first: values.offset() + first };
+    for (block, out) in out[..count.next_multiple_of(64).min(TILE)].chunks_mut(64).enumerate() {
+        let word = bits.word(block * 64);
+        for (bit, out) in out.iter_mut().enumerate() {
+            *out = (word >> bit & 1) as u8;
+        }
+    }
+}
+
+/// Writes one slot that varies, behind its marker, and goes on to the next part. Bytes behind it may
+/// be overwritten if it is the first.
+pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
+    if slot.escapes {
+        return escape::put_longer(slot, column, tile);
+    }
+    let is_first = tile.part == 0;
+    let rows = tile.rows.clone();
+    let (distance, cursors, out) = tile.next_part();
+    let flip = if slot.descending { 0xff } else { 0 };
+    if let (OrderedCode::Text, true, Column::Bytes { values, nulls }) =
+        (slot.code, is_first, column)
+    {
+        let spots = rows.zip(cursors.iter_mut());
+        let spots = spots.filter_map(|(row, cursor)| {
+            *cursor += distance;
+            nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)).then_some((row, cursor))
+        });
+        match values {
+            Bytes::Small { offsets, data } => {
+                return put_text(spots, |row| span(offsets, row), data, flip, out);
+            }
+            Bytes::Picked { values, keys } => {
+                if let Bytes::Small { offsets, data } = &**values {
+                    let at = |row: usize| span(offsets, keys[row] as usize);
+                    return put_text(spots, at, data, flip, out);
+                }
+            }
+            _ => {}
+        }
+        for (row, cursor) in spots {
+            *cursor +=
+                text::encode(slot.code, slot.descending, values.get(row), &mut out[*cursor..]);
+        }
+        return;
+    }
+    let (code, descending) = (slot.code, slot.descending);
+    let mut cursors = cursors.iter_mut();
+    column.for_each_bytes(rows, |_, bytes| {
+        let Some(cursor) = cursors.next() else { return };
+        *cursor += distance;
+        if let Some(bytes) = bytes {
+            *cursor += text::encode(code, descending, bytes, &mut out[*cursor..]);
+        }
+    });
+}
+
+/// Where string `at` lies.
+#[inline(always)]
+fn span(offsets: &[i32], at: usize) -> (usize, usize) {
+    (offsets[at] as usize, offsets[at + 1] as usize)
+}
+
+/// Writes strings of `data`, whatever is behind them, and moves the cursors.
+#[inline(always)]
+fn put_text<'a>(
+    spots: impl Iterator<Item = (usize, &'a mut usize)>,
+    span: impl Fn(usize) -> (usize, usize),
+    data: &[u8],
+    flip: u8,
+    out: &mut [u8],
+) {
+    for (row, cursor) in spots {
+        let (start, end) = span(row);
+        add_over(out, *cursor, data, (start, end), text::SHIFT, flip);
+        *cursor += end - start;
+        out[*cursor] = text::END ^ flip;
+        *cursor += 1;
+    }
 }

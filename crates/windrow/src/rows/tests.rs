@@ -16,10 +16,10 @@ use model::By;
 pub(super) mod arrays;
 #[path = "../../tests/common/model.rs"]
 #[allow(dead_code, reason = "shared with the tests of the whole engine")]
-mod model;
+pub(super) mod model;
 #[path = "../../tests/common/tables.rs"]
 #[allow(dead_code, reason = "shared with the tests of the whole engine")]
-mod tables;
+pub(super) mod tables;
 
 /// Numbered across the places where the sequence gets longer.
 fn encode(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<u8>> {

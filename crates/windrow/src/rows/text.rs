@@ -2,13 +2,17 @@
 //!
 //! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
 
-use super::column::Column;
-use super::escape;
+use super::column::{Bytes, Column};
+use super::{escape, nested};
 use crate::kernel::copy::add_short;
+use crate::kernel::rows::text::{append_sum, find_end};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
-const END: u8 = 1;
+/// What follows the last byte.
+pub(super) const END: u8 = 1;
+/// What is added to each byte of text.
+pub(super) const SHIFT: u8 = 2;
 const ESCAPE: u8 = 2;
 
 /// Marker bytes of a nullable slot: null, value.
@@ -21,6 +25,7 @@ pub(crate) fn markers(slot: &Slot) -> (u8, u8) {
 pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
     let escapes = match code {
         OrderedCode::Binary => value.iter().filter(|&&byte| byte <= ESCAPE).count(),
+        OrderedCode::Nested => return value.len(),
         _ => 0,
     };
     value.len() + escapes + 1
@@ -29,6 +34,17 @@ pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
 /// Adds the bytes of each value of `column`, 0 for a null; returns the sum.
 pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
     let mut total = 0;
+    if let (
+        OrderedCode::Text,
+        Column::Bytes { values: Bytes::Small { offsets, .. }, nulls: None },
+    ) = (code, column)
+    {
+        for (length, ends) in lengths.iter_mut().zip(offsets.windows(2)) {
+            *length = length.wrapping_add((ends[1] - ends[0]) as u32 + 1);
+        }
+        let bytes = offsets.last().zip(offsets.first()).map_or(0, |(end, start)| end - start);
+        return bytes as u64 + lengths.len() as u64;
+    }
     column.for_each_bytes(0..lengths.len(), |row, bytes| {
         let length = bytes.map_or(0, |bytes| encoded_len(code, bytes));
         total += length as u64;
@@ -41,8 +57,13 @@ pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32
 #[inline]
 pub(crate) fn encode(code: OrderedCode, descending: bool, value: &[u8], out: &mut [u8]) -> usize {
     let flip = if descending { 0xff } else { 0 };
+    if code == OrderedCode::Nested {
+        // Made before, in ascending order.
+        add_short(&mut out[..value.len()], value, 0, flip);
+        return value.len();
+    }
     if code == OrderedCode::Text {
-        add_short(&mut out[..value.len()], value, 2, flip);
+        add_short(&mut out[..value.len()], value, SHIFT, flip);
         out[value.len()] = END ^ flip;
         return value.len() + 1;
     }
@@ -67,8 +88,7 @@ pub(crate) fn end_of(code: OrderedCode, descending: bool, row: &[u8], at: usize)
     let flip = if descending { 0xff } else { 0 };
     let bytes = row.get(at..).unwrap_or(&[]);
     if code == OrderedCode::Text {
-        let found = bytes.iter().position(|&byte| byte ^ flip < 2);
-        return found.map_or(row.len(), |length| at + length + 1);
+        return find_end(bytes, flip).map_or(row.len(), |length| at + length + 1);
     }
     let mut length = 0;
     while let Some(&byte) = bytes.get(length) {
@@ -81,16 +101,26 @@ pub(crate) fn end_of(code: OrderedCode, descending: bool, row: &[u8], at: usize)
     row.len()
 }
 
+/// As [`end_of`], for any slot that varies.
+#[inline]
+pub(super) fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
+    match &slot.node {
+        None => end_of(slot.code, slot.descending, row, at),
+        Some(node) => {
+            let flip = if slot.descending { 0xff } else { 0 };
+            nested::end_of(node, flip, slot.low_nulls(), row, at)
+        }
+    }
+}
+
 /// Appends the value that `encoded` (its end included) stands for.
 pub(crate) fn decode(code: OrderedCode, descending: bool, encoded: &[u8], out: &mut Vec<u8>) {
     let flip = if descending { 0xff } else { 0 };
     let body = &encoded[..encoded.len().saturating_sub(1)];
     if code == OrderedCode::Text {
-        let start = out.len();
-        out.resize(start + body.len(), 0);
         // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
-        let add = if descending { 2 } else { 0u8.wrapping_sub(2) };
-        add_short(&mut out[start..], body, add, flip);
+        let add = if descending { SHIFT } else { 0u8.wrapping_sub(SHIFT) };
+        append_sum(encoded, body.len(), add, flip, out);
         return;
     }
     let mut bytes = body.iter().map(|&byte| byte ^ flip);
@@ -98,6 +128,27 @@ pub(crate) fn decode(code: OrderedCode, descending: bool, encoded: &[u8], out: &
         let byte = if byte == ESCAPE { bytes.next().unwrap_or(END).wrapping_sub(1) } else { byte };
         out.push(byte);
     }
+}
+
+/// Appends the value whose code is at the start of `bytes`, of which only a part may be the row's;
+/// returns the bytes of the code. They are more than there are if it does not end.
+#[inline(always)]
+pub(super) fn decode_next(
+    code: OrderedCode,
+    descending: bool,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+) -> usize {
+    let flip = if descending { 0xff } else { 0 };
+    if code == OrderedCode::Text {
+        let Some(len) = find_end(bytes, flip) else { return bytes.len() + 1 };
+        let add = if descending { SHIFT } else { 0u8.wrapping_sub(SHIFT) };
+        append_sum(bytes, len, add, flip, out);
+        return len + 1;
+    }
+    let end = end_of(code, descending, bytes, 0);
+    decode(code, descending, &bytes[..end], out);
+    end
 }
 
 /// One past the bytes of `slot`, which start at `at`; never past the end of the row.
@@ -113,10 +164,6 @@ pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
             return at.min(row.len());
         }
     }
-    let end = if slot.code.varies() {
-        end_of(slot.code, slot.descending, row, at)
-    } else {
-        at + slot.code.width()
-    };
+    let end = if slot.code.varies() { end_of_slot(slot, row, at) } else { at + slot.code.width() };
     end.min(row.len())
 }

@@ -40,16 +40,38 @@ impl By {
 }
 
 pub(crate) fn compare(by: &[By], a: &Row, b: &Row) -> Ordering {
-    let column = |by: &By| {
-        let (a, b) = (&a[by.column], &b[by.column]);
-        match (*a == Value::Null, *b == Value::Null) {
-            (false, false) if by.descending => b.cmp(a),
-            (false, false) => a.cmp(b),
-            (a, b) if by.nulls_first => b.cmp(&a),
-            (a, b) => a.cmp(&b),
-        }
-    };
+    let column = |by: &By| order(by, &a[by.column], &b[by.column]);
     by.iter().map(column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// Nulls at every level stand where the column's do; lists compare element by element.
+fn order(by: &By, a: &Value, b: &Value) -> Ordering {
+    let turned = |order: Ordering| if by.descending { order.reverse() } else { order };
+    match (a, b) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) => {
+            if by.nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (_, Value::Null) => {
+            if by.nulls_first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+        (Value::Parts(a), Value::Parts(b)) => {
+            let parts = a.iter().zip(b).map(|(a, b)| order(by, a, b)).find(|order| order.is_ne());
+            parts.unwrap_or(turned(a.len().cmp(&b.len())))
+        }
+        (Value::Choice(a_id, a), Value::Choice(b_id, b)) => {
+            turned(a_id.cmp(b_id)).then_with(|| order(by, a, b))
+        }
+        _ => turned(a.cmp(b)),
+    }
 }
 
 pub(crate) fn sort(by: &[By], mut rows: Vec<Row>) -> Vec<Row> {

@@ -32,9 +32,17 @@ pub(crate) fn table(
         if index < keys {
             data_type = key_type(rng);
             // Dictionaries and runs of nulls: their field says that it may be null.
-            nullable = rng.flip() || is_null(&data_type);
             name = format!("k{index}");
-            array = key_array(rng, &data_type, nullable, len, distinct);
+            // Nulls may be anywhere in a nested value, and its field then says so.
+            let nested = data_type.is_nested() && !plain_key(&data_type);
+            if nested {
+                let values = arrays::array_of(rng, &data_type, true, len);
+                nullable = true;
+                array = values;
+            } else {
+                nullable = rng.flip() || is_null(&data_type);
+                array = key_array(rng, &data_type, nullable, len, distinct);
+            }
         } else {
             data_type = arrays::data_type(rng, 2);
             nullable = true;
@@ -61,6 +69,15 @@ pub(crate) fn cut(rng: &mut Rng, batch: &RecordBatch, most: usize) -> Vec<Record
     out
 }
 
+/// True for types that [`key_array`] makes arrays of.
+fn plain_key(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => !values.is_nested(),
+        DataType::RunEndEncoded(_, values) => !values.data_type().is_nested(),
+        other => !other.is_nested(),
+    }
+}
+
 fn is_null(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_null(values),
@@ -72,7 +89,13 @@ fn is_null(data_type: &DataType) -> bool {
 /// A type whose values have an order.
 pub(crate) fn key_type(rng: &mut Rng) -> DataType {
     let plain = plain_types()[rng.below(plain_types().len())].clone();
-    match rng.below(10) {
+    match rng.below(12) {
+        2 | 3 => loop {
+            let nested = arrays::data_type(rng, 3);
+            if nested.is_nested() {
+                return nested;
+            }
+        },
         0 => DataType::Dictionary(Box::new(DataType::Int32), Box::new(plain)),
         1 => {
             let ends = Arc::new(Field::new("run_ends", DataType::Int32, false));

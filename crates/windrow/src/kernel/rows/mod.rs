@@ -15,11 +15,17 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod cells;
+mod growing;
 mod lane;
 mod portable;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
+pub(crate) mod words;
 
+pub(crate) use cells::put_cells;
+pub(crate) use growing::put_growing;
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
 
 use std::ops::Range;

@@ -113,7 +113,7 @@ proptest! {
         scattered: bool,
     ) {
         let bits: Vec<Vec<u8>> =
-            (0..kinds.len()).map(|lane| numbers::<8>(34, seed ^ lane as u64 * 77, false)).collect();
+            (0..kinds.len()).map(|lane| numbers::<8>(34, seed ^ (lane as u64 * 77), false)).collect();
         let codes: Vec<Code> = kinds.iter().map(|&(k, d, n, b)| code::<8>(k, d, n, b)).collect();
         let values: Vec<Vec<u8>> =
             (0..kinds.len()).map(|lane| numbers::<8>(rows, seed ^ lane as u64, edges)).collect();

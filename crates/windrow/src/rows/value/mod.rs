@@ -50,7 +50,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 mod union;
-mod wire;
+pub(super) mod wire;
 
 use arrow_array::builder::{
     BinaryViewBuilder, GenericBinaryBuilder, GenericStringBuilder, StringViewBuilder,

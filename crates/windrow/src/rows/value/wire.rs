@@ -32,12 +32,12 @@ pub(super) fn take_bool(bytes: &mut &[u8], what: &str) -> Result<bool> {
     }
 }
 
-pub(super) fn take_byte(bytes: &mut &[u8]) -> Result<u8> {
+pub(in crate::rows) fn take_byte(bytes: &mut &[u8]) -> Result<u8> {
     take(bytes, 1).map(|byte| byte[0])
 }
 
 /// The next `len` bytes.
-pub(super) fn take<'b>(bytes: &mut &'b [u8], len: usize) -> Result<&'b [u8]> {
+pub(in crate::rows) fn take<'b>(bytes: &mut &'b [u8], len: usize) -> Result<&'b [u8]> {
     let Some((head, tail)) = bytes.split_at_checked(len) else {
         return Err(short(len, bytes.len()));
     };
@@ -46,7 +46,7 @@ pub(super) fn take<'b>(bytes: &mut &'b [u8], len: usize) -> Result<&'b [u8]> {
 }
 
 /// Writes a length as LEB128: one byte below 128, which most are.
-pub(super) fn put_len(mut len: usize, out: &mut Vec<u8>) {
+pub(in crate::rows) fn put_len(mut len: usize, out: &mut Vec<u8>) {
     while len > 0x7f {
         out.push(len as u8 | 0x80);
         len >>= 7;
@@ -55,7 +55,7 @@ pub(super) fn put_len(mut len: usize, out: &mut Vec<u8>) {
 }
 
 /// A length, in its shortest form only: a longer one would be a second spelling of one value.
-pub(super) fn take_len(bytes: &mut &[u8]) -> Result<usize> {
+pub(in crate::rows) fn take_len(bytes: &mut &[u8]) -> Result<usize> {
     let mut len = 0usize;
     for shift in (0..usize::BITS).step_by(7) {
         let byte = take_byte(bytes)?;

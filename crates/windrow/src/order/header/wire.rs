@@ -1,0 +1,93 @@
+//! Numbers, texts and options of the header.
+
+use super::corrupt;
+use crate::error::Result;
+
+#[derive(Default)]
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    /// A number of things, below 2^32.
+    pub(super) fn count(&mut self, count: usize) {
+        self.raw(&(count as u32).to_le_bytes());
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.count(text.len());
+        self.raw(text.as_bytes());
+    }
+
+    pub(super) fn option(&mut self, text: Option<&str>) {
+        self.byte(u8::from(text.is_some()));
+        text.into_iter().for_each(|text| self.text(text));
+    }
+
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn raw(&mut self, len: usize) -> Result<&'a [u8]> {
+        let (head, rest) = self
+            .0
+            .split_at_checked(len)
+            .ok_or_else(|| corrupt(format!("expected {len} more bytes, got {}", self.0.len())))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8> {
+        self.raw(1).map(|byte| byte[0])
+    }
+
+    pub(super) fn flag(&mut self) -> Result<bool> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(corrupt(format!("expected 0 or 1, got {other}"))),
+        }
+    }
+
+    pub(super) fn number(&mut self) -> Result<i32> {
+        let bytes = self.raw(4)?;
+        Ok(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    /// A number of things that take a byte each, or more: not more than there are bytes left.
+    pub(super) fn count(&mut self) -> Result<usize> {
+        let count = self.number()? as u32 as usize;
+        if count > self.0.len() {
+            return Err(corrupt(format!("{count} things in {} bytes", self.0.len())));
+        }
+        Ok(count)
+    }
+
+    pub(super) fn text(&mut self) -> Result<String> {
+        let len = self.count()?;
+        let bytes = self.raw(len)?.to_vec();
+        String::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))
+    }
+
+    pub(super) fn option(&mut self) -> Result<Option<String>> {
+        if self.flag()? { self.text().map(Some) } else { Ok(None) }
+    }
+
+    pub(super) fn end(&self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(corrupt("bytes behind the schema")) }
+    }
+}

@@ -1,0 +1,277 @@
+//! Keys of a sort: columns as numbers of 64 bits, or as byte strings.
+//!
+//! Invariant: rows compare under the order as their keys do, one after the other.
+
+use std::cmp::Ordering;
+
+use arrow_array::RecordBatch;
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+
+use super::super::column::{Bytes, Column};
+use super::super::fixed::{Word, with_word};
+use super::plan::Rows;
+use crate::error::{Error, Result};
+use crate::order::code::{Kind, OrderedCode};
+use crate::order::{Layout, find};
+
+/// One key, most significant first.
+pub(super) struct Key {
+    pub(super) values: Values,
+    pub(super) descending: bool,
+    pub(super) nulls_first: bool,
+    /// Nothing if no row is null.
+    pub(super) nulls: Option<NullBuffer>,
+}
+
+pub(super) enum Values {
+    Number(Number),
+    Bits(BooleanBuffer),
+    Bytes(Bytes),
+    FixedBytes { values: Buffer, width: usize },
+    Encoded { bytes: Vec<u8>, offsets: Vec<usize> },
+}
+
+/// 64 bits of numbers of any width.
+pub(super) struct Number {
+    values: Buffer,
+    width: usize,
+    kind: Kind,
+    /// Which 64 bits of a wider number, the most significant first.
+    part: usize,
+    /// The code without a branch, for the kinds and widths that have it.
+    plain: Option<PlainCode>,
+}
+
+/// Codes of numbers of up to 64 bits: `v ^ (float if v is negative) ^ flip`.
+#[derive(Clone, Copy)]
+pub(super) struct PlainCode {
+    flip: u64,
+    float: u64,
+    /// Moves the sign bit to the top.
+    shift: u32,
+}
+
+impl PlainCode {
+    fn new(width: usize, kind: Kind, descending: bool) -> Option<Self> {
+        if width > 8 || matches!(kind, Kind::DayTime | Kind::MonthDayNano) {
+            return None;
+        }
+        let shift = 64 - 8 * width as u32;
+        let (ones, top) = (u64::MAX >> shift, 1 << (63 - shift));
+        let flip = if kind == Kind::Unsigned { 0 } else { top };
+        Some(Self {
+            flip: if descending { flip ^ ones } else { flip },
+            float: if kind == Kind::Float { ones ^ top } else { 0 },
+            shift,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn code(self, value: u64) -> u64 {
+        let negative = ((value << self.shift) as i64 >> 63) as u64;
+        value ^ (negative & self.float) ^ self.flip
+    }
+}
+
+#[inline(always)]
+fn each<const W: usize, R: Rows>(
+    values: &[[u8; W]],
+    rows: &R,
+    code: impl Fn([u8; W]) -> u64,
+    mut f: impl FnMut(usize, u64),
+) {
+    if rows.is_all() {
+        values[..rows.len()].iter().enumerate().for_each(|(at, value)| f(at, code(*value)));
+        return;
+    }
+    for at in 0..rows.len() {
+        f(at, code(values[rows.get(at)]));
+    }
+}
+
+/// The keys of the order of `layout`, most significant first.
+pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
+    let mut keys = Vec::new();
+    for by in layout.order() {
+        let (at, field) = find(layout.schema(), &by.name)?;
+        let array = batch.column(at);
+        if !field.is_nullable() && array.logical_null_count() > 0 {
+            return Err(Error::Value {
+                column: by.name.clone(),
+                message: "a null in a column that must not have one".into(),
+            });
+        }
+        let (descending, nulls_first) = (by.descending, by.nulls_first);
+        let mut push = |values, nulls| keys.push(Key { values, descending, nulls_first, nulls });
+        let slot = layout.slots().iter().find(|slot| slot.column == at);
+        let code = slot.map(|slot| slot.code);
+        let column = match slot {
+            Some(slot) => Column::ordered(array, slot)?,
+            None => Column::plain_values(array)?,
+        };
+        match (code, column) {
+            (Some(OrderedCode::Fixed(width, kind)), Column::Fixed { values, nulls }) => {
+                for part in 0..width.div_ceil(8) {
+                    let values = values.clone();
+                    let plain = PlainCode::new(width, kind, descending);
+                    let number = Number { values, width, kind, part, plain };
+                    push(Values::Number(number), nulls.clone());
+                }
+            }
+            (Some(OrderedCode::FixedBinary(width)), Column::Fixed { values, nulls }) => {
+                push(Values::FixedBytes { values, width }, nulls);
+            }
+            (_, Column::Bool { values, nulls }) => push(Values::Bits(values), nulls),
+            (_, Column::Bytes { values, nulls }) => push(Values::Bytes(values), nulls),
+            (_, Column::Value { bytes, offsets, nulls }) => {
+                push(Values::Encoded { bytes, offsets }, nulls);
+            }
+            (_, Column::Null | Column::Fixed { .. }) => {}
+        }
+    }
+    Ok(keys)
+}
+
+impl Key {
+    pub(super) fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// True if values are byte strings.
+    pub(super) fn is_bytes(&self) -> bool {
+        !matches!(self.values, Values::Number(_) | Values::Bits(_))
+    }
+
+    /// Calls `f` with the number of each of `rows`, in their order: what lies under a null is any.
+    #[inline(always)]
+    pub(super) fn for_each_number<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64)) {
+        match &self.values {
+            Values::Number(Number { values, width, plain: Some(plain), .. }) => {
+                let plain = *plain;
+                match width {
+                    1 => each(values.as_chunks::<1>().0, rows, |v| plain.code(v[0].into()), f),
+                    2 => each(
+                        values.as_chunks::<2>().0,
+                        rows,
+                        |v| plain.code(u16::from_ne_bytes(v).into()),
+                        f,
+                    ),
+                    4 => each(
+                        values.as_chunks::<4>().0,
+                        rows,
+                        |v| plain.code(u32::from_ne_bytes(v).into()),
+                        f,
+                    ),
+                    _ => each(
+                        values.as_chunks::<8>().0,
+                        rows,
+                        |v| plain.code(u64::from_ne_bytes(v)),
+                        f,
+                    ),
+                }
+            }
+            Values::Number(number) => {
+                let (kind, part) = (number.kind, number.part);
+                with_word!(number.width, W => {
+                    let (values, _) = number.values.as_chunks::<{ W::BYTES }>();
+                    for at in 0..rows.len() {
+                        let value = W::read_native(&values[rows.get(at)]);
+                        f(at, value.code(kind, self.descending).part(part));
+                    }
+                });
+            }
+            Values::Bits(bits) => {
+                for at in 0..rows.len() {
+                    f(at, u64::from(bits.value(rows.get(at)) != self.descending));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The values and the code of a key of numbers of eight bytes.
+    pub(super) fn numbers(&self) -> Option<(&[[u8; 8]], PlainCode)> {
+        match &self.values {
+            Values::Number(Number { values, width: 8, plain: Some(plain), .. }) => {
+                Some((values.as_chunks::<8>().0, *plain))
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn number(&self, row: usize) -> u64 {
+        if let Some((values, code)) = self.numbers() {
+            return code.code(u64::from_ne_bytes(values[row]));
+        }
+        let mut number = 0;
+        self.for_each_number(&super::Picked(&[row as u32]), |_, code| number = code);
+        number
+    }
+
+    /// The bytes of a row, empty for a null.
+    #[inline(always)]
+    pub(super) fn bytes(&self, row: usize) -> &[u8] {
+        match &self.values {
+            _ if self.is_null(row) => &[],
+            Values::Bytes(values) => values.get(row),
+            Values::FixedBytes { values, width } => &values[row * width..(row + 1) * width],
+            Values::Encoded { bytes, offsets } => &bytes[offsets[row]..offsets[row + 1]],
+            Values::Number(_) | Values::Bits(_) => &[],
+        }
+    }
+
+    /// The eight bytes of a row from `at` on, most significant first; zeros behind the end.
+    #[inline(always)]
+    pub(super) fn word(&self, row: usize, at: usize) -> u64 {
+        if let (Values::Bytes(Bytes::Small { offsets, data }), None) = (&self.values, &self.nulls) {
+            let end = offsets[row + 1] as usize;
+            let start = (offsets[row] as usize + at).min(end);
+            // What follows in the buffer is read along and masked: lengths are hard to predict.
+            if let Some(bytes) = data.get(start..start + 8) {
+                let word = u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
+                let bits = 8 * (end - start).min(8) as u32;
+                return word & !u64::MAX.checked_shr(bits).unwrap_or(0);
+            }
+        }
+        word(self.bytes(row), at)
+    }
+
+    #[inline]
+    pub(super) fn compare(&self, a: usize, b: usize) -> Ordering {
+        if self.nulls.is_some()
+            && let Some(order) = self.compare_nulls(a, b)
+        {
+            return order;
+        }
+        if !self.is_bytes() {
+            return self.number(a).cmp(&self.number(b));
+        }
+        let order = self.bytes(a).cmp(self.bytes(b));
+        if self.descending { order.reverse() } else { order }
+    }
+
+    /// How rows compare of which one at least is null.
+    fn compare_nulls(&self, a: usize, b: usize) -> Option<Ordering> {
+        match (self.is_null(a), self.is_null(b)) {
+            (true, true) => Some(Ordering::Equal),
+            (true, false) if self.nulls_first => Some(Ordering::Less),
+            (true, false) => Some(Ordering::Greater),
+            (false, true) if self.nulls_first => Some(Ordering::Greater),
+            (false, true) => Some(Ordering::Less),
+            (false, false) => None,
+        }
+    }
+}
+
+/// The eight bytes from `at` on, most significant first; zeros behind the end.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    if let Some(bytes) = bytes.get(at..at + 8) {
+        return u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
+    }
+    // A loop over what is left: a copy of unknown length would be a call.
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    let number = rest.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    if rest.is_empty() { 0 } else { number << (64 - 8 * rest.len()) }
+}

@@ -1,0 +1,223 @@
+//! Sorting without rows: the permutation that puts a record batch in order.
+//!
+//! ```text
+//! sort(group, keys from here on)
+//! 1. plan    of each key what tells the group's rows apart: numbers less their minimum, bytes behind
+//!            the common prefix; as many keys as fit beside the row's index in one word
+//! 2. pack    word = | key bits | index |
+//! 3. sort    words: in order already, few runs (merged), or spread (radix)
+//! 4. ties    groups of equal key bits, if keys are left: sort(group, the rest)
+//! ```
+//!
+//! Invariant: stable. A word's low bits are the row's index within its group, so that no two words
+//! are equal and any sort of them is stable.
+
+mod key;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use arrow_array::{RecordBatch, UInt32Array};
+
+use self::key::Key;
+use self::plan::{All, Picked, Place, Plan};
+use crate::error::{Error, Result};
+use crate::kernel::rows::words;
+use crate::order::Layout;
+
+/// Groups up to this size are sorted by comparing whole keys.
+const SMALL: usize = 20;
+
+/// The order of the rows of `batch` by the columns of the layout's order: entry `i` is the position
+/// of the row that comes `i`th. Stable: equal rows keep the order they have.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use windrow::{Order, argsort, desc};
+///
+/// # let amounts: ArrayRef = Arc::new(Int64Array::from(vec![5, 9, 7]));
+/// # let batch = RecordBatch::try_from_iter([("amount", amounts)])?;
+/// let layout = Order::by(desc("amount")).bind(&batch.schema())?;
+/// assert_eq!(argsort(&layout, &batch)?.values(), &[1, 2, 0]);
+/// # Ok::<(), windrow::Error>(())
+/// ```
+///
+/// # Cost
+/// O(n) if the rows are in order, in reverse, or a few runs; else about a radix sort of one word a
+/// row, and again for what a word could not decide. 20 bytes of scratch a row.
+///
+/// # Errors
+/// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema; [`Error::Value`] if
+/// it has a null where the schema has none, or more than 2^32 rows.
+pub fn argsort(layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
+    Argsorter::default().sort(layout, batch)
+}
+
+/// Sorts one record batch after the other as [`argsort`] does, in the same scratch memory.
+#[derive(Debug, Default)]
+pub struct Argsorter {
+    words: Vec<u64>,
+    scratch: Vec<u64>,
+}
+
+impl Argsorter {
+    /// The order of the rows of `batch` by the columns of the layout's order.
+    ///
+    /// # Errors
+    /// As [`argsort`].
+    pub fn sort(&mut self, layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
+        layout.check_schema(batch.schema_ref())?;
+        let Ok(count) = u32::try_from(batch.num_rows()) else {
+            return Err(Error::Value {
+                column: "(row)".into(),
+                message: format!("{} rows are more than 32 bits can number", batch.num_rows()),
+            });
+        };
+        let keys = key::keys(layout, batch)?;
+        let words = std::mem::take(&mut self.words);
+        let scratch = std::mem::take(&mut self.scratch);
+        let mut sorter = Sorter { keys: &keys, words, scratch };
+        let order = sorter.order(count);
+        (self.words, self.scratch) = (sorter.words, sorter.scratch);
+        Ok(UInt32Array::from(order))
+    }
+}
+
+/// All rows in order already, or all in reverse with no two of them equal.
+enum Run {
+    Up,
+    Down,
+}
+
+/// Finds out whether all rows are one run; two rows in the wrong place end the search.
+fn run(keys: &[Key], count: usize) -> Option<Run> {
+    let order_by = |keys: &[Key], row: usize| {
+        let orders = keys.iter().map(|key| key.compare(row - 1, row));
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let (first, others) = keys.split_first()?;
+    let Some((values, code)) = first.numbers().filter(|_| first.nulls.is_none()) else {
+        return run_by(count, |row| order_by(keys, row));
+    };
+    let code = |row: usize| code.code(u64::from_ne_bytes(values[row]));
+    run_by(count, |row| code(row - 1).cmp(&code(row)).then_with(|| order_by(others, row)))
+}
+
+/// As [`run`], with `order` comparing a row with the one in front of it.
+#[inline(always)]
+fn run_by(count: usize, order: impl Fn(usize) -> Ordering) -> Option<Run> {
+    match order(1) {
+        Ordering::Greater => (2..count).all(|row| order(row).is_gt()).then_some(Run::Down),
+        _ => (2..count).all(|row| order(row).is_le()).then_some(Run::Up),
+    }
+}
+
+struct Sorter<'a> {
+    keys: &'a [Key],
+    words: Vec<u64>,
+    scratch: Vec<u64>,
+}
+
+impl Sorter<'_> {
+    /// The order of rows `0..count`.
+    fn order(&mut self, count: u32) -> Vec<u32> {
+        let start = Place { key: 0, depth: 0 };
+        let all = All(count as usize);
+        if count as usize <= SMALL {
+            let mut order = (0..count).collect::<Vec<_>>();
+            self.sort_small(&mut order, start);
+            return order;
+        }
+        match run(self.keys, count as usize) {
+            Some(Run::Up) => return (0..count).collect(),
+            Some(Run::Down) => return (0..count).rev().collect(),
+            None => {}
+        }
+        let plan = Plan::new(self.keys, &all, start);
+        if plan.bits() == 0 {
+            let mut order = (0..count).collect::<Vec<_>>();
+            if !plan.is_complete() {
+                self.sort_small(&mut order, start);
+            }
+            return order;
+        }
+        plan.pack(self.keys, &all, &mut self.words);
+        let index_bits = plan.index_bits();
+        words::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
+        let mask = (1 << index_bits) - 1;
+        let mut order: Vec<u32> = self.words.iter().map(|word| (word & mask) as u32).collect();
+        if !plan.is_complete() {
+            self.sort_ties(&mut order, &plan);
+        }
+        order
+    }
+
+    /// Sorts groups that agree in the bits of `plan` by what it left out. `rows` is in the order of
+    /// the words, which say where groups end.
+    fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan) {
+        let shift = plan.index_bits();
+        let words = std::mem::take(&mut self.words);
+        let mut first = 0;
+        while first + 1 < words.len() {
+            let bits = words[first] >> shift;
+            let mut end = first + 1;
+            while end < words.len() && words[end] >> shift == bits {
+                end += 1;
+            }
+            if end - first > 1 {
+                self.sort_group(&mut rows[first..end], plan.rest());
+            }
+            first = end;
+        }
+        self.words = words;
+    }
+
+    /// Sorts rows, which stand in their own order, by their keys from `from` on.
+    fn sort_group(&mut self, rows: &mut [u32], from: Place) {
+        if rows.len() <= SMALL {
+            return self.sort_small(rows, from);
+        }
+        let plan = Plan::new(self.keys, &Picked(rows), from);
+        if plan.bits() == 0 {
+            if !plan.is_complete() {
+                self.sort_small(rows, from);
+            }
+            return;
+        }
+        let mut words = std::mem::take(&mut self.scratch);
+        plan.pack(self.keys, &Picked(rows), &mut words);
+        let mut scratch = Vec::new();
+        let index_bits = plan.index_bits();
+        words::sort(&mut words, &mut scratch, index_bits, index_bits + plan.bits());
+        let mask = (1 << index_bits) - 1;
+        let before = rows.to_vec();
+        for (row, word) in rows.iter_mut().zip(&words) {
+            *row = before[(word & mask) as usize];
+        }
+        if plan.is_complete() {
+            self.scratch = words;
+            return;
+        }
+        let outer = std::mem::replace(&mut self.words, words);
+        self.sort_ties(rows, &plan);
+        self.scratch = std::mem::replace(&mut self.words, outer);
+    }
+
+    fn sort_small(&self, rows: &mut [u32], from: Place) {
+        let Some(keys) = self.keys.get(from.key..) else { return };
+        let compare = |a: u32, b: u32| {
+            let orders = keys.iter().map(|key| key.compare(a as usize, b as usize));
+            orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        };
+        if let [a, b] = rows {
+            if compare(*a, *b) == Ordering::Greater {
+                std::mem::swap(a, b);
+            }
+            return;
+        }
+        rows.sort_by(|&a, &b| compare(a, b));
+    }
+}

@@ -1,0 +1,280 @@
+//! What of the keys goes into the words of one group of rows.
+//!
+//! ```text
+//! piece of a number   | null? 1 bit | number less the group's minimum: as many bits as the greatest |
+//! piece of bytes      | null? 1 bit | up to 64 bits behind the common prefix, zeros behind the end  |
+//! ```
+//!
+//! Invariant: if row `a` sorts before row `b` by the keys from the plan's start on, the bits of `a`
+//! are at most those of `b`; if the bits are equal the two agree in all that lies before `rest`.
+
+use super::key::Key;
+
+/// Rows of a group, by their place in it.
+pub(super) trait Rows {
+    fn len(&self) -> usize;
+    fn get(&self, at: usize) -> usize;
+    /// True if row and place are the same.
+    fn is_all(&self) -> bool;
+}
+
+/// All rows of the record batch.
+pub(super) struct All(pub(super) usize);
+
+impl Rows for All {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> usize {
+        at
+    }
+
+    #[inline(always)]
+    fn is_all(&self) -> bool {
+        true
+    }
+}
+
+/// Some rows.
+pub(super) struct Picked<'a>(pub(super) &'a [u32]);
+
+impl Rows for Picked<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> usize {
+        self.0[at] as usize
+    }
+
+    #[inline(always)]
+    fn is_all(&self) -> bool {
+        false
+    }
+}
+
+/// A place in the keys: a key, and how many of its bytes are behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) key: usize,
+    pub(super) depth: usize,
+}
+
+/// The bits of one key.
+#[derive(Debug)]
+struct Piece {
+    key: usize,
+    /// Whether a bit for the nulls stands in front.
+    nulls: bool,
+    /// Bits behind that of the nulls.
+    bits: u32,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// The number less `least`, without its lowest `dropped` bits.
+    Number { least: u64, dropped: u32 },
+    /// The bytes from `depth` on.
+    Bytes { depth: usize },
+}
+
+/// Chosen once for a group.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pieces: Vec<Piece>,
+    index_bits: u32,
+    bits: u32,
+    rest: Place,
+    complete: bool,
+}
+
+impl Plan {
+    /// A plan for `rows`, at least two, which agree in all that lies before `from`.
+    pub(super) fn new<R: Rows>(keys: &[Key], rows: &R, from: Place) -> Self {
+        let index_bits = usize::BITS - (rows.len() - 1).leading_zeros();
+        let mut plan =
+            Self { pieces: Vec::new(), index_bits, bits: 0, rest: from, complete: false };
+        while let Some(key) = keys.get(plan.rest.key) {
+            let whole =
+                if key.is_bytes() { plan.add_bytes(key, rows) } else { plan.add_number(key, rows) };
+            if !whole {
+                return plan;
+            }
+            plan.rest = Place { key: plan.rest.key + 1, depth: 0 };
+        }
+        plan.complete = true;
+        plan
+    }
+
+    /// Bits of the keys in a word.
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Bits of the index in a word, below those of the keys.
+    pub(super) fn index_bits(&self) -> u32 {
+        self.index_bits
+    }
+
+    /// True if rows of equal bits are equal.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Where the keys go on that the bits leave open.
+    pub(super) fn rest(&self) -> Place {
+        self.rest
+    }
+
+    fn capacity(&self) -> u32 {
+        64 - self.index_bits - self.bits
+    }
+
+    fn push(&mut self, nulls: bool, bits: u32, what: What) {
+        if bits > 0 || nulls {
+            self.bits += bits + u32::from(nulls);
+            self.pieces.push(Piece { key: self.rest.key, nulls, bits, what });
+        }
+    }
+
+    /// Takes as much of a number as there is room for; true if that is all of it.
+    fn add_number<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
+        let (mut least, mut most, mut nulls) = (u64::MAX, 0, 0);
+        if key.nulls.is_some() {
+            key.for_each_number(rows, |at, number| {
+                if key.is_null(rows.get(at)) {
+                    nulls += 1;
+                } else {
+                    (least, most) = (least.min(number), most.max(number));
+                }
+            });
+        } else {
+            key.for_each_number(rows, |_, number| {
+                (least, most) = (least.min(number), most.max(number));
+            });
+        }
+        let mixed = nulls > 0 && nulls < rows.len();
+        let needed = u64::BITS - most.saturating_sub(least).leading_zeros();
+        let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
+        let bits = needed.min(room);
+        self.push(mixed, bits, What::Number { least, dropped: needed - bits });
+        bits == needed
+    }
+
+    /// Takes the bytes behind those that the rows share; true if all of them fit and are of one
+    /// length.
+    fn add_bytes<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
+        let depth = self.rest.depth;
+        let mut first: Option<&[u8]> = None;
+        let (mut shared, mut shortest, mut longest, mut nulls) = (usize::MAX, usize::MAX, 0, 0);
+        for at in 0..rows.len() {
+            let row = rows.get(at);
+            if key.is_null(row) {
+                nulls += 1;
+                continue;
+            }
+            let bytes = key.bytes(row);
+            (shortest, longest) = (shortest.min(bytes.len()), longest.max(bytes.len()));
+            let rest = bytes.get(depth..).unwrap_or(&[]);
+            match first {
+                None => {
+                    shared = rest.len();
+                    first = Some(rest);
+                }
+                Some(first) if shared > 0 => shared = common(first, rest, shared),
+                Some(_) => {}
+            }
+        }
+        if nulls == rows.len() {
+            return true;
+        }
+        let mixed = nulls > 0;
+        let depth = depth + shared;
+        let left = longest.saturating_sub(depth);
+        let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
+        let needed = 8 * left.min(8) as u32;
+        let bits = needed.min(room);
+        self.push(mixed, bits, What::Bytes { depth });
+        self.rest.depth = depth + (bits / 8) as usize;
+        shortest == longest && left <= 8 && bits == needed
+    }
+
+    /// Writes the word of each row to `words`.
+    pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, words: &mut Vec<u64>) {
+        words.clear();
+        let Some((first, others)) = self.pieces.split_first() else {
+            words.extend(0..rows.len() as u64);
+            return;
+        };
+        // The index goes in with the last piece.
+        let alone = others.is_empty();
+        let shift = if alone { self.index_bits } else { 0 };
+        words.resize(rows.len(), 0);
+        let words = &mut words[..];
+        let index = if alone { u64::MAX } else { 0 };
+        first.for_each(&keys[first.key], rows, |at, bits| {
+            words[at] = bits << shift | (at as u64 & index);
+        });
+        for (number, piece) in others.iter().enumerate() {
+            let width = piece.bits + u32::from(piece.nulls);
+            if number + 1 == others.len() {
+                piece.for_each(&keys[piece.key], rows, |at, bits| {
+                    words[at] = (words[at] << width | bits) << self.index_bits | at as u64;
+                });
+            } else {
+                piece.for_each(&keys[piece.key], rows, |at, bits| {
+                    words[at] = words[at] << width | bits;
+                });
+            }
+        }
+    }
+}
+
+impl Piece {
+    /// Calls `f` with the bits of each row, that of the nulls included.
+    #[inline(always)]
+    fn for_each<R: Rows>(&self, key: &Key, rows: &R, mut f: impl FnMut(usize, u64)) {
+        let (bits, first) = (self.bits, key.nulls_first);
+        // The bit in front, set for what comes last.
+        let with_null = |null: bool, code: u64| {
+            if !self.nulls {
+                code
+            } else if null {
+                u64::from(!first).checked_shl(bits).unwrap_or(0)
+            } else {
+                u64::from(first).checked_shl(bits).unwrap_or(0) | code
+            }
+        };
+        match self.what {
+            What::Number { least, dropped } if self.nulls => key.for_each_number(rows, |at, n| {
+                let null = key.is_null(rows.get(at));
+                f(at, with_null(null, n.wrapping_sub(least).checked_shr(dropped).unwrap_or(0)));
+            }),
+            // All bits dropped leaves no piece, and so the shift is below 64.
+            What::Number { least, dropped } => key.for_each_number(rows, |at, number| {
+                f(at, number.wrapping_sub(least) >> (dropped & 63));
+            }),
+            What::Bytes { depth } => {
+                let flip = if key.descending { u64::MAX } else { 0 };
+                for at in 0..rows.len() {
+                    let row = rows.get(at);
+                    let word = key.word(row, depth) ^ flip;
+                    let code = word.checked_shr(64 - bits).unwrap_or(0);
+                    f(at, with_null(self.nulls && key.is_null(row), code));
+                }
+            }
+        }
+    }
+}
+
+/// Bytes, at most `most`, that both start with.
+#[inline]
+fn common(a: &[u8], b: &[u8], most: usize) -> usize {
+    let most = most.min(b.len());
+    let (a, b) = (&a[..most], &b[..most]);
+    if a == b { most } else { a.iter().zip(b).take_while(|(a, b)| a == b).count() }
+}

@@ -1,0 +1,65 @@
+//! Permutations against a stable sort by the model's comparison.
+
+use arrow_array::RecordBatch;
+use proptest::prelude::*;
+
+use super::super::RowEncoder;
+use super::super::tests::arrays::Rng;
+use super::super::tests::{model, tables};
+use super::argsort;
+use crate::order::{Column, Order};
+
+fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {
+    let by: Vec<model::By> = (0..keys)
+        .map(|column| model::By { column, descending: rng.flip(), nulls_first: rng.flip() })
+        .collect();
+    let columns: Vec<Column> = by
+        .iter()
+        .map(|by| Column {
+            name: format!("k{}", by.column),
+            descending: by.descending,
+            nulls_first: by.nulls_first,
+        })
+        .collect();
+    let layout = Order::by(columns).bind(&batch.schema()).unwrap();
+    let values = model::rows([batch]);
+    let mut expected: Vec<u32> = (0..batch.num_rows() as u32).collect();
+    expected.sort_by(|&a, &b| model::compare(&by, &values[a as usize], &values[b as usize]));
+    assert_eq!(argsort(&layout, batch).unwrap().values(), &expected[..], "{by:?} {batch:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_permutation_is_that_of_a_stable_sort(
+        seed: u64,
+        keys in 1usize..5,
+        rows in 0usize..300,
+        distinct in 1usize..100,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let batch = tables::table(rng, keys, 0, rows, distinct);
+        check(rng, &batch, keys);
+    }
+
+    #[test]
+    fn large_groups_and_runs(seed: u64, keys in 1usize..4, distinct in 1usize..2000, shape in 0usize..4) {
+        let rng = &mut Rng::new(seed);
+        let batch = tables::table(rng, keys, 0, 2000, distinct);
+        // In order, in reverse, or a few runs of it: by what the first sort found.
+        let layout = Order::by("k0").bind(&batch.schema()).unwrap();
+        let mut order = argsort(&layout, &batch).unwrap().values().to_vec();
+        match shape {
+            0 => {}
+            1 => order.reverse(),
+            2 => order.rotate_left(rng.below(2000)),
+            _ => order.sort_unstable(),
+        }
+        // Arrow cannot take values of no width; rows can be put in any order.
+        let encoder = RowEncoder::new(&layout);
+        let rows = encoder.encode(&batch).unwrap();
+        let batch = encoder.decode_rows(order.iter().map(|&row| rows.row(row as usize))).unwrap();
+        check(rng, &batch, keys);
+    }
+}

@@ -1,0 +1,343 @@
+//! Types as arrow-row codes them, value by value: to and from the bytes of the value codec.
+//!
+//! ```text
+//! fixed width     01 code | null and zeros               FixedSizeList   01 values | null
+//! Null            02 03                                  Struct          01 fields | null and null fields
+//! List, Map       null | 01 | (blocks of a value)* 01    Union           type id, value
+//! run ends        blocks of the value                    Dictionary      the value
+//! ```
+//!
+//! Values inside of blocks ascend, and their nulls turn sides when the column descends, since the
+//! blocks are complemented as a whole. Values of a union are written so too, but not complemented.
+
+use arrow_schema::{DataType, SortOptions};
+
+use super::{blocks, corrupt, null_byte};
+use crate::error::Result;
+use crate::order::code::OrderedCode;
+use crate::rows::fixed::{Word, with_word};
+use crate::rows::value::wire::{put_len, take, take_byte, take_len};
+
+const VALUE: u8 = 1;
+/// What a value of type Null is.
+const NOTHING: [u8; 2] = [2, 3];
+/// The end of a list, and a list without elements.
+const END: u8 = 1;
+
+pub(super) enum Node {
+    /// `marked` if the value codec writes a byte: under a dictionary.
+    Nothing {
+        marked: bool,
+    },
+    Plain(OrderedCode),
+    Runs(Box<Node>),
+    List(Box<Node>),
+    Map(Vec<Node>),
+    FixedList(Box<Node>, usize),
+    Struct(Vec<Node>),
+    Union(Vec<(i8, Node)>),
+}
+
+/// Options of what is written into blocks.
+fn inner(options: SortOptions) -> SortOptions {
+    SortOptions { descending: false, nulls_first: options.nulls_first != options.descending }
+}
+
+fn flip(options: SortOptions) -> u8 {
+    if options.descending { 0xff } else { 0 }
+}
+
+impl Node {
+    pub(super) fn of(data_type: &DataType) -> Option<Self> {
+        use DataType as T;
+        let boxed = |data_type: &DataType| Self::of(data_type).map(Box::new);
+        let all = |fields: &arrow_schema::Fields| {
+            fields.iter().map(|field| Self::of(field.data_type())).collect::<Option<Vec<_>>>()
+        };
+        Some(match data_type {
+            T::Null => Self::Nothing { marked: false },
+            T::Dictionary(_, values) => Self::of(values)?.marked(),
+            T::RunEndEncoded(_, values) => Self::Runs(boxed(values.data_type())?),
+            T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field) => {
+                Self::List(boxed(field.data_type())?)
+            }
+            T::Map(entries, _) => match entries.data_type() {
+                T::Struct(fields) => Self::Map(all(fields)?),
+                _ => return None,
+            },
+            T::FixedSizeList(field, size) => {
+                Self::FixedList(boxed(field.data_type())?, usize::try_from(*size).ok()?)
+            }
+            T::Struct(fields) => Self::Struct(all(fields)?),
+            T::Union(fields, _) => {
+                let children = fields.iter();
+                let child = children.map(|(id, field)| Some((id, Self::of(field.data_type())?)));
+                Self::Union(child.collect::<Option<_>>()?)
+            }
+            other => Self::Plain(OrderedCode::of(other)?),
+        })
+    }
+
+    /// The same type under a dictionary, where values that take no bytes are marked.
+    fn marked(self) -> Self {
+        match self {
+            Self::Nothing { .. } => Self::Nothing { marked: true },
+            Self::Runs(values) => Self::Runs(Box::new(values.marked())),
+            other => other,
+        }
+    }
+
+    /// Appends the code of a null.
+    fn put_null(&self, options: SortOptions, out: &mut Vec<u8>) {
+        match self {
+            Self::Nothing { .. } => out.extend(NOTHING.map(|byte| byte ^ flip(options))),
+            Self::Plain(code) => {
+                out.push(null_byte(options));
+                out.resize(out.len() + code.width(), 0);
+            }
+            Self::Runs(values) => {
+                let mut row = Vec::new();
+                values.put_null(inner(options), &mut row);
+                blocks::append(&row, flip(options), out);
+            }
+            Self::List(_) | Self::Map(_) | Self::FixedList(..) => out.push(null_byte(options)),
+            Self::Struct(fields) => {
+                out.push(null_byte(options));
+                fields.iter().for_each(|field| field.put_null(options, out));
+            }
+            Self::Union(children) => {
+                // Arrow's null union is a null of the first field.
+                if let Some((id, child)) = children.first() {
+                    out.push(*id as u8 ^ flip(options));
+                    child.put_null(inner(options), out);
+                }
+            }
+        }
+    }
+
+    /// Appends the code of the value at the start of `value`, which is then behind it.
+    pub(super) fn put(
+        &self,
+        value: &mut &[u8],
+        options: SortOptions,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if let Self::Nothing { marked } = self {
+            take(value, usize::from(*marked))?;
+            self.put_null(options, out);
+            return Ok(());
+        }
+        if let Self::Runs(values) = self {
+            let mut row = Vec::new();
+            values.put(value, inner(options), &mut row)?;
+            blocks::append(&row, flip(options), out);
+            return Ok(());
+        }
+        let mark = take_byte(value)?;
+        if mark == 0 {
+            self.put_null(options, out);
+            return Ok(());
+        }
+        match self {
+            Self::Nothing { .. } | Self::Runs(_) => {}
+            Self::Plain(code) => put_plain(*code, value, options, out)?,
+            Self::List(element) => {
+                let count = take_len(value)?;
+                let mut row = Vec::new();
+                for _ in 0..count {
+                    row.clear();
+                    element.put(value, inner(options), &mut row)?;
+                    blocks::append(&row, flip(options), out);
+                }
+                out.push(END ^ flip(options));
+            }
+            Self::Map(fields) => {
+                let count = take_len(value)?;
+                let mut row = Vec::new();
+                for _ in 0..count {
+                    row.clear();
+                    // The entry's own marker: entries are not null.
+                    take_byte(value)?;
+                    for field in fields {
+                        field.put(value, inner(options), &mut row)?;
+                    }
+                    blocks::append(&row, flip(options), out);
+                }
+                out.push(END ^ flip(options));
+            }
+            Self::FixedList(element, size) => {
+                out.push(VALUE);
+                (0..*size).try_for_each(|_| element.put(value, options, out))?;
+            }
+            Self::Struct(fields) => {
+                out.push(VALUE);
+                fields.iter().try_for_each(|field| field.put(value, options, out))?;
+            }
+            Self::Union(children) => {
+                let child = children.iter().find(|(id, _)| *id as u8 + 1 == mark);
+                let (id, child) = child.ok_or_else(|| corrupt("no field of that type id"))?;
+                out.push(*id as u8 ^ flip(options));
+                child.put(value, inner(options), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the value codec's bytes of the code at the start of `source`.
+    pub(super) fn read(
+        &self,
+        source: &mut &[u8],
+        options: SortOptions,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        match self {
+            Self::Nothing { marked } => {
+                take(source, NOTHING.len())?;
+                out.extend(marked.then_some(0));
+                return Ok(());
+            }
+            Self::Runs(values) => {
+                let mut row = Vec::new();
+                blocks::read(source, flip(options), &mut row)?;
+                let mut row = &row[..];
+                values.read(&mut row, inner(options), out)?;
+                return behind(row);
+            }
+            Self::Union(children) => {
+                let id = take_byte(source)? ^ flip(options);
+                let child = children.iter().find(|(own, _)| *own as u8 == id);
+                let (_, child) = child.ok_or_else(|| corrupt("no field of that type id"))?;
+                out.push(id + 1);
+                return child.read(source, inner(options), out);
+            }
+            _ => {}
+        }
+        if source.first() == Some(&null_byte(options)) {
+            out.push(0);
+            return self.skip_null(source, options);
+        }
+        out.push(VALUE);
+        match self {
+            Self::Nothing { .. } | Self::Runs(_) | Self::Union(_) => Ok(()),
+            Self::Plain(code) => read_plain(*code, source, options, out),
+            Self::List(element) => {
+                read_list(source, options, out, |row, out| element.read(row, inner(options), out))
+            }
+            Self::Map(fields) => read_list(source, options, out, |row, out| {
+                out.push(VALUE);
+                fields.iter().try_for_each(|field| field.read(row, inner(options), out))
+            }),
+            Self::FixedList(element, size) => {
+                take_value(source)?;
+                (0..*size).try_for_each(|_| element.read(source, options, out))
+            }
+            Self::Struct(fields) => {
+                take_value(source)?;
+                fields.iter().try_for_each(|field| field.read(source, options, out))
+            }
+        }
+    }
+
+    /// Moves `source` behind a null.
+    fn skip_null(&self, source: &mut &[u8], options: SortOptions) -> Result<()> {
+        let mut null = Vec::new();
+        self.put_null(options, &mut null);
+        take(source, null.len()).map(|_| ())
+    }
+}
+
+fn take_value(source: &mut &[u8]) -> Result<()> {
+    match take_byte(source)? {
+        VALUE => Ok(()),
+        _ => Err(corrupt("a marker that is neither null nor value")),
+    }
+}
+
+fn behind(rest: &[u8]) -> Result<()> {
+    if rest.is_empty() { Ok(()) } else { Err(corrupt("bytes behind a value")) }
+}
+
+fn put_plain(
+    code: OrderedCode,
+    value: &mut &[u8],
+    options: SortOptions,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    match code {
+        OrderedCode::Fixed(width, kind) => {
+            let value = take(value, width)?;
+            out.push(VALUE);
+            with_word!(width, W => {
+                let mut code = [0; W::BYTES];
+                W::read_native(value).code(kind, options.descending).write_big(&mut code);
+                out.extend_from_slice(&code);
+            });
+        }
+        OrderedCode::Bool => out.extend([VALUE, take_byte(value)? ^ flip(options)]),
+        OrderedCode::FixedBinary(width) => {
+            out.push(VALUE);
+            out.extend(take(value, width)?.iter().map(|byte| byte ^ flip(options)));
+        }
+        _ => {
+            let len = take_len(value)?;
+            blocks::append(take(value, len)?, flip(options), out);
+        }
+    }
+    Ok(())
+}
+
+fn read_plain(
+    code: OrderedCode,
+    source: &mut &[u8],
+    options: SortOptions,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    match code {
+        OrderedCode::Fixed(width, kind) => {
+            take_value(source)?;
+            let code = take(source, width)?;
+            with_word!(width, W => {
+                let mut value = [0; W::BYTES];
+                W::read_big(code).value(kind, options.descending).write_native(&mut value);
+                out.extend_from_slice(&value);
+            });
+        }
+        OrderedCode::Bool => {
+            take_value(source)?;
+            out.push(take_byte(source)? ^ flip(options));
+        }
+        OrderedCode::FixedBinary(width) => {
+            take_value(source)?;
+            out.extend(take(source, width)?.iter().map(|byte| byte ^ flip(options)));
+        }
+        _ => {
+            let mut bytes = Vec::new();
+            blocks::read(source, flip(options), &mut bytes)?;
+            put_len(bytes.len(), out);
+            out.extend_from_slice(&bytes);
+        }
+    }
+    Ok(())
+}
+
+fn read_list(
+    source: &mut &[u8],
+    options: SortOptions,
+    out: &mut Vec<u8>,
+    mut element: impl FnMut(&mut &[u8], &mut Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let (mut count, mut elements, mut row) = (0, Vec::new(), Vec::new());
+    loop {
+        row.clear();
+        if !blocks::read(source, flip(options), &mut row)? {
+            break;
+        }
+        let mut rest = &row[..];
+        element(&mut rest, &mut elements)?;
+        behind(rest)?;
+        count += 1;
+    }
+    put_len(count, out);
+    out.extend_from_slice(&elements);
+    Ok(())
+}
