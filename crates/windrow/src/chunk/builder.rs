@@ -18,7 +18,7 @@ use super::output::Output;
 use super::wraps::overflow;
 use super::{Chunk, Place, View, Wraps};
 use crate::error::Result;
-use crate::kernel::merge::{merge, merge_varying};
+use crate::kernel::merge::{Wrapped, merge, merge_varying};
 use crate::order::{Layout, Rule, Tail};
 use crate::pool::Pool;
 use crate::rows::decode::diff_of;
@@ -194,7 +194,7 @@ impl Builder {
         let (wraps, pool) = (&self.wraps, &self.pool);
         let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
         let sums = self.layout.rule() == Rule::Sum;
-        let wrapped: Option<&mut dyn FnMut(&[u8], i64)> = if sums { Some(&mut note) } else { None };
+        let wrapped: Wrapped<'_> = if sums { Some(&mut note) } else { None };
         let strided = (a.0.strided(a.1.clone(), tail), b.0.strided(b.1.clone(), tail));
         let merged = if let (Some(left), Some(right)) = strided {
             self.output.merged_into(left.stride, 2, |out| {

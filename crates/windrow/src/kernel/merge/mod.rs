@@ -18,3 +18,7 @@ mod varying;
 pub(crate) use shape::Strided;
 pub(crate) use two::{ascends, merge};
 pub(crate) use varying::{Target, Varying, merge_varying};
+
+/// Hears of sums that do not fit: the compared bytes of the row, and 1 or -1 for the 2^64 that are
+/// missing. `None` where equal rows are not to be added up.
+pub(crate) type Wrapped<'a> = Option<&'a mut dyn FnMut(&[u8], i64)>;

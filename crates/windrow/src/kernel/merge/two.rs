@@ -7,6 +7,7 @@
 //! 4. sum     equal neighbours of a block become one
 //! ```
 
+use super::Wrapped;
 use super::shape::{Shape, Strided, common};
 use super::steps::{Work, gallop, split, streamed, switches, woven};
 use super::sum::{add_up, any_equal};
@@ -40,7 +41,7 @@ pub(crate) fn merge(
     a: Strided<'_>,
     b: Strided<'_>,
     out: &mut [u8],
-    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    wrapped: Wrapped<'_>,
 ) -> Merged {
     assert!(a.stride == b.stride && a.body == b.body && a.body >= 8 && a.body <= a.stride);
     assert!(wrapped.is_none() || a.body + 8 <= a.stride);
@@ -81,7 +82,7 @@ unsafe fn with_avx2(
     b: Strided<'_>,
     out: &mut [u8],
     at: usize,
-    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    wrapped: Wrapped<'_>,
 ) -> Merged {
     with_shape(a, b, out, at, wrapped)
 }
@@ -115,7 +116,7 @@ fn with_shape(
     b: Strided<'_>,
     out: &mut [u8],
     at: usize,
-    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    wrapped: Wrapped<'_>,
 ) -> Merged {
     let (stride, body) = (a.stride, a.body);
     let words = (body - at.min(body)).div_ceil(8).max(1);
@@ -155,7 +156,7 @@ fn blocks<const S: usize, const W: usize>(
     a: Strided<'_>,
     b: Strided<'_>,
     out: &mut [u8],
-    mut wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    mut wrapped: Wrapped<'_>,
 ) -> Merged {
     let stride = shape.stride();
     let mut done = Merged::default();

@@ -12,6 +12,7 @@
 
 use std::cmp::Ordering;
 
+use super::Wrapped;
 use super::shape::common;
 use super::two::Merged;
 use crate::kernel::copy::copy_short;
@@ -101,7 +102,7 @@ pub(crate) fn merge_varying(
     a: Varying<'_>,
     b: Varying<'_>,
     out: &mut Target<'_>,
-    mut wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    mut wrapped: Wrapped<'_>,
 ) -> Merged {
     let mut done = Merged::default();
     if a.len() == 0 || b.len() == 0 {
