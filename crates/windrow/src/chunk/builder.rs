@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use super::output::Output;
 use super::wraps::overflow;
-use super::{Chunk, Place, Wraps};
+use super::{Chunk, Place, View, Wraps};
 use crate::error::Result;
-use crate::kernel::merge::{Strided, merge};
+use crate::kernel::merge::{Wrapped, merge, merge_varying};
 use crate::order::{Layout, Rule, Tail};
 use crate::pool::Pool;
 use crate::rows::decode::diff_of;
@@ -183,16 +183,32 @@ impl Builder {
         }
     }
 
-    /// Appends the merge of `a` and `b`, until one of them is used up or a chunk is full. Returns the
-    /// rows that were used of each.
-    pub(crate) fn push_merged(&mut self, a: Strided<'_>, b: Strided<'_>) -> Result<(usize, usize)> {
-        let (stride, sums) = (a.stride, self.layout.rule() == Rule::Sum);
+    /// Appends the merge of rows `a` and `b`, until one of them is used up or a chunk is full. Returns
+    /// the rows that were used of each.
+    pub(crate) fn push_merged(
+        &mut self,
+        a: (View<'_>, Range<usize>),
+        b: (View<'_>, Range<usize>),
+    ) -> Result<(usize, usize)> {
+        let tail = self.layout.tail().len();
         let (wraps, pool) = (&self.wraps, &self.pool);
         let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
-        let merged = self.output.merged_into(stride, 2, |out| {
-            let merged = merge(a, b, out, if sums { Some(&mut note) } else { None });
-            (merged.out, merged)
-        })?;
+        let sums = self.layout.rule() == Rule::Sum;
+        let wrapped: Wrapped<'_> = if sums { Some(&mut note) } else { None };
+        let strided = (a.0.strided(a.1.clone(), tail), b.0.strided(b.1.clone(), tail));
+        let merged = if let (Some(left), Some(right)) = strided {
+            self.output.merged_into(left.stride, 2, |out| {
+                let merged = merge(left, right, out, wrapped);
+                (merged.out, merged)
+            })?
+        } else if let (Some(left), Some(right)) =
+            (a.0.varying(a.1.clone(), tail), b.0.varying(b.1.clone(), tail))
+        {
+            let longest = a.0.row(a.1.start).len().max(b.0.row(b.1.start).len());
+            self.output.varying_into(longest, |out| merge_varying(left, right, out, wrapped))?
+        } else {
+            None
+        };
         Ok(merged.map_or((0, 0), |merged| (merged.a, merged.b)))
     }
 

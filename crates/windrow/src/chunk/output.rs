@@ -17,6 +17,7 @@ use std::sync::Arc;
 use super::{Chunk, OFFSET_BYTES, View};
 use crate::error::Result;
 use crate::kernel::copy::{copy_short, gather};
+use crate::kernel::merge::Target;
 use crate::order::Layout;
 use crate::pool::{Buffer, Pool};
 
@@ -155,6 +156,23 @@ impl Output {
         let Some(buffer) = &mut self.buffer else { return Ok(None) };
         let (written, result) = write(&mut buffer[used..]);
         self.used += written * stride;
+        Ok(Some(result))
+    }
+
+    /// Lets `write` put rows that vary behind those that are there, with room for `len` bytes more.
+    pub(super) fn varying_into<R>(
+        &mut self,
+        len: usize,
+        write: impl FnOnce(&mut Target<'_>) -> R,
+    ) -> Result<Option<R>> {
+        if len + self.start_bytes(1) > self.room() {
+            self.next_buffer(len + OFFSET_BYTES)?;
+        }
+        let Some(buffer) = &mut self.buffer else { return Ok(None) };
+        let mut target =
+            Target { bytes: buffer, used: self.used, ends: &mut self.starts, spare: OFFSET_BYTES };
+        let result = write(&mut target);
+        self.used = target.used;
         Ok(Some(result))
     }
 

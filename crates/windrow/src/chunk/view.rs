@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::kernel::merge::Strided;
+use crate::kernel::merge::{Strided, Varying};
 
 /// Where rows start.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +89,17 @@ impl<'a> View<'a> {
                 Some(Strided { bytes: self.span(range), stride, body: stride - tail })
             }
             Starts::At(_) => None,
+        }
+    }
+
+    /// The rows of `range` for the merge of rows that vary, if that is what they are.
+    pub(crate) fn varying(&self, range: Range<usize>, tail: usize) -> Option<Varying<'a>> {
+        match self.starts {
+            Starts::Every(_) => None,
+            Starts::At(starts) => {
+                let starts = &starts[range.start..=range.end];
+                Some(Varying { bytes: self.bytes, starts, tail })
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! step   1 window left               its rows as they are, the chunk itself where that can be
-//!        2 windows, rows of a length  one wholly before the other: as it is; else the two-way kernel
+//!        2 windows, most rules        one wholly before the other: as it is; else a two-way kernel
 //!        more                         a block of them, in `many`
 //! ```
 //!
@@ -24,8 +24,10 @@ use crate::pool::Pool;
 const SHORTEST_BODY: usize = 8;
 
 /// Runs that are merged two by two rather than in blocks: three passes of the two-way kernel take
-/// about 12 ns a row, a block about 20.
+/// about 12 ns a row of 32 bytes, a block about 20.
 const MOST_BY_TWO: usize = 8;
+/// Longer rows than this are better moved once.
+const SHORT_ROW: usize = 40;
 
 /// Merges runs into chunks.
 pub(crate) struct Merger {
@@ -70,6 +72,7 @@ impl Merger {
         mut sources: Vec<Box<dyn ChunkSource>>,
     ) -> Self {
         if (3..=MOST_BY_TWO).contains(&sources.len())
+            && layout.stride().is_some_and(|stride| stride <= SHORT_ROW)
             && two_way(layout, &Builder::new(layout, pool, finish, wraps))
         {
             let right = sources.split_off(sources.len() / 2);
@@ -136,8 +139,7 @@ impl Merger {
                 if before(b.last(), a.head()) {
                     return pass(b, &mut self.builder);
                 }
-                let rows = (a.rows().strided(a.left(), tail), b.rows().strided(b.left(), tail));
-                let (Some(left), Some(right)) = rows else { return self.block() };
+                let (left, right) = ((a.rows(), a.left()), (b.rows(), b.left()));
                 let (a_used, b_used) = self.builder.push_merged(left, right)?;
                 a.at += a_used;
                 b.at += b_used;
@@ -155,7 +157,7 @@ impl Merger {
 /// True if the two-way kernel serves the rows and what becomes of them.
 fn two_way(layout: &Layout, builder: &Builder) -> bool {
     let long_enough = |stride: usize| stride >= layout.tail().len() + SHORTEST_BODY;
-    builder.merges_two() && layout.stride().is_some_and(long_enough)
+    builder.merges_two() && layout.stride().is_none_or(long_enough)
 }
 
 /// Passes on what is left of a window.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! run 0   [chunk][chunk]...  \               one run left: its chunks as they are
-//! run 1   [chunk]...          >-- merger --> two, of rows of one length: kernel::merge    --> chunks
-//! run 2   (spilled)(spilled) /               more, or rows that vary: many, in blocks
+//! run 1   [chunk]...          >-- merger --> two: kernel::merge                 --> chunks
+//! run 2   (spilled)(spilled) /               more: many, in blocks
 //! ```
 //!
 //! Invariant: the output is sorted and the rule holds over all of it, not only within a chunk.

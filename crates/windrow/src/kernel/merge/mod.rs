@@ -1,9 +1,10 @@
-//! Two-way merges of rows of one length.
+//! Two-way merges of rows: of one length, with kernels of their own, and of any.
 //!
 //! ```text
 //! two     a | | | | |  and  b | | | |   -->   out | | | | | | | | |      block by block
 //! steps   how one row, one run, one block of rows is moved
 //! sum     neighbours in out that are equal become one
+//! varying the same for rows of any length, in one loop
 //! ```
 //!
 //! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
@@ -12,6 +13,12 @@ mod shape;
 mod steps;
 mod sum;
 mod two;
+mod varying;
 
 pub(crate) use shape::Strided;
 pub(crate) use two::{ascends, merge};
+pub(crate) use varying::{Target, Varying, merge_varying};
+
+/// Hears of sums that do not fit: the compared bytes of the row, and 1 or -1 for the 2^64 that are
+/// missing. `None` where equal rows are not to be added up.
+pub(crate) type Wrapped<'a> = Option<&'a mut dyn FnMut(&[u8], i64)>;

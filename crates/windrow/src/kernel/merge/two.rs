@@ -7,6 +7,7 @@
 //! 4. sum     equal neighbours of a block become one
 //! ```
 
+use super::Wrapped;
 use super::shape::{Shape, Strided, common};
 use super::steps::{Work, gallop, split, streamed, switches, woven};
 use super::sum::{add_up, any_equal};
@@ -40,7 +41,7 @@ pub(crate) fn merge(
     a: Strided<'_>,
     b: Strided<'_>,
     out: &mut [u8],
-    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    wrapped: Wrapped<'_>,
 ) -> Merged {
     assert!(a.stride == b.stride && a.body == b.body && a.body >= 8 && a.body <= a.stride);
     assert!(wrapped.is_none() || a.body + 8 <= a.stride);
@@ -81,7 +82,7 @@ unsafe fn with_avx2(
     b: Strided<'_>,
     out: &mut [u8],
     at: usize,
-    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    wrapped: Wrapped<'_>,
 ) -> Merged {
     with_shape(a, b, out, at, wrapped)
 }
@@ -115,7 +116,7 @@ fn with_shape(
     b: Strided<'_>,
     out: &mut [u8],
     at: usize,
-    wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    wrapped: Wrapped<'_>,
 ) -> Merged {
     let (stride, body) = (a.stride, a.body);
     let words = (body - at.min(body)).div_ceil(8).max(1);
@@ -155,7 +156,7 @@ fn blocks<const S: usize, const W: usize>(
     a: Strided<'_>,
     b: Strided<'_>,
     out: &mut [u8],
-    mut wrapped: Option<&mut dyn FnMut(&[u8], i64)>,
+    mut wrapped: Wrapped<'_>,
 ) -> Merged {
     let stride = shape.stride();
     let mut done = Merged::default();
@@ -207,4 +208,77 @@ fn blocks<const S: usize, const W: usize>(
         };
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Rows of `stride` bytes with bodies that agree in their first `common` bytes.
+    fn rows(bodies: &BTreeMap<Vec<u8>, i64>) -> Vec<u8> {
+        bodies.iter().flat_map(|(body, diff)| [&body[..], &diff.to_le_bytes()].concat()).collect()
+    }
+
+    fn side(body: usize, keys: &[(u16, i64)], common: usize) -> BTreeMap<Vec<u8>, i64> {
+        let row = |&(key, diff): &(u16, i64)| {
+            let mut bytes = vec![9; body];
+            let at = common.min(body - 2);
+            bytes[at..at + 2].copy_from_slice(&key.to_be_bytes());
+            // The end decides, too, among keys that are alike.
+            bytes[body - 1] = bytes[body - 1].wrapping_add(key as u8 & 1);
+            (bytes, diff)
+        };
+        keys.iter().map(row).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn merges_like_a_map_with_and_without_instructions(
+            a in prop::collection::vec((0u16..900, 1i64..3), 1..700),
+            b in prop::collection::vec((0u16..900, -2i64..0), 1..700),
+            body in prop::sample::select(vec![8usize, 12, 16, 24, 25, 40, 88]),
+            common in 0usize..90,
+            room in 1usize..1500,
+        ) {
+            let (a, b) = (side(body, &a, common), side(body, &b, common));
+            let (a_rows, b_rows) = (rows(&a), rows(&b));
+            let stride = body + 8;
+            let a_in = Strided { bytes: &a_rows, stride, body };
+            let b_in = Strided { bytes: &b_rows, stride, body };
+            let mut out = vec![0; room * stride];
+            let mut none = |_: &[u8], _: i64| unreachable!("small sums");
+            let merged = merge(a_in, b_in, &mut out, Some(&mut none));
+            // The same without the newer instructions.
+            let mut twin = vec![0; room * stride];
+            let cut = |rows: Strided<'_>, other: Strided<'_>| {
+                let last = rows.body(rows.len() - 1).min(other.body(other.len() - 1));
+                (0..rows.len()).filter(|&row| rows.body(row) <= last).count()
+            };
+            let a_cut = Strided { bytes: &a_rows[..cut(a_in, b_in) * stride], ..a_in };
+            let b_cut = Strided { bytes: &b_rows[..cut(b_in, a_in) * stride], ..b_in };
+            let portable = with_shape(a_cut, b_cut, &mut twin, 0, Some(&mut none));
+            prop_assert_eq!(merged, portable);
+            prop_assert_eq!(&out, &twin);
+            // What was used of both, added up, is what came out.
+            let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
+            let used = a.iter().take(merged.a).chain(b.iter().take(merged.b));
+            for (body, diff) in used {
+                *expected.entry(body.clone()).or_default() += diff;
+            }
+            expected.retain(|_, diff| *diff != 0);
+            prop_assert_eq!(&out[..merged.out * stride], &rows(&expected)[..]);
+            // No row that is left belongs before one that came out, or is its equal.
+            if let Some((last, _)) = expected.last_key_value() {
+                let left = a.keys().skip(merged.a).chain(b.keys().skip(merged.b));
+                prop_assert!(left.min().is_none_or(|row| row > last));
+            }
+            if room > a.len() + b.len() {
+                prop_assert!(merged.a == a.len() || merged.b == b.len());
+            }
+        }
+    }
 }
