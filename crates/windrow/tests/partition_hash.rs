@@ -243,19 +243,19 @@ fn check_spread(ids: &[u32], partitions: usize, what: &str) {
 #[test]
 fn keys_with_a_pattern_are_spread_and_spread_again() {
     let rows = 50_000i64;
-    let patterns: Vec<(&str, Box<dyn Fn(i64) -> i64>)> = vec![
-        ("in sequence", Box::new(|row| row)),
-        ("even", Box::new(|row| row * 2)),
-        ("thousands", Box::new(|row| row * 1000)),
-        ("pages", Box::new(|row| row << 12)),
-        ("upper halves", Box::new(|row| row << 32)),
-        ("top bits", Box::new(|row| row << 47)),
-        ("days of microseconds", Box::new(|row| 1_767_225_600_000_000 + row * 86_400_000_000)),
-        ("floats", Box::new(|row| (row as f64).to_bits() as i64)),
-        ("negative", Box::new(|row| -row)),
+    let patterns: [(&str, fn(i64) -> i64); 9] = [
+        ("in sequence", |row| row),
+        ("even", |row| row * 2),
+        ("thousands", |row| row * 1000),
+        ("pages", |row| row << 12),
+        ("upper halves", |row| row << 32),
+        ("top bits", |row| row << 47),
+        ("days of microseconds", |row| 1_767_225_600_000_000 + row * 86_400_000_000),
+        ("floats", |row| (row as f64).to_bits() as i64),
+        ("negative", |row| -row),
     ];
     for (name, key) in patterns {
-        let keys = Int64Array::from_iter_values((0..rows).map(&key));
+        let keys = Int64Array::from_iter_values((0..rows).map(key));
         let keys: ArrayRef = Arc::new(keys);
         for partitions in [2, 16, 100, 1024] {
             for seed in 0..4 {

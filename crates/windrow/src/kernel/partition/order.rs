@@ -515,7 +515,7 @@ mod tests {
                     let id = |row: usize| match shape {
                         0 => row * row * 31 % partitions,
                         1 => (rows - row) % partitions,
-                        _ if row % 9 > 0 => partitions - 1,
+                        _ if !row.is_multiple_of(9) => partitions - 1,
                         _ => row % partitions,
                     };
                     let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
