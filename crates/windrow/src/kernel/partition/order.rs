@@ -14,6 +14,8 @@
 
 use super::Level;
 use super::fixed::{Place, SCATTERED, gather, gather_any, scatter};
+#[cfg(target_arch = "x86_64")]
+use super::ids::repeat;
 use super::ids::{ascend, ascending_offsets, within};
 #[cfg(target_arch = "x86_64")]
 use super::masks::{Masks, compresses, pay};
@@ -150,7 +152,10 @@ impl Order {
         self.placed = false;
         self.targeted = false;
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && pay(load, partitions) {
+        if self.level == Level::Avx512
+            && ids.len() <= LARGEST_CHUNK
+            && (pay(load, partitions) || pay(Load::Many, partitions) && repeat(ids))
+        {
             self.form = Form::Masks;
             self.ends.resize(partitions, 0);
             // SAFETY: the level says that the CPU can; there are fewer than 256 partitions.
@@ -225,6 +230,10 @@ impl Order {
 impl Planned<'_> {
     pub(crate) fn rows(&self) -> usize {
         self.order.rows
+    }
+
+    pub(super) fn level(&self) -> Level {
+        self.order.level
     }
 
     /// Finds which row comes at each place of the only chunk, unless that is known.
