@@ -83,14 +83,11 @@ impl Planned<'_> {
         assert!(sources.len() <= GROUP && sources.len() == out.len());
         assert!(sources.iter().all(|bits| bits.len == self.rows()));
         assert!(out.iter().all(|words| words.len() >= self.rows().div_ceil(64)));
-        let mut extracted = true;
-        for (source, out) in sources.iter().zip(out.iter_mut()) {
-            if extracted {
+        if self.extracts(sources.len()) {
+            for (source, out) in sources.iter().zip(out.iter_mut()) {
                 source.write_words(&mut scratch.words);
-                extracted = self.extract(&scratch.words, out);
+                self.extract(&scratch.words, out);
             }
-        }
-        if extracted {
             return;
         }
         if let ([source], [out], true) = (sources, &mut *out, self.deals_out()) {
