@@ -151,6 +151,20 @@ fn the_vectors_of_the_page() {
 }
 
 #[test]
+fn intervals_hash_by_their_parts_with_and_without_nulls_beside_them() {
+    use arrow_array::types::{IntervalDayTime, IntervalMonthDayNano};
+    let (days, nanos) = (IntervalDayTime::new(-3, 7), IntervalMonthDayNano::new(1, -2, 3));
+    let word = fold(-3i64 as u64 ^ S[1], 7 ^ S[2]);
+    let expected = partition(&[word], 0, 0, MOST as u64);
+    assert_eq!(id(IntervalDayTimeArray::from(vec![days])), expected);
+    assert_eq!(id(IntervalDayTimeArray::from(vec![Some(days), None])), expected);
+    let months = fold(1 ^ S[1], -2i64 as u64 ^ S[2]);
+    let expected = partition(&[fold(months ^ S[1], 3 ^ S[2])], 0, 0, MOST as u64);
+    assert_eq!(id(IntervalMonthDayNanoArray::from(vec![nanos])), expected);
+    assert_eq!(id(IntervalMonthDayNanoArray::from(vec![Some(nanos), None])), expected);
+}
+
+#[test]
 fn keys_of_any_number_of_columns() {
     let mut rng = Rng::new(1);
     let columns: Vec<Vec<i64>> =
