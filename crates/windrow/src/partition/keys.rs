@@ -225,6 +225,19 @@ impl Ordered for i256 {
     }
 }
 
-/// Types without an order, which no layout has in its key.
-impl Ordered for IntervalDayTime {}
-impl Ordered for IntervalMonthDayNano {}
+/// Days, then milliseconds.
+impl Ordered for IntervalDayTime {
+    fn word(&self) -> u64 {
+        let half = |number: i32| u64::from((number ^ i32::MIN) as u32);
+        half(self.days) << 32 | half(self.milliseconds)
+    }
+}
+
+/// Months, then days, then nanoseconds.
+impl Ordered for IntervalMonthDayNano {
+    fn append(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&(self.months ^ i32::MIN).to_be_bytes());
+        bytes.extend_from_slice(&(self.days ^ i32::MIN).to_be_bytes());
+        bytes.extend_from_slice(&(self.nanoseconds ^ i64::MIN).to_be_bytes());
+    }
+}

@@ -96,7 +96,8 @@ fn borrowed(array: &ArrayRef) -> Option<&[u64]> {
     }
     let array: &dyn Array = array;
     let words = array.data_type().primitive_width() == Some(8);
-    if !words || array.null_count() > 0 || *array.data_type() == DataType::Float64 {
+    let made = matches!(array.data_type(), DataType::Float64 | DataType::Interval(_));
+    if !words || made || array.null_count() > 0 {
         return None;
     }
     downcast_primitive_array! {

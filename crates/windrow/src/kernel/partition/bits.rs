@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 
+use super::Level;
 use super::fixed::{Place, gather};
 use super::order::{Mover, Planned};
 
@@ -82,14 +83,11 @@ impl Planned<'_> {
         assert!(sources.len() <= GROUP && sources.len() == out.len());
         assert!(sources.iter().all(|bits| bits.len == self.rows()));
         assert!(out.iter().all(|words| words.len() >= self.rows().div_ceil(64)));
-        let mut extracted = true;
-        for (source, out) in sources.iter().zip(out.iter_mut()) {
-            if extracted {
+        if self.extracts(sources.len()) {
+            for (source, out) in sources.iter().zip(out.iter_mut()) {
                 source.write_words(&mut scratch.words);
-                extracted = self.extract(&scratch.words, out);
+                self.extract(&scratch.words, out);
             }
-        }
-        if extracted {
             return;
         }
         if let ([source], [out], true) = (sources, &mut *out, self.deals_out()) {
@@ -97,32 +95,33 @@ impl Planned<'_> {
         }
         out.iter_mut().for_each(|words| words.fill(0));
         let bytes = &mut scratch.bytes;
-        self.each_run(&mut Bytes { sources, out, bytes });
+        let level = self.level();
+        self.each_run(&mut Bytes { level, sources, out, bytes });
     }
 
     /// Brings the only bitmap into order, as bytes.
     fn deal(&mut self, source: Bits<'_>, out: &mut [u64], scratch: &mut Scratch) {
+        let level = self.level();
         source.write_words(&mut scratch.words);
         scratch.bytes.clear();
-        for word in &scratch.words {
-            for eight in word.to_le_bytes() {
-                scratch.bytes.extend_from_slice(&spread(eight).to_le_bytes());
-            }
+        for &word in &scratch.words {
+            let mut words = [0; GROUP];
+            words[0] = word;
+            scratch.bytes.extend_from_slice(&spread(level, &words, 1));
         }
-        let (blocks, _) = scratch.bytes.as_chunks::<1>();
+        let (bytes, _) = scratch.bytes.as_chunks::<1>();
         scratch.dealt.resize(scratch.bytes.len(), [0]);
-        self.deal_out(blocks, &mut scratch.dealt);
+        self.deal_out(bytes, &mut scratch.dealt);
         let (blocks, _) = scratch.dealt.as_flattened().as_chunks::<64>();
         for (block, out) in blocks.iter().zip(out) {
-            let (eights, _) = block.as_chunks::<8>();
-            let bits = eights.iter().rev().map(|eight| gathered(u64::from_le_bytes(*eight)));
-            *out = bits.fold(0, |word, bits| word << 8 | u64::from(bits));
+            *out = collect(level, block, 1)[0];
         }
     }
 }
 
 /// Bitmaps on their way through bytes.
 struct Bytes<'a, 'b> {
+    level: Level,
     sources: &'a [Bits<'a>],
     out: &'a mut [&'b mut [u64]],
     /// The rows of the chunk.
@@ -137,11 +136,7 @@ impl Mover for Bytes<'_, '_> {
             for (word, source) in words.iter_mut().zip(self.sources) {
                 *word = source.word(at);
             }
-            for eight in 0..8 {
-                let rows = words.map(|word| (word >> (8 * eight)) as u8);
-                let rows = transpose(u64::from_le_bytes(rows));
-                self.bytes.extend_from_slice(&rows.to_le_bytes());
-            }
+            self.bytes.extend_from_slice(&spread(self.level, &words, self.sources.len()));
         }
     }
 
@@ -152,14 +147,7 @@ impl Mover for Bytes<'_, '_> {
             let mut rows = [[0]; 64];
             // SAFETY: places are rows of the chunk, each of which has a byte.
             unsafe { gather(bytes, places, &mut rows[..places.len()]) };
-            let (eights, _) = rows.as_flattened().as_chunks::<8>();
-            let mut words = [0; GROUP];
-            for (index, eight) in eights.iter().enumerate() {
-                let bits = transpose(u64::from_le_bytes(*eight)).to_le_bytes();
-                for (word, bits) in words.iter_mut().zip(bits) {
-                    *word |= u64::from(bits) << (8 * index);
-                }
-            }
+            let words = collect(self.level, &rows.map(|[row]| row), self.out.len());
             for (out, word) in self.out.iter_mut().zip(words) {
                 append(out, at, word);
             }
@@ -168,27 +156,93 @@ impl Mover for Bytes<'_, '_> {
     }
 }
 
-/// Eight bits as the lowest of eight bytes.
-#[inline(always)]
-fn spread(bits: u8) -> u64 {
-    // A copy of the bits in each byte, of which it keeps one; then that one becomes the lowest.
-    let kept = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
-    ((kept + 0x7f7f_7f7f_7f7f_7f7f) | kept) >> 7 & 0x0101_0101_0101_0101
-}
-
-/// The lowest bits of eight bytes as a byte; undoes [`spread`].
-#[inline(always)]
-fn gathered(bytes: u64) -> u8 {
-    (bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-}
-
 /// Adds the bits of `word` to `out` from bit `at` on; those that do not fit are zero.
 #[inline(always)]
 fn append(out: &mut [u64], at: usize, word: u64) {
     let (index, shift) = (at / 64, at % 64);
     out[index] |= word << shift;
-    if let Some(next) = out.get_mut(index + 1) {
-        *next |= word >> 1 >> (63 - shift);
+    if shift > 0
+        && let Some(next) = out.get_mut(index + 1)
+    {
+        *next |= word >> (64 - shift);
+    }
+}
+
+/// A byte for each of 64 rows: bit `i` is the row's bit in word `i` of the first `count`.
+#[inline(always)]
+fn spread(level: Level, words: &[u64; GROUP], count: usize) -> [u8; 64] {
+    #[cfg(target_arch = "x86_64")]
+    if level == Level::Avx512 {
+        // SAFETY: the level says that the CPU can.
+        return unsafe { wide::spread(words, count) };
+    }
+    let _ = (level, count);
+    spread_portable(words)
+}
+
+#[inline(always)]
+fn spread_portable(words: &[u64; GROUP]) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    for (eight, bytes) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let rows = words.map(|word| (word >> (8 * eight)) as u8);
+        *bytes = transpose(u64::from_le_bytes(rows)).to_le_bytes();
+    }
+    bytes
+}
+
+/// The words of which 64 rows have their bits in `bytes`; undoes [`spread`].
+#[inline(always)]
+fn collect(level: Level, bytes: &[u8; 64], count: usize) -> [u64; GROUP] {
+    #[cfg(target_arch = "x86_64")]
+    if level == Level::Avx512 {
+        // SAFETY: the level says that the CPU can.
+        return unsafe { wide::collect(bytes, count) };
+    }
+    let _ = (level, count);
+    collect_portable(bytes)
+}
+
+#[inline(always)]
+fn collect_portable(bytes: &[u8; 64]) -> [u64; GROUP] {
+    let mut words = [0; GROUP];
+    for (eight, bytes) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let bits = transpose(u64::from_le_bytes(*bytes)).to_le_bytes();
+        for (word, bits) in words.iter_mut().zip(bits) {
+            *word |= u64::from(bits) << (8 * eight);
+        }
+    }
+    words
+}
+
+/// 64 rows in a register: a bitmap is a mask.
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use std::arch::x86_64::*;
+
+    use super::GROUP;
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn spread(words: &[u64; GROUP], count: usize) -> [u8; 64] {
+        let mut rows = _mm512_setzero_si512();
+        for (index, &word) in words.iter().enumerate().take(count) {
+            let bit = _mm512_set1_epi8((1u8 << index) as i8);
+            rows = _mm512_or_si512(rows, _mm512_maskz_mov_epi8(word, bit));
+        }
+        let mut bytes = [0u8; 64];
+        // SAFETY: 64 bytes.
+        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), rows) };
+        bytes
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn collect(bytes: &[u8; 64], count: usize) -> [u64; GROUP] {
+        // SAFETY: 64 bytes.
+        let rows = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+        let mut words = [0; GROUP];
+        for (index, word) in words.iter_mut().enumerate().take(count) {
+            *word = _mm512_test_epi8_mask(rows, _mm512_set1_epi8((1u8 << index) as i8));
+        }
+        words
     }
 }
 
@@ -208,11 +262,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_spread_and_gather() {
-        for bits in 0..=u8::MAX {
-            let bytes = spread(bits).to_le_bytes();
-            assert!((0..8).all(|bit| bytes[bit] == bits >> bit & 1), "{bits:08b}");
-            assert_eq!(gathered(u64::from_le_bytes(bytes)), bits);
+    fn bits_are_spread_and_collected_the_same_way_everywhere() {
+        for seed in 1..50u64 {
+            let word = |index: u64| (seed * 8 + index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let words: [u64; GROUP] = std::array::from_fn(|index| word(index as u64));
+            let bytes = spread_portable(&words);
+            for (row, byte) in bytes.iter().enumerate() {
+                assert!((0..8).all(|index| byte >> index & 1 == (words[index] >> row & 1) as u8));
+            }
+            assert_eq!(collect_portable(&bytes), words);
+            assert_eq!(spread(Level::detect(), &words, GROUP), bytes);
+            assert_eq!(collect(Level::detect(), &bytes, GROUP), words);
+            let one = spread(Level::detect(), &[words[0], 0, 0, 0, 0, 0, 0, 0], 1);
+            assert_eq!(collect(Level::detect(), &one, 1)[0], words[0]);
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod search;
 mod segments;
+#[cfg(test)]
+mod tests;
 mod text;
 
 /// What the CPU can do.

@@ -14,6 +14,8 @@
 
 use super::Level;
 use super::fixed::{Place, SCATTERED, gather, gather_any, scatter};
+#[cfg(target_arch = "x86_64")]
+use super::ids::repeat;
 use super::ids::{ascend, ascending_offsets, within};
 #[cfg(target_arch = "x86_64")]
 use super::masks::{Masks, compresses, pay};
@@ -150,7 +152,10 @@ impl Order {
         self.placed = false;
         self.targeted = false;
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK && pay(load, partitions) {
+        if self.level == Level::Avx512
+            && ids.len() <= LARGEST_CHUNK
+            && (pay(load, partitions) || pay(Load::Many, partitions) && repeat(ids))
+        {
             self.form = Form::Masks;
             self.ends.resize(partitions, 0);
             // SAFETY: the level says that the CPU can; there are fewer than 256 partitions.
@@ -225,6 +230,10 @@ impl Order {
 impl Planned<'_> {
     pub(crate) fn rows(&self) -> usize {
         self.order.rows
+    }
+
+    pub(super) fn level(&self) -> Level {
+        self.order.level
     }
 
     /// Finds which row comes at each place of the only chunk, unless that is known.
@@ -378,16 +387,29 @@ impl Planned<'_> {
         }
     }
 
-    /// Brings words of bits into order, if masks are known; else says no.
-    pub(super) fn extract(&self, words: &[u64], out: &mut [u64]) -> bool {
+    /// True if that many bitmaps are cheaper by masks than as bytes: a pass for each partition and
+    /// bitmap, or one over the rows for up to eight bitmaps.
+    pub(super) fn extracts(&self, bitmaps: usize) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if self.order.form == Form::Masks {
+            let partitions = self.order.offsets.len() - 1;
+            return self.load == Load::Bits || bitmaps * partitions <= 24;
+        }
+        let _ = bitmaps;
+        false
+    }
+
+    /// Brings words of bits into order by masks.
+    ///
+    /// # Panics
+    /// If there are no masks.
+    pub(super) fn extract(&self, words: &[u64], out: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if self.order.form == Form::Masks {
             // SAFETY: masks are built on CPUs that can.
-            unsafe { self.order.masks.extract(words, out) };
-            return true;
+            return unsafe { self.order.masks.extract(words, out) };
         }
-        let _ = (words, out);
-        false
+        unreachable!("{} words and {} have no masks", words.len(), out.len());
     }
 
     /// The row that comes at each place, in place of what `rows` held.
@@ -446,105 +468,6 @@ impl Mover for Rows<'_> {
     unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
         for (out, place) in self.out[target..].iter_mut().zip(places) {
             *out = (base + place.row()) as u64;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::bits::{Bits, Scratch};
-    use super::*;
-
-    /// All columns of one record batch in the order of `ids`, and its offsets.
-    fn moved(
-        level: Level,
-        ids: &[u32],
-        partitions: usize,
-        load: Load,
-        source: &[u8],
-    ) -> (Vec<Vec<u8>>, Vec<usize>) {
-        let mut order = Order::new(level);
-        let rows = ids.len();
-        let mut out = Vec::new();
-        let Plan::Ordered(mut planned) = order.plan(ids, partitions, load) else {
-            return (out, order.offsets);
-        };
-        let widths: &[usize] = match load {
-            Load::Bits => &[],
-            Load::Fixed => &[8],
-            Load::Many => &[1, 2, 3, 4, 8, 12, 16, 32],
-        };
-        for &width in widths {
-            let mut column = vec![0; rows * width + PAD];
-            planned.fixed(width, &source[width..], &mut column);
-            column.truncate(rows * width);
-            out.push(column);
-        }
-        let bitmaps = if load == Load::Many { 9 } else { 1 };
-        let mut scratch = Scratch::default();
-        for start in 0..if load == Load::Fixed { 0 } else { bitmaps } {
-            let mut words = vec![0u64; rows.div_ceil(64)];
-            let bits = Bits::new(source, start * 3, rows);
-            planned.bits(&[bits], &mut [&mut words], &mut scratch);
-            let bit = |row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
-            out.push((0..rows).map(bit).collect());
-        }
-        if load == Load::Many {
-            let offsets: Vec<i32> = (0..=rows as i32).map(|row| row * 7 - row % 7).collect();
-            let total = offsets[rows] as usize;
-            let (mut ends, mut bytes) = (vec![0i32; rows + 1], vec![0; total + PAD]);
-            planned.text(&offsets, source, &mut ends, &mut bytes);
-            bytes.truncate(total);
-            out.push(bytes);
-            out.push(ends.iter().flat_map(|end| end.to_le_bytes()).collect());
-            let mut rows = Vec::new();
-            planned.write_rows(&mut rows);
-            let mut expected: Vec<u64> = (0..ids.len() as u64).collect();
-            expected.sort_by_key(|&row| ids[row as usize]);
-            assert_eq!(rows, expected);
-        }
-        (out, order.offsets)
-    }
-
-    #[test]
-    fn what_the_cpu_offers_and_what_any_has_give_the_same() {
-        let source: Vec<u8> = (0..40_000usize).map(|i| (i * i / 7 % 253) as u8).collect();
-        for rows in [2, 63, 64, 65, 128, 1000] {
-            for partitions in [2, 3, 4, 5, 8, 12, 13, 16, 17, 32, 33, 500] {
-                for shape in 0..3 {
-                    let id = |row: usize| match shape {
-                        0 => row * row * 31 % partitions,
-                        1 => (rows - row) % partitions,
-                        _ if row % 9 > 0 => partitions - 1,
-                        _ => row % partitions,
-                    };
-                    let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
-                    for load in [Load::Bits, Load::Fixed, Load::Many] {
-                        let portable = moved(Level::Portable, &ids, partitions, load, &source);
-                        let best = moved(Level::detect(), &ids, partitions, load, &source);
-                        assert!(portable == best, "{rows} {partitions} {shape} {load:?}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn no_id_gets_past_its_partitions() {
-        for level in [Level::Portable, Level::detect()] {
-            for partitions in [1, 2, 16, 200, 255, 256, 300, 70_000] {
-                for rows in [2, 64, 70, 1000] {
-                    for outside in [partitions as u32, partitions as u32 + 256, u32::MAX] {
-                        let mut ids = vec![0; rows];
-                        ids[rows / 2] = outside;
-                        for load in [Load::Bits, Load::Fixed, Load::Many] {
-                            let mut order = Order::new(level);
-                            let plan = order.plan(&ids, partitions, load);
-                            assert!(matches!(plan, Plan::Outside), "{partitions} {rows}");
-                        }
-                    }
-                }
-            }
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Whole orders: every way that a CPU offers against the one that any has.
+
+use super::Level;
+use super::bits::{Bits, Scratch};
+use super::order::{Load, Order, PAD, Plan};
+
+/// All columns of one record batch in the order of `ids`, and its offsets.
+fn moved(
+    level: Level,
+    ids: &[u32],
+    partitions: usize,
+    load: Load,
+    source: &[u8],
+) -> (Vec<Vec<u8>>, Vec<usize>) {
+    let mut order = Order::new(level);
+    let rows = ids.len();
+    let mut out = Vec::new();
+    let Plan::Ordered(mut planned) = order.plan(ids, partitions, load) else {
+        return (out, order.offsets().to_vec());
+    };
+    let widths: &[usize] = match load {
+        Load::Bits => &[],
+        Load::Fixed => &[8],
+        Load::Many => &[1, 2, 3, 4, 8, 12, 16, 32],
+    };
+    for &width in widths {
+        let mut column = vec![0; rows * width + PAD];
+        planned.fixed(width, &source[width..], &mut column);
+        column.truncate(rows * width);
+        out.push(column);
+    }
+    let bitmaps = if load == Load::Many { 9 } else { 1 };
+    let mut scratch = Scratch::default();
+    for start in 0..if load == Load::Fixed { 0 } else { bitmaps } {
+        let mut words = vec![0u64; rows.div_ceil(64)];
+        let bits = Bits::new(source, start * 3, rows);
+        planned.bits(&[bits], &mut [&mut words], &mut scratch);
+        let bit = |row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
+        out.push((0..rows).map(bit).collect());
+    }
+    if load == Load::Many {
+        let offsets: Vec<i32> = (0..=rows as i32).map(|row| row * 7 - row % 7).collect();
+        let total = offsets[rows] as usize;
+        let (mut ends, mut bytes) = (vec![0i32; rows + 1], vec![0; total + PAD]);
+        planned.text(&offsets, source, &mut ends, &mut bytes);
+        bytes.truncate(total);
+        out.push(bytes);
+        out.push(ends.iter().flat_map(|end| end.to_le_bytes()).collect());
+        let mut rows = Vec::new();
+        planned.write_rows(&mut rows);
+        let mut expected: Vec<u64> = (0..ids.len() as u64).collect();
+        expected.sort_by_key(|&row| ids[row as usize]);
+        assert_eq!(rows, expected);
+    }
+    (out, order.offsets().to_vec())
+}
+
+#[test]
+fn what_the_cpu_offers_and_what_any_has_give_the_same() {
+    let source: Vec<u8> = (0..40_000usize).map(|i| (i * i / 7 % 253) as u8).collect();
+    for rows in [2, 63, 64, 65, 128, 1000] {
+        for partitions in [2, 3, 4, 5, 8, 12, 13, 16, 17, 32, 33, 500] {
+            for shape in 0..3 {
+                let id = |row: usize| match shape {
+                    0 => row * row * 31 % partitions,
+                    1 => (rows - row) % partitions,
+                    _ if !row.is_multiple_of(9) => partitions - 1,
+                    _ => row % partitions,
+                };
+                let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
+                for load in [Load::Bits, Load::Fixed, Load::Many] {
+                    let portable = moved(Level::Portable, &ids, partitions, load, &source);
+                    let best = moved(Level::detect(), &ids, partitions, load, &source);
+                    assert!(portable == best, "{rows} {partitions} {shape} {load:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_id_gets_past_its_partitions() {
+    for level in [Level::Portable, Level::detect()] {
+        for partitions in [1, 2, 16, 200, 255, 256, 300, 70_000] {
+            for rows in [2, 64, 70, 1000] {
+                for outside in [partitions as u32, partitions as u32 + 256, u32::MAX] {
+                    let mut ids = vec![0; rows];
+                    ids[rows / 2] = outside;
+                    for load in [Load::Bits, Load::Fixed, Load::Many] {
+                        let mut order = Order::new(level);
+                        let plan = order.plan(&ids, partitions, load);
+                        assert!(matches!(plan, Plan::Outside), "{partitions} {rows}");
+                    }
+                }
+            }
+        }
+    }
+}
