@@ -5,9 +5,7 @@ mod common;
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray,
-};
+use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, UnionFields};
 use arrow::ipc::writer::FileWriter;

@@ -257,7 +257,8 @@ fn check_spread(ids: &[u32], partitions: usize, what: &str) {
 #[test]
 fn keys_with_a_pattern_are_spread_and_spread_again() {
     let rows = 50_000i64;
-    let patterns: [(&str, fn(i64) -> i64); 9] = [
+    type Pattern = (&'static str, fn(i64) -> i64);
+    let patterns: [Pattern; 9] = [
         ("in sequence", |row| row),
         ("even", |row| row * 2),
         ("thousands", |row| row * 1000),

@@ -63,11 +63,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-fn shape<S: Shape>(
-    options: &Options,
-    cells: &mut Cells,
-    rivals: &[(&str, Contender<S::Key, S::Val>)],
-) -> Result<()> {
+/// A rival by its name.
+type Rival<S> = (&'static str, Contender<<S as Shape>::Key, <S as Shape>::Val>);
+
+fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) -> Result<()> {
     let layout = layout::<S>()?;
     let pool = Pool::unlimited();
     for regime in REGIMES {

@@ -47,6 +47,8 @@ pub(crate) struct Options {
 pub(crate) type Outcome = (f64, usize);
 /// Anything that merges two sides.
 pub(crate) type Contender<K, V> = fn(&[Change<K, V>], &[Change<K, V>]) -> Outcome;
+/// One of them by its name.
+type Rival<S> = (&'static str, Contender<<S as Shape>::Key, <S as Shape>::Val>);
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -119,11 +121,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     cells.finish()
 }
 
-fn shape<S: Shape>(
-    options: &Options,
-    cells: &mut Cells,
-    rivals: &[(&str, Contender<S::Key, S::Val>)],
-) -> Result<()> {
+fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) -> Result<()> {
     let layout = layout::<S>()?;
     let pool = Pool::unlimited();
     for regime in REGIMES {
@@ -136,7 +134,7 @@ fn shape<S: Shape>(
             let mut ours = Vec::new();
             let mut copies = Vec::new();
             let mut theirs = vec![Vec::new(); rivals.len()];
-            for round in 0..rounds(options, 2 * kib << 10) {
+            for round in 0..rounds(options, (2 * kib) << 10) {
                 let seed = (round as u64 + 1) << 32 | kib as u64;
                 let (a, b) = data::pair(regime, count, seed);
                 let (a, b) = (S::sorted(&a), S::sorted(&b));

@@ -292,7 +292,6 @@ fn output_options(
         statistics: !output.no_statistics,
         csv_delimiter: csv.delimiter,
         csv_header: csv.has_header,
-        ..OutputOptions::new(format)
     }
 }
 

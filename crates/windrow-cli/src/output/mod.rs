@@ -92,6 +92,7 @@ pub(crate) struct OutputOptions {
     pub(crate) csv_header: bool,
 }
 
+#[cfg(test)]
 impl OutputOptions {
     /// The defaults of a format.
     pub(crate) fn new(format: Format) -> Self {

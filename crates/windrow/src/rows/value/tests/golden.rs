@@ -11,7 +11,7 @@ use super::encode;
 
 #[test]
 fn flat() {
-    assert_eq!(encode(&NullArray::new(1)), [vec![]]);
+    assert_eq!(encode(&NullArray::new(1)), [Vec::<u8>::new()]);
     assert_eq!(encode(&BooleanArray::from(vec![Some(true), None])), [vec![1, 1], vec![0]]);
     assert_eq!(
         encode(&Int32Array::from(vec![Some(-2), None])),
