@@ -104,6 +104,7 @@ mod error;
 mod kernel;
 mod merge;
 mod order;
+mod page;
 mod partition;
 mod pool;
 mod rows;
@@ -121,6 +122,12 @@ pub use chunk::Finish;
 pub use error::{Error, Result};
 pub use merge::OrderCheck;
 pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
+#[cfg(feature = "ipc")]
+pub use page::IpcPages;
+#[cfg(any(feature = "ipc", feature = "presto"))]
+pub use page::PageCodec;
+#[cfg(feature = "presto")]
+pub use page::PrestoPages;
 pub use partition::{Partitioned, Partitioner, Partitions};
 pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats, SpillTo};
 pub use rows::compat;

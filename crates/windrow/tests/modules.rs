@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 /// Modules in the order of the data. A batch is what a batcher seals, so it stands before it.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "error",
     "kernel",
     "time",
     "order",
     "partition",
+    "page",
     "rows",
     "pool",
     "chunk",

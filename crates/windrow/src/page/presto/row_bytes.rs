@@ -1,0 +1,72 @@
+//! What rows take: of a value that is to be repeated, before memory is taken for it.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+use super::block::width;
+
+/// Bytes of the texts or binaries of an array, nulls without any.
+pub(super) fn text_bytes(array: &ArrayRef) -> usize {
+    (0..array.len()).map(|row| text(array, row).len()).sum()
+}
+
+/// The bytes of a text or a binary; none of a null.
+pub(super) fn text(array: &ArrayRef, row: usize) -> &[u8] {
+    use DataType as D;
+    if array.is_null(row) {
+        return &[];
+    }
+    match array.data_type() {
+        D::Utf8 => array.as_string::<i32>().value(row).as_bytes(),
+        D::LargeUtf8 => array.as_string::<i64>().value(row).as_bytes(),
+        D::Utf8View => array.as_string_view().value(row).as_bytes(),
+        D::Binary => array.as_binary::<i32>().value(row),
+        D::LargeBinary => array.as_binary::<i64>().value(row),
+        D::BinaryView => array.as_binary_view().value(row),
+        D::FixedSizeBinary(_) => array.as_fixed_size_binary().value(row),
+        _ => &[],
+    }
+}
+
+/// About the bytes that a row takes as an array: values, offsets and nulls of all levels.
+pub(super) fn row_bytes(array: &ArrayRef, row: usize) -> usize {
+    /// An offset or a view, and a null, of each level.
+    const LEVEL: usize = 17;
+    use DataType as D;
+    let rows = |elements: &ArrayRef, from: usize, to: usize| -> usize {
+        (from..to).map(|row| row_bytes(elements, row)).sum()
+    };
+    let nested = match array.data_type() {
+        other if width(other).is_some() => width(other).unwrap_or(0),
+        D::List(_) => {
+            let list = array.as_list::<i32>();
+            let ends = list.value_offsets();
+            rows(list.values(), ends[row] as usize, ends[row + 1] as usize)
+        }
+        D::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            let ends = list.value_offsets();
+            rows(list.values(), ends[row] as usize, ends[row + 1] as usize)
+        }
+        D::FixedSizeList(_, size) => {
+            let list = array.as_fixed_size_list();
+            let from = list.value_offset(row) as usize;
+            rows(list.values(), from, from + *size as usize)
+        }
+        D::Map(..) => {
+            let map = array.as_map();
+            let (from, to) = (map.value_offsets()[row], map.value_offsets()[row + 1]);
+            let column = |column| rows(column, from as usize, to as usize);
+            column(map.keys()) + column(map.values())
+        }
+        D::Struct(_) => {
+            array.as_struct().columns().iter().map(|column| row_bytes(column, row)).sum()
+        }
+        D::FixedSizeBinary(size) => *size as usize,
+        // Repeated, these share their values.
+        D::Dictionary(..) | D::RunEndEncoded(..) => 8,
+        _ => text(array, row).len(),
+    };
+    LEVEL + nested
+}
