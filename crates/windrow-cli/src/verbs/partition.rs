@@ -109,6 +109,13 @@ fn by_value(
     sorting.retain(|column| !columns.contains(&column.name));
     let layout = Order::by(args.by.0.clone()).then(sorting.clone()).bind(schema)?;
     let keys: Vec<usize> = layout.key().collect();
+    let nested = keys.iter().map(|&key| schema.field(key));
+    if let Some(field) = nested.into_iter().find(|field| field.data_type().is_nested()) {
+        return Err(CliError::Usage(format!(
+            "--hive: column {:?} is nested, and cannot be in the name of a directory",
+            field.name()
+        )));
+    }
     let projection = projection(schema, args.output.select.as_deref(), &columns)?;
     if projection.is_empty() {
         return Err(CliError::Usage(
