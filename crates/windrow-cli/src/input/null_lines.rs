@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn only_lines_that_are_null_become_blank() {
         let text = "null\n{\"a\":null}\n  null \r\n\nnull5\nnu\nnullnull\n\"null\"\nnull";
-        let blank = "    \n{\"a\":null}\n       \n\nnull5\nnu\nnullnull\n\"null\"\n    ";
+        let blank = "    \n{\"a\":null}\n        \n\nnull5\nnu\nnullnull\n\"null\"\n    ";
         let (mut whole, mut slow) = (String::new(), String::new());
         NullLines::new(text.as_bytes()).read_to_string(&mut whole).unwrap();
         NullLines::new(Slow(text.as_bytes())).read_to_string(&mut slow).unwrap();

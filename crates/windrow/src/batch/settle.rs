@@ -21,7 +21,7 @@ pub(crate) const OWN_CHUNKS: usize = 4;
 
 /// Bytes that a chunk takes at the most: its buffer, and the starts of rows of 16 bytes or more.
 pub(crate) fn held_by_chunk(pool: &Pool) -> usize {
-    pool.chunk_bytes() / 4 * 5
+    pool.chunk_bytes() + pool.chunk_bytes().div_ceil(4)
 }
 
 /// Runs that can be merged at once.
