@@ -116,7 +116,7 @@ pub use arrow_array;
 pub use arrow_schema;
 
 pub use arrange::{consolidate, merge, merge_in};
-pub use batch::{Batch, Decoder, Merging, RecordBatches, Slab, Slabs};
+pub use batch::{Batch, Decoder, Merging, RecordBatches, Slab, Slabs, fan_in};
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use error::{Error, Result};

@@ -181,7 +181,7 @@ fn run_to(
     let schema = decoder.schema();
     let plan = Plan::make(&inputs, arrangement, schema, &to.options, row_group_size, limits)?;
     if report.explain {
-        let mut text = plan.explain(&inputs, arrangement, &to.options, &to.target);
+        let mut text = plan.explain(&inputs, arrangement, &to.options, &to.target, limits);
         if let Some(partitioning) = to.partitioning {
             text += &format!("{:<14} {partitioning}\n", "partitions");
         }

@@ -11,6 +11,7 @@
 //! refused at once.
 
 use arrow::datatypes::SchemaRef;
+use windrow::{Budget, Layout, Pool};
 
 use super::{Arrangement, Way};
 use crate::args;
@@ -157,6 +158,18 @@ impl Plan {
         })
     }
 
+    /// The budget for runs, and how many of them meet at once in it.
+    fn merging(&self, limits: &args::Limits) -> String {
+        let text = format!("{} for runs", shown(self.settle_budget));
+        match Pool::new(Budget::bytes(self.ingest_budget), super::pool_options(limits)) {
+            Ok(pool) => {
+                pool.budget().set_limit(self.settle_budget);
+                format!("{text}, at most {} at once", windrow::fan_in(&pool))
+            }
+            Err(_) => text,
+        }
+    }
+
     /// The plan as text.
     pub(super) fn explain(
         &self,
@@ -164,6 +177,7 @@ impl Plan {
         arrangement: &Arrangement,
         options: &OutputOptions,
         target: &Target,
+        limits: &args::Limits,
     ) -> String {
         let layout = &arrangement.layout;
         let size = |bytes: usize| Size(bytes as u64).to_string();
@@ -172,6 +186,7 @@ impl Plan {
             ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units().len())),
             ("order", describe(layout.order())),
             ("rule", format!("{:?}", layout.rule()).to_lowercase()),
+            ("row", row(layout)),
             ("output", format!("{target} as {}", options.format)),
             ("memory limit", format!("{limit} (floor {})", size(self.floor))),
             ("reading", format!("{} threads, {} each", self.readers, size(self.reader_bytes))),
@@ -180,13 +195,48 @@ impl Plan {
                 Way::Sorted => ("files", format!("{} merged at a time", self.open_files)),
             },
             ("writing", format!("{} threads, {} each", self.writers, size(self.writer_bytes))),
-            ("merging", format!("{} for runs", shown(self.settle_budget))),
+            ("merging", self.merging(limits)),
+            ("temporary", temporary(limits)),
             ("parts", format!("{} rows or {} at the most", self.part_rows, size(self.part_bytes))),
         ];
         if let Some(rows) = inputs.rows() {
             lines.insert(1, ("rows", rows.to_string()));
         }
         lines.iter().map(|(name, value)| format!("{name:<14} {value}\n")).collect()
+    }
+}
+
+/// How the columns of the order lie in a row.
+fn row(layout: &Layout) -> String {
+    let keys = layout.order().iter().filter_map(|column| {
+        let field = layout.schema().field_with_name(&column.name).ok()?;
+        let nullable = if field.is_nullable() { " nullable" } else { "" };
+        Some(format!("{} {}{nullable}", column.name, field.data_type()))
+    });
+    let keys: Vec<String> = keys.collect();
+    let length = match layout.stride() {
+        Some(bytes) => format!("{bytes} bytes each"),
+        None => "of varying length".to_owned(),
+    };
+    format!("{} | the rest; {length}", keys.join(" | "))
+}
+
+/// Where rows go that do not fit.
+fn temporary(limits: &args::Limits) -> String {
+    let place = match limits.spill_to {
+        args::SpillTo::Memory => "memory".to_owned(),
+        args::SpillTo::Disk if limits.temp_dir.is_empty() => {
+            std::env::temp_dir().display().to_string()
+        }
+        args::SpillTo::Disk => {
+            let names: Vec<_> =
+                limits.temp_dir.iter().map(|dir| dir.display().to_string()).collect();
+            names.join(", ")
+        }
+    };
+    match limits.max_temp_size {
+        Some(size) => format!("{place}, at most {size}"),
+        None => place,
     }
 }
 

@@ -20,6 +20,7 @@ use arrow_array::RecordBatch;
 
 pub use merging::Merging;
 pub(crate) use merging::check_times;
+pub use settle::fan_in;
 pub(crate) use settle::{OWN_CHUNKS, held_by_chunk, merger, settle};
 pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
 

@@ -24,8 +24,8 @@ pub(crate) fn held_by_chunk(pool: &Pool) -> usize {
     pool.chunk_bytes() + pool.chunk_bytes().div_ceil(4)
 }
 
-/// Runs that can be merged at once.
-fn fan_in(pool: &Pool) -> usize {
+/// Runs that can be merged at once within the budget of `pool`, unless rows are longer than chunks.
+pub fn fan_in(pool: &Pool) -> usize {
     (pool.budget().limit() / held_by_chunk(pool)).saturating_sub(OWN_CHUNKS).clamp(2, MOST_RUNS)
 }
 
