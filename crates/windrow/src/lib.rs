@@ -129,7 +129,10 @@ pub use page::PageCodec;
 #[cfg(feature = "presto")]
 pub use page::PrestoPages;
 pub use partition::{Partitioned, Partitioner, Partitions};
-pub use pool::{Budget, Codec, Pool, PoolOptions, PoolStats, SpillTo};
+pub use pool::{
+    Budget, Codec, Decision, ForceSpill, Offer, Pool, PoolOptions, PoolStats, SpillEvent,
+    SpillPolicy, SpillTo, Tiered,
+};
 pub use rows::compat;
 pub use rows::{Argsorter, RowEncoder, Rows, argsort};
 pub use time::{Antichain, Time};

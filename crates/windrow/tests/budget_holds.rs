@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use common::arrays::Rng;
 use common::engine::Way;
-use windrow::{Codec, Finish, Order};
+use windrow::{Finish, Order};
 
 #[test]
 fn while_sorting_and_compacting() {
@@ -26,7 +26,7 @@ fn while_sorting_and_compacting() {
     for order in [Order::by("key"), Order::by("key").last(), Order::by("key").diff("diff")] {
         let layout = order.bind(&input.schema()).unwrap();
         for (budget, pushers) in [(4 << 20, 0), (16 << 20, 0), (16 << 20, 3), (64 << 20, 4)] {
-            let way = Way { budget, codec: Codec::None, rows: 20_000, pushers };
+            let way = Way { budget, rows: 20_000, pushers, ..Way::PLAIN };
             let pool = way.pool();
             let batch = way.arrange(rng, &layout, &pool, &input).unwrap();
             let mut slabs = batch.slabs(Finish::Log);
@@ -35,6 +35,7 @@ fn while_sorting_and_compacting() {
             // By one chunk it may be passed, to go on at all; 64 KiB are the least that a chunk has.
             let chunk = (budget / 96).max(64 << 10);
             assert!(peak <= budget + chunk, "{way:?} {:?} leased {peak}", layout.rule());
+            pool.wait_for_spills();
             assert_eq!(pool.budget().used(), 0, "all leases returned");
         }
     }

@@ -80,7 +80,7 @@ fn several_spilled_passes_do_not_show() {
         (300_000, Codec::Zstd, 2),
         (1, Codec::None, 0),
     ] {
-        let way = Way { budget, codec, rows: 5000, pushers };
+        let way = Way { budget, codec, rows: 5000, pushers, ..Way::PLAIN };
         let pool = way.pool();
         let sorted = way.arrange(rng, &layout, &pool, &input).unwrap();
         let sorted = collect(sorted.record_batches(8192)).unwrap();
@@ -90,6 +90,7 @@ fn several_spilled_passes_do_not_show() {
         assert_eq!(stats.stored_bytes < stats.spilled_bytes, codec != Codec::None, "{way:?}");
         // The chunks take about 5 MB: what is merged two at a time is written again and again.
         assert_eq!(stats.spilled_bytes > 20 << 20, budget <= 300_000, "{way:?} {stats:?}");
+        pool.wait_for_spills();
         assert_eq!(pool.budget().used(), 0, "all leases returned");
     }
 }

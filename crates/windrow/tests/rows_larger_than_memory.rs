@@ -50,7 +50,7 @@ fn they_go_through_every_rule() {
         for (budget, codec) in
             [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (usize::MAX, Codec::None)]
         {
-            let way = Way { budget, codec, rows: 100, pushers: 0 };
+            let way = Way { budget, codec, rows: 100, ..Way::PLAIN };
             let pool = way.pool();
             let batch = way.arrange(&mut Rng::new(8), &layout, &pool, &input).unwrap();
             let sorted = collect(batch.record_batches(50)).unwrap();

@@ -275,6 +275,7 @@ fn pool_options(limits: &args::Limits) -> PoolOptions {
             args::SpillTo::Disk => SpillTo::Disk,
             args::SpillTo::Memory => SpillTo::Memory,
         },
+        ..PoolOptions::default()
     }
 }
 

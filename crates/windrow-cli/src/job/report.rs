@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arrow::record_batch::RecordBatch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use windrow::Pool;
+use windrow::{Pool, PoolStats};
 
 use super::finish::Spread;
 use crate::args;
@@ -28,8 +28,12 @@ pub(super) enum Phase {
     Write,
 }
 
-impl Phase {
-    const ALL: [Self; 3] = [Self::Read, Self::Settle, Self::Write];
+/// When a phase began, and what the pool had done until then.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    phase: Phase,
+    at: Instant,
+    pool: PoolStats,
 }
 
 /// The figures of a finished job.
@@ -50,6 +54,12 @@ struct Stats {
     loads: u64,
     loaded_bytes: u64,
     read_ahead: u64,
+    read_ahead_hits: u64,
+    chunks_kept: u64,
+    writes_elided: u64,
+    writes_cancelled: u64,
+    evicted: Evicted,
+    released_clean: u64,
     buffers_mapped: u64,
     buffers_recycled: u64,
     released_bytes: u64,
@@ -59,14 +69,35 @@ struct Stats {
     peak_rss_bytes: u64,
     memory_limit_bytes: Option<u64>,
     seconds: f64,
-    phase_seconds: PhaseSeconds,
+    phase_seconds: PerPhase<f64>,
+    phase_spilled_bytes: PerPhase<u64>,
+    phase_loaded_bytes: PerPhase<u64>,
 }
 
+/// One figure of each phase.
 #[derive(Debug, Serialize)]
-struct PhaseSeconds {
-    read: f64,
-    settle: f64,
-    write: f64,
+struct PerPhase<T> {
+    read: T,
+    settle: T,
+    write: T,
+}
+
+impl<T> PerPhase<T> {
+    fn of(figure: impl Fn(Phase) -> T) -> Self {
+        Self {
+            read: figure(Phase::Read),
+            settle: figure(Phase::Settle),
+            write: figure(Phase::Write),
+        }
+    }
+}
+
+/// Chunks that left memory for others, by the number of merges behind them.
+#[derive(Debug, Serialize)]
+struct Evicted {
+    generation_0: u64,
+    generation_1: u64,
+    older: u64,
 }
 
 /// Counts what happens; shared by all threads.
@@ -85,7 +116,7 @@ pub(crate) struct Reporter {
     runs: AtomicU64,
     limit: Option<u64>,
     start: Instant,
-    phases: Mutex<Vec<(Phase, Instant)>>,
+    phases: Mutex<Vec<Begun>>,
 }
 
 impl Reporter {
@@ -126,10 +157,10 @@ impl Reporter {
     /// A phase begins.
     pub(super) fn enter(&self, phase: Phase) {
         let mut phases = lock(&self.phases);
-        if phases.last().is_some_and(|&(last, _)| last == phase) {
+        if phases.last().is_some_and(|last| last.phase == phase) {
             return;
         }
-        phases.push((phase, Instant::now()));
+        phases.push(Begun { phase, at: Instant::now(), pool: self.pool_stats() });
         let template = match phase {
             Phase::Read => {
                 "read   {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}"
@@ -180,7 +211,7 @@ impl Reporter {
         }
         *told = Instant::now();
         let of = self.bar.length().map(|rows| format!(" of {rows}")).unwrap_or_default();
-        let pool = lock(&self.pool).as_ref().map(Pool::stats).unwrap_or_default();
+        let pool = self.pool_stats();
         say(format_args!(
             "{}{of} rows {what}, {} in memory, {} spilled, {:.0} s",
             self.bar.position(),
@@ -207,19 +238,32 @@ impl Reporter {
         }
     }
 
-    fn seconds(&self, phase: Phase, end: Instant) -> f64 {
+    fn pool_stats(&self) -> PoolStats {
+        lock(&self.pool).as_ref().map(Pool::stats).unwrap_or_default()
+    }
+
+    /// What `figure` makes of the beginning and the end of each time in `phase`, together.
+    fn over<T: std::iter::Sum>(
+        &self,
+        phase: Phase,
+        end: &Begun,
+        figure: impl Fn(&Begun, &Begun) -> T,
+    ) -> T {
         let phases = lock(&self.phases);
-        let ends = phases.iter().skip(1).map(|&(_, start)| start).chain([end]);
-        let spans = phases.iter().zip(ends).filter(|((p, _), _)| *p == phase);
-        spans.map(|((_, start), end)| end.duration_since(*start)).sum::<Duration>().as_secs_f64()
+        let ends = phases.iter().skip(1).chain([end]);
+        let spans = phases.iter().zip(ends).filter(|(begun, _)| begun.phase == phase);
+        spans.map(|(begun, ended)| figure(begun, ended)).sum()
     }
 
     /// Says what was done, on a line and, if asked for, as JSON.
     pub(super) fn finish(&self, pool: &Pool, report: &args::Report) -> Result<()> {
         self.bar.finish_and_clear();
-        let end = Instant::now();
-        let [read, settle, write] = Phase::ALL.map(|phase| self.seconds(phase, end));
         let pool = pool.stats();
+        let end = &Begun { phase: Phase::Write, at: Instant::now(), pool };
+        let figures = |figure: fn(&PoolStats) -> usize| {
+            let between = move |from: &Begun, to: &Begun| figure(&to.pool) - figure(&from.pool);
+            PerPhase::of(|phase| self.over(phase, end, between) as u64)
+        };
         let (rows_in, rows_out) =
             (self.rows_in.load(Ordering::Relaxed), self.rows_out.load(Ordering::Relaxed));
         let stats = Stats {
@@ -237,6 +281,16 @@ impl Reporter {
             loads: pool.loads,
             loaded_bytes: pool.loaded_bytes as u64,
             read_ahead: pool.read_ahead,
+            read_ahead_hits: pool.read_ahead_hits,
+            chunks_kept: pool.kept,
+            writes_elided: pool.elided,
+            writes_cancelled: pool.cancelled,
+            evicted: Evicted {
+                generation_0: pool.evicted[0],
+                generation_1: pool.evicted[1],
+                older: pool.evicted[2],
+            },
+            released_clean: pool.released_clean,
             buffers_mapped: pool.buffers_mapped,
             buffers_recycled: pool.buffers_recycled,
             released_bytes: pool.released_bytes as u64,
@@ -245,8 +299,13 @@ impl Reporter {
             peak_leased_bytes: pool.peak_leased as u64,
             peak_rss_bytes: system::peak_resident(),
             memory_limit_bytes: self.limit,
-            seconds: end.duration_since(self.start).as_secs_f64(),
-            phase_seconds: PhaseSeconds { read, settle, write },
+            seconds: end.at.duration_since(self.start).as_secs_f64(),
+            phase_seconds: PerPhase::of(|phase| {
+                let span = |from: &Begun, to: &Begun| to.at.duration_since(from.at);
+                self.over::<Duration>(phase, end, span).as_secs_f64()
+            }),
+            phase_spilled_bytes: figures(|pool| pool.spilled_bytes),
+            phase_loaded_bytes: figures(|pool| pool.loaded_bytes),
         };
         if !self.quiet {
             let spilled = match stats.spilled_bytes {

@@ -1,7 +1,7 @@
 //! A merge of batches that can be left and taken up again.
 
 use super::settle::within_budget;
-use super::{Batch, Source, boxed};
+use super::{Batch, Source, after, boxed};
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
 use crate::merge::{Advance, Merger, Run};
@@ -84,6 +84,7 @@ impl<T: Time> Merging<T> {
                     let inputs = std::mem::take(&mut self.inputs);
                     let inputs = within_budget(&self.layout, &self.pool, &self.wraps, inputs)?;
                     let (layout, pool) = (&self.layout, &self.pool);
+                    self.out = after(pool, &inputs);
                     let merger = if *fuel == i64::MAX { Merger::at_once } else { Merger::new };
                     none.insert(merger(layout, pool, Finish::Log, &self.wraps, boxed(inputs)))
                 }
@@ -98,7 +99,7 @@ impl<T: Time> Merging<T> {
             };
             match &mut self.advance {
                 Some(advance) => advance.push(chunk)?,
-                None => self.out.push_within(&self.pool, chunk)?,
+                None => self.out.push_within(chunk)?,
             }
         }
         Ok(true)

@@ -61,8 +61,11 @@ pub struct Batch<T = u64> {
 }
 
 impl<T: Time> Batch<T> {
-    /// All changes that there are, in `runs`.
-    pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Self {
+    /// All changes that there are, in `runs`. What of them is in memory may leave it from now on.
+    pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, mut runs: Vec<Run>) -> Self {
+        if pool.budget().is_limited() {
+            runs.iter_mut().for_each(Run::rest);
+        }
         Self::of_sources(layout, pool, wraps, runs.into_iter().map(Source::Run).collect())
     }
 
@@ -201,9 +204,11 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// What merging and spilling report.
     pub fn spill(mut self) -> Result<Self> {
-        let sources = boxed(std::mem::take(&mut self.sources));
-        let mut merger = Merger::new(&self.layout, &self.pool, Finish::Log, &self.wraps, sources);
-        self.sources = vec![Source::Run(Run::spilled(&self.pool, &mut merger)?)];
+        let sources = std::mem::take(&mut self.sources);
+        let out = after(&self.pool, &sources);
+        let (layout, pool) = (&self.layout, &self.pool);
+        let mut merger = Merger::new(layout, pool, Finish::Log, &self.wraps, boxed(sources));
+        self.sources = vec![Source::Run(out.spilled(&mut merger)?)];
         Ok(self)
     }
 
@@ -234,6 +239,15 @@ impl<T: Time> Batch<T> {
     pub fn slabs(self, finish: Finish) -> Slabs {
         Slabs::new(&self.layout, &self.pool, &self.wraps, finish, self.sources)
     }
+}
+
+/// A run to take what comes out of a merge of `sources`.
+fn after(pool: &Pool, sources: &[Source]) -> Run {
+    let runs = sources.iter().filter_map(|source| match source {
+        Source::Run(run) => Some(run),
+        Source::Stream(_) => None,
+    });
+    Run::after(pool, runs)
 }
 
 pub(crate) fn boxed(sources: Vec<Source>) -> Vec<Box<dyn ChunkSource>> {

@@ -7,7 +7,7 @@
 //!
 //! A chunk of one long row is as large as that row, so what a window takes is looked up in each run.
 
-use super::{Source, boxed};
+use super::{Source, after, boxed};
 use crate::chunk::{Finish, Wraps};
 use crate::error::Result;
 use crate::merge::{ChunkSource, Merger, Run};
@@ -68,10 +68,23 @@ pub(crate) fn settle(
     let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;
     let own = OWN_CHUNKS * chunk;
     if resident > 0 && resident.saturating_add(windows).saturating_add(own) > limit {
-        let (held, mut spilled): (Vec<_>, Vec<_>) =
-            runs.into_iter().partition(|run| run.resident_bytes() > 0);
-        spilled.push(Run::spilled(pool, &mut merger(layout, pool, wraps, held))?);
-        runs = spilled;
+        // The largest stay, as many as leave memory for the others' windows: few runs, few bytes written.
+        runs.sort_by_key(|run| std::cmp::Reverse(run.resident_bytes()));
+        let mut room = limit.saturating_sub(windows + own + chunk);
+        let (mut leaving, mut settled) = (Vec::new(), Vec::new());
+        for run in runs {
+            match run.resident_bytes() {
+                0 => settled.push(run),
+                bytes if bytes <= room => {
+                    room -= bytes;
+                    settled.push(run);
+                }
+                _ => leaving.push(run),
+            }
+        }
+        let out = Run::after(pool, &leaving);
+        settled.push(out.spilled(&mut merger(layout, pool, wraps, leaving))?);
+        runs = settled;
     }
     if runs.iter().any(|run| run.resident_bytes() == 0) {
         // What is left is read from disk, through buffers of its own.
@@ -85,12 +98,9 @@ pub(crate) fn settle(
             .unwrap_or(runs.len());
         let merged: Vec<Run> = runs.drain(..group).collect();
         let in_memory = merged.iter().all(|run| run.resident_bytes() > 0);
+        let out = Run::after(pool, &merged);
         let mut merger = merger(layout, pool, wraps, merged);
-        runs.push(if in_memory {
-            Run::merged(pool, &mut merger)?
-        } else {
-            Run::spilled(pool, &mut merger)?
-        });
+        runs.push(if in_memory { out.merged(&mut merger)? } else { out.spilled(&mut merger)? });
     }
     runs.retain(|run| !run.is_empty());
     Ok(runs)
@@ -116,8 +126,9 @@ pub(super) fn within_budget(
     }
     while !streams.is_empty() && runs.len() + streams.len() > most {
         let group = streams.split_off(streams.len().saturating_sub(most));
+        let out = after(pool, &group);
         let mut merger = Merger::new(layout, pool, Finish::Log, wraps, boxed(group));
-        runs.push(Run::spilled(pool, &mut merger)?);
+        runs.push(out.spilled(&mut merger)?);
     }
     let runs = settle(layout, pool, wraps, runs)?;
     Ok(runs.into_iter().map(Source::Run).chain(streams).collect())

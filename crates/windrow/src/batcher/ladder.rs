@@ -64,9 +64,10 @@ impl Ladder {
             }
             let full = std::mem::take(&mut self.rungs[rung]);
             self.resident -= resident;
-            let runs = full.into_iter().filter_map(Held::take).collect();
+            let runs: Vec<Run> = full.into_iter().filter_map(Held::take).collect();
+            let merged = Run::after(&self.pool, &runs);
             let mut merger = merger(&self.layout, &self.pool, &self.wraps, runs);
-            next = Held::new(Run::merged(&self.pool, &mut merger)?, &self.sink);
+            next = Held::new(merged.merged(&mut merger)?, &self.sink);
         }
     }
 

@@ -195,11 +195,14 @@ impl<T: Time> Batcher<T> {
         let runs = settle(&layout, &pool, wraps, self.collected()?)?;
         let width = time_width(&layout);
         let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
-        let mut merged = Run::new(&pool);
-        let mut merger = merger(&layout, &pool, wraps, runs);
-        while let Some(chunk) = merger.next_chunk()? {
-            merged.push_within(&pool, chunk)?;
-            extract.push_all(&mut merged)?;
+        match <[Run; 1]>::try_from(runs) {
+            Ok([run]) => extract.push_run(run)?,
+            Err(runs) => {
+                let mut merger = merger(&layout, &pool, wraps, runs);
+                while let Some(chunk) = merger.next_chunk()? {
+                    extract.push_chunk(chunk)?;
+                }
+            }
         }
         let (ship, keep, mut frontier) = extract.finish()?;
         let time = |body: &[u8]| T::from_code(code_of(&body[body.len() - width..]));

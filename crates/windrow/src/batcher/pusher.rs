@@ -11,8 +11,8 @@ use super::ladder::Ladder;
 use crate::batch::{OWN_CHUNKS, held_by_chunk, merger};
 use crate::chunk::Chunker;
 use crate::error::Result;
-use crate::merge::Run;
-use crate::order::Layout;
+use crate::merge::{Merger, Run};
+use crate::order::{Layout, Rule};
 use crate::pool::Pool;
 use crate::rows::Prepared;
 
@@ -27,6 +27,9 @@ pub struct Pusher {
     failed: bool,
     chunker: Chunker,
     ladder: Ladder,
+    /// Bytes that were left when all in memory was last merged in memory; the greatest number if that
+    /// is not worth trying.
+    live: usize,
     pushers: usize,
 }
 
@@ -40,6 +43,8 @@ impl Pusher {
             failed: false,
             chunker: Chunker::new(layout, pool, &shared.wraps),
             ladder: Ladder::new(layout, pool, &shared.wraps, &shared.sink),
+            // Under `keep` nothing ever cancels.
+            live: if layout.rule() == Rule::Keep { usize::MAX } else { 0 },
             pushers,
         }
     }
@@ -91,12 +96,42 @@ impl Pusher {
             let room = share.saturating_sub(OWN_CHUNKS * held_by_chunk(&self.pool));
             self.ladder.push(Run::of(&self.pool, chunk), room)?;
             if self.ladder.resident_bytes() > room {
-                let runs = self.ladder.take().into_iter().filter_map(Held::take).collect();
-                let mut merger = merger(&self.layout, &self.pool, &self.shared.wraps, runs);
-                let run = Run::spilled(&self.pool, &mut merger)?;
-                self.shared.runs().push(Held::new(run, &self.shared.sink));
+                self.spill()?;
+            } else if self.ladder.resident_bytes() > room / 2 && self.live <= room / 4 {
+                self.thin_out(room)?;
             }
         }
         Ok(())
+    }
+
+    /// Merges all that is in memory, in memory, to see whether much of it cancels: what dies young is
+    /// never written. If not much does, that is left until a merge finds otherwise.
+    fn thin_out(&mut self, room: usize) -> Result<()> {
+        let before = self.ladder.resident_bytes();
+        let out = self.merged(Run::merged)?;
+        let after = out.resident_bytes();
+        self.live = if self.is_thinner(before, after) { after } else { usize::MAX };
+        self.ladder.push(out, room)
+    }
+
+    /// Merges all that is in memory into one run out of memory.
+    fn spill(&mut self) -> Result<()> {
+        let before = self.ladder.resident_bytes();
+        let out = self.merged(Run::spilled)?;
+        self.live = if self.is_thinner(before, out.bytes()) { 0 } else { usize::MAX };
+        self.shared.runs().push(Held::new(out, &self.shared.sink));
+        Ok(())
+    }
+
+    /// One run of all that is in memory.
+    fn merged(&mut self, into: impl Fn(Run, &mut Merger) -> Result<Run>) -> Result<Run> {
+        let runs: Vec<Run> = self.ladder.take().into_iter().filter_map(Held::take).collect();
+        let out = Run::after(&self.pool, &runs);
+        into(out, &mut merger(&self.layout, &self.pool, &self.shared.wraps, runs))
+    }
+
+    /// True if a merge was worth its while: at the least a quarter of the bytes is gone.
+    fn is_thinner(&self, before: usize, after: usize) -> bool {
+        self.layout.rule() != Rule::Keep && after <= before / 4 * 3
     }
 }

@@ -13,28 +13,28 @@ mod arrange;
 mod builder;
 mod chunker;
 mod output;
+mod page;
 mod view;
 mod wraps;
 
-use std::sync::{Arc, OnceLock};
+use std::borrow::Cow;
+use std::sync::OnceLock;
 
 pub(crate) use arrange::{Arranger, Place};
 pub use builder::Finish;
 pub(crate) use builder::{Builder, Findings, describe};
 pub(crate) use chunker::Chunker;
+pub(crate) use page::Page;
 pub(crate) use view::{Starts, View};
 pub(crate) use wraps::Wraps;
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::order::Layout;
 use crate::order::code::OrderedCode;
-use crate::pool::{Buffer, Extent, Lease, Pool};
+use crate::pool::{Buffer, Lease, Pool};
 
 /// Bytes that the start of a row takes when a chunk is spilled.
 pub(crate) const OFFSET_BYTES: usize = 4;
-
-/// A row longer than this is not kept in memory as the end of a chunk on disk.
-const LONGEST_END: usize = 1 << 10;
 
 /// Where the rows of a chunk start.
 #[derive(Debug)]
@@ -54,6 +54,8 @@ pub(crate) struct Chunk {
     buffer: Option<Buffer>,
     used: usize,
     places: Places,
+    /// Whether the starts stand behind the rows, too.
+    written: bool,
     /// For the starts; the buffer has its own.
     lease: Lease,
     /// Found when first asked for.
@@ -67,7 +69,8 @@ impl Chunk {
         let lease = pool.budget().lease(0);
         let places = Places::Every(stride);
         let times = OnceLock::new();
-        Self { pool: pool.clone(), buffer: Some(buffer), used, places, lease, times }
+        let pool = pool.clone();
+        Self { pool, buffer: Some(buffer), used, places, written: false, lease, times }
     }
 
     /// A chunk of rows that start at `starts`, the last of which is the end.
@@ -78,7 +81,8 @@ impl Chunk {
         let used = *starts.last().unwrap_or(&0) as usize;
         let places = Places::At(starts);
         let times = OnceLock::new();
-        Self { pool: pool.clone(), buffer: Some(buffer), used, places, lease, times }
+        let pool = pool.clone();
+        Self { pool, buffer: Some(buffer), used, places, written: false, lease, times }
     }
 
     pub(crate) fn rows(&self) -> View<'_> {
@@ -118,44 +122,43 @@ impl Chunk {
         })
     }
 
-    /// Writes the chunk out; its memory is free again, unless somebody else has the chunk too.
-    pub(crate) fn spill(this: Arc<Self>) -> Result<SpilledChunk> {
-        let rows = this.rows();
-        let count = rows.len();
-        let times = this.times.get().copied();
-        let ends = [rows.row(0), rows.row(count - 1)];
-        let short = ends.iter().all(|row| row.len() <= LONGEST_END);
-        let ends = short.then(|| ends.map(<[u8]>::to_vec));
-        let stride = match this.places {
+    /// The length that all rows have, if it is one.
+    fn stride(&self) -> Option<usize> {
+        match self.places {
             Places::Every(stride) => Some(stride),
             Places::At(_) => None,
-        };
-        let used = this.used;
-        let end = if stride.is_some() { used } else { used + count * OFFSET_BYTES };
-        let (pool, mut buffer, places) = match Arc::try_unwrap(this) {
-            Ok(mut own) => {
-                let buffer = own.buffer.take().ok_or_else(|| corrupt("a chunk without memory"))?;
-                let places = std::mem::replace(&mut own.places, Places::Every(1));
-                (own.pool.clone(), buffer, places)
-            }
-            Err(shared) => {
-                let mut buffer = shared.pool.buffer(end)?;
-                buffer[..used].copy_from_slice(shared.rows().bytes);
-                let places = match &shared.places {
-                    Places::Every(stride) => Places::Every(*stride),
-                    Places::At(starts) => Places::At(starts.clone()),
-                };
-                (shared.pool.clone(), buffer, places)
-            }
-        };
-        if let Places::At(starts) = &places {
-            for (target, start) in buffer[used..end].chunks_exact_mut(4).zip(&starts[1..]) {
-                target.copy_from_slice(&start.to_le_bytes());
-            }
         }
-        let extent = pool.store(&buffer[..end])?;
-        pool.recycle(buffer);
-        Ok(SpilledChunk { extent, rows: count, used, stride, times, ends })
+    }
+
+    /// Writes the starts behind the rows, so that all the chunk is stands in one place.
+    fn write_starts(&mut self) {
+        let (Places::At(starts), Some(buffer)) = (&self.places, &mut self.buffer) else { return };
+        let end = self.used + (starts.len() - 1) * OFFSET_BYTES;
+        if let Some(target) = buffer.get_mut(self.used..end) {
+            put_starts(starts, target);
+            self.written = true;
+        }
+    }
+
+    /// The bytes that a store keeps: the rows, and where they end if their lengths differ.
+    fn image(&self) -> Cow<'_, [u8]> {
+        let Some(buffer) = &self.buffer else { return Cow::Borrowed(&[]) };
+        let rows = &buffer[..self.used];
+        let Places::At(starts) = &self.places else { return Cow::Borrowed(rows) };
+        let end = self.used + (starts.len() - 1) * OFFSET_BYTES;
+        if self.written {
+            return Cow::Borrowed(&buffer[..end]);
+        }
+        let mut image = vec![0; end];
+        image[..self.used].copy_from_slice(rows);
+        put_starts(starts, &mut image[self.used..]);
+        Cow::Owned(image)
+    }
+}
+
+fn put_starts(starts: &[u32], target: &mut [u8]) {
+    for (target, start) in target.chunks_exact_mut(OFFSET_BYTES).zip(&starts[1..]) {
+        target.copy_from_slice(&start.to_le_bytes());
     }
 }
 
@@ -164,71 +167,6 @@ impl Drop for Chunk {
         if let Some(buffer) = self.buffer.take() {
             self.pool.recycle(buffer);
         }
-    }
-}
-
-/// Sorted rows on disk.
-#[derive(Debug)]
-pub(crate) struct SpilledChunk {
-    extent: Extent,
-    rows: usize,
-    used: usize,
-    stride: Option<usize>,
-    times: Option<TimeCodes>,
-    /// The first row and the last, unless they are long.
-    ends: Option<[Vec<u8>; 2]>,
-}
-
-impl SpilledChunk {
-    /// Reads the chunk back.
-    pub(crate) fn load(&self, pool: &Pool) -> Result<Chunk> {
-        let buffer = pool.load(&self.extent)?;
-        let chunk = if let Some(stride) = self.stride {
-            if self.extent.len() != self.used {
-                return Err(corrupt("more or fewer bytes than rows"));
-            }
-            Chunk::strided(pool, buffer, self.used, stride)
-        } else {
-            if self.extent.len() != self.used + self.rows * OFFSET_BYTES {
-                return Err(corrupt("more or fewer bytes than rows and their ends"));
-            }
-            let mut starts = Vec::with_capacity(self.rows + 1);
-            starts.push(0);
-            let ends = buffer[self.used..self.extent.len()].chunks_exact(OFFSET_BYTES);
-            starts.extend(ends.map(|end| u32::from_le_bytes([end[0], end[1], end[2], end[3]])));
-            if !starts.is_sorted() || starts.last() != Some(&(self.used as u32)) {
-                return Err(corrupt("row ends that do not ascend to the end"));
-            }
-            Chunk::varying(pool, buffer, starts)
-        };
-        if let Some(times) = self.times {
-            let _first = chunk.times.set(times);
-        }
-        Ok(chunk)
-    }
-
-    pub(crate) fn prefetch(&self, pool: &Pool) {
-        pool.prefetch(&self.extent);
-    }
-
-    /// Number of rows.
-    pub(crate) fn len(&self) -> usize {
-        self.rows
-    }
-
-    /// Bytes that the rows take.
-    pub(crate) fn bytes(&self) -> usize {
-        self.used
-    }
-
-    /// The first row and the last, unless they are long.
-    pub(crate) fn ends(&self) -> Option<[&[u8]; 2]> {
-        self.ends.as_ref().map(|[first, last]| [&first[..], &last[..]])
-    }
-
-    /// The least and the greatest time code, if they are known without reading the rows.
-    pub(crate) fn times(&self) -> Option<TimeCodes> {
-        self.times
     }
 }
 

@@ -152,7 +152,7 @@ impl<T: Time> Advance<T> {
 
     fn collect(&mut self) -> Result<()> {
         while let Some(chunk) = self.builder.take() {
-            self.out.push_within(&self.pool, chunk)?;
+            self.out.push_within(chunk)?;
         }
         Ok(())
     }

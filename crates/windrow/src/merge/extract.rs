@@ -20,7 +20,6 @@ use crate::time::{Antichain, Time};
 /// Rows of one run, on two sides of a frontier.
 pub(crate) struct Extract<'a, T> {
     layout: &'a Layout,
-    pool: &'a Pool,
     width: usize,
     lower: &'a Antichain<T>,
     upper: &'a Antichain<T>,
@@ -42,24 +41,24 @@ impl Side {
         Self { builder, run: Run::new(pool) }
     }
 
-    fn collect(&mut self, pool: &Pool) -> Result<()> {
+    fn collect(&mut self) -> Result<()> {
         while let Some(chunk) = self.builder.take() {
-            self.run.push_within(pool, chunk)?;
+            self.run.push_within(chunk)?;
         }
         Ok(())
     }
 
-    /// Puts a chunk that is on disk behind everything so far.
-    fn pass(&mut self, pool: &Pool, piece: Piece) -> Result<()> {
+    /// Puts a page behind everything so far.
+    fn pass(&mut self, piece: Piece) -> Result<()> {
         self.builder.flush();
-        self.collect(pool)?;
+        self.collect()?;
         self.run.push_piece(piece);
         Ok(())
     }
 
-    fn finish(mut self, pool: &Pool) -> Result<Run> {
+    fn finish(mut self) -> Result<Run> {
         self.builder.flush();
-        self.collect(pool)?;
+        self.collect()?;
         Ok(self.run)
     }
 }
@@ -73,15 +72,20 @@ impl<'a, T: Time> Extract<'a, T> {
         (lower, upper): (&'a Antichain<T>, &'a Antichain<T>),
     ) -> Self {
         let (ship, keep) = (Side::new(layout, pool), Side::new(layout, pool));
-        Self { layout, pool, width, lower, upper, ship, keep, frontier: Antichain::new() }
+        Self { layout, width, lower, upper, ship, keep, frontier: Antichain::new() }
     }
 
     fn time(&self, row: &[u8]) -> T {
         T::from_code(code_of(time_of(self.layout, self.width, row)))
     }
 
-    /// Takes the next chunks in.
-    pub(crate) fn push_all(&mut self, run: &mut Run) -> Result<()> {
+    /// Takes the next chunk in.
+    pub(crate) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
+        self.push(Piece::Resident(chunk))
+    }
+
+    /// Takes a whole run in; what of it is on one side as a whole is not read.
+    pub(crate) fn push_run(&mut self, mut run: Run) -> Result<()> {
         while let Some(piece) = run.pop() {
             self.push(piece)?;
         }
@@ -101,7 +105,7 @@ impl<'a, T: Time> Extract<'a, T> {
                 self.frontier.insert(least);
                 return match piece {
                     Piece::Resident(chunk) => self.keep_run(&chunk, 0..chunk.len()),
-                    spilled => self.keep.pass(self.pool, spilled),
+                    spilled => self.keep.pass(spilled),
                 };
             }
             if !self.upper.less_equal(greatest) {
@@ -109,22 +113,22 @@ impl<'a, T: Time> Extract<'a, T> {
                 return self.ship_whole(piece);
             }
         }
-        self.push_rows(&piece.load(self.pool)?)
+        self.push_rows(&piece.take()?)
     }
 
     fn ship_whole(&mut self, piece: Piece) -> Result<()> {
         match piece {
             Piece::Resident(chunk) => {
                 self.ship.builder.push_run(&chunk, 0..chunk.len())?;
-                self.ship.collect(self.pool)
+                self.ship.collect()
             }
-            spilled => self.ship.pass(self.pool, spilled),
+            spilled => self.ship.pass(spilled),
         }
     }
 
     fn keep_run(&mut self, chunk: &Arc<Chunk>, range: Range<usize>) -> Result<()> {
         self.keep.builder.push_run(chunk, range)?;
-        self.keep.collect(self.pool)
+        self.keep.collect()
     }
 
     /// Splits a chunk into stretches of rows that go to the same side.
@@ -151,7 +155,7 @@ impl<'a, T: Time> Extract<'a, T> {
                 self.keep_run(chunk, start..end)?;
             } else {
                 self.ship.builder.push_run(chunk, start..end)?;
-                self.ship.collect(self.pool)?;
+                self.ship.collect()?;
             }
             start = end;
         }
@@ -167,7 +171,7 @@ impl<'a, T: Time> Extract<'a, T> {
 
     /// What ships, what is kept, and the lower bounds of the times of what is kept.
     pub(crate) fn finish(self) -> Result<(Run, Run, Antichain<T>)> {
-        let (ship, keep) = (self.ship.finish(self.pool)?, self.keep.finish(self.pool)?);
+        let (ship, keep) = (self.ship.finish()?, self.keep.finish()?);
         Ok((ship, keep, self.frontier))
     }
 }

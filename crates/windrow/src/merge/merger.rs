@@ -29,6 +29,9 @@ const MOST_BY_TWO: usize = 8;
 /// Longer rows than this are better moved once.
 const SHORT_ROW: usize = 40;
 
+/// Chunks that are read ahead at a time.
+const AHEAD: usize = 2;
+
 /// Merges runs into chunks.
 pub(crate) struct Merger {
     windows: Vec<Window>,
@@ -119,12 +122,18 @@ impl Merger {
     /// Goes on by one step; returns the rows that went in, at least one unless all are used up.
     fn step(&mut self) -> Result<usize> {
         let mut index = 0;
+        let mut came = false;
         while index < self.windows.len() {
-            if self.windows[index].fill()? {
+            let window = &mut self.windows[index];
+            came |= !window.has_rows();
+            if window.fill()? {
                 index += 1;
             } else {
                 self.windows.swap_remove(index);
             }
+        }
+        if came {
+            self.read_ahead();
         }
         match &mut self.windows[..] {
             [] => Ok(0),
@@ -146,6 +155,22 @@ impl Merger {
                 Ok(a_used + b_used)
             }
             _ => self.block(),
+        }
+    }
+
+    /// The window whose last row is the least is the next to be used up: the chunk behind it is read
+    /// ahead, and so on while memory lasts.
+    fn read_ahead(&mut self) {
+        let tail = self.tail;
+        let body = |row: &'_ [u8]| row.len() - tail;
+        for _ in 0..AHEAD {
+            let fresh = self.windows.iter_mut().filter(|window| window.is_fresh());
+            let next = fresh.min_by(|a, b| {
+                let (a, b) = (a.last(), b.last());
+                a[..body(a)].cmp(&b[..body(b)])
+            });
+            let Some(window) = next else { return };
+            window.read_ahead();
         }
     }
 

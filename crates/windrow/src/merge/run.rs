@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Merger;
-use crate::chunk::{Chunk, SpilledChunk, TimeCodes};
+use crate::chunk::{Chunk, Page, TimeCodes};
 use crate::error::Result;
 use crate::order::Layout;
-use crate::pool::Pool;
-
-/// Chunks of the budget that are left free for whoever works.
-const SPARE_CHUNKS: usize = 4;
+use crate::pool::{Decision, Pool};
 
 /// Where the chunks of one run come from, in order.
 pub(crate) trait ChunkSource: Send {
     /// The next chunk, or `None` at the end of the run.
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>>;
+
+    /// The next chunk is asked for soon.
+    fn read_ahead(&self) {}
 }
 
 /// A run whose chunks are all there. Cheap to clone: clones share the chunks.
@@ -23,13 +23,15 @@ pub(crate) trait ChunkSource: Send {
 pub(crate) struct Run {
     pool: Pool,
     pieces: VecDeque<Piece>,
+    /// How many merges the rows went through.
+    generation: u8,
 }
 
 /// One chunk of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Resident(Arc<Chunk>),
-    Spilled(Arc<SpilledChunk>),
+    Paged(Arc<Page>),
 }
 
 impl Piece {
@@ -37,7 +39,7 @@ impl Piece {
     pub(crate) fn rows(&self) -> usize {
         match self {
             Self::Resident(chunk) => chunk.len(),
-            Self::Spilled(chunk) => chunk.len(),
+            Self::Paged(page) => page.len(),
         }
     }
 
@@ -45,7 +47,7 @@ impl Piece {
     fn bytes(&self) -> usize {
         match self {
             Self::Resident(chunk) => chunk.bytes(),
-            Self::Spilled(chunk) => chunk.bytes(),
+            Self::Paged(page) => page.bytes(),
         }
     }
 
@@ -53,7 +55,7 @@ impl Piece {
     fn resident_bytes(&self) -> usize {
         match self {
             Self::Resident(chunk) => chunk.leased_bytes(),
-            Self::Spilled(_) => 0,
+            Self::Paged(page) => page.resident_bytes(),
         }
     }
 
@@ -64,7 +66,7 @@ impl Piece {
                 let rows = chunk.rows();
                 Some([rows.row(0), rows.row(rows.len() - 1)])
             }
-            Self::Spilled(chunk) => chunk.ends(),
+            Self::Paged(page) => page.ends(),
         }
     }
 
@@ -72,21 +74,28 @@ impl Piece {
     pub(super) fn times(&self, layout: &Layout, width: usize) -> Option<TimeCodes> {
         match self {
             Self::Resident(chunk) => Some(chunk.times(layout, width)),
-            Self::Spilled(chunk) => chunk.times(),
+            Self::Paged(page) => page.times(layout, width),
         }
     }
 
-    pub(super) fn load(self, pool: &Pool) -> Result<Arc<Chunk>> {
+    pub(super) fn take(self) -> Result<Arc<Chunk>> {
         match self {
             Self::Resident(chunk) => Ok(chunk),
-            Self::Spilled(chunk) => Ok(Arc::new(chunk.load(pool)?)),
+            Self::Paged(page) => page.take(),
         }
     }
 }
 
 impl Run {
+    /// A run of rows that went through no merge.
     pub(crate) fn new(pool: &Pool) -> Self {
-        Self { pool: pool.clone(), pieces: VecDeque::new() }
+        Self { pool: pool.clone(), pieces: VecDeque::new(), generation: 0 }
+    }
+
+    /// A run to take what comes out of a merge of `runs`.
+    pub(crate) fn after<'a>(pool: &Pool, runs: impl IntoIterator<Item = &'a Self>) -> Self {
+        let oldest = runs.into_iter().map(|run| run.generation).max();
+        Self { generation: oldest.unwrap_or(0).saturating_add(1), ..Self::new(pool) }
     }
 
     /// A run of one chunk.
@@ -101,23 +110,37 @@ impl Run {
         self.pieces.push_back(Piece::Resident(chunk));
     }
 
-    /// Puts a chunk behind the others: in memory, unless the budget is about used up.
-    pub(crate) fn push_within(&mut self, pool: &Pool, chunk: Arc<Chunk>) -> Result<()> {
-        let (budget, spare) = (pool.budget(), SPARE_CHUNKS * pool.chunk_bytes());
-        if budget.used().saturating_add(spare) > budget.limit() {
-            pool.release_recycled();
-            if budget.used().saturating_add(spare) > budget.limit() {
-                return self.push_spilled(chunk);
+    /// Puts a chunk behind the others, in memory or not, as the policy wants it.
+    pub(crate) fn push_within(&mut self, chunk: Arc<Chunk>) -> Result<()> {
+        self.push_decided(chunk, true)
+    }
+
+    /// Puts a chunk behind the others, out of memory.
+    pub(crate) fn push_spilled(&mut self, chunk: Arc<Chunk>) -> Result<()> {
+        self.push_decided(chunk, false)
+    }
+
+    fn push_decided(&mut self, chunk: Arc<Chunk>, may_stay: bool) -> Result<()> {
+        match self.pool.decide(chunk.bytes(), self.generation, may_stay) {
+            Decision::Keep => self.push(chunk),
+            Decision::Spill { to, codec } => {
+                let page = Arc::new(Page::new(&self.pool, chunk, self.generation));
+                page.spill((to, codec))?;
+                self.pieces.push_back(Piece::Paged(page));
             }
         }
-        self.push(chunk);
         Ok(())
     }
 
-    /// Puts a chunk behind the others, on disk.
-    pub(crate) fn push_spilled(&mut self, chunk: Arc<Chunk>) -> Result<()> {
-        self.pieces.push_back(Piece::Spilled(Arc::new(Chunk::spill(chunk)?)));
-        Ok(())
+    /// Lets the chunks in memory go when it is needed for something else: those at the end first.
+    pub(crate) fn rest(&mut self) {
+        for piece in self.pieces.iter_mut().rev() {
+            if let Piece::Resident(chunk) = piece {
+                let page = Arc::new(Page::new(&self.pool, Arc::clone(chunk), self.generation));
+                self.pool.at_rest(Arc::<Page>::clone(&page), self.generation);
+                *piece = Piece::Paged(page);
+            }
+        }
     }
 
     pub(super) fn push_piece(&mut self, piece: Piece) {
@@ -128,22 +151,21 @@ impl Run {
         self.pieces.pop_front()
     }
 
-    /// Everything that `merger` yields, on disk; the memory of its runs is free as it is read.
-    pub(crate) fn spilled(pool: &Pool, merger: &mut Merger) -> Result<Self> {
-        let mut run = Self::new(pool);
+    /// Takes everything that `merger` yields, out of memory; that of its runs is free as it is read.
+    pub(crate) fn spilled(mut self, merger: &mut Merger) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
-            run.push_spilled(chunk)?;
+            self.push_spilled(chunk)?;
         }
-        Ok(run)
+        self.pool.spill_failure()?;
+        Ok(self)
     }
 
-    /// Everything that `merger` yields, in memory.
-    pub(crate) fn merged(pool: &Pool, merger: &mut Merger) -> Result<Self> {
-        let mut run = Self::new(pool);
+    /// Takes everything that `merger` yields, in memory as far as the policy allows it.
+    pub(crate) fn merged(mut self, merger: &mut Merger) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
-            run.push(chunk);
+            self.push_within(chunk)?;
         }
-        Ok(run)
+        Ok(self)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -172,7 +194,7 @@ impl Run {
 
     /// Chunks that are in memory.
     pub(crate) fn resident_chunks(&self) -> usize {
-        self.pieces.iter().filter(|piece| matches!(piece, Piece::Resident(_))).count()
+        self.pieces.iter().filter(|piece| piece.resident_bytes() > 0).count()
     }
 
     /// The bytes of its largest chunk.
@@ -189,10 +211,12 @@ impl Run {
 
 impl ChunkSource for Run {
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
-        let Some(piece) = self.pop() else { return Ok(None) };
-        if let (Piece::Spilled(_), Some(Piece::Spilled(next))) = (&piece, self.pieces.front()) {
-            next.prefetch(&self.pool);
+        self.pop().map(Piece::take).transpose()
+    }
+
+    fn read_ahead(&self) {
+        if let Some(Piece::Paged(page)) = self.pieces.front() {
+            page.prefetch();
         }
-        piece.load(&self.pool).map(Some)
     }
 }

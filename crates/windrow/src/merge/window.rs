@@ -12,23 +12,42 @@ pub(super) struct Window {
     source: Box<dyn ChunkSource>,
     chunk: Option<Arc<Chunk>>,
     pub(super) at: usize,
+    /// Nothing was read ahead since this chunk came.
+    fresh: bool,
 }
 
 impl Window {
     pub(super) fn new(source: Box<dyn ChunkSource>) -> Self {
-        Self { source, chunk: None, at: 0 }
+        Self { source, chunk: None, at: 0, fresh: false }
+    }
+
+    /// True if there is a row at `at`.
+    pub(super) fn has_rows(&self) -> bool {
+        self.chunk.as_ref().is_some_and(|chunk| self.at < chunk.len())
     }
 
     /// Makes sure that there is a row at `at`; false at the end of the run.
     pub(super) fn fill(&mut self) -> Result<bool> {
-        if self.chunk.as_ref().is_some_and(|chunk| self.at < chunk.len()) {
+        if self.has_rows() {
             return Ok(true);
         }
         // The spent chunk's memory is there for the next one.
         self.chunk = None;
         self.at = 0;
         self.chunk = self.source.next_chunk()?;
-        Ok(self.chunk.is_some())
+        self.fresh = self.chunk.is_some();
+        Ok(self.fresh)
+    }
+
+    /// True if the chunk behind this one was not asked for yet.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// Has the chunk behind this one read ahead.
+    pub(super) fn read_ahead(&mut self) {
+        self.fresh = false;
+        self.source.read_ahead();
     }
 
     pub(super) fn chunk(&self) -> Option<&Arc<Chunk>> {

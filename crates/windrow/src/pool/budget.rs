@@ -40,6 +40,11 @@ impl Budget {
         self.counters.limit.load(Ordering::Relaxed)
     }
 
+    /// False if it is never used up.
+    pub fn is_limited(&self) -> bool {
+        self.limit() < usize::MAX
+    }
+
     /// Changes the limit; leases that are out stay as they are.
     pub fn set_limit(&self, limit: usize) {
         self.counters.limit.store(limit, Ordering::Relaxed);

@@ -1,7 +1,5 @@
 //! How bytes are compressed on their way to a temporary file.
 
-use std::borrow::Cow;
-
 use crate::error::{Error, Result};
 
 /// Compression of spilled chunks.
@@ -16,16 +14,30 @@ pub enum Codec {
     Zstd,
 }
 
-/// The codec that `bytes` were stored with, and what was stored: raw if compression gains nothing.
-pub(super) fn compress(codec: Codec, bytes: &[u8]) -> (Codec, Cow<'_, [u8]>) {
-    let compressed = match codec {
+/// Bytes of scratch that [`compress`] takes for `len` bytes.
+pub(super) fn scratch_bytes(codec: Codec, len: usize) -> usize {
+    match codec {
+        Codec::None => 0,
+        Codec::Lz4 => lz4_flex::block::get_maximum_output_size(len),
+        Codec::Zstd => zstd::zstd_safe::compress_bound(len),
+    }
+}
+
+/// The codec that `bytes` were packed with, and what is to be stored: raw if compression gains
+/// nothing. `scratch` is of [`scratch_bytes`].
+pub(super) fn compress<'a>(
+    codec: Codec,
+    bytes: &'a [u8],
+    scratch: &'a mut [u8],
+) -> (Codec, &'a [u8]) {
+    let packed = match codec {
         Codec::None => None,
-        Codec::Lz4 => Some(lz4_flex::block::compress(bytes)),
-        Codec::Zstd => zstd::bulk::compress(bytes, 1).ok(),
+        Codec::Lz4 => lz4_flex::block::compress_into(bytes, scratch).ok(),
+        Codec::Zstd => zstd::bulk::compress_to_buffer(bytes, scratch, 1).ok(),
     };
-    match compressed {
-        Some(smaller) if smaller.len() < bytes.len() => (codec, Cow::Owned(smaller)),
-        _ => (Codec::None, Cow::Borrowed(bytes)),
+    match packed {
+        Some(len) if len < bytes.len() => (codec, &scratch[..len]),
+        _ => (Codec::None, bytes),
     }
 }
 
@@ -63,12 +75,14 @@ mod tests {
         .take(4096)
         .collect();
         for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
-            let (used, stored) = compress(codec, &text);
+            let mut scratch = vec![0; scratch_bytes(codec, noise.len())];
+            let (used, stored) = compress(codec, &text, &mut scratch);
             assert_eq!(used, codec);
             let mut back = vec![0; text.len()];
-            decompress(used, &stored, &mut back).unwrap();
+            decompress(used, stored, &mut back).unwrap();
             assert_eq!(back, text);
-            assert_eq!(compress(codec, &noise).0, Codec::None);
+            let stored = stored.to_vec();
+            assert_eq!(compress(codec, &noise, &mut scratch).0, Codec::None);
             assert!(codec == Codec::None || decompress(codec, &stored[1..], &mut back).is_err());
         }
     }

@@ -4,8 +4,11 @@
 //! Budget   a number of bytes; leases take from it and give back on drop
 //! Buffer   memory with its lease, recycled through the pool
 //! Store    a few unlinked files, or memory outside of the process; extents of them, checksummed
+//! Spiller  threads that write pages out and read them ahead
 //! ```
-//! Budget, codec and place may change while leases and extents are out.
+//! Who needs memory that the budget does not have takes, in this order: a recycled buffer, what is being
+//! written out and will be free in a moment, the coldest page at rest; and only then more than the limit.
+//! Limit, policy, codec and place may change while leases and extents are out.
 //!
 //! Invariant: what is leased never passes the limit, except by one buffer where a job could not go
 //! on otherwise; what is read back from a store is what was written, or an error.
@@ -13,6 +16,9 @@
 mod budget;
 mod codec;
 mod metrics;
+mod policy;
+mod residents;
+mod spiller;
 mod store;
 
 /// What the budget is synchronised by; `tests/budget_under_every_interleaving.rs` puts loom's here.
@@ -22,13 +28,17 @@ mod sync {
 }
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::Budget;
 pub(crate) use budget::Lease;
 pub use codec::Codec;
 use metrics::Metrics;
 pub use metrics::PoolStats;
+pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, Tiered};
+use residents::Residents;
+use spiller::Spiller;
+pub(crate) use spiller::{Leave, Paged};
 pub(crate) use store::Extent;
 use store::Store;
 
@@ -42,6 +52,10 @@ const CHUNK_BYTES: usize = 2 << 20;
 const SMALLEST_CHUNK: usize = 64 << 10;
 /// A budget is divided into at least this many chunks, so that runs can meet in few merges.
 const CHUNKS_PER_BUDGET: usize = 96;
+/// Chunks of the budget that are left free for whoever works.
+const SPARE_CHUNKS: usize = 4;
+/// Threads that spill beside the workers.
+const SPILL_THREADS: usize = 1;
 
 /// Memory under a budget, and temporary files for what does not fit. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -56,7 +70,18 @@ struct Inner {
     chunk_bytes: usize,
     /// Buffers of `chunk_bytes` for the next taker; they keep their leases.
     recycled: Mutex<Vec<Buffer>>,
+    residents: Mutex<Residents>,
+    spiller: Spiller,
+    settings: Mutex<Settings>,
     metrics: Metrics,
+}
+
+/// How chunks are spilled; may change at any time.
+#[derive(Clone, Debug)]
+struct Settings {
+    codec: Codec,
+    to: SpillTo,
+    policy: Arc<dyn SpillPolicy>,
 }
 
 /// Where spilled chunks go.
@@ -82,6 +107,10 @@ pub struct PoolOptions {
     pub codec: Codec,
     /// Where they go.
     pub spill_to: SpillTo,
+    /// Threads that write and read ahead beside the workers; with none, workers do it themselves.
+    pub spill_threads: usize,
+    /// Whether, where and how.
+    pub policy: Arc<dyn SpillPolicy>,
 }
 
 impl Default for PoolOptions {
@@ -91,6 +120,8 @@ impl Default for PoolOptions {
             max_temp_bytes: u64::MAX,
             codec: Codec::None,
             spill_to: SpillTo::Disk,
+            spill_threads: SPILL_THREADS,
+            policy: Arc::new(Tiered),
         }
     }
 }
@@ -118,27 +149,33 @@ impl Pool {
     pub fn new(budget: Budget, options: PoolOptions) -> Result<Self> {
         let chunk_bytes =
             (budget.limit() / CHUNKS_PER_BUDGET).clamp(SMALLEST_CHUNK, CHUNK_BYTES) & !4095;
-        let inner = Inner {
-            budget,
-            store: Store::new(options)?,
-            chunk_bytes,
-            recycled: Mutex::default(),
-            metrics: Metrics::default(),
-        };
-        Ok(Self { inner: Arc::new(inner) })
+        Self::with_chunks(budget, options, chunk_bytes)
     }
 
     /// A pool without a limit whose chunks hold about `chunk_bytes`, for tests of many chunks.
     #[cfg(test)]
     pub(crate) fn tiny(chunk_bytes: usize) -> Self {
+        Self::with_chunks(Budget::unlimited(), PoolOptions::default(), chunk_bytes)
+            .expect("the system's directory")
+    }
+
+    fn with_chunks(budget: Budget, options: PoolOptions, chunk_bytes: usize) -> Result<Self> {
+        let settings = Settings {
+            codec: options.codec,
+            to: options.spill_to,
+            policy: Arc::clone(&options.policy),
+        };
         let inner = Inner {
-            budget: Budget::unlimited(),
-            store: Store::new(PoolOptions::default()).expect("the system's directory"),
+            spiller: Spiller::new(options.spill_threads),
+            store: Store::new(options, &budget)?,
+            budget,
             chunk_bytes,
             recycled: Mutex::default(),
+            residents: Mutex::default(),
+            settings: Mutex::new(settings),
             metrics: Metrics::default(),
         };
-        Self { inner: Arc::new(inner) }
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The budget that everything of this pool is leased from.
@@ -153,12 +190,37 @@ impl Pool {
 
     /// Compresses what is spilled from now on with `codec`.
     pub fn set_codec(&self, codec: Codec) {
-        self.inner.store.set_codec(codec);
+        self.settings().codec = codec;
     }
 
     /// Spills to another place from now on.
     pub fn set_spill_to(&self, to: SpillTo) {
-        self.inner.store.set_spill_to(to);
+        self.settings().to = to;
+    }
+
+    /// Lets `policy` decide from now on.
+    pub fn set_policy(&self, policy: Arc<dyn SpillPolicy>) {
+        self.settings().policy = policy;
+    }
+
+    /// Changes the limit of the budget. If it shrinks, memory that nobody works with goes back to the
+    /// system at once: recycled buffers, then pages at rest. What is worked with follows as it is done.
+    ///
+    /// # Errors
+    /// What spilling reports.
+    pub fn set_limit(&self, limit: usize) -> Result<()> {
+        self.budget().set_limit(limit);
+        while self.budget().used() > limit {
+            if self.release_recycled() == 0 && !self.wait_or_evict()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is being written out or read ahead.
+    pub fn wait_for_spills(&self) {
+        self.inner.spiller.wait_for_all();
     }
 
     /// Bytes that a chunk may hold.
@@ -170,26 +232,72 @@ impl Pool {
     /// holds *before* it asks, and asks only for what it needs to go on.
     pub(crate) fn buffer(&self, len: usize) -> Result<Buffer> {
         let len = len.max(self.inner.chunk_bytes);
-        if len == self.inner.chunk_bytes {
-            let recycled = self.recycled().pop();
-            if let Some(buffer) = recycled {
-                self.inner.metrics.recycled();
+        let lease = loop {
+            if let Some(buffer) = self.reused(len) {
                 return Ok(buffer);
             }
-        }
-        let lease = match self.inner.budget.try_lease(len) {
-            Some(lease) => lease,
-            None => {
-                self.release_recycled();
-                self.inner.budget.lease(len)
+            if let Some(lease) = self.inner.budget.try_lease(len) {
+                break lease;
+            }
+            if self.release_recycled_beyond(0) == 0 && !self.wait_or_evict()? {
+                break self.inner.budget.lease(len);
             }
         };
+        self.mapped(len, lease)
+    }
+
+    /// As [`Pool::buffer`], if there is memory that nobody else will ask for.
+    fn spare_buffer(&self, len: usize) -> Option<Buffer> {
+        let len = len.max(self.inner.chunk_bytes);
+        if self.spare() < len {
+            return None;
+        }
+        if let Some(buffer) = self.reused(len) {
+            return Some(buffer);
+        }
+        let lease = self.inner.budget.try_lease(len)?;
+        self.mapped(len, lease).ok()
+    }
+
+    /// Bytes of the budget that are free, recycled ones too, beyond what whoever works needs.
+    fn spare(&self) -> usize {
+        let recycled = self.recycled().len() * self.inner.chunk_bytes;
+        let used = self.inner.budget.used() + SPARE_CHUNKS * self.inner.chunk_bytes;
+        self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))
+    }
+
+    /// A recycled buffer.
+    fn reused(&self, len: usize) -> Option<Buffer> {
+        if len != self.inner.chunk_bytes {
+            return None;
+        }
+        let buffer = self.recycled().pop()?;
+        self.inner.metrics.recycled();
+        Some(buffer)
+    }
+
+    fn mapped(&self, len: usize, lease: Lease) -> Result<Buffer> {
         let region = Region::new(len).map_err(|source| Error::Io {
             context: format!("cannot map {len} bytes of memory"),
             source,
         })?;
         self.inner.metrics.mapped();
         Ok(Buffer { region, _lease: lease })
+    }
+
+    /// Waits for a write that will free memory, or makes the coldest page leave; false if there is
+    /// neither.
+    fn wait_or_evict(&self) -> Result<bool> {
+        if self.inner.spiller.wait_for_one()? {
+            return Ok(true);
+        }
+        let coldest = self.residents().coldest();
+        let Some((left, page, generation)) = coldest else { return Ok(false) };
+        self.inner.metrics.evicted(generation, left == Leave::Left);
+        if left == Leave::Write {
+            self.inner.spiller.write(page)?;
+        }
+        Ok(true)
     }
 
     /// Takes a buffer back for the next taker.
@@ -200,42 +308,134 @@ impl Pool {
         }
     }
 
-    /// Gives the memory of recycled buffers back to the system.
-    pub(crate) fn release_recycled(&self) {
-        self.release_recycled_beyond(0);
+    /// Gives the memory of recycled buffers back to the system, and what is there to compress into; how
+    /// many bytes the buffers had.
+    pub(crate) fn release_recycled(&self) -> usize {
+        self.inner.store.release_scratch();
+        self.release_recycled_beyond(0)
     }
 
-    /// Gives the memory of recycled buffers back to the system, all but `kept` of them.
-    pub(crate) fn release_recycled_beyond(&self, kept: usize) {
+    /// Gives the memory of recycled buffers back to the system, all but `kept` of them; how many bytes
+    /// they had.
+    pub(crate) fn release_recycled_beyond(&self, kept: usize) -> usize {
         let mut recycled = self.recycled();
         let most = recycled.len();
         let buffers = recycled.split_off(kept.min(most));
         drop(recycled);
-        self.inner.metrics.released(buffers.iter().map(|buffer| buffer.len()).sum());
+        let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
+        self.inner.metrics.released(bytes);
+        bytes
+    }
+
+    /// What the policy makes of `bytes` of rows that went through `generation` merges.
+    pub(crate) fn decide(&self, bytes: usize, generation: u8, may_stay: bool) -> Decision {
+        let Settings { codec, to, policy } = self.settings().clone();
+        let free = self.spare();
+        let offer = Offer { bytes, generation, free, may_stay, to, codec };
+        match policy.decide(&offer) {
+            Decision::Keep if may_stay => {
+                self.inner.metrics.kept(bytes);
+                Decision::Keep
+            }
+            Decision::Keep => Decision::Spill { to, codec },
+            spill => spill,
+        }
+    }
+
+    /// Has `page` written out, beside the workers if there is a thread for it.
+    ///
+    /// # Errors
+    /// What writing it reports, or a write before it that nobody waited for.
+    pub(crate) fn page_out(&self, page: Arc<dyn Paged>) -> Result<()> {
+        self.inner.spiller.write(page)
+    }
+
+    /// Has `page` read ahead, if there is a thread for it.
+    pub(crate) fn read_ahead(&self, page: Arc<dyn Paged>) {
+        self.inner.spiller.read(&page);
+    }
+
+    /// A page that may leave when memory is needed.
+    pub(crate) fn at_rest(&self, page: Arc<dyn Paged>, generation: u8) {
+        self.residents().push(Arc::downgrade(&page), generation);
+    }
+
+    /// What failed to be written and was not reported to anybody.
+    pub(crate) fn spill_failure(&self) -> Result<()> {
+        self.inner.spiller.failure().map_or(Ok(()), Err)
     }
 
     /// Writes `bytes` out.
-    pub(crate) fn store(&self, bytes: &[u8]) -> Result<Extent> {
-        let extent = self.inner.store.write(bytes)?;
-        self.inner.metrics.spilled(bytes.len(), extent.stored_len());
-        Ok(extent)
+    pub(crate) fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
+        let written = self.inner.store.write(bytes, how);
+        match &written {
+            Ok(extent) => {
+                let stored = extent.stored_len();
+                self.inner.metrics.spilled(bytes.len(), stored);
+                self.tell(SpillEvent::PagedOut { bytes: bytes.len(), stored });
+            }
+            Err(_) => {
+                self.inner.metrics.failed();
+                self.tell(SpillEvent::Failed);
+            }
+        }
+        written
     }
 
     /// Reads an extent back, into a buffer of its own.
     pub(crate) fn load(&self, extent: &Extent) -> Result<Buffer> {
-        let mut buffer = self.buffer(extent.len())?;
+        let buffer = self.buffer(extent.len())?;
+        self.load_into(extent, buffer)
+    }
+
+    /// As [`Pool::load`], if there is memory to spare.
+    pub(crate) fn load_ahead(&self, extent: &Extent) -> Option<Result<Buffer>> {
+        let buffer = self.spare_buffer(extent.len())?;
+        self.inner.metrics.read_ahead();
+        Some(self.load_into(extent, buffer))
+    }
+
+    fn load_into(&self, extent: &Extent, mut buffer: Buffer) -> Result<Buffer> {
         self.inner.store.read(extent, &mut buffer.region[..extent.len()])?;
         self.inner.metrics.loaded(extent.len());
+        self.tell(SpillEvent::PagedIn { bytes: extent.len() });
         Ok(buffer)
     }
 
     /// Tells the system that `extent` is read soon.
     pub(crate) fn prefetch(&self, extent: &Extent) {
         self.inner.store.prefetch(extent);
-        self.inner.metrics.read_ahead();
     }
 
-    fn recycled(&self) -> std::sync::MutexGuard<'_, Vec<Buffer>> {
+    /// Notes that a write was spared, and whether it had begun.
+    pub(crate) fn write_spared(&self, bytes: usize, begun: bool) {
+        if begun {
+            self.inner.metrics.cancelled();
+        } else {
+            self.inner.metrics.elided();
+        }
+        self.tell(SpillEvent::Released { bytes });
+    }
+
+    /// Notes that a page that was read ahead was there when it was asked for.
+    pub(crate) fn read_ahead_hit(&self) {
+        self.inner.metrics.read_ahead_hit();
+    }
+
+    fn tell(&self, event: SpillEvent) {
+        let policy = Arc::clone(&self.settings().policy);
+        policy.record(event);
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.inner.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn residents(&self) -> MutexGuard<'_, Residents> {
+        self.inner.residents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recycled(&self) -> MutexGuard<'_, Vec<Buffer>> {
         self.inner.recycled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,14 @@
 //! The ways through the engine: how much memory, how many ways in, how it is cut. None may show.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::FileFailurePersistence;
-use windrow::{Batch, Batcher, Budget, Codec, Layout, Pool, PoolOptions, Result};
+use windrow::{
+    Batch, Batcher, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions, Result, SpillPolicy,
+    Tiered,
+};
 
 use super::arrays::Rng;
 use super::model::By;
@@ -28,12 +33,22 @@ pub(crate) struct Way {
     pub(crate) rows: usize,
     /// Pushers in any interleaving; 0 for the batcher's own way in.
     pub(crate) pushers: usize,
+    /// Whether chunks are written out though there is room for them.
+    pub(crate) force: bool,
+    /// Threads that spill beside the pushers.
+    pub(crate) spill_threads: usize,
 }
 
 impl Way {
     /// All in memory, in one piece.
-    pub(crate) const PLAIN: Self =
-        Self { budget: usize::MAX, codec: Codec::None, rows: usize::MAX - 1, pushers: 0 };
+    pub(crate) const PLAIN: Self = Self {
+        budget: usize::MAX,
+        codec: Codec::None,
+        rows: usize::MAX - 1,
+        pushers: 0,
+        force: false,
+        spill_threads: 1,
+    };
 
     /// In turn: memory for all, for some chunks, for none.
     pub(crate) fn any(rng: &mut Rng) -> Self {
@@ -42,11 +57,20 @@ impl Way {
             codec: [Codec::None, Codec::Lz4, Codec::Zstd][rng.below(3)],
             rows: [1, 7, 300, 100_000][rng.below(4)],
             pushers: rng.below(4),
+            force: rng.below(4) == 0,
+            spill_threads: rng.below(3),
         }
     }
 
     pub(crate) fn pool(self) -> Pool {
-        let options = PoolOptions { codec: self.codec, ..PoolOptions::default() };
+        let policy: Arc<dyn SpillPolicy> =
+            if self.force { Arc::new(ForceSpill) } else { Arc::new(Tiered) };
+        let options = PoolOptions {
+            codec: self.codec,
+            spill_threads: self.spill_threads,
+            policy,
+            ..PoolOptions::default()
+        };
         Pool::new(Budget::bytes(self.budget), options).unwrap()
     }
 

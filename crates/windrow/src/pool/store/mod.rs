@@ -21,8 +21,9 @@ mod volume;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::codec::{Codec, compress, decompress};
-use super::{PoolOptions, SpillTo};
+use super::budget::Lease;
+use super::codec::{Codec, compress, decompress, scratch_bytes};
+use super::{Budget, PoolOptions, SpillTo};
 use crate::error::{Error, Result};
 use medium::{Medium, TempFile};
 use volume::Volume;
@@ -30,13 +31,6 @@ use volume::Volume;
 const BLOCK: u64 = 4096;
 /// Files in each directory. Two threads that spill at once seldom meet in one of four.
 const FILES: usize = 4;
-
-/// How extents are written; may change at any time.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    codec: Codec,
-    to: SpillTo,
-}
 
 /// Volumes, and the free space in them.
 #[derive(Debug)]
@@ -47,7 +41,17 @@ pub(super) struct Store {
     /// Bytes that all volumes have, and may have.
     size: AtomicU64,
     max_bytes: u64,
-    settings: Mutex<Settings>,
+    /// What scratch is leased from.
+    budget: Budget,
+    /// Memory to compress into, for the next who does.
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+/// Memory to compress into, and the lease that pays for it.
+#[derive(Debug)]
+struct Scratch {
+    bytes: Vec<u8>,
+    _lease: Lease,
 }
 
 /// Bytes in a store; their space is free again when this drops.
@@ -81,7 +85,7 @@ impl Drop for Extent {
 }
 
 impl Store {
-    pub(super) fn new(options: PoolOptions) -> Result<Self> {
+    pub(super) fn new(options: PoolOptions, budget: &Budget) -> Result<Self> {
         let mut directories = options.directories;
         if directories.is_empty() {
             directories.push(std::env::temp_dir());
@@ -98,15 +102,14 @@ impl Store {
         let disks =
             disks.map(|directory| Box::new(TempFile::on_disk(directory)) as Box<dyn Medium>);
         let memory = (0..FILES).map(|_| Box::new(TempFile::in_memory()) as Box<dyn Medium>);
-        let settings = Settings { codec: options.codec, to: options.spill_to };
-        Ok(Self::of_media(disks.collect(), memory.collect(), options.max_temp_bytes, settings))
+        Ok(Self::of_media(disks.collect(), memory.collect(), options.max_temp_bytes, budget))
     }
 
     fn of_media(
         disks: Vec<Box<dyn Medium>>,
         memory: Vec<Box<dyn Medium>>,
         max_bytes: u64,
-        settings: Settings,
+        budget: &Budget,
     ) -> Self {
         let first = disks.len();
         let volumes = |from: usize, media: Vec<Box<dyn Medium>>| {
@@ -121,16 +124,9 @@ impl Store {
             next: AtomicUsize::new(0),
             size: AtomicU64::new(0),
             max_bytes,
-            settings: Mutex::new(settings),
+            budget: budget.clone(),
+            scratch: Mutex::default(),
         }
-    }
-
-    pub(super) fn set_codec(&self, codec: Codec) {
-        self.settings().codec = codec;
-    }
-
-    pub(super) fn set_spill_to(&self, to: SpillTo) {
-        self.settings().to = to;
     }
 
     /// Bytes that all volumes have.
@@ -138,11 +134,40 @@ impl Store {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Writes `bytes`, compressed if that makes them smaller.
-    pub(super) fn write(&self, bytes: &[u8]) -> Result<Extent> {
-        let settings = *self.settings();
-        let (codec, stored) = compress(settings.codec, bytes);
-        let volumes = match settings.to {
+    /// Writes `bytes` to where `to` says, compressed if that makes them smaller.
+    pub(super) fn write(&self, bytes: &[u8], (to, codec): (SpillTo, Codec)) -> Result<Extent> {
+        if codec == Codec::None {
+            return self.write_packed(to, codec, bytes, bytes.len());
+        }
+        let mut scratch = self.scratch_for(codec, bytes.len());
+        let (codec, stored) = compress(codec, bytes, &mut scratch.bytes);
+        let extent = self.write_packed(to, codec, stored, bytes.len());
+        self.scratch().push(scratch);
+        extent
+    }
+
+    /// Gives the memory that is there to compress into back.
+    pub(super) fn release_scratch(&self) {
+        self.scratch().clear();
+    }
+
+    /// Memory to pack `len` bytes into, or to read what they were packed into.
+    fn scratch_for(&self, codec: Codec, len: usize) -> Scratch {
+        let needed = scratch_bytes(codec, len);
+        let shelved = self.scratch().pop().filter(|scratch| scratch.bytes.len() >= needed);
+        shelved.unwrap_or_else(|| Scratch {
+            _lease: self.budget.lease(needed),
+            bytes: vec![0; needed],
+        })
+    }
+
+    fn scratch(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what `len` bytes were packed into.
+    fn write_packed(&self, to: SpillTo, codec: Codec, stored: &[u8], len: usize) -> Result<Extent> {
+        let volumes = match to {
             SpillTo::Disk => &self.disks,
             SpillTo::Memory => &self.memory,
         };
@@ -162,11 +187,11 @@ impl Store {
                     offset,
                     room,
                     stored_len: stored.len(),
-                    len: bytes.len(),
+                    len,
                     codec,
-                    checksum: checksum(&stored, volume.index, offset),
+                    checksum: checksum(stored, volume.index, offset),
                 };
-                volume.write(&stored, offset).map(|()| extent)
+                volume.write(stored, offset).map(|()| extent)
             });
             match written {
                 Err(error @ Error::TempSpace { .. }) => full = full.or(Some(error)),
@@ -178,18 +203,28 @@ impl Store {
 
     /// Reads `extent` so that it fills `out`.
     pub(super) fn read(&self, extent: &Extent, out: &mut [u8]) -> Result<()> {
-        let raw = extent.codec == Codec::None;
-        let mut scratch = vec![0; if raw { 0 } else { extent.stored_len }];
-        let stored = if raw { &mut *out } else { &mut scratch[..] };
+        if extent.codec == Codec::None {
+            return self.read_packed(extent, out);
+        }
+        let mut scratch = self.scratch_for(extent.codec, extent.len);
+        let stored = &mut scratch.bytes[..extent.stored_len];
+        let read =
+            self.read_packed(extent, stored).and_then(|()| decompress(extent.codec, stored, out));
+        self.scratch().push(scratch);
+        read
+    }
+
+    /// Reads what the bytes of `extent` were packed into, and checks it.
+    fn read_packed(&self, extent: &Extent, stored: &mut [u8]) -> Result<()> {
         extent.volume.read(stored, extent.offset)?;
         let got = checksum(stored, extent.volume.index, extent.offset);
-        if got != extent.checksum {
-            return Err(Error::Corrupt {
-                place: extent.volume.place(extent.offset),
-                message: format!("expected checksum {:08x}, got {got:08x}", extent.checksum),
-            });
+        if got == extent.checksum {
+            return Ok(());
         }
-        if raw { Ok(()) } else { decompress(extent.codec, &scratch, out) }
+        Err(Error::Corrupt {
+            place: extent.volume.place(extent.offset),
+            message: format!("expected checksum {:08x}, got {got:08x}", extent.checksum),
+        })
     }
 
     /// Starts reading `extent`.
@@ -207,10 +242,6 @@ impl Store {
                 message: format!("the limit of {} bytes is reached", self.max_bytes),
             }),
         }
-    }
-
-    fn settings(&self) -> std::sync::MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

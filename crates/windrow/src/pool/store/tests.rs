@@ -10,15 +10,13 @@ fn options(directories: Vec<std::path::PathBuf>) -> PoolOptions {
     PoolOptions { directories, ..PoolOptions::default() }
 }
 
-fn store(max_temp_bytes: u64, codec: Codec, spill_to: SpillTo) -> (tempfile::TempDir, Store) {
+/// To a file, as it is.
+const RAW: (SpillTo, Codec) = (SpillTo::Disk, Codec::None);
+
+fn store(max_temp_bytes: u64) -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
-    let options = PoolOptions {
-        max_temp_bytes,
-        codec,
-        spill_to,
-        ..options(vec![directory.path().to_path_buf()])
-    };
-    (directory, Store::new(options).unwrap())
+    let options = PoolOptions { max_temp_bytes, ..options(vec![directory.path().to_path_buf()]) };
+    (directory, Store::new(options, &Budget::unlimited()).unwrap())
 }
 
 fn read(store: &Store, extent: &Extent) -> Result<Vec<u8>> {
@@ -123,8 +121,8 @@ fn blocks_of(offset: u64, length: u64) -> BTreeSet<u64> {
 fn shaky(volumes: usize) -> (Vec<Shaky>, Store) {
     let media: Vec<Shaky> = (0..volumes).map(|_| Shaky::new()).collect();
     let boxed = |medium: &Shaky| Box::new(medium.clone()) as Box<dyn Medium>;
-    let settings = Settings { codec: Codec::None, to: SpillTo::Disk };
-    let store = Store::of_media(media.iter().map(boxed).collect(), Vec::new(), u64::MAX, settings);
+    let media_of = media.iter().map(boxed).collect();
+    let store = Store::of_media(media_of, Vec::new(), u64::MAX, &Budget::unlimited());
     (media, store)
 }
 
@@ -132,9 +130,10 @@ fn shaky(volumes: usize) -> (Vec<Shaky>, Store) {
 fn extents_come_back_as_written_and_leave_no_name() {
     for to in [SpillTo::Disk, SpillTo::Memory] {
         for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
-            let (directory, store) = store(u64::MAX, codec, to);
-            let extents: Vec<Extent> =
-                (0..20u8).map(|i| store.write(&vec![i; 5000 + i as usize]).unwrap()).collect();
+            let (directory, store) = store(u64::MAX);
+            let extents: Vec<Extent> = (0..20u8)
+                .map(|i| store.write(&vec![i; 5000 + i as usize], (to, codec)).unwrap())
+                .collect();
             assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
             for (i, extent) in (0..20u8).zip(&extents) {
                 assert_eq!(read(&store, extent).unwrap(), vec![i; 5000 + i as usize]);
@@ -145,13 +144,11 @@ fn extents_come_back_as_written_and_leave_no_name() {
 
 #[test]
 fn codec_and_place_change_while_extents_are_out() {
-    let (_directory, store) = store(u64::MAX, Codec::None, SpillTo::Disk);
+    let (_directory, store) = store(u64::MAX);
     let mut extents = Vec::new();
     for to in [SpillTo::Disk, SpillTo::Memory] {
         for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
-            store.set_codec(codec);
-            store.set_spill_to(to);
-            extents.push(store.write(&[7; 9000]).unwrap());
+            extents.push(store.write(&[7; 9000], (to, codec)).unwrap());
             for extent in &extents {
                 assert_eq!(read(&store, extent).unwrap(), [7; 9000]);
             }
@@ -162,16 +159,19 @@ fn codec_and_place_change_while_extents_are_out() {
 #[test]
 fn freed_space_is_used_again_and_the_limit_is_kept() {
     for to in [SpillTo::Disk, SpillTo::Memory] {
-        let (_directory, store) = store(64 << 10, Codec::None, to);
+        let (_directory, store) = store(64 << 10);
         for _ in 0..100 {
-            let first = store.write(&[1; 20_000]).unwrap();
-            let second = store.write(&[2; 20_000]).unwrap();
+            let first = store.write(&[1; 20_000], (to, Codec::None)).unwrap();
+            let second = store.write(&[2; 20_000], (to, Codec::None)).unwrap();
             assert_eq!(read(&store, &first).unwrap(), [1; 20_000]);
             drop((first, second));
         }
-        let held: Vec<_> = (0..3).map(|_| store.write(&[3; 20_000])).collect();
+        let held: Vec<_> = (0..3).map(|_| store.write(&[3; 20_000], (to, Codec::None))).collect();
         assert!(held.iter().all(Result::is_ok));
-        assert!(matches!(store.write(&[4; 20_000]), Err(Error::TempSpace { .. })));
+        assert!(matches!(
+            store.write(&[4; 20_000], (to, Codec::None)),
+            Err(Error::TempSpace { .. })
+        ));
         assert!(store.size() <= 64 << 10);
     }
 }
@@ -179,7 +179,7 @@ fn freed_space_is_used_again_and_the_limit_is_kept() {
 #[test]
 fn a_byte_that_is_not_as_written_is_corruption_wherever_it_is() {
     let (media, store) = shaky(1);
-    let extents: Vec<Extent> = (0..3).map(|i| store.write(&[i; 5000]).unwrap()).collect();
+    let extents: Vec<Extent> = (0..3).map(|i| store.write(&[i; 5000], RAW).unwrap()).collect();
     for position in (0..5000).step_by(7).chain([4999]) {
         media[0].fault(Fault::Flip(extents[1].offset + position));
         let Err(Error::Corrupt { place, message }) = read(&store, &extents[1]) else {
@@ -195,8 +195,7 @@ fn a_byte_that_is_not_as_written_is_corruption_wherever_it_is() {
 fn a_damaged_compressed_extent_is_corruption() {
     for codec in [Codec::Lz4, Codec::Zstd] {
         let (media, store) = shaky(1);
-        store.set_codec(codec);
-        let extent = store.write(&[9; 5000]).unwrap();
+        let extent = store.write(&[9; 5000], (SpillTo::Disk, codec)).unwrap();
         for position in 0..extent.stored_len() as u64 {
             media[0].fault(Fault::Flip(position));
             assert!(matches!(read(&store, &extent), Err(Error::Corrupt { .. })));
@@ -207,7 +206,7 @@ fn a_damaged_compressed_extent_is_corruption() {
 #[test]
 fn an_extent_read_from_another_place_is_corruption() {
     let (media, store) = shaky(2);
-    let extents: Vec<Extent> = [7, 7, 8].map(|i| store.write(&[i; 4096]).unwrap()).into();
+    let extents: Vec<Extent> = [7, 7, 8].map(|i| store.write(&[i; 4096], RAW).unwrap()).into();
     media[0].fault(Fault::Misdirect(4096));
     assert!(matches!(read(&store, &extents[0]), Err(Error::Corrupt { .. })));
     // The same position on the other volume.
@@ -220,36 +219,36 @@ fn an_extent_read_from_another_place_is_corruption() {
 #[test]
 fn a_medium_that_ends_early_is_corruption_and_one_that_fails_says_so() {
     let (media, store) = shaky(1);
-    let extent = store.write(&[7; 4096]).unwrap();
+    let extent = store.write(&[7; 4096], RAW).unwrap();
     media[0].fault(Fault::Cut(1));
     assert!(matches!(read(&store, &extent), Err(Error::Corrupt { .. })));
     media[0].fault(Fault::Read);
     let Err(Error::Io { context, .. }) = read(&store, &extent) else { panic!("read") };
     assert!(context.contains("reading") && context.contains("shaky"));
     media[0].fault(Fault::Write);
-    let Err(Error::Io { context, .. }) = store.write(&[1; 10]) else { panic!("written") };
+    let Err(Error::Io { context, .. }) = store.write(&[1; 10], RAW) else { panic!("written") };
     assert!(context.contains("writing"));
     media[0].fault(Fault::None);
     assert_eq!(read(&store, &extent).unwrap(), [7; 4096]);
     // What failed to be written takes no space.
     let size = store.size();
-    drop(store.write(&[1; 4096]).unwrap());
+    drop(store.write(&[1; 4096], RAW).unwrap());
     assert_eq!(store.size(), size);
 }
 
 #[test]
 fn a_full_disk_gets_back_what_is_free_then_another_is_used() {
     let (media, store) = shaky(2);
-    let first = store.write(&[1; 4096]).unwrap();
-    let second = store.write(&[2; 4096]).unwrap();
+    let first = store.write(&[1; 4096], RAW).unwrap();
+    let second = store.write(&[2; 4096], RAW).unwrap();
     drop(first);
     // Two blocks do not fit beside the one that is free, but in its place.
     media.iter().for_each(|medium| medium.fault(Fault::Full(2)));
-    let third = store.write(&[3; 8192]).unwrap();
+    let third = store.write(&[3; 8192], RAW).unwrap();
     assert_eq!((third.volume.index, third.offset), (0, 4096));
-    assert!(matches!(store.write(&[4; 8192]), Err(Error::TempSpace { .. })));
+    assert!(matches!(store.write(&[4; 8192], RAW), Err(Error::TempSpace { .. })));
     media[1].fault(Fault::None);
-    let fourth = store.write(&[4; 8192]).unwrap();
+    let fourth = store.write(&[4; 8192], RAW).unwrap();
     assert_eq!(fourth.volume.index, 1);
     for (value, extent) in [(2, &second), (3, &third), (4, &fourth)] {
         assert_eq!(read(&store, extent).unwrap(), vec![value; extent.len()]);
@@ -260,14 +259,14 @@ fn a_full_disk_gets_back_what_is_free_then_another_is_used() {
 fn a_directory_without_room_is_passed_over() {
     let (broken, fine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let directories = vec![broken.path().to_path_buf(), fine.path().to_path_buf()];
-    let store = Store::new(options(directories)).unwrap();
+    let store = Store::new(options(directories), &Budget::unlimited()).unwrap();
     broken.close().unwrap();
-    let extents: Vec<Extent> = (0..10u8).map(|i| store.write(&[i; 5000]).unwrap()).collect();
+    let extents: Vec<Extent> = (0..10u8).map(|i| store.write(&[i; 5000], RAW).unwrap()).collect();
     for (i, extent) in (0..10u8).zip(&extents) {
         assert!(extent.volume.place(0).contains(fine.path().to_str().unwrap()));
         assert_eq!(read(&store, extent).unwrap(), [i; 5000]);
     }
     // Files that are open stay usable without their directory.
     fine.close().unwrap();
-    assert_eq!(read(&store, &store.write(&[1; 5000]).unwrap()).unwrap(), [1; 5000]);
+    assert_eq!(read(&store, &store.write(&[1; 5000], RAW).unwrap()).unwrap(), [1; 5000]);
 }

@@ -1,0 +1,263 @@
+//! Pages: chunks that are in memory, or in a store, or on the way.
+//!
+//! ```text
+//!            leave                 written
+//! in memory ------> leaving, still -------> out ---read ahead---> in memory, and in the store
+//!     ^             in memory                ^                               |
+//!     |  take: the chunk itself              |  take: reads it               |  leave: at once
+//! ```
+//! How many rows there are, their bytes, the first and the last of them stay in memory.
+//!
+//! Invariant: a page has its rows at any time, in one place at the least; a write that ends after its
+//! page was taken, or died, leaves nothing in the store.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{Chunk, OFFSET_BYTES, TimeCodes, corrupt};
+use crate::error::Result;
+use crate::order::Layout;
+use crate::pool::{Buffer, Codec, Decision, Extent, Leave, Paged, Pool, SpillTo};
+
+/// A row longer than this is not kept in memory as the end of a page.
+const LONGEST_END: usize = 1 << 10;
+
+/// A chunk, wherever it is.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pool: Pool,
+    rows: usize,
+    used: usize,
+    stride: Option<usize>,
+    times: Option<TimeCodes>,
+    /// The first row and the last, unless they are long.
+    ends: Option<[Vec<u8>; 2]>,
+    /// How many merges the rows went through.
+    generation: u8,
+    /// Used since it was last asked to leave.
+    touched: AtomicBool,
+    place: Mutex<Place>,
+    /// Told when reading ends.
+    read: Condvar,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// In memory; in the store too, if it was read from there.
+    Memory(Arc<Chunk>, Option<Arc<Extent>>),
+    /// In memory, to be written in this way.
+    Leaving(Arc<Chunk>, (SpillTo, Codec)),
+    /// As before, and the write has begun.
+    Writing(Arc<Chunk>),
+    Store(Arc<Extent>),
+    /// On the way from the store.
+    Reading(Arc<Extent>),
+}
+
+impl Page {
+    /// A page of a chunk in memory, whose rows went through `generation` merges.
+    pub(crate) fn new(pool: &Pool, mut chunk: Arc<Chunk>, generation: u8) -> Self {
+        if let Some(own) = Arc::get_mut(&mut chunk) {
+            own.write_starts();
+        }
+        let rows = chunk.rows();
+        let ends = [rows.row(0), rows.row(rows.len() - 1)];
+        let short = ends.iter().all(|row| row.len() <= LONGEST_END);
+        Self {
+            pool: pool.clone(),
+            rows: rows.len(),
+            used: chunk.bytes(),
+            stride: chunk.stride(),
+            times: chunk.times.get().copied(),
+            ends: short.then(|| ends.map(<[u8]>::to_vec)),
+            generation,
+            touched: AtomicBool::new(false),
+            place: Mutex::new(Place::Memory(chunk, None)),
+            read: Condvar::new(),
+        }
+    }
+
+    /// Has the chunk written out in the way of `how`; its memory is free when that is done.
+    pub(crate) fn spill(self: &Arc<Self>, how: (SpillTo, Codec)) -> Result<()> {
+        let mut place = self.place();
+        if let Place::Memory(chunk, None) = &*place {
+            *place = Place::Leaving(Arc::clone(chunk), how);
+        }
+        drop(place);
+        self.pool.page_out(Arc::<Self>::clone(self))
+    }
+
+    /// The chunk: the one in memory, or read from the store.
+    pub(crate) fn take(self: Arc<Self>) -> Result<Arc<Chunk>> {
+        let mut place = self.place();
+        while let Place::Reading(_) = &*place {
+            place = self.read.wait(place).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.touched.store(true, Ordering::Relaxed);
+        match &*place {
+            Place::Memory(chunk, extent) => {
+                if extent.is_some() {
+                    self.pool.read_ahead_hit();
+                }
+                Ok(Arc::clone(chunk))
+            }
+            Place::Leaving(chunk, _) | Place::Writing(chunk) => Ok(Arc::clone(chunk)),
+            Place::Store(extent) | Place::Reading(extent) => {
+                let extent = Arc::clone(extent);
+                drop(place);
+                Ok(Arc::new(self.restored(&extent, self.pool.load(&extent)?)?))
+            }
+        }
+    }
+
+    /// The chunk is asked for soon: reads it ahead, if the budget has room for it.
+    pub(crate) fn prefetch(self: &Arc<Self>) {
+        self.touched.store(true, Ordering::Relaxed);
+        if let Place::Store(extent) = &*self.place() {
+            self.pool.prefetch(extent);
+        } else {
+            return;
+        }
+        self.pool.read_ahead(Arc::<Self>::clone(self));
+    }
+
+    /// The chunk that `buffer` has the image of.
+    fn restored(&self, extent: &Extent, buffer: Buffer) -> Result<Chunk> {
+        let chunk = if let Some(stride) = self.stride {
+            if extent.len() != self.used {
+                return Err(corrupt("more or fewer bytes than rows"));
+            }
+            Chunk::strided(&self.pool, buffer, self.used, stride)
+        } else {
+            if extent.len() != self.used + self.rows * OFFSET_BYTES {
+                return Err(corrupt("more or fewer bytes than rows and their ends"));
+            }
+            let mut starts = Vec::with_capacity(self.rows + 1);
+            starts.push(0);
+            let ends = buffer[self.used..extent.len()].chunks_exact(OFFSET_BYTES);
+            starts.extend(ends.map(|end| u32::from_le_bytes([end[0], end[1], end[2], end[3]])));
+            if !starts.is_sorted() || starts.last() != Some(&(self.used as u32)) {
+                return Err(corrupt("row ends that do not ascend to the end"));
+            }
+            Chunk::varying(&self.pool, buffer, starts)
+        };
+        if let Some(times) = self.times {
+            let _first = chunk.times.set(times);
+        }
+        Ok(chunk)
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes that the rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.used
+    }
+
+    /// Bytes of memory that the page holds and is not about to give up.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        match &*self.place() {
+            Place::Memory(chunk, None) => chunk.leased_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The first row and the last, unless they are long.
+    pub(crate) fn ends(&self) -> Option<[&[u8]; 2]> {
+        self.ends.as_ref().map(|[first, last]| [&first[..], &last[..]])
+    }
+
+    /// The least and the greatest time code, if they are known without reading the rows.
+    pub(crate) fn times(&self, layout: &Layout, width: usize) -> Option<TimeCodes> {
+        match &*self.place() {
+            Place::Memory(chunk, _) => Some(chunk.times(layout, width)),
+            _ => self.times,
+        }
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spared(&self, begun: bool) {
+        self.pool.write_spared(self.used, begun);
+    }
+}
+
+impl Paged for Page {
+    fn write_out(self: Arc<Self>) -> Result<()> {
+        let (chunk, how) = {
+            let mut place = self.place();
+            let Place::Leaving(chunk, how) = &*place else { return Ok(()) };
+            let (chunk, how) = (Arc::clone(chunk), *how);
+            *place = Place::Writing(Arc::clone(&chunk));
+            (chunk, how)
+        };
+        let written = self.pool.store(&chunk.image(), how);
+        let mut place = self.place();
+        let extent = match written {
+            Ok(extent) => extent,
+            Err(error) => {
+                *place = Place::Memory(chunk, None);
+                return Err(error);
+            }
+        };
+        if Arc::strong_count(&self) == 1 {
+            // Nobody is left to read it.
+            self.spared(true);
+        } else {
+            *place = Place::Store(Arc::new(extent));
+        }
+        Ok(())
+    }
+
+    fn read_in(self: Arc<Self>) {
+        let extent = {
+            let mut place = self.place();
+            let Place::Store(extent) = &*place else { return };
+            let extent = Arc::clone(extent);
+            *place = Place::Reading(Arc::clone(&extent));
+            extent
+        };
+        let loaded = self.pool.load_ahead(&extent);
+        // Whoever takes the page meets an error again, and reports it.
+        let chunk = loaded.and_then(|buffer| self.restored(&extent, buffer.ok()?).ok());
+        *self.place() = match chunk {
+            Some(chunk) => Place::Memory(Arc::new(chunk), Some(extent)),
+            None => Place::Store(extent),
+        };
+        self.read.notify_all();
+        let generation = self.generation;
+        self.pool.clone().at_rest(self, generation);
+    }
+
+    fn leave(&self) -> Leave {
+        let mut place = self.place();
+        let Place::Memory(chunk, extent) = &*place else { return Leave::Cannot };
+        if Arc::strong_count(chunk) > 1 || self.touched.swap(false, Ordering::Relaxed) {
+            return Leave::Later;
+        }
+        if let Some(extent) = extent {
+            *place = Place::Store(Arc::clone(extent));
+            return Leave::Left;
+        }
+        let Decision::Spill { to, codec } = self.pool.decide(self.used, self.generation, false)
+        else {
+            return Leave::Cannot;
+        };
+        *place = Place::Leaving(Arc::clone(chunk), (to, codec));
+        Leave::Write
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let place = self.place.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Place::Leaving(..) = place {
+            self.pool.write_spared(self.used, false);
+        }
+    }
+}
