@@ -4,9 +4,9 @@
 //! workers --write--> | page | page |  --> spill thread: compress, write, give the memory back
 //!         --read---> | page |         --> spill thread, first: read and decompress what is merged next
 //! ```
-//! Queues hold pages weakly: one that dies in the queue costs nothing. A worker that finds no memory
-//! waits for the next write to end, so the queue for writing is short. Threads start when there is
-//! something to do, and end with their pool.
+//! Queues hold pages weakly: one that dies in the queue costs nothing. A worker that finds no memory, or
+//! the queue full, writes the page that waits longest itself: nobody sleeps while there is something to
+//! write. Threads start when there is something to do, and end with their pool.
 //!
 //! Invariant: a page is in memory until it is in the store; what fails to be written stays, and the
 //! failure is reported to the next worker that spills or waits.
@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use crate::error::{Error, Result};
 
 /// Pages that wait to be written, for each thread.
-const QUEUED: usize = 2;
+const QUEUED: usize = 4;
 
 /// Rows that are in memory or in a store.
 pub(crate) trait Paged: Debug + Send + Sync {
@@ -83,22 +83,17 @@ impl Spiller {
         Self { shared: Arc::default(), most }
     }
 
-    /// Has `page` written out. Waits while many others are to be written first.
+    /// Has `page` written out. Writes one itself while many others are to be written first.
     pub(super) fn write(&self, page: Arc<dyn Paged>) -> Result<()> {
         let mut state = self.shared.state();
-        while state.writes.len() >= QUEUED * self.most && state.threads > 0 {
-            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
         if let Some(error) = state.failed.take() {
             return Err(error);
         }
         state.writes.push_back(Arc::downgrade(&page));
-        if self.has_thread(&mut state) {
+        if self.has_thread(&mut state) && state.writes.len() <= QUEUED * self.most {
             return Ok(());
         }
-        state.writes.pop_back();
-        drop(state);
-        page.write_out()
+        self.help(state).map(|_| ())
     }
 
     /// Has `page` read ahead, unless the threads are busy reading.
@@ -113,17 +108,27 @@ impl Spiller {
         }
     }
 
-    /// Waits until a write ends; false if there is none to wait for. Reports what failed so far.
+    /// Writes what waits longest, or waits until a write ends; false if there is neither. Reports what
+    /// failed so far.
     pub(super) fn wait_for_one(&self) -> Result<bool> {
         let mut state = self.shared.state();
-        let any = state.writing > 0 || !state.writes.is_empty();
-        if any && state.failed.is_none() {
+        if state.writes.is_empty() && state.writing > 0 && state.failed.is_none() {
             state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            return state.failed.take().map_or(Ok(true), Err);
         }
         match state.failed.take() {
             Some(error) => Err(error),
-            None => Ok(any),
+            None => self.help(state),
         }
+    }
+
+    /// Writes what waits longest, here and now; false if nothing waits.
+    fn help(&self, mut state: MutexGuard<'_, State>) -> Result<bool> {
+        let Some(page) = state.writes.pop_front() else { return Ok(false) };
+        state.writing += 1;
+        drop(state);
+        let _ended = Ended { shared: &self.shared, reads: false, failed: None };
+        page.upgrade().map_or(Ok(()), Paged::write_out).map(|()| true)
     }
 
     /// Waits until nothing is being written or read.
@@ -293,10 +298,11 @@ mod tests {
         let (go, page) = slow(&written);
         spiller.write(Arc::clone(&page)).unwrap();
         go.send(false).unwrap();
+        spiller.wait_for_all();
         assert!(matches!(spiller.wait_for_one(), Err(Error::TempSpace { .. })));
         assert!(spiller.failure().is_none());
         go.send(true).unwrap();
-        spiller.write(page).unwrap();
+        spiller.write(Arc::clone(&page)).unwrap();
         spiller.wait_for_all();
         assert_eq!(written.load(Ordering::SeqCst), 1);
     }
