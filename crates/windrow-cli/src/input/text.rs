@@ -21,6 +21,7 @@ use arrow::error::ArrowError;
 use crate::error::{CliError, Result};
 use crate::format::Format;
 
+use super::exact::Exact;
 use super::null_lines::NullLines;
 use super::origin::{Origin, Stream};
 use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
@@ -114,7 +115,7 @@ impl Content for TextFile {
 
 /// Either decoder.
 enum Decoder {
-    Csv(Box<arrow::csv::reader::Decoder>),
+    Csv(Box<arrow::csv::reader::Decoder>, Exact),
     Ndjson(ndjson::Decoder),
 }
 
@@ -128,13 +129,15 @@ struct Step {
 impl Decoder {
     fn new(dialect: Dialect, schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
         Ok(match dialect {
-            Dialect::Csv(options) => Self::Csv(Box::new(
-                arrow::csv::ReaderBuilder::new(schema.clone())
+            Dialect::Csv(options) => {
+                let exact = Exact::new(schema, false);
+                let decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
                     .with_header(options.has_header)
                     .with_delimiter(options.delimiter)
                     .with_batch_size(batch_rows)
-                    .build_decoder(),
-            )),
+                    .build_decoder();
+                Self::Csv(Box::new(decoder), exact)
+            }
             Dialect::Ndjson => Self::Ndjson(ndjson::Decoder::new(schema, batch_rows)?),
         })
     }
@@ -142,7 +145,7 @@ impl Decoder {
     /// Takes bytes; none at the end of the input.
     fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
         match self {
-            Self::Csv(decoder) => {
+            Self::Csv(decoder, _) => {
                 let taken = decoder.decode(bytes)?;
                 let done = taken == 0 || decoder.capacity() == 0;
                 Ok(Step { taken, done })
@@ -157,7 +160,9 @@ impl Decoder {
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         match self {
-            Self::Csv(decoder) => decoder.flush(),
+            Self::Csv(decoder, exact) => {
+                decoder.flush()?.map(|batch| exact.parse(batch)).transpose()
+            }
             Self::Ndjson(decoder) => decoder.flush(),
         }
     }
@@ -358,20 +363,15 @@ fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
             None => "not valid UTF-8".into(),
         };
     }
+    // What is parsed after the decoder names its column, and may hold any words.
+    if text.starts_with("column '") {
+        return text;
+    }
     let (text, _row) = text.split_once(" at line ").unwrap_or((&text, ""));
     if let Some((what, field)) = text.rsplit_once(" for column ")
         && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
     {
         return format!("{what} for column '{}'", field.name());
-    }
-    if let Some(field) = text.strip_prefix("Error parsing column ")
-        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
-    {
-        return format!(
-            "the value of column '{}' is not of its type, {}",
-            field.name(),
-            field.data_type()
-        );
     }
     text.to_string()
 }

@@ -19,6 +19,7 @@ use arrow::record_batch::RecordBatch;
 use windrow::{Decoder, Slab, Slabs};
 
 use super::Arrangement;
+use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use crate::error::{CliError, Result};
 use crate::output::{self, Appender, Encoder, OutputOptions, SAMPLE_ROWS, Target};
@@ -79,7 +80,7 @@ struct Run {
 
 /// A thread's way from rows to columns.
 pub(super) struct Decoders {
-    rows: Decoder,
+    rows: RowDecoder,
     /// Of what tells partitions apart, if anything does.
     keys: Option<Decoder>,
 }
@@ -91,13 +92,13 @@ impl Decoders {
     ) -> Result<Self> {
         let layout = &arrangement.layout;
         let keys = partitioning.map(|partitioning| Decoder::new(layout, &partitioning.keys));
-        Ok(Self { rows: Decoder::new(layout, &arrangement.projection)?, keys: keys.transpose()? })
+        Ok(Self { rows: RowDecoder::new(arrangement)?, keys: keys.transpose()? })
     }
 
     /// The columns of a piece that are written.
     pub(super) fn decode(&mut self, piece: Piece) -> Result<RecordBatch> {
         match piece {
-            Piece::Rows(slab) => Ok(self.rows.decode(&slab)?),
+            Piece::Rows(slab) => self.rows.decode(&slab),
             Piece::Decoded(batch) => Ok(batch),
         }
     }
