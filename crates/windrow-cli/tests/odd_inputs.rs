@@ -314,6 +314,28 @@ fn long_lines_keep_the_limit() {
 }
 
 #[test]
+fn lines_that_become_long_behind_the_sample_keep_the_limit() {
+    let work = Work::new();
+    let short = (0..200_000).map(|i| format!("{},x\n", i % 1000)).collect::<String>();
+    assert!(short.len() > 1 << 20, "longer than the sample");
+    let long = |i: usize| format!("{i},\"{}\n\"\n", format!("{i:06x}").repeat(1500));
+    let long: String = (0..6000).map(long).collect();
+    work.put("in/a.csv", format!("id,v\n{short}{long}"));
+    work.run("sort in/a.csv --by id -o in/a.ndjson").succeeds();
+    for input in ["a.csv", "a.ndjson"] {
+        let sort = format!(
+            "sort in/{input} --by id -o out/o.csv -q --memory-limit 64MiB --stats out/stats.json"
+        );
+        work.run(&sort).succeeds();
+        let stats: serde_json::Value =
+            serde_json::from_slice(&work.read("out/stats.json")).unwrap();
+        assert_eq!(stats["rows_out"], 206_000);
+        let peak = stats["peak_rss_bytes"].as_u64().unwrap();
+        assert!(peak <= 64 << 20, "{input}: {} MiB", peak >> 20);
+    }
+}
+
+#[test]
 fn sizes_too_small_to_be_meant() {
     let work = Work::new();
     work.put("in/a.csv", "id\n2\n1\n");

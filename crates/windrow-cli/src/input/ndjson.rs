@@ -153,6 +153,11 @@ impl Decoder {
         self.decoder.decode(bytes)
     }
 
+    /// Whether a record has begun and not ended.
+    pub(super) fn is_within_record(&self) -> bool {
+        self.decoder.has_partial_record()
+    }
+
     pub(super) fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         self.decoder.flush()?.map(|batch| self.exact.parse(batch)).transpose()
     }

@@ -158,6 +158,14 @@ impl Decoder {
         }
     }
 
+    /// Whether a record has begun that does not end at its line.
+    fn is_within_record(&self) -> bool {
+        match self {
+            Self::Csv(..) => false,
+            Self::Ndjson(decoder) => decoder.is_within_record(),
+        }
+    }
+
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         match self {
             Self::Csv(decoder, exact) => {
@@ -259,8 +267,9 @@ impl Iterator for TextBatches {
 
 impl TextBatches {
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let start = self.place.offset;
         loop {
-            let bytes = self.text.fill_buf()?;
+            let mut bytes = self.text.fill_buf()?;
             if bytes.is_empty()
                 && let Some(line) = self.quotes.unclosed()
             {
@@ -268,12 +277,25 @@ impl TextBatches {
                 let what = format!("the quote that opens on line {line} is never closed");
                 return Err(ArrowError::CsvError(what));
             }
+            // Where lines are longer than those of the sample a batch ends by its bytes.
+            let enough = self.place.offset - start >= BATCH_BYTES as u64;
+            if enough && let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+                bytes = &bytes[..=end];
+            }
             let step = self.decoder.decode(bytes)?;
-            self.quotes.pass(&bytes[..step.taken], self.place.line);
-            self.place.pass(&bytes[..step.taken]);
+            let taken = &bytes[..step.taken];
+            self.quotes.pass(taken, self.place.line);
+            self.place.pass(taken);
+            let whole = enough && taken.ends_with(b"\n") && self.quotes.at == Field::Start;
             self.text.consume(step.taken);
             if step.done {
                 return self.decoder.flush();
+            }
+            if whole && !self.decoder.is_within_record() {
+                // There is none if all of it was blank.
+                if let Some(batch) = self.decoder.flush()? {
+                    return Ok(Some(batch));
+                }
             }
         }
     }

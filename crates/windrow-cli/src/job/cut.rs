@@ -31,6 +31,9 @@ pub(super) struct Rows {
     pub(super) first: Option<Slab>,
 }
 
+/// Bytes of a row, on average, that is long: a chunk of the smallest size has a few of them.
+const LONG_ROW: usize = 8 << 10;
+
 /// Rows to take, and where they are cut.
 pub(super) struct Cutter<'a> {
     pub(super) rows: Rows,
@@ -201,12 +204,16 @@ impl<'a> Cutter<'a> {
         };
         let Some(slab) = slab else { return Ok(()) };
         match &mut self.files {
-            Files::One(_) => self.ready.push_back(Run {
-                name: None,
-                rows: slab.rows(),
-                bytes: slab.bytes(),
-                piece: Piece::Rows(slab),
-            }),
+            Files::One(_) => {
+                let (rows, bytes) = (slab.rows(), slab.bytes());
+                // A slab holds on to the whole chunks that its rows lie in. Short rows are many in
+                // each; a few long ones would keep the memory of all runs, and are soon copied.
+                let piece = match bytes >= rows * LONG_ROW {
+                    true => Piece::Decoded(decoders.rows.decode(&slab)?),
+                    false => Piece::Rows(slab),
+                };
+                self.ready.push_back(Run { name: None, piece, rows, bytes });
+            }
             Files::Many(many) => many.split(slab, &mut self.ready, decoders)?,
         }
         Ok(())
