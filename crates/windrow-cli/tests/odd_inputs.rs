@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, DictionaryArray, Int8Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampSecondArray,
 };
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema, UnionFields};
@@ -333,6 +334,21 @@ fn lines_that_become_long_behind_the_sample_keep_the_limit() {
         let peak = stats["peak_rss_bytes"].as_u64().unwrap();
         assert!(peak <= 64 << 20, "{input}: {} MiB", peak >> 20);
     }
+}
+
+#[test]
+fn times_that_have_no_text_are_refused() {
+    let work = Work::new();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![2, 1]));
+    let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![0, i64::MAX / 1000 + 1]));
+    let columns = [("id", ids), ("at", far)];
+    write_arrow(&work, "in/a.arrow", &RecordBatch::try_from_iter(columns).expect("a batch"));
+    for output in ["o.csv", "o.ndjson", "o.parquet"] {
+        let ran = work.run(&format!("sort in/a.arrow --by id -o out/{output}"));
+        ran.says(3, &["\"at\"", "9223372036854776", "Timestamp(s)", "--select"]);
+    }
+    work.holds_only(&[]);
+    work.run("sort in/a.arrow --by id -o out/o.arrow").succeeds();
 }
 
 #[test]

@@ -148,9 +148,7 @@ fn values(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef
             })
         }
         D::Timestamp(unit, zone) => {
-            let zone = zone.as_deref().map(str::parse::<Tz>).transpose();
-            let zone = zone.map_err(|error| error.to_string())?.as_ref().copied();
-            let unit = *unit;
+            let zone = Zone::of(zone.as_deref())?;
             match unit {
                 U::Second => stamps::<TimestampSecondType>(text, kind, zone, numbers),
                 U::Millisecond => stamps::<TimestampMillisecondType>(text, kind, zone, numbers),
@@ -158,21 +156,27 @@ fn values(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef
                 U::Nanosecond => stamps::<TimestampNanosecondType>(text, kind, zone, numbers),
             }
         }
-        D::Date32 => each::<Date32Type>(text, kind, |value| match plain_number(value, numbers) {
-            Some(days) => i32::try_from(days).map_err(|_| no_value()),
-            None if has_time(value) => match timestamp(value, U::Second, None)? {
-                seconds if seconds % DAY == 0 => {
-                    i32::try_from(seconds / DAY).map_err(|_| no_value())
-                }
-                _ => Err("has a time of day, which a date would lose".to_owned()),
-            },
-            None => Date32Type::parse(value).ok_or_else(no_value),
-        }),
-        D::Date64 => each::<Date64Type>(text, kind, |value| match plain_number(value, numbers) {
-            Some(milliseconds) => Ok(milliseconds),
-            None if has_time(value) => timestamp(value, U::Millisecond, None),
-            None => Date64Type::parse(value).ok_or_else(no_value),
-        }),
+        D::Date32 => {
+            let zone = Zone::of(None)?;
+            each::<Date32Type>(text, kind, |value| match plain_number(value, numbers) {
+                Some(days) => i32::try_from(days).map_err(|_| no_value()),
+                None if has_time(value) => match timestamp(value, U::Second, zone)? {
+                    seconds if seconds % DAY == 0 => {
+                        i32::try_from(seconds / DAY).map_err(|_| no_value())
+                    }
+                    _ => Err("has a time of day, which a date would lose".to_owned()),
+                },
+                None => Date32Type::parse(value).ok_or_else(no_value),
+            })
+        }
+        D::Date64 => {
+            let zone = Zone::of(None)?;
+            each::<Date64Type>(text, kind, |value| match plain_number(value, numbers) {
+                Some(milliseconds) => Ok(milliseconds),
+                None if has_time(value) => timestamp(value, U::Millisecond, zone),
+                None => Date64Type::parse(value).ok_or_else(no_value),
+            })
+        }
         D::Time32(U::Second) => times::<Time32SecondType>(text, kind, 0),
         D::Time32(_) => times::<Time32MillisecondType>(text, kind, 3),
         D::Time64(U::Microsecond) => times::<Time64MicrosecondType>(text, kind, 6),
@@ -225,7 +229,7 @@ fn times<T: ArrowPrimitiveType + Parser>(
 fn stamps<T: ArrowTimestampType>(
     text: &StringArray,
     kind: &DataType,
-    zone: Option<Tz>,
+    zone: Zone,
     numbers: bool,
 ) -> Result<ArrayRef, Fault> {
     each::<T>(text, kind, |value| match plain_number(value, numbers) {
@@ -234,18 +238,30 @@ fn stamps<T: ArrowTimestampType>(
     })
 }
 
+/// What a timestamp without an offset is relative to.
+#[derive(Clone, Copy)]
+struct Zone {
+    zone: Tz,
+    /// An offset would be lost.
+    local: bool,
+}
+
+impl Zone {
+    fn of(name: Option<&str>) -> Result<Self, Fault> {
+        let zone = name.unwrap_or("+00:00").parse();
+        let zone = zone.map_err(|error: ArrowError| error.to_string())?;
+        Ok(Self { zone, local: name.is_none() })
+    }
+}
+
 /// Units since the epoch.
-fn timestamp(value: &str, unit: TimeUnit, zone: Option<Tz>) -> Result<i64, Fault> {
-    if zone.is_none() && has_offset(value) {
+fn timestamp(value: &str, unit: TimeUnit, Zone { zone, local }: Zone) -> Result<i64, Fault> {
+    if local && has_offset(value) {
         return Err("has an offset, which a timestamp without a zone would lose; \
                     give its column a zone, as in timestamp_us(UTC)"
             .to_owned());
     }
     check_fraction(value, digits_of(unit))?;
-    let zone = match zone {
-        Some(zone) => zone,
-        None => "+00:00".parse().map_err(|_| no_value())?,
-    };
     let at = string_to_datetime(&zone, value).map_err(|_| no_value())?;
     match unit {
         TimeUnit::Second => Ok(at.timestamp()),

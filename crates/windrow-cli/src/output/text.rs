@@ -18,6 +18,7 @@ use arrow::json::WriterBuilder as JsonBuilder;
 use arrow::json::writer::LineDelimited;
 use arrow::record_batch::RecordBatch;
 
+use super::showable;
 use super::{
     Appender, Encoder, OutputOptions, Part, Payload, Rope, Sink, Target, Written, foreign_part,
 };
@@ -136,6 +137,7 @@ fn drain(
     let mut rows = 0;
     for batch in batches {
         let batch = batch?;
+        showable::check(&batch)?;
         write(&batch).map_err(|error| CliError::Data(error.to_string()))?;
         rows += batch.num_rows() as u64;
     }
