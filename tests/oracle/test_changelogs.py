@@ -256,6 +256,29 @@ def test_wal2json(windrow, rng, tmp_path, version):
     assert rows_of(out) == [table[key] for key in sorted(table)]
 
 
+def test_wal2json_as_postgresql_writes_its_lsns(windrow, rng, tmp_path):
+    """As text, in two hexadecimal halves without leading zeros, which no text order fits."""
+    changes, table = history(rng, 3000, 300)
+    number = lambda lsn: (lsn - 1000) * 0x123_4567 + 0xFFF_F000
+    text = lambda number: f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"
+    words = {"c": "I", "u": "U", "d": "D"}
+    empty = {"name": None, "score": None}
+    events = [{"action": words[op], "lsn": text(number(lsn)), **(new or {"id": key, **empty})} for lsn, op, key, old, new in changes]
+    assert sorted(event["lsn"] for event in events) != [event["lsn"] for event in events]
+    path, out = write_lines(tmp_path / "log.ndjson", events, rng), tmp_path / "out.parquet"
+    compact = ["compact", path, "--op-preset", "wal2json", "--key", "id", "--order-by", "lsn", "--select", "id,name,score", "-o", out]
+    windrow(*compact).ok()
+    latest = f"""
+        SELECT id, name, score FROM (
+            SELECT *, ('0x' || split_part(lsn, '/', 1))::UBIGINT * 4294967296 + ('0x' || split_part(lsn, '/', 2))::UBIGINT AS n FROM $log)
+        WHERE n <= {{limit}} QUALIFY row_number() OVER (PARTITION BY id ORDER BY n DESC) = 1 AND action <> 'D' ORDER BY id"""
+    agree(rows_of(out), sql(latest.format(limit=1 << 62), log=path), ordered_by="id")
+    assert rows_of(out) == [table[key] for key in sorted(table)]
+    limit = number(2500)
+    windrow(*compact, "--as-of", text(limit)).ok()
+    agree(rows_of(out), sql(latest.format(limit=limit), log=path), ordered_by="id")
+
+
 def test_wal2json_with_its_lists_is_refused(windrow, tmp_path):
     path = tmp_path / "log.ndjson"
     path.write_text('{"action":"I","schema":"public","table":"t","columns":[{"name":"id","type":"integer","value":1}]}\n')

@@ -176,6 +176,29 @@ def test_csv_and_ndjson_by_others(windrow, rng, tmp_path):
         data.same(data.read(out), wanted)
 
 
+def test_times_with_offsets_and_decimals_in_csv(windrow, rng, tmp_path):
+    """Instants and digits are those that DuckDB reads from the same text."""
+    path, out = tmp_path / "in.csv", tmp_path / "out.parquet"
+    offsets = ["Z", "+00", "+02:00", "-05:30", "+1400"]
+    lines = [
+        f"{i},2026-0{rng.integers(1, 10)}-1{rng.integers(0, 10)}T1{rng.integers(0, 10)}:00:00.{rng.integers(0, 10**6):06}{rng.choice(offsets)},"
+        f"{rng.integers(-(10**9), 10**9)}.{rng.integers(0, 1000):03}"
+        for i in rng.permutation(2000)
+    ]
+    path.write_text("\n".join(["k,t,d", *lines]) + "\n")
+    windrow("sort", path, "--by", "t,k", "--schema", "d:decimal128(20,3)", "-o", out).ok()
+    types = "{'k': 'BIGINT', 't': 'TIMESTAMPTZ', 'd': 'DECIMAL(20,3)'}"
+    duckdb.sql("SET TimeZone = 'UTC'")
+    wanted = duckdb.sql(f"SELECT * FROM read_csv('{path}', header = true, columns = {types}) ORDER BY t, k").to_arrow_table()
+    got = data.read(out)
+    assert got.schema.types == [pa.int64(), pa.timestamp("us", "UTC"), pa.decimal128(20, 3)]
+    data.same(got, wanted.cast(got.schema))
+    # And back: pyarrow reads what is written of it.
+    windrow("sort", out, "--by", "t,k", "-o", tmp_path / "again.csv").ok()
+    options = pyarrow.csv.ConvertOptions(column_types=got.schema)
+    data.same(pyarrow.csv.read_csv(tmp_path / "again.csv", convert_options=options), got)
+
+
 def test_csv_without_header_and_with_another_separator(windrow, tmp_path):
     (tmp_path / "in.csv").write_text("3;c\n1;a\n2;\n")
     out = tmp_path / "out.arrow"

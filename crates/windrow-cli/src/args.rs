@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::changelog::Preset;
-use crate::columns::Columns;
+use crate::columns::{Columns, Names};
 use crate::format::Format;
 use crate::output::Compression;
 use crate::size::{Limit, Size};
@@ -301,15 +301,16 @@ pub(crate) struct Output {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) output_format: Option<Format>,
     /// Columns to write, in this order.
-    #[arg(long, value_name = "COLS", value_delimiter = ',')]
-    pub(crate) select: Option<Vec<String>>,
+    #[arg(long, value_name = "COLS")]
+    pub(crate) select: Option<Names>,
     /// none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL], brotli[:LEVEL]; zstd:2 for Parquet.
     #[arg(long, value_name = "CODEC")]
     pub(crate) compression: Option<Compression>,
-    /// Row bytes of a Parquet row group, before encoding; also at most 122,880 rows.
+    /// Row bytes of a Parquet row group, before encoding; at least 64KiB. Row groups end at 122,880 rows,
+    /// and are not cut below 8192 rows or 2 MiB.
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     pub(crate) row_group_size: Size,
-    /// Bytes of a Parquet page, before compression.
+    /// Bytes of a Parquet page, before compression; at least 4KiB.
     #[arg(long, value_name = "SIZE", default_value = "512KiB")]
     pub(crate) page_size: Size,
     /// Write no Parquet statistics.

@@ -1,5 +1,6 @@
 //! Lists of columns as people write them: `country,amount:desc:nulls-first,"odd, name":asc`.
 
+use std::ops::Deref;
 use std::str::FromStr;
 
 use windrow::Column;
@@ -44,6 +45,30 @@ fn column(text: &str) -> Result<Column, String> {
     Ok(column)
 }
 
+/// Names of columns, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Names(Vec<String>);
+
+impl FromStr for Names {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = fields(text)?;
+        match names.iter().any(String::is_empty) {
+            true => Err(format!("an empty column name in {text:?}")),
+            false => Ok(Self(names)),
+        }
+    }
+}
+
+impl Deref for Names {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
+}
+
 /// The parts of `text` between commas, without the quotes around them.
 pub(crate) fn fields(text: &str) -> Result<Vec<String>, String> {
     Ok(split(text, ',')?.iter().map(|part| unquote(part).to_owned()).collect())
@@ -86,6 +111,11 @@ mod tests {
         assert_eq!(columns("\"a,b:c\":desc,d"), Ok(vec![desc("a,b:c"), asc("d")]));
         for text in ["", "a,,b", "a:down", "\"a", ":desc"] {
             assert!(columns(text).is_err(), "{text}");
+        }
+        let names = |text: &str| text.parse::<Names>().map(|names| names.to_vec());
+        assert_eq!(names("b,\"a,b\",c:d"), Ok(["b", "a,b", "c:d"].map(String::from).to_vec()));
+        for text in ["", "a,,b", "\"a", "\"\""] {
+            assert!(names(text).is_err(), "{text}");
         }
     }
 }

@@ -19,6 +19,9 @@ pub(crate) enum CliError {
     /// An input of a merge is not sorted; `input` is its ordinal. Exit code 3.
     #[error("input {input}: row {row} sorts before the row in front of it; sort the file first")]
     Unsorted { input: usize, row: u64 },
+    /// The rows of all inputs do not fit a column together. Exit code 3.
+    #[error("{0}")]
+    Unfit(String),
     /// An input cannot be read, or holds what it must not. Exit code 3.
     #[error("{0}")]
     Data(String),
@@ -45,7 +48,7 @@ impl CliError {
         match self {
             Self::CheckFailed(_) => 1,
             Self::Usage(_) => 2,
-            Self::Data(_) | Self::Unsorted { .. } => 3,
+            Self::Data(_) | Self::Unsorted { .. } | Self::Unfit(_) => 3,
             Self::MemoryFloor(_) => 4,
             Self::Space(_) => 5,
             Self::Corrupt(_) => 6,
@@ -54,13 +57,20 @@ impl CliError {
         }
     }
 
-    /// Names the input that an error is about, `names` being those of all inputs.
+    /// Names the inputs that an error is about, `names` being those of all inputs.
     pub(crate) fn named<'a>(self, mut names: impl Iterator<Item = &'a str>) -> Self {
         match self {
             Self::Unsorted { input, row } => Self::Data(format!(
                 "{}: row {row} sorts before the row in front of it; sort the file first",
                 names.nth(input).unwrap_or("an input")
             )),
+            Self::Unfit(message) => {
+                let first = names.next().unwrap_or("the input");
+                Self::Data(match names.count() {
+                    0 => format!("{first}: {message}"),
+                    more => format!("{first} and {more} more: {message}"),
+                })
+            }
             other => other,
         }
     }
@@ -71,6 +81,30 @@ impl CliError {
             Self::Data(message) => Self::Data(format!("{name}: {message}")),
             other => other,
         }
+    }
+
+    /// No column has this name; those that there are may be many.
+    pub(crate) fn missing_column<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Self {
+        // As many names as fit a screen.
+        const SHOWN: usize = 50;
+        const LONG: usize = 1000;
+        let mut list = String::new();
+        let mut left = 0;
+        for (i, other) in all.enumerate() {
+            if i < SHOWN && list.len() < LONG {
+                let comma = if i > 0 { ", " } else { "" };
+                list.extend([comma, other]);
+            } else {
+                left += 1;
+            }
+        }
+        if left > 0 {
+            list += &format!(" and {left} more");
+        }
+        Self::Usage(match list.as_str() {
+            "" => format!("no column named {name:?}; there are no columns"),
+            list => format!("no column named {name:?}; the columns are {list}"),
+        })
     }
 
     /// An input file that the system or its format's reader refuses.
@@ -100,9 +134,10 @@ impl From<windrow::Error> for CliError {
                 Ok(own) => *own,
                 Err(other) => Self::Data(other.to_string()),
             },
-            E::MissingColumn { .. } | E::UnsupportedColumn { .. } | E::InvalidOrder(_) => {
-                Self::Usage(error.to_string())
+            E::MissingColumn { column, available } => {
+                Self::missing_column(&column, available.split(", "))
             }
+            E::UnsupportedColumn { .. } | E::InvalidOrder(_) => Self::Usage(error.to_string()),
             E::OutOfOrder { input, row } => Self::Unsorted { input, row },
             E::MemoryFloor { .. } => Self::MemoryFloor(error.to_string()),
             E::TempSpace { .. } | E::Io { .. } => Self::Space(error.to_string()),

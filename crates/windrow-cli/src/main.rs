@@ -24,6 +24,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use clap_mangen::Man;
 
 use crate::args::{Cli, Completion, Verb};
 use crate::error::{CliError, Result};
@@ -80,11 +81,32 @@ fn completions(shell: Completion) -> Result<()> {
     let mut text = Vec::new();
     match shell.shell() {
         Some(shell) => clap_complete::generate(shell, &mut command, "windrow", &mut text),
-        None => clap_mangen::Man::new(command)
-            .render(&mut text)
+        None => man_page(command, &mut text)
             .map_err(|error| CliError::Data(format!("man page: {error}")))?,
     }
     print(&text)
+}
+
+/// One page for all verbs: there are no others for it to refer to.
+fn man_page(mut command: clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
+    command.build();
+    let page = Man::new(command.clone());
+    page.render_title(out)?;
+    page.render_name_section(out)?;
+    page.render_synopsis_section(out)?;
+    page.render_description_section(out)?;
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        writeln!(out, ".SH \"WINDROW {}\"", verb.get_name().to_uppercase())?;
+        let (page, mut part) = (Man::new(verb.clone()), Vec::new());
+        page.render_description_section(&mut part)?;
+        page.render_synopsis_section(&mut part)?;
+        page.render_options_section(&mut part)?;
+        page.render_extra_section(&mut part)?;
+        let part = String::from_utf8_lossy(&part).replace(".SH DESCRIPTION\n", "");
+        out.extend_from_slice(part.replace("\n.SH ", "\n.SS ").as_bytes());
+    }
+    page.render_extra_section(out)?;
+    page.render_version_section(out)
 }
 
 /// Writes to standard output.

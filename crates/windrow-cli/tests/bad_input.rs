@@ -97,9 +97,9 @@ fn ragged_csv() {
 fn invalid_utf8() {
     let work = Work::new();
     work.put("in/a.csv", b"id,name\n1,a\n2,\xFF\n");
-    refuses(&work, "sort in/a.csv --by id", 3, &["in/a.csv", "line 3", "UTF-8"]);
+    refuses(&work, "sort in/a.csv --by id", 3, &["in/a.csv", "line 3", "'name'", "UTF-8"]);
     let typed = "sort in/a.csv --by id --schema id:int64,name:utf8";
-    refuses(&work, typed, 3, &["in/a.csv", "line 3", "field", "UTF-8"]);
+    refuses(&work, typed, 3, &["in/a.csv", "line 3", "'name'", "UTF-8"]);
     work.put("in/a.ndjson", b"{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":\"\xFF\"}\n");
     refuses(&work, "sort in/a.ndjson --by id", 3, &["in/a.ndjson", "line 2"]);
     work.put("in/b.ndjson", "{\"id\":1}\n{\"id\":\n");

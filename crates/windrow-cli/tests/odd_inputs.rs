@@ -5,11 +5,14 @@ mod common;
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    ArrayRef, DictionaryArray, Int8Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampSecondArray,
+};
 use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{DataType, Field, Int32Type, Schema, UnionFields};
+use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema, UnionFields};
 use arrow::ipc::writer::FileWriter;
-use common::Work;
+use common::{Work, write_log};
 use parquet::basic::Encoding;
 use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
 use parquet::file::metadata::ParquetMetaDataReader;
@@ -199,6 +202,99 @@ fn copies_of_a_row_take_no_memory_of_their_own() {
     assert!(stats["peak_rss_bytes"].as_u64() <= Some(64 << 20), "{stats}");
 }
 
+fn dictionary(prefix: &str) -> RecordBatch {
+    let values = StringArray::from_iter_values((0..100).map(|i| format!("{prefix}{i}")));
+    let keys = Int8Array::from_iter_values(0..100);
+    let column = DictionaryArray::<Int8Type>::try_new(keys, Arc::new(values)).expect("a column");
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+    let other: ArrayRef = Arc::new(StringArray::from_iter_values((0..100).map(|i| i.to_string())));
+    let columns = [("id", ids), ("other", other), ("category", Arc::new(column) as ArrayRef)];
+    RecordBatch::try_from_iter(columns).expect("a batch")
+}
+
+#[test]
+fn dictionaries_with_too_many_values_are_named() {
+    let work = Work::new();
+    write_arrow(&work, "in/a.arrow", &dictionary("a"));
+    write_arrow(&work, "in/b.arrow", &dictionary("b"));
+    for output in ["o.parquet", "o.arrow", "o.arrows", "o.csv", "o.ndjson"] {
+        for verb in ["sort", "merge"] {
+            let ran = work.run(&format!("{verb} in/a.arrow in/b.arrow --by id -o out/{output}"));
+            let why = ["in/a.arrow and 1 more", "\"category\"", "Dictionary(Int8, Utf8)", "wider"];
+            ran.says(3, &why);
+        }
+    }
+    work.holds_only(&[]);
+    work.run("sort in/a.arrow in/b.arrow --by id --select id,other -o out/o.csv").succeeds();
+}
+
+#[test]
+fn a_stream_that_is_copied_counts_as_temporary_space() {
+    let work = Work::new();
+    write_log(&work.path("in/a.parquet"), 600_000);
+    let sort = "cat in/a.parquet | {} sort - --by lsn -o out/o.parquet -q --temp-dir temp";
+    let ran = work.shell(&format!("{sort} --max-temp-size 100KiB"));
+    ran.says(5, &["stdin", "temp", "--max-temp-size", "name a file"]);
+    work.holds_only(&[]);
+    work.shell(&format!("{sort} --max-temp-size 100MiB")).succeeds();
+    // What the copy takes is not there for rows.
+    let bytes = std::fs::metadata(work.path("in/a.parquet")).expect("there").len();
+    let limit = "--memory-limit 64MiB --row-group-size 1MiB --threads 1";
+    let tight = format!("{sort} {limit} --max-temp-size {}", bytes + 1000);
+    work.shell(&tight).says(5, &["temporary"]);
+    work.holds_only(&["o.parquet"]);
+}
+
+#[test]
+fn nulls_where_none_can_be_are_told_with_their_row() {
+    let work = Work::new();
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..20_000));
+    let ones = Int64Array::from_iter((0..20_000).map(|i| (i != 12_345).then_some(1)));
+    let columns = [("id", ids), ("n", Arc::new(ones) as ArrayRef)];
+    write_arrow(&work, "in/a.arrow", &RecordBatch::try_from_iter(columns).expect("a batch"));
+    for line in [
+        "compact in/a.arrow --diff n -o out/o.csv",
+        "merge in/a.arrow in/a.arrow --by id --consolidate --diff n -o out/o.csv",
+        "compact in/a.arrow --diff id --time n --as-of 5 -o out/o.csv",
+    ] {
+        work.run(line).says(3, &["in/a.arrow", "row 12345", "\"n\"", "null"]);
+    }
+    work.holds_only(&[]);
+}
+
+#[test]
+fn sequence_numbers_of_wal2json_are_numbers() {
+    let work = Work::new();
+    work.put(
+        "in/a.ndjson",
+        "{\"action\":\"U\",\"lsn\":\"0/10000000\",\"id\":1,\"v\":\"new\"}\n\
+         {\"action\":\"I\",\"lsn\":\"0/FFFFFFF\",\"id\":1,\"v\":\"old\"}\n\
+         {\"action\":\"I\",\"lsn\":\"16/B374D848\",\"id\":2,\"v\":\"x\"}\n",
+    );
+    let compact = "compact in/a.ndjson --op-preset wal2json --key id --order-by lsn -o out/o.csv";
+    work.run(compact).succeeds();
+    assert_eq!(work.read("out/o.csv"), b"lsn,id,v\n0/10000000,1,new\n16/B374D848,2,x\n");
+    work.run(&format!("{compact} --as-of 0/FFFFFFF")).succeeds();
+    assert_eq!(work.read("out/o.csv"), b"lsn,id,v\n0/FFFFFFF,1,old\n");
+    let descending = compact.replace("lsn", "lsn:desc");
+    work.run(&format!("{descending} --mode log")).succeeds();
+    let log = "action,lsn,id,v\nI,0/FFFFFFF,1,old\nI,16/B374D848,2,x\n";
+    assert_eq!(String::from_utf8_lossy(&work.read("out/o.csv")), log);
+    work.run(&format!("{compact} --as-of 7")).says(2, &["--as-of", "log sequence number"]);
+    work.put(
+        "in/a.ndjson",
+        "{\"action\":\"I\",\"lsn\":\"0/1\",\"id\":1}\n{\"action\":\"I\",\"lsn\":\"7\",\"id\":1}\n",
+    );
+    work.run(compact).says(3, &["a.ndjson", "row 1", "\"lsn\"", "\"7\""]);
+    // A column that holds numbers is left alone.
+    work.put(
+        "in/a.ndjson",
+        "{\"action\":\"I\",\"lsn\":9,\"id\":1}\n{\"action\":\"I\",\"lsn\":10,\"id\":1}\n",
+    );
+    work.run(compact).succeeds();
+    assert_eq!(work.read("out/o.csv"), b"lsn,id\n10,1\n");
+}
+
 #[test]
 fn long_lines_keep_the_limit() {
     let work = Work::new();
@@ -216,4 +312,54 @@ fn long_lines_keep_the_limit() {
         let peak = stats["peak_rss_bytes"].as_u64().unwrap();
         assert!(peak <= limit << 20, "{limit} MiB: {} MiB", peak >> 20);
     }
+}
+
+#[test]
+fn lines_that_become_long_behind_the_sample_keep_the_limit() {
+    let work = Work::new();
+    let short = (0..200_000).map(|i| format!("{},x\n", i % 1000)).collect::<String>();
+    assert!(short.len() > 1 << 20, "longer than the sample");
+    let long = |i: usize| format!("{i},\"{}\n\"\n", format!("{i:06x}").repeat(1500));
+    let long: String = (0..6000).map(long).collect();
+    work.put("in/a.csv", format!("id,v\n{short}{long}"));
+    work.run("sort in/a.csv --by id -o in/a.ndjson").succeeds();
+    for input in ["a.csv", "a.ndjson"] {
+        let sort = format!(
+            "sort in/{input} --by id -o out/o.csv -q --memory-limit 64MiB --stats out/stats.json"
+        );
+        work.run(&sort).succeeds();
+        let stats: serde_json::Value =
+            serde_json::from_slice(&work.read("out/stats.json")).unwrap();
+        assert_eq!(stats["rows_out"], 206_000);
+        let peak = stats["peak_rss_bytes"].as_u64().unwrap();
+        assert!(peak <= 64 << 20, "{input}: {} MiB", peak >> 20);
+    }
+}
+
+#[test]
+fn times_that_have_no_text_are_refused() {
+    let work = Work::new();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![2, 1]));
+    let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![0, i64::MAX / 1000 + 1]));
+    let columns = [("id", ids), ("at", far)];
+    write_arrow(&work, "in/a.arrow", &RecordBatch::try_from_iter(columns).expect("a batch"));
+    for output in ["o.csv", "o.ndjson", "o.parquet"] {
+        let ran = work.run(&format!("sort in/a.arrow --by id -o out/{output}"));
+        ran.says(3, &["\"at\"", "9223372036854776", "Timestamp(s)", "--select"]);
+    }
+    work.holds_only(&[]);
+    work.run("sort in/a.arrow --by id -o out/o.arrow").succeeds();
+}
+
+#[test]
+fn sizes_too_small_to_be_meant() {
+    let work = Work::new();
+    work.put("in/a.csv", "id\n2\n1\n");
+    let sort = "sort in/a.csv --by id -o out/o.parquet";
+    for size in ["0", "1", "63KiB"] {
+        let ran = work.run(&format!("{sort} --row-group-size {size}"));
+        ran.says(2, &["--row-group-size", "64 KiB"]);
+    }
+    work.run(&format!("{sort} --page-size 1")).says(2, &["--page-size", "4096 B"]);
+    work.run(&format!("{sort} --page-size 4KiB --row-group-size 64KiB")).succeeds();
 }

@@ -29,6 +29,7 @@
 //! They can all be named in `--order-by`.
 
 mod envelope;
+mod lsn;
 mod op;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,8 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+use windrow::Column;
+
 use self::envelope::Envelope;
 use self::op::{Change, Operations};
 use crate::error::{CliError, Result};
@@ -49,6 +52,13 @@ use crate::error::{CliError, Result};
 const DELETED: &str = "__windrow_deleted";
 /// 0 for rows of an initial snapshot, 1 for events of the stream that followed it.
 const CLASS: &str = "__windrow_class";
+/// Numbers that order by log sequence numbers: those of wal2json's two columns of them.
+const LSNS: [(&str, &str); 2] = [("lsn", "__windrow_lsn"), ("nextlsn", "__windrow_nextlsn")];
+
+/// Whether a column is of our own, which the user does not see.
+pub(crate) fn is_own(name: &str) -> bool {
+    [DELETED, CLASS].contains(&name) || LSNS.iter().any(|(_, own)| *own == name)
+}
 
 /// A format of change logs, as named by `--op-preset`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -110,6 +120,8 @@ pub(crate) struct ChangeLog {
     bookkeeping: Vec<String>,
     operations: Operations,
     rows: RowsIn,
+    /// Input columns of log sequence numbers as text, each of which becomes a column of numbers.
+    lsns: Vec<usize>,
 }
 
 /// Where the columns of the output come from.
@@ -128,9 +140,7 @@ impl ChangeLog {
         preset: Preset,
         op_column: Option<&str>,
     ) -> Result<Self> {
-        if let Some(field) =
-            schema.fields().iter().find(|field| [DELETED, CLASS].contains(&field.name().as_str()))
-        {
+        if let Some(field) = schema.fields().iter().find(|field| is_own(field.name())) {
             return Err(CliError::Usage(format!(
                 "the input has a column {:?}, a name that windrow keeps for itself; rename it",
                 field.name()
@@ -167,6 +177,7 @@ impl ChangeLog {
             bookkeeping,
             operations,
             rows: RowsIn::Plain { op },
+            lsns: Vec::new(),
         })
     }
 
@@ -185,6 +196,7 @@ impl ChangeLog {
             bookkeeping,
             operations,
             rows: RowsIn::Envelope(envelope),
+            lsns: Vec::new(),
         })
     }
 
@@ -195,6 +207,44 @@ impl ChangeLog {
             envelope.keyed_by(keys);
         }
         self
+    }
+
+    /// Orders by the numbers that columns stand for: wal2json writes its log sequence numbers as text.
+    /// The names in `order_by` become those of columns with the numbers, and `as_of`, a value of the
+    /// first of them, a number.
+    pub(crate) fn ordered_by(
+        mut self,
+        order_by: &mut [Column],
+        as_of: Option<&mut String>,
+    ) -> Result<Self> {
+        let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
+        for column in order_by.iter_mut() {
+            let Some((name, own)) = LSNS.iter().find(|(name, _)| *name == column.name) else {
+                continue;
+            };
+            let found = self.input.fields().find(name);
+            let Some((i, _)) = found.filter(|(_, field)| self.operations.has_lsns(field)) else {
+                continue;
+            };
+            column.name = (*own).to_owned();
+            if !self.lsns.contains(&i) {
+                self.lsns.push(i);
+                self.bookkeeping.push(column.name.clone());
+                fields.push(Arc::new(Field::new(&column.name, DataType::UInt64, true)));
+            }
+        }
+        if let (Some(as_of), Some(first)) = (as_of, order_by.first())
+            && is_own(&first.name)
+        {
+            let number = lsn::number(as_of).ok_or_else(|| {
+                CliError::Usage(format!(
+                    "--as-of: {as_of:?} is no log sequence number such as 16/B374D848"
+                ))
+            })?;
+            *as_of = number.to_string();
+        }
+        self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
+        Ok(self)
     }
 
     /// The schema of what [`apply`](Self::apply) returns. Plain presets keep the input's
@@ -255,6 +305,10 @@ impl ChangeLog {
         if self.class().is_some() {
             let class = |change: &Change| i8::from(*change != Change::Snapshot);
             columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(class))));
+        }
+        for &i in &self.lsns {
+            let name = self.input.field(i).name();
+            columns.push(lsn::numbers(batch.column(i), name, first_row)?);
         }
         let whole = RecordBatch::try_new(self.schema.clone(), columns).map_err(misfit)?;
         if !changes.contains(&Change::Ignore) {

@@ -136,6 +136,13 @@ impl Operations {
         }
     }
 
+    /// Whether `field`, of a column of log sequence numbers, has them as text.
+    pub(super) fn has_lsns(&self, field: &Field) -> bool {
+        self.preset == Preset::Wal2json
+            && field.data_type() != &DataType::Null
+            && form(field.data_type()) == Some(Form::Text)
+    }
+
     pub(super) fn column(&self) -> &str {
         &self.column
     }

@@ -1,13 +1,15 @@
 //! CSV: the columns of a file, from its header, a sample of its rows and `--schema`.
 //!
 //! The types of the first file stand for all; of the others only the header is looked at. An empty
-//! field is null. Inference is that of arrow, but for three types that would lose data in the rows
-//! beyond the sample:
+//! field is null. Inference is that of arrow, but for types that would lose data:
 //!
 //! 1. A column without a value in the sample would be `Null`, whose later values vanish: it is text.
-//! 2. Timestamps would get the coarsest unit that the sample allows, and finer ones be cut off
-//!    later: they are of microseconds, or of nanoseconds.
-//! 3. Integers with leading zeros (postal codes) would come out without them: they are text.
+//! 2. Timestamps would get the coarsest unit that the sample allows, so that finer ones were refused
+//!    later: they are of microseconds, or of nanoseconds. If they have offsets from UTC they are in
+//!    UTC; if some have them and others do not, they are text.
+//! 3. Integers beyond 64 bits would be text, which has another order: they are decimals, or integers
+//!    without a sign.
+//! 4. Integers with leading zeros (postal codes) would come out without them: they are text.
 
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 
 use crate::error::{CliError, Result};
 
+use super::exact::has_offset;
 use super::origin::Origin;
 use super::text::{Dialect, TextFile, line_bytes};
 use super::{CsvOptions, InputOptions, Opened, SAMPLE_BYTES, Source};
@@ -38,6 +41,9 @@ pub(super) fn open(
         return Err(
             origin.error("the file is empty; CSV starts with a line that names the columns")
         );
+    }
+    if let Err(fault) = std::str::from_utf8(text) {
+        return Err(not_utf8(&origin, csv, &text[..fault.valid_up_to()]));
     }
     let rows = if reference.is_some() { 0 } else { SAMPLE_ROWS };
     let (inferred, _) = reader(csv)
@@ -118,16 +124,24 @@ fn first_file(
             }
         }
     }
-    let padded = columns_with_leading_zeros(csv, text, &inferred);
+    let seen = look_at_values(csv, text, &inferred);
     let fields = inferred.fields().iter().enumerate().map(|(column, field)| {
         let named = named.and_then(|named| named.field_with_name(field.name()).ok());
         let kind = match (named, field.data_type()) {
             (Some(named), _) => named.data_type().clone(),
             (None, DataType::Null) => DataType::Utf8,
-            (None, DataType::Int64) if padded[column] => DataType::Utf8,
-            (None, DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone)) => {
-                DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
-            }
+            (None, DataType::Int64) if seen[column].padded => DataType::Utf8,
+            (None, DataType::Utf8) => seen[column].large_integers().unwrap_or(DataType::Utf8),
+            (None, DataType::Timestamp(unit, _)) => match seen[column] {
+                Seen { offsets: true, local: true, .. } => DataType::Utf8,
+                Seen { offsets, .. } => {
+                    let unit = match unit {
+                        TimeUnit::Nanosecond => TimeUnit::Nanosecond,
+                        _ => TimeUnit::Microsecond,
+                    };
+                    DataType::Timestamp(unit, offsets.then(|| "UTC".into()))
+                }
+            },
             (None, inferred) => inferred.clone(),
         };
         Field::new(field.name(), kind, true)
@@ -135,9 +149,55 @@ fn first_file(
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Which columns of the sample hold a value such as `007`.
-fn columns_with_leading_zeros(csv: CsvOptions, text: &[u8], schema: &Schema) -> Vec<bool> {
-    let mut padded = vec![false; schema.fields().len()];
+/// What there is among the values of a column of the sample.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// A value such as `007`.
+    padded: bool,
+    /// A time with an offset from UTC.
+    offsets: bool,
+    /// A value without one.
+    local: bool,
+    /// A value that is no integer.
+    other: bool,
+    /// An integer below zero, and one that 64 bits without a sign do not hold.
+    negative: bool,
+    beyond_u64: bool,
+    /// The digits of the longest integer.
+    digits: usize,
+}
+
+impl Seen {
+    fn note(&mut self, value: &str) {
+        let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
+        let integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        self.padded |= integer && digits.len() > 1 && digits[0] == b'0';
+        self.other |= !integer;
+        if integer {
+            self.negative |= value.starts_with('-');
+            self.digits = self.digits.max(digits.len());
+            self.beyond_u64 |= digits.len() > 19 && value.parse::<u64>().is_err();
+        }
+        match has_offset(value) {
+            true => self.offsets = true,
+            false => self.local = true,
+        }
+    }
+
+    /// The type of a column of nothing but integers, some of which are beyond 64 bits with a sign.
+    fn large_integers(self) -> Option<DataType> {
+        match self {
+            Self { other: true, .. } | Self { padded: true, .. } | Self { digits: 0, .. } => None,
+            Self { negative: false, beyond_u64: false, .. } => Some(DataType::UInt64),
+            Self { digits: ..=38, .. } => Some(DataType::Decimal128(38, 0)),
+            _ => None,
+        }
+    }
+}
+
+/// What the values of each column of the sample look like.
+fn look_at_values(csv: CsvOptions, text: &[u8], schema: &Schema) -> Vec<Seen> {
+    let mut columns = vec![Seen::default(); schema.fields().len()];
     let fields = schema.fields().iter();
     let as_text = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
     let batches =
@@ -147,13 +207,30 @@ fn columns_with_leading_zeros(csv: CsvOptions, text: &[u8], schema: &Schema) -> 
             .build(text);
     // A fault in the sample is told when the file is read.
     for batch in batches.into_iter().flatten().map_while(Result::ok) {
-        for (column, padded) in padded.iter_mut().enumerate() {
+        for (column, seen) in columns.iter_mut().enumerate() {
             let values = arrow::array::AsArray::as_string::<i32>(batch.column(column));
-            *padded |= values.iter().flatten().any(|value| {
-                let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
-                digits.len() > 1 && digits[0] == b'0' && digits.iter().all(u8::is_ascii_digit)
-            });
+            values.iter().flatten().for_each(|value| seen.note(value));
         }
     }
-    padded
+    columns
+}
+
+/// The error for a sample that is text as far as `valid`.
+fn not_utf8(origin: &Origin, csv: CsvOptions, valid: &[u8]) -> CliError {
+    let (mut line, mut field, mut quoted) = (1, 1, false);
+    for &byte in valid {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\n' => (line, field) = (line + 1, if quoted { field } else { 1 }),
+            byte if byte == csv.delimiter && !quoted => field += 1,
+            _ => {}
+        }
+    }
+    let header = valid.split(|byte| *byte == b'\n').next().filter(|_| line > 1 && csv.has_header);
+    let names = header.and_then(|header| reader(csv).infer_schema(header, Some(0)).ok());
+    let column = match names.as_ref().and_then(|(names, _)| names.fields().get(field - 1)) {
+        Some(name) => format!("column '{}'", name.name()),
+        None => format!("field {field}"),
+    };
+    origin.error(format!("line {line}: {column} is not valid UTF-8; convert the file, with iconv"))
 }

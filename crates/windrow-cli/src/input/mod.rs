@@ -16,6 +16,7 @@
 
 mod csv;
 mod estimate;
+mod exact;
 mod expand;
 mod guard;
 mod ipc;
@@ -65,6 +66,8 @@ pub(crate) struct InputOptions {
     pub(crate) csv: CsvOptions,
     /// Where streams go that must be read at random; the system's temporary directory if none.
     pub(crate) temp_dir: Option<PathBuf>,
+    /// Bytes that they may take there together.
+    pub(crate) temp_bytes: u64,
 }
 
 impl Default for InputOptions {
@@ -75,6 +78,7 @@ impl Default for InputOptions {
             batch_rows: 8192,
             csv: CsvOptions::default(),
             temp_dir: None,
+            temp_bytes: u64::MAX,
         }
     }
 }
@@ -132,6 +136,7 @@ pub(crate) struct Inputs {
     files: Vec<FileInfo>,
     units: Vec<Unit>,
     reader_bytes: usize,
+    temp_bytes: u64,
     contents: Arc<[File]>,
     csv: CsvOptions,
 }
@@ -205,7 +210,8 @@ impl Inputs {
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &InputOptions, stdin: Stream) -> Result<Self> {
         let mut stdin = Some(stdin);
-        let mut opener = Opener { options, footers: Arc::new(parquet::FooterCache::default()) };
+        let footers = Arc::new(parquet::FooterCache::default());
+        let mut opener = Opener { options, footers, temp_left: options.temp_bytes };
         let mut unifier: Option<Unifier> = None;
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
@@ -249,7 +255,8 @@ impl Inputs {
                 files: contents.clone(),
             })
             .collect();
-        Ok(Self { schema, files, units, reader_bytes, contents, csv: options.csv })
+        let temp_bytes = options.temp_bytes - opener.temp_left;
+        Ok(Self { schema, files, units, reader_bytes, temp_bytes, contents, csv: options.csv })
     }
 
     /// The schema of all inputs; the metadata is that of the first.
@@ -287,6 +294,11 @@ impl Inputs {
         self.reader_bytes
     }
 
+    /// Bytes of temporary files that hold copies of streams.
+    pub(crate) fn temp_bytes(&self) -> u64 {
+        self.temp_bytes
+    }
+
     /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
     pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<parquet::Footer>> {
         self.contents[file].content.footer().transpose()
@@ -319,6 +331,7 @@ impl Unit {
 struct Opener<'a> {
     options: &'a InputOptions,
     footers: Arc<parquet::FooterCache>,
+    temp_left: u64,
 }
 
 impl Opener<'_> {
@@ -360,12 +373,13 @@ impl Opener<'_> {
         let name = origin.name().clone();
         let temp_dir = self.options.temp_dir.as_deref();
         let batch_rows = self.options.batch_rows.max(1);
+        let temp_left = &mut self.temp_left;
         guard::no_panic(&name, || match format {
             Format::Parquet => {
-                let origin = origin.spooled(temp_dir)?;
+                let origin = origin.spooled(temp_dir, temp_left)?;
                 parquet::open(origin, ordinal, batch_rows, self.footers.clone())
             }
-            Format::ArrowFile => ipc::open(origin.spooled(temp_dir)?),
+            Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left)?),
             Format::ArrowStream => stream::open(origin),
             Format::Csv => csv::open(origin, source, self.options, reference),
             Format::Ndjson => ndjson::open(origin, self.options, reference),

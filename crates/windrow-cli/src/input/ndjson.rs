@@ -14,22 +14,21 @@
 //! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
 //! takes any scalar, would make "5" of 5.)
 //!
-//! # Integers
-//! The decoder of arrow reads 1.5 into a column of integers as 1. Integers are therefore decoded as the
-//! text that they are, and parsed strictly after.
+//! The decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact).
 
 use std::fmt;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::error::Result;
 
+use super::exact::Exact;
+use super::null_lines::NullLines;
 use super::origin::Origin;
 use super::text::{Dialect, TextFile, line_bytes};
 use super::{InputOptions, Opened, SAMPLE_BYTES};
@@ -61,8 +60,11 @@ pub(super) fn open(
 }
 
 fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
-    let sample = origin.head(SAMPLE_BYTES)?;
-    let cut = sample.len() == SAMPLE_BYTES;
+    let head = origin.head(SAMPLE_BYTES)?;
+    let cut = head.len() == SAMPLE_BYTES;
+    let mut sample = Vec::with_capacity(head.len());
+    let read = NullLines::new(&*head).read_to_end(&mut sample);
+    read.map_err(|cause| origin.error(format!("cannot be read: {cause}")))?;
     if sample.trim_ascii_start().first() == Some(&b'[') {
         return Err(
             origin.error("is a JSON array; write one object per line instead (jq -c '.[]' does)")
@@ -90,7 +92,7 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
     if unknown(&columns)
         && let Some(text) = origin.again_from(0)
     {
-        let rows = serde_json::Deserializer::from_reader(BufReader::new(text));
+        let rows = serde_json::Deserializer::from_reader(BufReader::new(NullLines::new(text)));
         // A fault beyond the sample is told when the file is read.
         let rows = rows.into_iter::<Shape>().map_while(Result::ok);
         for (row, shape) in rows.enumerate() {
@@ -127,23 +129,23 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
     Ok(Schema::new(fields))
 }
 
-/// The decoder of arrow, strict with integers.
+/// The decoder of arrow, and what is parsed after it.
 pub(super) struct Decoder {
     decoder: arrow::json::reader::Decoder,
-    schema: SchemaRef,
+    exact: Exact,
 }
 
 impl Decoder {
     pub(super) fn new(schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
-        let fields: Fields = schema.fields().iter().map(integers_as_text).collect();
-        let decoder = arrow::json::ReaderBuilder::new(Arc::new(Schema::new(fields)))
+        let exact = Exact::new(schema, true);
+        let decoder = arrow::json::ReaderBuilder::new(exact.text().clone())
             .with_batch_size(batch_rows)
             // A column of text keeps what numbers and booleans it meets.
             .with_coerce_primitive(true)
             // A key that is in no column is an error: else its values were lost.
             .with_strict_mode(true)
             .build_decoder()?;
-        Ok(Self { decoder, schema: schema.clone() })
+        Ok(Self { decoder, exact })
     }
 
     /// Takes bytes; returns how many.
@@ -151,41 +153,14 @@ impl Decoder {
         self.decoder.decode(bytes)
     }
 
+    /// Whether a record has begun and not ended.
+    pub(super) fn is_within_record(&self) -> bool {
+        self.decoder.has_partial_record()
+    }
+
     pub(super) fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let Some(batch) = self.decoder.flush()? else {
-            return Ok(None);
-        };
-        let columns = batch.columns().iter().zip(self.schema.fields());
-        let columns =
-            columns.map(|(column, field)| parsed(column, field)).collect::<Result<_, _>>()?;
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows).map(Some)
+        self.decoder.flush()?.map(|batch| self.exact.parse(batch)).transpose()
     }
-}
-
-fn parsed(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, ArrowError> {
-    if column.data_type() == field.data_type() {
-        return Ok(column.clone());
-    }
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(column, field.data_type(), &strict).map_err(|fault| {
-        let what = match fault {
-            ArrowError::CastError(what) => what,
-            other => other.to_string(),
-        };
-        ArrowError::JsonError(format!("whilst decoding field '{}': {what}", field.name()))
-    })
-}
-
-/// `field`, with text where it has integers.
-fn integers_as_text(field: &FieldRef) -> FieldRef {
-    let kind = match field.data_type() {
-        kind if kind.is_integer() => DataType::Utf8,
-        DataType::List(of) => DataType::List(integers_as_text(of)),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(integers_as_text).collect()),
-        _ => return field.clone(),
-    };
-    Arc::new(Field::clone(field).with_data_type(kind))
 }
 
 /// What a value, or all values of a column, look like.

@@ -1,21 +1,26 @@
-//! NDJSON without its lines that are `null`.
+//! NDJSON without its lines that are `null` and its byte order marks.
 //!
+//! Editors and shells of Windows put a mark in front of a file, and files that were joined have it inside.
 //! Kafka's tombstones come out of a console consumer as a bare `null`: a record without a value. The
-//! decoder takes objects only, so such lines are read as blanks, of which there are as many: offsets and
-//! line numbers stay what they are.
+//! decoder takes objects only, so both are read as blanks, of which there are as many: offsets and line
+//! numbers stay what they are.
 
 use std::io::{self, Read};
 
 /// Bytes read at a time.
 const BUFFER: usize = 64 << 10;
 
-/// A stream whose `null` lines are blank.
+/// The byte order mark, as UTF-8.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A stream whose `null` lines and byte order marks are blank.
 pub(super) struct NullLines<R> {
     inner: R,
     /// What was read, and how much of it was passed on.
     ready: Vec<u8>,
     passed: usize,
-    /// The start of a line that may still turn out to be `null`; `None` in the rest of another line.
+    /// The start of a line that may still turn out to be a mark or `null`; `None` in the rest of another
+    /// line.
     held: Option<Vec<u8>>,
     chunk: Vec<u8>,
 }
@@ -38,9 +43,11 @@ impl<R: Read> NullLines<R> {
                 Some(held) => {
                     held.push(first);
                     bytes = rest;
-                    let text = held.trim_ascii();
-                    let may_be = b"null".starts_with(text) && held.len() <= text.len() + 64;
+                    let text = held.strip_prefix(MARK).unwrap_or(held).trim_ascii();
+                    let may_be = MARK.starts_with(held)
+                        || b"null".starts_with(text) && held.len() <= text.len() + 64;
                     if !may_be {
+                        blank(held);
                         self.ready.append(held);
                         self.held = None;
                     }
@@ -58,6 +65,9 @@ impl<R: Read> NullLines<R> {
 }
 
 fn blank(line: &mut [u8]) {
+    if line.starts_with(MARK) {
+        line[..MARK.len()].fill(b' ');
+    }
     if line.trim_ascii() == b"null" {
         line.fill(b' ');
     }
@@ -104,6 +114,16 @@ mod tests {
             self.0 = &self.0[count..];
             Ok(count)
         }
+    }
+
+    #[test]
+    fn byte_order_marks_are_blank_where_a_line_starts() {
+        let text = b"\xEF\xBB\xBF{\"a\":\"\xEF\xBB\xBF\"}\n\xEF\xBB\xBFnull\n\xEF\xBB\n\xEF";
+        let blank = b"   {\"a\":\"\xEF\xBB\xBF\"}\n       \n\xEF\xBB\n\xEF";
+        let (mut whole, mut slow) = (Vec::new(), Vec::new());
+        NullLines::new(&text[..]).read_to_end(&mut whole).unwrap();
+        NullLines::new(Slow(text)).read_to_end(&mut slow).unwrap();
+        assert_eq!((whole.as_slice(), slow.as_slice()), (&blank[..], &blank[..]));
     }
 
     #[test]

@@ -129,11 +129,12 @@ impl Origin {
         }
     }
 
-    /// Copies what passes once to an unnamed file in `directory`, so that it can be read at random.
+    /// Copies what passes once to an unnamed file in `directory`, so that it can be read at random. Its
+    /// bytes are taken from those that are `left`.
     ///
     /// # Errors
-    /// `Space` when the directory is full.
-    pub(super) fn spooled(self, directory: Option<&Path>) -> Result<Self> {
+    /// `Space` when the directory is full, or there are more than are left.
+    pub(super) fn spooled(self, directory: Option<&Path>, left: &mut u64) -> Result<Self> {
         if !self.passes_once() {
             return Ok(self);
         }
@@ -151,6 +152,15 @@ impl Origin {
             if read == 0 {
                 break;
             }
+            crate::job::check_interrupt()?;
+            *left = left.checked_sub(read as u64).ok_or_else(|| {
+                CliError::Space(format!(
+                    "{}: the copy of it in {}, which is needed to read it at random, takes more than \
+                     --max-temp-size leaves; raise that, or name a file",
+                    self.name,
+                    directory.display()
+                ))
+            })?;
             std::io::Write::write_all(&mut copy, &chunk[..read])
                 .map_err(|cause| CliError::output(&directory, &cause))?;
         }

@@ -26,8 +26,12 @@ use crate::format::Format;
 use super::origin::{Origin, RandomFile, Stream};
 use super::{Batches, Content, Opened, Span};
 
-/// What a record batch of a stream that cannot be looked through is taken to need.
-const PASSING_BATCH: usize = 8 << 20;
+/// What a record batch of a stream that cannot be looked through is taken to need at the least. All are
+/// taken to be no larger than the first.
+const PASSING_BATCH: u64 = 16 << 20;
+
+/// What a compressed body of such a stream is taken to become.
+const PASSING_YIELD: u64 = 4;
 
 /// Heads hold a few dozen bytes per column; more than this is a damaged length.
 const LARGEST_HEAD: u64 = 256 << 20;
@@ -126,7 +130,9 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
     let schema = frames.schema().map_err(|what| origin.error(what))?;
     let bytes = origin.len();
     let (rows, reader_bytes, passing) = if origin.passes_once() {
-        (None, 2 * PASSING_BATCH, Some(frames))
+        let first = frames.peek().map_err(|what| origin.error(what))?;
+        let held = usize::try_from(PASSING_BATCH.max(first)).unwrap_or(usize::MAX);
+        (None, held, Some(frames))
     } else {
         let (rows, largest) = survey(&origin.random()?).map_err(|what| origin.error(what))?;
         (Some(rows), usize::try_from(largest).unwrap_or(usize::MAX), None)
@@ -214,6 +220,8 @@ const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 struct Frames {
     stream: BufReader<Stream>,
     decoder: StreamDecoder,
+    /// The head of the next frame, where it was looked at.
+    head: Option<Frame>,
     /// What the decoder has not taken yet of the frame read last.
     pending: Buffer,
     ended: bool,
@@ -225,6 +233,7 @@ impl Frames {
         Self {
             stream: BufReader::with_capacity(64 << 10, stream),
             decoder: StreamDecoder::new(),
+            head: None,
             pending: Buffer::from_vec(Vec::<u8>::new()),
             ended: false,
             read: 0,
@@ -264,8 +273,22 @@ impl Frames {
         }
     }
 
-    /// The bytes of the next frame with a head, checked; `None` at the end of the stream.
-    fn next_frame(&mut self) -> Result<Option<Buffer>, String> {
+    /// What the next frame takes in memory.
+    fn peek(&mut self) -> Result<u64, String> {
+        self.head = self.next_head()?;
+        let Some(head) = &self.head else {
+            self.ended = true;
+            return Ok(0);
+        };
+        let message = head.message()?;
+        let body = u64::try_from(message.bodyLength()).unwrap_or(0);
+        let batch = message.header_as_record_batch();
+        let packed = batch.is_some_and(|batch| batch.compression().is_some());
+        Ok(if packed { body.saturating_mul(1 + PASSING_YIELD) } else { body })
+    }
+
+    /// The head of the next frame; `None` at the end of the stream.
+    fn next_head(&mut self) -> Result<Option<Frame>, String> {
         let mut bytes = Vec::new();
         if self.append(&mut bytes, 4)? == 0 {
             // The format lets a writer end a stream by closing it.
@@ -292,7 +315,18 @@ impl Frames {
         }
         let message = bytes.len();
         self.append_all(&mut bytes, length.into())?;
-        let frame = Frame { bytes, message };
+        Ok(Some(Frame { bytes, message }))
+    }
+
+    /// The bytes of the next frame with a head, checked; `None` at the end of the stream.
+    fn next_frame(&mut self) -> Result<Option<Buffer>, String> {
+        let head = match self.head.take() {
+            None if self.ended => None,
+            None => self.next_head()?,
+            head => head,
+        };
+        let Some(frame) = head else { return Ok(None) };
+        let message = frame.message;
         let body = u64::try_from(frame.message()?.bodyLength())
             .map_err(|_| "the stream is damaged: a negative length".to_string())?;
         let start = frame.bytes.len();

@@ -21,6 +21,7 @@ use arrow::error::ArrowError;
 use crate::error::{CliError, Result};
 use crate::format::Format;
 
+use super::exact::Exact;
 use super::null_lines::NullLines;
 use super::origin::{Origin, Stream};
 use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
@@ -114,7 +115,7 @@ impl Content for TextFile {
 
 /// Either decoder.
 enum Decoder {
-    Csv(Box<arrow::csv::reader::Decoder>),
+    Csv(Box<arrow::csv::reader::Decoder>, Exact),
     Ndjson(ndjson::Decoder),
 }
 
@@ -128,13 +129,15 @@ struct Step {
 impl Decoder {
     fn new(dialect: Dialect, schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
         Ok(match dialect {
-            Dialect::Csv(options) => Self::Csv(Box::new(
-                arrow::csv::ReaderBuilder::new(schema.clone())
+            Dialect::Csv(options) => {
+                let exact = Exact::new(schema, false);
+                let decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
                     .with_header(options.has_header)
                     .with_delimiter(options.delimiter)
                     .with_batch_size(batch_rows)
-                    .build_decoder(),
-            )),
+                    .build_decoder();
+                Self::Csv(Box::new(decoder), exact)
+            }
             Dialect::Ndjson => Self::Ndjson(ndjson::Decoder::new(schema, batch_rows)?),
         })
     }
@@ -142,7 +145,7 @@ impl Decoder {
     /// Takes bytes; none at the end of the input.
     fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
         match self {
-            Self::Csv(decoder) => {
+            Self::Csv(decoder, _) => {
                 let taken = decoder.decode(bytes)?;
                 let done = taken == 0 || decoder.capacity() == 0;
                 Ok(Step { taken, done })
@@ -155,9 +158,19 @@ impl Decoder {
         }
     }
 
+    /// Whether a record has begun that does not end at its line.
+    fn is_within_record(&self) -> bool {
+        match self {
+            Self::Csv(..) => false,
+            Self::Ndjson(decoder) => decoder.is_within_record(),
+        }
+    }
+
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         match self {
-            Self::Csv(decoder) => decoder.flush(),
+            Self::Csv(decoder, exact) => {
+                decoder.flush()?.map(|batch| exact.parse(batch)).transpose()
+            }
             Self::Ndjson(decoder) => decoder.flush(),
         }
     }
@@ -254,8 +267,9 @@ impl Iterator for TextBatches {
 
 impl TextBatches {
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let start = self.place.offset;
         loop {
-            let bytes = self.text.fill_buf()?;
+            let mut bytes = self.text.fill_buf()?;
             if bytes.is_empty()
                 && let Some(line) = self.quotes.unclosed()
             {
@@ -263,12 +277,25 @@ impl TextBatches {
                 let what = format!("the quote that opens on line {line} is never closed");
                 return Err(ArrowError::CsvError(what));
             }
+            // Where lines are longer than those of the sample a batch ends by its bytes.
+            let enough = self.place.offset - start >= BATCH_BYTES as u64;
+            if enough && let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+                bytes = &bytes[..=end];
+            }
             let step = self.decoder.decode(bytes)?;
-            self.quotes.pass(&bytes[..step.taken], self.place.line);
-            self.place.pass(&bytes[..step.taken]);
+            let taken = &bytes[..step.taken];
+            self.quotes.pass(taken, self.place.line);
+            self.place.pass(taken);
+            let whole = enough && taken.ends_with(b"\n") && self.quotes.at == Field::Start;
             self.text.consume(step.taken);
             if step.done {
                 return self.decoder.flush();
+            }
+            if whole && !self.decoder.is_within_record() {
+                // There is none if all of it was blank.
+                if let Some(batch) = self.decoder.flush()? {
+                    return Ok(Some(batch));
+                }
             }
         }
     }
@@ -358,20 +385,15 @@ fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
             None => "not valid UTF-8".into(),
         };
     }
+    // What is parsed after the decoder names its column, and may hold any words.
+    if text.starts_with("column '") {
+        return text;
+    }
     let (text, _row) = text.split_once(" at line ").unwrap_or((&text, ""));
     if let Some((what, field)) = text.rsplit_once(" for column ")
         && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
     {
         return format!("{what} for column '{}'", field.name());
-    }
-    if let Some(field) = text.strip_prefix("Error parsing column ")
-        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
-    {
-        return format!(
-            "the value of column '{}' is not of its type, {}",
-            field.name(),
-            field.data_type()
-        );
     }
     text.to_string()
 }

@@ -161,12 +161,15 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Prints `rows` in columns as wide as their widest cell; those in `right` are aligned to the right.
+/// Prints `rows` in columns as wide as their widest cell, or as [`WIDEST`]; those in `right` are aligned
+/// to the right.
 fn table(rows: &[Vec<String>], right: &[usize], out: &mut dyn Write) -> Result<()> {
+    /// A name longer than this moves what is behind it on its own line only.
+    const WIDEST: usize = 64;
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).min(WIDEST)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     for row in rows {

@@ -19,6 +19,7 @@ use arrow::record_batch::RecordBatch;
 use windrow::{Decoder, Slab, Slabs};
 
 use super::Arrangement;
+use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use crate::error::{CliError, Result};
 use crate::output::{self, Appender, Encoder, OutputOptions, SAMPLE_ROWS, Target};
@@ -29,6 +30,9 @@ pub(super) struct Rows {
     pub(super) slabs: Slabs,
     pub(super) first: Option<Slab>,
 }
+
+/// Bytes of a row, on average, that is long: a chunk of the smallest size has a few of them.
+const LONG_ROW: usize = 8 << 10;
 
 /// Rows to take, and where they are cut.
 pub(super) struct Cutter<'a> {
@@ -79,7 +83,7 @@ struct Run {
 
 /// A thread's way from rows to columns.
 pub(super) struct Decoders {
-    rows: Decoder,
+    rows: RowDecoder,
     /// Of what tells partitions apart, if anything does.
     keys: Option<Decoder>,
 }
@@ -91,13 +95,13 @@ impl Decoders {
     ) -> Result<Self> {
         let layout = &arrangement.layout;
         let keys = partitioning.map(|partitioning| Decoder::new(layout, &partitioning.keys));
-        Ok(Self { rows: Decoder::new(layout, &arrangement.projection)?, keys: keys.transpose()? })
+        Ok(Self { rows: RowDecoder::new(arrangement)?, keys: keys.transpose()? })
     }
 
     /// The columns of a piece that are written.
     pub(super) fn decode(&mut self, piece: Piece) -> Result<RecordBatch> {
         match piece {
-            Piece::Rows(slab) => Ok(self.rows.decode(&slab)?),
+            Piece::Rows(slab) => self.rows.decode(&slab),
             Piece::Decoded(batch) => Ok(batch),
         }
     }
@@ -200,12 +204,16 @@ impl<'a> Cutter<'a> {
         };
         let Some(slab) = slab else { return Ok(()) };
         match &mut self.files {
-            Files::One(_) => self.ready.push_back(Run {
-                name: None,
-                rows: slab.rows(),
-                bytes: slab.bytes(),
-                piece: Piece::Rows(slab),
-            }),
+            Files::One(_) => {
+                let (rows, bytes) = (slab.rows(), slab.bytes());
+                // A slab holds on to the whole chunks that its rows lie in. Short rows are many in
+                // each; a few long ones would keep the memory of all runs, and are soon copied.
+                let piece = match bytes >= rows * LONG_ROW {
+                    true => Piece::Decoded(decoders.rows.decode(&slab)?),
+                    false => Piece::Rows(slab),
+                };
+                self.ready.push_back(Run { name: None, piece, rows, bytes });
+            }
             Files::Many(many) => many.split(slab, &mut self.ready, decoders)?,
         }
         Ok(())

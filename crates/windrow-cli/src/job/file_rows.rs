@@ -5,6 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use arrow::record_batch::RecordBatch;
 
+use super::ingest::refuse_nulls;
 use super::{Reporter, interrupt};
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
@@ -21,15 +22,26 @@ pub(super) struct FileRows {
     /// Those still to be read, the next one last.
     units: Vec<usize>,
     batches: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
+    /// The place in the file of the next row.
+    row: u64,
+    /// Columns in which a null is an error.
+    required: Box<[usize]>,
+    name: Arc<str>,
     reporter: Arc<Reporter>,
 }
 
 impl FileRows {
-    pub(super) fn new(inputs: Arc<Inputs>, file: usize, reporter: Arc<Reporter>) -> Self {
+    pub(super) fn new(
+        inputs: Arc<Inputs>,
+        file: usize,
+        required: &[usize],
+        reporter: Arc<Reporter>,
+    ) -> Self {
         let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
         let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
         units.reverse();
-        Self { units, inputs, batches: None, reporter }
+        let name = Arc::clone(&inputs.files()[file].name);
+        Self { units, inputs, batches: None, row: 0, required: required.into(), name, reporter }
     }
 
     /// The same record batches, decoded by a thread of their own. It ends with the file, or when
@@ -57,6 +69,9 @@ impl FileRows {
             interrupt::check()?;
             if let Some(batches) = &mut self.batches {
                 if let Some(batch) = batches.next().transpose()? {
+                    refuse_nulls(&batch, &self.required, self.row)
+                        .map_err(|error| error.in_input(&self.name))?;
+                    self.row += batch.num_rows() as u64;
                     self.reporter.read(&batch);
                     return Ok(Some(batch));
                 }

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::array::Array;
+use arrow::record_batch::RecordBatch;
 use windrow::{Batch, Batcher, Pool, Pusher, merge_in};
 
 use super::file_rows::{Batches, FileRows};
@@ -54,6 +56,8 @@ fn work(
         }
         reporter.read(&batch);
         let name = || &*inputs.files()[file_of(sequence)].name;
+        refuse_nulls(&batch, &arrangement.required, row_of(sequence))
+            .map_err(|error| error.in_input(name()))?;
         let batch = match &arrangement.transform {
             Some(transform) => {
                 transform(&batch, row_of(sequence)).map_err(|error| error.in_input(name()))?
@@ -66,6 +70,21 @@ fn work(
         })?;
     }
     Ok(pusher.flush()?)
+}
+
+/// Refuses a null in any of these columns; `first_row` is the place in its file of the first row.
+pub(super) fn refuse_nulls(batch: &RecordBatch, columns: &[usize], first_row: u64) -> Result<()> {
+    for &column in columns {
+        let Some(nulls) = batch.column(column).logical_nulls() else { continue };
+        if let Some(row) = (0..nulls.len()).find(|&row| nulls.is_null(row)) {
+            return Err(CliError::Data(format!(
+                "row {}: column {:?} is null; drop such rows, or give them a value",
+                first_row + row as u64,
+                batch.schema_ref().field(column).name()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Ordinal of the file.
@@ -111,7 +130,12 @@ pub(super) fn merge(
         // Readers of groups are threads enough.
         let ahead = plan.readers > 1 && files.len() == all && files.len() <= MOST_THREADS;
         let runs = files.iter().map(|&file| {
-            let rows = FileRows::new(Arc::clone(inputs), file, Arc::clone(reporter));
+            let rows = FileRows::new(
+                Arc::clone(inputs),
+                file,
+                &arrangement.required,
+                Arc::clone(reporter),
+            );
             (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
         });
         merge_in(layout, pool, runs)

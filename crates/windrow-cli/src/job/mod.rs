@@ -11,6 +11,7 @@
 //! their place in the input, and parts their place in the output.
 
 mod cut;
+mod decode;
 mod emit;
 mod file_rows;
 mod finish;
@@ -25,11 +26,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use windrow::{
-    Batch, Batcher, Budget, Codec, Column, Decoder, Finish, Layout, Pool, PoolOptions, SpillTo,
-};
+use windrow::{Batch, Batcher, Budget, Codec, Column, Finish, Layout, Pool, PoolOptions, SpillTo};
 
 use cut::Cutter;
+use decode::RowDecoder;
 use finish::{Files, Out, Spread};
 pub(crate) use interrupt::{check as check_interrupt, install as install_interrupt};
 pub(crate) use plan::Plan;
@@ -68,6 +68,8 @@ pub(crate) struct Arrangement {
     pub(crate) finish: Finish,
     /// Columns of the layout's schema to write, in this order.
     pub(crate) projection: Vec<usize>,
+    /// Columns of the inputs in which a null is an error: diffs and their times.
+    pub(crate) required: Vec<usize>,
 }
 
 /// The inputs that the arguments name.
@@ -99,6 +101,7 @@ pub(crate) fn input_options(
         batch_rows: plan::BATCH_ROWS,
         csv: CsvOptions { delimiter, has_header: !input.csv_no_header },
         temp_dir: limits.and_then(|limits| limits.temp_dir.first().cloned()),
+        temp_bytes: limits.and_then(|limits| limits.max_temp_size).map_or(u64::MAX, |size| size.0),
     })
 }
 
@@ -125,7 +128,7 @@ pub(crate) fn run(
     if let Target::File(path) = &target {
         csv.delimiter = csv.delimiter_of(path);
     }
-    let options = output_options(format, output, sorting(&arrangement.layout), csv);
+    let options = output_options(format, output, sorting(&arrangement.layout), csv)?;
     let to = Destination { target, options, partitioning: None };
     run_to(inputs, arrangement, to, output.row_group_size, limits, report)
 }
@@ -141,7 +144,7 @@ pub(crate) fn partition(
     report: &args::Report,
 ) -> Result<()> {
     let sorting = sort_columns(&partitioning.sorting);
-    let options = output_options(format, output, sorting, inputs.csv());
+    let options = output_options(format, output, sorting, inputs.csv())?;
     let target = Target::File(output.output.clone());
     let to = Destination { target, options, partitioning: Some(partitioning) };
     run_to(inputs, arrangement, to, output.row_group_size, limits, report)
@@ -175,7 +178,7 @@ fn run_to(
     limits: &args::Limits,
     report: &args::Report,
 ) -> Result<()> {
-    let mut decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
+    let mut decoder = RowDecoder::new(arrangement)?;
     output::check_columns(decoder.schema(), to.options.format)?;
     let inputs = Arc::new(inputs);
     let schema = decoder.schema();
@@ -190,7 +193,7 @@ fn run_to(
     report::check(report, &inputs, &to.target)?;
     to.check(decoder.schema())?;
     let reporter = Reporter::new(&inputs, plan.limit, report);
-    let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits))?;
+    let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits, &inputs))?;
     reporter.watch(&pool);
     if let Some(ids) = to.partitioning.and_then(|partitioning| partitioning.ids.as_deref()) {
         reporter.enter(Phase::Read);
@@ -219,7 +222,7 @@ fn write(
     arrangement: &Arrangement,
     to: &Destination<'_>,
     plan: &Plan,
-    decoder: &mut Decoder,
+    decoder: &mut RowDecoder,
     reporter: &Reporter,
 ) -> Result<()> {
     reporter.set_runs(batch.runs());
@@ -262,10 +265,12 @@ fn write(
     Ok(())
 }
 
-fn pool_options(limits: &args::Limits) -> PoolOptions {
+fn pool_options(limits: &args::Limits, inputs: &Inputs) -> PoolOptions {
     PoolOptions {
         directories: limits.temp_dir.clone(),
-        max_temp_bytes: limits.max_temp_size.map_or(u64::MAX, |size| size.0),
+        max_temp_bytes: limits
+            .max_temp_size
+            .map_or(u64::MAX, |size| size.0.saturating_sub(inputs.temp_bytes())),
         codec: match limits.spill_compression {
             SpillCompression::None => Codec::None,
             SpillCompression::Lz4 => Codec::Lz4,
@@ -284,8 +289,18 @@ fn output_options(
     output: &args::Output,
     sorting: Vec<SortColumn>,
     csv: CsvOptions,
-) -> OutputOptions {
-    OutputOptions {
+) -> Result<OutputOptions> {
+    /// A page has a header, a row group a footer's worth of figures for every column: smaller ones are
+    /// mostly those.
+    const LEAST: [(&str, u64); 2] = [("--page-size", 4 << 10), ("--row-group-size", 64 << 10)];
+    let given = [output.page_size, output.row_group_size];
+    if let Some((Size(size), (option, least))) =
+        given.into_iter().zip(LEAST).find(|(Size(size), (_, least))| size < least)
+    {
+        let least = Size(least);
+        return Err(CliError::Usage(format!("{option} {size}: takes {least} at the least")));
+    }
+    Ok(OutputOptions {
         format,
         compression: output.compression,
         sorting,
@@ -293,7 +308,7 @@ fn output_options(
         statistics: !output.no_statistics,
         csv_delimiter: csv.delimiter,
         csv_header: csv.has_header,
-    }
+    })
 }
 
 /// The order of rows that are arranged by `layout`.

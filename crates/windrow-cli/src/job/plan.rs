@@ -159,9 +159,10 @@ impl Plan {
     }
 
     /// The budget for runs, and how many of them meet at once in it.
-    fn merging(&self, limits: &args::Limits) -> String {
+    fn merging(&self, limits: &args::Limits, inputs: &Inputs) -> String {
         let text = format!("{} for runs", shown(self.settle_budget));
-        match Pool::new(Budget::bytes(self.ingest_budget), super::pool_options(limits)) {
+        let options = super::pool_options(limits, inputs);
+        match Pool::new(Budget::bytes(self.ingest_budget), options) {
             Ok(pool) => {
                 pool.budget().set_limit(self.settle_budget);
                 format!("{text}, at most {} at once", windrow::fan_in(&pool))
@@ -195,7 +196,7 @@ impl Plan {
                 Way::Sorted => ("files", format!("{} merged at a time", self.open_files)),
             },
             ("writing", format!("{} threads, {} each", self.writers, size(self.writer_bytes))),
-            ("merging", self.merging(limits)),
+            ("merging", self.merging(limits, inputs)),
             ("temporary", temporary(limits)),
             ("parts", format!("{} rows or {} at the most", self.part_rows, size(self.part_bytes))),
         ];

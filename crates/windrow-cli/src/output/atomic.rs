@@ -43,8 +43,7 @@ pub(super) const TRIES: usize = 16;
 impl AtomicFile {
     /// Opens a temporary for `target`, whose directory must exist.
     pub(super) fn create(target: &Path) -> Result<Self> {
-        // Through a link, the file that it names is replaced and not the link.
-        let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        let target = linked(target)?;
         let name = target.file_name().ok_or_else(|| {
             CliError::Usage(format!("{}: the output has no file name", target.display()))
         })?;
@@ -104,6 +103,21 @@ impl AtomicFile {
         }
         Ok(())
     }
+}
+
+/// What `target` names once links are followed: that is replaced, not the link. It need not exist.
+pub(super) fn linked(target: &Path) -> Result<PathBuf> {
+    /// As many as Linux follows.
+    const LINKS: usize = 40;
+    let mut path = target.to_owned();
+    for _ in 0..LINKS {
+        if let Ok(found) = fs::canonicalize(&path) {
+            return Ok(found);
+        }
+        let Ok(next) = fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
+    Err(CliError::Usage(format!("{}: the link leads back to itself", target.display())))
 }
 
 /// A temporary's entry in [`LIVE`].
@@ -272,5 +286,19 @@ mod tests {
         atomic.commit().expect("committed");
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(fs::read(&file).expect("read"), b"new");
+
+        let far = directory.path().join("far");
+        fs::create_dir(&far).expect("created");
+        let (first, second) = (directory.path().join("first"), far.join("second"));
+        std::os::unix::fs::symlink("far/second", &first).expect("linked");
+        std::os::unix::fs::symlink("third", &second).expect("linked");
+        let atomic = AtomicFile::create(&first).expect("created");
+        atomic.commit().expect("committed");
+        assert!(fs::symlink_metadata(&second).expect("there").is_symlink());
+        assert!(far.join("third").is_file());
+
+        let round = directory.path().join("round");
+        std::os::unix::fs::symlink("round", &round).expect("linked");
+        assert!(matches!(AtomicFile::create(&round), Err(CliError::Usage(_))));
     }
 }

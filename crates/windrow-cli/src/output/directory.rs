@@ -105,7 +105,7 @@ impl AtomicDirectory {
 impl Place {
     fn of(target: &Path) -> Result<Self> {
         let usage = |message: String| Err(CliError::Usage(message));
-        let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        let target = atomic::linked(target)?;
         let shown = target.display();
         if target.file_name().is_none() {
             return usage(format!("{shown}: the output has no directory name"));

@@ -34,6 +34,7 @@ mod parquet_file;
 mod properties;
 mod rebatch;
 mod rope;
+mod showable;
 mod sink;
 #[cfg(test)]
 mod test_rows;

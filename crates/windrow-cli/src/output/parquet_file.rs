@@ -167,8 +167,15 @@ impl RowGroupEncoder {
                 Arc::clone(column)
             } else {
                 let options = CastOptions { safe: false, ..CastOptions::default() };
-                cast_with_options(column, field.data_type(), &options)
-                    .map_err(|error| encoding(error.into()))?
+                cast_with_options(column, field.data_type(), &options).map_err(|error| {
+                    CliError::Data(format!(
+                        "column {:?} is {} in Parquet, which has no {}, and does not hold all of its \
+                         values: {error}; write Arrow, or leave it out with --select",
+                        field.name(),
+                        field.data_type(),
+                        column.data_type()
+                    ))
+                })?
             };
             for leaf in compute_leaves(field, column).map_err(encoding)? {
                 if let Some(writer) = writers.next() {

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use arrow::array::*;
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::*;
 use arrow::ipc::reader::{FileReader, StreamReader};
@@ -324,4 +325,47 @@ fn devices_are_written_in_place_and_full_disks_are_space() {
             assert!(matches!(write("/dev/full"), Err(CliError::Space(_))), "{format:?}");
         }
     }
+}
+
+#[test]
+fn the_text_of_many_columns_is_that_of_few_rows() {
+    let fields = (0..2000).map(|i| Field::new(format!("c{i}"), DataType::Int64, true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    for format in [Format::Csv, Format::Ndjson] {
+        let planned = part_bytes(&schema, &OutputOptions::new(format), 32_768, 4 << 20);
+        assert!((4 << 20..32 << 20).contains(&planned), "{format}: {planned}");
+    }
+}
+
+#[test]
+fn the_text_of_nested_lists_is_planned_for() {
+    const ROWS: usize = 32_768;
+    let bytes = 4 << 20;
+    let options = OutputOptions::new(Format::Ndjson);
+    let planned = |data_type: DataType| {
+        let schema = Arc::new(Schema::new(vec![Field::new("v", data_type, true)]));
+        part_bytes(&schema, &options, ROWS, bytes)
+    };
+    let list = |of: DataType| DataType::new_list(of, true);
+    let flat = planned(list(DataType::Int64));
+    let deep = planned(list(list(list(list(list(DataType::Int64))))));
+    assert!(deep <= flat && deep < 32 << 20, "{deep} where a flat list takes {flat}");
+
+    // As many elements as a part has room for, each with the most text.
+    let elements = bytes / 10;
+    let values = Int64Array::from_iter_values((0..elements).map(|_| i64::MIN));
+    let per_row = elements / ROWS;
+    let offsets = OffsetBuffer::from_repeated_length(per_row, ROWS);
+    let field = Arc::new(Field::new_list_field(DataType::Int64, true));
+    let values = values.slice(0, per_row * ROWS);
+    let lists = ListArray::try_new(field, offsets, Arc::new(values), None).expect("lists");
+    let rows = RecordBatch::try_from_iter([("v", Arc::new(lists) as ArrayRef)]).expect("rows");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, target) = target(&directory);
+    let (encoder, mut appender) = open(&target, &rows.schema(), &rows, &options).expect("opens");
+    let part = encoder.encode(&mut std::iter::once(Ok(rows))).expect("encodes");
+    appender.append(part).expect("appends");
+    appender.finish().expect("finishes");
+    let written = std::fs::metadata(&path).expect("there").len();
+    assert!(written <= flat as u64, "{written} bytes where {flat} were planned");
 }

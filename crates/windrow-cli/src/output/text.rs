@@ -18,6 +18,7 @@ use arrow::json::WriterBuilder as JsonBuilder;
 use arrow::json::writer::LineDelimited;
 use arrow::record_batch::RecordBatch;
 
+use super::showable;
 use super::{
     Appender, Encoder, OutputOptions, Part, Payload, Rope, Sink, Target, Written, foreign_part,
 };
@@ -59,9 +60,12 @@ pub(super) fn part_bytes(
     rows: usize,
     bytes: usize,
 ) -> usize {
-    // Binary doubles as hex digits, a string of quotes or line ends as escapes.
-    let strings = bytes.saturating_sub(rows * number_bytes(schema));
-    rows * line_bytes(schema, options.format) + 2 * strings + Rope::PIECE
+    let numbers = number_bytes(schema);
+    // A part of wide rows ends by its bytes.
+    let rows = rows.min(bytes / numbers.max(1) + 1);
+    let varying = bytes.saturating_sub(rows * numbers);
+    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
+    rows * line_bytes(schema, options.format) + stretch * varying + Rope::PIECE
 }
 
 enum Dialect {
@@ -133,6 +137,7 @@ fn drain(
     let mut rows = 0;
     for batch in batches {
         let batch = batch?;
+        showable::check(&batch)?;
         write(&batch).map_err(|error| CliError::Data(error.to_string()))?;
         rows += batch.num_rows() as u64;
     }
@@ -164,7 +169,13 @@ fn check_csv(schema: &Schema) -> Result<()> {
 
 /// Lets the crate write a null of each column: it refuses types that it does not know.
 fn check_json(schema: &Schema) -> Result<()> {
-    for field in schema.fields() {
+    for (index, field) in schema.fields().iter().enumerate() {
+        if schema.fields()[..index].iter().any(|other| other.name() == field.name()) {
+            return Err(CliError::Usage(format!(
+                "NDJSON cannot hold two columns named {:?}; write Parquet, or choose with --select",
+                field.name()
+            )));
+        }
         let null = new_null_array(field.data_type(), 1);
         let nullable = Field::new(field.name(), field.data_type().clone(), true);
         let written = RecordBatch::try_new(Arc::new(Schema::new(vec![nullable])), vec![null])
@@ -209,10 +220,48 @@ fn value_bytes(data_type: &DataType) -> usize {
             fields.iter().map(|field| field.name().len() + 4 + value_bytes(field.data_type())).sum()
         }
         DataType::Dictionary(_, values) => value_bytes(values),
-        // Per element, of which there are at least as many bytes as the caller counts twice.
-        DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
-            2 + 4 * value_bytes(field.data_type())
-        }
+        // Brackets: elements are counted by their bytes, see [`stretch`].
+        data_type if elements(data_type).is_some() => 2,
         _ => 28,
+    }
+}
+
+/// The most bytes of text that a byte of a varying value becomes.
+fn stretch(data_type: &DataType) -> usize {
+    // Binary doubles as hex digits, a string of quotes or line ends as escapes.
+    const STRINGS: usize = 2;
+    match data_type {
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| stretch(field.data_type())).max().unwrap_or(STRINGS)
+        }
+        DataType::Dictionary(_, values) => stretch(values),
+        data_type => elements(data_type).map_or(STRINGS, |of| {
+            // What stands around an element, and a comma, for each of the bytes that it takes in a row.
+            let around = (value_bytes(of) + 1).div_ceil(least_bytes(of));
+            stretch(of).max(around)
+        }),
+    }
+}
+
+/// The type of a list's elements.
+fn elements(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::ListView(of)
+        | DataType::LargeListView(of)
+        | DataType::FixedSizeList(of, _)
+        | DataType::Map(of, _) => Some(of.data_type()),
+        _ => None,
+    }
+}
+
+/// The least bytes that an element of a list takes in a row, with its marker.
+fn least_bytes(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(fields) => {
+            1 + fields.iter().map(|field| least_bytes(field.data_type())).sum::<usize>()
+        }
+        data_type => 1 + data_type.primitive_width().unwrap_or(1),
     }
 }

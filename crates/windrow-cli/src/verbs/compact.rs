@@ -10,12 +10,12 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Datum, RecordBatch, Scalar, StringArray};
 use arrow::compute::kernels::cmp::lt_eq;
 use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{DataType, SchemaRef};
 use windrow::{Column, Finish, Order};
 
-use super::project::projection;
+use super::project::{check_names, find, projection, required};
 use crate::args::{self, Mode};
-use crate::changelog::ChangeLog;
+use crate::changelog::{self, ChangeLog};
 use crate::columns::Columns;
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
@@ -41,7 +41,7 @@ pub(crate) fn compact(args: &args::Compact) -> Result<()> {
 fn op_log(args: &args::Compact, inputs: &Inputs) -> Result<Arrangement> {
     let key = columns(args.key.as_ref());
     let names: Vec<String> = key.iter().map(|column| column.name.clone()).collect();
-    let order_by = columns(args.order_by.as_ref());
+    let mut order_by = columns(args.order_by.as_ref());
     let log = match (args.op_preset, &args.op_column) {
         (None, None) => None,
         (preset, op) => {
@@ -50,6 +50,10 @@ fn op_log(args: &args::Compact, inputs: &Inputs) -> Result<Arrangement> {
             Some(log.keyed_by(&names))
         }
     };
+    let given = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
+    check_names(given, key.iter().chain(&order_by).map(|column| column.name.as_str()))?;
+    let mut as_of = args.as_of.clone();
+    let log = log.map(|log| log.ordered_by(&mut order_by, as_of.as_mut())).transpose()?;
     let schema = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
     let mut order = Order::by(key).last();
     if let Some(log) = &log {
@@ -58,7 +62,7 @@ fn op_log(args: &args::Compact, inputs: &Inputs) -> Result<Arrangement> {
             order = order.then(class);
         }
     }
-    let as_of = match (&args.as_of, order_by.first()) {
+    let as_of = match (&as_of, order_by.first()) {
         (Some(text), Some(column)) => Some(AsOf::new(schema, &column.name, text)?),
         (Some(_), None) => {
             return Err(CliError::Usage("--as-of needs --order-by, or --time".to_owned()));
@@ -73,8 +77,7 @@ fn op_log(args: &args::Compact, inputs: &Inputs) -> Result<Arrangement> {
         }
         // What the preset added for the engine says nothing that the op column does not.
         Some(log) => {
-            let own = [Some(log.tombstone()), log.class()];
-            own.into_iter().flatten().map(str::to_owned).collect()
+            log.bookkeeping().iter().filter(|name| changelog::is_own(name)).cloned().collect()
         }
     };
     let projection = projection(schema, args.output.select.as_deref(), &hidden)?;
@@ -88,12 +91,20 @@ fn op_log(args: &args::Compact, inputs: &Inputs) -> Result<Arrangement> {
             as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
         })),
     };
-    Ok(Arrangement { way: Way::Unordered, layout, transform, finish: finish(args), projection })
+    Ok(Arrangement {
+        way: Way::Unordered,
+        layout,
+        transform,
+        finish: finish(args),
+        projection,
+        required: Vec::new(),
+    })
 }
 
 /// Rows equal in all else, their diffs summed.
 fn diff_log(args: &args::Compact, inputs: &Inputs, diff: &str) -> Result<Arrangement> {
     let schema = inputs.schema();
+    let required = required(schema, &[&args.diff, &args.time])?;
     let as_of = match (&args.as_of, &args.time) {
         (Some(text), Some(time)) => Some(AsOf::new(schema, time, text)?),
         (Some(_), None) => return Err(CliError::Usage("--as-of needs --time".to_owned())),
@@ -102,7 +113,7 @@ fn diff_log(args: &args::Compact, inputs: &Inputs, diff: &str) -> Result<Arrange
     // In a snapshot everything happened by now: times are dropped, so that rows meet across them.
     let (kept, schema) = match (&args.time, args.mode) {
         (Some(time), Mode::Snapshot) => {
-            let time = schema.index_of(time).map_err(|_| missing(schema, time))?;
+            let time = find(schema, time)?;
             let kept: Vec<usize> = (0..schema.fields().len()).filter(|&i| i != time).collect();
             let schema = schema.project(&kept).map_err(|e| CliError::Data(e.to_string()))?;
             (Some(kept), Arc::new(schema))
@@ -127,7 +138,7 @@ fn diff_log(args: &args::Compact, inputs: &Inputs, diff: &str) -> Result<Arrange
             }
         })),
     };
-    Ok(Arrangement { way: Way::Unordered, layout, transform, finish, projection })
+    Ok(Arrangement { way: Way::Unordered, layout, transform, finish, projection, required })
 }
 
 fn finish(args: &args::Compact) -> Finish {
@@ -142,11 +153,6 @@ fn columns(columns: Option<&Columns>) -> Vec<Column> {
     columns.map(|Columns(columns)| columns.clone()).unwrap_or_default()
 }
 
-fn missing(schema: &Schema, name: &str) -> CliError {
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    CliError::Usage(format!("no column named {name:?}; the columns are {}", names.join(", ")))
-}
-
 /// Rows that happened at or before a time.
 struct AsOf {
     column: usize,
@@ -155,7 +161,7 @@ struct AsOf {
 
 impl AsOf {
     fn new(schema: &SchemaRef, name: &str, text: &str) -> Result<Self> {
-        let column = schema.index_of(name).map_err(|_| missing(schema, name))?;
+        let column = schema.index_of(name).map_err(|error| CliError::Usage(error.to_string()))?;
         let data_type = schema.field(column).data_type();
         let limit = parse(text, data_type).ok_or_else(|| {
             CliError::Usage(format!(

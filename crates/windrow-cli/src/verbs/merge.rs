@@ -2,7 +2,7 @@
 
 use windrow::{Finish, Order};
 
-use super::project::projection;
+use super::project::{projection, required};
 use crate::args;
 use crate::error::Result;
 use crate::job::{self, Arrangement, Way};
@@ -26,6 +26,7 @@ pub(crate) fn merge(args: &args::Merge) -> Result<()> {
         layout: order.bind(inputs.schema())?,
         transform: None,
         finish: Finish::Log,
+        required: required(inputs.schema(), &[&args.diff, &args.time])?,
     };
     job::run(inputs, &arrangement, &args.output, &args.limits, &args.report)
 }

@@ -13,7 +13,7 @@ use arrow::datatypes::Schema;
 use windrow::{Column, Finish, Layout, Order, Partitioner, asc};
 
 use super::compact::parse;
-use super::project::projection;
+use super::project::{check_names, projection};
 use crate::args;
 use crate::columns::fields;
 use crate::error::{CliError, Result};
@@ -69,6 +69,7 @@ fn by_number(
     let schema = ids.schema();
     let key = schema.fields().len() - 1;
     let sorting = args.sort.as_ref().map(|columns| columns.0.clone()).unwrap_or_default();
+    check_names(inputs.schema(), sorting.iter().map(|column| column.name.as_str()))?;
     let number = asc(schema.field(key).name().as_str());
     let numbering = Arc::clone(&ids);
     let transform: Transform = Box::new(move |batch, _| numbering.append(batch));
@@ -77,6 +78,7 @@ fn by_number(
         layout: Order::by([number]).then(sorting.clone()).bind(schema)?,
         transform: Some(transform),
         finish: Finish::Log,
+        required: Vec::new(),
         // A column of --select is one of the input's.
         projection: projection(inputs.schema(), args.output.select.as_deref(), &[])?,
     };
@@ -99,7 +101,9 @@ fn by_value(
 ) -> Result<(Arrangement, Partitioning)> {
     let schema = inputs.schema();
     let columns: Vec<String> = args.by.0.iter().map(|column| column.name.clone()).collect();
-    if let Some(name) = args.output.select.iter().flatten().find(|name| columns.contains(name)) {
+    if let Some(name) =
+        args.output.select.iter().flat_map(|names| names.iter()).find(|name| columns.contains(name))
+    {
         return Err(CliError::Usage(format!(
             "--select: {name:?} is in the names of the directories, and left out of the files"
         )));
@@ -135,8 +139,14 @@ fn by_value(
     });
     let how = format!("a directory for each value of {}", describe(&args.by.0));
     let names = Names::Hive { columns, extension: format.extension() };
-    let arrangement =
-        Arrangement { way: Way::Unordered, layout, transform, finish: Finish::Log, projection };
+    let arrangement = Arrangement {
+        way: Way::Unordered,
+        layout,
+        transform,
+        finish: Finish::Log,
+        projection,
+        required: Vec::new(),
+    };
     Ok((arrangement, Partitioning { keys, names, ids: None, sorting, how }))
 }
 

@@ -2,6 +2,7 @@
 
 use arrow::datatypes::Schema;
 
+use crate::changelog;
 use crate::error::{CliError, Result};
 
 /// Positions in `schema` of the columns named by `--select`, or of all that are not `hidden`.
@@ -16,12 +17,9 @@ pub(super) fn projection(
     };
     let mut columns = Vec::new();
     for name in select {
-        let index = schema.index_of(name).map_err(|_| {
-            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-            CliError::Usage(format!(
-                "--select: no column named {name:?}; the columns are {}",
-                names.join(", ")
-            ))
+        let index = find(schema, name).map_err(|missing| match missing {
+            CliError::Usage(message) => CliError::Usage(format!("--select: {message}")),
+            other => other,
         })?;
         if columns.contains(&index) {
             return Err(CliError::Usage(format!("--select: {name:?} is named twice")));
@@ -29,4 +27,31 @@ pub(super) fn projection(
         columns.push(index);
     }
     Ok(columns)
+}
+
+/// Positions of the columns that are named.
+pub(super) fn required(schema: &Schema, names: &[&Option<String>]) -> Result<Vec<usize>> {
+    names.iter().copied().flatten().map(|name| find(schema, name)).collect()
+}
+
+/// Refuses names that no column of the user's has.
+pub(super) fn check_names<'a>(
+    schema: &Schema,
+    mut names: impl Iterator<Item = &'a str>,
+) -> Result<()> {
+    names.try_for_each(|name| find(schema, name).map(drop))
+}
+
+/// The position of a column; the message has the names that there are, without those of windrow's own.
+pub(super) fn find(schema: &Schema, name: &str) -> Result<usize> {
+    let own = |name: &str| changelog::is_own(name);
+    let names = || schema.fields().iter().map(|field| field.name().as_str());
+    let mut found = names().enumerate().filter(|(_, other)| *other == name && !own(name));
+    match (found.next(), found.next()) {
+        (Some((index, _)), None) => Ok(index),
+        (Some(_), Some(_)) => {
+            Err(CliError::Usage(format!("more than one column is named {name:?}")))
+        }
+        (None, _) => Err(CliError::missing_column(name, names().filter(|name| !own(name)))),
+    }
 }

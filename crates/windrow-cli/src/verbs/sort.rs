@@ -17,6 +17,7 @@ pub(crate) fn sort(args: &args::Sort) -> Result<()> {
         layout,
         transform: None,
         finish: Finish::Log,
+        required: Vec::new(),
     };
     job::run(inputs, &arrangement, &args.output, &args.limits, &args.report)
 }

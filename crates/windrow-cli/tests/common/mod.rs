@@ -100,6 +100,16 @@ impl Work {
         ran(command.spawn().expect("started"))
     }
 
+    /// Runs `line` in a shell, with the binary for {}.
+    pub(crate) fn shell(&self, line: &str) -> Ran {
+        let line = line.replace("{}", env!("CARGO_BIN_EXE_windrow"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).current_dir(self.dir.path());
+        command.env("TMPDIR", self.path("temp"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        ran(command.spawn().expect("started"))
+    }
+
     /// Fails unless `out` holds nothing but `expected`, and `temp` nothing at all.
     #[track_caller]
     pub(crate) fn holds_only(&self, expected: &[&str]) {
