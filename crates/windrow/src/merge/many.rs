@@ -77,9 +77,10 @@ impl Blocks {
             if let [(only, _)] = ends[..] {
                 return self.copy_run(windows, only, builder);
             }
-            if bytes > 2 * self.block_bytes && step > LEAST_STEP {
+            let least = least_step(block, bytes);
+            if bytes > 2 * self.block_bytes && step > least {
                 // Runs that did not overlap so far, with a long step, do from here on.
-                self.step = (step / 4).max(LEAST_STEP);
+                self.step = (step / 4).max(least);
                 continue;
             }
             let mut rows: Vec<&[u8]> = std::mem::take(&mut self.rows);
@@ -132,9 +133,17 @@ impl Blocks {
     /// Lengthens or shortens the step, so that blocks come out at the size they should have.
     fn adapt(&mut self, rows: usize, bytes: usize) {
         if rows > BLOCK_ROWS || bytes > self.block_bytes {
-            self.step = (self.step * 3 / 4).max(LEAST_STEP);
+            self.step = (self.step * 3 / 4).max(least_step(rows, bytes));
         } else if rows < BLOCK_ROWS / 2 && bytes < self.block_bytes / 2 {
-            self.step = (self.step * 3 / 2).min(BLOCK_ROWS);
+            self.step = (self.step * 3).div_ceil(2).min(BLOCK_ROWS);
         }
     }
+}
+
+/// The least step for rows of this mean length: searching a window is nothing beside copying a long
+/// row, and a few of each of many windows are more than the budget has.
+fn least_step(rows: usize, bytes: usize) -> usize {
+    /// Bytes of a row that is long.
+    const LONG: usize = 1 << 10;
+    if bytes > rows * LONG { 1 } else { LEAST_STEP }
 }
