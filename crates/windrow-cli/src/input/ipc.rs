@@ -51,6 +51,7 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
     let index = read_index(&file).map_err(|what| origin.error(what))?;
     let (spans, rows) = plan(&file, &index).map_err(|what| origin.error(what))?;
     let reader_bytes = held(&file, &index).map_err(|what| origin.error(what))?;
+    let row_bytes = spans.iter().map(|span| row_bytes(&index, span)).max().unwrap_or(0);
     Ok(Opened {
         format: Format::ArrowFile,
         schema: index.schema.clone(),
@@ -58,6 +59,7 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         rows: Some(rows),
         spans,
         reader_bytes,
+        row_bytes,
         content: Box::new(IpcFile { origin, index }),
     })
 }
@@ -147,6 +149,13 @@ fn plan(file: &RandomFile, index: &Index) -> Result<(Vec<Span>, u64), String> {
         rows += in_batch;
     }
     Ok((spans, rows))
+}
+
+/// Bytes of a row of `span`, on average.
+fn row_bytes(index: &Index, span: &Span) -> usize {
+    let bytes = index.batches[span.part.clone()].iter().map(Block::bodyLength).sum::<i64>();
+    let rows = i64::try_from(span.rows.unwrap_or(0)).unwrap_or(i64::MAX).max(1);
+    usize::try_from(bytes / rows).unwrap_or(0)
 }
 
 /// The heap for the dictionaries and the largest record batch, as read and as decompressed.

@@ -136,6 +136,7 @@ pub(crate) struct Inputs {
     files: Vec<FileInfo>,
     units: Vec<Unit>,
     reader_bytes: usize,
+    row_bytes: usize,
     temp_bytes: u64,
     contents: Arc<[File]>,
     csv: CsvOptions,
@@ -187,6 +188,8 @@ struct Opened {
     rows: Option<u64>,
     spans: Vec<Span>,
     reader_bytes: usize,
+    /// Bytes of a row, on average, where rows are longest.
+    row_bytes: usize,
     content: Box<dyn Content>,
 }
 
@@ -216,7 +219,7 @@ impl Inputs {
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
-        let mut reader_bytes = 0;
+        let (mut reader_bytes, mut row_bytes) = (0, 0);
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = unifier.as_ref().map(Unifier::first_schema);
             let origin = Origin::of(source, &mut stdin)?;
@@ -237,6 +240,7 @@ impl Inputs {
                 rows: opened.rows,
             });
             reader_bytes = reader_bytes.max(opened.reader_bytes);
+            row_bytes = row_bytes.max(opened.row_bytes);
             contents.push(File { content: opened.content, order });
         }
         let schema = unifier
@@ -256,7 +260,8 @@ impl Inputs {
             })
             .collect();
         let temp_bytes = options.temp_bytes - opener.temp_left;
-        Ok(Self { schema, files, units, reader_bytes, temp_bytes, contents, csv: options.csv })
+        let csv = options.csv;
+        Ok(Self { schema, files, units, reader_bytes, row_bytes, temp_bytes, contents, csv })
     }
 
     /// The schema of all inputs; the metadata is that of the first.
@@ -292,6 +297,12 @@ impl Inputs {
     /// An estimate of the heap that reading one unit takes, whichever, with a batch in hand.
     pub(crate) fn reader_bytes(&self) -> usize {
         self.reader_bytes
+    }
+
+    /// Bytes of a row as far as that is known without reading: the mean of the row group, the record
+    /// batches or the sample where rows are longest.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes
     }
 
     /// Bytes of temporary files that hold copies of streams.

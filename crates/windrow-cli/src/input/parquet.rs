@@ -90,6 +90,7 @@ pub(super) fn open(
         bytes: Some(file.len()),
         rows: Some(rows),
         reader_bytes: estimate::parquet_reader(metadata, &Arc::new(file), batch_rows),
+        row_bytes: longest_row(metadata),
         content: Box::new(ParquetFile {
             origin,
             ordinal,
@@ -104,14 +105,18 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// The rows of a batch: fewer where rows are wide, in the row group where they are widest.
+/// The rows of a batch: fewer where rows are long.
 fn batch_rows_of(metadata: &ParquetMetaData, most: usize) -> usize {
+    most.min(BATCH_BYTES / longest_row(metadata).max(1)).max(1)
+}
+
+/// Bytes of a row on average, in the row group where that is most.
+fn longest_row(metadata: &ParquetMetaData) -> usize {
     let row_bytes = |group: &RowGroupMetaData| {
         let bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
         bytes / usize::try_from(group.num_rows()).unwrap_or(0).max(1)
     };
-    let widest = metadata.row_groups().iter().map(row_bytes).max().unwrap_or(0);
-    most.min(BATCH_BYTES / widest.max(1)).max(1)
+    metadata.row_groups().iter().map(row_bytes).max().unwrap_or(0)
 }
 
 /// Refuses intervals of another writer than Arrow's: they have months, days and milliseconds, and would

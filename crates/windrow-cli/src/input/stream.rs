@@ -144,6 +144,8 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         rows,
         spans: vec![Span { part: 0..1, first_row: 0, rows }],
         reader_bytes,
+        row_bytes: usize::try_from(bytes.unwrap_or(0) / rows.unwrap_or(u64::MAX).max(1))
+            .unwrap_or(0),
         content: Box::new(StreamFile { origin, passing: passing.into() }),
     })
 }

@@ -79,6 +79,7 @@ impl TextFile {
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
             // The text of a batch and the values made of it, which grow by doubling; their places.
             reader_bytes: 2 * BUFFER + batch_rows * (4 * self.line_bytes + fields * FIELD_PLACES),
+            row_bytes: self.line_bytes,
             content: Box::new(self),
         }
     }

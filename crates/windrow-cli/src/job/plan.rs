@@ -35,6 +35,8 @@ const THREAD_SLACK: usize = 2 << 20;
 const LEAST_SORTING: usize = 8 << 20;
 /// Bytes that the last merge must have, for it to take some dozen runs.
 const LEAST_MERGING: usize = 4 << 20;
+/// Rows of this length and longer are chunks, batches and parts of their own.
+const LONG_ROW: usize = 1 << 20;
 /// Sorted files that are open at one time, if the system allows as many.
 const MOST_FILES: usize = 512;
 /// Open files that are none of the inputs: output, temporary files, streams.
@@ -83,9 +85,14 @@ impl Plan {
 
         let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
-        let reader_bytes = inputs.reader_bytes() + 2 * batch;
+        let long = Some(inputs.row_bytes()).filter(|&bytes| bytes >= LONG_ROW).unwrap_or(0);
+        let reader_bytes = inputs.reader_bytes() + 2 * batch + long;
         let held = part_bytes.min(most_bytes(inputs, arrangement));
-        let writer_bytes = output::part_bytes(schema, options, part_rows, held) + 2 * batch;
+        let writer_bytes = output::part_bytes(schema, options, part_rows, held)
+            + 2 * batch
+            + long * output::copies_of_a_long_row(options.format);
+        // Of long rows one is staged while another one is written out; two meet in a merge.
+        let (least_sorting, least_merging) = (LEAST_SORTING + 2 * long, LEAST_MERGING + 2 * long);
 
         // A sorted file that is merged as it is read: its reader, batches read ahead, the chunk made
         // of one. Files that cannot all be open beside the writers are merged into runs first.
@@ -100,7 +107,7 @@ impl Plan {
             let parts = if n > 1 { n * held.saturating_add(BATCH_BYTES) } else { 0 };
             base + n * writer_bytes + parts + (n - 1) * THREAD_SLACK
         };
-        let floor = (reading(1) + LEAST_SORTING).max(writing(1) + LEAST_MERGING);
+        let floor = (reading(1) + least_sorting).max(writing(1) + least_merging);
         if available < floor {
             return Err(CliError::MemoryFloor(format!(
                 "a memory limit of {} is below the floor of this job, {}: {} for reading and {} for \
@@ -109,15 +116,15 @@ impl Plan {
                 Size(available as u64),
                 Size(floor as u64),
                 Size(reading(1) as u64),
-                Size(LEAST_SORTING as u64),
+                Size(least_sorting as u64),
                 Size(writing(1) as u64),
-                Size(LEAST_MERGING as u64),
+                Size(least_merging as u64),
             )));
         }
         let spare = |needed: usize| available.saturating_sub(needed);
         let most = |most: usize, needed: &dyn Fn(usize) -> usize| {
             // Another thread is worth it while sorting keeps half of what there is.
-            let kept = LEAST_SORTING.max((available - base) / 3);
+            let kept = least_sorting.max((available - base) / 3);
             (1..=most).rev().find(|&n| spare(needed(n)) >= kept).unwrap_or(1)
         };
         let mut writers = most(threads, &writing);
@@ -128,7 +135,7 @@ impl Plan {
             }
             Way::Sorted => {
                 let beside = |writers: usize| writing(writers).saturating_add(files * per_file);
-                let direct = (1..=writers).rev().find(|&n| spare(beside(n)) >= LEAST_MERGING);
+                let direct = (1..=writers).rev().find(|&n| spare(beside(n)) >= least_merging);
                 let allowed = system::open_files().saturating_sub(OTHER_FILES).clamp(1, MOST_FILES);
                 match direct.filter(|_| files <= allowed) {
                     Some(fewer) => {

@@ -227,6 +227,16 @@ pub(crate) fn part_bytes(
     }
 }
 
+/// Times that a row longer than a part is in memory while it is written - decoded, encoded, compressed and
+/// on its way, in buffers that grow by doubling - as measured with rows of 100 MB.
+pub(crate) fn copies_of_a_long_row(format: Format) -> usize {
+    match format {
+        Format::Parquet => 7,
+        Format::ArrowFile | Format::ArrowStream => 4,
+        Format::Csv | Format::Ndjson => 7,
+    }
+}
+
 /// The error of a part that another output's encoder made.
 fn foreign_part() -> CliError {
     CliError::Data("internal error: a part of another output format was appended".into())

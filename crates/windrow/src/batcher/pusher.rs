@@ -30,6 +30,8 @@ pub struct Pusher {
     /// Bytes that were left when all in memory was last merged in memory; the greatest number if that
     /// is not worth trying.
     live: usize,
+    /// Bytes of memory of the largest chunk so far.
+    longest: usize,
     pushers: usize,
 }
 
@@ -45,6 +47,7 @@ impl Pusher {
             ladder: Ladder::new(layout, pool, &shared.wraps, &shared.sink),
             // Under `keep` nothing ever cancels.
             live: if layout.rule() == Rule::Keep { usize::MAX } else { 0 },
+            longest: 0,
             pushers,
         }
     }
@@ -93,7 +96,11 @@ impl Pusher {
     fn collect(&mut self) -> Result<()> {
         while let Some(chunk) = self.chunker.take() {
             let share = self.pool.budget().limit() / self.pushers;
-            let room = share.saturating_sub(OWN_CHUNKS * held_by_chunk(&self.pool));
+            // One row that is longer than a chunk is staged while another one leaves.
+            self.longest = self.longest.max(chunk.leased_bytes());
+            let usual = held_by_chunk(&self.pool);
+            let own = OWN_CHUNKS * usual + 2 * self.longest.saturating_sub(usual);
+            let room = share.saturating_sub(own);
             self.ladder.push(Run::of(&self.pool, chunk), room)?;
             if self.ladder.resident_bytes() > room {
                 self.spill()?;
