@@ -1,10 +1,12 @@
 //! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and `lexsort_to_indices`.
 //!
-//! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, each on
-//! the next of several record batches of the same shape (4 MiB in all, and three at the least), so
-//! that no input is in a core's own caches from the round before. Memory of the output: `recycled` writes into the memory of the round before
-//! (ours `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate its own
-//! (`encode`, `convert_columns`). The floor copies as many bytes as our rows have into recycled
+//! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, in another
+//! order each round, and each on the next of several record batches of the same shape (4 MiB in all,
+//! and three at the least): no input is in a core's own caches, and nobody has one that another has just
+//! brought nearer. Memory of the output: `recycled` writes into the memory of the round before (ours
+//! `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate its own (`encode`,
+//! `convert_columns`); the two are raced apart, so that what one of them leaves behind in the caches and
+//! the allocator is there for both sides. The floor copies the rows of each record batch into recycled
 //! memory. Decoding gives fresh arrays on both sides. A sort takes columns to a permutation, building
 //! of keys included; the words of ours and the rows of arrow-row are in recycled memory.
 
@@ -41,13 +43,14 @@ type Contender<'a> = (&'a str, Box<dyn FnMut(usize) -> Result<()> + 'a>);
 
 /// The least time of each contender in microseconds, over `rounds` in which they take turns.
 fn race(rounds: usize, inputs: usize, contenders: &mut [Contender<'_>]) -> Result<Vec<f64>> {
-    let mut best = vec![f64::INFINITY; contenders.len()];
-    for round in 0..rounds {
-        for ((_, work), best) in contenders.iter_mut().zip(&mut best) {
-            let start = Instant::now();
-            work(round % inputs)?;
-            *best = best.min(start.elapsed().as_secs_f64() * 1e6);
-        }
+    let count = contenders.len();
+    let mut best = vec![f64::INFINITY; count];
+    for turn in 0..rounds * count {
+        // The first of a round is the second of the next one.
+        let at = (turn + turn / count) % count;
+        let start = Instant::now();
+        (contenders[at].1)(turn % inputs)?;
+        best[at] = best[at].min(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(best)
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use super::decode::RowRef;
+use super::row_ref::RowRef;
 use super::{Decoder, Encoder, Prepared};
 use crate::error::{Error, Result};
 use crate::order::Layout;
@@ -91,13 +91,21 @@ impl Rows {
     /// If there is no such row.
     #[inline]
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
-        let (a, b) = (self.row(a), self.row(b));
-        // Most rows differ in their first word, and a word costs less than a call.
-        match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
-            (Some(first_a), Some(first_b)) => u64::from_be_bytes(*first_a)
-                .cmp(&u64::from_be_bytes(*first_b))
-                .then_with(|| compare_rest(&a[8..], &b[8..])),
-            _ => a.cmp(b),
+        assert!(a < self.len && b < self.len, "rows {a} and {b} of {}", self.len);
+        let (start_a, len_a) = self.place(a);
+        let (start_b, len_b) = self.place(b);
+        compare_rows(&self.bytes[start_a..self.used], len_a, &self.bytes[start_b..self.used], len_b)
+    }
+
+    /// Where a row begins, and its bytes.
+    #[inline(always)]
+    fn place(&self, index: usize) -> (usize, usize) {
+        match self.stride {
+            Some(stride) => (index * stride, stride),
+            None => {
+                let start = self.start(index);
+                (start, self.ends[index] as usize - start)
+            }
         }
     }
 
@@ -135,13 +143,31 @@ impl Rows {
     }
 }
 
-/// The bytes behind the first word.
+/// How the first `len_a` bytes of `a` compare with the first `len_b` of `b`.
+///
+/// Rows are short and mostly differ early, and a word costs less than a call; so words are read that may
+/// reach beyond the rows, and what is found there does not count.
 #[inline]
-fn compare_rest(a: &[u8], b: &[u8]) -> Ordering {
-    match (<&[u8; 8]>::try_from(a), <&[u8; 8]>::try_from(b)) {
-        (Ok(a), Ok(b)) => u64::from_be_bytes(*a).cmp(&u64::from_be_bytes(*b)),
-        _ => a.cmp(b),
+fn compare_rows(a: &[u8], len_a: usize, b: &[u8], len_b: usize) -> Ordering {
+    const WORDS: usize = 4;
+    let shorter = len_a.min(len_b);
+    for at in (0..8 * WORDS).step_by(8) {
+        let (Some(x), Some(y)) = (word(a, at), word(b, at)) else { break };
+        let (x, y) = (u64::from_be_bytes(x), u64::from_be_bytes(y));
+        let differs = at + (x ^ y).leading_zeros() as usize / 8;
+        if x != y && differs < shorter {
+            return x.cmp(&y);
+        }
+        if at + 8 >= shorter {
+            return len_a.cmp(&len_b);
+        }
     }
+    a[..len_a].cmp(&b[..len_b])
+}
+
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> Option<[u8; 8]> {
+    bytes.get(at..at + 8)?.try_into().ok()
 }
 
 impl RowEncoder {
@@ -179,7 +205,10 @@ impl RowEncoder {
         let count = batch.num_rows();
         let mut prepared = self.encoder.prepare_hopefully(batch)?;
         if let Some(stride) = prepared.stride() {
-            let out = room(rows, stride * count)?;
+            // Enough for values that are longer than hoped for, so that memory is asked for once.
+            let most = self.encoder.most_bytes(count).max(stride * count);
+            let wanted = if self.layout.stride().is_some() { stride * count } else { most };
+            let out = &mut room(rows, wanted)?[..stride * count];
             if !self.encoder.encode(&prepared, 0..count, out) {
                 if rows.is_empty() {
                     rows.stride = Some(stride);

@@ -4,10 +4,12 @@
 //! ones and a byte more. Where that is common, columns cannot be written one after the other; rows
 //! are, each behind the end of the one before.
 
+use std::ops::Range;
+
 use super::lane::{Lane, Lanes};
 
 /// Appends all rows of `runs` to `out` from `at` on, and where each ends to `ends`. Returns the end
-/// of the last one, or nothing if `out` is too short.
+/// of the last one, or nothing if `out` is too short or longer than 32 bits can tell.
 pub(crate) fn put_growing(
     runs: &[Lanes<'_>],
     rows: usize,
@@ -15,14 +17,35 @@ pub(crate) fn put_growing(
     out: &mut [u8],
     ends: &mut Vec<u32>,
 ) -> Option<usize> {
-    for row in 0..rows {
+    u32::try_from(out.len()).ok()?;
+    assert!(runs.iter().all(|lanes| lanes.rows() >= rows), "lanes hold a value for each row");
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && runs.iter().all(|lanes| lanes.width() == 8) {
+        let blocks: Vec<&[Lane<'_>]> =
+            runs.iter().flat_map(|lanes| lanes.all().chunks(super::BLOCK)).collect();
+        // SAFETY: AVX2 was detected; lanes hold values and bits for their rows.
+        (done, at) = unsafe { super::avx2::grow(&blocks, rows, at, out, ends) };
+    }
+    put_rows(runs, done..rows, at, out, ends)
+}
+
+/// The portable twin, and the last few rows.
+pub(super) fn put_rows(
+    runs: &[Lanes<'_>],
+    rows: Range<usize>,
+    mut at: usize,
+    out: &mut [u8],
+    ends: &mut Vec<u32>,
+) -> Option<usize> {
+    for row in rows {
         for lanes in runs {
             at = match lanes.width() {
                 4 => put_row::<4>(lanes.all(), row, at, out)?,
                 _ => put_row::<8>(lanes.all(), row, at, out)?,
             };
         }
-        ends.push(u32::try_from(at).ok()?);
+        ends.push(at as u32);
     }
     Some(at)
 }

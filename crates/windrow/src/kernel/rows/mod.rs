@@ -15,6 +15,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+pub(crate) mod block;
 mod cells;
 mod growing;
 mod lane;
@@ -24,7 +25,7 @@ mod tests;
 pub(crate) mod text;
 pub(crate) mod words;
 
-pub(crate) use cells::put_cells;
+pub(crate) use cells::{Cells, put_cells};
 pub(crate) use growing::put_growing;
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
 

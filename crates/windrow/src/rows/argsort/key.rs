@@ -123,10 +123,11 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
             }
             (_, Column::Bool { values, nulls }) => push(Values::Bits(values), nulls),
             (_, Column::Bytes { values, nulls }) => push(Values::Bytes(values), nulls),
-            (_, Column::Value { bytes, offsets, nulls }) => {
-                push(Values::Encoded { bytes, offsets }, nulls);
+            (_, Column::Nested(nested)) => {
+                let (bytes, offsets) = nested.codes();
+                push(Values::Encoded { bytes, offsets }, nested.nulls().cloned());
             }
-            (_, Column::Null | Column::Fixed { .. }) => {}
+            (_, Column::Null | Column::Fixed { .. } | Column::Value { .. }) => {}
         }
     }
     Ok(keys)

@@ -10,6 +10,7 @@
 
 use super::corrupt;
 use crate::error::Result;
+use crate::kernel::rows::block;
 use crate::rows::value::wire::{take, take_byte};
 
 const EMPTY: u8 = 1;
@@ -30,38 +31,73 @@ pub(super) fn encoded_len(len: usize) -> usize {
     }
 }
 
-/// Writes the code of `bytes` to the start of `out`, which is zeroed; returns its length.
-pub(super) fn put(bytes: &[u8], flip: u8, out: &mut [u8]) -> usize {
-    let len = encoded_len(bytes.len());
-    let out = &mut out[..len];
-    if bytes.is_empty() {
+/// Writes the code of the string `start..end` of `source` to the start of `out`; returns its length.
+#[inline(always)]
+pub(super) fn put(source: &[u8], (start, end): (usize, usize), flip: u8, out: &mut [u8]) -> usize {
+    if start == end {
         out[0] = EMPTY ^ flip;
         return 1;
     }
-    out[0] = FULL;
-    let (small, large) = bytes.split_at(bytes.len().min(SMALL * SMALL_BLOCKS));
+    out[0] = FULL ^ flip;
     let mut at = 1;
-    for (blocks, size) in [(small, SMALL), (large, LARGE)] {
-        for block in blocks.chunks(size) {
-            out[at..at + block.len()].copy_from_slice(block);
-            out[at + size] = MORE;
-            at += size + 1;
+    let mut from = start;
+    let small = end.min(start + SMALL * SMALL_BLOCKS);
+    while from < small {
+        at += put_block::<SMALL>(source, (from, small), small == end, flip, &mut out[at..]);
+        from += SMALL;
+    }
+    while from < end {
+        at += put_block::<LARGE>(source, (from, end), true, flip, &mut out[at..]);
+        from += LARGE;
+    }
+    at
+}
+
+/// Writes one block of what is left of a string, padded with zeros, and the byte behind it; `ends` if
+/// nothing follows what is left.
+#[inline(always)]
+fn put_block<const N: usize>(
+    source: &[u8],
+    (start, end): (usize, usize),
+    ends: bool,
+    flip: u8,
+    out: &mut [u8],
+) -> usize {
+    let len = end - start;
+    let out = &mut out[..N + 1];
+    let (to, behind) = out.split_at_mut(N);
+    match source.get(start..start + N) {
+        // What is behind the end is masked: lengths are hard to predict.
+        Some(from) if N == SMALL => {
+            let mut word = [0; SMALL];
+            word.copy_from_slice(from);
+            let mask = u64::MAX >> (64 - 8 * len.min(SMALL));
+            let word = (u64::from_le_bytes(word) & mask) ^ u64::from_ne_bytes([flip; 8]);
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        Some(from) => {
+            let from = from.as_chunks::<{ block::BLOCK }>().0;
+            let to = to.as_chunks_mut::<{ block::BLOCK }>().0;
+            for (at, (from, to)) in from.iter().zip(to).enumerate() {
+                let own = len.saturating_sub(at * block::BLOCK);
+                *to = block::sum(block::first(*from, [0; block::BLOCK], own), 0, flip);
+            }
+        }
+        None => {
+            to.fill(flip);
+            let own = to.iter_mut().zip(&source[start..end]);
+            own.for_each(|(to, from)| *to = from ^ flip);
         }
     }
-    let size = if large.is_empty() { SMALL } else { LARGE };
-    let last = bytes.len() % size;
-    out[len - 1] = if last == 0 { size } else { last } as u8;
-    if flip != 0 {
-        out.iter_mut().for_each(|byte| *byte ^= flip);
-    }
-    len
+    behind[0] = if ends && len <= N { len as u8 } else { MORE } ^ flip;
+    N + 1
 }
 
 /// As [`put`], behind what is in `out`.
 pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + encoded_len(bytes.len()), 0);
-    put(bytes, flip, &mut out[start..]);
+    put(bytes, (0, bytes.len()), flip, &mut out[start..]);
 }
 
 /// Appends the string at the start of `source` to `out`; false for an empty one.
