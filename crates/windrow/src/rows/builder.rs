@@ -3,6 +3,7 @@
 //! A nullable slot's null leaves whatever bytes stood there as its hidden value; Arrow allows that,
 //! and the encoder writes zeros, so equal rows build equal arrays.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, make_array};
@@ -73,12 +74,13 @@ impl Builder {
         })
     }
 
-    pub(super) fn reserve(&mut self, rows: usize) {
+    /// Makes room for `rows` values, of which those that vary take about `bytes` in all.
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.values {
             Values::Fixed(values) => {
                 values.reserve(rows * self.plain.primitive_width().unwrap_or(1));
             }
-            Values::Bytes(strings) => strings.reserve(rows),
+            Values::Bytes(strings) => strings.reserve(rows, bytes),
             Values::Bool(values) => values.reserve(rows),
             Values::Null | Values::Value(..) => {}
         }
@@ -203,14 +205,14 @@ impl Builder {
     ) -> Result<()> {
         let Values::Bytes(strings) = &mut self.values else { return Ok(()) };
         self.len += rows.len();
-        let mut rest: Vec<RowRef<'_>> =
-            rows.iter().zip(&*cursors).map(|(row, &cursor)| row.from(cursor)).collect();
-        let is_null = |at: usize| null.is_some_and(|null| rows[at][cursors[at] - 1] == null);
-        strings.read_codes(code, descending, &mut rest, is_null)?;
-        for ((row, rest), cursor) in rows.iter().zip(rest).zip(cursors) {
-            *cursor = row.len() - rest.len();
-        }
-        Ok(())
+        let cursors = Cell::from_mut(cursors).as_slice_of_cells();
+        let row = |at: usize| {
+            let (row, cursor) = (rows[at], cursors[at].get());
+            let valid = null.is_none_or(|null| row[cursor - 1] != null);
+            valid.then(|| row.from(cursor))
+        };
+        let behind = |at: usize, len: usize| cursors[at].set(cursors[at].get() + len);
+        strings.read_codes(code, descending, rows.len(), row, behind)
     }
 
     /// Values whose every byte is complemented by `flip`.

@@ -64,17 +64,20 @@ impl Decoder {
 
     /// The columns of `rows`.
     pub(crate) fn decode(&mut self, rows: &[&[u8]]) -> Result<RecordBatch> {
-        self.decode_refs(rows.len(), |index| RowRef::exact(rows[index]))
+        let bytes = rows.iter().map(|row| row.len()).sum();
+        self.decode_refs(rows.len(), bytes, |index| RowRef::exact(rows[index]))
     }
 
-    /// The columns of `count` rows.
-    pub(crate) fn decode_refs<'a>(
+    /// The columns of `count` rows of `bytes` in all.
+    fn decode_refs<'a>(
         &mut self,
         count: usize,
+        bytes: usize,
         row: impl Fn(usize) -> RowRef<'a>,
     ) -> Result<RecordBatch> {
+        let bytes = self.bytes_of_varying(count, bytes);
         for builder in self.builders.iter_mut().flatten() {
-            builder.reserve(count);
+            builder.reserve(count, bytes);
         }
         let mut tile = [RowRef::exact(&[]); TILE];
         for first in (0..count).step_by(TILE) {
@@ -105,7 +108,7 @@ impl Decoder {
         if rest {
             for (builder, ready) in self.builders.iter_mut().zip(&ready) {
                 if let (Some(builder), None) = (builder, ready) {
-                    builder.reserve(count);
+                    builder.reserve(count, 0);
                 }
             }
             let mut rows = [RowRef::exact(&[]); TILE];
@@ -120,6 +123,32 @@ impl Decoder {
             }
         }
         self.assemble(ready, count)
+    }
+
+    /// The columns of rows that lie one behind the other from `start` of `bytes` on, and end at `ends`.
+    pub(crate) fn decode_ended(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        ends: &[u32],
+    ) -> Result<RecordBatch> {
+        let layout = self.layout.clone();
+        if let Some(ready) = strided::take_longer(&layout, &self.builders, bytes, start, ends)? {
+            return self.assemble(ready, ends.len());
+        }
+        let all = ends.last().map_or(0, |&end| end as usize - start);
+        self.decode_refs(ends.len(), all, |index| {
+            let start = if index == 0 { start } else { ends[index - 1] as usize };
+            RowRef::within(&bytes[start..], ends[index] as usize - start)
+        })
+    }
+
+    /// About what the values of each column that varies take, in `count` rows of `bytes` in all.
+    fn bytes_of_varying(&self, count: usize, bytes: usize) -> usize {
+        let layout = &self.layout;
+        let slots = layout.slots().iter().filter(|slot| slot.code.varies()).count();
+        let payload = layout.payload().iter().filter(|(_, code)| code.varies()).count();
+        bytes.saturating_sub(count * layout.shape().fixed) / (slots + payload).max(1)
     }
 
     /// The record batch of the columns that are `ready` and of those that were built.

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use super::row_ref::RowRef;
+use super::compare::compare;
 use super::{Decoder, Encoder, Prepared};
 use crate::error::{Error, Result};
 use crate::order::Layout;
@@ -94,7 +94,7 @@ impl Rows {
         assert!(a < self.len && b < self.len, "rows {a} and {b} of {}", self.len);
         let (start_a, len_a) = self.place(a);
         let (start_b, len_b) = self.place(b);
-        compare_rows(&self.bytes[start_a..self.used], len_a, &self.bytes[start_b..self.used], len_b)
+        compare(&self.bytes[start_a..self.used], len_a, &self.bytes[start_b..self.used], len_b)
     }
 
     /// Where a row begins, and its bytes.
@@ -141,33 +141,6 @@ impl Rows {
             self.ends.extend((1..=self.len).map(|row| (row * stride) as u32));
         }
     }
-}
-
-/// How the first `len_a` bytes of `a` compare with the first `len_b` of `b`.
-///
-/// Rows are short and mostly differ early, and a word costs less than a call; so words are read that may
-/// reach beyond the rows, and what is found there does not count.
-#[inline]
-fn compare_rows(a: &[u8], len_a: usize, b: &[u8], len_b: usize) -> Ordering {
-    const WORDS: usize = 4;
-    let shorter = len_a.min(len_b);
-    for at in (0..8 * WORDS).step_by(8) {
-        let (Some(x), Some(y)) = (word(a, at), word(b, at)) else { break };
-        let (x, y) = (u64::from_be_bytes(x), u64::from_be_bytes(y));
-        let differs = at + (x ^ y).leading_zeros() as usize / 8;
-        if x != y && differs < shorter {
-            return x.cmp(&y);
-        }
-        if at + 8 >= shorter {
-            return len_a.cmp(&len_b);
-        }
-    }
-    a[..len_a].cmp(&b[..len_b])
-}
-
-#[inline(always)]
-fn word(bytes: &[u8], at: usize) -> Option<[u8; 8]> {
-    bytes.get(at..at + 8)?.try_into().ok()
 }
 
 impl RowEncoder {
@@ -286,11 +259,10 @@ impl RowEncoder {
                 let bytes = &rows.bytes[range.start * stride..range.end * stride];
                 decoder.decode_strided(bytes, stride, range.len())
             }
-            None => decoder.decode_refs(range.len(), |index| {
-                let index = range.start + index;
-                let start = rows.start(index);
-                RowRef::within(&rows.bytes[start..rows.used], rows.ends[index] as usize - start)
-            }),
+            None => {
+                let start = if range.is_empty() { 0 } else { rows.start(range.start) };
+                decoder.decode_ended(rows.bytes(), start, &rows.ends[range])
+            }
         }
     }
 

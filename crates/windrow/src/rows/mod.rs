@@ -15,6 +15,7 @@
 mod argsort;
 mod builder;
 mod column;
+mod compare;
 pub mod compat;
 pub(crate) mod decode;
 pub(crate) mod encode;

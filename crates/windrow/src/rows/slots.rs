@@ -98,11 +98,20 @@ pub(super) fn bits(
 ) {
     let bits = Bits { bytes: values.values(), first: values.offset() + first };
     for (block, out) in out[..count.next_multiple_of(64).min(TILE)].chunks_mut(64).enumerate() {
-        let word = bits.word(block * 64);
-        for (bit, out) in out.iter_mut().enumerate() {
-            *out = (word >> bit & 1) as u8;
+        let word = bits.word(block * 64).to_le_bytes();
+        for (byte, out) in word.into_iter().zip(out.as_chunks_mut::<8>().0) {
+            *out = spread(byte);
         }
     }
+}
+
+/// The bits of a byte, a byte each.
+#[inline(always)]
+fn spread(byte: u8) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // In byte `i` nothing but bit `i`, if it is set; adding 7F carries any of them to the top bit.
+    let bits = (u64::from(byte) * ONES) & 0x8040_2010_0804_0201;
+    (((bits + 0x7f * ONES) >> 7) & ONES).to_le_bytes()
 }
 
 /// Writes one slot that varies, behind its marker, and goes on to the next part. Bytes behind it may

@@ -19,9 +19,9 @@ use super::fixed::{Word, with_word};
 use super::recode::recode;
 use super::{lanes, text};
 use crate::error::Result;
-use crate::kernel::rows::{Code, LaneOut, Strided, Word as Lane, take};
+use crate::kernel::rows::{Code, LaneOut, Strided, Word as Lane, take, take_growing};
 use crate::order::code::{OrderedCode, plain_type};
-use crate::order::{Layout, Slot, Tail};
+use crate::order::{Layout, Sequence, Slot, Tail};
 
 /// Bytes of rows that are read by all columns in turn: half of a first-level cache.
 const TILE_BYTES: usize = 16 << 10;
@@ -82,6 +82,43 @@ pub(super) fn take_slots(
         ready[column] = Some(cells.finish(layout, rows.count)?);
     }
     Ok(rest || layout.payload().iter().any(|(column, _)| builders[*column].is_some()))
+}
+
+/// Reads rows of numbers of eight bytes, some of which take a byte more; nothing if there is more to the
+/// layout.
+pub(super) fn take_longer(
+    layout: &Layout,
+    builders: &[Option<Builder>],
+    bytes: &[u8],
+    start: usize,
+    ends: &[u32],
+) -> Result<Option<Vec<Option<ArrayRef>>>> {
+    let slots = layout.slots();
+    let all = lanes::slot_runs(layout).iter().all(|run| run.width == Some(8));
+    let more =
+        !layout.payload().is_empty() || layout.time().is_some() || layout.tail() != Tail::None;
+    if !all || more || slots.iter().any(Slot::has_marker) || layout.sequence() != Sequence::None {
+        return Ok(None);
+    }
+    let codes: Vec<Code> = slots.iter().map(lanes::slot_code).collect();
+    let starts = std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
+    let rows = starts.zip(ends).map(|(start, &end)| start..end as usize);
+    let (mut values, mut valid) = (vec![Vec::new(); codes.len()], vec![Vec::new(); codes.len()]);
+    let rows: Vec<_> = rows.collect();
+    if !take_growing(&codes, rows.into_iter(), bytes, &mut values, &mut valid) {
+        return Err(corrupt("a number is cut off or has no such code"));
+    }
+    let mut ready = vec![None; builders.len()];
+    for (slot, (values, valid)) in slots.iter().zip(values.into_iter().zip(valid)) {
+        if builders[slot.column].is_some() {
+            let bits = BooleanBuffer::new(Buffer::from_vec(valid), 0, ends.len());
+            let nulls = Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0);
+            let data_type = layout.schema().field(slot.column).data_type();
+            let values = Buffer::from_vec(values);
+            ready[slot.column] = Some(numbers(values, nulls, ends.len(), data_type)?);
+        }
+    }
+    Ok(Some(ready))
 }
 
 /// A column that the kernels have no path for.

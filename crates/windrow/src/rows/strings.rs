@@ -28,8 +28,6 @@ pub(super) struct Strings {
     data_type: DataType,
     data: Vec<u8>,
     offsets: Offsets,
-    /// Bytes of the strings of the column before: about those of the next.
-    expected: usize,
 }
 
 /// Those of 32 bits wrap around; the length of the data tells.
@@ -59,20 +57,16 @@ impl Offset for i64 {
 impl Strings {
     /// Strings of a type of text or binary.
     pub(super) fn new(data_type: &DataType) -> Self {
-        Self {
-            data_type: data_type.clone(),
-            data: Vec::new(),
-            offsets: Offsets::new(data_type),
-            expected: 0,
-        }
+        Self { data_type: data_type.clone(), data: Vec::new(), offsets: Offsets::new(data_type) }
     }
 
-    pub(super) fn reserve(&mut self, rows: usize) {
+    /// Makes room for `rows` strings of at most `bytes` in all.
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.offsets {
             Offsets::Small(offsets) => offsets.reserve(rows),
             Offsets::Large(offsets) => offsets.reserve(rows),
         }
-        self.data.reserve(self.expected);
+        self.data.reserve(bytes + text::SLACK);
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -92,25 +86,27 @@ impl Strings {
         }
     }
 
-    /// Reads the ordered code of a string from each of `rows`, which are then behind it; but not
-    /// where `is_null` says so of a row's position.
-    pub(super) fn read_codes(
+    /// Reads the ordered codes of `count` strings: `row` gives what is left of the row of each, or nothing
+    /// if it is null, and `behind` is told how many bytes the code took.
+    #[inline(always)]
+    pub(super) fn read_codes<'a>(
         &mut self,
         code: OrderedCode,
         descending: bool,
-        rows: &mut [RowRef<'_>],
-        is_null: impl Fn(usize) -> bool,
+        count: usize,
+        row: impl FnMut(usize) -> Option<RowRef<'a>>,
+        behind: impl FnMut(usize, usize),
     ) -> Result<()> {
         let data = &mut self.data;
+        let form = (code, descending);
         match &mut self.offsets {
-            Offsets::Small(offsets) => read(code, descending, rows, is_null, data, offsets),
-            Offsets::Large(offsets) => read(code, descending, rows, is_null, data, offsets),
+            Offsets::Small(offsets) => read(form, count, row, behind, data, offsets),
+            Offsets::Large(offsets) => read(form, count, row, behind, data, offsets),
         }
     }
 
     /// The array of all strings; there are none then.
     pub(super) fn finish(&mut self, name: &str, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-        self.expected = self.data.len() + self.data.len() / 32 + text::SLACK;
         let offsets = std::mem::replace(&mut self.offsets, Offsets::new(&self.data_type));
         let bytes = self.data.len();
         let data = Buffer::from_vec(std::mem::take(&mut self.data));
@@ -160,24 +156,26 @@ impl Offsets {
     }
 }
 
-fn read<O: Offset>(
-    code: OrderedCode,
-    descending: bool,
-    rows: &mut [RowRef<'_>],
-    is_null: impl Fn(usize) -> bool,
+#[inline(always)]
+fn read<'a, O: Offset>(
+    (code, descending): (OrderedCode, bool),
+    count: usize,
+    mut row: impl FnMut(usize) -> Option<RowRef<'a>>,
+    mut behind: impl FnMut(usize, usize),
     data: &mut Vec<u8>,
     offsets: &mut Vec<O>,
 ) -> Result<()> {
-    offsets.reserve(rows.len());
+    offsets.reserve(count);
     let flip = if descending { 0xff } else { 0 };
-    for (at, row) in rows.iter_mut().enumerate() {
-        if !is_null(at) {
+    for at in 0..count {
+        if let Some(row) = row(at) {
             let len = match code {
                 OrderedCode::Text => append_text(row.beyond(0), text::SHIFT, flip, data),
                 _ => text::decode_next(code, descending, row.row(), data),
             };
-            if len.and_then(|len| row.take(len)).is_none() {
-                return Err(corrupt("a text does not end within its row"));
+            match len {
+                Some(len) if len <= row.len() => behind(at, len),
+                _ => return Err(corrupt("a text does not end within its row")),
             }
         }
         offsets.push(O::of(data.len()));

@@ -30,7 +30,7 @@ pub(crate) fn first(block: Block, behind: Block, len: usize) -> Block {
 
 /// A bit for each byte: whether it is below 2 once the bits of `flip` are complemented.
 #[inline(always)]
-pub(super) fn ends(block: Block, flip: u8) -> u32 {
+pub(crate) fn ends(block: Block, flip: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
     return sse2::ends(block, flip);
     #[cfg(not(target_arch = "x86_64"))]

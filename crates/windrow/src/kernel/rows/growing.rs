@@ -4,9 +4,10 @@
 //! ones and a byte more. Where that is common, columns cannot be written one after the other; rows
 //! are, each behind the end of the one before.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::lane::{Lane, Lanes};
+use super::lane::{Code, Lane, Lanes};
 
 /// Appends all rows of `runs` to `out` from `at` on, and where each ends to `ends`. Returns the end
 /// of the last one, or nothing if `out` is too short or longer than 32 bits can tell.
@@ -22,10 +23,9 @@ pub(crate) fn put_growing(
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && runs.iter().all(|lanes| lanes.width() == 8) {
-        let blocks: Vec<&[Lane<'_>]> =
-            runs.iter().flat_map(|lanes| lanes.all().chunks(super::BLOCK)).collect();
+        let lanes: Vec<&Lane<'_>> = runs.iter().flat_map(|lanes| lanes.all()).collect();
         // SAFETY: AVX2 was detected; lanes hold values and bits for their rows.
-        (done, at) = unsafe { super::avx2::grow(&blocks, rows, at, out, ends) };
+        (done, at) = unsafe { super::avx2::grow(&lanes, rows, at, out, ends) };
     }
     put_rows(runs, done..rows, at, out, ends)
 }
@@ -90,4 +90,79 @@ fn put_row<const W: usize>(
         end += W + usize::from(longer);
     }
     Some(at + end)
+}
+
+/// Reads back rows of nothing but columns of eight bytes, of which some take a byte more: each of `rows`
+/// is a range of `bytes`. Appends the values to `values`, one vector a column, and validity, 64 rows a
+/// word, to `valid`. False if a row holds something else; what was appended is then of no use.
+///
+/// # Panics
+/// If there are not as many vectors as codes.
+pub(crate) fn take_growing(
+    codes: &[Code],
+    rows: impl ExactSizeIterator<Item = Range<usize>>,
+    bytes: &[u8],
+    values: &mut [Vec<u64>],
+    valid: &mut [Vec<u64>],
+) -> bool {
+    assert!(codes.len() == values.len() && codes.len() == valid.len(), "a vector for each code");
+    let most = codes.len() * 9;
+    let count = rows.len();
+    values.iter_mut().for_each(|values| values.resize(values.len() + count, 0));
+    let mut padded = vec![0; most];
+    let mut words = vec![0; codes.len()];
+    let mut wrong = 0;
+    for (index, row) in rows.enumerate() {
+        let Some(own) = bytes.get(row.clone()) else { return false };
+        let left = count - index;
+        // All that the row can take, so that there is one check.
+        let taken = match bytes.get(row.start..row.start + most) {
+            Some(row) => take_row(codes, (index % 64, left), row, values, &mut words, &mut wrong),
+            None => {
+                padded.fill(0);
+                let len = own.len().min(most);
+                padded[..len].copy_from_slice(&own[..len]);
+                take_row(codes, (index % 64, left), &padded, values, &mut words, &mut wrong)
+            }
+        };
+        wrong |= u8::from(taken != own.len());
+        if index % 64 == 63 || left == 1 {
+            valid.iter_mut().zip(&mut words).for_each(|(valid, word)| {
+                valid.push(std::mem::take(word));
+            });
+        }
+    }
+    wrong == 0
+}
+
+/// Reads one row, whose bit of validity is `bit` and which is the `left`th of each column from the end;
+/// returns its length.
+#[inline(always)]
+fn take_row(
+    codes: &[Code],
+    (bit, left): (usize, usize),
+    row: &[u8],
+    values: &mut [Vec<u64>],
+    words: &mut [u64],
+    wrong: &mut u8,
+) -> usize {
+    let mut at = 0;
+    for ((code, values), valid) in codes.iter().zip(values).zip(words) {
+        let Some(cell) = row.get(at..at + 9) else { return usize::MAX };
+        let word = u64::from_be_bytes(cell[..8].try_into().expect("eight bytes"));
+        // Which values are null, and which longer, is not to be predicted.
+        let is_null = code.escapes & (word == code.null);
+        let longer = code.escapes & (word == !code.null);
+        // 00 stands for all ones, 01 for zero.
+        let shifted = select_unpredictable(longer, u64::from(cell[8]).wrapping_sub(1), word);
+        *wrong |= select_unpredictable(longer, cell[8] & !1, 0);
+        let value = shifted.wrapping_sub(code.delta) ^ code.flip;
+        let negative = (value as i64 >> 63) as u64;
+        let value = select_unpredictable(is_null, 0, value ^ (negative & code.float));
+        let place = values.len() - left;
+        values[place] = value;
+        *valid |= u64::from(!is_null) << bit;
+        at += 8 + usize::from(longer);
+    }
+    at
 }

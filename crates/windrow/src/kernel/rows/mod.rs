@@ -26,7 +26,7 @@ pub(crate) mod text;
 pub(crate) mod words;
 
 pub(crate) use cells::{Cells, put_cells};
-pub(crate) use growing::put_growing;
+pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
 
 use std::ops::Range;

@@ -170,8 +170,25 @@ proptest! {
         let end = put_growing(&runs, rows, front, &mut out, &mut ends);
         let expected = growing::put_rows(&runs, 0..rows, front, &mut twin, &mut twin_ends);
         prop_assert_eq!(end, expected);
-        prop_assert_eq!(ends, twin_ends);
+        prop_assert_eq!(&ends, &twin_ends);
         let end = end.expect("there is room");
         prop_assert_eq!(&out[..end], &twin[..end]);
+        let codes: Vec<Code> = all.iter().map(|lane| lane.code).collect();
+        let starts = [&[front as u32], &ends[1..]].concat();
+        let ranges = starts.windows(2).map(|pair| pair[0] as usize..pair[1] as usize);
+        let ranges: Vec<_> = ranges.collect();
+        let mut values = vec![vec![]; codes.len()];
+        let mut valid = vec![vec![]; codes.len()];
+        let bytes = &out[..end];
+        prop_assert!(take_growing(&codes, ranges.into_iter(), bytes, &mut values, &mut valid));
+        for (lane, (values, valid)) in all.iter().zip(values.iter().zip(&valid)) {
+            prop_assert_eq!((values.len(), valid.len()), (rows, rows.div_ceil(64)));
+            for (row, value) in values.iter().enumerate() {
+                let is_valid = lane.valid.is_none_or(|valid| valid.get(row));
+                prop_assert_eq!(valid[row / 64] >> (row % 64) & 1 == 1, is_valid);
+                let expected = if is_valid { &lane.values[row * 8..][..8] } else { &[0; 8] };
+                prop_assert_eq!(&value.to_le_bytes()[..], expected);
+            }
+        }
     }
 }

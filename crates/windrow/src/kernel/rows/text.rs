@@ -115,24 +115,31 @@ fn first_end(bytes: &[u8; SHORT], flip: u8) -> usize {
 pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) -> Option<usize> {
     // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
     let add = if flip == 0 { 0u8.wrapping_sub(shift) } else { shift };
-    let mut at = 0;
+    let (mut at, mut end) = (0, out.len());
     while let Some(from) = bytes.get(at..).and_then(|rest| rest.first_chunk::<SHORT>()) {
         let len = first_end(from, flip);
-        out.reserve(SHORT);
-        // SAFETY: there is room for that many bytes behind those of `out`, all of which are written,
-        // and `len` is not more.
+        if out.capacity() - end < SHORT {
+            // SAFETY: all bytes in front of `end` were written.
+            unsafe { out.set_len(end) };
+            out.reserve(SHORT);
+        }
+        // SAFETY: there is room for that many bytes behind those written, and `len` is not more.
         unsafe {
-            let to = out.as_mut_ptr().add(out.len());
+            let to = out.as_mut_ptr().add(end);
             for at in (0..SHORT).step_by(BLOCK) {
                 to.add(at).cast::<Block>().write(block::sum(block_at(from, at), add, flip));
             }
-            out.set_len(out.len() + len);
         }
+        end += len;
         if len < SHORT {
+            // SAFETY: all bytes in front of `end` were written, and there is room for them.
+            unsafe { out.set_len(end) };
             return Some(at + len + 1);
         }
         at += SHORT;
     }
+    // SAFETY: as above.
+    unsafe { out.set_len(end) };
     // Near the end of all rows.
     let rest = bytes.get(at..).unwrap_or(&[]);
     let len = find_end(rest, flip)?;

@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
 use super::super::column::{Bytes, Column};
+use super::super::compare::compare;
 use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
 use crate::error::{Error, Result};
@@ -202,9 +203,15 @@ impl Key {
 
     #[inline]
     fn number(&self, row: usize) -> u64 {
-        if let Some((values, code)) = self.numbers() {
-            return code.code(u64::from_ne_bytes(values[row]));
+        match self.numbers() {
+            Some((values, code)) => code.code(u64::from_ne_bytes(values[row])),
+            None => self.any_number(row),
         }
+    }
+
+    /// As [`Key::number`], of numbers of any width.
+    #[inline(never)]
+    fn any_number(&self, row: usize) -> u64 {
         let mut number = 0;
         self.for_each_number(&super::Picked(&[row as u32]), |_, code| number = code);
         number
@@ -248,7 +255,17 @@ impl Key {
         if !self.is_bytes() {
             return self.number(a).cmp(&self.number(b));
         }
-        let order = self.bytes(a).cmp(self.bytes(b));
+        let order = match &self.values {
+            Values::Bytes(Bytes::Small { offsets, data }) if self.nulls.is_none() => {
+                let place = |row: usize| {
+                    let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+                    (&data[start..], end - start)
+                };
+                let ((a, len_a), (b, len_b)) = (place(a), place(b));
+                compare(a, len_a, b, len_b)
+            }
+            _ => self.bytes(a).cmp(self.bytes(b)),
+        };
         if self.descending { order.reverse() } else { order }
     }
 

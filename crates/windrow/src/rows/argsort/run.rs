@@ -7,8 +7,9 @@
 //! ```
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
-use super::key::Key;
+use super::key::{Key, PlainCode};
 
 /// Neighbours of the first block, and of all others.
 const FIRST: usize = 64;
@@ -40,34 +41,30 @@ pub(super) fn run(keys: &[Key], count: usize) -> Option<Run> {
 
 /// Whether each of the rows from `first` on, before `end`, stands to the one in front of it as in `run`.
 fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec<u32>) -> bool {
-    let Some((key, others)) = keys.split_first() else { return run == Run::Up };
+    fn numbers(key: &Key) -> Option<(&[[u8; 8]], PlainCode)> {
+        key.numbers().filter(|_| key.nulls.is_none())
+    }
+    let Some((key, mut others)) = keys.split_first() else { return run == Run::Up };
     equal.clear();
-    match key.numbers().filter(|_| key.nulls.is_none()) {
+    match numbers(key) {
         Some((values, code)) => {
-            let code = |value: &[u8; 8]| code.code(u64::from_ne_bytes(*value));
             let values = &values[first - 1..end];
-            let is_last = others.is_empty();
-            // No branch for each pair, so that the loops are a few instructions a row.
-            let (mut before, mut wrong) = (code(&values[0]), false);
-            for value in &values[1..] {
-                let value = code(value);
-                wrong |= match run {
-                    Run::Up => before > value,
-                    Run::Down if is_last => before <= value,
-                    Run::Down => before < value,
-                };
-                before = value;
-            }
-            if wrong || is_last {
+            let code = |at: usize| code.code(u64::from_ne_bytes(values[at]));
+            // Two numbers are one of twice the width.
+            let second = others.split_first().and_then(|(key, rest)| Some((numbers(key)?, rest)));
+            let wrong = match second {
+                Some(((second_values, second_code), rest)) => {
+                    others = rest;
+                    let values = &second_values[first - 1..end];
+                    let low = |at: usize| second_code.code(u64::from_ne_bytes(values[at]));
+                    let both = |at: usize| u128::from(code(at)) << 64 | u128::from(low(at));
+                    any_wrong(both, run, first..end, others.is_empty(), equal)
+                }
+                None => any_wrong(code, run, first..end, others.is_empty(), equal),
+            };
+            if wrong || others.is_empty() {
                 return !wrong;
             }
-            equal.resize(values.len(), 0);
-            let mut count = 0;
-            for (row, pair) in (first as u32..).zip(values.windows(2)) {
-                equal[count] = row;
-                count += usize::from(pair[0] == pair[1]);
-            }
-            equal.truncate(count);
         }
         None => {
             for row in first..end {
@@ -88,7 +85,7 @@ fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec
             wrong |= is_wrong(order, run);
             order.is_eq()
         };
-        match key.numbers().filter(|_| key.nulls.is_none()) {
+        match numbers(key) {
             Some((values, code)) => {
                 let code = |row: usize| code.code(u64::from_ne_bytes(values[row]));
                 equal.retain(|&row| keep(code(row as usize - 1).cmp(&code(row as usize))));
@@ -100,6 +97,41 @@ fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec
         }
     }
     run == Run::Up || equal.is_empty()
+}
+
+/// Whether one of `rows` stands in the wrong place behind the one in front of it, by codes that begin with
+/// that of the row in front of the first; `equal` gets those that are equal to it, unless there is no
+/// other key.
+#[inline(always)]
+fn any_wrong<T: Ord + Copy>(
+    code: impl Fn(usize) -> T,
+    run: Run,
+    rows: Range<usize>,
+    is_last: bool,
+    equal: &mut Vec<u32>,
+) -> bool {
+    // No branch for each pair, so that the loops are a few instructions a row.
+    let (mut before, mut wrong) = (code(0), false);
+    for at in 1..=rows.len() {
+        let code = code(at);
+        wrong |= match run {
+            Run::Up => before > code,
+            Run::Down if is_last => before <= code,
+            Run::Down => before < code,
+        };
+        before = code;
+    }
+    if wrong || is_last {
+        return wrong;
+    }
+    equal.resize(rows.len(), 0);
+    let mut count = 0;
+    for (at, row) in (1..=rows.len()).zip(rows) {
+        equal[count] = row as u32;
+        count += usize::from(code(at - 1) == code(at));
+    }
+    equal.truncate(count);
+    false
 }
 
 fn is_wrong(order: Ordering, run: Run) -> bool {

@@ -74,7 +74,7 @@ proptest! {
         rows in 1000usize..3000,
     ) {
         let rng = &mut Rng::new(seed);
-        let mut number = |rng: &mut Rng| match rng.below(100) < outliers {
+        let number = |rng: &mut Rng| match rng.below(100) < outliers {
             true => rng.next(),
             false => base.wrapping_add(rng.next() & ((1 << span) - 1)),
         };

@@ -41,40 +41,60 @@ pub(super) fn put(source: &[u8], (start, end): (usize, usize), flip: u8, out: &m
     out[0] = FULL ^ flip;
     let mut at = 1;
     let mut from = start;
-    let small = end.min(start + SMALL * SMALL_BLOCKS);
-    while from < small {
-        at += put_block::<SMALL>(source, (from, small), small == end, flip, &mut out[at..]);
-        from += SMALL;
+    if end - start > SMALL * SMALL_BLOCKS {
+        let blocks = source[from..from + SMALL * SMALL_BLOCKS].chunks_exact(SMALL);
+        let targets = out[at..at + (SMALL + 1) * SMALL_BLOCKS].chunks_exact_mut(SMALL + 1);
+        blocks.zip(targets).for_each(|(block, target)| put_whole(block, flip, target));
+        (from, at) = (from + SMALL * SMALL_BLOCKS, at + (SMALL + 1) * SMALL_BLOCKS);
+        let whole = (end - from - 1) / LARGE;
+        let blocks = source[from..from + whole * LARGE].chunks_exact(LARGE);
+        let targets = out[at..at + whole * (LARGE + 1)].chunks_exact_mut(LARGE + 1);
+        for (block, target) in blocks.zip(targets) {
+            let (bytes, behind) = target.split_at_mut(LARGE);
+            let block = block.as_chunks::<{ block::BLOCK }>().0;
+            let bytes = bytes.as_chunks_mut::<{ block::BLOCK }>().0;
+            block.iter().zip(bytes).for_each(|(from, to)| *to = block::sum(*from, 0, flip));
+            behind[0] = MORE ^ flip;
+        }
+        (from, at) = (from + whole * LARGE, at + whole * (LARGE + 1));
+        return at + put_last_large(source, (from, end), flip, &mut out[at..]);
     }
-    while from < end {
-        at += put_block::<LARGE>(source, (from, end), true, flip, &mut out[at..]);
-        from += LARGE;
+    while end - from > SMALL {
+        put_whole(&source[from..from + SMALL], flip, &mut out[at..at + SMALL + 1]);
+        (from, at) = (from + SMALL, at + SMALL + 1);
     }
-    at
+    let (len, target) = (end - from, &mut out[at..at + SMALL + 1]);
+    let mut word = [0; SMALL];
+    match source.get(from..from + SMALL) {
+        // What is behind the end is masked: lengths are hard to predict.
+        Some(bytes) => {
+            word.copy_from_slice(bytes);
+            let mask = u64::MAX >> (64 - 8 * len);
+            word = (u64::from_le_bytes(word) & mask).to_le_bytes();
+        }
+        None => word[..len].copy_from_slice(&source[from..end]),
+    }
+    put_whole(&word, flip, target);
+    target[SMALL] = len as u8 ^ flip;
+    at + SMALL + 1
 }
 
-/// Writes one block of what is left of a string, padded with zeros, and the byte behind it; `ends` if
-/// nothing follows what is left.
+/// Writes a block of eight bytes that others follow.
 #[inline(always)]
-fn put_block<const N: usize>(
-    source: &[u8],
-    (start, end): (usize, usize),
-    ends: bool,
-    flip: u8,
-    out: &mut [u8],
-) -> usize {
+fn put_whole(block: &[u8], flip: u8, out: &mut [u8]) {
+    let mut word = [0; SMALL];
+    word.copy_from_slice(block);
+    let word = u64::from_ne_bytes(word) ^ u64::from_ne_bytes([flip; SMALL]);
+    out[..SMALL].copy_from_slice(&word.to_ne_bytes());
+    out[SMALL] = MORE ^ flip;
+}
+
+/// Writes the last block of a long string, padded with zeros, and how many of its bytes are the string's.
+#[inline(always)]
+fn put_last_large(source: &[u8], (start, end): (usize, usize), flip: u8, out: &mut [u8]) -> usize {
     let len = end - start;
-    let out = &mut out[..N + 1];
-    let (to, behind) = out.split_at_mut(N);
-    match source.get(start..start + N) {
-        // What is behind the end is masked: lengths are hard to predict.
-        Some(from) if N == SMALL => {
-            let mut word = [0; SMALL];
-            word.copy_from_slice(from);
-            let mask = u64::MAX >> (64 - 8 * len.min(SMALL));
-            let word = (u64::from_le_bytes(word) & mask) ^ u64::from_ne_bytes([flip; 8]);
-            to.copy_from_slice(&word.to_le_bytes());
-        }
+    let (to, behind) = out[..LARGE + 1].split_at_mut(LARGE);
+    match source.get(start..start + LARGE) {
         Some(from) => {
             let from = from.as_chunks::<{ block::BLOCK }>().0;
             let to = to.as_chunks_mut::<{ block::BLOCK }>().0;
@@ -89,8 +109,8 @@ fn put_block<const N: usize>(
             own.for_each(|(to, from)| *to = from ^ flip);
         }
     }
-    behind[0] = if ends && len <= N { len as u8 } else { MORE } ^ flip;
-    N + 1
+    behind[0] = len as u8 ^ flip;
+    LARGE + 1
 }
 
 /// As [`put`], behind what is in `out`.

@@ -51,6 +51,8 @@ enum Body {
 struct Codes {
     bytes: Vec<u8>,
     offsets: Vec<usize>,
+    /// Bytes of each of them, if they are the same.
+    same_len: Option<usize>,
 }
 
 impl Codes {
@@ -67,7 +69,16 @@ impl Codes {
         let mut bytes = vec![0; end];
         let mut cursors = offsets[..count].to_vec();
         parts.iter().for_each(|part| part.put(&picks, &mut cursors, &mut bytes));
-        Self { bytes, offsets }
+        let same_len = parts.iter().try_fold(0, |sum, part| Some(sum + part.same_len()?));
+        Self { bytes, offsets, same_len }
+    }
+
+    /// Bytes of the codes from `start` to `end` in blocks.
+    fn blocks_len(&self, start: usize, end: usize) -> usize {
+        match self.same_len {
+            Some(len) => (end - start) * blocks::encoded_len(len),
+            None => (start..end).map(|at| blocks::encoded_len(self.len_of(at))).sum(),
+        }
     }
 
     fn get(&self, at: usize) -> &[u8] {
@@ -229,8 +240,7 @@ impl Part {
             }
             Body::List(spans, codes) => pairs.for_each(|(&row, length)| {
                 let (start, end) = spans[row];
-                let element = |at: usize| blocks::encoded_len(codes.len_of(at));
-                *length += 1 + (start..end).map(element).sum::<usize>();
+                *length += 1 + codes.blocks_len(start, end);
             }),
             Body::Runs(keys, codes) => pairs.for_each(|(&row, length)| {
                 *length += blocks::encoded_len(codes.len_of(keys[row]));

@@ -83,6 +83,12 @@ impl Strip<'_> {
         let (null, flip) = (null_byte(part.options()), flip(part.options()));
         let nulls = column.nulls();
         let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+        if let Column::Bool { values, nulls } = column {
+            let values = Bits { bytes: values.values(), first: values.offset() };
+            let nulls = nulls.as_ref();
+            let valid = nulls.map(|n| Bits { bytes: n.validity(), first: n.offset() });
+            return put_bits(values, valid, [null, flip], rows, places, out);
+        }
         let width = 1 + code.width();
         let end = places.first + (rows.len().max(1) - 1) * places.stride + width;
         let cells = out[places.first..end].chunks_mut(places.stride.max(1));
@@ -112,13 +118,29 @@ impl Strip<'_> {
                     }
                 }
             }
-            (_, Column::Bool { values, .. }) => {
-                for (cell, row) in cells {
-                    let value = u8::from(values.value(row)) ^ flip;
-                    cell[1] = if valid(row) { value } else { 0 };
-                }
-            }
             _ => cells.for_each(drop),
+        }
+    }
+}
+
+/// Writes Booleans, each behind its marker, 64 rows at a time.
+fn put_bits(
+    values: Bits<'_>,
+    valid: Option<Bits<'_>>,
+    [null, flip]: [u8; 2],
+    rows: Range<usize>,
+    places: Strided,
+    out: &mut [u8],
+) {
+    let mut at = places.first;
+    for first in rows.clone().step_by(64) {
+        let (word, valid) = (values.word(first), valid.map_or(u64::MAX, |valid| valid.word(first)));
+        for bit in 0..(rows.end - first).min(64) {
+            let is_valid = (valid >> bit & 1) as u8;
+            let value = ((word >> bit & 1) as u8 ^ flip) & 0u8.wrapping_sub(is_valid);
+            let marker = if is_valid == 1 { VALUE } else { null };
+            out[at..at + 2].copy_from_slice(&[marker, value]);
+            at += places.stride;
         }
     }
 }

@@ -73,20 +73,38 @@ impl Form {
     /// True for a value, false for a null.
     #[inline(always)]
     pub(super) fn marker(self, row: &mut RowRef<'_>) -> Result<bool> {
-        match self.byte(row)? {
-            VALUE => Ok(true),
-            byte if byte == null_marker(self.low) => Ok(false),
-            _ => Err(corrupt("a marker that is neither null nor value")),
+        let is_value = self.value_at(row, 0)?;
+        row.byte();
+        Ok(is_value)
+    }
+
+    /// What the marker at `at` says: true for a value, false for a null.
+    #[inline(always)]
+    pub(super) fn value_at(self, row: &RowRef<'_>, at: usize) -> Result<bool> {
+        match row.get(at).map(|byte| byte ^ self.flip) {
+            Some(VALUE) => Ok(true),
+            Some(byte) if byte == null_marker(self.low) => Ok(false),
+            Some(_) => Err(corrupt("a marker that is neither null nor value")),
+            None => Err(cut_off()),
         }
     }
 
     /// True if a list goes on, false if it ends.
     #[inline(always)]
     pub(super) fn more(self, row: &mut RowRef<'_>) -> Result<bool> {
-        match self.byte(row)? {
-            MORE => Ok(true),
-            END => Ok(false),
-            _ => Err(corrupt("a list that neither goes on nor ends")),
+        let goes_on = self.more_at(row, 0)?;
+        row.byte();
+        Ok(goes_on)
+    }
+
+    /// As [`Form::more`], by the byte at `at`.
+    #[inline(always)]
+    pub(super) fn more_at(self, row: &RowRef<'_>, at: usize) -> Result<bool> {
+        match row.get(at).map(|byte| byte ^ self.flip) {
+            Some(MORE) => Ok(true),
+            Some(END) => Ok(false),
+            Some(_) => Err(corrupt("a list that neither goes on nor ends")),
+            None => Err(cut_off()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! All of them write the same bytes for the same content, so a column may change between the kinds
 //! on its way. Text that is read is UTF-8.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
@@ -67,7 +68,12 @@ impl ValueReader for BytesReader {
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
         let Node::Plain(code) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
-        self.values.read_codes(*code, form.descending(), rows, |_| false)
+        let behind = Cell::from_mut(rows).as_slice_of_cells();
+        let count = behind.len();
+        let row = |at: usize| Some(behind[at].get());
+        self.values.read_codes(*code, form.descending(), count, row, |at, len| {
+            behind[at].set(behind[at].get().from(len));
+        })
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {

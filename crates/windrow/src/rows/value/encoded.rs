@@ -20,7 +20,8 @@ use super::interner::Interner;
 use super::wire::{NULL, corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
 use crate::error::Result;
-use crate::order::code::Node;
+use crate::kernel::rows::block::{self, BLOCK};
+use crate::order::code::{Node, OrderedCode};
 
 /// What stands in front of an ordered code among the bytes of a run's value: one that the value codec
 /// never begins with, which has a null of its own.
@@ -89,12 +90,17 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
         read: impl FnOnce(&mut dyn ValueReader) -> Result<()>,
     ) -> Result<K::Native> {
         let (number, is_new) = self.interned.intern(bytes, len);
-        let key = K::Native::from_usize(number)
-            .ok_or_else(|| too_many(&self.data_type, "the distinct values"))?;
+        let key = self.key(number)?;
         if is_new {
             read(&mut *self.values)?;
         }
         Ok(key)
+    }
+
+    #[inline(always)]
+    fn key(&self, number: usize) -> Result<K::Native> {
+        K::Native::from_usize(number)
+            .ok_or_else(|| too_many(&self.data_type, "the distinct values"))
     }
 }
 
@@ -116,8 +122,22 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
             return Ok(());
         }
         let is_union = matches!(node, Node::Union(_));
+        let is_text = matches!(node, Node::Plain(OrderedCode::Text));
         for row in rows {
             let mut value = *row;
+            if let (true, Some(block)) = (is_text, row.beyond(0).first_chunk::<BLOCK>()) {
+                // Most text in dictionaries is short, and its end in the first block.
+                let len = block::ends(*block, form.flip).trailing_zeros() as usize + 1;
+                if len <= BLOCK && row.take(len).is_some() {
+                    let (number, is_new) = self.interned.intern_short(*block, len);
+                    let key = self.key(number)?;
+                    if is_new {
+                        self.values.read_bodies(node, form, std::slice::from_mut(&mut value))?;
+                    }
+                    self.keys.append_value(key);
+                    continue;
+                }
+            }
             form.skip_body(node, row)?;
             let len = value.len() - row.len();
             if is_union && value.first() == Some(&(null_id(form.low) ^ form.flip)) {

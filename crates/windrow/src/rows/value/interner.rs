@@ -6,14 +6,14 @@
 //! bytes    | value 0 | value 1 | value 2 |
 //! ```
 //!
-//! Invariant: at most half of the slots are taken, so every search ends.
+//! Invariant: at most a quarter of the slots are taken: every search ends, and most at the first slot.
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::kernel::rows::block;
+use crate::kernel::rows::block::{self, Block};
 
 /// Slots of the first table.
-const SLOTS: usize = 256;
+const SLOTS: usize = 1024;
 const FREE: u32 = u32::MAX;
 
 /// Numbers byte strings.
@@ -26,9 +26,10 @@ pub(super) struct Interner {
 }
 
 struct Entry {
-    hash: u64,
     /// The first sixteen bytes, zeros behind the end.
     words: [u64; 2],
+    len: usize,
+    hash: u64,
     end: usize,
 }
 
@@ -45,34 +46,81 @@ impl Interner {
     }
 
     /// The number of the first `len` bytes of `bytes`, and whether this is the first time.
-    #[inline]
     pub(super) fn intern(&mut self, bytes: &[u8], len: usize) -> (usize, bool) {
-        if self.entries.len() * 2 >= self.slots.len() {
-            self.grow();
-        }
         let words = words(bytes, len);
-        let hash = self.hash(words, &bytes[..len]);
-        let mut at = self.first_slot(hash);
-        loop {
-            let number = self.slots[at];
-            if number == FREE {
-                break;
-            }
-            let number = number as usize;
-            let entry = &self.entries[number];
-            if entry.words == words && self.len_of(number) == len {
-                // Short values are their words.
-                if len <= block::BLOCK || self.value(number) == &bytes[..len] {
-                    return (number, false);
-                }
-            }
-            at = (at + 1) & (self.slots.len() - 1);
+        let mut hash = self.hash(words, len);
+        for at in (block::BLOCK..len).step_by(block::BLOCK) {
+            hash = self.hash(self::words(&bytes[at..], len - at), hash as usize);
         }
+        match self.find(hash, words, len, |own| own == &bytes[..len]) {
+            Ok(number) => (number, false),
+            Err(slot) => (self.add(slot, hash, words, &bytes[..len]), true),
+        }
+    }
+
+    /// As [`Interner::intern`], of the first `len` bytes of `block`.
+    #[inline(always)]
+    pub(super) fn intern_short(&mut self, block: Block, len: usize) -> (usize, bool) {
+        let words = words_of(block::first(block, [0; block::BLOCK], len));
+        let hash = self.hash(words, len);
+        match self.find(hash, words, len, |_| true) {
+            Ok(number) => (number, false),
+            Err(slot) => (self.add(slot, hash, words, &block[..len]), true),
+        }
+    }
+
+    /// The number of a value, or the slot that is free for it. Values of up to sixteen bytes are their
+    /// words; `is_same` looks at longer ones.
+    #[inline(always)]
+    fn find(
+        &self,
+        hash: u64,
+        words: [u64; 2],
+        len: usize,
+        is_same: impl Fn(&[u8]) -> bool,
+    ) -> Result<usize, usize> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut slot = hash as usize & mask;
+        while let Some(&number) = self.slots.get(slot)
+            && number != FREE
+        {
+            let entry = &self.entries[number as usize];
+            if entry.words == words
+                && entry.len == len
+                && (len <= block::BLOCK || is_same(&self.bytes[entry.end - len..entry.end]))
+            {
+                return Ok(number as usize);
+            }
+            slot = (slot + 1) & mask;
+        }
+        Err(slot)
+    }
+
+    /// Numbers a value that was not found, in the slot that is free for it.
+    #[cold]
+    fn add(&mut self, mut slot: usize, hash: u64, words: [u64; 2], value: &[u8]) -> usize {
         let number = self.entries.len();
-        self.slots[at] = number as u32;
-        self.bytes.extend_from_slice(&bytes[..len]);
-        self.entries.push(Entry { hash, words, end: self.bytes.len() });
-        (number, true)
+        self.bytes.extend_from_slice(value);
+        self.entries.push(Entry { words, len: value.len(), hash, end: self.bytes.len() });
+        if (number + 1) * 4 > self.slots.len() {
+            self.slots = vec![FREE; (self.slots.len() * 4).max(SLOTS)];
+            (0..number).for_each(|number| {
+                let slot = self.free_slot(self.entries[number].hash);
+                self.slots[slot] = number as u32;
+            });
+            slot = self.free_slot(hash);
+        }
+        self.slots[slot] = number as u32;
+        number
+    }
+
+    fn free_slot(&self, hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        while self.slots[slot] != FREE {
+            slot = (slot + 1) & mask;
+        }
+        slot
     }
 
     /// Forgets all values; keeps the memory.
@@ -82,49 +130,13 @@ impl Interner {
         self.bytes.clear();
     }
 
-    fn first_slot(&self, hash: u64) -> usize {
-        hash as usize & (self.slots.len() - 1)
-    }
-
-    fn start_of(&self, number: usize) -> usize {
-        number.checked_sub(1).map_or(0, |before| self.entries[before].end)
-    }
-
-    fn len_of(&self, number: usize) -> usize {
-        self.entries[number].end - self.start_of(number)
-    }
-
-    fn value(&self, number: usize) -> &[u8] {
-        &self.bytes[self.start_of(number)..self.entries[number].end]
-    }
-
-    /// Multiplied and folded, sixteen bytes at a time.
-    #[inline]
-    fn hash(&self, words: [u64; 2], value: &[u8]) -> u64 {
-        const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03];
-        let mix = |hash: u64, words: [u64; 2]| {
-            let product = u128::from(words[0] ^ hash) * u128::from(words[1] ^ self.seed ^ ODD[1]);
-            product as u64 ^ (product >> 64) as u64
-        };
-        let mut hash = mix(self.seed ^ ODD[0] ^ value.len() as u64, words);
-        let mut at = block::BLOCK;
-        while at < value.len() {
-            hash = mix(hash ^ ODD[0], self::words(&value[at..], value.len() - at));
-            at += block::BLOCK;
-        }
-        hash
-    }
-
-    fn grow(&mut self) {
-        let slots = (self.slots.len() * 4).max(SLOTS);
-        self.slots = vec![FREE; slots];
-        for number in 0..self.entries.len() {
-            let mut at = self.first_slot(self.entries[number].hash);
-            while self.slots[at] != FREE {
-                at = (at + 1) & (slots - 1);
-            }
-            self.slots[at] = number as u32;
-        }
+    /// Multiplied and folded.
+    #[inline(always)]
+    fn hash(&self, words: [u64; 2], salt: usize) -> u64 {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let (a, b) = (words[0] ^ self.seed, words[1] ^ (ODD ^ salt as u64));
+        let product = u128::from(a) * u128::from(b);
+        product as u64 ^ (product >> 64) as u64
     }
 }
 
@@ -139,6 +151,11 @@ fn words(bytes: &[u8], len: usize) -> [u64; 2] {
             block
         }
     };
+    words_of(block)
+}
+
+#[inline(always)]
+fn words_of(block: Block) -> [u64; 2] {
     let (words, _) = block.as_chunks::<8>();
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
 }

@@ -180,14 +180,21 @@ impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
             _ => None,
         };
         for row in rows {
-            while form.more(row)? {
-                elements.push(*row);
-                match width {
-                    Some(width) => {
-                        let len = if form.marker(row)? { width } else { 0 };
-                        row.take(len).ok_or_else(cut_off)?;
+            match width {
+                Some(width) => {
+                    // By places in the row: elements are short, and there are many.
+                    let mut at = 0;
+                    while form.more_at(row, at)? {
+                        elements.push(row.from(at + 1));
+                        at += if form.value_at(row, at + 1)? { 2 + width } else { 2 };
                     }
-                    None => form.skip(element, row)?,
+                    row.take(at + 1).ok_or_else(cut_off)?;
+                }
+                None => {
+                    while form.more(row)? {
+                        elements.push(*row);
+                        form.skip(element, row)?;
+                    }
                 }
             }
             let end = start.checked_add(elements.len()).and_then(O::from_usize);
