@@ -15,7 +15,7 @@ pub(super) const END: u8 = 1;
 pub(super) const SHIFT: u8 = 2;
 const ESCAPE: u8 = 2;
 /// Bytes behind a text that reading it may write.
-pub(super) const SLACK: usize = 32;
+pub(super) const SLACK: usize = 96;
 
 /// Marker bytes of a nullable slot: null, value.
 pub(crate) fn markers(slot: &Slot) -> (u8, u8) {

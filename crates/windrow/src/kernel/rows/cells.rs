@@ -171,8 +171,8 @@ mod tests {
         let ones = u64::MAX >> (64 - 8 * width);
         let top = ones ^ ones >> 1;
         let lane = |column: usize| {
-            let flip = if column % 2 == 0 { top } else { ones };
-            let float = if column % 3 == 0 { ones ^ top } else { 0 };
+            let flip = if column.is_multiple_of(2) { top } else { ones };
+            let float = if column.is_multiple_of(3) { ones ^ top } else { 0 };
             let valid = [None, Some(Bits { bytes: &bits, first: column })][column / 2 % 2];
             let code = Code { flip, float, delta: 0, null: 0, big: true, escapes: false };
             Lane { values: &values[column * width..], valid, code }

@@ -16,6 +16,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub(crate) mod block;
+mod bounds;
 mod cells;
 mod growing;
 mod lane;
@@ -25,6 +26,7 @@ mod tests;
 pub(crate) mod text;
 pub(crate) mod words;
 
+pub(crate) use bounds::bounds;
 pub(crate) use cells::{Cells, put_cells};
 pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};

@@ -17,6 +17,8 @@ use super::block::{self, BLOCK, Block};
 
 /// Bytes that are read at once.
 const SHORT: usize = 2 * BLOCK;
+/// Bytes of a longer text that are read at once.
+const LONG: usize = 6 * BLOCK;
 
 /// Writes the bytes `start..end` of `source`, plus `add` and then with the bits of `flip`
 /// complemented, to `target` from `at` on, `N` bytes at once. Up to `N - 1` bytes behind them are
@@ -105,6 +107,28 @@ fn first_end(bytes: &[u8; SHORT], flip: u8) -> usize {
     (ends[0] | ends[1] << BLOCK | 1 << SHORT).trailing_zeros() as usize
 }
 
+/// Appends the bytes of `from` in front of the end of the text, or all of them if it is not there; returns
+/// how many.
+#[inline(always)]
+fn append_block<const N: usize>(from: &[u8; N], add: u8, flip: u8, out: &mut Vec<u8>) -> usize {
+    let mut ends = 0u128;
+    out.reserve(N);
+    let end = out.len();
+    for at in (0..N).step_by(BLOCK) {
+        let block = block_at(from, at);
+        ends |= u128::from(block::ends(block, flip)) << at;
+        // SAFETY: there is room for `N` bytes behind those of `out`.
+        unsafe {
+            let to = out.as_mut_ptr().add(end + at);
+            to.cast::<Block>().write(block::sum(block, add, flip));
+        }
+    }
+    let len = (ends.trailing_zeros() as usize).min(N);
+    // SAFETY: there is room for these bytes, and all of them were written.
+    unsafe { out.set_len(end + len) };
+    len
+}
+
 /// Appends the text whose code is at the start of `bytes`: `shift` was added to each of its bytes,
 /// then `flip` complemented them, and a byte below 2, complemented too, ends it. Returns the bytes of
 /// the code with its end, or nothing if it does not end; some of it was then appended.
@@ -115,31 +139,28 @@ fn first_end(bytes: &[u8; SHORT], flip: u8) -> usize {
 pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) -> Option<usize> {
     // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
     let add = if flip == 0 { 0u8.wrapping_sub(shift) } else { shift };
-    let (mut at, mut end) = (0, out.len());
-    while let Some(from) = bytes.get(at..).and_then(|rest| rest.first_chunk::<SHORT>()) {
-        let len = first_end(from, flip);
-        if out.capacity() - end < SHORT {
-            // SAFETY: all bytes in front of `end` were written.
-            unsafe { out.set_len(end) };
-            out.reserve(SHORT);
+    let mut at = 0;
+    // Most are short. Of those that are not most need one step more, so that how many is predicted.
+    if let Some(from) = bytes.first_chunk::<SHORT>() {
+        at = append_block(from, add, flip, out);
+        if at < SHORT {
+            return Some(at + 1);
         }
-        // SAFETY: there is room for that many bytes behind those written, and `len` is not more.
-        unsafe {
-            let to = out.as_mut_ptr().add(end);
-            for at in (0..SHORT).step_by(BLOCK) {
-                to.add(at).cast::<Block>().write(block::sum(block_at(from, at), add, flip));
-            }
-        }
-        end += len;
-        if len < SHORT {
-            // SAFETY: all bytes in front of `end` were written, and there is room for them.
-            unsafe { out.set_len(end) };
-            return Some(at + len + 1);
-        }
-        at += SHORT;
     }
-    // SAFETY: as above.
-    unsafe { out.set_len(end) };
+    while let Some(from) = bytes.get(at..).and_then(|rest| rest.first_chunk::<LONG>()) {
+        let len = append_block(from, add, flip, out);
+        at += len;
+        if len < LONG {
+            return Some(at + 1);
+        }
+    }
+    while let Some(from) = bytes.get(at..).and_then(|rest| rest.first_chunk::<SHORT>()) {
+        let len = append_block(from, add, flip, out);
+        at += len;
+        if len < SHORT {
+            return Some(at + 1);
+        }
+    }
     // Near the end of all rows.
     let rest = bytes.get(at..).unwrap_or(&[]);
     let len = find_end(rest, flip)?;

@@ -12,6 +12,7 @@ use super::super::compare::compare;
 use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
 use crate::error::{Error, Result};
+use crate::kernel::rows::bounds;
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -65,6 +66,11 @@ impl PlainCode {
             float: if kind == Kind::Float { ones ^ top } else { 0 },
             shift,
         })
+    }
+
+    /// The least and the greatest code of some values of eight bytes.
+    pub(super) fn bounds(self, values: &[[u8; 8]]) -> (u64, u64) {
+        bounds(values, self.flip, self.float)
     }
 
     #[inline(always)]

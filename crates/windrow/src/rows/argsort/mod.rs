@@ -88,12 +88,6 @@ impl Argsorter {
     }
 }
 
-/// True if two neighbours agree in the bits from `shift` on.
-fn has_ties(words: &[u64], shift: u32) -> bool {
-    let pairs = words.iter().zip(&words[1..]);
-    pairs.fold(false, |ties, (a, b)| ties | ((a ^ b) >> shift == 0))
-}
-
 struct Sorter<'a> {
     keys: &'a [Key],
     words: Vec<u64>,
@@ -127,8 +121,15 @@ impl Sorter<'_> {
         let index_bits = plan.index_bits();
         words::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
         let mask = (1 << index_bits) - 1;
-        let mut order: Vec<u32> = self.words.iter().map(|word| (word & mask) as u32).collect();
-        if !plan.is_complete() && has_ties(&self.words, index_bits) {
+        // Whether two neighbours agree in their key bits, on the way.
+        let (mut before, mut ties) = (!self.words[0], false);
+        let row = |&word: &u64| {
+            ties |= (word ^ before) >> index_bits == 0;
+            before = word;
+            (word & mask) as u32
+        };
+        let mut order: Vec<u32> = self.words.iter().map(row).collect();
+        if ties && !plan.is_complete() {
             self.sort_ties(&mut order, &plan);
         }
         order

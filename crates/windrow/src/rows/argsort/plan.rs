@@ -172,7 +172,7 @@ impl Plan {
         }
         let (mut least, mut most, mut nulls) = (u64::MAX, 0, 0);
         if let (None, true, Some((values, code))) = (&key.nulls, rows.is_all(), key.numbers()) {
-            (least, most) = bounds(&values[..rows.len()], |v| code.code(u64::from_ne_bytes(v)));
+            (least, most) = code.bounds(&values[..rows.len()]);
         } else if key.nulls.is_some() {
             key.for_each_number(rows, |at, number| {
                 // No branch: which rows are null is not to be predicted.
@@ -298,24 +298,6 @@ impl Piece {
             }
         }
     }
-}
-
-/// The least and the greatest code, of which there is at least one.
-fn bounds(values: &[[u8; 8]], code: impl Fn([u8; 8]) -> u64) -> (u64, u64) {
-    // Four of each, so that no comparison waits for the one before.
-    let (mut least, mut most) = ([u64::MAX; 4], [0; 4]);
-    let (blocks, rest) = values.as_chunks::<4>();
-    for block in blocks {
-        for (at, value) in block.iter().enumerate() {
-            let code = code(*value);
-            (least[at], most[at]) = (least[at].min(code), most[at].max(code));
-        }
-    }
-    for value in rest {
-        (least[0], most[0]) = (least[0].min(code(*value)), most[0].max(code(*value)));
-    }
-    let least = least.into_iter().fold(u64::MAX, u64::min);
-    (least, most.into_iter().fold(0, u64::max))
 }
 
 /// A few numbers of a large record batch without nulls, in order.

@@ -6,6 +6,7 @@
 //! `put` and `take` choose among kernels for one, two or four columns of four or eight bytes; what
 //! they have in common is here.
 
+mod bounds;
 mod cells;
 mod grow;
 mod put;
@@ -13,6 +14,7 @@ mod take;
 
 use std::arch::x86_64::*;
 
+pub(super) use bounds::bounds;
 pub(super) use cells::put_cells;
 pub(super) use grow::grow;
 pub(super) use put::put;
