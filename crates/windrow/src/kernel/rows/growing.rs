@@ -129,8 +129,15 @@ pub(crate) fn take_growing(
                 &padded
             }
         };
+        // Most rows have no longer number, and their numbers fixed places.
+        let is_common = own.len() == codes.len() * 8;
         // SAFETY: there are nine bytes for each code, and a target with room for the value of each row.
-        let taken = unsafe { take_row(codes, index, cells, &targets, &mut words, &mut wrong) };
+        let taken = unsafe {
+            match is_common {
+                true => take_row::<false>(codes, index, cells, &targets, &mut words, &mut wrong),
+                false => take_row::<true>(codes, index, cells, &targets, &mut words, &mut wrong),
+            }
+        };
         wrong |= u8::from(taken != own.len());
         if index % 64 == 63 || index + 1 == count {
             valid.iter_mut().zip(&mut words).for_each(|(valid, word)| {
@@ -141,14 +148,15 @@ pub(crate) fn take_growing(
     wrong == 0
 }
 
-/// Reads row `index` to that place of each target; returns its length.
+/// Reads row `index` to that place of each target; returns its length. A number is `LONGER` than others
+/// or is wrong.
 ///
 /// Benefit: a third faster than with a check for every value.
 ///
 /// # Safety
 /// `cells` has nine bytes for each code, and each of `targets` room for a value at `index`.
 #[inline(always)]
-unsafe fn take_row(
+unsafe fn take_row<const LONGER: bool>(
     codes: &[Code],
     index: usize,
     cells: &[u8],
@@ -166,16 +174,21 @@ unsafe fn take_row(
         // Which values are null, and which longer, is not to be predicted.
         let is_null = code.escapes & (word == code.null);
         let longer = code.escapes & (word == !code.null);
-        // 00 stands for all ones, 01 for zero.
-        let shifted = select_unpredictable(longer, u64::from(behind).wrapping_sub(1), word);
-        *wrong |= select_unpredictable(longer, behind & !1, 0);
+        let mut shifted = word;
+        if LONGER {
+            // 00 stands for all ones, 01 for zero.
+            shifted = select_unpredictable(longer, u64::from(behind).wrapping_sub(1), word);
+            *wrong |= select_unpredictable(longer, behind & !1, 0);
+        } else {
+            *wrong |= u8::from(longer);
+        }
         let value = shifted.wrapping_sub(code.delta) ^ code.flip;
         let negative = (value as i64 >> 63) as u64;
         let value = select_unpredictable(is_null, 0, value ^ (negative & code.float));
         // SAFETY: as this function's.
         unsafe { target.add(index).write(value) };
         *valid |= u64::from(!is_null) << (index % 64);
-        at += 8 + usize::from(longer);
+        at += 8 + usize::from(LONGER & longer);
     }
     at
 }

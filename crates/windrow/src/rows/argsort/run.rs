@@ -111,16 +111,12 @@ fn any_wrong<T: Ord + Copy>(
     equal: &mut Vec<u32>,
 ) -> bool {
     // No branch for each pair, so that the loops are a few instructions a row.
-    let (mut before, mut wrong) = (code(0), false);
-    for at in 1..=rows.len() {
-        let code = code(at);
-        wrong |= match run {
-            Run::Up => before > code,
-            Run::Down if is_last => before <= code,
-            Run::Down => before < code,
-        };
-        before = code;
-    }
+    let count = rows.len();
+    let wrong = match (run, is_last) {
+        (Run::Up, _) => any_pair(&code, count, |before, code| before > code),
+        (Run::Down, true) => any_pair(&code, count, |before, code| before <= code),
+        (Run::Down, false) => any_pair(&code, count, |before, code| before < code),
+    };
     if wrong || is_last {
         return wrong;
     }
@@ -132,6 +128,22 @@ fn any_wrong<T: Ord + Copy>(
     }
     equal.truncate(count);
     false
+}
+
+/// Whether `is_wrong` says so of a code and one of the `count` behind the first.
+#[inline(always)]
+fn any_pair<T: Copy>(
+    code: &impl Fn(usize) -> T,
+    count: usize,
+    is_wrong: impl Fn(T, T) -> bool,
+) -> bool {
+    let (mut before, mut wrong) = (code(0), false);
+    for at in 1..=count {
+        let code = code(at);
+        wrong |= is_wrong(before, code);
+        before = code;
+    }
+    wrong
 }
 
 fn is_wrong(order: Ordering, run: Run) -> bool {
