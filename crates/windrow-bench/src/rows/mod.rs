@@ -1,15 +1,17 @@
-//! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and `lexsort_to_indices`.
+//! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and
+//! `lexsort_to_indices`.
 //!
-//! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, in another
-//! order each round, and each on the next of several record batches of the same shape (4 MiB in all,
-//! and three at the least): no input is in a core's own caches, and nobody has one that another has just
-//! brought nearer. Memory of the output: `recycled` writes into the memory of the round before (ours
-//! `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate its own (`encode`,
-//! `convert_columns`); the two are raced apart, so that what one of them leaves behind in the caches and
-//! the allocator is there for both sides. The allocator keeps what is freed: it has seen a large block
-//! come and go before, so that neither side pays for pages. The floor copies the rows of each record batch into recycled
-//! memory. Decoding gives fresh arrays on both sides. A sort takes columns to a permutation, building
-//! of keys included; the words of ours and the rows of arrow-row are in recycled memory.
+//! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, in
+//! another order each round, and each on the next of several record batches of the same shape (4
+//! MiB in all, and three at the least): no input is in a core's own caches, and nobody has one that
+//! another has just brought nearer. Memory of the output: `recycled` writes into the memory of the
+//! round before (ours `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate
+//! its own (`encode`, `convert_columns`); the two are raced apart, so that what one of them leaves
+//! behind in the caches and the allocator is there for both sides. The allocator keeps what is
+//! freed: it has seen a large block come and go before, so that neither side pays for pages. The
+//! floor copies the rows of each record batch into recycled memory. Decoding gives fresh arrays on
+//! both sides. A sort takes columns to a permutation, building of keys included; the words of ours
+//! and the rows of arrow-row are in recycled memory.
 
 mod codec;
 mod data;
@@ -36,7 +38,7 @@ const ALLOCATOR_KEEPS: usize = 31 << 20;
 
 /// Runs every case that is asked for.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    // glibc's malloc gives blocks of up to the size of the largest that was freed from what it keeps.
+    // glibc's malloc gives blocks of up to the size of the largest freed so far from what it keeps.
     drop(std::hint::black_box(vec![1u8; ALLOCATOR_KEEPS]));
     let mut cells = Cells::new("rows", "us");
     codec::run(options, &mut cells)?;

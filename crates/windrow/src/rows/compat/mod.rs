@@ -10,6 +10,7 @@
 //! panics.
 
 mod blocks;
+mod codes;
 mod node;
 mod part;
 mod strip;

@@ -13,6 +13,7 @@ use arrow_array::{Array, ArrayRef, downcast_run_array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, SortOptions};
 
+use super::codes::Codes;
 use super::node::{Node, inner};
 use super::{END, NOTHING, VALUE, blocks, flip};
 use crate::error::{Error, Result};
@@ -45,49 +46,6 @@ enum Body {
         places: Option<ScalarBuffer<i32>>,
         children: Vec<(i8, Part)>,
     },
-}
-
-/// Codes made beforehand.
-struct Codes {
-    bytes: Vec<u8>,
-    offsets: Vec<usize>,
-    /// Bytes of each of them, if they are the same.
-    same_len: Option<usize>,
-}
-
-impl Codes {
-    /// Of all values of `parts`, one behind the other for each.
-    fn of(parts: &[Part], count: usize) -> Self {
-        let picks: Vec<usize> = (0..count).collect();
-        let mut offsets = vec![0; count + 1];
-        parts.iter().for_each(|part| part.add_lengths(&picks, &mut offsets[1..]));
-        let mut end = 0;
-        for offset in &mut offsets {
-            end += *offset;
-            *offset = end;
-        }
-        let mut bytes = vec![0; end];
-        let mut cursors = offsets[..count].to_vec();
-        parts.iter().for_each(|part| part.put(&picks, &mut cursors, &mut bytes));
-        let same_len = parts.iter().try_fold(0, |sum, part| Some(sum + part.same_len()?));
-        Self { bytes, offsets, same_len }
-    }
-
-    /// Bytes of the codes from `start` to `end` in blocks.
-    fn blocks_len(&self, start: usize, end: usize) -> usize {
-        match self.same_len {
-            Some(len) => (end - start) * blocks::encoded_len(len),
-            None => (start..end).map(|at| blocks::encoded_len(self.len_of(at))).sum(),
-        }
-    }
-
-    fn get(&self, at: usize) -> &[u8] {
-        &self.bytes[self.offsets[at]..self.offsets[at + 1]]
-    }
-
-    fn len_of(&self, at: usize) -> usize {
-        self.offsets[at + 1] - self.offsets[at]
-    }
 }
 
 impl Part {
@@ -397,12 +355,6 @@ impl Part {
             }
             _ => {}
         }
-    }
-}
-
-impl Codes {
-    fn span(&self, at: usize) -> (usize, usize) {
-        (self.offsets[at], self.offsets[at + 1])
     }
 }
 
