@@ -12,7 +12,7 @@ use super::super::compare::compare;
 use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
 use crate::error::{Error, Result};
-use crate::kernel::rows::bounds;
+use crate::kernel::rows::{Bits, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -195,6 +195,25 @@ impl Key {
             }
             _ => {}
         }
+    }
+
+    /// As [`Key::for_each_number`], and whether the row is null.
+    #[inline(always)]
+    pub(super) fn for_each_nullable<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64, bool)) {
+        if let (true, Some((values, code)), Some(nulls)) =
+            (rows.is_all(), self.numbers(), &self.nulls)
+        {
+            let valid = Bits { bytes: nulls.validity(), first: nulls.offset() };
+            for (block, values) in values[..rows.len()].chunks(64).enumerate() {
+                let word = valid.word(block * 64);
+                for (bit, value) in values.iter().enumerate() {
+                    let number = code.code(u64::from_ne_bytes(*value));
+                    f(block * 64 + bit, number, word >> bit & 1 == 0);
+                }
+            }
+            return;
+        }
+        self.for_each_number(rows, |at, number| f(at, number, self.is_null(rows.get(at))));
     }
 
     /// The values and the code of a key of numbers of eight bytes.

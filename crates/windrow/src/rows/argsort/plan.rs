@@ -174,9 +174,9 @@ impl Plan {
         if let (None, true, Some((values, code))) = (&key.nulls, rows.is_all(), key.numbers()) {
             (least, most) = code.bounds(&values[..rows.len()]);
         } else if key.nulls.is_some() {
-            key.for_each_number(rows, |at, number| {
+            key.for_each_nullable(rows, |_, number, null| {
                 // No branch: which rows are null is not to be predicted.
-                let null = u64::from(key.is_null(rows.get(at)));
+                let null = u64::from(null);
                 nulls += null as usize;
                 let (all, none) = (0u64.wrapping_sub(null), null.wrapping_sub(1));
                 (least, most) = (least.min(number | all), most.max(number & none));
@@ -275,10 +275,13 @@ impl Piece {
             own | code & u64::from(null).wrapping_sub(1)
         };
         match self.what {
-            What::Number { least, dropped } if self.nulls => key.for_each_number(rows, |at, n| {
-                let null = key.is_null(rows.get(at));
-                f(at, with_null(null, n.wrapping_sub(least).checked_shr(dropped).unwrap_or(0)));
-            }),
+            What::Number { least, dropped } if self.nulls => {
+                // All bits dropped leave the bit of the nulls.
+                let (kept, dropped) = (u64::from(dropped < 64).wrapping_neg(), dropped & 63);
+                key.for_each_nullable(rows, |at, number, null| {
+                    f(at, with_null(null, number.wrapping_sub(least) >> dropped & kept));
+                });
+            }
             What::Window { least, top } => key.for_each_number(rows, |at, number| {
                 let code = number.saturating_sub(least - 1);
                 f(at, code.min(top));
