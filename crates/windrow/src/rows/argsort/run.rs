@@ -49,18 +49,19 @@ fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec
     match numbers(key) {
         Some((values, code)) => {
             let values = &values[first - 1..end];
-            let code = |at: usize| code.code(u64::from_ne_bytes(values[at]));
+            let codes = values.iter().map(|value| code.code(u64::from_ne_bytes(*value)));
             // Two numbers are one of twice the width.
             let second = others.split_first().and_then(|(key, rest)| Some((numbers(key)?, rest)));
             let wrong = match second {
-                Some(((second_values, second_code), rest)) => {
+                Some(((values, code), rest)) => {
                     others = rest;
-                    let values = &second_values[first - 1..end];
-                    let low = |at: usize| second_code.code(u64::from_ne_bytes(values[at]));
-                    let both = |at: usize| u128::from(code(at)) << 64 | u128::from(low(at));
+                    let values = &values[first - 1..end];
+                    let low = values.iter().map(|value| code.code(u64::from_ne_bytes(*value)));
+                    let both = codes.zip(low);
+                    let both = both.map(|(high, low)| u128::from(high) << 64 | u128::from(low));
                     any_wrong(both, run, first..end, others.is_empty(), equal)
                 }
-                None => any_wrong(code, run, first..end, others.is_empty(), equal),
+                None => any_wrong(codes, run, first..end, others.is_empty(), equal),
             };
             if wrong || others.is_empty() {
                 return !wrong;
@@ -104,42 +105,37 @@ fn is_in_order(keys: &[Key], run: Run, first: usize, end: usize, equal: &mut Vec
 /// other key.
 #[inline(always)]
 fn any_wrong<T: Ord + Copy>(
-    code: impl Fn(usize) -> T,
+    codes: impl Iterator<Item = T> + Clone,
     run: Run,
     rows: Range<usize>,
     is_last: bool,
     equal: &mut Vec<u32>,
 ) -> bool {
-    // No branch for each pair, so that the loops are a few instructions a row.
-    let count = rows.len();
     let wrong = match (run, is_last) {
-        (Run::Up, _) => any_pair(&code, count, |before, code| before > code),
-        (Run::Down, true) => any_pair(&code, count, |before, code| before <= code),
-        (Run::Down, false) => any_pair(&code, count, |before, code| before < code),
+        (Run::Up, _) => any_pair(codes.clone(), |before, code| before > code),
+        (Run::Down, true) => any_pair(codes.clone(), |before, code| before <= code),
+        (Run::Down, false) => any_pair(codes.clone(), |before, code| before < code),
     };
     if wrong || is_last {
         return wrong;
     }
     equal.resize(rows.len(), 0);
     let mut count = 0;
-    for (at, row) in (1..=rows.len()).zip(rows) {
+    for (row, (before, code)) in rows.zip(codes.clone().zip(codes.skip(1))) {
         equal[count] = row as u32;
-        count += usize::from(code(at - 1) == code(at));
+        count += usize::from(before == code);
     }
     equal.truncate(count);
     false
 }
 
-/// Whether `is_wrong` says so of a code and one of the `count` behind the first.
+/// Whether `is_wrong` says so of two neighbours. There is no branch for each pair, so that this is a few
+/// instructions a row.
 #[inline(always)]
-fn any_pair<T: Copy>(
-    code: &impl Fn(usize) -> T,
-    count: usize,
-    is_wrong: impl Fn(T, T) -> bool,
-) -> bool {
-    let (mut before, mut wrong) = (code(0), false);
-    for at in 1..=count {
-        let code = code(at);
+fn any_pair<T: Copy>(mut codes: impl Iterator<Item = T>, is_wrong: impl Fn(T, T) -> bool) -> bool {
+    let Some(mut before) = codes.next() else { return false };
+    let mut wrong = false;
+    for code in codes {
         wrong |= is_wrong(before, code);
         before = code;
     }

@@ -137,8 +137,10 @@ impl Converter {
             return Ok(());
         }
         let picks: Vec<usize> = (0..count).collect();
-        let mut ends = vec![0; count];
-        columns.iter().for_each(|column| column.add_lengths(&picks, &mut ends));
+        let mut ends = vec![columns.iter().filter_map(Part::same_len).sum(); count];
+        for column in columns.iter().filter(|column| column.same_len().is_none()) {
+            column.add_lengths(&picks, &mut ends);
+        }
         let (mut cursors, mut end) = (Vec::with_capacity(count), 0);
         for length in &mut ends {
             cursors.push(end);

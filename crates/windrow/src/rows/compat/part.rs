@@ -178,6 +178,11 @@ impl Part {
     fn add_body_lengths(&self, picks: &[usize], lengths: &mut [usize]) {
         let pairs = picks.iter().zip(&mut *lengths);
         match &self.body {
+            Body::Plain(_, Column::Bytes { values: Bytes::Small { offsets, .. }, .. }) => {
+                for (&row, length) in pairs {
+                    *length += blocks::encoded_len((offsets[row + 1] - offsets[row]) as usize);
+                }
+            }
             Body::Plain(_, Column::Bytes { values, .. }) => pairs.for_each(|(&row, length)| {
                 *length += blocks::encoded_len(values.get(row).len());
             }),
