@@ -31,8 +31,9 @@ use super::value;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Strided;
 
-/// Bytes of rows of one length that are written column by column before going on to the next ones.
-const TILE_BYTES: usize = 16 << 10;
+/// Rows of one length that are written column by column before going on to the next ones: columns are
+/// read in stretches that are worth fetching ahead, and the tile stays in the second-level cache.
+const STRIDED_ROWS: usize = 384;
 /// Rows that vary which are written so.
 const TILE_ROWS: usize = 128;
 /// The marker of a value.
@@ -124,9 +125,8 @@ impl Converter {
         if let Some(strips) = strided {
             let stride = strips.iter().map(Strip::width).sum();
             let out = room(rows, stride * count)?;
-            let tile = (TILE_BYTES / usize::max(stride, 1)).next_multiple_of(16);
-            for first in (0..count).step_by(tile) {
-                let tile = first..(first + tile).min(count);
+            for first in (0..count).step_by(STRIDED_ROWS) {
+                let tile = first..(first + STRIDED_ROWS).min(count);
                 let mut at = first * stride;
                 for strip in &strips {
                     strip.put(tile.clone(), Strided { first: at, stride }, out);
