@@ -112,7 +112,7 @@ impl Form {
     #[inline]
     pub(super) fn skip(self, node: &Node, row: &mut RowRef<'_>) -> Result<()> {
         match node {
-            Node::Nothing { .. } => Ok(()),
+            Node::Nothing => Ok(()),
             Node::Union(_) => self.skip_body(node, row),
             _ if self.marker(row)? => self.skip_body(node, row),
             _ => Ok(()),
@@ -122,7 +122,7 @@ impl Form {
     /// Moves `row` behind a value without a marker.
     pub(super) fn skip_body(self, node: &Node, row: &mut RowRef<'_>) -> Result<()> {
         match node {
-            Node::Nothing { .. } => Ok(()),
+            Node::Nothing => Ok(()),
             Node::Plain(code) if code.varies() => self.skip_text(*code, row),
             Node::Plain(code) => row.take(code.width()).map(|_| ()).ok_or_else(cut_off),
             Node::List(element) => {
@@ -132,7 +132,7 @@ impl Form {
                 Ok(())
             }
             // Elements that take no bytes are not counted through.
-            Node::FixedList(element, _) if matches!(**element, Node::Nothing { .. }) => Ok(()),
+            Node::FixedList(element, _) if matches!(**element, Node::Nothing) => Ok(()),
             Node::FixedList(element, size) => (0..*size).try_for_each(|_| self.skip(element, row)),
             Node::Struct(fields) => fields.iter().try_for_each(|field| self.skip(field, row)),
             Node::Union(children) => match self.byte(row)? {

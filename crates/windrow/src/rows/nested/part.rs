@@ -72,7 +72,7 @@ impl Part {
                 };
                 Body::Picked(keys, Box::new(Self::of(values, node)?))
             }
-            (Node::Nothing { .. }, _) => Body::Nothing,
+            (Node::Nothing, _) => Body::Nothing,
             (Node::Plain(code), _) => Body::Plain(*code, Column::plain_values(array)?),
             (Node::Struct(nodes), DataType::Struct(_)) => {
                 let fields = array.as_struct().columns().iter().zip(nodes);

@@ -117,7 +117,7 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
     }
 
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
-        if matches!(node, Node::Nothing { .. }) {
+        if matches!(node, Node::Nothing) {
             self.keys.append_nulls(rows.len());
             return Ok(());
         }

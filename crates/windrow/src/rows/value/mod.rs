@@ -83,7 +83,7 @@ pub(crate) trait ValueReader {
 
     /// As [`ValueReader::read_bodies`], with their markers: of values that may be null.
     fn read_codes(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
-        if matches!(node, Node::Nothing { .. } | Node::Union(_)) {
+        if matches!(node, Node::Nothing | Node::Union(_)) {
             return self.read_bodies(node, form, rows);
         }
         let mut first = 0;
