@@ -1,12 +1,17 @@
-//! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and `lexsort_to_indices`.
+//! `rows`: encoding, decoding, comparing and sorting rows, beside arrow-row and
+//! `lexsort_to_indices`.
 //!
-//! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, each on
-//! the next of several record batches of the same shape (4 MiB in all, and three at the least), so
-//! that no input is in a core's own caches from the round before. Memory of the output: `recycled` writes into the memory of the round before
-//! (ours `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate its own
-//! (`encode`, `convert_columns`). The floor copies as many bytes as our rows have into recycled
-//! memory. Decoding gives fresh arrays on both sides. A sort takes columns to a permutation, building
-//! of keys included; the words of ours and the rows of arrow-row are in recycled memory.
+//! Every cell is the least of many rounds in which ours, the rivals and the floor take turns, in
+//! another order each round, and each on the next of several record batches of the same shape (4
+//! MiB in all, and three at the least): no input is in a core's own caches, and nobody has one that
+//! another has just brought nearer. Memory of the output: `recycled` writes into the memory of the
+//! round before (ours `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate
+//! its own (`encode`, `convert_columns`); the two are raced apart, so that what one of them leaves
+//! behind in the caches and the allocator is there for both sides. The allocator keeps what is
+//! freed: it has seen a large block come and go before, so that neither side pays for pages. The
+//! floor copies the rows of each record batch into recycled memory. Decoding gives fresh arrays on
+//! both sides. A sort takes columns to a permutation, building of keys included; the words of ours
+//! and the rows of arrow-row are in recycled memory.
 
 mod codec;
 mod data;
@@ -28,8 +33,13 @@ pub(crate) struct Options {
     quick: bool,
 }
 
+/// Bytes: just below the most that malloc adapts to.
+const ALLOCATOR_KEEPS: usize = 31 << 20;
+
 /// Runs every case that is asked for.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    // glibc's malloc gives blocks of up to the size of the largest freed so far from what it keeps.
+    drop(std::hint::black_box(vec![1u8; ALLOCATOR_KEEPS]));
     let mut cells = Cells::new("rows", "us");
     codec::run(options, &mut cells)?;
     sort::run(options, &mut cells)?;
@@ -41,13 +51,14 @@ type Contender<'a> = (&'a str, Box<dyn FnMut(usize) -> Result<()> + 'a>);
 
 /// The least time of each contender in microseconds, over `rounds` in which they take turns.
 fn race(rounds: usize, inputs: usize, contenders: &mut [Contender<'_>]) -> Result<Vec<f64>> {
-    let mut best = vec![f64::INFINITY; contenders.len()];
-    for round in 0..rounds {
-        for ((_, work), best) in contenders.iter_mut().zip(&mut best) {
-            let start = Instant::now();
-            work(round % inputs)?;
-            *best = best.min(start.elapsed().as_secs_f64() * 1e6);
-        }
+    let count = contenders.len();
+    let mut best = vec![f64::INFINITY; count];
+    for turn in 0..rounds * count {
+        // The first of a round is the second of the next one.
+        let at = (turn + turn / count) % count;
+        let start = Instant::now();
+        (contenders[at].1)(turn % inputs)?;
+        best[at] = best[at].min(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(best)
 }

@@ -7,11 +7,8 @@ use super::code::OrderedCode;
 /// A type as a tree. Lists of every layout are lists, dictionaries and run ends are their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
-    /// All values are null and take no bytes; under a dictionary the value codec marks them.
-    Nothing {
-        /// Whether the value codec writes a byte for each.
-        marked: bool,
-    },
+    /// All values are null and take no bytes.
+    Nothing,
     Plain(OrderedCode),
     List(Box<Node>),
     FixedList(Box<Node>, usize),
@@ -25,11 +22,8 @@ impl Node {
         use DataType as T;
         let boxed = |data_type: &DataType| Self::of(data_type).map(Box::new);
         Some(match data_type {
-            T::Null => Self::Nothing { marked: false },
-            T::Dictionary(_, values) => match Self::of(values)? {
-                Self::Nothing { .. } => Self::Nothing { marked: true },
-                other => other,
-            },
+            T::Null => Self::Nothing,
+            T::Dictionary(_, values) => Self::of(values)?,
             T::RunEndEncoded(_, values) => Self::of(values.data_type())?,
             T::List(field)
             | T::LargeList(field)

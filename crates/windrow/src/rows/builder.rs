@@ -3,20 +3,22 @@
 //! A nullable slot's null leaves whatever bytes stood there as its hidden value; Arrow allows that,
 //! and the encoder writes zeros, so equal rows build equal arrays.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray, make_array,
-};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, make_array};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 
-use super::decode::{RowRef, corrupt};
+use super::decode::corrupt;
 use super::fixed::{Word, with_word};
+use super::nested::Form;
 use super::recode::recode;
+use super::row_ref::RowRef;
+use super::strings::Strings;
 use super::value::{self, ValueReader};
-use super::{escape, nested, text};
+use super::{escape, text};
 use crate::error::{Error, Result};
 use crate::order::code::{Kind, Node, OrderedCode, PayloadCode, plain_type};
 use crate::order::{Layout, Slot};
@@ -32,31 +34,26 @@ pub(super) struct Builder {
     /// Validity of what was pushed; empty means that all of it is valid.
     valid: BooleanBufferBuilder,
     len: usize,
-    /// Empty between calls; keeps its memory.
-    scratch: Vec<u8>,
 }
 
 enum Values {
     Null,
     Bool(BooleanBufferBuilder),
     Fixed(MutableBuffer),
-    Bytes {
-        data: Vec<u8>,
-        offsets: Vec<i64>,
-        /// Bytes of the strings of the column before: about those of the next.
-        expected: usize,
-    },
-    Value(Box<dyn ValueReader>),
+    Bytes(Strings),
+    /// With the tree of the type if the column is ordered.
+    Value(Box<dyn ValueReader>, Option<Arc<Node>>),
 }
 
 impl Builder {
     pub(super) fn new(field: &Field, layout: &Layout, column: usize) -> Result<Self> {
         let data_type = field.data_type().clone();
-        let nested = layout.slots().iter().any(|slot| slot.column == column && slot.node.is_some());
-        let as_value = nested || layout.payload().contains(&(column, PayloadCode::Value));
+        let slot = layout.slots().iter().find(|slot| slot.column == column);
+        let node = slot.and_then(|slot| tree(slot, &data_type));
+        let as_value = node.is_some() || layout.payload().contains(&(column, PayloadCode::Value));
         let plain = if as_value { data_type.clone() } else { plain_type(&data_type).clone() };
         let values = match &plain {
-            _ if as_value => Values::Value(value::reader(&data_type)?),
+            _ if as_value => Values::Value(value::reader(&data_type)?, node),
             DataType::Null => Values::Null,
             DataType::Boolean => Values::Bool(BooleanBufferBuilder::new(0)),
             DataType::Utf8
@@ -64,9 +61,7 @@ impl Builder {
             | DataType::Utf8View
             | DataType::Binary
             | DataType::LargeBinary
-            | DataType::BinaryView => {
-                Values::Bytes { data: Vec::new(), offsets: vec![0], expected: 0 }
-            }
+            | DataType::BinaryView => Values::Bytes(Strings::new(&plain)),
             _ => Values::Fixed(MutableBuffer::new(0)),
         };
         Ok(Self {
@@ -76,21 +71,18 @@ impl Builder {
             values,
             valid: BooleanBufferBuilder::new(0),
             len: 0,
-            scratch: Vec::new(),
         })
     }
 
-    pub(super) fn reserve(&mut self, rows: usize) {
+    /// Makes room for `rows` values, of which those that vary take about `bytes` in all.
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.values {
             Values::Fixed(values) => {
                 values.reserve(rows * self.plain.primitive_width().unwrap_or(1));
             }
-            Values::Bytes { data, offsets, expected } => {
-                offsets.reserve(rows);
-                data.reserve(*expected);
-            }
+            Values::Bytes(strings) => strings.reserve(rows, bytes),
             Values::Bool(values) => values.reserve(rows),
-            Values::Null | Values::Value(_) => {}
+            Values::Null | Values::Value(..) => {}
         }
     }
 
@@ -174,29 +166,31 @@ impl Builder {
         let start = out.len();
         self.len += rows.len();
         out.resize(start + rows.len() * width, 0);
+        let up = slot.nulls_first;
+        let mut fits = true;
         with_word!(width, W => {
             let targets = out[start..].chunks_exact_mut(W::BYTES);
-            let mut valid = rows.iter().zip(cursors).zip(targets).map(|((row, cursor), target)| {
-                let (value, len) = row
-                    .get(*cursor..)
-                    .and_then(|rest| escape::take::<W>(slot, kind, rest))
-                    .ok_or_else(|| corrupt("a number is cut off or has no such code"))?;
+            let valid = rows.iter().zip(cursors).zip(targets).map(|((row, cursor), target)| {
+                let bytes = row.beyond(*cursor);
+                let (value, valid, len, known) = match bytes.get(..W::BYTES + 1) {
+                    Some(code) => escape::take_within::<W>(up, kind, slot.descending, code),
+                    // At the end of the last row.
+                    None => match escape::take::<W>(up, bytes) {
+                        Some((Some(code), len)) => {
+                            (code.value(kind, slot.descending), true, len, true)
+                        }
+                        Some((None, len)) => (W::filled(false), false, len, true),
+                        None => (W::filled(false), false, 0, false),
+                    },
+                };
                 *cursor += len;
-                if let Some(value) = value {
-                    value.write_native(target);
-                }
-                Ok(value.is_some())
+                fits &= known & (*cursor <= row.len());
+                value.write_native(target);
+                valid
             });
-            let mut error = None;
-            append_bits(&mut self.valid, std::iter::from_fn(|| match valid.next()? {
-                Ok(valid) => Some(valid),
-                Err(found) => {
-                    error = Some(found);
-                    None
-                }
-            }));
-            error.map_or(Ok(()), Err)
-        })
+            append_bits(&mut self.valid, valid);
+        });
+        if fits { Ok(()) } else { Err(corrupt("a number is cut off or has no such code")) }
     }
 
     /// Byte strings in their ordered code, of rows that are not marked as `null`; moves the cursors,
@@ -209,19 +203,16 @@ impl Builder {
         rows: &[RowRef<'_>],
         cursors: &mut [usize],
     ) -> Result<()> {
-        let Values::Bytes { data, offsets, .. } = &mut self.values else { return Ok(()) };
+        let Values::Bytes(strings) = &mut self.values else { return Ok(()) };
         self.len += rows.len();
-        for (row, cursor) in rows.iter().zip(cursors) {
-            if null.is_none_or(|null| row[*cursor - 1] != null) {
-                let len = text::decode_next(code, descending, row.beyond(*cursor), data);
-                *cursor += len;
-                if *cursor > row.len() {
-                    return Err(corrupt("a text does not end within its row"));
-                }
-            }
-            offsets.push(data.len() as i64);
-        }
-        Ok(())
+        let cursors = Cell::from_mut(cursors).as_slice_of_cells();
+        let row = |at: usize| {
+            let (row, cursor) = (rows[at], cursors[at].get());
+            let valid = null.is_none_or(|null| row[cursor - 1] != null);
+            valid.then(|| row.from(cursor))
+        };
+        let behind = |at: usize, len: usize| cursors[at].set(cursors[at].get() + len);
+        strings.read_codes(code, descending, rows.len(), row, behind)
     }
 
     /// Values whose every byte is complemented by `flip`.
@@ -238,11 +229,8 @@ impl Builder {
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.len += 1;
         match &mut self.values {
-            Values::Bytes { data, offsets, .. } => {
-                data.extend_from_slice(bytes);
-                offsets.push(data.len() as i64);
-            }
-            Values::Value(reader) => {
+            Values::Bytes(strings) => strings.push(bytes),
+            Values::Value(reader, _) => {
                 let mut rest = bytes;
                 reader.read(&mut rest)?;
                 if !rest.is_empty() {
@@ -257,32 +245,40 @@ impl Builder {
         Ok(())
     }
 
-    /// The nested value whose body starts at `at` in `row`; returns where it ends.
-    pub(super) fn push_nested(
+    /// True if ordered values are read by [`Builder::extend_values`]: nested and encoded ones.
+    pub(super) fn is_read_by_value(&self) -> bool {
+        matches!(self.values, Values::Value(_, Some(_)))
+    }
+
+    /// Ordered values of a slot with their markers; moves the cursors past them.
+    pub(super) fn extend_values(
         &mut self,
         slot: &Slot,
-        null: bool,
-        row: &[u8],
-        at: usize,
-    ) -> Result<usize> {
-        let Some(node) = &slot.node else { return Err(corrupt("a nested key without its type")) };
-        if null {
-            self.push_bytes(&[0])?;
-            return Ok(at);
+        rows: &[RowRef<'_>],
+        cursors: &mut [usize],
+    ) -> Result<()> {
+        let Values::Value(reader, Some(node)) = &mut self.values else { return Ok(()) };
+        self.len += rows.len();
+        let mut rest: Vec<RowRef<'_>> =
+            rows.iter().zip(&*cursors).map(|(row, &cursor)| row.from(cursor)).collect();
+        let form = Form::of(slot);
+        let null = text::markers(slot).0;
+        let mut first = 0;
+        if slot.has_marker() {
+            for at in 0..rest.len() {
+                let marker = rest[at].byte().ok_or_else(|| corrupt("a row ends inside its key"))?;
+                if marker == null {
+                    reader.read_bodies(node, form, &mut rest[first..at])?;
+                    reader.read(&mut &[0][..])?;
+                    first = at + 1;
+                }
+            }
         }
-        let mut value = std::mem::take(&mut self.scratch);
-        value.clear();
-        if !matches!(**node, Node::Union(_)) {
-            value.push(1);
+        reader.read_bodies(node, form, &mut rest[first..])?;
+        for ((row, rest), cursor) in rows.iter().zip(rest).zip(cursors) {
+            *cursor = row.len() - rest.len();
         }
-        let flip = if slot.descending { 0xff } else { 0 };
-        let bytes = row.get(at..).unwrap_or(&[]);
-        let mut source = nested::Source { bytes, flip, low: slot.low_nulls() };
-        nested::read_body(node, &mut source, &mut value)?;
-        let end = row.len() - source.bytes.len();
-        self.push_bytes(&value)?;
-        self.scratch = value;
-        Ok(end)
+        Ok(())
     }
 
     /// The diff of a row, in the width of its column.
@@ -320,15 +316,20 @@ impl Builder {
                     ArrayData::builder(plain.clone()).len(len).add_buffer(values).nulls(nulls);
                 make_array(data.build()?)
             }
-            Values::Bytes { data, offsets, expected } => {
-                *expected = data.len() + data.len() / 32;
-                let data = Buffer::from_vec(std::mem::take(data));
-                let offsets = std::mem::replace(offsets, vec![0]);
-                bytes_array(&self.name, &plain, data, offsets, nulls)?
-            }
-            Values::Value(reader) => return reader.finish(),
+            Values::Bytes(strings) => strings.finish(&self.name, nulls)?,
+            Values::Value(reader, _) => return reader.finish(),
         };
         if plain == self.data_type { Ok(array) } else { recode(&array, &self.data_type) }
+    }
+}
+
+/// The tree of a slot whose values are read one by one: nested ones, and those that are stored once for
+/// many rows and vary.
+fn tree(slot: &Slot, data_type: &DataType) -> Option<Arc<Node>> {
+    let is_encoded = plain_type(data_type) != data_type;
+    match &slot.node {
+        Some(node) => Some(Arc::clone(node)),
+        None => (is_encoded && slot.code.varies()).then(|| Arc::new(Node::Plain(slot.code))),
     }
 }
 
@@ -345,39 +346,4 @@ fn append_bits(out: &mut BooleanBufferBuilder, mut bits: impl Iterator<Item = bo
             return;
         }
     }
-}
-
-fn bytes_array(
-    name: &str,
-    data_type: &DataType,
-    data: Buffer,
-    offsets: Vec<i64>,
-    nulls: Option<arrow_buffer::NullBuffer>,
-) -> Result<ArrayRef> {
-    if matches!(data_type, DataType::LargeUtf8 | DataType::LargeBinary) {
-        let array = ArrayData::builder(data_type.clone())
-            .len(offsets.len() - 1)
-            .add_buffer(Buffer::from_vec(offsets))
-            .add_buffer(data)
-            .nulls(nulls);
-        return Ok(make_array(array.build()?));
-    }
-    if i32::try_from(data.len()).is_err() {
-        return Err(Error::Value {
-            column: name.to_owned(),
-            message: "over 2 GiB of strings in one record batch: ask for smaller ones".into(),
-        });
-    }
-    let offsets: ScalarBuffer<i32> = offsets.into_iter().map(|offset| offset as i32).collect();
-    let offsets = OffsetBuffer::new(offsets);
-    Ok(match data_type {
-        DataType::Binary => Arc::new(BinaryArray::try_new(offsets, data, nulls)?),
-        DataType::BinaryView => {
-            Arc::new(BinaryViewArray::from(&BinaryArray::try_new(offsets, data, nulls)?))
-        }
-        DataType::Utf8View => {
-            Arc::new(StringViewArray::from(&StringArray::try_new(offsets, data, nulls)?))
-        }
-        _ => Arc::new(StringArray::try_new(offsets, data, nulls)?),
-    })
 }

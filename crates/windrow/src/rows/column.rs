@@ -7,12 +7,12 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
-use super::parts::Part;
+use super::nested::Nested;
 use super::recode::recode;
 use super::value;
 use crate::error::{Error, Result};
 use crate::order::Slot;
-use crate::order::code::{Node, PayloadCode, plain_type};
+use crate::order::code::{PayloadCode, plain_type};
 
 /// A column whose values can be copied without knowing its type.
 pub(super) enum Column {
@@ -29,7 +29,9 @@ pub(super) enum Column {
         values: Bytes,
         nulls: Option<NullBuffer>,
     },
-    /// Values written by the value codec, which holds their nulls; or nested ordered codes.
+    /// Nested values of a slot.
+    Nested(Nested),
+    /// Values written by the value codec, which holds their nulls.
     Value {
         bytes: Vec<u8>,
         offsets: Vec<usize>,
@@ -42,35 +44,8 @@ impl Column {
     pub(super) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
         match &slot.node {
             None => Self::plain_values(array),
-            Some(node) => Self::nested(array, node, slot.low_nulls()),
+            Some(node) => Nested::of(array, node, slot.low_nulls()).map(Self::Nested),
         }
-    }
-
-    /// The ordered codes of nested values, ascending, without their markers.
-    fn nested(array: &ArrayRef, node: &Node, low_nulls: bool) -> Result<Self> {
-        let part = Part::of(array, node, low_nulls)?;
-        let nulls = match node {
-            // A union has no nulls, but a dictionary over one has null keys.
-            Node::Union(_) if !matches!(array.data_type(), DataType::Union(..)) => {
-                part.keyed(array.len(), low_nulls)
-            }
-            Node::Union(_) => None,
-            _ => array.logical_nulls(),
-        };
-        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
-        let mut bytes = Vec::new();
-        let mut offsets = Vec::with_capacity(array.len() + 1);
-        offsets.push(0);
-        for row in 0..array.len() {
-            if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
-                match node {
-                    Node::Union(_) => part.put(row, low_nulls, &mut bytes),
-                    _ => part.put_body(row, low_nulls, &mut bytes),
-                }
-            }
-            offsets.push(bytes.len());
-        }
-        Ok(Self::Value { bytes, offsets, nulls })
     }
 
     /// A column of plain values: dictionaries and run ends taken apart.
@@ -156,6 +131,7 @@ impl Column {
             | Self::Fixed { nulls, .. }
             | Self::Bytes { nulls, .. }
             | Self::Value { nulls, .. } => nulls.as_ref(),
+            Self::Nested(nested) => nested.nulls(),
         }
     }
 
@@ -178,7 +154,7 @@ impl Column {
                 let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
                 f(row, valid.then(|| &bytes[offsets[row]..offsets[row + 1]]));
             }),
-            Self::Null | Self::Bool { .. } | Self::Fixed { .. } => {}
+            Self::Null | Self::Bool { .. } | Self::Fixed { .. } | Self::Nested(_) => {}
         }
     }
 }

@@ -10,63 +10,21 @@
 //! give [`Error::Corrupt`], never a panic: cursors are checked against the row's end wherever they
 //! come from its contents.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, make_array};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
-use arrow_data::ArrayData;
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
 
 use super::builder::Builder;
 use super::encode::time_slot;
-use super::recode::recode;
-use super::{lanes, length, sequence, text};
+use super::row_ref::RowRef;
+use super::{length, sequence, strided, text};
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Code, LaneOut, Strided, Word, take};
-use crate::order::code::{OrderedCode, PayloadCode, plain_type};
+use crate::order::code::{OrderedCode, PayloadCode};
 use crate::order::{Layout, Sequence, Shape, Slot, Tail};
 
+/// Rows that are read column by column before going on to the next ones.
 const TILE: usize = 128;
-/// Bytes of rows that are read by all columns in turn: half of a first-level cache.
-const TILE_BYTES: usize = 16 << 10;
-
-/// A row, and what may be read behind it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowRef<'a> {
-    bytes: &'a [u8],
-    len: usize,
-}
-
-impl<'a> RowRef<'a> {
-    /// The row `row`, of which nothing else may be read.
-    pub(crate) fn exact(row: &'a [u8]) -> Self {
-        Self { bytes: row, len: row.len() }
-    }
-
-    /// The first `len` bytes of `bytes`.
-    pub(crate) fn within(bytes: &'a [u8], len: usize) -> Self {
-        Self { bytes, len: len.min(bytes.len()) }
-    }
-
-    fn row(self) -> &'a [u8] {
-        &self.bytes[..self.len]
-    }
-
-    /// The row from `at` on, and whatever is behind it.
-    pub(super) fn beyond(self, at: usize) -> &'a [u8] {
-        self.bytes.get(at..).unwrap_or(&[])
-    }
-}
-
-impl Deref for RowRef<'_> {
-    type Target = [u8];
-
-    #[inline(always)]
-    fn deref(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
-}
 
 /// Decodes rows of one layout to some of its columns.
 pub(crate) struct Decoder {
@@ -106,17 +64,20 @@ impl Decoder {
 
     /// The columns of `rows`.
     pub(crate) fn decode(&mut self, rows: &[&[u8]]) -> Result<RecordBatch> {
-        self.decode_refs(rows.len(), |index| RowRef::exact(rows[index]))
+        let bytes = rows.iter().map(|row| row.len()).sum();
+        self.decode_refs(rows.len(), bytes, |index| RowRef::exact(rows[index]))
     }
 
-    /// The columns of `count` rows.
-    pub(crate) fn decode_refs<'a>(
+    /// The columns of `count` rows of `bytes` in all.
+    fn decode_refs<'a>(
         &mut self,
         count: usize,
+        bytes: usize,
         row: impl Fn(usize) -> RowRef<'a>,
     ) -> Result<RecordBatch> {
+        let bytes = self.bytes_of_varying(count, bytes);
         for builder in self.builders.iter_mut().flatten() {
-            builder.reserve(count);
+            builder.reserve(count, bytes);
         }
         let mut tile = [RowRef::exact(&[]); TILE];
         for first in (0..count).step_by(TILE) {
@@ -142,11 +103,12 @@ impl Decoder {
             return Err(corrupt("a row does not end where its columns do"));
         }
         let mut ready = vec![None; self.builders.len()];
-        let rest = numbers(&layout, &self.builders, bytes, stride, count, &mut ready)?;
+        let all = strided::Rows { bytes, stride, count };
+        let rest = strided::take_slots(&layout, &self.builders, all, &mut ready)?;
         if rest {
             for (builder, ready) in self.builders.iter_mut().zip(&ready) {
                 if let (Some(builder), None) = (builder, ready) {
-                    builder.reserve(count);
+                    builder.reserve(count, 0);
                 }
             }
             let mut rows = [RowRef::exact(&[]); TILE];
@@ -161,6 +123,32 @@ impl Decoder {
             }
         }
         self.assemble(ready, count)
+    }
+
+    /// The columns of rows that lie one behind the other from `start` of `bytes` on, and end at `ends`.
+    pub(crate) fn decode_ended(
+        &mut self,
+        bytes: &[u8],
+        start: usize,
+        ends: &[u32],
+    ) -> Result<RecordBatch> {
+        let layout = self.layout.clone();
+        if let Some(ready) = strided::take_longer(&layout, &self.builders, bytes, start, ends)? {
+            return self.assemble(ready, ends.len());
+        }
+        let all = ends.last().map_or(0, |&end| end as usize - start);
+        self.decode_refs(ends.len(), all, |index| {
+            let start = if index == 0 { start } else { ends[index - 1] as usize };
+            RowRef::within(&bytes[start..], ends[index] as usize - start)
+        })
+    }
+
+    /// About what the values of each column that varies take, in `count` rows of `bytes` in all.
+    fn bytes_of_varying(&self, count: usize, bytes: usize) -> usize {
+        let layout = &self.layout;
+        let slots = layout.slots().iter().filter(|slot| slot.code.varies()).count();
+        let payload = layout.payload().iter().filter(|(_, code)| code.varies()).count();
+        bytes.saturating_sub(count * layout.shape().fixed) / (slots + payload).max(1)
     }
 
     /// The record batch of the columns that are `ready` and of those that were built.
@@ -327,119 +315,6 @@ pub(super) fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "row".into(), message: message.into() }
 }
 
-/// Reads the slots and the payload that the kernels can take from rows of one length, all rows at
-/// once, into `ready`. True if there is more in the rows that is wanted or has to be checked.
-fn numbers(
-    layout: &Layout,
-    builders: &[Option<Builder>],
-    bytes: &[u8],
-    stride: usize,
-    count: usize,
-    ready: &mut [Option<ArrayRef>],
-) -> Result<bool> {
-    let mut first = 0;
-    let mut rest = layout.time().is_some() || layout.tail() != Tail::None;
-    for run in lanes::slot_runs(layout) {
-        let slots = &layout.slots()[run.columns];
-        first += usize::from(slots[0].has_marker());
-        let places = Strided { first, stride };
-        let all: usize = slots.iter().map(|slot| slot.code.width()).sum();
-        first += all;
-        let wanted = slots.iter().any(|slot| builders[slot.column].is_some());
-        if let (true, [slot @ Slot { code: OrderedCode::Bool, nullable: false, .. }]) =
-            (wanted, slots)
-        {
-            ready[slot.column] = take_bools(layout, slot, places, bytes, count)?;
-            continue;
-        }
-        match run.width {
-            Some(width) if wanted && !slots[0].has_marker() => {
-                let columns: Vec<_> =
-                    slots.iter().map(|slot| (slot.column, lanes::slot_code(slot))).collect();
-                let take = if width == 4 { take_run::<u32> } else { take_run::<u64> };
-                take(layout, &columns, places, bytes, count, ready)?;
-            }
-            _ => rest |= wanted,
-        }
-    }
-    Ok(rest || layout.payload().iter().any(|(column, _)| builders[*column].is_some()))
-}
-
-/// Reads Booleans without nulls.
-fn take_bools(
-    layout: &Layout,
-    slot: &Slot,
-    places: Strided,
-    bytes: &[u8],
-    count: usize,
-) -> Result<Option<ArrayRef>> {
-    let mut cells = bytes.get(places.first..).unwrap_or(&[]).iter().step_by(places.stride);
-    let mut words = Vec::with_capacity(count.div_ceil(64));
-    for first in (0..count).step_by(64) {
-        let cells = cells.by_ref().take(64.min(count - first));
-        words.push(cells.enumerate().fold(0u64, |word, (bit, &cell)| {
-            word | u64::from((cell != 0) != slot.descending) << bit
-        }));
-    }
-    let values = BooleanBuffer::new(Buffer::from_vec(words), 0, count);
-    let array: ArrayRef = Arc::new(BooleanArray::new(values, None));
-    let data_type = layout.schema().field(slot.column).data_type();
-    let array = if *data_type == DataType::Boolean { array } else { recode(&array, data_type)? };
-    Ok(Some(array))
-}
-
-/// Reads adjacent columns of one width.
-fn take_run<T: Word + ArrowNativeType>(
-    layout: &Layout,
-    columns: &[(usize, Code)],
-    places: Strided,
-    bytes: &[u8],
-    count: usize,
-    ready: &mut [Option<ArrayRef>],
-) -> Result<()> {
-    let mut read: Vec<(Vec<T>, Vec<u64>)> = columns.iter().map(|_| Default::default()).collect();
-    for (values, valid) in &mut read {
-        values.reserve_exact(count);
-        valid.reserve_exact(count.div_ceil(64));
-    }
-    // Rows of a tile are read by all blocks of columns while they are in the cache.
-    let tile = (TILE_BYTES / places.stride).next_multiple_of(64).max(64);
-    let mut words: Vec<Vec<u64>> = vec![Vec::new(); columns.len()];
-    for first in (0..count).step_by(tile) {
-        let rows = tile.min(count - first);
-        let mut lanes: Vec<LaneOut<'_, T>> = read
-            .iter_mut()
-            .zip(&mut words)
-            .zip(columns)
-            .map(|(((values, _), valid), &(_, code))| LaneOut { values, valid, code })
-            .collect();
-        let places = Strided { first: places.first + first * places.stride, ..places };
-        if !take(&mut lanes, rows, places, bytes) {
-            return Err(corrupt("a number is cut off"));
-        }
-        for ((_, valid), words) in read.iter_mut().zip(&words) {
-            valid.extend_from_slice(&words[..rows.div_ceil(64)]);
-        }
-    }
-    for ((values, valid), &(column, code)) in read.into_iter().zip(columns) {
-        let field = layout.schema().field(column);
-        let plain = plain_type(field.data_type());
-        let nulls = code
-            .escapes
-            .then(|| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(valid), 0, count)));
-        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
-        let data = ArrayData::builder(plain.clone())
-            .len(count)
-            .add_buffer(Buffer::from_vec(values))
-            .nulls(nulls);
-        let array = make_array(data.build()?);
-        let array =
-            if plain == field.data_type() { array } else { recode(&array, field.data_type())? };
-        ready[column] = Some(array);
-    }
-    Ok(())
-}
-
 /// Reads one slot of a tile into `builder`, if there is one, and moves the cursors past it.
 fn read_slot(
     slot: &Slot,
@@ -457,6 +332,9 @@ fn read_slot(
         builder.push_nulls(rows.len());
         return Ok(());
     }
+    if builder.is_read_by_value() {
+        return builder.extend_values(slot, rows, cursors);
+    }
     if let (true, OrderedCode::Fixed(width, kind)) = (slot.escapes, slot.code) {
         return builder.extend_escaping(slot, width, kind, rows, cursors);
     }
@@ -467,8 +345,7 @@ fn read_slot(
     let null = text::markers(slot).0;
     if slot.has_marker() {
         let marked = rows.iter().zip(&*cursors).map(|(row, &cursor)| row[cursor] != null);
-        // Nested values hold their nulls themselves.
-        if !matches!(slot.code, OrderedCode::Bool | OrderedCode::Nested) {
+        if slot.code != OrderedCode::Bool {
             builder.extend_valid(marked);
         }
         cursors.iter_mut().for_each(|cursor| *cursor += 1);
@@ -491,14 +368,7 @@ fn read_slot(
             let values = pairs.map(|(row, cursor)| &row[cursor..][..width]);
             builder.extend_flipped(flip, values);
         }
-        OrderedCode::Nested => {
-            for (row, cursor) in rows.iter().zip(cursors) {
-                let null = slot.has_marker() && row[*cursor - 1] == null;
-                *cursor = builder.push_nested(slot, null, row, *cursor)?;
-            }
-            return Ok(());
-        }
-        OrderedCode::Null | OrderedCode::Text | OrderedCode::Binary => {
+        OrderedCode::Null | OrderedCode::Nested | OrderedCode::Text | OrderedCode::Binary => {
             let null = slot.has_marker().then_some(null);
             builder.extend_text(slot.code, slot.descending, null, rows, cursors)?;
             return Ok(());

@@ -1,39 +1,31 @@
-//! Record batches to rows.
+//! Prepared record batches to rows.
 //!
 //! ```text
-//! prepare  resolve columns; the length of every row, where they differ
-//! encode   for each tile of rows:                  (a tile of output stays in the first-level cache)
-//!            for each run of slots, payload run, tail:  for each row of the tile: write at its cursor
+//! for each tile of rows:                           (a tile of output stays in the first-level cache)
+//!   for each run of slots, payload run, tail:      for each row of the tile: write at its cursor
 //! ```
 //!
 //! A fixed-width field does not move the cursors, it only adds to the distance from them; they move
 //! once per field of varying length. Those are written first, and their cursors kept, so that short
-//! strings may be moved in blocks that reach beyond their end. Adjacent numbers of one width are written by the kernels, four
-//! columns at a time.
+//! strings may be moved in blocks that reach beyond their end. Adjacent numbers of one width are written
+//! by the kernels, four columns at a time.
 
 use std::ops::Range;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
-
-use super::column::Column;
 use super::lanes::{self, Run};
 use super::payload::{Payload, put_bytes, put_payload};
+use super::prepare::{Lengths, Prepared, TailColumn};
 use super::sequence;
 use super::slots::{put_marker, put_slot, put_varying};
-use super::text;
 use super::tile::{TILE, Tile};
-use super::{escape, length};
-use crate::error::{Error, Result};
 use crate::kernel::rows::{Lanes, Scattered, Strided, put, put_growing};
 use crate::order::code::OrderedCode;
-use crate::order::{Layout, Sequence, Slot, Tail};
+use crate::order::{Layout, Sequence, Slot};
 
-/// Bytes of output that one tile of nothing but numbers takes: columns are read in long enough stretches,
-/// and the output stays in the second-level cache.
-const TILE_BYTES: usize = 128 << 10;
-/// Rows are addressed with 32 bits inside a chunk.
-const LONGEST_ROW: usize = 1 << 31;
+/// Rows of a tile of nothing but numbers. Columns are read in stretches of some lines, so that those a
+/// multiple of 4 KiB apart do not meet in the first-level cache, and the tile stays in the second-level
+/// one: 30 % faster than all rows at once for 10 columns and more, and the best of 64 to 320.
+const NUMBERS_TILE: usize = 192;
 
 /// Encodes record batches of one layout.
 #[derive(Debug)]
@@ -41,68 +33,6 @@ pub(crate) struct Encoder {
     layout: Layout,
     slots: Vec<Run>,
     payload: Vec<Run>,
-}
-
-/// A record batch ready to be written.
-pub(crate) struct Prepared {
-    slots: Vec<Column>,
-    payload: Vec<Column>,
-    time: Option<Column>,
-    tail: TailColumn,
-    sequence: u64,
-    rows: usize,
-    lengths: Lengths,
-    /// Slots in which a value takes a byte more than most.
-    longer: Vec<bool>,
-}
-
-enum Lengths {
-    Same(u32),
-    Each(Vec<u32>),
-}
-
-enum TailColumn {
-    None,
-    Tombstone(arrow_buffer::BooleanBuffer),
-    Diff(Vec<i64>),
-}
-
-impl Prepared {
-    /// Number of rows.
-    pub(crate) fn len(&self) -> usize {
-        self.rows
-    }
-
-    /// Bytes of row `index`.
-    pub(crate) fn row_len(&self, index: usize) -> usize {
-        match &self.lengths {
-            Lengths::Same(length) => *length as usize,
-            Lengths::Each(lengths) => lengths[index] as usize,
-        }
-    }
-
-    /// Appends where each row ends, the first one starting at `start`; returns the last end. The ends
-    /// are of no use if that is more than 32 bits hold.
-    pub(crate) fn add_ends(&self, start: usize, ends: &mut Vec<u32>) -> usize {
-        let mut end = start;
-        let mut add = |length: u32| {
-            end += length as usize;
-            end as u32
-        };
-        match &self.lengths {
-            Lengths::Same(length) => ends.extend((0..self.rows).map(|_| add(*length))),
-            Lengths::Each(lengths) => ends.extend(lengths.iter().map(|&length| add(length))),
-        }
-        end
-    }
-
-    /// Bytes of every row, if they are all the same.
-    pub(crate) fn stride(&self) -> Option<usize> {
-        match &self.lengths {
-            Lengths::Same(length) => Some(*length as usize),
-            Lengths::Each(_) => None,
-        }
-    }
 }
 
 impl Encoder {
@@ -114,128 +44,8 @@ impl Encoder {
         }
     }
 
-    /// Resolves the columns of `batch`, whose first row is number `sequence` of the input.
-    pub(crate) fn prepare(&self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
-        self.prepare_with(batch, sequence, false)
-    }
-
-    /// As [`Encoder::prepare`], in the hope that no value takes a byte more than most where the
-    /// lengths would otherwise be the same: [`Encoder::encode`] tells if it was in vain.
-    pub(crate) fn prepare_hopefully(&self, batch: &RecordBatch) -> Result<Prepared> {
-        self.prepare_with(batch, 0, true)
-    }
-
-    fn prepare_with(&self, batch: &RecordBatch, sequence: u64, hope: bool) -> Result<Prepared> {
-        let layout = &self.layout;
-        layout.check_schema(batch.schema_ref())?;
-        let required = |column: usize, nullable: bool| {
-            let array = batch.column(column);
-            if !nullable && array.logical_null_count() > 0 {
-                return Err(Error::Value {
-                    column: layout.schema().field(column).name().clone(),
-                    message: "a null in a column that must not have one".into(),
-                });
-            }
-            Ok(array)
-        };
-        let slots = layout
-            .slots()
-            .iter()
-            .map(|slot| Column::ordered(required(slot.column, slot.nullable)?, slot))
-            .collect::<Result<Vec<_>>>()?;
-        let payload = layout
-            .payload()
-            .iter()
-            .map(|&(column, code)| {
-                let nullable = layout.schema().field(column).is_nullable();
-                Column::payload(required(column, nullable)?, code)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let time = layout
-            .time()
-            .map(|column| Column::plain_values(required(column, false)?))
-            .transpose()?;
-        let tail = match layout.tail() {
-            Tail::None => TailColumn::None,
-            Tail::Tombstone(column) => {
-                TailColumn::Tombstone(required(column, false)?.as_boolean().values().clone())
-            }
-            Tail::Diff(column) => TailColumn::Diff(diffs(required(column, false)?.as_ref())),
-        };
-        let rows = batch.num_rows();
-        let mut longer = vec![false; slots.len()];
-        let shape = layout.shape();
-        let lengths = match shape.common.and_then(|length| u32::try_from(length).ok()) {
-            Some(length) if hope || shape.stride.is_some() => Lengths::Same(length),
-            _ => self.lengths(&slots, &payload, sequence, rows, &mut longer)?,
-        };
-        Ok(Prepared { slots, payload, time, tail, sequence, rows, lengths, longer })
-    }
-
-    fn lengths(
-        &self,
-        slots: &[Column],
-        payload: &[Column],
-        sequence: u64,
-        rows: usize,
-        longer: &mut [bool],
-    ) -> Result<Lengths> {
-        let shape = self.layout.shape();
-        // Wrapping is found by the total below: no column's bytes pass 2^63.
-        let mut total = shape.fixed as u64 * rows as u64;
-        let mut lengths = vec![shape.fixed as u32; rows];
-        if shape.sequence == Sequence::Short {
-            total += rows as u64 * sequence::LONGEST as u64;
-            add_sequences(&mut lengths, sequence);
-        }
-        for ((slot, column), longer) in self.layout.slots().iter().zip(slots).zip(longer) {
-            if slot.escapes {
-                escape::for_each_longer(slot, column, |row| {
-                    lengths[row] = lengths[row].wrapping_add(1);
-                    *longer = true;
-                });
-            } else if slot.code.varies() {
-                total += text::add_lengths(slot.code, column, &mut lengths);
-            }
-        }
-        for (&(_, code), column) in self.layout.payload().iter().zip(payload) {
-            if code.varies() {
-                column.for_each_bytes(0..rows, |row, bytes| {
-                    let bytes = bytes.map_or(0, <[u8]>::len);
-                    let length = length::len_of(bytes) + bytes;
-                    total += length as u64;
-                    lengths[row] = lengths[row].wrapping_add(length as u32);
-                });
-            }
-        }
-        // Only a batch of 2 GiB or more can hold a row of that size.
-        if total >= LONGEST_ROW as u64 {
-            self.check_lengths(slots, payload, rows)?;
-        }
-        Ok(Lengths::Each(lengths))
-    }
-
-    /// Fails if a row is too long; for the rare record batches that are large enough for that.
-    fn check_lengths(&self, slots: &[Column], payload: &[Column], rows: usize) -> Result<()> {
-        let fixed = self.layout.shape().fixed + sequence::LONGEST + slots.len();
-        let mut lengths = vec![fixed as u64; rows];
-        for (slot, column) in self.layout.slots().iter().zip(slots) {
-            column.for_each_bytes(0..rows, |row, bytes| {
-                lengths[row] += bytes.map_or(0, |b| text::encoded_len(slot.code, b)) as u64;
-            });
-        }
-        for column in payload {
-            column.for_each_bytes(0..rows, |row, bytes| {
-                lengths[row] += bytes.map_or(0, |bytes| bytes.len() + 5) as u64;
-            });
-        }
-        match lengths.iter().enumerate().find(|&(_, &length)| length >= LONGEST_ROW as u64) {
-            None => Ok(()),
-            Some((row, length)) => Err(Error::Value {
-                column: "(row)".into(),
-                message: format!("row {row} of a record batch takes {length} bytes, over 2 GiB"),
-            }),
-        }
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// Writes `rows` of `prepared` to `out`, whose length is the sum of theirs. True if a value turned
@@ -245,9 +55,8 @@ impl Encoder {
         let mut escaped = false;
         let mut first = rows.start;
         if let (Some(stride), true) = (prepared.stride(), self.is_only_lanes(&all)) {
-            let tile = (TILE_BYTES / stride.max(1)).next_multiple_of(64).max(64);
-            while first < rows.end {
-                let tile = first..(first + tile).min(rows.end);
+            while first < rows.end && !escaped {
+                let tile = first..(first + NUMBERS_TILE).min(rows.end);
                 let at = (tile.start - rows.start) * stride;
                 let mut places = Strided { first: at, stride };
                 for lanes in all.slots.iter().chain(&all.payload).flatten() {
@@ -461,19 +270,6 @@ struct Lines<'a> {
     payload: Vec<Option<Lanes<'a>>>,
 }
 
-/// Adds the bytes of the short codes of `sequence`, `sequence + 1`, ...
-fn add_sequences(mut lengths: &mut [u32], mut sequence: u64) {
-    while !lengths.is_empty() {
-        let same = sequence::same_len_until(sequence) - sequence;
-        let same = usize::try_from(same).map_or(lengths.len(), |s| lengths.len().min(s + 1));
-        let (run, rest) = lengths.split_at_mut(same);
-        let bytes = sequence::short_len(sequence) as u32;
-        run.iter_mut().for_each(|length| *length += bytes);
-        sequence = sequence.wrapping_add(same as u64);
-        lengths = rest;
-    }
-}
-
 /// The code under which times stand in rows.
 pub(super) fn time_code(layout: &Layout, column: usize) -> OrderedCode {
     let data_type = layout.schema().field(column).data_type();
@@ -482,23 +278,4 @@ pub(super) fn time_code(layout: &Layout, column: usize) -> OrderedCode {
 
 pub(super) fn time_slot(layout: &Layout, column: usize) -> Slot {
     Slot::of_number(column, time_code(layout, column))
-}
-
-fn diffs(array: &dyn Array) -> Vec<i64> {
-    use arrow_array::types as t;
-    use arrow_schema::DataType as T;
-    macro_rules! widen {
-        ($type:ty) => {
-            array.as_primitive::<$type>().values().iter().map(|&diff| i64::from(diff)).collect()
-        };
-    }
-    match array.data_type() {
-        T::Int8 => widen!(t::Int8Type),
-        T::Int16 => widen!(t::Int16Type),
-        T::Int32 => widen!(t::Int32Type),
-        T::UInt8 => widen!(t::UInt8Type),
-        T::UInt16 => widen!(t::UInt16Type),
-        T::UInt32 => widen!(t::UInt32Type),
-        _ => widen!(t::Int64Type),
-    }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use super::decode::RowRef;
+use super::compare::compare;
 use super::{Decoder, Encoder, Prepared};
 use crate::error::{Error, Result};
 use crate::order::Layout;
@@ -91,13 +91,21 @@ impl Rows {
     /// If there is no such row.
     #[inline]
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
-        let (a, b) = (self.row(a), self.row(b));
-        // Most rows differ in their first word, and a word costs less than a call.
-        match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
-            (Some(first_a), Some(first_b)) => u64::from_be_bytes(*first_a)
-                .cmp(&u64::from_be_bytes(*first_b))
-                .then_with(|| compare_rest(&a[8..], &b[8..])),
-            _ => a.cmp(b),
+        assert!(a < self.len && b < self.len, "rows {a} and {b} of {}", self.len);
+        let (start_a, len_a) = self.place(a);
+        let (start_b, len_b) = self.place(b);
+        compare(&self.bytes[start_a..self.used], len_a, &self.bytes[start_b..self.used], len_b)
+    }
+
+    /// Where a row begins, and its bytes.
+    #[inline(always)]
+    fn place(&self, index: usize) -> (usize, usize) {
+        match self.stride {
+            Some(stride) => (index * stride, stride),
+            None => {
+                let start = self.start(index);
+                (start, self.ends[index] as usize - start)
+            }
         }
     }
 
@@ -132,15 +140,6 @@ impl Rows {
             self.ends.clear();
             self.ends.extend((1..=self.len).map(|row| (row * stride) as u32));
         }
-    }
-}
-
-/// The bytes behind the first word.
-#[inline]
-fn compare_rest(a: &[u8], b: &[u8]) -> Ordering {
-    match (<&[u8; 8]>::try_from(a), <&[u8; 8]>::try_from(b)) {
-        (Ok(a), Ok(b)) => u64::from_be_bytes(*a).cmp(&u64::from_be_bytes(*b)),
-        _ => a.cmp(b),
     }
 }
 
@@ -179,7 +178,10 @@ impl RowEncoder {
         let count = batch.num_rows();
         let mut prepared = self.encoder.prepare_hopefully(batch)?;
         if let Some(stride) = prepared.stride() {
-            let out = room(rows, stride * count)?;
+            // Enough for values that are longer than hoped for, so that memory is asked for once.
+            let most = self.encoder.most_bytes(count).max(stride * count);
+            let wanted = if self.layout.stride().is_some() { stride * count } else { most };
+            let out = &mut room(rows, wanted)?[..stride * count];
             if !self.encoder.encode(&prepared, 0..count, out) {
                 if rows.is_empty() {
                     rows.stride = Some(stride);
@@ -257,11 +259,10 @@ impl RowEncoder {
                 let bytes = &rows.bytes[range.start * stride..range.end * stride];
                 decoder.decode_strided(bytes, stride, range.len())
             }
-            None => decoder.decode_refs(range.len(), |index| {
-                let index = range.start + index;
-                let start = rows.start(index);
-                RowRef::within(&rows.bytes[start..rows.used], rows.ends[index] as usize - start)
-            }),
+            None => {
+                let start = if range.is_empty() { 0 } else { rows.start(range.start) };
+                decoder.decode_ended(rows.bytes(), start, &rows.ends[range])
+            }
         }
     }
 

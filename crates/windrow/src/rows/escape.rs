@@ -102,15 +102,14 @@ pub(super) fn skip(slot: &Slot, row: &[u8], at: usize) -> usize {
     end + usize::from(longer)
 }
 
-/// The value at the start of `row` and the bytes that it takes: nothing for a null. An error if the
-/// row is too short or no encoder wrote it.
+/// The ordered code of the value at the start of `row` and the bytes that it takes: nothing for a null.
+/// Nothing at all if the row is too short or no encoder wrote it.
 #[inline]
-pub(super) fn take<W: Word>(slot: &Slot, kind: Kind, row: &[u8]) -> Option<(Option<W>, usize)> {
-    let up = slot.nulls_first;
+pub(super) fn take<W: Word>(up: bool, row: &[u8]) -> Option<(Option<W>, usize)> {
     let code = row.get(..W::BYTES)?;
     let word = W::read_big(code);
     if !word.is_edge() {
-        return Some((Some(word.step(!up).value(kind, slot.descending)), W::BYTES));
+        return Some((Some(word.step(!up)), W::BYTES));
     }
     if word.is_zero() == up {
         return Some((None, W::BYTES));
@@ -120,7 +119,26 @@ pub(super) fn take<W: Word>(slot: &Slot, kind: Kind, row: &[u8]) -> Option<(Opti
         1 => W::filled(false),
         _ => return None,
     };
-    Some((Some(shifted.step(!up).value(kind, slot.descending)), W::BYTES + 1))
+    Some((Some(shifted.step(!up)), W::BYTES + 1))
+}
+
+/// As [`take`], of the longest code and what may be behind it: the value, zero for a null; whether there
+/// is one; the bytes of the code; and whether an encoder can have written it. Without a branch: which
+/// values are null, and which longer, is not to be predicted.
+#[inline(always)]
+pub(super) fn take_within<W: Word>(
+    up: bool,
+    kind: Kind,
+    descending: bool,
+    code: &[u8],
+) -> (W, bool, usize, bool) {
+    let (word, behind) = (W::read_big(&code[..W::BYTES]), code[W::BYTES]);
+    let edge = word.is_edge();
+    let is_null = edge & (word.is_zero() == up);
+    let longer = edge & !is_null;
+    let shifted = word.and_if(!longer).or(W::filled(longer & (behind == 0)));
+    let value = shifted.step(!up).value(kind, descending).and_if(!is_null);
+    (value, !is_null, W::BYTES + usize::from(longer), !longer | (behind <= 1))
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ pub(crate) trait Word: Copy {
     fn value(self, kind: Kind, descending: bool) -> Self;
     /// The number with all bits set if `ones`, else 0.
     fn filled(ones: bool) -> Self;
+    /// The number if `keep`, else 0.
+    fn and_if(self, keep: bool) -> Self;
+    fn or(self, other: Self) -> Self;
     /// One more, or one less if not `up`; wraps around.
     fn step(self, up: bool) -> Self;
     /// True if the number is the least or the greatest.
@@ -110,6 +113,16 @@ macro_rules! word {
             }
 
             #[inline(always)]
+            fn and_if(self, keep: bool) -> Self {
+                self & (0 as Self).wrapping_sub(Self::from(keep))
+            }
+
+            #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                self | other
+            }
+
+            #[inline(always)]
             fn step(self, up: bool) -> Self {
                 if up { self.wrapping_add(1) } else { self.wrapping_sub(1) }
             }
@@ -171,6 +184,14 @@ impl Word for Wide {
 
     fn filled(ones: bool) -> Self {
         Self(u128::filled(ones), u128::filled(ones))
+    }
+
+    fn and_if(self, keep: bool) -> Self {
+        Self(self.0.and_if(keep), self.1.and_if(keep))
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0, self.1 | other.1)
     }
 
     fn step(self, up: bool) -> Self {

@@ -15,6 +15,7 @@
 mod argsort;
 mod builder;
 mod column;
+mod compare;
 pub mod compat;
 pub(crate) mod decode;
 pub(crate) mod encode;
@@ -26,11 +27,15 @@ mod golden;
 mod lanes;
 mod length;
 mod nested;
-mod parts;
 mod payload;
+mod prepare;
 mod recode;
+mod row_ref;
 mod sequence;
 mod slots;
+mod spans;
+mod strided;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -39,8 +44,9 @@ mod value;
 
 pub use argsort::{Argsorter, argsort};
 pub(crate) use decode::Decoder;
-pub(crate) use encode::{Encoder, Prepared};
+pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
+pub(crate) use prepare::Prepared;
 
 use crate::order::Layout;
 

@@ -98,11 +98,20 @@ pub(super) fn bits(
 ) {
     let bits = Bits { bytes: values.values(), first: values.offset() + first };
     for (block, out) in out[..count.next_multiple_of(64).min(TILE)].chunks_mut(64).enumerate() {
-        let word = bits.word(block * 64);
-        for (bit, out) in out.iter_mut().enumerate() {
-            *out = (word >> bit & 1) as u8;
+        let word = bits.word(block * 64).to_le_bytes();
+        for (byte, out) in word.into_iter().zip(out.as_chunks_mut::<8>().0) {
+            *out = spread(byte);
         }
     }
+}
+
+/// The bits of a byte, a byte each.
+#[inline(always)]
+fn spread(byte: u8) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // In byte `i` nothing but bit `i`, if it is set; adding 7F carries any of them to the top bit.
+    let bits = (u64::from(byte) * ONES) & 0x8040_2010_0804_0201;
+    (((bits + 0x7f * ONES) >> 7) & ONES).to_le_bytes()
 }
 
 /// Writes one slot that varies, behind its marker, and goes on to the next part. Bytes behind it may
@@ -115,6 +124,10 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (distance, cursors, out) = tile.next_part();
     let flip = if slot.descending { 0xff } else { 0 };
+    if let Column::Nested(nested) = column {
+        cursors.iter_mut().for_each(|cursor| *cursor += distance);
+        return nested.put(rows, flip, cursors, out);
+    }
     if let (OrderedCode::Text, true, Column::Bytes { values, nulls }) =
         (slot.code, is_first, column)
     {
@@ -125,12 +138,12 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
         });
         match values {
             Bytes::Small { offsets, data } => {
-                return put_text(spots, |row| span(offsets, row), data, flip, out);
+                return put_text(spots, |row| span(offsets, row), data, offsets, flip, out);
             }
             Bytes::Picked { values, keys } => {
                 if let Bytes::Small { offsets, data } = &**values {
                     let at = |row: usize| span(offsets, keys[row] as usize);
-                    return put_text(spots, at, data, flip, out);
+                    return put_text(spots, at, data, offsets, flip, out);
                 }
             }
             _ => {}
@@ -158,9 +171,26 @@ fn span(offsets: &[i32], at: usize) -> (usize, usize) {
     (offsets[at] as usize, offsets[at + 1] as usize)
 }
 
-/// Writes strings of `data`, whatever is behind them, and moves the cursors.
+/// Writes strings of `data`, which end at `offsets`, whatever is behind them, and moves the cursors.
 #[inline(always)]
 fn put_text<'a>(
+    spots: impl Iterator<Item = (usize, &'a mut usize)>,
+    span: impl Fn(usize) -> (usize, usize),
+    data: &[u8],
+    offsets: &[i32],
+    flip: u8,
+    out: &mut [u8],
+) {
+    // As many bytes at once as most strings take.
+    match data.len() / offsets.len() {
+        0..=20 => put_text_of::<32>(spots, span, data, flip, out),
+        21..=44 => put_text_of::<64>(spots, span, data, flip, out),
+        _ => put_text_of::<128>(spots, span, data, flip, out),
+    }
+}
+
+#[inline(always)]
+fn put_text_of<'a, const N: usize>(
     spots: impl Iterator<Item = (usize, &'a mut usize)>,
     span: impl Fn(usize) -> (usize, usize),
     data: &[u8],
@@ -169,7 +199,7 @@ fn put_text<'a>(
 ) {
     for (row, cursor) in spots {
         let (start, end) = span(row);
-        add_over(out, *cursor, data, (start, end), text::SHIFT, flip);
+        add_over::<N>(out, *cursor, data, (start, end), text::SHIFT, flip);
         *cursor += end - start;
         out[*cursor] = text::END ^ flip;
         *cursor += 1;

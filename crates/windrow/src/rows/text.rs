@@ -5,7 +5,7 @@
 use super::column::{Bytes, Column};
 use super::{escape, nested};
 use crate::kernel::copy::add_short;
-use crate::kernel::rows::text::{append_sum, find_end};
+use crate::kernel::rows::text::find_end;
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -14,6 +14,8 @@ pub(super) const END: u8 = 1;
 /// What is added to each byte of text.
 pub(super) const SHIFT: u8 = 2;
 const ESCAPE: u8 = 2;
+/// Bytes behind a text that reading it may write.
+pub(super) const SLACK: usize = 96;
 
 /// Marker bytes of a nullable slot: null, value.
 pub(crate) fn markers(slot: &Slot) -> (u8, u8) {
@@ -25,7 +27,6 @@ pub(crate) fn markers(slot: &Slot) -> (u8, u8) {
 pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
     let escapes = match code {
         OrderedCode::Binary => value.iter().filter(|&&byte| byte <= ESCAPE).count(),
-        OrderedCode::Nested => return value.len(),
         _ => 0,
     };
     value.len() + escapes + 1
@@ -45,6 +46,13 @@ pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32
         let bytes = offsets.last().zip(offsets.first()).map_or(0, |(end, start)| end - start);
         return bytes as u64 + lengths.len() as u64;
     }
+    if let Column::Nested(nested) = column {
+        for (length, &body) in lengths.iter_mut().zip(nested.lengths()) {
+            total += body as u64;
+            *length = length.wrapping_add(body as u32);
+        }
+        return total;
+    }
     column.for_each_bytes(0..lengths.len(), |row, bytes| {
         let length = bytes.map_or(0, |bytes| encoded_len(code, bytes));
         total += length as u64;
@@ -57,11 +65,6 @@ pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32
 #[inline]
 pub(crate) fn encode(code: OrderedCode, descending: bool, value: &[u8], out: &mut [u8]) -> usize {
     let flip = if descending { 0xff } else { 0 };
-    if code == OrderedCode::Nested {
-        // Made before, in ascending order.
-        add_short(&mut out[..value.len()], value, 0, flip);
-        return value.len();
-    }
     if code == OrderedCode::Text {
         add_short(&mut out[..value.len()], value, SHIFT, flip);
         out[value.len()] = END ^ flip;
@@ -106,23 +109,14 @@ pub(crate) fn end_of(code: OrderedCode, descending: bool, row: &[u8], at: usize)
 pub(super) fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
     match &slot.node {
         None => end_of(slot.code, slot.descending, row, at),
-        Some(node) => {
-            let flip = if slot.descending { 0xff } else { 0 };
-            nested::end_of(node, flip, slot.low_nulls(), row, at)
-        }
+        Some(node) => nested::end_of(slot, node, row, at),
     }
 }
 
-/// Appends the value that `encoded` (its end included) stands for.
-pub(crate) fn decode(code: OrderedCode, descending: bool, encoded: &[u8], out: &mut Vec<u8>) {
+/// Appends the binary value that `encoded` (its end included) stands for.
+fn decode(descending: bool, encoded: &[u8], out: &mut Vec<u8>) {
     let flip = if descending { 0xff } else { 0 };
     let body = &encoded[..encoded.len().saturating_sub(1)];
-    if code == OrderedCode::Text {
-        // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
-        let add = if descending { SHIFT } else { 0u8.wrapping_sub(SHIFT) };
-        append_sum(encoded, body.len(), add, flip, out);
-        return;
-    }
     let mut bytes = body.iter().map(|&byte| byte ^ flip);
     while let Some(byte) = bytes.next() {
         let byte = if byte == ESCAPE { bytes.next().unwrap_or(END).wrapping_sub(1) } else { byte };
@@ -130,25 +124,23 @@ pub(crate) fn decode(code: OrderedCode, descending: bool, encoded: &[u8], out: &
     }
 }
 
-/// Appends the value whose code is at the start of `bytes`, of which only a part may be the row's;
-/// returns the bytes of the code. They are more than there are if it does not end.
-#[inline(always)]
+/// Appends the binary value whose code is at the start of `row`; returns the bytes of the code, or
+/// nothing if it does not end.
 pub(super) fn decode_next(
     code: OrderedCode,
     descending: bool,
-    bytes: &[u8],
+    row: &[u8],
     out: &mut Vec<u8>,
-) -> usize {
+) -> Option<usize> {
     let flip = if descending { 0xff } else { 0 };
-    if code == OrderedCode::Text {
-        let Some(len) = find_end(bytes, flip) else { return bytes.len() + 1 };
-        let add = if descending { SHIFT } else { 0u8.wrapping_sub(SHIFT) };
-        append_sum(bytes, len, add, flip, out);
-        return len + 1;
+    let end = end_of(code, descending, row, 0);
+    let last = end.checked_sub(1)?;
+    // The end of the row is taken for that of a code that has none.
+    if row[last] ^ flip > END {
+        return None;
     }
-    let end = end_of(code, descending, bytes, 0);
-    decode(code, descending, &bytes[..end], out);
-    end
+    decode(descending, &row[..end], out);
+    Some(end)
 }
 
 /// One past the bytes of `slot`, which start at `at`; never past the end of the row.

@@ -1,4 +1,4 @@
-//! Cells: a marker byte and a big-endian code for every value, one column at a time.
+//! Cells: a marker byte and a big-endian code for every value, in rows of one length.
 //!
 //! ```text
 //! | 01 | code of a value: W bytes |    | null marker | zeros |
@@ -6,35 +6,88 @@
 
 use std::ops::Range;
 
+use super::BLOCK;
 use super::lane::{Lane, Places, Strided};
 
 /// The marker of a value.
-const VALUE: u8 = 1;
+pub(super) const VALUE: u8 = 1;
 
-/// Writes the cells of `lane`, numbers of 4 or 8 bytes, for `rows`; the cell of the first of them is
-/// at `places.place(0)`. Nulls are marked with `null`.
+/// Adjacent columns of one width, and what marks their nulls.
+///
+/// Invariant: numbers of 4 or 8 bytes; as many markers as lanes.
+#[derive(Debug)]
+pub(crate) struct Cells<'a> {
+    lanes: Vec<Lane<'a>>,
+    nulls: Vec<u8>,
+    width: usize,
+}
+
+impl<'a> Cells<'a> {
+    /// Columns of `width` bytes, 4 or 8, whose nulls are marked with the byte of `nulls`.
+    ///
+    /// # Panics
+    /// If the width is another, or there are not as many lanes as markers.
+    pub(crate) fn new(lanes: Vec<Lane<'a>>, nulls: Vec<u8>, width: usize) -> Self {
+        assert!(width == 4 || width == 8, "numbers of 4 or 8 bytes");
+        assert_eq!(lanes.len(), nulls.len(), "a marker for each lane");
+        Self { lanes, nulls, width }
+    }
+
+    /// Bytes that they take in a row.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lanes.len() * (self.width + 1)
+    }
+}
+
+/// Writes `cells` for `rows`; those of the first of them begin at `places.place(0)`.
 ///
 /// # Panics
-/// If a place lies outside of `out`, or a row outside of the lane.
-pub(crate) fn put_cells(
-    lane: &Lane<'_>,
+/// If a place lies outside of `out`, or a row outside of a lane.
+pub(crate) fn put_cells(cells: &Cells<'_>, rows: Range<usize>, places: Strided, out: &mut [u8]) {
+    let Cells { lanes, nulls, width } = cells;
+    let (width, count) = (*width, rows.len());
+    let fits = count == 0 || places.furthest(count) + cells.bytes() <= out.len();
+    assert!(fits, "cells lie within the bytes");
+    for lane in lanes {
+        assert!(lane.values.len() / width >= rows.end, "a value for each row");
+        assert!(lane.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
+    }
+    for (block, (lanes, nulls)) in lanes.chunks(BLOCK).zip(nulls.chunks(BLOCK)).enumerate() {
+        let places = places.shifted(block * BLOCK * (width + 1));
+        #[cfg(target_arch = "x86_64")]
+        if let ([a, b, c, d], [w, x, y, z]) = (lanes, nulls)
+            && std::arch::is_x86_feature_detected!("avx2")
+        {
+            let (lanes, nulls) = ([a, b, c, d], [*w, *x, *y, *z]);
+            // SAFETY: AVX2 was detected; cells, values and bits were checked above.
+            unsafe { super::avx2::put_cells(lanes, width, rows.clone(), nulls, places, out) };
+            continue;
+        }
+        put_block(lanes, nulls, width, rows.clone(), places, out);
+    }
+}
+
+/// The portable twin, and the last few columns and rows. The cells lie within `out` and the lanes hold
+/// `rows`, which is what [`put_cells`] checks.
+pub(super) fn put_block(
+    lanes: &[Lane<'_>],
+    nulls: &[u8],
     width: usize,
     rows: Range<usize>,
-    null: u8,
     places: Strided,
     out: &mut [u8],
 ) {
     let count = rows.len();
-    let fits = count == 0 || places.furthest(count) + width < out.len();
-    assert!(fits && (width == 4 || width == 8), "cells lie within the bytes");
-    assert!(lane.values.len() / width >= rows.end, "a value for each row");
-    assert!(lane.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
-    // SAFETY: each cell lies within `out`, as was checked for the furthest; the lane holds a value
-    // and a bit for each row.
-    unsafe {
-        match width {
-            4 => put::<4>(lane, rows, null, places, out.as_mut_ptr()),
-            _ => put::<8>(lane, rows, null, places, out.as_mut_ptr()),
+    for (index, (lane, &null)) in lanes.iter().zip(nulls).enumerate() {
+        let places = places.shifted(index * (width + 1));
+        assert!(count == 0 || places.furthest(count) + width < out.len(), "cells within the bytes");
+        // SAFETY: each cell lies within `out`, as was checked for the furthest; the lane holds a value
+        // and a bit for each row.
+        unsafe {
+            match width {
+                4 => put::<4>(lane, rows.clone(), null, places, out.as_mut_ptr()),
+                _ => put::<8>(lane, rows.clone(), null, places, out.as_mut_ptr()),
+            }
         }
     }
 }
@@ -100,26 +153,54 @@ mod tests {
 
     #[test]
     fn cells_are_markers_and_codes() {
-        let numbers: Vec<u64> =
-            (0..150).map(|n: u64| n.wrapping_mul(0x0123_4567_89ab_cdef)).collect();
-        let values: Vec<u8> = numbers.iter().flat_map(|n| n.to_ne_bytes()).collect();
-        let bits: Vec<u8> = (0..30).map(|n: u8| n.wrapping_mul(37)).collect();
-        let top = 1 << 63;
-        let code = Code { flip: top, float: 0, delta: 0, null: 0, big: true, escapes: false };
-        for valid in [None, Some(Bits { bytes: &bits, first: 5 })] {
-            let lane = Lane { values: &values, valid, code };
-            let mut out = vec![0xaa; 3 + 150 * 11];
-            put_cells(&lane, 8, 0..70, 0xff, Strided { first: 3, stride: 11 }, &mut out);
-            let rest = Strided { first: 3 + 70 * 11, stride: 11 };
-            put_cells(&lane, 8, 70..150, 0xff, rest, &mut out);
-            assert_eq!(out[..3], [0xaa; 3]);
-            for (row, cell) in out[3..].chunks(11).enumerate() {
-                let is_valid = valid.is_none_or(|bits| bits.word(row) & 1 == 1);
-                let code = if is_valid { numbers[row] ^ top } else { 0 };
-                assert_eq!(cell[0], if is_valid { 1 } else { 0xff });
-                assert_eq!(cell[1..9], code.to_be_bytes());
-                assert_eq!(cell[9..], [0xaa; 2]);
+        for width in [4, 8] {
+            for columns in 1..=9 {
+                check(width, columns);
             }
         }
+    }
+
+    /// By the kernels for this machine, and by the portable twin.
+    fn check(width: usize, columns: usize) {
+        const ROWS: usize = 150;
+        let numbers: Vec<u64> =
+            (0..200).map(|n: u64| n.wrapping_mul(0x9123_4567_89ab_cdef)).collect();
+        let values: Vec<u8> =
+            numbers.iter().flat_map(|n| n.to_le_bytes()[..width].to_vec()).collect();
+        let bits: Vec<u8> = (0..30).map(|n: u8| n.wrapping_mul(37)).collect();
+        let ones = u64::MAX >> (64 - 8 * width);
+        let top = ones ^ ones >> 1;
+        let lane = |column: usize| {
+            let flip = if column.is_multiple_of(2) { top } else { ones };
+            let float = if column.is_multiple_of(3) { ones ^ top } else { 0 };
+            let valid = [None, Some(Bits { bytes: &bits, first: column })][column / 2 % 2];
+            let code = Code { flip, float, delta: 0, null: 0, big: true, escapes: false };
+            Lane { values: &values[column * width..], valid, code }
+        };
+        let lanes: Vec<Lane<'_>> = (0..columns).map(lane).collect();
+        let nulls: Vec<u8> = (0..columns).map(|column| [0, 0xff][column / 4 % 2]).collect();
+        let stride = columns * (width + 1) + 2;
+        let mut expected = vec![0xaa; 3 + ROWS * stride];
+        for row in 0..ROWS {
+            for (column, lane) in lanes.iter().enumerate() {
+                let value = numbers[column + row] & ones;
+                let negative = value & top != 0;
+                let code = value ^ if negative { lane.code.float } else { 0 } ^ lane.code.flip;
+                let is_valid = lane.valid.is_none_or(|bits| bits.word(row) & 1 == 1);
+                let cell = &mut expected[3 + row * stride + column * (width + 1)..][..width + 1];
+                cell[0] = if is_valid { VALUE } else { nulls[column] };
+                let code = if is_valid { code } else { 0 };
+                cell[1..].copy_from_slice(&code.to_be_bytes()[8 - width..]);
+            }
+        }
+        let mut portable = vec![0xaa; expected.len()];
+        let places = Strided { first: 3, stride };
+        put_block(&lanes, &nulls, width, 0..ROWS, places, &mut portable);
+        assert_eq!(portable, expected, "portable, {columns} columns of {width}");
+        let cells = Cells::new(lanes, nulls, width);
+        let mut out = vec![0xaa; expected.len()];
+        put_cells(&cells, 0..70, places, &mut out);
+        put_cells(&cells, 70..ROWS, Strided { first: 3 + 70 * stride, stride }, &mut out);
+        assert_eq!(out, expected, "{columns} columns of {width}");
     }
 }

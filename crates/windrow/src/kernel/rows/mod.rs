@@ -15,6 +15,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+pub(crate) mod block;
+mod bounds;
 mod cells;
 mod growing;
 mod lane;
@@ -24,8 +26,9 @@ mod tests;
 pub(crate) mod text;
 pub(crate) mod words;
 
-pub(crate) use cells::put_cells;
-pub(crate) use growing::put_growing;
+pub(crate) use bounds::bounds;
+pub(crate) use cells::{Cells, put_cells};
+pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
 
 use std::ops::Range;

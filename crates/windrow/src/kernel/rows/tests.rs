@@ -123,4 +123,72 @@ proptest! {
             (0..kinds.len()).map(|lane| numbers::<4>(rows, seed ^ lane as u64, edges)).collect();
         check::<u32, 4>(&codes, &values, &bits, first_bit, rows, scattered);
     }
+
+    #[test]
+    fn longer_numbers_are_written_the_same_by_both(
+        seeds in prop::collection::vec((any::<u64>(), 0u8..3, any::<bool>(), 0usize..3), 1..10),
+        rows in 0usize..70,
+        front in 0usize..9,
+        first_bit in 0usize..9,
+        apart in 0usize..4,
+    ) {
+        let bytes: Vec<(Vec<u8>, Vec<u8>)> = seeds
+            .iter()
+            .map(|&(seed, ..)| {
+                let mut state = seed | 1;
+                let mut next = || {
+                    state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e);
+                    state >> 33
+                };
+                let edges = [0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1];
+                let values = (0..rows).flat_map(|_| match next() % 3 {
+                    0 => next().wrapping_mul(next()).to_le_bytes(),
+                    _ => edges[next() as usize % edges.len()].to_le_bytes(),
+                });
+                let values: Vec<u8> = values.collect();
+                (values, (0..rows / 8 + 3).map(|_| next() as u8).collect())
+            })
+            .collect();
+        let mut all: Vec<Lane<'_>> = Vec::new();
+        for (&(_, kind, descending, nulls), (values, valid)) in seeds.iter().zip(&bytes) {
+            let nulls = [None, Some(false), Some(true)][nulls];
+            all.push(Lane {
+                values,
+                valid: nulls.map(|_| Bits { bytes: valid, first: first_bit }),
+                code: code::<8>(kind, descending, nulls, true),
+            });
+        }
+        let middle = apart.min(all.len());
+        let runs: Vec<Lanes<'_>> = [&all[..middle], &all[middle..]]
+            .into_iter()
+            .filter(|lanes| !lanes.is_empty())
+            .map(|lanes| Lanes::new(lanes.to_vec(), 8, rows))
+            .collect();
+        let room = front + rows * all.len() * 9 + 1;
+        let (mut out, mut twin) = (vec![0xaa; room], vec![0xaa; room]);
+        let (mut ends, mut twin_ends) = (vec![7], vec![7]);
+        let end = put_growing(&runs, rows, front, &mut out, &mut ends);
+        let expected = growing::put_rows(&runs, 0..rows, front, &mut twin, &mut twin_ends);
+        prop_assert_eq!(end, expected);
+        prop_assert_eq!(&ends, &twin_ends);
+        let end = end.expect("there is room");
+        prop_assert_eq!(&out[..end], &twin[..end]);
+        let codes: Vec<Code> = all.iter().map(|lane| lane.code).collect();
+        let starts = [&[front as u32], &ends[1..]].concat();
+        let ranges = starts.windows(2).map(|pair| pair[0] as usize..pair[1] as usize);
+        let ranges: Vec<_> = ranges.collect();
+        let mut values = vec![vec![]; codes.len()];
+        let mut valid = vec![vec![]; codes.len()];
+        let bytes = &out[..end];
+        prop_assert!(take_growing(&codes, ranges.into_iter(), bytes, &mut values, &mut valid));
+        for (lane, (values, valid)) in all.iter().zip(values.iter().zip(&valid)) {
+            prop_assert_eq!((values.len(), valid.len()), (rows, rows.div_ceil(64)));
+            for (row, value) in values.iter().enumerate() {
+                let is_valid = lane.valid.is_none_or(|valid| valid.get(row));
+                prop_assert_eq!(valid[row / 64] >> (row % 64) & 1 == 1, is_valid);
+                let expected = if is_valid { &lane.values[row * 8..][..8] } else { &[0; 8] };
+                prop_assert_eq!(&value.to_le_bytes()[..], expected);
+            }
+        }
+    }
 }

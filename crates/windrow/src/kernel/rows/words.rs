@@ -4,7 +4,8 @@
 //! 1. runs     none or few descents, or nearly all: a merge sort that finds runs
 //! 2. radix    least significant digit first, over the top bits that vary: 22 of them for
 //!             thousands of words, 33 for more; all digits counted in one sweep
-//! 3. groups   that agree in those bits: small ones by comparison, large ones by 2. over the rest
+//! 3. groups   that agree in those bits: by insertion, if few words have to move far; else
+//!             small ones by comparison, large ones by 2. over the rest
 //! ```
 
 /// Bits of one digit: 2,048 counters of four bytes are a quarter of a first-level cache.
@@ -12,13 +13,23 @@ const DIGIT: u32 = 11;
 const DIGITS: usize = 1 << DIGIT;
 /// Below this many words a comparison sort wins over clearing the counters.
 const SMALL: usize = 512;
+/// Words that are looked at before all of them are.
+const SAMPLE: usize = 128;
 /// Words a run has on average where merging runs wins over the radix passes.
 const LONG_RUN: usize = 64;
 
 /// Sorts `words`, which differ in the bits from `low` to `high` or below `low`, where they ascend
 /// with their place. `scratch` is overwritten.
 pub(crate) fn sort(words: &mut Vec<u64>, scratch: &mut Vec<u64>, low: u32, high: u32) {
-    let descents = words.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    let count = |words: &[u64]| words.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    if words.len() > SMALL {
+        // Enough turns at the beginning, in both directions: no few runs.
+        let start = count(&words[..SAMPLE]);
+        if start > SAMPLE / 4 && SAMPLE - start > SAMPLE / 4 {
+            return sort_spread(words, scratch, low, high);
+        }
+    }
+    let descents = count(words);
     if descents == 0 {
         return;
     }
@@ -60,9 +71,32 @@ fn sort_spread(words: &mut Vec<u64>, scratch: &mut Vec<u64>, low: u32, high: u32
         2 => passes::<2>(words, scratch, from, width),
         _ => passes::<3>(words, scratch, from, width),
     }
-    if from > low {
+    if from > low && !sort_neighbours(words) {
         sort_groups(words, scratch, low, from);
     }
+}
+
+/// Sorts words of which few are far from their place, by insertion. False if too many are: some are then
+/// nearer to it.
+fn sort_neighbours(words: &mut [u64]) -> bool {
+    let mut moves = words.len();
+    for at in 1..words.len() {
+        let word = words[at];
+        if words[at - 1] <= word {
+            continue;
+        }
+        let mut to = at;
+        while to > 0 && words[to - 1] > word {
+            words[to] = words[to - 1];
+            to -= 1;
+        }
+        words[to] = word;
+        match moves.checked_sub(at - to) {
+            Some(left) => moves = left,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// `N` stable passes over digits of `width` bits, the lowest at `from`.

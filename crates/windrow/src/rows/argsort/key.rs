@@ -8,9 +8,11 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
 use super::super::column::{Bytes, Column};
+use super::super::compare::compare;
 use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
 use crate::error::{Error, Result};
+use crate::kernel::rows::{Bits, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -64,6 +66,11 @@ impl PlainCode {
             float: if kind == Kind::Float { ones ^ top } else { 0 },
             shift,
         })
+    }
+
+    /// The least and the greatest code of some values of eight bytes.
+    pub(super) fn bounds(self, values: &[[u8; 8]]) -> (u64, u64) {
+        bounds(values, self.flip, self.float)
     }
 
     #[inline(always)]
@@ -123,10 +130,11 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
             }
             (_, Column::Bool { values, nulls }) => push(Values::Bits(values), nulls),
             (_, Column::Bytes { values, nulls }) => push(Values::Bytes(values), nulls),
-            (_, Column::Value { bytes, offsets, nulls }) => {
-                push(Values::Encoded { bytes, offsets }, nulls);
+            (_, Column::Nested(nested)) => {
+                let (bytes, offsets) = nested.codes();
+                push(Values::Encoded { bytes, offsets }, nested.nulls().cloned());
             }
-            (_, Column::Null | Column::Fixed { .. }) => {}
+            (_, Column::Null | Column::Fixed { .. } | Column::Value { .. }) => {}
         }
     }
     Ok(keys)
@@ -189,6 +197,25 @@ impl Key {
         }
     }
 
+    /// As [`Key::for_each_number`], and whether the row is null.
+    #[inline(always)]
+    pub(super) fn for_each_nullable<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64, bool)) {
+        if let (true, Some((values, code)), Some(nulls)) =
+            (rows.is_all(), self.numbers(), &self.nulls)
+        {
+            let valid = Bits { bytes: nulls.validity(), first: nulls.offset() };
+            for (block, values) in values[..rows.len()].chunks(64).enumerate() {
+                let word = valid.word(block * 64);
+                for (bit, value) in values.iter().enumerate() {
+                    let number = code.code(u64::from_ne_bytes(*value));
+                    f(block * 64 + bit, number, word >> bit & 1 == 0);
+                }
+            }
+            return;
+        }
+        self.for_each_number(rows, |at, number| f(at, number, self.is_null(rows.get(at))));
+    }
+
     /// The values and the code of a key of numbers of eight bytes.
     pub(super) fn numbers(&self) -> Option<(&[[u8; 8]], PlainCode)> {
         match &self.values {
@@ -201,9 +228,15 @@ impl Key {
 
     #[inline]
     fn number(&self, row: usize) -> u64 {
-        if let Some((values, code)) = self.numbers() {
-            return code.code(u64::from_ne_bytes(values[row]));
+        match self.numbers() {
+            Some((values, code)) => code.code(u64::from_ne_bytes(values[row])),
+            None => self.any_number(row),
         }
+    }
+
+    /// As [`Key::number`], of numbers of any width.
+    #[inline(never)]
+    fn any_number(&self, row: usize) -> u64 {
         let mut number = 0;
         self.for_each_number(&super::Picked(&[row as u32]), |_, code| number = code);
         number
@@ -247,7 +280,17 @@ impl Key {
         if !self.is_bytes() {
             return self.number(a).cmp(&self.number(b));
         }
-        let order = self.bytes(a).cmp(self.bytes(b));
+        let order = match &self.values {
+            Values::Bytes(Bytes::Small { offsets, data }) if self.nulls.is_none() => {
+                let place = |row: usize| {
+                    let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+                    (&data[start..], end - start)
+                };
+                let ((a, len_a), (b, len_b)) = (place(a), place(b));
+                compare(a, len_a, b, len_b)
+            }
+            _ => self.bytes(a).cmp(self.bytes(b)),
+        };
         if self.descending { order.reverse() } else { order }
     }
 

@@ -14,6 +14,7 @@
 
 mod key;
 mod plan;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 
 use self::key::Key;
 use self::plan::{All, Picked, Place, Plan};
+use self::run::{Run, run};
 use crate::error::{Error, Result};
 use crate::kernel::rows::words;
 use crate::order::Layout;
@@ -86,35 +88,6 @@ impl Argsorter {
     }
 }
 
-/// All rows in order already, or all in reverse with no two of them equal.
-enum Run {
-    Up,
-    Down,
-}
-
-/// Finds out whether all rows are one run; two rows in the wrong place end the search.
-fn run(keys: &[Key], count: usize) -> Option<Run> {
-    let order_by = |keys: &[Key], row: usize| {
-        let orders = keys.iter().map(|key| key.compare(row - 1, row));
-        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    };
-    let (first, others) = keys.split_first()?;
-    let Some((values, code)) = first.numbers().filter(|_| first.nulls.is_none()) else {
-        return run_by(count, |row| order_by(keys, row));
-    };
-    let code = |row: usize| code.code(u64::from_ne_bytes(values[row]));
-    run_by(count, |row| code(row - 1).cmp(&code(row)).then_with(|| order_by(others, row)))
-}
-
-/// As [`run`], with `order` comparing a row with the one in front of it.
-#[inline(always)]
-fn run_by(count: usize, order: impl Fn(usize) -> Ordering) -> Option<Run> {
-    match order(1) {
-        Ordering::Greater => (2..count).all(|row| order(row).is_gt()).then_some(Run::Down),
-        _ => (2..count).all(|row| order(row).is_le()).then_some(Run::Up),
-    }
-}
-
 struct Sorter<'a> {
     keys: &'a [Key],
     words: Vec<u64>,
@@ -148,8 +121,15 @@ impl Sorter<'_> {
         let index_bits = plan.index_bits();
         words::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
         let mask = (1 << index_bits) - 1;
-        let mut order: Vec<u32> = self.words.iter().map(|word| (word & mask) as u32).collect();
-        if !plan.is_complete() {
+        // Whether two neighbours agree in their key bits, on the way.
+        let (mut before, mut ties) = (!self.words[0], false);
+        let row = |&word: &u64| {
+            ties |= (word ^ before) >> index_bits == 0;
+            before = word;
+            (word & mask) as u32
+        };
+        let mut order: Vec<u32> = self.words.iter().map(row).collect();
+        if ties && !plan.is_complete() {
             self.sort_ties(&mut order, &plan);
         }
         order
@@ -160,6 +140,18 @@ impl Sorter<'_> {
     fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan) {
         let shift = plan.index_bits();
         let words = std::mem::take(&mut self.words);
+        if let Some((below, above)) = plan.left_out(self.keys) {
+            // The two groups at the ends; all others are of one number each, and there is no other key.
+            let below = words.partition_point(|word| word >> shift <= below);
+            let above = words.partition_point(|word| word >> shift < above);
+            for group in [0..below, above..words.len()] {
+                if group.len() > 1 {
+                    self.sort_group(&mut rows[group], plan.rest());
+                }
+            }
+            self.words = words;
+            return;
+        }
         let mut first = 0;
         while first + 1 < words.len() {
             let bits = words[first] >> shift;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! piece of a number   | null? 1 bit | number less the group's minimum: as many bits as the greatest |
+//!                     | null? 1 bit | 0 below a window, 1 to w within it, w + 1 above it            |
 //! piece of bytes      | null? 1 bit | up to 64 bits behind the common prefix, zeros behind the end  |
 //! ```
 //!
@@ -78,6 +79,8 @@ struct Piece {
 enum What {
     /// The number less `least`, without its lowest `dropped` bits.
     Number { least: u64, dropped: u32 },
+    /// 0 below `least`, 1 more than what it is above that, but not more than `top`.
+    Window { least: u64, top: u64 },
     /// The bytes from `depth` on.
     Bytes { depth: usize },
 }
@@ -125,6 +128,16 @@ impl Plan {
         self.complete
     }
 
+    /// If all that is left open is what lies below and above a window of the last key: their bits.
+    pub(super) fn left_out(&self, keys: &[Key]) -> Option<(u64, u64)> {
+        match self.pieces[..] {
+            [Piece { key, what: What::Window { top, .. }, .. }] if key + 1 == keys.len() => {
+                Some((0, top))
+            }
+            _ => None,
+        }
+    }
+
     /// Where the keys go on that the bits leave open.
     pub(super) fn rest(&self) -> Place {
         self.rest
@@ -143,14 +156,30 @@ impl Plan {
 
     /// Takes as much of a number as there is room for; true if that is all of it.
     fn add_number<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
+        let sample = Sample::of(key, rows);
+        if let Some(sample) = &sample {
+            let room = self.capacity();
+            // Wide numbers need all the bits there are: no pass to find out how many.
+            if sample.is_spread() && room < sample.bits() {
+                self.push(false, room, What::Number { least: 0, dropped: u64::BITS - room });
+                return false;
+            }
+            if let Some((least, top)) = sample.window(room) {
+                let bits = u64::BITS - top.leading_zeros();
+                self.push(false, bits, What::Window { least, top });
+                return false;
+            }
+        }
         let (mut least, mut most, mut nulls) = (u64::MAX, 0, 0);
-        if key.nulls.is_some() {
-            key.for_each_number(rows, |at, number| {
-                if key.is_null(rows.get(at)) {
-                    nulls += 1;
-                } else {
-                    (least, most) = (least.min(number), most.max(number));
-                }
+        if let (None, true, Some((values, code))) = (&key.nulls, rows.is_all(), key.numbers()) {
+            (least, most) = code.bounds(&values[..rows.len()]);
+        } else if key.nulls.is_some() {
+            key.for_each_nullable(rows, |_, number, null| {
+                // No branch: which rows are null is not to be predicted.
+                let null = u64::from(null);
+                nulls += null as usize;
+                let (all, none) = (0u64.wrapping_sub(null), null.wrapping_sub(1));
+                (least, most) = (least.min(number | all), most.max(number & none));
             });
         } else {
             key.for_each_number(rows, |_, number| {
@@ -241,18 +270,21 @@ impl Piece {
         let (bits, first) = (self.bits, key.nulls_first);
         // The bit in front, set for what comes last.
         let with_null = |null: bool, code: u64| {
-            if !self.nulls {
-                code
-            } else if null {
-                u64::from(!first).checked_shl(bits).unwrap_or(0)
-            } else {
-                u64::from(first).checked_shl(bits).unwrap_or(0) | code
-            }
+            // A bit for nulls leaves at most 63 for the rest.
+            let own = if self.nulls { u64::from(null != first) << (bits & 63) } else { 0 };
+            own | code & u64::from(null).wrapping_sub(1)
         };
         match self.what {
-            What::Number { least, dropped } if self.nulls => key.for_each_number(rows, |at, n| {
-                let null = key.is_null(rows.get(at));
-                f(at, with_null(null, n.wrapping_sub(least).checked_shr(dropped).unwrap_or(0)));
+            What::Number { least, dropped } if self.nulls => {
+                // All bits dropped leave the bit of the nulls.
+                let (kept, dropped) = (u64::from(dropped < 64).wrapping_neg(), dropped & 63);
+                key.for_each_nullable(rows, |at, number, null| {
+                    f(at, with_null(null, number.wrapping_sub(least) >> dropped & kept));
+                });
+            }
+            What::Window { least, top } => key.for_each_number(rows, |at, number| {
+                let code = number.saturating_sub(least - 1);
+                f(at, code.min(top));
             }),
             // All bits dropped leaves no piece, and so the shift is below 64.
             What::Number { least, dropped } => key.for_each_number(rows, |at, number| {
@@ -268,6 +300,60 @@ impl Piece {
                 }
             }
         }
+    }
+}
+
+/// A few numbers of a large record batch without nulls, in order.
+struct Sample([u64; Sample::SIZE]);
+
+impl Sample {
+    const SIZE: usize = 64;
+    /// Record batches that are large enough for a guess to pay.
+    const LEAST_ROWS: usize = 1024;
+    /// Numbers of the sample that a window has to hold.
+    const MOST: usize = 48;
+
+    fn of<R: Rows>(key: &Key, rows: &R) -> Option<Self> {
+        // Not within groups: what a window leaves out might be nearly all of them, time and again.
+        if rows.len() < Self::LEAST_ROWS || key.nulls.is_some() || !rows.is_all() {
+            return None;
+        }
+        let (values, code) = key.numbers()?;
+        let step = rows.len() / Self::SIZE;
+        let number = |index: usize| code.code(u64::from_ne_bytes(values[rows.get(index * step)]));
+        let mut sample: [u64; Self::SIZE] = std::array::from_fn(number);
+        sample.sort_unstable();
+        Some(Self(sample))
+    }
+
+    /// Bits that the numbers need at the least.
+    fn bits(&self) -> u32 {
+        let [first, .., last] = self.0;
+        u64::BITS - (last - first).leading_zeros()
+    }
+
+    /// True if no part of the numbers is much denser than the whole, which begins about at 0.
+    fn is_spread(&self) -> bool {
+        let (narrow, _) = self.narrowest();
+        self.bits() == u64::BITS && narrow >> (u64::BITS - 4) > 0
+    }
+
+    /// The least difference between numbers of which most of the sample are, and the first of them.
+    fn narrowest(&self) -> (u64, u64) {
+        let starts = 0..=Self::SIZE - Self::MOST;
+        let spans = starts.map(|at| (self.0[at + Self::MOST - 1] - self.0[at], self.0[at]));
+        spans.min().unwrap_or((u64::MAX, 0))
+    }
+
+    /// Where most numbers are, if that takes up to `room` bits and all of them take more: the least of
+    /// them, and the code of what is above.
+    fn window(&self, room: u32) -> Option<(u64, u64)> {
+        let (span, first) = self.narrowest();
+        // Somewhat more on both sides, for what the sample has missed.
+        let (least, span) = (first.saturating_sub(span / 8).max(1), span + span / 4);
+        let top = span.checked_add(2)?;
+        let bits = u64::BITS - top.leading_zeros();
+        (bits <= room && self.bits() > room).then_some((least, top))
     }
 }
 

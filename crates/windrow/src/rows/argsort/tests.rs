@@ -1,6 +1,8 @@
 //! Permutations against a stable sort by the model's comparison.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use proptest::prelude::*;
 
 use super::super::RowEncoder;
@@ -61,5 +63,27 @@ proptest! {
         let rows = encoder.encode(&batch).unwrap();
         let batch = encoder.decode_rows(order.iter().map(|&row| rows.row(row as usize))).unwrap();
         check(rng, &batch, keys);
+    }
+
+    #[test]
+    fn numbers_that_are_mostly_in_one_place(
+        seed: u64,
+        base: u64,
+        span in 0u32..64,
+        outliers in 0usize..60,
+        rows in 1000usize..3000,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let number = |rng: &mut Rng| match rng.below(100) < outliers {
+            true => rng.next(),
+            false => base.wrapping_add(rng.next() & ((1 << span) - 1)),
+        };
+        let first: ArrayRef =
+            Arc::new(UInt64Array::from_iter_values((0..rows).map(|_| number(rng))));
+        let second: ArrayRef =
+            Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.below(9) as i64)));
+        let columns = [("k0", first, false), ("k1", second, false)];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        check(rng, &batch, 1 + seed as usize % 2);
     }
 }

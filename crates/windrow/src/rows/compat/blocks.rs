@@ -10,6 +10,7 @@
 
 use super::corrupt;
 use crate::error::Result;
+use crate::kernel::rows::block;
 use crate::rows::value::wire::{take, take_byte};
 
 const EMPTY: u8 = 1;
@@ -30,38 +31,93 @@ pub(super) fn encoded_len(len: usize) -> usize {
     }
 }
 
-/// Writes the code of `bytes` to the start of `out`, which is zeroed; returns its length.
-pub(super) fn put(bytes: &[u8], flip: u8, out: &mut [u8]) -> usize {
-    let len = encoded_len(bytes.len());
-    let out = &mut out[..len];
-    if bytes.is_empty() {
+/// Writes the code of the string `start..end` of `source` to the start of `out`; returns its length.
+#[inline(always)]
+pub(super) fn put(source: &[u8], (start, end): (usize, usize), flip: u8, out: &mut [u8]) -> usize {
+    if start == end {
         out[0] = EMPTY ^ flip;
         return 1;
     }
-    out[0] = FULL;
-    let (small, large) = bytes.split_at(bytes.len().min(SMALL * SMALL_BLOCKS));
+    out[0] = FULL ^ flip;
     let mut at = 1;
-    for (blocks, size) in [(small, SMALL), (large, LARGE)] {
-        for block in blocks.chunks(size) {
-            out[at..at + block.len()].copy_from_slice(block);
-            out[at + size] = MORE;
-            at += size + 1;
+    let mut from = start;
+    if end - start > SMALL * SMALL_BLOCKS {
+        let blocks = source[from..from + SMALL * SMALL_BLOCKS].chunks_exact(SMALL);
+        let targets = out[at..at + (SMALL + 1) * SMALL_BLOCKS].chunks_exact_mut(SMALL + 1);
+        blocks.zip(targets).for_each(|(block, target)| put_whole(block, flip, target));
+        (from, at) = (from + SMALL * SMALL_BLOCKS, at + (SMALL + 1) * SMALL_BLOCKS);
+        let whole = (end - from - 1) / LARGE;
+        let blocks = source[from..from + whole * LARGE].chunks_exact(LARGE);
+        let targets = out[at..at + whole * (LARGE + 1)].chunks_exact_mut(LARGE + 1);
+        for (block, target) in blocks.zip(targets) {
+            let (bytes, behind) = target.split_at_mut(LARGE);
+            let block = block.as_chunks::<{ block::BLOCK }>().0;
+            let bytes = bytes.as_chunks_mut::<{ block::BLOCK }>().0;
+            block.iter().zip(bytes).for_each(|(from, to)| *to = block::sum(*from, 0, flip));
+            behind[0] = MORE ^ flip;
+        }
+        (from, at) = (from + whole * LARGE, at + whole * (LARGE + 1));
+        return at + put_last_large(source, (from, end), flip, &mut out[at..]);
+    }
+    while end - from > SMALL {
+        put_whole(&source[from..from + SMALL], flip, &mut out[at..at + SMALL + 1]);
+        (from, at) = (from + SMALL, at + SMALL + 1);
+    }
+    let (len, target) = (end - from, &mut out[at..at + SMALL + 1]);
+    let mut word = [0; SMALL];
+    match source.get(from..from + SMALL) {
+        // What is behind the end is masked: lengths are hard to predict.
+        Some(bytes) => {
+            word.copy_from_slice(bytes);
+            let mask = u64::MAX >> (64 - 8 * len);
+            word = (u64::from_le_bytes(word) & mask).to_le_bytes();
+        }
+        None => word[..len].copy_from_slice(&source[from..end]),
+    }
+    put_whole(&word, flip, target);
+    target[SMALL] = len as u8 ^ flip;
+    at + SMALL + 1
+}
+
+/// Writes a block of eight bytes that others follow.
+#[inline(always)]
+fn put_whole(block: &[u8], flip: u8, out: &mut [u8]) {
+    let mut word = [0; SMALL];
+    word.copy_from_slice(block);
+    let word = u64::from_ne_bytes(word) ^ u64::from_ne_bytes([flip; SMALL]);
+    out[..SMALL].copy_from_slice(&word.to_ne_bytes());
+    out[SMALL] = MORE ^ flip;
+}
+
+/// Writes the last block of a long string, padded with zeros, and how many of its bytes are the string's.
+#[inline(always)]
+fn put_last_large(source: &[u8], (start, end): (usize, usize), flip: u8, out: &mut [u8]) -> usize {
+    let len = end - start;
+    let (to, behind) = out[..LARGE + 1].split_at_mut(LARGE);
+    match source.get(start..start + LARGE) {
+        Some(from) => {
+            let from = from.as_chunks::<{ block::BLOCK }>().0;
+            let to = to.as_chunks_mut::<{ block::BLOCK }>().0;
+            for (at, (from, to)) in from.iter().zip(to).enumerate() {
+                let own = len.saturating_sub(at * block::BLOCK);
+                *to = block::sum(block::first(*from, [0; block::BLOCK], own), 0, flip);
+            }
+        }
+        None => {
+            to.fill(flip);
+            let own = to.iter_mut().zip(&source[start..end]);
+            own.for_each(|(to, from)| *to = from ^ flip);
         }
     }
-    let size = if large.is_empty() { SMALL } else { LARGE };
-    let last = bytes.len() % size;
-    out[len - 1] = if last == 0 { size } else { last } as u8;
-    if flip != 0 {
-        out.iter_mut().for_each(|byte| *byte ^= flip);
-    }
-    len
+    behind[0] = len as u8 ^ flip;
+    LARGE + 1
 }
 
 /// As [`put`], behind what is in `out`.
 pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + encoded_len(bytes.len()), 0);
-    put(bytes, flip, &mut out[start..]);
+    put(bytes, (0, bytes.len()), flip, &mut out[start..]);
 }
 
 /// Appends the string at the start of `source` to `out`; false for an empty one.

@@ -10,7 +10,10 @@
 //! panics.
 
 mod blocks;
+mod codes;
 mod node;
+mod part;
+mod strip;
 #[cfg(test)]
 mod tests;
 
@@ -20,21 +23,25 @@ use arrow_array::ArrayRef;
 use arrow_schema::{DataType, SortOptions};
 
 use self::node::Node;
+use self::part::Part;
+use self::strip::{Strip, strips};
 use super::Rows;
-use super::column::Column;
 use super::encoded::{finish, finish_strided, room};
-use super::fixed::{Word, with_word};
-use super::lanes::slot_code;
 use super::value;
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Bits, Lane, Strided, put_cells};
-use crate::order::Slot;
-use crate::order::code::{Kind, OrderedCode};
+use crate::kernel::rows::Strided;
 
-/// Bytes of rows written column by column before going on to the next ones.
-const TILE_BYTES: usize = 16 << 10;
+/// Rows of one length that are written column by column before going on to the next ones: columns are
+/// read in stretches that are worth fetching ahead, and the tile stays in the second-level cache.
+const STRIDED_ROWS: usize = 384;
+/// Rows that vary which are written so.
+const TILE_ROWS: usize = 128;
 /// The marker of a value.
 const VALUE: u8 = 1;
+/// What a value of type Null is.
+const NOTHING: [u8; 2] = [2, 3];
+/// The end of a list, and a list without elements.
+const END: u8 = 1;
 
 /// A column of a [`Converter`]: its type and its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +75,11 @@ pub struct Converter {
 /// The marker of a null.
 fn null_byte(options: SortOptions) -> u8 {
     if options.nulls_first { 0 } else { 0xff }
+}
+
+/// What complements the bytes of a column.
+fn flip(options: SortOptions) -> u8 {
+    if options.descending { 0xff } else { 0 }
 }
 
 impl Converter {
@@ -106,39 +118,38 @@ impl Converter {
         rows.clear();
         let count = self.check(columns)?;
         let fields = self.fields.iter().zip(columns);
-        let columns: Vec<Source> = fields
-            .map(|((field, node), array)| Source::new(field, node, array))
+        let columns: Vec<Part> = fields
+            .map(|((field, node), array)| Part::of(array, node, field.options))
             .collect::<Result<_>>()?;
-        let widths: Option<Vec<usize>> = columns.iter().map(Source::width).collect();
-        if let Some(widths) = widths {
-            let stride = widths.iter().sum();
+        let strided: Option<Vec<Strip<'_>>> = strips(&columns, count);
+        if let Some(strips) = strided {
+            let stride = strips.iter().map(Strip::width).sum();
             let out = room(rows, stride * count)?;
-            let tile = (TILE_BYTES / usize::max(stride, 1)).max(16);
-            for first in (0..count).step_by(tile) {
-                let tile = first..(first + tile).min(count);
+            for first in (0..count).step_by(STRIDED_ROWS) {
+                let tile = first..(first + STRIDED_ROWS).min(count);
                 let mut at = first * stride;
-                for (column, width) in columns.iter().zip(&widths) {
-                    column.put_strided(tile.clone(), Strided { first: at, stride }, out);
-                    at += width;
+                for strip in &strips {
+                    strip.put(tile.clone(), Strided { first: at, stride }, out);
+                    at += strip.width();
                 }
             }
             finish_strided(rows, count, stride);
             return Ok(());
         }
-        let mut starts = Vec::with_capacity(count);
-        let mut end = 0;
-        for row in 0..count {
-            starts.push(end);
-            end += columns.iter().map(|column| column.len_of(row)).sum::<usize>();
+        let picks: Vec<usize> = (0..count).collect();
+        let mut ends = vec![columns.iter().filter_map(Part::same_len).sum(); count];
+        for column in columns.iter().filter(|column| column.same_len().is_none()) {
+            column.add_lengths(&picks, &mut ends);
         }
-        let ends: Vec<usize> =
-            starts.iter().skip(1).copied().chain((count > 0).then_some(end)).collect();
+        let (mut cursors, mut end) = (Vec::with_capacity(count), 0);
+        for length in &mut ends {
+            cursors.push(end);
+            end += *length;
+            *length = end;
+        }
         let out = room(rows, end)?;
-        out.fill(0);
-        for column in &columns {
-            for (row, cursor) in starts.iter_mut().enumerate() {
-                *cursor += column.put(row, &mut out[*cursor..]);
-            }
+        for (picks, cursors) in picks.chunks(TILE_ROWS).zip(cursors.chunks_mut(TILE_ROWS)) {
+            columns.iter().for_each(|column| column.put(picks, cursors, out));
         }
         finish(rows, &ends);
         Ok(())
@@ -200,138 +211,6 @@ impl Converter {
             }
         }
         Ok(count)
-    }
-}
-
-/// A column made ready: resolved to plain values, or coded already.
-struct Source {
-    options: SortOptions,
-    code: Option<OrderedCode>,
-    column: Column,
-}
-
-impl Source {
-    fn new(field: &SortField, node: &Node, array: &ArrayRef) -> Result<Self> {
-        let options = field.options;
-        if let Node::Plain(code) = node
-            && !field.data_type.is_nested()
-            && !matches!(field.data_type, DataType::Dictionary(..))
-        {
-            return Ok(Self { options, code: Some(*code), column: Column::plain_values(array)? });
-        }
-        let writer = value::writer(array)?;
-        let (mut value, mut bytes) = (Vec::new(), Vec::new());
-        let mut offsets = Vec::with_capacity(array.len() + 1);
-        offsets.push(0);
-        for row in 0..array.len() {
-            value.clear();
-            writer.write(row, &mut value);
-            node.put(&mut &value[..], options, &mut bytes)?;
-            offsets.push(bytes.len());
-        }
-        Ok(Self { options, code: None, column: Column::Value { bytes, offsets, nulls: None } })
-    }
-
-    /// Bytes of every value, marker included, if they are the same.
-    fn width(&self) -> Option<usize> {
-        match (self.code?, &self.column) {
-            (code, Column::Fixed { .. } | Column::Bool { .. }) => Some(1 + code.width()),
-            _ => None,
-        }
-    }
-
-    fn len_of(&self, row: usize) -> usize {
-        match &self.column {
-            Column::Value { offsets, .. } => offsets[row + 1] - offsets[row],
-            Column::Bytes { nulls, .. } if nulls.as_ref().is_some_and(|n| n.is_null(row)) => 1,
-            Column::Bytes { values, .. } => blocks::encoded_len(values.get(row).len()),
-            _ => self.width().unwrap_or(0),
-        }
-    }
-
-    /// Writes the value of `row` to the start of `out`, which is zeroed; returns its bytes.
-    fn put(&self, row: usize, out: &mut [u8]) -> usize {
-        let flip = if self.options.descending { 0xff } else { 0 };
-        match &self.column {
-            Column::Value { bytes, offsets, .. } => {
-                let bytes = &bytes[offsets[row]..offsets[row + 1]];
-                out[..bytes.len()].copy_from_slice(bytes);
-                bytes.len()
-            }
-            Column::Bytes { nulls, .. } if nulls.as_ref().is_some_and(|n| n.is_null(row)) => {
-                out[0] = null_byte(self.options);
-                1
-            }
-            Column::Bytes { values, .. } => blocks::put(values.get(row), flip, out),
-            _ => {
-                let width = self.width().unwrap_or(0);
-                self.put_strided(row..row + 1, Strided { first: 0, stride: width }, out);
-                width
-            }
-        }
-    }
-
-    /// Writes a column of fixed width.
-    fn put_strided(&self, rows: Range<usize>, places: Strided, out: &mut [u8]) {
-        let null = null_byte(self.options);
-        let nulls = self.column.nulls();
-        if let (
-            Some(
-                code @ OrderedCode::Fixed(
-                    width @ (4 | 8),
-                    Kind::Signed | Kind::Unsigned | Kind::Float,
-                ),
-            ),
-            Column::Fixed { values, nulls },
-        ) = (self.code, &self.column)
-        {
-            let slot = Slot { descending: self.options.descending, ..Slot::of_number(0, code) };
-            let valid =
-                nulls.as_ref().map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
-            let lane = Lane { values, valid, code: slot_code(&slot) };
-            put_cells(&lane, width, rows, null, places, out);
-            return;
-        }
-        let at = |index: usize| places.first + index * places.stride;
-        for (index, row) in rows.clone().enumerate() {
-            let valid = nulls.is_none_or(|nulls| nulls.is_valid(row));
-            out[at(index)] = if valid { VALUE } else { null };
-        }
-        let places = Strided { first: places.first + 1, ..places };
-        let at = |index: usize| places.first + index * places.stride;
-        let flip = if self.options.descending { 0xff } else { 0 };
-        match (self.code, &self.column) {
-            (Some(OrderedCode::Fixed(width, kind)), Column::Fixed { values, .. }) => {
-                with_word!(width, W => {
-                    for (index, row) in rows.enumerate() {
-                        let target = &mut out[at(index)..at(index) + W::BYTES];
-                        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
-                            target.fill(0);
-                            continue;
-                        }
-                        let value = W::read_native(&values[row * W::BYTES..(row + 1) * W::BYTES]);
-                        value.code(kind, self.options.descending).write_big(target);
-                    }
-                });
-            }
-            (Some(OrderedCode::FixedBinary(width)), Column::Fixed { values, .. }) => {
-                for (index, row) in rows.enumerate() {
-                    let target = &mut out[at(index)..at(index) + width];
-                    let null = nulls.is_some_and(|nulls| nulls.is_null(row));
-                    let value = &values[row * width..(row + 1) * width];
-                    for (target, value) in target.iter_mut().zip(value) {
-                        *target = if null { 0 } else { value ^ flip };
-                    }
-                }
-            }
-            (_, Column::Bool { values, .. }) => {
-                for (index, row) in rows.enumerate() {
-                    let null = nulls.is_some_and(|nulls| nulls.is_null(row));
-                    out[at(index)] = if null { 0 } else { u8::from(values.value(row)) ^ flip };
-                }
-            }
-            _ => {}
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Types as arrow-row codes them, value by value: to and from the bytes of the value codec.
+//! Types as arrow-row codes them, and their codes value by value to the bytes of the value codec.
 //!
 //! ```text
 //! fixed width     01 code | null and zeros               FixedSizeList   01 values | null
@@ -12,17 +12,11 @@
 
 use arrow_schema::{DataType, SortOptions};
 
-use super::{blocks, corrupt, null_byte};
+use super::{NOTHING, VALUE, blocks, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::order::code::OrderedCode;
 use crate::rows::fixed::{Word, with_word};
-use crate::rows::value::wire::{put_len, take, take_byte, take_len};
-
-const VALUE: u8 = 1;
-/// What a value of type Null is.
-const NOTHING: [u8; 2] = [2, 3];
-/// The end of a list, and a list without elements.
-const END: u8 = 1;
+use crate::rows::value::wire::{put_len, take, take_byte};
 
 pub(super) enum Node {
     /// `marked` if the value codec writes a byte: under a dictionary.
@@ -39,12 +33,8 @@ pub(super) enum Node {
 }
 
 /// Options of what is written into blocks.
-fn inner(options: SortOptions) -> SortOptions {
+pub(super) fn inner(options: SortOptions) -> SortOptions {
     SortOptions { descending: false, nulls_first: options.nulls_first != options.descending }
-}
-
-fn flip(options: SortOptions) -> u8 {
-    if options.descending { 0xff } else { 0 }
 }
 
 impl Node {
@@ -88,7 +78,7 @@ impl Node {
     }
 
     /// Appends the code of a null.
-    fn put_null(&self, options: SortOptions, out: &mut Vec<u8>) {
+    pub(super) fn put_null(&self, options: SortOptions, out: &mut Vec<u8>) {
         match self {
             Self::Nothing { .. } => out.extend(NOTHING.map(|byte| byte ^ flip(options))),
             Self::Plain(code) => {
@@ -113,74 +103,6 @@ impl Node {
                 }
             }
         }
-    }
-
-    /// Appends the code of the value at the start of `value`, which is then behind it.
-    pub(super) fn put(
-        &self,
-        value: &mut &[u8],
-        options: SortOptions,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        if let Self::Nothing { marked } = self {
-            take(value, usize::from(*marked))?;
-            self.put_null(options, out);
-            return Ok(());
-        }
-        if let Self::Runs(values) = self {
-            let mut row = Vec::new();
-            values.put(value, inner(options), &mut row)?;
-            blocks::append(&row, flip(options), out);
-            return Ok(());
-        }
-        let mark = take_byte(value)?;
-        if mark == 0 {
-            self.put_null(options, out);
-            return Ok(());
-        }
-        match self {
-            Self::Nothing { .. } | Self::Runs(_) => {}
-            Self::Plain(code) => put_plain(*code, value, options, out)?,
-            Self::List(element) => {
-                let count = take_len(value)?;
-                let mut row = Vec::new();
-                for _ in 0..count {
-                    row.clear();
-                    element.put(value, inner(options), &mut row)?;
-                    blocks::append(&row, flip(options), out);
-                }
-                out.push(END ^ flip(options));
-            }
-            Self::Map(fields) => {
-                let count = take_len(value)?;
-                let mut row = Vec::new();
-                for _ in 0..count {
-                    row.clear();
-                    // The entry's own marker: entries are not null.
-                    take_byte(value)?;
-                    for field in fields {
-                        field.put(value, inner(options), &mut row)?;
-                    }
-                    blocks::append(&row, flip(options), out);
-                }
-                out.push(END ^ flip(options));
-            }
-            Self::FixedList(element, size) => {
-                out.push(VALUE);
-                (0..*size).try_for_each(|_| element.put(value, options, out))?;
-            }
-            Self::Struct(fields) => {
-                out.push(VALUE);
-                fields.iter().try_for_each(|field| field.put(value, options, out))?;
-            }
-            Self::Union(children) => {
-                let child = children.iter().find(|(id, _)| *id as u8 + 1 == mark);
-                let (id, child) = child.ok_or_else(|| corrupt("no field of that type id"))?;
-                out.push(*id as u8 ^ flip(options));
-                child.put(value, inner(options), out)?;
-            }
-        }
-        Ok(())
     }
 
     /// Appends the value codec's bytes of the code at the start of `source`.
@@ -255,35 +177,6 @@ fn take_value(source: &mut &[u8]) -> Result<()> {
 
 fn behind(rest: &[u8]) -> Result<()> {
     if rest.is_empty() { Ok(()) } else { Err(corrupt("bytes behind a value")) }
-}
-
-fn put_plain(
-    code: OrderedCode,
-    value: &mut &[u8],
-    options: SortOptions,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    match code {
-        OrderedCode::Fixed(width, kind) => {
-            let value = take(value, width)?;
-            out.push(VALUE);
-            with_word!(width, W => {
-                let mut code = [0; W::BYTES];
-                W::read_native(value).code(kind, options.descending).write_big(&mut code);
-                out.extend_from_slice(&code);
-            });
-        }
-        OrderedCode::Bool => out.extend([VALUE, take_byte(value)? ^ flip(options)]),
-        OrderedCode::FixedBinary(width) => {
-            out.push(VALUE);
-            out.extend(take(value, width)?.iter().map(|byte| byte ^ flip(options)));
-        }
-        _ => {
-            let len = take_len(value)?;
-            blocks::append(take(value, len)?, flip(options), out);
-        }
-    }
-    Ok(())
 }
 
 fn read_plain(

@@ -4,16 +4,21 @@
 //! All of them write the same bytes for the same content, so a column may change between the kinds
 //! on its way. Text that is read is UTF-8.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use arrow_array::builder::{FixedSizeBinaryBuilder, GenericByteBuilder, GenericByteViewBuilder};
-use arrow_array::types::{ByteArrayType, ByteViewType};
+use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::{Array, ArrayAccessor, ArrayRef, FixedSizeBinaryArray};
-use arrow_buffer::ArrowNativeType;
+use arrow_buffer::NullBufferBuilder;
+use arrow_schema::DataType;
 
-use super::wire::{corrupt, put_len, put_marker, take, take_len, take_marker, too_many};
+use super::super::nested::{Form, cut_off, other_node};
+use super::super::row_ref::RowRef;
+use super::super::strings::Strings;
+use super::wire::{corrupt, put_len, put_marker, refused, take, take_len, take_marker};
 use super::{ValueReader, ValueWriter};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::order::code::Node;
 
 pub(super) struct BytesWriter<A>(pub(super) A);
 
@@ -28,79 +33,47 @@ impl<A: ArrayAccessor<Item: AsRef<[u8]>>> ValueWriter for BytesWriter<A> {
     }
 }
 
-/// What bytes may be taken for: anything, or UTF-8 only.
-pub(super) trait Content {
-    fn check(bytes: &[u8]) -> Result<&Self>;
+pub(super) struct BytesReader {
+    values: Strings,
+    nulls: NullBufferBuilder,
+    is_text: bool,
 }
 
-impl Content for [u8] {
-    fn check(bytes: &[u8]) -> Result<&Self> {
-        Ok(bytes)
-    }
-}
-
-impl Content for str {
-    fn check(bytes: &[u8]) -> Result<&Self> {
-        std::str::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))
-    }
-}
-
-/// The part of Arrow's two builders that a reader needs.
-pub(super) trait BytesBuilder {
-    type Item: Content + ?Sized;
-    fn append(&mut self, value: &Self::Item) -> Result<()>;
-    fn append_null(&mut self);
-    fn build(&mut self) -> ArrayRef;
-}
-
-impl<T: ByteArrayType<Native: Content>> BytesBuilder for GenericByteBuilder<T> {
-    type Item = T::Native;
-
-    fn append(&mut self, value: &T::Native) -> Result<()> {
-        let bytes: &[u8] = value.as_ref();
-        // The builder itself would panic.
-        if T::Offset::from_usize(self.values_slice().len() + bytes.len()).is_none() {
-            return Err(too_many(&T::DATA_TYPE, "the bytes"));
+impl BytesReader {
+    pub(super) fn new(data_type: &DataType) -> Self {
+        Self {
+            values: Strings::new(data_type),
+            nulls: NullBufferBuilder::new(0),
+            is_text: matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         }
-        self.append_value(value);
-        Ok(())
-    }
-
-    fn append_null(&mut self) {
-        self.append_null();
-    }
-
-    fn build(&mut self) -> ArrayRef {
-        Arc::new(self.finish())
     }
 }
 
-impl<T: ByteViewType<Native: Content>> BytesBuilder for GenericByteViewBuilder<T> {
-    type Item = T::Native;
-
-    fn append(&mut self, value: &T::Native) -> Result<()> {
-        self.try_append_value(value).map_err(|_| too_many(&T::DATA_TYPE, "the bytes"))
-    }
-
-    fn append_null(&mut self) {
-        self.append_null();
-    }
-
-    fn build(&mut self) -> ArrayRef {
-        Arc::new(self.finish())
-    }
-}
-
-pub(super) struct BytesReader<B>(pub(super) B);
-
-impl<B: BytesBuilder> ValueReader for BytesReader<B> {
+impl ValueReader for BytesReader {
     fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        if take_marker(bytes)? {
+        let valid = take_marker(bytes)?;
+        let mut value: &[u8] = &[];
+        if valid {
             let len = take_len(bytes)?;
-            return self.0.append(B::Item::check(take(bytes, len)?)?);
+            value = take(bytes, len)?;
+            if self.is_text {
+                std::str::from_utf8(value).map_err(|error| corrupt(error.to_string()))?;
+            }
         }
-        self.0.append_null();
+        self.values.push(value);
+        self.nulls.append(valid);
         Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let Node::Plain(code) = node else { return Err(other_node()) };
+        self.nulls.append_n_non_nulls(rows.len());
+        let behind = Cell::from_mut(rows).as_slice_of_cells();
+        let count = behind.len();
+        let row = |at: usize| Some(behind[at].get());
+        self.values.read_codes(*code, form.descending(), count, row, |at, len| {
+            behind[at].set(behind[at].get().from(len));
+        })
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
@@ -112,12 +85,17 @@ impl<B: BytesBuilder> ValueReader for BytesReader<B> {
     }
 
     fn fill(&mut self, count: usize) -> Result<()> {
-        let empty = B::Item::check(&[])?;
-        (0..count).try_for_each(|_| self.0.append(empty))
+        self.values.push_empty(count);
+        self.nulls.append_n_non_nulls(count);
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<ArrayRef> {
-        Ok(self.0.build())
+        let nulls = self.nulls.finish();
+        self.values.finish("(nested)", nulls).map_err(|error| match error {
+            Error::Arrow(error) => refused(error),
+            other => other,
+        })
     }
 }
 
@@ -149,6 +127,16 @@ impl ValueReader for FixedBinaryReader {
             return Ok(self.builder.append_value(take(bytes, self.width)?)?);
         }
         self.builder.append_null();
+        Ok(())
+    }
+
+    fn read_bodies(&mut self, _: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let mut value = vec![0; self.width];
+        for row in rows {
+            let code = row.take(self.width).ok_or_else(cut_off)?;
+            value.iter_mut().zip(code).for_each(|(value, code)| *value = code ^ form.flip);
+            self.builder.append_value(&value)?;
+        }
         Ok(())
     }
 

@@ -5,7 +5,6 @@
 //! value of a dictionary once, in the order of arrival, none of them null; and each run of equal
 //! values once. It knows equal values by their bytes: this is what canonical bytes are for.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::builder::PrimitiveBuilder;
@@ -15,9 +14,18 @@ use arrow_buffer::ArrowNativeType;
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef};
 
+use super::super::nested::{Form, null_id};
+use super::super::row_ref::RowRef;
+use super::interner::Interner;
 use super::wire::{NULL, corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
 use crate::error::Result;
+use crate::kernel::rows::block::{self, BLOCK};
+use crate::order::code::{Node, OrderedCode};
+
+/// What stands in front of an ordered code among the bytes of a run's value: one that the value codec
+/// never begins with, which has a null of its own.
+const CODE: u8 = 0xff;
 
 pub(super) struct DictionaryWriter<'a, K: ArrowDictionaryKeyType> {
     keys: &'a PrimitiveArray<K>,
@@ -46,8 +54,8 @@ pub(super) struct DictionaryReader<K: ArrowDictionaryKeyType> {
     data_type: DataType,
     keys: PrimitiveBuilder<K>,
     values: Box<dyn ValueReader>,
-    /// The bytes of each value that `values` holds -> its key.
-    interned: HashMap<Box<[u8]>, K::Native>,
+    /// The bytes of each value that `values` holds, numbered as the keys are.
+    interned: Interner,
     /// All values are null.
     zero_width: bool,
 }
@@ -58,7 +66,7 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
             data_type: data_type.clone(),
             keys: PrimitiveBuilder::with_capacity(0),
             values: reader(values)?,
-            interned: HashMap::new(),
+            interned: Interner::default(),
             zero_width: is_zero_width(values),
         })
     }
@@ -74,25 +82,73 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
         take_extent(&*self.values, bytes).map(Some)
     }
 
-    fn intern(&mut self, value: &[u8]) -> Result<K::Native> {
-        if let Some(key) = self.interned.get(value) {
-            return Ok(*key);
+    /// The key of a value, the first `len` of `bytes`; `read` adds it to the values if it is new.
+    fn intern(
+        &mut self,
+        bytes: &[u8],
+        len: usize,
+        read: impl FnOnce(&mut dyn ValueReader) -> Result<()>,
+    ) -> Result<K::Native> {
+        let (number, is_new) = self.interned.intern(bytes, len);
+        let key = self.key(number)?;
+        if is_new {
+            read(&mut *self.values)?;
         }
-        let key = K::Native::from_usize(self.interned.len())
-            .ok_or_else(|| too_many(&self.data_type, "the distinct values"))?;
-        self.values.read(&mut &*value)?;
-        self.interned.insert(value.into(), key);
         Ok(key)
+    }
+
+    #[inline(always)]
+    fn key(&self, number: usize) -> Result<K::Native> {
+        K::Native::from_usize(number)
+            .ok_or_else(|| too_many(&self.data_type, "the distinct values"))
     }
 }
 
 impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
     fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
         let key = match self.take_value(bytes)? {
-            Some(value) => Some(self.intern(value)?),
+            Some(value) => {
+                Some(self.intern(value, value.len(), |values| values.read(&mut &*value))?)
+            }
             None => None,
         };
         self.keys.append_option(key);
+        Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        if matches!(node, Node::Nothing) {
+            self.keys.append_nulls(rows.len());
+            return Ok(());
+        }
+        let is_union = matches!(node, Node::Union(_));
+        let is_text = matches!(node, Node::Plain(OrderedCode::Text));
+        for row in rows {
+            let mut value = *row;
+            if let (true, Some(block)) = (is_text, row.beyond(0).first_chunk::<BLOCK>()) {
+                // Most text in dictionaries is short, and its end in the first block.
+                let len = block::ends(*block, form.flip).trailing_zeros() as usize + 1;
+                if len <= BLOCK && row.take(len).is_some() {
+                    let (number, is_new) = self.interned.intern_short(*block, len);
+                    let key = self.key(number)?;
+                    if is_new {
+                        self.values.read_bodies(node, form, std::slice::from_mut(&mut value))?;
+                    }
+                    self.keys.append_value(key);
+                    continue;
+                }
+            }
+            form.skip_body(node, row)?;
+            let len = value.len() - row.len();
+            if is_union && value.first() == Some(&(null_id(form.low) ^ form.flip)) {
+                self.keys.append_null();
+                continue;
+            }
+            let key = self.intern(value.beyond(0), len, |values| {
+                values.read_bodies(node, form, std::slice::from_mut(&mut value))
+            })?;
+            self.keys.append_value(key);
+        }
         Ok(())
     }
 
@@ -165,20 +221,43 @@ impl<R: RunEndIndexType> RunReader<R> {
     }
 }
 
-impl<R: RunEndIndexType> ValueReader for RunReader<R> {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let value = take_extent(&*self.values, bytes)?;
+impl<R: RunEndIndexType> RunReader<R> {
+    /// One row more; `read` adds its value if it begins a run.
+    fn extend<'b>(
+        &mut self,
+        value: impl Iterator<Item = &'b u8> + Clone,
+        read: impl FnOnce(&mut dyn ValueReader) -> Result<()>,
+    ) -> Result<()> {
         let (len, end) = self.longer(1)?;
         match self.ends.last_mut() {
-            Some(last) if self.last == value => *last = end,
+            Some(last) if self.last.iter().eq(value.clone()) => *last = end,
             _ => {
-                self.values.read(&mut &*value)?;
+                read(&mut *self.values)?;
                 self.last.clear();
-                self.last.extend_from_slice(value);
+                self.last.extend(value);
                 self.ends.push(end);
             }
         }
         self.len = len;
+        Ok(())
+    }
+}
+
+impl<R: RunEndIndexType> ValueReader for RunReader<R> {
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
+        let value = take_extent(&*self.values, bytes)?;
+        self.extend(value.iter(), |values| values.read(&mut &*value))
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        for row in rows {
+            let mut value = *row;
+            form.skip_body(node, row)?;
+            let bytes = &value.row()[..value.len() - row.len()];
+            self.extend([CODE].iter().chain(bytes), |values| {
+                values.read_bodies(node, form, std::slice::from_mut(&mut value))
+            })?;
+        }
         Ok(())
     }
 

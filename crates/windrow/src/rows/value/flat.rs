@@ -14,9 +14,13 @@ use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, PrimitiveArray};
 use arrow_buffer::{MutableBuffer, NullBufferBuilder, ScalarBuffer, ToByteSlice};
 use arrow_schema::DataType;
 
-use super::wire::{put_marker, refused, take, take_bool, take_marker, too_many};
+use super::super::fixed::{Word, with_word};
+use super::super::nested::{Form, cut_off, other_node};
+use super::super::row_ref::RowRef;
+use super::wire::{corrupt, put_marker, refused, take, take_bool, take_marker, too_many};
 use super::{ValueReader, ValueWriter};
 use crate::error::Result;
+use crate::order::code::{Node, OrderedCode};
 
 pub(super) struct PrimitiveWriter<'a, T: ArrowPrimitiveType>(pub(super) &'a PrimitiveArray<T>);
 
@@ -59,6 +63,40 @@ impl<T: ArrowPrimitiveType> ValueReader for PrimitiveReader<T> {
             false => self.values.extend_zeros(Self::WIDTH),
         }
         self.nulls.append(valid);
+        Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
+        let start = self.values.len();
+        self.values.resize(start + rows.len() * Self::WIDTH, 0);
+        self.nulls.append_n_non_nulls(rows.len());
+        with_word!(Self::WIDTH, W => {
+            let targets = self.values[start..].chunks_exact_mut(W::BYTES);
+            for (row, target) in rows.iter_mut().zip(targets) {
+                let code = row.take(W::BYTES).ok_or_else(cut_off)?;
+                W::read_big(code).value(kind, form.descending()).write_native(target);
+            }
+        });
+        Ok(())
+    }
+
+    /// Markers and values in one pass.
+    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
+        let start = self.values.len();
+        self.values.resize(start + rows.len() * Self::WIDTH, 0);
+        with_word!(Self::WIDTH, W => {
+            let targets = self.values[start..].chunks_exact_mut(W::BYTES);
+            for (row, target) in rows.iter_mut().zip(targets) {
+                let valid = form.marker(row)?;
+                if valid {
+                    let code = row.take(W::BYTES).ok_or_else(cut_off)?;
+                    W::read_big(code).value(kind, form.descending()).write_native(target);
+                }
+                self.nulls.append(valid);
+            }
+        });
         Ok(())
     }
 
@@ -111,6 +149,16 @@ impl ValueReader for BooleanReader {
         Ok(())
     }
 
+    fn read_bodies(&mut self, _: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        for row in rows {
+            match form.byte(row)? {
+                byte @ (0 | 1) => self.0.append_value(byte == 1),
+                other => return Err(corrupt(format!("expected a boolean of 0 or 1, got {other}"))),
+            }
+        }
+        Ok(())
+    }
+
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
         if take_marker(bytes)? {
             take_bool(bytes, "boolean")?;
@@ -141,6 +189,10 @@ pub(super) struct NullReader(usize);
 impl ValueReader for NullReader {
     fn read(&mut self, _bytes: &mut &[u8]) -> Result<()> {
         self.fill(1)
+    }
+
+    fn read_bodies(&mut self, _: &Node, _: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        self.fill(rows.len())
     }
 
     fn skip(&self, _bytes: &mut &[u8]) -> Result<()> {

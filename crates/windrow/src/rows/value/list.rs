@@ -14,9 +14,12 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
+use super::super::nested::{Form, cut_off, other_node};
+use super::super::row_ref::RowRef;
 use super::wire::{corrupt, put_len, put_marker, refused, take_len, take_marker, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader};
 use crate::error::Result;
+use crate::order::code::Node;
 
 struct ListWriter<'a, R> {
     nulls: Option<&'a NullBuffer>,
@@ -165,6 +168,40 @@ impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
         self.offsets.push(end);
         self.nulls.append(valid);
         Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let Node::List(element) = node else { return Err(other_node()) };
+        // Where each element begins: they are all read at once.
+        let mut elements = Vec::with_capacity(2 * rows.len());
+        let start = self.end().as_usize();
+        let width = match &**element {
+            Node::Plain(code) if !code.varies() => Some(code.width()),
+            _ => None,
+        };
+        for row in rows {
+            match width {
+                Some(width) => {
+                    // By places in the row: elements are short, and there are many.
+                    let mut at = 0;
+                    while form.more_at(row, at)? {
+                        elements.push(row.from(at + 1));
+                        at += if form.value_at(row, at + 1)? { 2 + width } else { 2 };
+                    }
+                    row.take(at + 1).ok_or_else(cut_off)?;
+                }
+                None => {
+                    while form.more(row)? {
+                        elements.push(*row);
+                        form.skip(element, row)?;
+                    }
+                }
+            }
+            let end = start.checked_add(elements.len()).and_then(O::from_usize);
+            self.offsets.push(end.ok_or_else(|| too_many(&self.data_type, "the elements"))?);
+            self.nulls.append_non_null();
+        }
+        self.values.read_codes(element, form, &mut elements)
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {

@@ -45,6 +45,7 @@
 mod bytes;
 mod encoded;
 mod flat;
+mod interner;
 mod list;
 mod record;
 #[cfg(test)]
@@ -52,14 +53,14 @@ mod tests;
 mod union;
 pub(super) mod wire;
 
-use arrow_array::builder::{
-    BinaryViewBuilder, GenericBinaryBuilder, GenericStringBuilder, StringViewBuilder,
-};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_integer, downcast_primitive, downcast_run_end_index};
 use arrow_schema::DataType;
 
+use super::nested::Form;
+use super::row_ref::RowRef;
 use crate::error::{Error, Result};
+use crate::order::code::Node;
 
 /// Writes the values of one array, a row at a time.
 pub(crate) trait ValueWriter {
@@ -67,13 +68,34 @@ pub(crate) trait ValueWriter {
     fn write(&self, row: usize, out: &mut Vec<u8>);
 }
 
-/// Reads values back, one at a time, and builds an array of the same type.
+/// Reads values back and builds an array of the same type: from the bytes of this module one at a time,
+/// from the ordered codes of `rows/nested` many rows at once.
 ///
 /// After an error a reader holds part of a value: drop it. (`finish` then reports an error or gives
 /// an array of no meaning, but does not panic.)
 pub(crate) trait ValueReader {
     /// Reads one value and advances `bytes` past it.
     fn read(&mut self, bytes: &mut &[u8]) -> Result<()>;
+
+    /// Reads the ordered code of a value, without its marker, from each of `rows`, which are then
+    /// behind it. None of them is null. Text is not checked before the end.
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()>;
+
+    /// As [`ValueReader::read_bodies`], with their markers: of values that may be null.
+    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        if matches!(node, Node::Nothing | Node::Union(_)) {
+            return self.read_bodies(node, form, rows);
+        }
+        let mut first = 0;
+        for at in 0..rows.len() {
+            if !form.marker(&mut rows[at])? {
+                self.read_bodies(node, form, &mut rows[first..at])?;
+                self.read(&mut &[wire::NULL][..])?;
+                first = at + 1;
+            }
+        }
+        self.read_bodies(node, form, &mut rows[first..])
+    }
 
     /// Advances `bytes` past one value without keeping it. Text is not checked.
     fn skip(&self, bytes: &mut &[u8]) -> Result<()>;
@@ -162,20 +184,12 @@ pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
         DataType::FixedSizeBinary(width) if *width >= 0 => {
             Box::new(bytes::FixedBinaryReader::new(*width))
         }
-        DataType::Binary => {
-            Box::new(bytes::BytesReader(GenericBinaryBuilder::<i32>::with_capacity(0, 0)))
-        }
-        DataType::LargeBinary => {
-            Box::new(bytes::BytesReader(GenericBinaryBuilder::<i64>::with_capacity(0, 0)))
-        }
-        DataType::BinaryView => Box::new(bytes::BytesReader(BinaryViewBuilder::with_capacity(0))),
-        DataType::Utf8 => {
-            Box::new(bytes::BytesReader(GenericStringBuilder::<i32>::with_capacity(0, 0)))
-        }
-        DataType::LargeUtf8 => {
-            Box::new(bytes::BytesReader(GenericStringBuilder::<i64>::with_capacity(0, 0)))
-        }
-        DataType::Utf8View => Box::new(bytes::BytesReader(StringViewBuilder::with_capacity(0))),
+        DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View => Box::new(bytes::BytesReader::new(data_type)),
         DataType::List(field) => Box::new(list::ListReader::<i32>::list(data_type, field)?),
         DataType::LargeList(field) => Box::new(list::ListReader::<i64>::list(data_type, field)?),
         DataType::ListView(field) => Box::new(list::ListReader::<i32>::view(data_type, field)?),

@@ -10,9 +10,12 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, StructArray};
 use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{DataType, FieldRef, Fields};
 
+use super::super::nested::{Form, other_node};
+use super::super::row_ref::RowRef;
 use super::wire::{put_marker, refused, take_marker, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
 use crate::error::Result;
+use crate::order::code::Node;
 
 /// Most elements that placeholders for fixed-size lists may take at once. Sizes multiply when such
 /// lists nest, and a few corrupt bytes must not ask for more than any real array holds.
@@ -66,6 +69,13 @@ impl ValueReader for StructReader {
         }
         self.nulls.append(valid);
         Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let Node::Struct(nodes) = node else { return Err(other_node()) };
+        self.nulls.append_n_non_nulls(rows.len());
+        let mut fields = self.fields.iter_mut().zip(nodes);
+        fields.try_for_each(|(field, node)| field.read_codes(node, form, rows))
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
@@ -154,6 +164,22 @@ impl ValueReader for FixedListReader {
         }
         self.nulls.append(valid);
         Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let Node::FixedList(element, size) = node else { return Err(other_node()) };
+        self.nulls.append_n_non_nulls(rows.len());
+        if self.zero_width {
+            return self.fill_elements(rows.len());
+        }
+        let mut elements = Vec::new();
+        for row in rows {
+            for _ in 0..*size {
+                elements.push(*row);
+                form.skip(element, row)?;
+            }
+        }
+        self.values.read_codes(element, form, &mut elements)
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {

@@ -11,9 +11,12 @@ use arrow_array::{ArrayRef, UnionArray};
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, UnionFields, UnionMode};
 
+use super::super::nested::{self, Form, other_node};
+use super::super::row_ref::RowRef;
 use super::wire::{corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, reader, writer};
 use crate::error::Result;
+use crate::order::code::Node;
 
 /// Type id -> the position of its field.
 struct Positions([Option<u8>; 128]);
@@ -75,6 +78,12 @@ impl Child {
         Ok(())
     }
 
+    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        self.values.read_codes(node, form, rows)?;
+        self.len += rows.len();
+        Ok(())
+    }
+
     fn fill_to(&mut self, len: usize) -> Result<()> {
         if len > self.len {
             self.values.fill(len - self.len)?;
@@ -110,7 +119,11 @@ impl UnionReader {
 
     /// The type id of the next value, and the position of its field.
     fn take_id(&self, bytes: &mut &[u8]) -> Result<(i8, usize)> {
-        let byte = take_byte(bytes)?;
+        self.position(take_byte(bytes)?)
+    }
+
+    /// The type id of which `byte` is one more, and the position of its field.
+    fn position(&self, byte: u8) -> Result<(i8, usize)> {
         let id = byte.checked_sub(1).and_then(|id| i8::try_from(id).ok());
         id.and_then(|id| Some((id, self.positions.get(id)?)))
             .ok_or_else(|| corrupt(format!("expected a type id + 1 of the union, got {byte}")))
@@ -130,6 +143,38 @@ impl ValueReader for UnionReader {
         }
         child.read(bytes)?;
         self.ids.push(id);
+        Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+        let Node::Union(nodes) = node else { return Err(other_node()) };
+        // Neighbours of one type are read at once.
+        let mut rest = rows;
+        while let Some(first) = rest.first_mut() {
+            let byte = form.byte(first)?;
+            let (id, position) = self.position(byte)?;
+            let mut run = 1;
+            while let Some(row) = rest.get_mut(run)
+                && row.first().map(|next| next ^ form.flip) == Some(byte)
+            {
+                form.byte(row)?;
+                run += 1;
+            }
+            let child = &mut self.children[position];
+            match &mut self.offsets {
+                Some(offsets) => {
+                    for offset in child.len..child.len + run {
+                        let offset = i32::try_from(offset);
+                        offsets.push(offset.map_err(|_| too_many(&self.data_type, "the values"))?);
+                    }
+                }
+                None => child.fill_to(self.ids.len())?,
+            }
+            let (own, others) = rest.split_at_mut(run);
+            child.read_codes(nested::child(nodes, byte)?, form, own)?;
+            self.ids.resize(self.ids.len() + run, id);
+            rest = others;
+        }
         Ok(())
     }
 

@@ -6,15 +6,21 @@
 //! `put` and `take` choose among kernels for one, two or four columns of four or eight bytes; what
 //! they have in common is here.
 
+mod bounds;
+mod cells;
+mod grow;
 mod put;
 mod take;
 
 use std::arch::x86_64::*;
 
+pub(super) use bounds::bounds;
+pub(super) use cells::put_cells;
+pub(super) use grow::grow;
 pub(super) use put::put;
 pub(super) use take::take;
 
-use super::lane::{Code, Lane, LaneOut, Places, Word};
+use super::lane::{Code, Lane, LaneOut, Places, Strided, Word};
 use super::portable;
 
 /// The constants of one lane in every element of a register.
@@ -100,4 +106,18 @@ fn transpose_4(v: [__m256i; 4]) -> [__m256i; 4] {
         _mm256_unpacklo_epi64(high_ab, high_cd),
         _mm256_unpackhi_epi64(high_ab, high_cd),
     ]
+}
+
+/// All ones in the elements whose bit of `bits` (the lowest four) is set.
+#[target_feature(enable = "avx2")]
+fn mask_8(bits: u64) -> __m256i {
+    let each = _mm256_setr_epi64x(1, 2, 4, 8);
+    _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(bits as i64), each), each)
+}
+
+/// All ones in the elements whose bit of `bits` (the lowest eight) is set.
+#[target_feature(enable = "avx2")]
+fn mask_4(bits: u64) -> __m256i {
+    let each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits as i32), each), each)
 }

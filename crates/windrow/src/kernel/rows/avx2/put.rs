@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Constants, Lane, Places, portable, transpose_4, transpose_8};
+use super::{Constants, Lane, Places, mask_4, mask_8, portable, transpose_4, transpose_8};
 
 /// Up to 4 lanes, as `put` of the module.
 ///
@@ -58,20 +58,6 @@ pub(in crate::kernel::rows) unsafe fn put<const W: usize, P: Places>(
     };
     escaped |= portable::put::<W, P>(lanes, rows, done, places, out);
     escaped
-}
-
-/// All ones in the elements whose bit of `bits` (the lowest four) is set.
-#[target_feature(enable = "avx2")]
-fn mask_8(bits: u64) -> __m256i {
-    let each = _mm256_setr_epi64x(1, 2, 4, 8);
-    _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(bits as i64), each), each)
-}
-
-/// All ones in the elements whose bit of `bits` (the lowest eight) is set.
-#[target_feature(enable = "avx2")]
-fn mask_4(bits: u64) -> __m256i {
-    let each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits as i32), each), each)
 }
 
 /// Codes of four values, in the byte order of the row; `escaped` collects those that have none.

@@ -1,0 +1,180 @@
+//! Ordered codes of nested types: lists, structs, maps, unions, of any depth.
+//!
+//! ```text
+//! value      = null     00 if nulls are low, 02 if they are high
+//!            | 01 body
+//! body       = the ordered code of the type, as in a slot
+//!            | (01 value)* 00                    List, ListView, Large-, Map
+//!            | value * size                      FixedSizeList
+//!            | value of each field               Struct; the entries of a Map
+//!            | type id + 1, value                Union, which has no marker
+//! nothing:     Null
+//! ```
+//!
+//! Written by `part`, read by the readers of `rows/value`, column by column on either way; here is
+//! what both share, and how values are walked over.
+//!
+//! Invariant: codes have the order of the values - element by element, the shorter list first, nulls
+//! at every level on the column's side - and none is a prefix of another. `flip` complements them all.
+
+mod column;
+mod lists;
+mod part;
+
+pub(super) use column::Nested;
+
+use super::row_ref::RowRef;
+use super::text;
+use crate::error::{Error, Result};
+use crate::kernel::rows::text::find_end;
+use crate::order::Slot;
+use crate::order::code::{Node, OrderedCode};
+
+pub(super) const VALUE: u8 = 1;
+pub(super) const MORE: u8 = 1;
+pub(super) const END: u8 = 0;
+
+/// The marker of a null.
+pub(super) fn null_marker(low: bool) -> u8 {
+    if low { 0 } else { 2 }
+}
+
+/// The type id byte of a null: dictionaries over unions have them.
+pub(super) fn null_id(low: bool) -> u8 {
+    if low { 0 } else { 0xff }
+}
+
+/// How the codes of a column stand in its rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// What complements every byte.
+    pub(super) flip: u8,
+    /// Whether nulls are low, before the bytes are complemented.
+    pub(super) low: bool,
+}
+
+impl Form {
+    pub(super) fn of(slot: &Slot) -> Self {
+        Self { flip: if slot.descending { 0xff } else { 0 }, low: slot.low_nulls() }
+    }
+
+    pub(super) fn descending(self) -> bool {
+        self.flip != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn byte(self, row: &mut RowRef<'_>) -> Result<u8> {
+        match row.byte() {
+            Some(byte) => Ok(byte ^ self.flip),
+            None => Err(cut_off()),
+        }
+    }
+
+    /// True for a value, false for a null.
+    #[inline(always)]
+    pub(super) fn marker(self, row: &mut RowRef<'_>) -> Result<bool> {
+        let is_value = self.value_at(row, 0)?;
+        row.byte();
+        Ok(is_value)
+    }
+
+    /// What the marker at `at` says: true for a value, false for a null.
+    #[inline(always)]
+    pub(super) fn value_at(self, row: &RowRef<'_>, at: usize) -> Result<bool> {
+        match row.get(at).map(|byte| byte ^ self.flip) {
+            Some(VALUE) => Ok(true),
+            Some(byte) if byte == null_marker(self.low) => Ok(false),
+            Some(_) => Err(corrupt("a marker that is neither null nor value")),
+            None => Err(cut_off()),
+        }
+    }
+
+    /// True if a list goes on, false if it ends.
+    #[inline(always)]
+    pub(super) fn more(self, row: &mut RowRef<'_>) -> Result<bool> {
+        let goes_on = self.more_at(row, 0)?;
+        row.byte();
+        Ok(goes_on)
+    }
+
+    /// As [`Form::more`], by the byte at `at`.
+    #[inline(always)]
+    pub(super) fn more_at(self, row: &RowRef<'_>, at: usize) -> Result<bool> {
+        match row.get(at).map(|byte| byte ^ self.flip) {
+            Some(MORE) => Ok(true),
+            Some(END) => Ok(false),
+            Some(_) => Err(corrupt("a list that neither goes on nor ends")),
+            None => Err(cut_off()),
+        }
+    }
+
+    /// Moves `row` behind a value.
+    #[inline]
+    pub(super) fn skip(self, node: &Node, row: &mut RowRef<'_>) -> Result<()> {
+        match node {
+            Node::Nothing => Ok(()),
+            Node::Union(_) => self.skip_body(node, row),
+            _ if self.marker(row)? => self.skip_body(node, row),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves `row` behind a value without a marker.
+    pub(super) fn skip_body(self, node: &Node, row: &mut RowRef<'_>) -> Result<()> {
+        match node {
+            Node::Nothing => Ok(()),
+            Node::Plain(code) if code.varies() => self.skip_text(*code, row),
+            Node::Plain(code) => row.take(code.width()).map(|_| ()).ok_or_else(cut_off),
+            Node::List(element) => {
+                while self.more(row)? {
+                    self.skip(element, row)?;
+                }
+                Ok(())
+            }
+            // Elements that take no bytes are not counted through.
+            Node::FixedList(element, _) if matches!(**element, Node::Nothing) => Ok(()),
+            Node::FixedList(element, size) => (0..*size).try_for_each(|_| self.skip(element, row)),
+            Node::Struct(fields) => fields.iter().try_for_each(|field| self.skip(field, row)),
+            Node::Union(children) => match self.byte(row)? {
+                id if id == null_id(self.low) => Ok(()),
+                id => self.skip(child(children, id)?, row),
+            },
+        }
+    }
+
+    fn skip_text(self, code: OrderedCode, row: &mut RowRef<'_>) -> Result<()> {
+        let end = match code {
+            OrderedCode::Text => find_end(row.beyond(0), self.flip).map(|end| end + 1),
+            _ => Some(text::end_of(code, self.descending(), row.row(), 0)),
+        };
+        end.and_then(|end| row.take(end)).map(|_| ()).ok_or_else(cut_off)
+    }
+}
+
+/// The field of a union of which `id` is the type id + 1.
+pub(super) fn child(children: &[(i8, Node)], id: u8) -> Result<&Node> {
+    let child = children.iter().find(|(own, _)| *own as u8 + 1 == id);
+    child.map(|(_, node)| node).ok_or_else(|| corrupt("a union has no field of that type id"))
+}
+
+/// One past the body that starts at `at`; the row's end if it is damaged.
+pub(super) fn end_of(slot: &Slot, node: &Node, row: &[u8], at: usize) -> usize {
+    let mut rest = RowRef::exact(row).from(at);
+    match Form::of(slot).skip_body(node, &mut rest) {
+        Ok(()) => row.len() - rest.len(),
+        Err(_) => row.len(),
+    }
+}
+
+/// A type and its tree do not belong together: never, since both come from one field.
+pub(super) fn other_node() -> Error {
+    corrupt("a nested value of another type")
+}
+
+pub(super) fn cut_off() -> Error {
+    corrupt("a nested value is cut off")
+}
+
+pub(super) fn corrupt(message: &str) -> Error {
+    Error::Corrupt { place: "a nested key of a row".into(), message: message.into() }
+}

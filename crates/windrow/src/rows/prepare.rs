@@ -1,0 +1,242 @@
+//! Record batches made ready for the encoder: columns resolved, and the length of every row.
+//!
+//! ```text
+//! all rows of one length    nothing to add up
+//! rows that vary            what is fixed, the sequence, each slot and each payload that varies
+//! ```
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+
+use super::column::Column;
+use super::encode::Encoder;
+use super::{escape, length, sequence, text};
+use crate::error::{Error, Result};
+use crate::order::{Sequence, Tail};
+
+/// Rows are addressed with 32 bits inside a chunk.
+const LONGEST_ROW: usize = 1 << 31;
+
+/// A record batch ready to be written.
+pub(crate) struct Prepared {
+    pub(super) slots: Vec<Column>,
+    pub(super) payload: Vec<Column>,
+    pub(super) time: Option<Column>,
+    pub(super) tail: TailColumn,
+    pub(super) sequence: u64,
+    pub(super) rows: usize,
+    pub(super) lengths: Lengths,
+    /// Slots in which a value takes a byte more than most.
+    pub(super) longer: Vec<bool>,
+}
+
+pub(super) enum Lengths {
+    Same(u32),
+    Each(Vec<u32>),
+}
+
+pub(super) enum TailColumn {
+    None,
+    Tombstone(arrow_buffer::BooleanBuffer),
+    Diff(Vec<i64>),
+}
+
+impl Prepared {
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes of row `index`.
+    pub(crate) fn row_len(&self, index: usize) -> usize {
+        match &self.lengths {
+            Lengths::Same(length) => *length as usize,
+            Lengths::Each(lengths) => lengths[index] as usize,
+        }
+    }
+
+    /// Appends where each row ends, the first one starting at `start`; returns the last end. The ends
+    /// are of no use if that is more than 32 bits hold.
+    pub(crate) fn add_ends(&self, start: usize, ends: &mut Vec<u32>) -> usize {
+        let mut end = start;
+        let mut add = |length: u32| {
+            end += length as usize;
+            end as u32
+        };
+        match &self.lengths {
+            Lengths::Same(length) => ends.extend((0..self.rows).map(|_| add(*length))),
+            Lengths::Each(lengths) => ends.extend(lengths.iter().map(|&length| add(length))),
+        }
+        end
+    }
+
+    /// Bytes of every row, if they are all the same.
+    pub(crate) fn stride(&self) -> Option<usize> {
+        match &self.lengths {
+            Lengths::Same(length) => Some(*length as usize),
+            Lengths::Each(_) => None,
+        }
+    }
+}
+
+impl Encoder {
+    /// Resolves the columns of `batch`, whose first row is number `sequence` of the input.
+    pub(crate) fn prepare(&self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
+        self.prepare_with(batch, sequence, false)
+    }
+
+    /// As [`Encoder::prepare`], in the hope that no value takes a byte more than most where the
+    /// lengths would otherwise be the same: [`Encoder::encode`] tells if it was in vain.
+    pub(crate) fn prepare_hopefully(&self, batch: &RecordBatch) -> Result<Prepared> {
+        self.prepare_with(batch, 0, true)
+    }
+
+    fn prepare_with(&self, batch: &RecordBatch, sequence: u64, hope: bool) -> Result<Prepared> {
+        let layout = self.layout();
+        layout.check_schema(batch.schema_ref())?;
+        let required = |column: usize, nullable: bool| {
+            let array = batch.column(column);
+            if !nullable && array.logical_null_count() > 0 {
+                return Err(Error::Value {
+                    column: layout.schema().field(column).name().clone(),
+                    message: "a null in a column that must not have one".into(),
+                });
+            }
+            Ok(array)
+        };
+        let slots = layout
+            .slots()
+            .iter()
+            .map(|slot| Column::ordered(required(slot.column, slot.nullable)?, slot))
+            .collect::<Result<Vec<_>>>()?;
+        let payload = layout
+            .payload()
+            .iter()
+            .map(|&(column, code)| {
+                let nullable = layout.schema().field(column).is_nullable();
+                Column::payload(required(column, nullable)?, code)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let time = layout
+            .time()
+            .map(|column| Column::plain_values(required(column, false)?))
+            .transpose()?;
+        let tail = match layout.tail() {
+            Tail::None => TailColumn::None,
+            Tail::Tombstone(column) => {
+                TailColumn::Tombstone(required(column, false)?.as_boolean().values().clone())
+            }
+            Tail::Diff(column) => TailColumn::Diff(diffs(required(column, false)?.as_ref())),
+        };
+        let rows = batch.num_rows();
+        let mut longer = vec![false; slots.len()];
+        let shape = layout.shape();
+        let lengths = match shape.common.and_then(|length| u32::try_from(length).ok()) {
+            Some(length) if hope || shape.stride.is_some() => Lengths::Same(length),
+            _ => self.lengths(&slots, &payload, sequence, rows, &mut longer)?,
+        };
+        Ok(Prepared { slots, payload, time, tail, sequence, rows, lengths, longer })
+    }
+
+    fn lengths(
+        &self,
+        slots: &[Column],
+        payload: &[Column],
+        sequence: u64,
+        rows: usize,
+        longer: &mut [bool],
+    ) -> Result<Lengths> {
+        let shape = self.layout().shape();
+        // Wrapping is found by the total below: no column's bytes pass 2^63.
+        let mut total = shape.fixed as u64 * rows as u64;
+        let mut lengths = vec![shape.fixed as u32; rows];
+        if shape.sequence == Sequence::Short {
+            total += rows as u64 * sequence::LONGEST as u64;
+            add_sequences(&mut lengths, sequence);
+        }
+        for ((slot, column), longer) in self.layout().slots().iter().zip(slots).zip(longer) {
+            if slot.escapes {
+                escape::for_each_longer(slot, column, |row| {
+                    lengths[row] = lengths[row].wrapping_add(1);
+                    *longer = true;
+                });
+            } else if slot.code.varies() {
+                total += text::add_lengths(slot.code, column, &mut lengths);
+            }
+        }
+        for (&(_, code), column) in self.layout().payload().iter().zip(payload) {
+            if code.varies() {
+                column.for_each_bytes(0..rows, |row, bytes| {
+                    let bytes = bytes.map_or(0, <[u8]>::len);
+                    let length = length::len_of(bytes) + bytes;
+                    total += length as u64;
+                    lengths[row] = lengths[row].wrapping_add(length as u32);
+                });
+            }
+        }
+        // Only a batch of 2 GiB or more can hold a row of that size.
+        if total >= LONGEST_ROW as u64 {
+            self.check_lengths(slots, payload, rows)?;
+        }
+        Ok(Lengths::Each(lengths))
+    }
+
+    /// Fails if a row is too long; for the rare record batches that are large enough for that.
+    fn check_lengths(&self, slots: &[Column], payload: &[Column], rows: usize) -> Result<()> {
+        let fixed = self.layout().shape().fixed + sequence::LONGEST + slots.len();
+        let mut lengths = vec![fixed as u64; rows];
+        for (slot, column) in self.layout().slots().iter().zip(slots) {
+            if let Column::Nested(nested) = column {
+                let bodies = nested.lengths().iter();
+                lengths.iter_mut().zip(bodies).for_each(|(length, &body)| *length += body as u64);
+            }
+            column.for_each_bytes(0..rows, |row, bytes| {
+                lengths[row] += bytes.map_or(0, |b| text::encoded_len(slot.code, b)) as u64;
+            });
+        }
+        for column in payload {
+            column.for_each_bytes(0..rows, |row, bytes| {
+                lengths[row] += bytes.map_or(0, |bytes| bytes.len() + 5) as u64;
+            });
+        }
+        match lengths.iter().enumerate().find(|&(_, &length)| length >= LONGEST_ROW as u64) {
+            None => Ok(()),
+            Some((row, length)) => Err(Error::Value {
+                column: "(row)".into(),
+                message: format!("row {row} of a record batch takes {length} bytes, over 2 GiB"),
+            }),
+        }
+    }
+}
+
+/// Adds the bytes of the short codes of `sequence`, `sequence + 1`, ...
+fn add_sequences(mut lengths: &mut [u32], mut sequence: u64) {
+    while !lengths.is_empty() {
+        let same = sequence::same_len_until(sequence) - sequence;
+        let same = usize::try_from(same).map_or(lengths.len(), |s| lengths.len().min(s + 1));
+        let (run, rest) = lengths.split_at_mut(same);
+        let bytes = sequence::short_len(sequence) as u32;
+        run.iter_mut().for_each(|length| *length += bytes);
+        sequence = sequence.wrapping_add(same as u64);
+        lengths = rest;
+    }
+}
+
+fn diffs(array: &dyn Array) -> Vec<i64> {
+    use arrow_array::types as t;
+    use arrow_schema::DataType as T;
+    macro_rules! widen {
+        ($type:ty) => {
+            array.as_primitive::<$type>().values().iter().map(|&diff| i64::from(diff)).collect()
+        };
+    }
+    match array.data_type() {
+        T::Int8 => widen!(t::Int8Type),
+        T::Int16 => widen!(t::Int16Type),
+        T::Int32 => widen!(t::Int32Type),
+        T::UInt8 => widen!(t::UInt8Type),
+        T::UInt16 => widen!(t::UInt16Type),
+        T::UInt32 => widen!(t::UInt32Type),
+        _ => widen!(t::Int64Type),
+    }
+}

@@ -1,0 +1,184 @@
+//! Byte strings being read: their bytes, and where each ends.
+//!
+//! ```text
+//! data     | o n e | t w o | f o u r |
+//! offsets  0       3       6         10       of 32 bits, or 64 for the large types
+//! ```
+//!
+//! Text is checked to be UTF-8 when the array is built, all of it at once.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray,
+    StringViewArray,
+};
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::DataType;
+
+use super::decode::corrupt;
+use super::row_ref::RowRef;
+use super::text;
+use crate::error::{Error, Result};
+use crate::kernel::rows::text::append_text;
+use crate::order::code::OrderedCode;
+
+/// Byte strings of one column.
+pub(super) struct Strings {
+    data_type: DataType,
+    data: Vec<u8>,
+    offsets: Offsets,
+}
+
+/// Those of 32 bits wrap around; the length of the data tells.
+enum Offsets {
+    Small(Vec<i32>),
+    Large(Vec<i64>),
+}
+
+trait Offset: Copy {
+    fn of(end: usize) -> Self;
+}
+
+impl Offset for i32 {
+    #[inline(always)]
+    fn of(end: usize) -> Self {
+        end as Self
+    }
+}
+
+impl Offset for i64 {
+    #[inline(always)]
+    fn of(end: usize) -> Self {
+        end as Self
+    }
+}
+
+impl Strings {
+    /// Strings of a type of text or binary.
+    pub(super) fn new(data_type: &DataType) -> Self {
+        Self { data_type: data_type.clone(), data: Vec::new(), offsets: Offsets::new(data_type) }
+    }
+
+    /// Makes room for `rows` strings of at most `bytes` in all.
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
+        match &mut self.offsets {
+            Offsets::Small(offsets) => offsets.reserve(rows),
+            Offsets::Large(offsets) => offsets.reserve(rows),
+        }
+        self.data.reserve(bytes + text::SLACK);
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.data.extend_from_slice(bytes);
+        self.end(1);
+    }
+
+    /// Adds `count` strings without bytes.
+    pub(super) fn push_empty(&mut self, count: usize) {
+        self.end(count);
+    }
+
+    fn end(&mut self, count: usize) {
+        match &mut self.offsets {
+            Offsets::Small(offsets) => offsets.extend((0..count).map(|_| i32::of(self.data.len()))),
+            Offsets::Large(offsets) => offsets.extend((0..count).map(|_| i64::of(self.data.len()))),
+        }
+    }
+
+    /// Reads the ordered codes of `count` strings: `row` gives what is left of the row of each, or nothing
+    /// if it is null, and `behind` is told how many bytes the code took.
+    #[inline(always)]
+    pub(super) fn read_codes<'a>(
+        &mut self,
+        code: OrderedCode,
+        descending: bool,
+        count: usize,
+        row: impl FnMut(usize) -> Option<RowRef<'a>>,
+        behind: impl FnMut(usize, usize),
+    ) -> Result<()> {
+        let data = &mut self.data;
+        let form = (code, descending);
+        match &mut self.offsets {
+            Offsets::Small(offsets) => read(form, count, row, behind, data, offsets),
+            Offsets::Large(offsets) => read(form, count, row, behind, data, offsets),
+        }
+    }
+
+    /// The array of all strings; there are none then.
+    pub(super) fn finish(&mut self, name: &str, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let offsets = std::mem::replace(&mut self.offsets, Offsets::new(&self.data_type));
+        let bytes = self.data.len();
+        let data = Buffer::from_vec(std::mem::take(&mut self.data));
+        let array: ArrayRef = match offsets {
+            Offsets::Large(offsets) => {
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                match self.data_type {
+                    DataType::LargeBinary => {
+                        Arc::new(LargeBinaryArray::try_new(offsets, data, nulls)?)
+                    }
+                    _ => Arc::new(LargeStringArray::try_new(offsets, data, nulls)?),
+                }
+            }
+            Offsets::Small(_) if i32::try_from(bytes).is_err() => {
+                return Err(Error::Value {
+                    column: name.to_owned(),
+                    message: "over 2 GiB of strings in one record batch: ask for smaller ones"
+                        .into(),
+                });
+            }
+            Offsets::Small(offsets) => {
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                match self.data_type {
+                    DataType::Binary => Arc::new(BinaryArray::try_new(offsets, data, nulls)?),
+                    DataType::BinaryView => {
+                        let array = BinaryArray::try_new(offsets, data, nulls)?;
+                        Arc::new(BinaryViewArray::from(&array))
+                    }
+                    DataType::Utf8View => {
+                        let array = StringArray::try_new(offsets, data, nulls)?;
+                        Arc::new(StringViewArray::from(&array))
+                    }
+                    _ => Arc::new(StringArray::try_new(offsets, data, nulls)?),
+                }
+            }
+        };
+        Ok(array)
+    }
+}
+
+impl Offsets {
+    fn new(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::LargeUtf8 | DataType::LargeBinary => Self::Large(vec![0]),
+            _ => Self::Small(vec![0]),
+        }
+    }
+}
+
+#[inline(always)]
+fn read<'a, O: Offset>(
+    (code, descending): (OrderedCode, bool),
+    count: usize,
+    mut row: impl FnMut(usize) -> Option<RowRef<'a>>,
+    mut behind: impl FnMut(usize, usize),
+    data: &mut Vec<u8>,
+    offsets: &mut Vec<O>,
+) -> Result<()> {
+    offsets.reserve(count);
+    let flip = if descending { 0xff } else { 0 };
+    for at in 0..count {
+        if let Some(row) = row(at) {
+            let len = match code {
+                OrderedCode::Text => append_text(row.beyond(0), text::SHIFT, flip, data),
+                _ => text::decode_next(code, descending, row.row(), data),
+            };
+            match len {
+                Some(len) if len <= row.len() => behind(at, len),
+                _ => return Err(corrupt("a text does not end within its row")),
+            }
+        }
+        offsets.push(O::of(data.len()));
+    }
+    Ok(())
+}
