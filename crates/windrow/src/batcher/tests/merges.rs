@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batch::Merging;
+use crate::chunk::FEW_SMALL;
 
 fn union(keys: Keys, pool: &Pool, inputs: &[Vec<Change>]) -> Batch {
     let batches = inputs.iter().map(|input| batch_of(keys, pool, input)).collect();
@@ -175,6 +176,12 @@ fn of_disjoint_runs_pass_chunks_on() {
     assert_eq!(pool.stats().peak_leased, before, "no chunk was made");
 }
 
+/// Chunks of `bytes` bytes when any three neighbours hold more than one chunk may, and what a merge may
+/// pass on beside that.
+fn graded(bytes: usize, chunk: usize) -> usize {
+    3 * bytes / chunk + 2 + 2 * FEW_SMALL
+}
+
 #[test]
 fn come_out_graded() {
     let keys = Keys::Numbers;
@@ -186,5 +193,39 @@ fn come_out_graded() {
     }
     let settled = union(keys, &pool, &inputs).settle().unwrap();
     let (chunks, bytes) = (settled.chunks().unwrap(), settled.bytes().unwrap() as usize);
-    assert!(chunks <= 3 * bytes / 3200 + 2, "{chunks} chunks of {bytes} bytes");
+    assert!(chunks <= graded(bytes, 3200), "{chunks} chunks of {bytes} bytes");
+}
+
+#[test]
+fn one_after_the_other_stay_graded() {
+    for keys in ALL_KEYS {
+        let pool = Pool::tiny(3200);
+        let mut all = Vec::new();
+        let mut merged = batch_of(keys, &pool, &[]);
+        for round in 0..200u64 {
+            // Small batches, each behind the others, every third on top of all of them.
+            let few: Vec<Change> = match round % 3 {
+                0 => (0..5).map(|at| (at * 1000 + round, 1, 0, 1)).collect(),
+                _ => (0..3).map(|at| (round * 10 + at, 0, 0, 1)).collect(),
+            };
+            let batches = vec![merged, batch_of(keys, &pool, &few)];
+            merged = Batch::union(&keys.layout(), &pool, batches).settle().unwrap();
+            all.extend(few);
+            let (chunks, bytes) = (merged.chunks().unwrap(), merged.bytes().unwrap() as usize);
+            assert!(chunks <= graded(bytes, 3200), "{chunks} chunks of {bytes} bytes");
+        }
+        assert_eq!(keys.read(merged).unwrap(), keys.model(&all));
+    }
+}
+
+#[test]
+fn of_small_disjoint_runs_pass_chunks_on() {
+    let keys = Keys::Numbers;
+    let pool = Pool::tiny(32_000);
+    let side = |from: u64| (from..from + 50).map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
+    let batches: Vec<Batch> = [0, 50].map(|from| batch_of(keys, &pool, &side(from))).into();
+    let before = pool.stats().peak_leased;
+    let settled = Batch::union(&keys.layout(), &pool, batches).settle().unwrap();
+    assert_eq!(settled.chunks(), Some(2));
+    assert_eq!(pool.stats().peak_leased, before, "no chunk was made");
 }

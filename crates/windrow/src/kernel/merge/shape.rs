@@ -180,7 +180,7 @@ impl<const S: usize, const W: usize> Shape<S, W> {
 
 /// The borrow out of `a - b - borrow`: a chain of them compares numbers of many words.
 #[inline(always)]
-fn subtract(a: u64, b: u64, borrow: bool) -> bool {
+pub(super) fn subtract(a: u64, b: u64, borrow: bool) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         // The portable form becomes three instructions a word more.

@@ -18,6 +18,12 @@ use std::hint::select_unpredictable;
 use super::super::prefetch::prefetch;
 use super::shape::Shape;
 
+/// Rows of a run that come one by one before its end is searched for.
+const GALLOP: usize = 8;
+/// Bytes ahead that are asked for: hardware does not look beyond the end of a page, and finding out where
+/// the next one lies takes as long as dozens of rows.
+const AHEAD: usize = 1024;
+
 /// Two inputs and the room for all their rows.
 #[derive(Clone, Copy)]
 pub(super) struct Work {
@@ -149,7 +155,7 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
     // rest is what is left, and its room.
     unsafe {
         let mut ends = Ends::new(work, stride);
-        let mut ahead = (ends.a_end, ends.b_end);
+        let mut ahead = (ends.a_end, ends.b_end, ends.out_end.cast_const());
         loop {
             let steps = ends.safe_steps(stride) / 2;
             if steps == 0 {
@@ -160,48 +166,89 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
                     prefetch(ahead.0.wrapping_add(line));
                     prefetch(ahead.1.wrapping_add(line));
                 }
-                ahead = (ahead.0.wrapping_add(2 * stride), ahead.1.wrapping_add(2 * stride));
+                for line in (0..4 * stride).step_by(64) {
+                    prefetch(ahead.2.wrapping_add(line));
+                }
+                ahead.0 = ahead.0.wrapping_add(2 * stride);
+                ahead.1 = ahead.1.wrapping_add(2 * stride);
+                ahead.2 = ahead.2.wrapping_add(4 * stride);
                 ends.front(shape);
                 ends.back(shape);
                 ends.front(shape);
                 ends.back(shape);
             }
         }
-        streamed(shape, ends.rest(stride));
+        streamed::<S, W, false>(shape, ends.rest(stride));
     }
 }
 
-/// Merges row by row, with a branch on every comparison.
+/// Merges row by row, with a branch on every comparison; with `RUNS`, many at once as soon as some came
+/// from one input. Returns whether any were equal.
 ///
 /// # Safety
 /// As [`woven`]'s.
 #[inline(always)]
-pub(super) unsafe fn streamed<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
+pub(super) unsafe fn streamed<const S: usize, const W: usize, const RUNS: bool>(
+    shape: Shape<S, W>,
+    work: Work,
+) -> bool {
     let stride = shape.stride();
-    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them.
+    let mut ties = false;
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them. Where the next row is
+    // of the other input than the one before, that one stands before its end.
     unsafe {
         let (mut a, mut b, mut out) = (work.a, work.b, work.out);
         let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
+        let (mut run, mut before) = (0, false);
         while a < a_end && b < b_end {
-            if shape.less(b, a) {
+            let take_b = shape.less(b, a);
+            prefetch(out.wrapping_add(AHEAD));
+            if take_b {
+                // Of equal rows `a`'s came just before.
+                ties |= out > work.out && shape.equal(out.sub(stride), b);
+                prefetch(b.wrapping_add(AHEAD));
                 shape.copy(b, out);
                 b = b.add(stride);
             } else {
+                prefetch(a.wrapping_add(AHEAD));
                 shape.copy(a, out);
                 a = a.add(stride);
             }
             out = out.add(stride);
+            if RUNS {
+                run = if take_b == before { run + 1 } else { 0 };
+                before = take_b;
+                if run == GALLOP {
+                    run = 0;
+                    let rows = if take_b {
+                        let left = (b_end as usize - b as usize) / stride;
+                        gallop(left, |row| shape.less(b.add(row * stride), a))
+                    } else {
+                        let left = (a_end as usize - a as usize) / stride;
+                        gallop(left, |row| !shape.less(b, a.add(row * stride)))
+                    };
+                    let bytes = rows * stride;
+                    std::ptr::copy_nonoverlapping(if take_b { b } else { a }, out, bytes);
+                    a = a.add(if take_b { 0 } else { bytes });
+                    b = b.add(if take_b { bytes } else { 0 });
+                    out = out.add(bytes);
+                }
+            }
+        }
+        if out > work.out && b < b_end {
+            ties |= shape.equal(out.sub(stride), b);
         }
         let left = a_end as usize - a as usize;
         std::ptr::copy_nonoverlapping(a, out, left);
         std::ptr::copy_nonoverlapping(b, out.add(left), b_end as usize - b as usize);
     }
+    ties
 }
 
 /// The number of indexes below `len` for which `holds`, which are the first ones: found in steps that
 /// double, then halve.
 #[inline(always)]
-pub(super) fn gallop(len: usize, holds: impl Fn(usize) -> bool) -> usize {
+pub(super) fn gallop(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
     let mut high = 1;
     while high <= len && holds(high - 1) {
         high *= 2;

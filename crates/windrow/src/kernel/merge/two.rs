@@ -185,22 +185,23 @@ fn blocks<const S: usize, const W: usize>(
                 b_rows += 1;
             }
             let work = Work { a_rows, b_rows, ..left };
-            if a_rows == 0 || b_rows == 0 {
-                streamed(shape, work);
+            let ties = if a_rows == 0 || b_rows == 0 {
+                streamed::<S, W, true>(shape, work)
             } else {
                 let sample = SAMPLE.min(rows);
                 let seen = switches(shape, work, sample);
-                if seen <= RUNS || seen + 2 >= sample {
-                    streamed(shape, work);
+                if seen <= RUNS {
+                    streamed::<S, W, true>(shape, work)
+                } else if seen + 2 >= sample {
+                    streamed::<S, W, false>(shape, work)
                 } else {
                     woven(shape, work);
+                    any_equal(shape, left.out, a_rows + b_rows)
                 }
-            }
+            };
             let mut written = a_rows + b_rows;
             if let Some(wrapped) = &mut wrapped
-                && a_rows > 0
-                && b_rows > 0
-                && any_equal(shape, left.out, written)
+                && ties
             {
                 written = add_up(shape, left.out, written, wrapped);
             }
