@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! woven     from both ends, no branch depends on a comparison     random interleaving
+//! summed    from the front, no such branch, sums made at once    many equal rows
 //! streamed  one branch a row                                      runs, and what one can predict
 //! ```
 //!
@@ -16,6 +17,7 @@
 use std::hint::select_unpredictable;
 
 use super::super::prefetch::prefetch;
+use super::bytes::diff_at;
 use super::shape::Shape;
 
 /// Rows of a run that come one by one before its end is searched for.
@@ -155,7 +157,7 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
     // rest is what is left, and its room.
     unsafe {
         let mut ends = Ends::new(work, stride);
-        let mut ahead = (ends.a_end, ends.b_end, ends.out_end.cast_const());
+        let mut ahead = (ends.a_end, ends.b_end);
         loop {
             let steps = ends.safe_steps(stride) / 2;
             if steps == 0 {
@@ -166,12 +168,7 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
                     prefetch(ahead.0.wrapping_add(line));
                     prefetch(ahead.1.wrapping_add(line));
                 }
-                for line in (0..4 * stride).step_by(64) {
-                    prefetch(ahead.2.wrapping_add(line));
-                }
-                ahead.0 = ahead.0.wrapping_add(2 * stride);
-                ahead.1 = ahead.1.wrapping_add(2 * stride);
-                ahead.2 = ahead.2.wrapping_add(4 * stride);
+                ahead = (ahead.0.wrapping_add(2 * stride), ahead.1.wrapping_add(2 * stride));
                 ends.front(shape);
                 ends.back(shape);
                 ends.front(shape);
@@ -202,7 +199,6 @@ pub(super) unsafe fn streamed<const S: usize, const W: usize, const RUNS: bool>(
         let (mut run, mut before) = (0, false);
         while a < a_end && b < b_end {
             let take_b = shape.less(b, a);
-            prefetch(out.wrapping_add(AHEAD));
             if take_b {
                 // Of equal rows `a`'s came just before.
                 ties |= out > work.out && shape.equal(out.sub(stride), b);
@@ -265,30 +261,71 @@ pub(super) fn gallop(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize 
     low
 }
 
-/// Among the first rows of the merge, how often the next one comes from the other input.
+/// Merges from the front without a branch on a comparison; two rows that are equal become one with the
+/// sum of their diffs, or none. Returns the rows that were written.
+///
+/// # Safety
+/// As [`woven`]'s; the last eight bytes of rows are a diff, and not compared.
+#[inline(always)]
+pub(super) unsafe fn summed<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    wrapped: &mut dyn FnMut(&[u8], i64),
+) -> usize {
+    let stride = shape.stride();
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` at most with them.
+    unsafe {
+        let (mut a, mut b, mut out) = (work.a, work.b, work.out);
+        let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
+        while a < a_end && b < b_end {
+            let (take_b, equal) = shape.compare(b, a);
+            let row = select_unpredictable(take_b, b, a);
+            let other = diff_at(select_unpredictable(take_b, a, b), stride);
+            let (sum, overflow) =
+                diff_at(row, stride).overflowing_add(select_unpredictable(equal, other, 0));
+            if overflow {
+                wrapped(shape.body(row), if other > 0 { 1 } else { -1 });
+            }
+            shape.copy(row, out);
+            out.add(stride - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
+            out = out.add(select_unpredictable(equal && sum == 0, 0, stride));
+            a = a.add(select_unpredictable(take_b, 0, stride));
+            b = b.add(select_unpredictable(take_b || equal, stride, 0));
+        }
+        let (a_left, b_left) = (a_end as usize - a as usize, b_end as usize - b as usize);
+        std::ptr::copy_nonoverlapping(a, out, a_left);
+        std::ptr::copy_nonoverlapping(b, out.add(a_left), b_left);
+        (out as usize - work.out as usize + a_left + b_left) / stride
+    }
+}
+
+/// Among the first rows of the merge, how often the next one comes from the other input, and how often
+/// two heads are equal.
 ///
 /// # Safety
 /// As [`woven`]'s; `out` is not used.
 #[inline(always)]
-pub(super) unsafe fn switches<const S: usize, const W: usize>(
+pub(super) unsafe fn sample<const S: usize, const W: usize>(
     shape: Shape<S, W>,
     work: Work,
     rows: usize,
-) -> usize {
+) -> (usize, usize) {
     let stride = shape.stride();
     let (mut a, mut b) = (0, 0);
     let mut before = false;
-    let mut switches = 0;
+    let (mut switches, mut ties) = (0, 0);
     for row in 0..rows {
         if a == work.a_rows || b == work.b_rows {
             break;
         }
         // SAFETY: both indexes are below the numbers of rows.
-        let take_b = unsafe { shape.less(work.b.add(b * stride), work.a.add(a * stride)) };
+        let (take_b, equal) =
+            unsafe { shape.compare(work.b.add(b * stride), work.a.add(a * stride)) };
+        ties += usize::from(equal);
         switches += usize::from(row > 0 && take_b != before);
         before = take_b;
         b += usize::from(take_b);
         a += usize::from(!take_b);
     }
-    switches
+    (switches, ties)
 }

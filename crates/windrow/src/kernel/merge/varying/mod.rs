@@ -11,7 +11,6 @@
 //!
 //! Rows are prefix-free without their tails: two that differ do so within both.
 
-mod bytes;
 mod steps;
 mod sum;
 

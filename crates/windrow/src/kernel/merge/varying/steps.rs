@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! woven     from both ends, no branch depends on which word is less      random interleaving
-//! deep      the same, and none on whether words agree                     many that agree
+//! deep      from the front, all words compared, sums made on the way      many words that agree
 //! streamed  one branch a row                                              what one can guess
 //! runs      the same, and many rows at once as soon as some came          runs
 //! ```
@@ -11,8 +11,8 @@ use std::hint::select_unpredictable;
 
 use super::super::super::prefetch::prefetch;
 use super::super::Wrapped;
+use super::super::bytes::{compare_from, copy, diff_at, word_at};
 use super::super::steps::gallop;
-use super::bytes::{copy, less_from, word_at};
 use super::sum::add_up;
 use super::{Target, Varying};
 
@@ -88,25 +88,20 @@ impl<'a> Block<'a> {
         unsafe { word_at(row, self.at) }
     }
 
-    /// True if row `j` of `b` sorts before row `i` of `a`; notes if their words agree. `DEEP` looks at
-    /// all words, without a branch on the first.
+    /// True if row `j` of `b` sorts before row `i` of `a`; notes if their words agree.
     ///
     /// # Safety
     /// The rows exist.
     #[inline(always)]
-    unsafe fn less<const DEEP: bool>(&self, j: usize, i: usize, ties: &mut bool) -> bool {
+    unsafe fn less(&self, j: usize, i: usize, ties: &mut bool) -> bool {
         // SAFETY: the rows exist, and no body has less than `at + 8` bytes.
         unsafe {
             let (p, q) = (self.b.at(j), self.a.at(i));
             let (x, y) = (self.word(p), self.word(q));
-            let len = || self.b.bytes_of(j).min(self.a.bytes_of(i)) - self.a.tail;
-            if DEEP {
-                *ties |= x == y;
-                return less_from(p, q, self.at, len());
-            }
             if x == y {
                 *ties = true;
-                return less_from(p, q, self.at, len());
+                let len = self.b.bytes_of(j).min(self.a.bytes_of(i)) - self.a.tail;
+                return compare_from(p, q, self.at, len).0;
             }
             x < y
         }
@@ -124,7 +119,7 @@ impl<'a> Block<'a> {
             }
             // SAFETY: both rows exist.
             let mut tie = false;
-            let take_b = unsafe { self.less::<false>(j, i, &mut tie) };
+            let take_b = unsafe { self.less(j, i, &mut tie) };
             ties += usize::from(tie);
             switches += usize::from(row > 0 && take_b != before);
             before = take_b;
@@ -140,23 +135,32 @@ impl<'a> Block<'a> {
         let (rows, bytes) = (self.a.len() + self.b.len(), self.a.span() + self.b.span());
         assert!(out.fits(rows, bytes) && out.used <= out.bytes.len());
         out.ends.reserve(rows);
-        let before = out.ends.len();
+        let (before, start) = (out.ends.len(), out.used);
+        // SAFETY: within the bytes and the reserved ends.
+        let place = unsafe {
+            let to = out.bytes.as_mut_ptr().add(start);
+            Place { to, offset: start as u32, end: out.ends.as_mut_ptr().add(before) }
+        };
         // SAFETY: `bytes` bytes and `rows` ends have room, as asserted and reserved, and `out`, being
         // mutable, overlaps no input. All ends are written before they count.
         let ties = unsafe {
-            let to = out.bytes.as_mut_ptr().add(out.used);
-            let end = out.ends.as_mut_ptr().add(before);
-            let place = Place { to, offset: out.used as u32, end };
             let ties = match choice {
-                Choice::Woven => self.woven::<false>(place),
-                Choice::Deep => self.woven::<true>(place),
+                Choice::Deep => {
+                    let (rows, bytes) = match wrapped {
+                        Some(wrapped) => self.deep::<true>(place, *wrapped),
+                        None => self.deep::<false>(place, &mut |_, _| {}),
+                    };
+                    out.ends.set_len(before + rows);
+                    out.used = start + bytes;
+                    return;
+                }
+                Choice::Woven => self.woven(place),
                 Choice::Streamed => self.streamed::<false>(0, 0, self.a.len(), self.b.len(), place),
                 Choice::Runs => self.streamed::<true>(0, 0, self.a.len(), self.b.len(), place),
             };
             out.ends.set_len(before + rows);
             ties
         };
-        let start = out.used;
         out.used += bytes;
         if let Some(wrapped) = wrapped
             && ties
@@ -177,7 +181,7 @@ impl<'a> Block<'a> {
     /// # Safety
     /// `place` has room for all rows and their ends, which overlaps no input.
     #[inline(always)]
-    unsafe fn woven<const DEEP: bool>(&self, mut front: Place) -> bool {
+    unsafe fn woven(&self, mut front: Place) -> bool {
         let Self { a, b, .. } = self;
         let (mut i, mut i_end, mut j, mut j_end) = (0, a.len(), 0, b.len());
         let mut ties = false;
@@ -205,14 +209,14 @@ impl<'a> Block<'a> {
                 // SAFETY: `i < i_end` and `j < j_end` in every step, and what is written are as many
                 // rows as were taken: the front's room ends where the back's begins, or before.
                 unsafe {
-                    let take_b = self.less::<DEEP>(j, i, &mut ties);
+                    let take_b = self.less(j, i, &mut ties);
                     let row = select_unpredictable(take_b, b.at(j), a.at(i));
                     let len = select_unpredictable(take_b, b.bytes_of(j), a.bytes_of(i));
                     front.push(row, len);
                     j += usize::from(take_b);
                     i += usize::from(!take_b);
 
-                    let take_a = self.less::<DEEP>(j_end - 1, i_end - 1, &mut ties);
+                    let take_a = self.less(j_end - 1, i_end - 1, &mut ties);
                     let (p, q) = (a.at(i_end - 1), b.at(j_end - 1));
                     let row = select_unpredictable(take_a, p, q);
                     let (p, q) = (a.bytes_of(i_end - 1), b.bytes_of(j_end - 1));
@@ -225,6 +229,56 @@ impl<'a> Block<'a> {
         }
         // SAFETY: what is left of both, and its room.
         ties | unsafe { self.streamed::<false>(i, j, i_end, j_end, front) }
+    }
+
+    /// Merges from the front without a branch on a comparison; with `SUMS` two rows that are equal become
+    /// one. Returns the rows and the bytes that were written.
+    ///
+    /// # Safety
+    /// As [`Block::woven`]'s; with `SUMS` the last eight bytes of every row are a diff.
+    #[inline(always)]
+    unsafe fn deep<const SUMS: bool>(
+        &self,
+        start: Place,
+        wrapped: &mut dyn FnMut(&[u8], i64),
+    ) -> (usize, usize) {
+        let Self { a, b, at } = self;
+        let (mut i, mut j) = (0, 0);
+        let mut place = start;
+        // SAFETY: both rows exist in every step, and no more is written than was taken.
+        unsafe {
+            while i < a.len() && j < b.len() {
+                let (p, q) = (a.at(i), b.at(j));
+                let (p_len, q_len) = (a.bytes_of(i), b.bytes_of(j));
+                let (take_b, equal) = compare_from(q, p, *at, p_len.min(q_len) - a.tail);
+                let row = select_unpredictable(take_b, q, p);
+                let len = select_unpredictable(take_b, q_len, p_len);
+                let mut stays = true;
+                copy(row, place.to, len);
+                if SUMS {
+                    let other = diff_at(select_unpredictable(take_b, p, q), p_len + q_len - len);
+                    let (sum, overflow) =
+                        diff_at(row, len).overflowing_add(select_unpredictable(equal, other, 0));
+                    if overflow {
+                        let body = std::slice::from_raw_parts(row, len - 8);
+                        wrapped(body, if other > 0 { 1 } else { -1 });
+                    }
+                    place.to.add(len - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
+                    stays = !(equal && sum == 0);
+                }
+                place.end.write(place.offset + len as u32);
+                let (len, one) = select_unpredictable(stays, (len, 1), (0, 0));
+                place.to = place.to.add(len);
+                place.offset += len as u32;
+                place.end = place.end.add(one);
+                i += usize::from(!take_b);
+                j += usize::from(take_b || (SUMS && equal));
+            }
+            place.push_run(a, i, a.len() - i);
+            place.push_run(b, j, b.len() - j);
+            let rows = (place.end as usize - start.end as usize) / size_of::<u32>();
+            (rows, (place.offset - start.offset) as usize)
+        }
     }
 
     /// Merges rows `i..i_end` of `a` and `j..j_end` of `b` from the front; returns whether words agreed.
@@ -247,7 +301,7 @@ impl<'a> Block<'a> {
         // SAFETY: the rows exist, and each is written once.
         unsafe {
             while i < i_end && j < j_end {
-                let take_b = self.less::<false>(j, i, &mut ties);
+                let take_b = self.less(j, i, &mut ties);
                 if take_b {
                     place.push(b.at(j), b.bytes_of(j));
                     j += 1;
@@ -261,13 +315,11 @@ impl<'a> Block<'a> {
                     if run == GALLOP {
                         run = 0;
                         if take_b && i < i_end {
-                            let rows =
-                                gallop(j_end - j, |at| self.less::<false>(j + at, i, &mut ties));
+                            let rows = gallop(j_end - j, |at| self.less(j + at, i, &mut ties));
                             place.push_run(b, j, rows);
                             j += rows;
                         } else if !take_b && j < j_end {
-                            let rows =
-                                gallop(i_end - i, |at| !self.less::<false>(j, i + at, &mut ties));
+                            let rows = gallop(i_end - i, |at| !self.less(j, i + at, &mut ties));
                             place.push_run(a, i, rows);
                             i += rows;
                         }

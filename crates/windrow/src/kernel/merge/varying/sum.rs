@@ -1,6 +1,6 @@
 //! Equal neighbours become one row with the sum of their diffs.
 
-use super::bytes::{equal_from, slide};
+use super::super::bytes::{compare_from, diff_at, slide};
 
 /// Adds up equal neighbours among the rows at `start`, which end at `ends` relative to `offset`, and
 /// closes the gaps; returns the rows and the bytes that are left. A row whose diffs add up to zero goes,
@@ -28,8 +28,8 @@ pub(super) unsafe fn add_up(
             let len = end as usize - from as usize;
             let next_len = next_end as usize - end as usize;
             // The last row is followed by none, whose length is zero.
-            let goes_on = next_len == len && equal_from(from, end, at, len - 8);
-            let diff = i64::from_le_bytes(end.sub(8).cast::<[u8; 8]>().read());
+            let goes_on = next_len == len && compare_from(from, end, at, len - 8).1;
+            let diff = diff_at(from, len);
             let (sum, overflow) = diff.overflowing_add(carry);
             if overflow {
                 let body = std::slice::from_raw_parts(from, len - 8);
