@@ -105,8 +105,12 @@ impl Output {
             if let Some(buffer) = &mut self.buffer {
                 gather(rows.clone().take(fit), stride, &mut buffer[used..]);
             }
-            rows.nth(fit - 1);
             self.used += fit * stride;
+            if fit == rows.len() {
+                // To step over rows one by one takes as long as to find them again.
+                return Ok(());
+            }
+            rows.nth(fit - 1);
         }
         Ok(())
     }
