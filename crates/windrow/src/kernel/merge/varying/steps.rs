@@ -117,8 +117,8 @@ impl<'a> Block<'a> {
             if i == self.a.len() || j == self.b.len() {
                 break;
             }
-            // SAFETY: both rows exist.
             let mut tie = false;
+            // SAFETY: both rows exist.
             let take_b = unsafe { self.less(j, i, &mut tie) };
             ties += usize::from(tie);
             switches += usize::from(row > 0 && take_b != before);
