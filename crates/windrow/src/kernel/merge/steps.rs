@@ -21,7 +21,7 @@ use super::bytes::diff_at;
 use super::shape::Shape;
 
 /// Rows of a run that come one by one before its end is searched for.
-const GALLOP: usize = 8;
+const GALLOP: usize = 4;
 /// Bytes ahead that are asked for: hardware does not look beyond the end of a page, and finding out where
 /// the next one lies takes as long as dozens of rows.
 const AHEAD: usize = 1024;
@@ -249,14 +249,19 @@ pub(super) fn gallop(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize 
     while high <= len && holds(high - 1) {
         high *= 2;
     }
-    let (mut low, mut high) = (high / 2, (high - 1).min(len));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    let low = high / 2;
+    low + first(((high - 1).min(len)) - low, |index| holds(low + index))
+}
+
+/// The number of indexes below `len` for which `holds`, which are the first ones, found by halves: no
+/// step is guessed.
+#[inline(always)]
+fn first(mut len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
+    let mut low = 0;
+    while len > 0 {
+        let half = len.div_ceil(2);
+        low += select_unpredictable(holds(low + half - 1), half, 0);
+        len -= half;
     }
     low
 }

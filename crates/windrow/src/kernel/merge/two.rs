@@ -150,10 +150,19 @@ fn with_shape(
             }
         };
     }
-    match stride {
-        32 if body == 24 => blocks!(32),
-        _ => blocks!(0),
+    macro_rules! long {
+        ($($stride:literal)*) => {
+            match stride {
+                32 if body == 24 => blocks!(32),
+                $($stride if words > 3 && body + 8 == $stride => {
+                    let at = at.min(body - 24);
+                    blocks(Shape::<$stride, LONG>::new(stride, at, body), a, b, out, wrapped)
+                })*
+                _ => blocks!(0),
+            }
+        };
     }
+    long!(48 64 80 96 128)
 }
 
 #[inline(always)]
@@ -247,7 +256,7 @@ mod tests {
         fn merges_like_a_map_with_and_without_instructions(
             a in prop::collection::vec((0u16..900, 1i64..3), 1..700),
             b in prop::collection::vec((0u16..900, -2i64..0), 1..700),
-            body in prop::sample::select(vec![8usize, 12, 16, 24, 25, 40, 88]),
+            body in prop::sample::select(vec![8usize, 12, 16, 24, 25, 40, 56, 72, 88, 120, 130]),
             common in 0usize..90,
             room in 1usize..1500,
         ) {

@@ -17,7 +17,7 @@ use super::sum::add_up;
 use super::{Target, Varying};
 
 /// Rows of a run that come one by one before its end is searched for.
-const GALLOP: usize = 8;
+const GALLOP: usize = 4;
 
 /// The loop for a block.
 #[derive(Clone, Copy, Debug)]
