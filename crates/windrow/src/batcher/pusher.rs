@@ -68,6 +68,7 @@ impl Pusher {
         }
         self.push_pending()?;
         if self.pending.offer(&self.layout, batch, sequence)? {
+            self.open();
             return Ok(());
         }
         let prepared = self.chunker.prepare(batch, sequence)?;
