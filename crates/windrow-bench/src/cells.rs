@@ -38,13 +38,25 @@ impl Cells {
 
     /// Adds a comparison.
     pub(crate) fn push(&mut self, case: &str, ours: f64, rival_name: &str, rival: f64) {
+        self.push_in(case, ours, rival_name, rival, self.unit);
+    }
+
+    /// Adds a comparison in another unit.
+    pub(crate) fn push_in(
+        &mut self,
+        case: &str,
+        ours: f64,
+        rival_name: &str,
+        rival: f64,
+        unit: &str,
+    ) {
         self.cells.push(Cell {
             bench: self.bench.to_owned(),
             case: case.to_owned(),
             ours,
             rival_name: rival_name.to_owned(),
             rival,
-            unit: self.unit.to_owned(),
+            unit: unit.to_owned(),
             ratio: rival / ours,
         });
     }

@@ -1,12 +1,15 @@
 //! `merge`: two chains of sorted chunks into one, against the mergers of differential-dataflow.
 //!
 //! Measured is the merge alone: inputs are chains of ship-sized chunks, owned by the merge, made
-//! freshly for every contender from a new data set in every round; the median of the rounds counts.
-//! What comes out is checked to have as many records everywhere. Output memory is recycled: ours
+//! freshly for every contender from a new data set in every round; the fastest round of each counts.
+//! Before it each contender merges a data set that does not count, so that its output memory is as warm
+//! as its allocator or pool leaves it. What comes out is checked to have as many records everywhere. Output memory is recycled: ours
 //! from a pool that lives through the bench, the rivals' from the allocator's heap and their stash.
 //!
 //! The rivals need the feature `differential`: differential-dataflow 0.22's columnation merger, and
-//! the Vec and trie chunks of 0.25.1. The floor is one `memcpy` of both inputs' rows.
+//! the Vec and trie chunks of 0.25.1. The floor is one `memcpy` of both inputs' rows, into memory that
+//! was touched before. `resident` cells are bytes a record that our merged chunks hold, against the
+//! bytes of the records as Rust values.
 
 pub(crate) mod data;
 #[cfg(feature = "differential")]
@@ -50,9 +53,8 @@ pub(crate) type Contender<K, V> = fn(&[Change<K, V>], &[Change<K, V>]) -> Outcom
 /// One of them by its name.
 type Rival<S> = (&'static str, Contender<<S as Shape>::Key, <S as Shape>::Val>);
 
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+pub(crate) fn least(values: Vec<f64>) -> f64 {
+    values.into_iter().fold(f64::INFINITY, f64::min)
 }
 
 pub(crate) fn size_name(kib: usize) -> String {
@@ -134,37 +136,53 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
             let mut ours = Vec::new();
             let mut copies = Vec::new();
             let mut theirs = vec![Vec::new(); rivals.len()];
+            let mut resident = 0.0;
             for round in 0..rounds(options, (2 * kib) << 10) {
-                let seed = (round as u64 + 1) << 32 | kib as u64;
-                let (a, b) = data::pair(regime, count, seed);
-                let (a, b) = (S::sorted(&a), S::sorted(&b));
-                let records = (a.len() + b.len()) as f64;
-                let chains = vec![chain::<S>(&layout, &pool, &a)?, chain::<S>(&layout, &pool, &b)?];
-                let (elapsed, merged) =
-                    seconds(|| Ok(Batch::union(&layout, &pool, chains).settle()?))?;
-                let out = merged.rows().unwrap_or(0) as usize;
-                drop(merged);
-                ours.push(elapsed * 1e9 / records);
-                for ((name, rival), times) in rivals.iter().zip(&mut theirs) {
-                    let (elapsed, got) = rival(&a, &b);
-                    if got != out {
-                        return Err(format!("{case}: {out} records, {name} has {got}").into());
-                    }
-                    times.push(elapsed * 1e9 / records);
+                // The first does not count: it leaves every contender's memory as warm as the
+                // second will.
+                let sets = [0, 1].map(|set| {
+                    let seed = (round as u64 + 1) << 32 | set << 31 | kib as u64;
+                    let (a, b) = data::pair(regime, count, seed);
+                    (S::sorted(&a), S::sorted(&b))
+                });
+                let mut expected = [0; 2];
+                let mut last = 0.0;
+                for ((a, b), expected) in sets.iter().zip(&mut expected) {
+                    let chains = [a, b].map(|side| chain::<S>(&layout, &pool, side));
+                    let chains = chains.into_iter().collect::<Result<Vec<_>>>()?;
+                    let (elapsed, merged) =
+                        seconds(|| Ok(Batch::union(&layout, &pool, chains).settle()?))?;
+                    *expected = merged.rows().unwrap_or(0) as usize;
+                    resident = merged.resident_bytes() as f64 / (a.len() + b.len()) as f64;
+                    last = elapsed;
                 }
-                let from = vec![1u8; (a.len() + b.len()) * S::BYTES];
-                let mut to = vec![0u8; from.len()];
+                let records = sets[1].0.len() + sets[1].1.len();
+                ours.push(last * 1e9 / records as f64);
+                for ((name, rival), times) in rivals.iter().zip(&mut theirs) {
+                    for ((a, b), out) in sets.iter().zip(expected) {
+                        let (elapsed, got) = rival(a, b);
+                        if got != out {
+                            return Err(format!("{case}: {out} records, {name} has {got}").into());
+                        }
+                        last = elapsed;
+                    }
+                    times.push(last * 1e9 / records as f64);
+                }
+                let from = vec![1u8; records * S::BYTES];
+                let mut to = vec![2u8; from.len()];
                 let (elapsed, ()) = seconds(|| {
                     black_box(&mut to).copy_from_slice(black_box(&from));
                     Ok(())
                 })?;
-                copies.push(elapsed * 1e9 / records);
+                copies.push(elapsed * 1e9 / records as f64);
             }
-            let ours = median(ours);
+            let ours = least(ours);
             for ((name, _), times) in rivals.iter().zip(theirs) {
-                cells.push(&case, ours, name, median(times));
+                cells.push(&case, ours, name, least(times));
             }
-            cells.push(&case, ours, "memcpy", median(copies));
+            cells.push(&case, ours, "memcpy", least(copies));
+            let values = size_of::<Change<S::Key, S::Val>>() as f64;
+            cells.push_in(&case, resident, "resident, values", values, "bytes/record");
         }
     }
     Ok(())

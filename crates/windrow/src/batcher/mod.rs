@@ -12,10 +12,11 @@
 //! has an equal part. Which pusher a row went through never shows: rows carry their place in the
 //! input.
 //!
-//! Invariant: all rows pushed are in a run of exactly one pusher, or in its chunker.
+//! Invariant: all rows pushed are in a run of exactly one pusher, or in its chunker, or wait for more.
 
 mod accounting;
 mod ladder;
+mod pending;
 mod pusher;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use super::Shared;
 use super::accounting::Held;
 use super::ladder::Ladder;
+use super::pending::Pending;
 use crate::batch::{OWN_CHUNKS, held_by_chunk, merger};
 use crate::chunk::Chunker;
 use crate::error::Result;
@@ -25,6 +26,7 @@ pub struct Pusher {
     open: bool,
     /// Rows were lost to an error: open for ever.
     failed: bool,
+    pending: Pending,
     chunker: Chunker,
     ladder: Ladder,
     /// Bytes that were left when all in memory was last merged in memory; the greatest number if that
@@ -43,6 +45,7 @@ impl Pusher {
             shared: Arc::clone(shared),
             open: false,
             failed: false,
+            pending: Pending::default(),
             chunker: Chunker::new(layout, pool, &shared.wraps),
             ladder: Ladder::new(layout, pool, &shared.wraps, &shared.sink),
             // Under `keep` nothing ever cancels.
@@ -59,11 +62,38 @@ impl Pusher {
     /// As [`crate::Batcher::push`]. A record batch that cannot be encoded is refused as a whole; after
     /// any other error rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
+        if self.pending.offer(&self.layout, batch, sequence)? {
+            self.open();
+            return Ok(());
+        }
+        self.push_pending()?;
+        if self.pending.offer(&self.layout, batch, sequence)? {
+            self.open();
+            return Ok(());
+        }
         let prepared = self.chunker.prepare(batch, sequence)?;
+        self.open();
+        let pushed = self.stage(&prepared);
+        self.failed |= pushed.is_err();
+        pushed
+    }
+
+    /// Counts as open from here on.
+    fn open(&mut self) {
         if !std::mem::replace(&mut self.open, true) {
             self.shared.open.fetch_add(1, Ordering::Release);
         }
-        let pushed = self.stage(&prepared);
+    }
+
+    /// Encodes the record batches that wait.
+    fn push_pending(&mut self) -> Result<()> {
+        let pushed = self.pending.take().and_then(|batch| match batch {
+            Some((batch, sequence)) => {
+                let prepared = self.chunker.prepare(&batch, sequence)?;
+                self.stage(&prepared)
+            }
+            None => Ok(()),
+        });
         self.failed |= pushed.is_err();
         pushed
     }
@@ -83,7 +113,8 @@ impl Pusher {
     /// # Errors
     /// As [`crate::Batcher::push`].
     pub fn flush(&mut self) -> Result<()> {
-        let flushed = self.chunker.flush().and_then(|()| self.collect());
+        let flushed =
+            self.push_pending().and_then(|()| self.chunker.flush()).and_then(|()| self.collect());
         self.failed |= flushed.is_err();
         flushed?;
         self.shared.runs().extend(self.ladder.take());

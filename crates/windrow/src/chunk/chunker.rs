@@ -137,7 +137,7 @@ impl Chunker {
         rows.extend((0..staged.len()).map(|index| staged.row(index)));
         let order = self.arranger.order(&rows, self.layout.tail().len());
         self.builder.restart();
-        self.builder.push(|index| staged.row(index), order)?;
+        self.builder.push(|index| staged.row(index), order, false)?;
         self.builder.flush();
         rows.clear();
         // Nothing is left to outlive the staging buffer; collecting in place keeps the allocation.

@@ -6,9 +6,9 @@
 //! pass  whole chunks as they are  ---------------------------------------+
 //! ```
 //!
-//! Chunks come out graded: any three neighbours together hold more than a chunk may. So a chunk is
-//! passed on as it is only if it would not fit behind what is there, or is half full; a smaller one is
-//! copied.
+//! Chunks come out graded: any three neighbours together hold more than a chunk may, but for a few. So
+//! a chunk is passed on as it is if it would not fit behind what is there, or is half full; of smaller
+//! ones the first few are, and the others are copied.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,6 +21,11 @@ use crate::kernel::merge::Target;
 use crate::order::Layout;
 use crate::pool::{Buffer, Pool};
 
+/// Small chunks of a run that are passed on rather than copied. Batches of a few thousand rows, which
+/// mostly have one chunk, are sealed and merged without a copy where they do not overlap; each may
+/// leave another small chunk, of the rows before it.
+pub(crate) const FEW_SMALL: usize = 4;
+
 /// Chunks that are made, and the one that is being made.
 #[derive(Debug)]
 pub(super) struct Output {
@@ -31,6 +36,8 @@ pub(super) struct Output {
     /// Where rows start, and where the last one ends; only the zero if they have one length.
     starts: Vec<u32>,
     done: VecDeque<Arc<Chunk>>,
+    /// Small chunks that were passed on so far.
+    small: usize,
 }
 
 impl Output {
@@ -42,6 +49,7 @@ impl Output {
             used: 0,
             starts: vec![0],
             done: VecDeque::new(),
+            small: 0,
         }
     }
 
@@ -97,8 +105,12 @@ impl Output {
             if let Some(buffer) = &mut self.buffer {
                 gather(rows.clone().take(fit), stride, &mut buffer[used..]);
             }
-            rows.nth(fit - 1);
             self.used += fit * stride;
+            if fit == rows.len() {
+                // To step over rows one by one takes as long as to find them again.
+                return Ok(());
+            }
+            rows.nth(fit - 1);
         }
         Ok(())
     }
@@ -176,14 +188,17 @@ impl Output {
         Ok(Some(result))
     }
 
-    /// True if `chunk` is to be passed on as it is rather than copied.
-    pub(super) fn passes(&self, chunk: &Chunk) -> bool {
+    /// True if `chunk` is to be passed on as it is rather than copied, as it then has to be.
+    pub(super) fn passes(&mut self, chunk: &Chunk) -> bool {
         let starts = if self.stride.is_some() { 0 } else { chunk.len() * OFFSET_BYTES };
-        if self.used == 0 {
+        let graded = if self.used == 0 {
             2 * (chunk.bytes() + starts) >= self.pool.chunk_bytes()
         } else {
             chunk.bytes() + starts + self.start_bytes(0) > self.room()
-        }
+        };
+        let few = !graded && self.small < FEW_SMALL;
+        self.small += usize::from(few);
+        graded || few
     }
 
     /// Takes a chunk as it is, behind everything appended so far.

@@ -90,7 +90,7 @@ impl Blocks {
                 rows.extend((window.at..end).map(|row| view.row(row)));
             }
             let order = self.arranger.order(&rows, tail);
-            builder.push(|index| rows[index], order)?;
+            builder.push(|index| rows[index], order, true)?;
             rows.clear();
             // Nothing is left to outlive the windows; collecting in place keeps the allocation.
             self.rows = rows.into_iter().map(|_| -> &'static [u8] { &[] }).collect();

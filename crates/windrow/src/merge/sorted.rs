@@ -186,7 +186,7 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         let order = self.arranger.order(&rows, self.layout.tail().len());
         let decided = decided(&self.layout, &rows, order);
         self.held = reduce(&self.layout, &self.builder, &rows, &order[decided..]);
-        self.builder.push(|index| rows[index], &order[..decided])?;
+        self.builder.push(|index| rows[index], &order[..decided], false)?;
         self.builder.flush();
         Ok(())
     }
@@ -233,7 +233,7 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> ChunkSource for SortedInput
                     self.ended = true;
                     let held = std::mem::take(&mut self.held);
                     if !held.is_empty() {
-                        self.builder.push(|_| &held[..], &[Place::of(0)])?;
+                        self.builder.push(|_| &held[..], &[Place::of(0)], false)?;
                     }
                     self.builder.flush();
                 }

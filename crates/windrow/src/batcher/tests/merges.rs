@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batch::Merging;
+use crate::chunk::FEW_SMALL;
 
 fn union(keys: Keys, pool: &Pool, inputs: &[Vec<Change>]) -> Batch {
     let batches = inputs.iter().map(|input| batch_of(keys, pool, input)).collect();
@@ -97,29 +98,42 @@ fn every_small_world(inputs: u32, keys: u32, see: impl Fn(&[Vec<Change>])) {
     }
 }
 
+/// Merges `world` with every fuel up to one that suffices, and at once.
+fn merges_with_every_fuel(keys: Keys, chunk: usize, world: &[Vec<Change>]) {
+    let expected = keys.model(&world.concat());
+    for fuel in 1..=world.concat().len() as i64 + 1 {
+        let (batch, _) = merged(keys, &Pool::tiny(chunk), world, fuel);
+        assert_eq!(keys.read(batch).unwrap(), expected, "{world:?} {fuel}");
+    }
+    let settled = union(keys, &Pool::tiny(chunk), world).settle().unwrap();
+    assert_eq!(keys.read(settled).unwrap(), expected, "{world:?}");
+}
+
 #[test]
 fn every_small_world_with_every_fuel() {
     for (inputs, rows) in [(2, 2), (2, 3), (3, 2)] {
         every_small_world(inputs, rows, |world| {
             for keys in [Keys::Numbers, Keys::Texts] {
-                let expected = keys.model(&world.concat());
-                for fuel in 1..=world.concat().len() as i64 + 1 {
-                    // One row a chunk, and all in one.
-                    for chunk in [40, 1000] {
-                        let (batch, _) = merged(keys, &Pool::tiny(chunk), world, fuel);
-                        assert_eq!(keys.read(batch).unwrap(), expected, "{world:?} {fuel}");
-                    }
+                // One row a chunk, and all in one.
+                for chunk in [40, 1000] {
+                    merges_with_every_fuel(keys, chunk, world);
                 }
             }
         });
+    }
+    // Two keys of two values; three inputs of three rows.
+    for (inputs, rows) in [(2, 4), (3, 3)] {
+        every_small_world(inputs, rows, |world| merges_with_every_fuel(Keys::Numbers, 40, world));
     }
 }
 
 #[test]
 fn of_none_to_three_hundred_inputs() {
+    let few = (0..20).chain([63, 64, 65, 127, 128, 255, 300]).collect::<Vec<u64>>();
     for keys in ALL_KEYS {
+        let counts = if keys == Keys::Numbers { (0..=300).collect() } else { few.clone() };
         let pool = Pool::tiny(300);
-        for count in (0..20).chain([63, 64, 65, 127, 128, 255, 300]) {
+        for count in counts {
             let inputs: Vec<Vec<Change>> = (0..count)
                 .map(|i| (0..i % 5).map(|row| (row * 7 + i % 3, i % 2, 0, 1)).collect())
                 .collect();
@@ -175,6 +189,12 @@ fn of_disjoint_runs_pass_chunks_on() {
     assert_eq!(pool.stats().peak_leased, before, "no chunk was made");
 }
 
+/// Chunks of `bytes` bytes when any three neighbours hold more than one chunk may, and what a merge may
+/// pass on beside that.
+fn graded(bytes: usize, chunk: usize) -> usize {
+    3 * bytes / chunk + 2 + 2 * FEW_SMALL
+}
+
 #[test]
 fn come_out_graded() {
     let keys = Keys::Numbers;
@@ -186,5 +206,39 @@ fn come_out_graded() {
     }
     let settled = union(keys, &pool, &inputs).settle().unwrap();
     let (chunks, bytes) = (settled.chunks().unwrap(), settled.bytes().unwrap() as usize);
-    assert!(chunks <= 3 * bytes / 3200 + 2, "{chunks} chunks of {bytes} bytes");
+    assert!(chunks <= graded(bytes, 3200), "{chunks} chunks of {bytes} bytes");
+}
+
+#[test]
+fn one_after_the_other_stay_graded() {
+    for keys in ALL_KEYS {
+        let pool = Pool::tiny(3200);
+        let mut all = Vec::new();
+        let mut merged = batch_of(keys, &pool, &[]);
+        for round in 0..200u64 {
+            // Small batches, each behind the others, every third on top of all of them.
+            let few: Vec<Change> = match round % 3 {
+                0 => (0..5).map(|at| (at * 1000 + round, 1, 0, 1)).collect(),
+                _ => (0..3).map(|at| (round * 10 + at, 0, 0, 1)).collect(),
+            };
+            let batches = vec![merged, batch_of(keys, &pool, &few)];
+            merged = Batch::union(&keys.layout(), &pool, batches).settle().unwrap();
+            all.extend(few);
+            let (chunks, bytes) = (merged.chunks().unwrap(), merged.bytes().unwrap() as usize);
+            assert!(chunks <= graded(bytes, 3200), "{chunks} chunks of {bytes} bytes");
+        }
+        assert_eq!(keys.read(merged).unwrap(), keys.model(&all));
+    }
+}
+
+#[test]
+fn of_small_disjoint_runs_pass_chunks_on() {
+    let keys = Keys::Numbers;
+    let pool = Pool::tiny(32_000);
+    let side = |from: u64| (from..from + 50).map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
+    let batches: Vec<Batch> = [0, 50].map(|from| batch_of(keys, &pool, &side(from))).into();
+    let before = pool.stats().peak_leased;
+    let settled = Batch::union(&keys.layout(), &pool, batches).settle().unwrap();
+    assert_eq!(settled.chunks(), Some(2));
+    assert_eq!(pool.stats().peak_leased, before, "no chunk was made");
 }

@@ -3,6 +3,7 @@
 mod frontiers;
 mod merges;
 mod overflow;
+mod small;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

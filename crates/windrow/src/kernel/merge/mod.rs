@@ -3,12 +3,14 @@
 //! ```text
 //! two     a | | | | |  and  b | | | |   -->   out | | | | | | | | |      block by block
 //! steps   how one row, one run, one block of rows is moved
+//! bytes   how bytes are compared and copied
 //! sum     neighbours in out that are equal become one
 //! varying the same for rows of any length, in one loop
 //! ```
 //!
 //! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
 
+mod bytes;
 mod shape;
 mod steps;
 mod sum;

@@ -2,9 +2,9 @@
 //!
 //! The bytes that all rows of a merge share at their start need no comparison. Where at most 24 bytes
 //! are left they are compared as one, two or three words, whole: the result is exact and needs no
-//! branch. Where more are left, the first word decides, and the rest if it does not.
+//! branch. Where more are left, the first three words decide, and the rest if they do not.
 
-use std::cmp::Ordering;
+use super::bytes::{compare_from, move_bytes, subtract, word_at};
 
 /// Rows of one length, one behind the other.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,13 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Rows of `S` bytes, the last eight of them a diff, or of `stride` if `S` is 0; compared by `W` words from byte `at`, or by one
-/// word and the rest if `W` is 0.
+/// Bodies of any length, compared by three words, then whole.
+pub(super) const LONG: usize = 0;
+/// Bodies of less than three words that are not whole words: compared by one word, then whole.
+pub(super) const ODD: usize = 4;
+
+/// Rows of `S` bytes, the last eight of them a diff, or of `stride` if `S` is 0; compared by `W` words
+/// from byte `at`, up to three, or as [`LONG`] or [`ODD`].
 #[derive(Clone, Copy)]
 pub(super) struct Shape<const S: usize, const W: usize> {
     stride: usize,
@@ -42,9 +47,17 @@ pub(super) struct Shape<const S: usize, const W: usize> {
 }
 
 impl<const S: usize, const W: usize> Shape<S, W> {
+    /// Words that decide most comparisons.
+    pub(super) const WORDS: usize = match W {
+        LONG => 3,
+        ODD => 1,
+        words => words,
+    };
+
     pub(super) fn new(stride: usize, at: usize, body: usize) -> Self {
-        assert!(at + 8 * W.max(1) <= body && body <= stride);
-        assert!(S == 0 || S == stride && body + 8 == S && (W == 0 || at + 8 * W == body));
+        assert!(at + 8 * Self::WORDS <= body && body <= stride);
+        let whole = matches!(W, LONG | ODD) || at + 8 * W == body;
+        assert!(S == 0 || S == stride && body + 8 == S && whole);
         Self { stride, at, body }
     }
 
@@ -60,13 +73,13 @@ impl<const S: usize, const W: usize> Shape<S, W> {
     #[inline(always)]
     unsafe fn word(self, row: *const u8, index: usize) -> u64 {
         // SAFETY: as the function's.
-        u64::from_be(unsafe { self.raw(row, index) })
+        unsafe { word_at(row, self.at() + 8 * index) }
     }
 
     /// The same, as it stands in memory.
     ///
     /// # Safety
-    /// As [`Shape::word`].
+    /// As [`Shape::word`]'s.
     #[inline(always)]
     unsafe fn raw(self, row: *const u8, index: usize) -> u64 {
         // SAFETY: `at + 8 * (index + 1) <= body`, by `new`, and the row is that long.
@@ -75,7 +88,23 @@ impl<const S: usize, const W: usize> Shape<S, W> {
 
     #[inline(always)]
     fn at(self) -> usize {
-        if S > 0 && W > 0 { S - 8 - 8 * W } else { self.at }
+        if S > 0 && !matches!(W, LONG | ODD) { S - 8 - 8 * W } else { self.at }
+    }
+
+    /// What the first words say: true if the row at `p` sorts before the one at `q`, true if they agree.
+    ///
+    /// # Safety
+    /// Both point to whole rows.
+    #[inline(always)]
+    unsafe fn words(self, p: *const u8, q: *const u8) -> (bool, bool) {
+        let (mut borrow, mut different) = (false, 0);
+        for index in (0..Self::WORDS).rev() {
+            // SAFETY: whole rows; `index` is below `WORDS`.
+            let (x, y) = unsafe { (self.word(p, index), self.word(q, index)) };
+            borrow = subtract(x, y, borrow);
+            different |= x ^ y;
+        }
+        (borrow, different == 0)
     }
 
     /// True if the row at `p` sorts before the one at `q`.
@@ -84,29 +113,13 @@ impl<const S: usize, const W: usize> Shape<S, W> {
     /// Both point to whole rows.
     #[inline(always)]
     pub(super) unsafe fn less(self, p: *const u8, q: *const u8) -> bool {
-        // SAFETY: whole rows; `index` is below `W.max(1)`.
-        let words = |index| unsafe { (self.word(p, index), self.word(q, index)) };
-        match W {
-            1 => {
-                let (a, b) = words(0);
-                a < b
+        // SAFETY: whole rows, and `at + 8 <= body <= stride`.
+        unsafe {
+            let (less, agree) = self.words(p, q);
+            if matches!(W, LONG | ODD) && agree {
+                return compare_from(p, q, self.at, self.body).0;
             }
-            2 | 3 => {
-                let mut borrow = false;
-                for index in (0..W).rev() {
-                    let (a, b) = words(index);
-                    borrow = subtract(a, b, borrow);
-                }
-                borrow
-            }
-            _ => {
-                let (a, b) = words(0);
-                if a == b {
-                    // SAFETY: whole rows, and `at + 8 <= body <= stride`.
-                    return unsafe { self.rest(p).cmp(self.rest(q)) == Ordering::Less };
-                }
-                a < b
-            }
+            less
         }
     }
 
@@ -117,26 +130,31 @@ impl<const S: usize, const W: usize> Shape<S, W> {
     #[inline(always)]
     pub(super) unsafe fn equal(self, p: *const u8, q: *const u8) -> bool {
         let mut different = 0;
-        for index in 0..W.max(1) {
-            // SAFETY: whole rows; `index` is below `W.max(1)`.
+        for index in 0..Self::WORDS {
+            // SAFETY: whole rows; `index` is below `WORDS`.
             different |= unsafe { self.raw(p, index) ^ self.raw(q, index) };
         }
-        if W == 0 {
+        if matches!(W, LONG | ODD) {
             // SAFETY: whole rows, and `at + 8 <= body <= stride`.
-            return different == 0 && unsafe { self.rest(p) == self.rest(q) };
+            return different == 0 && unsafe { compare_from(p, q, self.at, self.body).1 };
         }
         different == 0
     }
 
-    /// What is compared behind the first word.
+    /// Both, without a branch.
     ///
     /// # Safety
-    /// `row` points to a whole row, which lives as long as `'a`.
+    /// Both point to whole rows.
     #[inline(always)]
-    unsafe fn rest<'a>(self, row: *const u8) -> &'a [u8] {
-        let from = self.at + 8;
-        // SAFETY: `from <= body <= stride`, by `new`.
-        unsafe { std::slice::from_raw_parts(row.add(from), self.body - from) }
+    pub(super) unsafe fn compare(self, p: *const u8, q: *const u8) -> (bool, bool) {
+        // SAFETY: whole rows, and `at + 8 <= body <= stride`.
+        unsafe {
+            if matches!(W, LONG | ODD) {
+                compare_from(p, q, self.at, self.body)
+            } else {
+                self.words(p, q)
+            }
+        }
     }
 
     /// The compared bytes of the row at `row`, from its start.
@@ -176,27 +194,4 @@ impl<const S: usize, const W: usize> Shape<S, W> {
             }
         }
     }
-}
-
-/// The borrow out of `a - b - borrow`: a chain of them compares numbers of many words.
-#[inline(always)]
-fn subtract(a: u64, b: u64, borrow: bool) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // The portable form becomes three instructions a word more.
-        let mut difference = 0;
-        std::arch::x86_64::_subborrow_u64(u8::from(borrow), a, b, &mut difference) != 0
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        a.borrowing_sub(b, borrow).1
-    }
-}
-
-/// # Safety
-/// `N` bytes are readable at `from` and writable at `to`, and the two do not overlap.
-#[inline(always)]
-unsafe fn move_bytes<const N: usize>(from: *const u8, to: *mut u8) {
-    // SAFETY: as the function's.
-    unsafe { to.cast::<[u8; N]>().write_unaligned(from.cast::<[u8; N]>().read_unaligned()) }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! woven     from both ends, no branch depends on a comparison     random interleaving
+//! summed    from the front, no such branch, sums made at once    many equal rows
 //! streamed  one branch a row                                      runs, and what one can predict
 //! ```
 //!
@@ -16,7 +17,14 @@
 use std::hint::select_unpredictable;
 
 use super::super::prefetch::prefetch;
+use super::bytes::diff_at;
 use super::shape::Shape;
+
+/// Rows of a run that come one by one before its end is searched for.
+const GALLOP: usize = 4;
+/// Bytes ahead that are asked for: hardware does not look beyond the end of a page, and finding out where
+/// the next one lies takes as long as dozens of rows.
+const AHEAD: usize = 1024;
 
 /// Two inputs and the room for all their rows.
 #[derive(Clone, Copy)]
@@ -167,81 +175,162 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
                 ends.back(shape);
             }
         }
-        streamed(shape, ends.rest(stride));
+        streamed::<S, W, false>(shape, ends.rest(stride));
     }
 }
 
-/// Merges row by row, with a branch on every comparison.
+/// Merges row by row, with a branch on every comparison; with `RUNS`, many at once as soon as some came
+/// from one input. Returns whether any were equal.
 ///
 /// # Safety
 /// As [`woven`]'s.
 #[inline(always)]
-pub(super) unsafe fn streamed<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
+pub(super) unsafe fn streamed<const S: usize, const W: usize, const RUNS: bool>(
+    shape: Shape<S, W>,
+    work: Work,
+) -> bool {
     let stride = shape.stride();
-    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them.
+    let mut ties = false;
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them. Where the next row is
+    // of the other input than the one before, that one stands before its end.
     unsafe {
         let (mut a, mut b, mut out) = (work.a, work.b, work.out);
         let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
+        let (mut run, mut before) = (0, false);
         while a < a_end && b < b_end {
-            if shape.less(b, a) {
+            let take_b = shape.less(b, a);
+            if take_b {
+                // Of equal rows `a`'s came just before.
+                ties |= out > work.out && shape.equal(out.sub(stride), b);
+                prefetch(b.wrapping_add(AHEAD));
                 shape.copy(b, out);
                 b = b.add(stride);
             } else {
+                prefetch(a.wrapping_add(AHEAD));
                 shape.copy(a, out);
                 a = a.add(stride);
             }
             out = out.add(stride);
+            if RUNS {
+                run = if take_b == before { run + 1 } else { 0 };
+                before = take_b;
+                if run == GALLOP {
+                    run = 0;
+                    let rows = if take_b {
+                        let left = (b_end as usize - b as usize) / stride;
+                        gallop(left, |row| shape.less(b.add(row * stride), a))
+                    } else {
+                        let left = (a_end as usize - a as usize) / stride;
+                        gallop(left, |row| !shape.less(b, a.add(row * stride)))
+                    };
+                    let bytes = rows * stride;
+                    std::ptr::copy_nonoverlapping(if take_b { b } else { a }, out, bytes);
+                    a = a.add(if take_b { 0 } else { bytes });
+                    b = b.add(if take_b { bytes } else { 0 });
+                    out = out.add(bytes);
+                }
+            }
+        }
+        if out > work.out && b < b_end {
+            ties |= shape.equal(out.sub(stride), b);
         }
         let left = a_end as usize - a as usize;
         std::ptr::copy_nonoverlapping(a, out, left);
         std::ptr::copy_nonoverlapping(b, out.add(left), b_end as usize - b as usize);
     }
+    ties
 }
 
 /// The number of indexes below `len` for which `holds`, which are the first ones: found in steps that
 /// double, then halve.
 #[inline(always)]
-pub(super) fn gallop(len: usize, holds: impl Fn(usize) -> bool) -> usize {
+pub(super) fn gallop(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
     let mut high = 1;
     while high <= len && holds(high - 1) {
         high *= 2;
     }
-    let (mut low, mut high) = (high / 2, (high - 1).min(len));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    let low = high / 2;
+    low + first(((high - 1).min(len)) - low, |index| holds(low + index))
+}
+
+/// The number of indexes below `len` for which `holds`, which are the first ones, found by halves: no
+/// step is guessed.
+#[inline(always)]
+fn first(mut len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
+    let mut low = 0;
+    while len > 0 {
+        let half = len.div_ceil(2);
+        low += select_unpredictable(holds(low + half - 1), half, 0);
+        len -= half;
     }
     low
 }
 
-/// Among the first rows of the merge, how often the next one comes from the other input.
+/// Merges from the front without a branch on a comparison; two rows that are equal become one with the
+/// sum of their diffs, or none. Returns the rows that were written.
+///
+/// # Safety
+/// As [`woven`]'s; the last eight bytes of rows are a diff, and not compared.
+#[inline(always)]
+pub(super) unsafe fn summed<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    wrapped: &mut dyn FnMut(&[u8], i64),
+) -> usize {
+    let stride = shape.stride();
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` at most with them.
+    unsafe {
+        let (mut a, mut b, mut out) = (work.a, work.b, work.out);
+        let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
+        while a < a_end && b < b_end {
+            let (take_b, equal) = shape.compare(b, a);
+            let row = select_unpredictable(take_b, b, a);
+            let other = diff_at(select_unpredictable(take_b, a, b), stride);
+            let (sum, overflow) =
+                diff_at(row, stride).overflowing_add(select_unpredictable(equal, other, 0));
+            if overflow {
+                wrapped(shape.body(row), if other > 0 { 1 } else { -1 });
+            }
+            shape.copy(row, out);
+            out.add(stride - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
+            out = out.add(select_unpredictable(equal && sum == 0, 0, stride));
+            a = a.add(select_unpredictable(take_b, 0, stride));
+            b = b.add(select_unpredictable(take_b || equal, stride, 0));
+        }
+        let (a_left, b_left) = (a_end as usize - a as usize, b_end as usize - b as usize);
+        std::ptr::copy_nonoverlapping(a, out, a_left);
+        std::ptr::copy_nonoverlapping(b, out.add(a_left), b_left);
+        (out as usize - work.out as usize + a_left + b_left) / stride
+    }
+}
+
+/// Among the first rows of the merge, how often the next one comes from the other input, and how often
+/// two heads are equal.
 ///
 /// # Safety
 /// As [`woven`]'s; `out` is not used.
 #[inline(always)]
-pub(super) unsafe fn switches<const S: usize, const W: usize>(
+pub(super) unsafe fn sample<const S: usize, const W: usize>(
     shape: Shape<S, W>,
     work: Work,
     rows: usize,
-) -> usize {
+) -> (usize, usize) {
     let stride = shape.stride();
     let (mut a, mut b) = (0, 0);
     let mut before = false;
-    let mut switches = 0;
+    let (mut switches, mut ties) = (0, 0);
     for row in 0..rows {
         if a == work.a_rows || b == work.b_rows {
             break;
         }
         // SAFETY: both indexes are below the numbers of rows.
-        let take_b = unsafe { shape.less(work.b.add(b * stride), work.a.add(a * stride)) };
+        let (take_b, equal) =
+            unsafe { shape.compare(work.b.add(b * stride), work.a.add(a * stride)) };
+        ties += usize::from(equal);
         switches += usize::from(row > 0 && take_b != before);
         before = take_b;
         b += usize::from(take_b);
         a += usize::from(!take_b);
     }
-    switches
+    (switches, ties)
 }

@@ -8,8 +8,8 @@
 //! ```
 
 use super::Wrapped;
-use super::shape::{Shape, Strided, common};
-use super::steps::{Work, gallop, split, streamed, switches, woven};
+use super::shape::{LONG, ODD, Shape, Strided, common};
+use super::steps::{Work, gallop, sample, split, streamed, summed, woven};
 use super::sum::{add_up, any_equal};
 
 /// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
@@ -19,6 +19,8 @@ const SAMPLE: usize = 32;
 /// A sample with at most this many switches has runs: the processor guesses where the next row comes
 /// from.
 const RUNS: usize = 5;
+/// A sample with more equal heads than these has many.
+const TIES: usize = 3;
 
 /// What a call did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +100,10 @@ pub(crate) fn ascends(rows: Strided<'_>, diffs: bool) -> bool {
     if stride == 32 && body == 24 {
         return up(Shape::<32, 3>::new(stride, 0, body), rows) && (0..len).all(not_zero);
     }
-    up(Shape::<0, 0>::new(stride, 0, body), rows) && (0..len).all(not_zero)
+    if body >= 24 {
+        return up(Shape::<0, LONG>::new(stride, 0, body), rows) && (0..len).all(not_zero);
+    }
+    up(Shape::<0, ODD>::new(stride, 0, body), rows) && (0..len).all(not_zero)
 }
 
 #[inline(always)]
@@ -134,20 +139,30 @@ fn with_shape(
                 3 if fits => {
                     blocks(Shape::<$stride, 3>::new(stride, body - 24, body), a, b, out, wrapped)
                 }
-                _ => blocks(
-                    Shape::<$stride, 0>::new(stride, at.min(body - 8), body),
-                    a,
-                    b,
-                    out,
-                    wrapped,
-                ),
+                _ if body >= 24 => {
+                    let at = at.min(body - 24);
+                    blocks(Shape::<$stride, LONG>::new(stride, at, body), a, b, out, wrapped)
+                }
+                _ => {
+                    let at = at.min(body - 8);
+                    blocks(Shape::<0, ODD>::new(stride, at, body), a, b, out, wrapped)
+                }
             }
         };
     }
-    match stride {
-        32 if body == 24 => blocks!(32),
-        _ => blocks!(0),
+    macro_rules! long {
+        ($($stride:literal)*) => {
+            match stride {
+                32 if body == 24 => blocks!(32),
+                $($stride if words > 3 && body + 8 == $stride => {
+                    let at = at.min(body - 24);
+                    blocks(Shape::<$stride, LONG>::new(stride, at, body), a, b, out, wrapped)
+                })*
+                _ => blocks!(0),
+            }
+        };
     }
+    long!(48 64 80 96 128)
 }
 
 #[inline(always)]
@@ -185,24 +200,25 @@ fn blocks<const S: usize, const W: usize>(
                 b_rows += 1;
             }
             let work = Work { a_rows, b_rows, ..left };
-            if a_rows == 0 || b_rows == 0 {
-                streamed(shape, work);
+            let looked_at = SAMPLE.min(rows);
+            let (seen, equal) = sample(shape, work, looked_at);
+            let mut written = a_rows + b_rows;
+            if equal > TIES
+                && let Some(wrapped) = &mut wrapped
+            {
+                written = summed(shape, work, wrapped);
             } else {
-                let sample = SAMPLE.min(rows);
-                let seen = switches(shape, work, sample);
-                if seen <= RUNS || seen + 2 >= sample {
-                    streamed(shape, work);
+                let ties = if seen <= RUNS {
+                    streamed::<S, W, true>(shape, work)
+                } else if seen + 2 >= looked_at {
+                    streamed::<S, W, false>(shape, work)
                 } else {
                     woven(shape, work);
+                    any_equal(shape, left.out, written)
+                };
+                if ties && let Some(wrapped) = &mut wrapped {
+                    written = add_up(shape, left.out, written, wrapped);
                 }
-            }
-            let mut written = a_rows + b_rows;
-            if let Some(wrapped) = &mut wrapped
-                && a_rows > 0
-                && b_rows > 0
-                && any_equal(shape, left.out, written)
-            {
-                written = add_up(shape, left.out, written, wrapped);
             }
             Merged { a: done.a + a_rows, b: done.b + b_rows, out: done.out + written }
         };
@@ -240,7 +256,7 @@ mod tests {
         fn merges_like_a_map_with_and_without_instructions(
             a in prop::collection::vec((0u16..900, 1i64..3), 1..700),
             b in prop::collection::vec((0u16..900, -2i64..0), 1..700),
-            body in prop::sample::select(vec![8usize, 12, 16, 24, 25, 40, 88]),
+            body in prop::sample::select(vec![8usize, 12, 16, 24, 25, 40, 56, 72, 88, 120, 130]),
             common in 0usize..90,
             room in 1usize..1500,
         ) {

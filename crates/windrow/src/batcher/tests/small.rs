@@ -1,0 +1,66 @@
+//! Small record batches, which wait for each other.
+
+use super::*;
+use crate::error::Error;
+
+fn numbers(keys: &[Option<u64>], from: u64) -> RecordBatch {
+    let places = (from..from + keys.len() as u64).collect::<Vec<_>>();
+    RecordBatch::try_from_iter_with_nullable([
+        ("key", Arc::new(UInt64Array::from(keys.to_vec())) as ArrayRef, true),
+        ("place", Arc::new(UInt64Array::from(places)) as ArrayRef, false),
+    ])
+    .unwrap()
+}
+
+#[test]
+fn keep_their_place_among_large_ones() {
+    let layout = Order::by("key").bind(&numbers(&[], 0).schema()).unwrap();
+    // Shorter and longer than what waits, without and with nulls.
+    let sizes = [1usize, 16, 512, 513, 0, 3, 5000, 100, 100, 4095, 1, 512, 512, 512];
+    for chunk in [4096, 1 << 20] {
+        let mut batcher = Batcher::new(&layout, &Pool::tiny(chunk));
+        let mut expected = Vec::new();
+        for (round, size) in sizes.iter().cycle().take(50).enumerate() {
+            let from = expected.len() as u64;
+            let key = |place: u64| {
+                let key = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+                (round % 4 > 0 || key > 5).then_some(key)
+            };
+            let keys: Vec<_> = (from..from + *size as u64).map(key).collect();
+            // Slices hold on to all of what they are cut from.
+            let whole = numbers(&[&keys[..], &[Some(9); 3]].concat(), from);
+            batcher.push(&whole.slice(0, keys.len())).unwrap();
+            expected.extend(keys.into_iter().zip(from..));
+        }
+        // Nulls stand last.
+        expected.sort_by_key(|&(key, place)| (key.is_none(), key, place));
+        let mut got = Vec::new();
+        for batch in batcher.finish().unwrap().record_batches(1000).unwrap() {
+            let batch = batch.unwrap();
+            let places = batch.column(1).as_primitive::<UInt64Type>().values();
+            let keys = batch.column(0).as_primitive::<UInt64Type>().iter();
+            got.extend(keys.zip(places.iter().copied()));
+        }
+        assert!(got == expected, "out of place");
+    }
+}
+
+#[test]
+fn are_refused_when_they_are_pushed() {
+    let keys = Keys::Texts;
+    let mut batcher = Batcher::new(&keys.layout(), &Pool::tiny(1000));
+    let first = [(1, 2, 3, 1), (4, 5, 6, 1)];
+    batcher.push(&keys.record_batch(&first)).unwrap();
+    let other = Keys::Numbers.record_batch(&[(1, 2, 3, 1)]);
+    assert!(matches!(batcher.push(&other), Err(Error::SchemaMismatch { .. })));
+    let batch = keys.record_batch(&first);
+    let mut columns = batch.columns().to_vec();
+    columns[2] = Arc::new(UInt64Array::from(vec![None, Some(1)]));
+    let named = ["key", "value", "time", "diff"].into_iter().zip(columns);
+    let null = RecordBatch::try_from_iter(named).unwrap();
+    assert!(matches!(batcher.push(&null), Err(Error::Value { .. })));
+    let second = [(1, 2, 3, 2)];
+    batcher.push(&keys.record_batch(&second)).unwrap();
+    let model = keys.model(&[&first[..], &second[..]].concat());
+    assert_eq!(keys.read(batcher.finish().unwrap()).unwrap(), model);
+}

@@ -1,0 +1,384 @@
+//! The two-way merge of rows of varying length, a block at a time.
+//!
+//! ```text
+//! 1. ends    rows at or below the lesser of the two last rows: equal ones are all in there
+//! 2. blocks  of BLOCK rows of output (merge path): how many bytes they take is known before they
+//!            are merged, so that they can be written from both ends, as rows of one length are
+//! 3. word    the eight bytes in which rows of the block may differ first; what follows is looked at
+//!            if they agree
+//! 4. sum     equal neighbours of a block become one, if any words agreed
+//! ```
+//!
+//! Rows are prefix-free without their tails: two that differ do so within both.
+
+mod steps;
+mod sum;
+
+use super::Wrapped;
+use super::shape::common;
+use super::two::Merged;
+use steps::{Block, Choice};
+
+/// Rows of output in a block: its rows and those merged into it stay in the second-level cache.
+const BLOCK: usize = 1024;
+/// Rows looked at to choose a loop.
+const SAMPLE: usize = 32;
+/// A sample with at most this many switches has runs.
+const RUNS: usize = 5;
+/// A sample in which more words agree than these has many that agree: nobody can guess which.
+const TIES: usize = 3;
+
+/// Rows, and where they start; the last entry is the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Varying<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) starts: &'a [u32],
+    /// Bytes at the end of rows that are not compared.
+    pub(crate) tail: usize,
+}
+
+impl<'a> Varying<'a> {
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn row(&self, index: usize) -> &'a [u8] {
+        &self.bytes[self.starts[index] as usize..self.starts[index + 1] as usize]
+    }
+
+    fn body(&self, index: usize) -> &'a [u8] {
+        let row = self.row(index);
+        &row[..row.len() - self.tail]
+    }
+
+    /// Bytes of all rows.
+    fn span(&self) -> usize {
+        (self.starts[self.len()] - self.starts[0]) as usize
+    }
+
+    /// The rows from `from` on, `rows` of them.
+    fn part(&self, from: usize, rows: usize) -> Self {
+        Self { starts: &self.starts[from..=from + rows], ..*self }
+    }
+
+    /// The number of rows that are at or below `bound`.
+    fn below(&self, bound: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.body(middle) <= bound {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Bytes of the shortest row. Makes sure that the rows lie within the bytes.
+    fn shortest(&self) -> usize {
+        let (mut ordered, mut shortest) = (true, u32::MAX);
+        for (start, end) in self.starts.iter().zip(&self.starts[1..]) {
+            ordered &= start <= end;
+            shortest = shortest.min(end.wrapping_sub(*start));
+        }
+        assert!(ordered && self.starts[self.len()] as usize <= self.bytes.len(), "rows in bytes");
+        shortest as usize
+    }
+}
+
+/// Rows that are being written, and where they end.
+pub(crate) struct Target<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    /// Bytes that are written.
+    pub(crate) used: usize,
+    pub(crate) ends: &'a mut Vec<u32>,
+    /// Bytes at the end of `bytes` to be left for each row; `ends` has one entry more than rows.
+    pub(crate) spare: usize,
+}
+
+impl Target<'_> {
+    /// True if there is room for `rows` rows that take `bytes`.
+    fn fits(&self, rows: usize, bytes: usize) -> bool {
+        let spare = (self.ends.len() - 1 + rows) * self.spare;
+        self.used + bytes + spare <= self.bytes.len().min(u32::MAX as usize)
+    }
+
+    fn push(&mut self, row: &[u8]) {
+        let used = self.used + row.len();
+        self.bytes[self.used..used].copy_from_slice(row);
+        self.used = used;
+        self.ends.push(used as u32);
+    }
+}
+
+/// Merges `a` and `b` into `out` until one of them is used up, or `out` has no room for the next row.
+/// With `wrapped` equal rows become one, as in [`super::merge`]; without, `a`'s come first.
+pub(crate) fn merge_varying(
+    a: Varying<'_>,
+    b: Varying<'_>,
+    out: &mut Target<'_>,
+    wrapped: Wrapped<'_>,
+) -> Merged {
+    if a.len() == 0 || b.len() == 0 {
+        return Merged::default();
+    }
+    let (a_last, b_last) = (a.body(a.len() - 1), b.body(b.len() - 1));
+    let (a_rows, b_rows) =
+        if a_last <= b_last { (a.len(), b.below(a_last)) } else { (a.below(b_last), b.len()) };
+    let at = common(a.body(0).min(b.body(0)), a_last.min(b_last));
+    let (a, b) = (a.part(0, a_rows), b.part(0, b_rows));
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("movbe")
+        && is_x86_feature_detected!("bmi2")
+    {
+        // SAFETY: the instructions were detected.
+        return unsafe { with_avx2(a, b, at, out, wrapped) };
+    }
+    blocks(a, b, at, out, wrapped)
+}
+
+/// [`blocks`], compiled for newer processors: rows move by 32 bytes, words are loaded in their order.
+///
+/// # Safety
+/// The processor has these instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,movbe,bmi1,bmi2")]
+unsafe fn with_avx2(
+    a: Varying<'_>,
+    b: Varying<'_>,
+    at: usize,
+    out: &mut Target<'_>,
+    wrapped: Wrapped<'_>,
+) -> Merged {
+    blocks(a, b, at, out, wrapped)
+}
+
+/// Merges rows that agree in their first `at` bytes.
+#[inline(always)]
+fn blocks(
+    a: Varying<'_>,
+    b: Varying<'_>,
+    at: usize,
+    out: &mut Target<'_>,
+    mut wrapped: Wrapped<'_>,
+) -> Merged {
+    let mut done = Merged::default();
+    while done.a < a.len() || done.b < b.len() {
+        let left = (a.part(done.a, a.len() - done.a), b.part(done.b, b.len() - done.b));
+        let (a_rows, b_rows) = fitting(left.0, left.1, out, wrapped.is_some());
+        let rows = a_rows + b_rows;
+        if rows == 0 {
+            break;
+        }
+        let (a_part, b_part) = (left.0.part(0, a_rows), left.1.part(0, b_rows));
+        let before = out.ends.len();
+        let shortest = a_part.shortest().min(b_part.shortest());
+        let body = shortest.saturating_sub(a.tail);
+        if body < 8 || rows <= 2 {
+            plainly(a_part, b_part, out, &mut wrapped);
+        } else {
+            let block = Block::new(a_part, b_part, at.min(body - 8));
+            let choice = if a_rows == 0 || b_rows == 0 {
+                Choice::Runs
+            } else {
+                let sample = SAMPLE.min(rows);
+                match block.sample(sample) {
+                    (_, ties) if ties > TIES => Choice::Deep,
+                    (switches, _) if switches <= RUNS => Choice::Runs,
+                    (switches, _) if switches + 2 >= sample => Choice::Streamed,
+                    _ => Choice::Woven,
+                }
+            };
+            block.merge(choice, out, &mut wrapped);
+        }
+        done.a += a_rows;
+        done.b += b_rows;
+        done.out += out.ends.len() - before;
+    }
+    done
+}
+
+/// How many rows of `a` and `b` are the next block: as many as there is room for. With `sums`, of
+/// rows that are equal both or none.
+#[inline(always)]
+fn fitting(a: Varying<'_>, b: Varying<'_>, out: &Target<'_>, sums: bool) -> (usize, usize) {
+    let mut rows = BLOCK.min(a.len() + b.len());
+    while rows > 0 {
+        let (a_rows, mut b_rows) = split(a, b, rows);
+        let ties = sums && a_rows > 0 && b_rows < b.len();
+        let tie = ties && a.body(a_rows - 1) == b.body(b_rows);
+        b_rows += usize::from(tie);
+        let bytes = a.part(0, a_rows).span() + b.part(0, b_rows).span();
+        // Of a single pair of equal rows only the sum is written.
+        if out.fits(a_rows + b_rows, bytes) || (rows == 1 && tie && out.fits(1, a.row(0).len())) {
+            return (a_rows, b_rows);
+        }
+        rows /= 2;
+    }
+    (0, 0)
+}
+
+/// How many rows of `a` and of `b` are the first `rows` of the merge; equal ones of `a` come first.
+fn split(a: Varying<'_>, b: Varying<'_>, rows: usize) -> (usize, usize) {
+    let (mut low, mut high) = (rows.saturating_sub(b.len()), rows.min(a.len()));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if b.body(rows - middle - 1) < a.body(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    (low, rows - low)
+}
+
+/// Merges all of `a` and `b`, whatever their lengths: for a few rows, and rows without a word.
+fn plainly(a: Varying<'_>, b: Varying<'_>, out: &mut Target<'_>, wrapped: &mut Wrapped<'_>) {
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() && j < b.len() {
+        let (left, right) = (a.body(i), b.body(j));
+        if let Some(wrapped) = wrapped
+            && left == right
+        {
+            add(a.row(i), b.row(j), out, wrapped);
+            (i, j) = (i + 1, j + 1);
+        } else if left <= right {
+            out.push(a.row(i));
+            i += 1;
+        } else {
+            out.push(b.row(j));
+            j += 1;
+        }
+    }
+    (i..a.len()).for_each(|index| out.push(a.row(index)));
+    (j..b.len()).for_each(|index| out.push(b.row(index)));
+}
+
+/// Appends the sum of two equal rows, unless it is zero.
+fn add(a: &[u8], b: &[u8], out: &mut Target<'_>, wrapped: &mut dyn FnMut(&[u8], i64)) {
+    let diff = |row: &[u8]| i64::from_le_bytes(row.last_chunk().copied().unwrap_or_default());
+    let (sum, overflow) = diff(a).overflowing_add(diff(b));
+    if sum != 0 {
+        out.push(a);
+        let used = out.used;
+        out.bytes[used - 8..used].copy_from_slice(&sum.to_le_bytes());
+    }
+    if overflow {
+        wrapped(&a[..a.len() - 8], if diff(b) > 0 { 1 } else { -1 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Rows of different lengths: `common` bytes, a key, a text of any length and its end, a diff.
+    fn rows(keys: &BTreeMap<(u16, usize), i64>, common: usize) -> (Vec<u8>, Vec<u32>) {
+        let (mut bytes, mut starts) = (Vec::new(), vec![0]);
+        for (&key, diff) in keys {
+            bytes.extend_from_slice(&body(key, common));
+            bytes.extend_from_slice(&diff.to_le_bytes());
+            starts.push(bytes.len() as u32);
+        }
+        (bytes, starts)
+    }
+
+    fn body((key, text): (u16, usize), common: usize) -> Vec<u8> {
+        [&vec![9; common][..], &key.to_be_bytes(), &vec![7; text], &[1]].concat()
+    }
+
+    fn keys(of: &[(u16, usize, i64)]) -> BTreeMap<(u16, usize), i64> {
+        of.iter().map(|&(key, text, diff)| ((key, text), diff)).collect()
+    }
+
+    type Changes = Vec<(u16, usize, i64)>;
+
+    /// Keys in no order, in turns, or in runs; texts from none to longer than any single move.
+    fn changes(longest: usize, diffs: std::ops::Range<i64>) -> impl Strategy<Value = Changes> {
+        let any = (0u16..900, 0..=longest, diffs.clone());
+        let runs = (0u16..40, 1u16..100, 0..=longest, diffs);
+        prop_oneof![
+            prop::collection::vec(any, 1..700),
+            prop::collection::vec(runs, 1..12).prop_map(|runs| {
+                let run =
+                    |(from, len, text, diff)| (0..len).map(move |at| (from * 25 + at, text, diff));
+                runs.into_iter().flat_map(run).collect()
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn merges_like_a_map_with_and_without_instructions(
+            (a, b) in prop::sample::select(vec![0usize, 3, 40, 700])
+                .prop_flat_map(|longest| (changes(longest, 1..3), changes(longest, -2..0))),
+            common in 0usize..90,
+            room in 1usize..60_000,
+            sums in any::<bool>(),
+        ) {
+            let (a, b) = (keys(&a), keys(&b));
+            let ((a_bytes, a_starts), (b_bytes, b_starts)) = (rows(&a, common), rows(&b, common));
+            let a_in = Varying { bytes: &a_bytes, starts: &a_starts, tail: 8 };
+            let b_in = Varying { bytes: &b_bytes, starts: &b_starts, tail: 8 };
+            let merge = |whole: bool| {
+                let (mut bytes, mut ends) = (vec![0; room], vec![0]);
+                let mut out = Target { bytes: &mut bytes, used: 0, ends: &mut ends, spare: 4 };
+                let mut none = |_: &[u8], _: i64| unreachable!("small sums");
+                let wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
+                let merged = if whole {
+                    merge_varying(a_in, b_in, &mut out, wrapped)
+                } else {
+                    let (a_last, b_last) = (a_in.body(a.len() - 1), b_in.body(b.len() - 1));
+                    let last = a_last.min(b_last);
+                    let (a_rows, b_rows) = (a_in.below(last), b_in.below(last));
+                    let (a_cut, b_cut) = (a_in.part(0, a_rows), b_in.part(0, b_rows));
+                    blocks(a_cut, b_cut, 0, &mut out, wrapped)
+                };
+                let used = out.used;
+                bytes.truncate(used);
+                (merged, bytes, ends)
+            };
+            let (merged, bytes, ends) = merge(true);
+            let twin = merge(false);
+            prop_assert_eq!((&merged, &bytes, &ends), (&twin.0, &twin.1, &twin.2));
+            // What was used of both is what came out.
+            let a_used = a.iter().take(merged.a).map(|(&key, &diff)| (key, 0, diff));
+            let b_used = b.iter().take(merged.b).map(|(&key, &diff)| (key, 1, diff));
+            let mut expected: Vec<_> = a_used.chain(b_used).collect();
+            expected.sort_unstable();
+            if sums {
+                expected.dedup_by(|next, kept| {
+                    let same = next.0 == kept.0;
+                    kept.2 += if same { next.2 } else { 0 };
+                    same
+                });
+                expected.retain(|change| change.2 != 0);
+            }
+            let (mut rows, mut starts) = (Vec::new(), vec![0]);
+            for &(key, _, diff) in &expected {
+                rows.extend_from_slice(&body(key, common));
+                rows.extend_from_slice(&diff.to_le_bytes());
+                starts.push(rows.len() as u32);
+            }
+            prop_assert_eq!(merged.out, expected.len());
+            prop_assert_eq!((&bytes, &ends), (&rows, &starts));
+            // No row that is left belongs before one that came out, or is its equal.
+            if let Some(&(last, ..)) = expected.last() {
+                let left = a.keys().skip(merged.a).chain(b.keys().skip(merged.b)).min();
+                prop_assert!(left.is_none_or(|&row| row > last || (!sums && row == last)));
+            }
+            // It stops for want of room only.
+            if merged.a < a.len() && merged.b < b.len() {
+                let next = a.keys().nth(merged.a).min(b.keys().nth(merged.b));
+                let next = next.map_or(0, |&key| body(key, common).len() + 8);
+                prop_assert!(rows.len() + next + 4 * starts.len() > room);
+            }
+        }
+    }
+}
