@@ -32,6 +32,9 @@ const BLOCK: u64 = 4096;
 /// Files in each directory. Two threads that spill at once seldom meet in one of four.
 const FILES: usize = 4;
 
+/// Memory to compress into is kept up to this size: that for the largest chunk of short rows.
+const MOST_SHELVED: usize = 3 << 20;
+
 /// Volumes, and the free space in them.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -142,8 +145,15 @@ impl Store {
         let mut scratch = self.scratch_for(codec, bytes.len());
         let (codec, stored) = compress(codec, bytes, &mut scratch.bytes);
         let extent = self.write_packed(to, codec, stored, bytes.len());
-        self.scratch().push(scratch);
+        self.shelve(scratch);
         extent
+    }
+
+    /// Keeps memory for the next who compresses, unless it was for a row that is longer than chunks.
+    fn shelve(&self, scratch: Scratch) {
+        if scratch.bytes.len() <= MOST_SHELVED {
+            self.scratch().push(scratch);
+        }
     }
 
     /// Gives the memory that is there to compress into back.
@@ -210,7 +220,7 @@ impl Store {
         let stored = &mut scratch.bytes[..extent.stored_len];
         let read =
             self.read_packed(extent, stored).and_then(|()| decompress(extent.codec, stored, out));
-        self.scratch().push(scratch);
+        self.shelve(scratch);
         read
     }
 
