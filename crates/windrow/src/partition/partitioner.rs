@@ -137,6 +137,12 @@ impl Partitioner {
         Self { rule, splitter: Splitter::new(partitions), ids: Vec::new() }
     }
 
+    /// # Errors
+    /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
+    pub(super) fn check(&self) -> Result<()> {
+        self.splitter.checked_partitions().map(drop)
+    }
+
     /// How many partitions there are.
     pub fn partitions(&self) -> usize {
         self.splitter.partitions()
