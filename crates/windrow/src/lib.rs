@@ -128,7 +128,7 @@ pub use page::IpcPages;
 pub use page::PageCodec;
 #[cfg(feature = "presto")]
 pub use page::PrestoPages;
-pub use partition::{Partitioned, Partitioner, Partitions};
+pub use partition::{PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Partitions};
 pub use pool::{
     Budget, Codec, Decision, ForceSpill, Offer, Pool, PoolOptions, PoolStats, SpillEvent,
     SpillPolicy, SpillTo, Tiered,

@@ -1,14 +1,18 @@
 //! Splits against a slow model: rows of any type, sliced anywhere, for 1 to 65,536 partitions and
-//! ids of any shape. What was split before is looked at again after, since memory is used again.
+//! ids of any shape; order within partitions; what is refused.
 
 mod common;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use common::arrays::{Rng, array_of, data_type};
+use common::engine::cases;
 use common::model::{Row, assert_same, rows};
+use proptest::prelude::*;
 use windrow::{Error, Partitioned, Partitioner};
 
 const COUNTS: [usize; 16] = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 64, 255, 257, 1000, 65_536];
@@ -99,24 +103,52 @@ fn check(batch: &RecordBatch, ids: &[u32], partitions: usize, parts: &Partitione
     assert!(parts.offsets().is_sorted());
 }
 
-#[test]
-fn any_types_any_count_any_slice() {
-    let mut rng = Rng::new(1);
-    let mut before: Vec<(RecordBatch, Vec<u32>, usize, Partitioned)> = Vec::new();
-    for partitions in COUNTS.into_iter().cycle().take(COUNTS.len() * 12) {
-        let types: Vec<DataType> = (0..rng.below(4)).map(|_| data_type(&mut rng, 3)).collect();
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn any_types_any_count_any_slice(
+        seed: u64,
+        partitions in prop_oneof![1usize..20, 20usize..1100, 1usize..=65_536],
+        columns in 0usize..4,
+        most in prop_oneof![1usize..70, 70usize..600],
+    ) {
+        let mut rng = Rng::new(seed);
+        let types: Vec<DataType> = (0..columns).map(|_| data_type(&mut rng, 3)).collect();
         let mut partitioner = Partitioner::ids(partitions);
-        for _ in 0..2 {
-            let rows = [0, 1, rng.below(40), 64, 65, rng.below(500)][rng.below(6)];
+        let mut before = Vec::new();
+        for _ in 0..3 {
+            let rows = rng.below(most);
             let batch = record_batch(&mut rng, &types, rows);
             let ids = ids(&mut rng, rows, partitions);
             let parts = partitioner.split_by_ids(&batch, &ids).unwrap();
             check(&batch, &ids, partitions, &parts);
-            before.push((batch, ids, partitions, parts));
+            before.push((batch, ids, parts));
         }
-        if before.len() > 10 {
-            let (batch, ids, partitions, parts) = before.remove(rng.below(5));
-            check(&batch, &ids, partitions, &parts);
+        // Memory is used again, but not while someone looks at it.
+        for (batch, ids, parts) in &before {
+            check(batch, ids, partitions, parts);
+        }
+    }
+
+    #[test]
+    fn rows_of_a_partition_keep_their_order(
+        seed: u64,
+        partitions in prop_oneof![1usize..20, 20usize..1100, 1usize..=65_536],
+        rows in prop_oneof![0usize..300, 300usize..20_000, Just(65_536), 65_537usize..70_000],
+    ) {
+        let mut rng = Rng::new(seed);
+        let numbers = UInt32Array::from_iter_values(0..rows as u32);
+        let batch = RecordBatch::try_from_iter([("n", Arc::new(numbers) as ArrayRef)]).unwrap();
+        let ids = ids(&mut rng, rows, partitions);
+        let parts = Partitioner::ids(partitions).split_by_ids(&batch, &ids).unwrap();
+        let mut expected: Vec<u32> = (0..rows as u32).collect();
+        expected.sort_by_key(|&row| ids[row as usize]);
+        let moved = parts.batch().column(0).as_primitive::<UInt32Type>();
+        prop_assert_eq!(moved.values(), expected.as_slice());
+        for (&id, partition) in ids.iter().zip(0..).take(50) {
+            let rows = &moved.values()[parts.rows(id as usize)];
+            prop_assert!(rows.is_sorted() && rows.contains(&partition));
         }
     }
 }
@@ -165,9 +197,8 @@ fn record_batches_of_usual_length() {
 /// By what they say of themselves: the model would be too slow.
 #[test]
 fn record_batches_of_many_chunks() {
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::{Int32Type, UInt32Type};
-    use arrow_array::{BooleanArray, Int32Array, StringArray, UInt32Array};
+    use arrow_array::types::Int32Type;
+    use arrow_array::{BooleanArray, Int32Array, StringArray};
     let mut rng = Rng::new(3);
     for (rows, partitions) in [
         (65_536, 16),
@@ -249,5 +280,29 @@ fn ids_out_of_range_are_errors() {
             assert!(matches!(found, Err(Error::InvalidOrder(_))));
         }
         assert!(matches!(Partitioner::ids(2).split(&batch), Err(Error::InvalidOrder(_))));
+    }
+}
+
+/// Runs repeat a value without its bytes; rows that part company do not.
+#[test]
+fn offsets_that_outgrow_their_type_are_errors() {
+    use arrow_array::{Int32Array, ListArray, NullArray, RunArray};
+    use arrow_buffer::OffsetBuffer;
+    let long = 1 << 20;
+    let item = Arc::new(Field::new("item", DataType::Null, true));
+    let values = Arc::new(NullArray::new(2 * long));
+    let lists = ListArray::new(item, OffsetBuffer::from_lengths([long, long]), values, None);
+    let texts = arrow_array::StringArray::from_iter_values(["a".repeat(long), "b".repeat(long)]);
+    let values: [ArrayRef; 2] = [Arc::new(lists), Arc::new(texts)];
+    for values in values {
+        let runs = RunArray::try_new(&Int32Array::from(vec![3000, 6000]), values.as_ref()).unwrap();
+        let batch = RecordBatch::try_from_iter([("r", Arc::new(runs) as ArrayRef)]).unwrap();
+        let ids: Vec<u32> = (0..6000).map(|row| u32::from(row % 3000 >= 1500)).collect();
+        // Two rows of one run are one run again, so these stay as they are.
+        let parts = Partitioner::ids(2).split_by_ids(&batch, &ids).unwrap();
+        assert_eq!((parts.rows(0).len(), parts.rows(1).len()), (3000, 3000));
+        let ids: Vec<u32> = (0..6000).map(|row| row % 3000).collect();
+        let found = Partitioner::ids(3000).split_by_ids(&batch, &ids);
+        assert!(matches!(found, Err(Error::Value { .. } | Error::Arrow(_))), "{found:?}");
     }
 }

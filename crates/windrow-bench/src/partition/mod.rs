@@ -20,6 +20,7 @@
 //! Partitions are slices made on demand in ours; `sliced` is ours with every one made, as `take`
 //! and `grouped` have to.
 
+mod builder;
 mod cases;
 mod data;
 mod hash;
@@ -53,12 +54,17 @@ pub(crate) struct Options {
     /// A record batch of 64M rows instead: 2 GiB of memory, and a minute
     #[arg(long)]
     large: bool,
+    /// Many record batches gathered by a builder instead: 1 GiB of memory
+    #[arg(long)]
+    builder: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let mut cells = Cells::new("partition", "us");
+    let mut cells = Cells::new("partition", if options.builder { "ns" } else { "us" });
     if options.hash {
         hash::run(options, &mut cells)?;
+    } else if options.builder {
+        builder::run(options, &mut cells)?;
     } else if options.large {
         large::run(options, &mut cells)?;
     } else {

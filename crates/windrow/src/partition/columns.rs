@@ -223,10 +223,24 @@ pub(super) fn load(batch: &RecordBatch) -> Load {
     match batch.columns() {
         [column] if column.null_count() == 0 => match column.data_type() {
             DataType::Boolean => Load::Bits,
-            DataType::Utf8View | DataType::BinaryView => Load::Fixed,
-            other if other.is_primitive() => Load::Fixed,
-            _ => Load::Many,
+            DataType::Utf8View | DataType::BinaryView => Load::Wide,
+            other => match other.primitive_width() {
+                Some(..=8) => Load::Fixed,
+                Some(_) => Load::Wide,
+                None => Load::Many,
+            },
         },
+        columns if columns.iter().any(is_wide) => Load::ManyWide,
         _ => Load::Many,
+    }
+}
+
+/// True for values of eight bytes or more.
+fn is_wide(column: &ArrayRef) -> bool {
+    match column.data_type() {
+        DataType::Utf8View | DataType::BinaryView => true,
+        DataType::FixedSizeBinary(width) => *width >= 8,
+        DataType::Struct(_) => column.as_struct().columns().iter().any(is_wide),
+        other => other.primitive_width().is_some_and(|width| width >= 8),
     }
 }

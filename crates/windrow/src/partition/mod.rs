@@ -9,10 +9,14 @@
 //!  rows 0 1 2 3 4 5    ids 1 0 1 2 0 1    permuted | 1 4 | 0 2 5 | 3 |    offsets 0 2 5 6
 //! ```
 //!
+//! A [`PartitionBuilder`] gathers many record batches into chunks of each partition, inside a budget.
+//!
 //! Invariant: stable, always - the rows of a partition keep the order they had; what is split is
 //! what was there, row by row, in the same types and encodings.
 
+mod builder;
 mod columns;
+mod flat;
 mod hash;
 mod keys;
 mod nested;
@@ -21,7 +25,9 @@ mod partitioner;
 mod range;
 mod runs;
 mod splitter;
+mod waiting;
 mod words;
 
+pub use builder::{PartitionBuilder, PartitionChunks};
 pub use partitioned::{Partitioned, Partitions};
 pub use partitioner::Partitioner;

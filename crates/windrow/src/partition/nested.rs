@@ -127,16 +127,23 @@ fn elements<O: OffsetSizeTrait>(
     nulls: Option<&NullBuffer>,
     rows: &[u64],
 ) -> Result<(OffsetBuffer<O>, ArrayRef)> {
+    let lists = || {
+        let valid = |at: usize| nulls.is_none_or(|nulls| nulls.is_valid(at));
+        rows.iter().enumerate().map(move |(at, &row)| match valid(at) {
+            true => offsets[row as usize].as_usize()..offsets[row as usize + 1].as_usize(),
+            false => 0..0,
+        })
+    };
+    // Offsets first: elements that they cannot count could be more than there is memory for.
     let mut out = Vec::with_capacity(rows.len() + 1);
-    let mut elements = Vec::new();
+    let mut total = 0;
     out.push(O::zero());
-    for (at, &row) in rows.iter().enumerate() {
-        if nulls.is_none_or(|nulls| nulls.is_valid(at)) {
-            let row = row as usize;
-            elements.extend(offsets[row].as_usize() as u64..offsets[row + 1].as_usize() as u64);
-        }
-        out.push(O::from_usize(elements.len()).ok_or_else(overflow)?);
+    for list in lists() {
+        total += list.len();
+        out.push(O::from_usize(total).ok_or_else(overflow)?);
     }
+    let mut elements = Vec::with_capacity(total);
+    lists().for_each(|list| elements.extend(list.map(|element| element as u64)));
     Ok((OffsetBuffer::new(out.into()), select(values, &elements)?))
 }
 

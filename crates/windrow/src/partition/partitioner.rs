@@ -60,7 +60,7 @@ impl Partitioner {
     /// view) and width (of integers, floats and offsets), in every process and on every machine.
     /// All nulls are alike, and so are all NaN; -0.0 is 0.0.
     ///
-    /// Cost: about 0.7 ns a row for one column of fixed width, 5 ns for one of short text.
+    /// Cost: about 0.7 ns a row for one column of fixed width, 3 ns for one of short text.
     pub fn hash(layout: &Layout, partitions: usize) -> Self {
         Self::new(Rule::Hash(Hash::new(layout)), partitions)
     }
@@ -135,6 +135,12 @@ impl Partitioner {
 
     fn new(rule: Rule, partitions: usize) -> Self {
         Self { rule, splitter: Splitter::new(partitions), ids: Vec::new() }
+    }
+
+    /// # Errors
+    /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
+    pub(super) fn check(&self) -> Result<()> {
+        self.splitter.checked_partitions().map(drop)
     }
 
     /// How many partitions there are.

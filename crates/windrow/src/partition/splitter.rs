@@ -56,7 +56,7 @@ impl Splitter {
         let order = match self.order.plan(ids, self.partitions, load(batch)) {
             Plan::Ordered(order) => order,
             Plan::Ascending => {
-                return Ok(Partitioned::new(batch.clone(), self.order.offsets().to_vec()));
+                return Ok(Partitioned::new(batch.clone(), self.order.take_offsets()));
             }
             Plan::Outside => {
                 let outside = ids.iter().enumerate().find(|(_, id)| **id >= partitions);
@@ -67,6 +67,6 @@ impl Splitter {
         let mut columns =
             Columns { order, memory: &self.memory, scratch: &mut self.scratch, rows: None };
         let permuted = columns.record_batch(batch)?;
-        Ok(Partitioned::new(permuted, self.order.offsets().to_vec()))
+        Ok(Partitioned::new(permuted, self.order.take_offsets()))
     }
 }

@@ -21,11 +21,10 @@ use arrow_schema::DataType;
 use super::runs::runs;
 use crate::error::{Error, Result};
 use crate::kernel::partition::hash::fold;
+use crate::kernel::partition::string_hash::{SALTS, word as bytes, words as strings};
 
 /// The word of a null.
 const NULL: u64 = 0xe703_7ed1_a0b4_28db;
-/// Constants with as many ones as zeros in every byte (the secret of wyhash, public domain).
-const SALTS: [u64; 3] = [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b33_a62e_d433_d4a3];
 /// The bits of the NaN that stands for all.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
@@ -150,14 +149,22 @@ fn plain(array: &dyn Array, block: &mut [u64]) {
         DataType::Null => block.fill(NULL),
         DataType::Boolean => each(array.as_boolean().values().iter(), u64::from, block),
         DataType::Utf8 => {
-            text(len, |row| array.as_string::<i32>().value(row).as_bytes(), block)
+            let array = array.as_string::<i32>();
+            strings(array.value_offsets(), array.value_data(), block)
         }
         DataType::LargeUtf8 => {
-            text(len, |row| array.as_string::<i64>().value(row).as_bytes(), block)
+            let array = array.as_string::<i64>();
+            strings(array.value_offsets(), array.value_data(), block)
         }
         DataType::Utf8View => text(len, |row| array.as_string_view().value(row).as_bytes(), block),
-        DataType::Binary => text(len, |row| array.as_binary::<i32>().value(row), block),
-        DataType::LargeBinary => text(len, |row| array.as_binary::<i64>().value(row), block),
+        DataType::Binary => {
+            let array = array.as_binary::<i32>();
+            strings(array.value_offsets(), array.value_data(), block)
+        }
+        DataType::LargeBinary => {
+            let array = array.as_binary::<i64>();
+            strings(array.value_offsets(), array.value_data(), block)
+        }
         DataType::BinaryView => text(len, |row| array.as_binary_view().value(row), block),
         DataType::FixedSizeBinary(_) => {
             text(len, |row| array.as_fixed_size_binary().value(row), block)
@@ -173,30 +180,6 @@ fn mark_nulls(array: &dyn Array, block: &mut [u64]) {
             *slot = if valid { *slot } else { NULL };
         }
     }
-}
-
-/// The word of a byte string: 16 bytes a step, the last step overlapping the one before it.
-fn bytes(bytes: &[u8]) -> u64 {
-    let eight =
-        |at: usize| bytes[at..].first_chunk().map_or(0, |word: &[u8; 8]| u64::from_le_bytes(*word));
-    let four = |at: usize| {
-        bytes[at..].first_chunk().map_or(0, |word: &[u8; 4]| u64::from(u32::from_le_bytes(*word)))
-    };
-    let len = bytes.len();
-    let mut word = SALTS[0] ^ len as u64;
-    let mut at = 0;
-    while len - at > 16 {
-        word = fold(word ^ eight(at), SALTS[1] ^ eight(at + 8));
-        at += 16;
-    }
-    let (first, last) = match len {
-        0 => (0, 0),
-        1..4 => (u64::from(bytes[0]) << 8 | u64::from(bytes[len / 2]), bytes[len - 1].into()),
-        4..8 => (four(0), four(len - 4)),
-        8..16 => (eight(0), eight(len - 8)),
-        _ => (eight(len - 16), eight(len - 8)),
-    };
-    fold(word ^ first, SALTS[2] ^ last)
 }
 
 /// The word of a value of fixed width.

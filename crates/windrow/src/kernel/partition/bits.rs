@@ -6,14 +6,14 @@
 //! ```
 //!
 //! Eight bitmaps and eight rows are a matrix of 64 bits, transposed in a register. So the bytes of
-//! eight bitmaps are moved for the price of one column of bytes. Where masks are known, bits are
-//! extracted by them instead, 64 rows at a time.
+//! eight bitmaps are moved for the price of one column of bytes. Where masks are known, the bits of
+//! one or two bitmaps are extracted by them instead, 64 rows at a time.
 
 use std::ops::Range;
 
 use super::Level;
 use super::fixed::{Place, gather};
-use super::order::{Mover, Planned};
+use super::order::{Mover, PAD, Planned};
 
 /// Bitmaps that share the bytes of rows.
 pub(crate) const GROUP: usize = 8;
@@ -65,12 +65,12 @@ impl<'a> Bits<'a> {
 pub(crate) struct Scratch {
     words: Vec<u64>,
     bytes: Vec<u8>,
-    dealt: Vec<[u8; 1]>,
+    moved: Vec<u8>,
 }
 
 impl Planned<'_> {
     /// Brings up to [`GROUP`] bitmaps into order. Each of `out` has a bit for every row, in whole
-    /// words; bits behind the last row are anything.
+    /// words, and one word more; bits behind the last row are anything.
     ///
     /// # Panics
     /// If there are more bitmaps, or not as many targets, or one is too short.
@@ -82,7 +82,7 @@ impl Planned<'_> {
     ) {
         assert!(sources.len() <= GROUP && sources.len() == out.len());
         assert!(sources.iter().all(|bits| bits.len == self.rows()));
-        assert!(out.iter().all(|words| words.len() >= self.rows().div_ceil(64)));
+        assert!(out.iter().all(|words| words.len() > self.rows().div_ceil(64)));
         if self.extracts(sources.len()) {
             for (source, out) in sources.iter().zip(out.iter_mut()) {
                 source.write_words(&mut scratch.words);
@@ -90,8 +90,8 @@ impl Planned<'_> {
             }
             return;
         }
-        if let ([source], [out], true) = (sources, &mut *out, self.deals_out()) {
-            return self.deal(*source, out, scratch);
+        if self.is_one_run() {
+            return self.bytes(sources, out, scratch);
         }
         out.iter_mut().for_each(|words| words.fill(0));
         let bytes = &mut scratch.bytes;
@@ -99,22 +99,25 @@ impl Planned<'_> {
         self.each_run(&mut Bytes { level, sources, out, bytes });
     }
 
-    /// Brings the only bitmap into order, as bytes.
-    fn deal(&mut self, source: Bits<'_>, out: &mut [u64], scratch: &mut Scratch) {
-        let level = self.level();
-        source.write_words(&mut scratch.words);
+    /// Brings bitmaps into order as one column of bytes.
+    fn bytes(&mut self, sources: &[Bits<'_>], out: &mut [&mut [u64]], scratch: &mut Scratch) {
+        let (level, rows, count) = (self.level(), self.rows(), sources.len());
         scratch.bytes.clear();
-        for &word in &scratch.words {
+        for at in (0..rows).step_by(64) {
             let mut words = [0; GROUP];
-            words[0] = word;
-            scratch.bytes.extend_from_slice(&spread(level, &words, 1));
+            for (word, source) in words.iter_mut().zip(sources) {
+                *word = source.word(at);
+            }
+            scratch.bytes.extend_from_slice(&spread(level, &words, count));
         }
-        let (bytes, _) = scratch.bytes.as_chunks::<1>();
-        scratch.dealt.resize(scratch.bytes.len(), [0]);
-        self.deal_out(bytes, &mut scratch.dealt);
-        let (blocks, _) = scratch.dealt.as_flattened().as_chunks::<64>();
-        for (block, out) in blocks.iter().zip(out) {
-            *out = collect(level, block, 1)[0];
+        scratch.moved.resize(scratch.bytes.len() + PAD, 0);
+        self.fixed(1, &scratch.bytes[..rows], &mut scratch.moved[..rows + PAD]);
+        let (blocks, _) = scratch.moved.as_chunks::<64>();
+        for (index, block) in blocks[..rows.div_ceil(64)].iter().enumerate() {
+            let words = collect(level, block, count);
+            for (out, word) in out.iter_mut().zip(words) {
+                out[index] = word;
+            }
         }
     }
 }

@@ -12,9 +12,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
-/// Buffers above this are given back to the system: they are too few to be worth keeping.
+use crate::kernel::region::Region;
+
+/// Buffers above this are given back to the system: they are too few to be worth keeping. They are
+/// mappings of their own: an allocator would write zeros to what the system has just cleared.
 const LARGEST: usize = 8 << 20;
 /// Bytes on a shelf, at the most.
 const SHELF: usize = 32 << 20;
@@ -41,6 +44,11 @@ struct Shelf {
 impl Memory {
     /// At least `len` bytes with any contents.
     pub(crate) fn take(&self, len: usize) -> Piece {
+        if len > LARGEST
+            && let Ok(region) = Region::new(len.next_multiple_of(64))
+        {
+            return Piece { bytes: Bytes::Mapped(region), shelf: Weak::new() };
+        }
         let len = rounded(len);
         let kept = {
             let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +57,7 @@ impl Memory {
             kept
         };
         let buffer = kept.unwrap_or_else(|| MutableBuffer::from_len_zeroed(len));
-        Piece { buffer, shelf: Arc::downgrade(&self.shelf) }
+        Piece { bytes: Bytes::Allocated(buffer), shelf: Arc::downgrade(&self.shelf) }
     }
 }
 
@@ -62,36 +70,54 @@ fn rounded(len: usize) -> usize {
 /// Bytes of a shelf.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    buffer: MutableBuffer,
+    bytes: Bytes,
     shelf: Weak<Mutex<Shelf>>,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Allocated(MutableBuffer),
+    Mapped(Region),
 }
 
 impl Piece {
     /// The first `len` bytes as an Arrow buffer, which gives the memory back when it drops.
     pub(crate) fn freeze(self, len: usize) -> Buffer {
-        Buffer::from(bytes::Bytes::from_owner(self)).slice_with_length(0, len)
+        Buffer::from(::bytes::Bytes::from_owner(self)).slice_with_length(0, len)
     }
 
     /// The bytes as numbers; the buffer is aligned for all of them.
-    pub(crate) fn as_mut<T: arrow_buffer::ArrowNativeType>(&mut self) -> &mut [T] {
-        self.buffer.typed_data_mut()
+    pub(crate) fn as_mut<T: ArrowNativeType>(&mut self) -> &mut [T] {
+        match &mut self.bytes {
+            Bytes::Allocated(buffer) => buffer.typed_data_mut(),
+            Bytes::Mapped(region) => {
+                // SAFETY: the trait is Arrow's, sealed, for numbers, of which any bytes are one.
+                let (front, numbers, back) = unsafe { region.align_to_mut() };
+                debug_assert!(front.is_empty() && back.is_empty());
+                numbers
+            }
+        }
     }
 }
 
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
-        &self.buffer
+        match &self.bytes {
+            Bytes::Allocated(buffer) => buffer,
+            Bytes::Mapped(region) => region,
+        }
     }
 }
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        let len = self.buffer.len();
+        let Bytes::Allocated(buffer) = &mut self.bytes else { return };
+        let len = buffer.len();
         let Some(shelf) = self.shelf.upgrade().filter(|_| len <= LARGEST) else { return };
         let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
         if shelf.bytes + len <= SHELF {
             shelf.bytes += len;
-            let buffer = std::mem::replace(&mut self.buffer, MutableBuffer::new(0));
+            let buffer = std::mem::replace(buffer, MutableBuffer::new(0));
             shelf.buffers.entry(len).or_default().push(buffer);
         }
     }
@@ -126,7 +152,10 @@ mod tests {
         let memory = Memory::default();
         let pieces: Vec<Piece> = (0..9).map(|_| memory.take(LARGEST)).collect();
         drop(pieces);
-        drop(memory.take(LARGEST + 1));
+        let mut mapped = memory.take(LARGEST + 1);
+        assert!(mapped.as_mut::<u64>().len() * 8 > LARGEST);
+        mapped.as_mut::<u128>()[7] = 1;
+        assert_eq!(mapped.freeze(LARGEST + 1).as_slice()[112], 1);
         let shelf = memory.shelf.lock().unwrap();
         assert_eq!(shelf.bytes, SHELF);
         assert_eq!(shelf.buffers.values().flatten().map(|b| b.len()).sum::<usize>(), SHELF);

@@ -1,11 +1,11 @@
 //! Kernels of partitioning: ids from words, an order from ids, columns through an order.
 //!
 //! ```text
-//! words --hash, search--> ids --ids, order--> Planned
-//!                                               |  masks     which rows go to a partition
-//!                                               |  targets   where a row goes
-//!                     fixed, bits, text         v  places    which row comes k-th
-//!         column  --------------------------------->  column in order
+//! strings --string_hash--> words --hash, search--> ids --ids, order--> Planned
+//!                                                                      |  masks
+//!                                                                      |  cursors
+//!                                 moves, bits, text                    v  places, targets
+//!                     column --------------------------------------------> column in order
 //! ```
 //!
 //! Three ways to move, by what is cheapest:
@@ -21,15 +21,21 @@
 
 pub(crate) mod arrays;
 pub(crate) mod bits;
+mod chunks;
+#[cfg(target_arch = "x86_64")]
+mod compress;
 mod fixed;
 pub(crate) mod hash;
 mod ids;
 #[cfg(target_arch = "x86_64")]
 mod masks;
 pub(crate) mod memory;
+mod moves;
 pub(crate) mod order;
+mod planned;
 pub(crate) mod search;
 mod segments;
+pub(crate) mod string_hash;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -39,7 +45,7 @@ mod text;
 pub(crate) enum Level {
     /// Nothing that the compiler does not emit anyway.
     Portable,
-    /// AVX-512 with VBMI2, and BMI2.
+    /// AVX-512 with VBMI2 and VPOPCNTDQ, and BMI2: Ice Lake, Zen 4 and later.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -52,6 +58,7 @@ impl Level {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("avx512vpopcntdq")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt")
         {

@@ -20,8 +20,9 @@ fn moved(
     };
     let widths: &[usize] = match load {
         Load::Bits => &[],
-        Load::Fixed => &[8],
-        Load::Many => &[1, 2, 3, 4, 8, 12, 16, 32],
+        Load::Fixed => &[4, 8],
+        Load::Wide => &[16, 32],
+        Load::Many | Load::ManyWide => &[1, 2, 3, 4, 8, 12, 16, 32],
     };
     for &width in widths {
         let mut column = vec![0; rows * width + PAD];
@@ -29,16 +30,26 @@ fn moved(
         column.truncate(rows * width);
         out.push(column);
     }
-    let bitmaps = if load == Load::Many { 9 } else { 1 };
+    let many = matches!(load, Load::Many | Load::ManyWide);
+    let bitmaps = if many { 9 } else { 1 };
     let mut scratch = Scratch::default();
-    for start in 0..if load == Load::Fixed { 0 } else { bitmaps } {
-        let mut words = vec![0u64; rows.div_ceil(64)];
+    if many {
+        // A group at once, besides one by one.
+        let sources: Vec<Bits<'_>> = (1..8).map(|n| Bits::new(source, n * 5, rows)).collect();
+        let mut words = vec![vec![0u64; rows.div_ceil(64) + 1]; sources.len()];
+        let mut targets: Vec<&mut [u64]> = words.iter_mut().map(Vec::as_mut_slice).collect();
+        planned.bits(&sources, &mut targets, &mut scratch);
+        let bit = |words: &[u64], row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
+        out.extend(words.iter().map(|words| (0..rows).map(|row| bit(words, row)).collect()));
+    }
+    for start in 0..if matches!(load, Load::Fixed | Load::Wide) { 0 } else { bitmaps } {
+        let mut words = vec![0u64; rows.div_ceil(64) + 1];
         let bits = Bits::new(source, start * 3, rows);
         planned.bits(&[bits], &mut [&mut words], &mut scratch);
         let bit = |row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
         out.push((0..rows).map(bit).collect());
     }
-    if load == Load::Many {
+    if many {
         let offsets: Vec<i32> = (0..=rows as i32).map(|row| row * 7 - row % 7).collect();
         let total = offsets[rows] as usize;
         let (mut ends, mut bytes) = (vec![0i32; rows + 1], vec![0; total + PAD]);
@@ -68,7 +79,7 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
                     _ => row % partitions,
                 };
                 let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
-                for load in [Load::Bits, Load::Fixed, Load::Many] {
+                for load in [Load::Bits, Load::Fixed, Load::Wide, Load::ManyWide, Load::Many] {
                     let portable = moved(Level::Portable, &ids, partitions, load, &source);
                     let best = moved(Level::detect(), &ids, partitions, load, &source);
                     assert!(portable == best, "{rows} {partitions} {shape} {load:?}");
@@ -81,12 +92,12 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
 #[test]
 fn no_id_gets_past_its_partitions() {
     for level in [Level::Portable, Level::detect()] {
-        for partitions in [1, 2, 16, 200, 255, 256, 300, 70_000] {
+        for partitions in [1, 2, 3, 4, 5, 16, 200, 255, 256, 300, 70_000] {
             for rows in [2, 64, 70, 1000] {
                 for outside in [partitions as u32, partitions as u32 + 256, u32::MAX] {
                     let mut ids = vec![0; rows];
                     ids[rows / 2] = outside;
-                    for load in [Load::Bits, Load::Fixed, Load::Many] {
+                    for load in [Load::Bits, Load::Fixed, Load::Wide, Load::ManyWide, Load::Many] {
                         let mut order = Order::new(level);
                         let plan = order.plan(&ids, partitions, load);
                         assert!(matches!(plan, Plan::Outside), "{partitions} {rows}");

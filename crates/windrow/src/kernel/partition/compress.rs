@@ -1,0 +1,176 @@
+//! Values and bits through masks: those of a partition's rows, side by side.
+//!
+//! ```text
+//! ids         1 0 1 2 0 1        mask 0  0 1 0 0 1 0      compress(values, mask 0)  1 4 . .
+//!                                mask 1  1 0 1 0 0 1      compress(values, mask 1)  0 2 5 .
+//!                                mask 2  0 0 0 1 0 0      compress(values, mask 2)  3 . . .
+//! ```
+//!
+//! A block of rows is compressed for every partition before the next one, so that it is read from the
+//! first-level cache by all but the first. A compressed register is stored whole while what it has
+//! beyond its rows is still the partition's own, to be overwritten; at the end it is cut.
+//!
+//! Stores are what it costs: one of 64 bytes, at any address, takes four cycles, one of 32 less than
+//! two and a half. With three partitions or more, half a register is mostly enough.
+
+use std::arch::x86_64::*;
+
+use super::masks::Masks;
+use super::order::Load;
+
+/// Words of masks in a block: 4 KiB of eight-byte values.
+const BLOCK: usize = 8;
+/// The most partitions that are compressed.
+const MOST: usize = 16;
+
+/// True if values of a width are compressed, instead of gathered or scattered.
+pub(super) const fn compresses(load: Load, width: usize, partitions: usize) -> bool {
+    let only = matches!(load, Load::Fixed);
+    match width {
+        1 | 2 => partitions <= MOST,
+        4 => partitions <= if only { 10 } else { 6 },
+        8 => partitions <= if only { 4 } else { 2 },
+        _ => false,
+    }
+}
+
+impl Masks {
+    /// Writes the values of `source` to `out`, those of each partition from the value that `starts` says
+    /// on. What it has up to `ends` may be overwritten.
+    ///
+    /// # Safety
+    /// The CPU has what [`super::Level::Avx512`] says; `W` is 1, 2, 4 or 8; every row is in one mask,
+    /// and there is room for those of a mask from its start to its end.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt")]
+    pub(super) unsafe fn compress<const W: usize>(
+        &self,
+        source: &[u8],
+        out: &mut [u8],
+        starts: &[usize],
+        ends: &[usize],
+    ) {
+        let rows = self.rows();
+        assert!(source.len() >= rows * W);
+        let lanes = 64 / W;
+        let half = self.halves();
+        let mut next = [std::ptr::null_mut::<u8>(); MOST];
+        let mut whole = [std::ptr::null_mut::<u8>(); MOST];
+        for (partition, mask) in self.partitions().enumerate() {
+            debug_assert_eq!(mask.len(), self.words());
+            assert!(ends[partition] * W <= out.len());
+            next[partition] = out.as_mut_ptr().wrapping_add(starts[partition] * W);
+            // The last place where 64 bytes are the partition's own; wrapped, where there is none.
+            whole[partition] = out.as_mut_ptr().wrapping_add(ends[partition] * W).wrapping_sub(64);
+        }
+        for first in (0..self.words()).step_by(BLOCK) {
+            for (partition, mask) in self.partitions().enumerate() {
+                let mut at = next[partition];
+                let whole = whole[partition];
+                let mut from = source.as_ptr().wrapping_add(first * 64 * W);
+                for &word in &mask[first..mask.len().min(first + BLOCK)] {
+                    for part in 0..W {
+                        let lane_mask = word >> (part * lanes);
+                        // SAFETY: only lanes of rows in the mask are read, which are in `source`.
+                        // A partition has room for the rows of its mask, so `at` is within it, and so
+                        // are 64 bytes up to `whole`, and the compressed ones behind that.
+                        unsafe {
+                            let (values, count) = compressed::<W>(from, lane_mask);
+                            if at <= whole {
+                                store(at, values, count * W, half);
+                            } else {
+                                let bytes = _bzhi_u64(u64::MAX, (count * W) as u32);
+                                _mm512_mask_storeu_epi8(at.cast(), bytes, values);
+                            }
+                            at = at.add(count * W);
+                            from = from.wrapping_add(64);
+                        }
+                    }
+                }
+                next[partition] = at;
+            }
+        }
+    }
+
+    /// Writes bits in order of partitions to `out`, from `words`, the bits of the rows. `out` has a
+    /// word more than they need.
+    ///
+    /// # Safety
+    /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask.
+    #[target_feature(enable = "bmi2,popcnt")]
+    pub(super) unsafe fn extract(&self, words: &[u64], out: &mut [u64]) {
+        assert!(words.len() >= self.words() && out.len() > self.words());
+        let (mut held, mut count, mut at) = (0u64, 0u32, out.as_mut_ptr());
+        for mask in self.partitions() {
+            for (mask, word) in mask.iter().zip(words) {
+                let bits = _pext_u64(*word, *mask);
+                held |= bits << count;
+                // What did not fit; a shift by 64 is two shifts.
+                let left = bits >> 1 >> (63 - count);
+                count += mask.count_ones();
+                // SAFETY: the bits in all masks are `self.rows`, so that `at` is at most `words()`
+                // behind the first; `out` has one word more.
+                unsafe {
+                    // Written whether it is full or not: a branch would often be guessed wrong.
+                    *at = held;
+                    at = at.add((count >> 6) as usize);
+                }
+                held = std::hint::select_unpredictable(count >= 64, left, held);
+                count &= 63;
+            }
+        }
+        // SAFETY: as above.
+        unsafe { *at = held };
+    }
+}
+
+/// Stores at least the first `bytes` of `values`, in one store of half the register if `half` says
+/// that this is mostly enough.
+///
+/// # Safety
+/// 64 bytes at `at` can be written.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn store(at: *mut u8, values: __m512i, bytes: usize, half: bool) {
+    // SAFETY: as the caller promised.
+    unsafe {
+        if half {
+            _mm256_storeu_si256(at.cast(), _mm512_castsi512_si256(values));
+            if bytes <= 32 {
+                return;
+            }
+        }
+        _mm512_storeu_si512(at.cast(), values);
+    }
+}
+
+/// The values at `from` whose lanes are in the lowest bits of `mask`, and how many.
+///
+/// # Safety
+/// Lanes in the mask can be read; `W` is 1, 2, 4 or 8.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
+unsafe fn compressed<const W: usize>(from: *const u8, mask: u64) -> (__m512i, usize) {
+    // SAFETY: as the caller promised; lanes outside of the mask are not read.
+    unsafe {
+        match W {
+            1 => {
+                let values = _mm512_maskz_loadu_epi8(mask, from.cast());
+                (_mm512_maskz_compress_epi8(mask, values), mask.count_ones() as usize)
+            }
+            2 => {
+                let mask = mask as u32;
+                let values = _mm512_maskz_loadu_epi16(mask, from.cast());
+                (_mm512_maskz_compress_epi16(mask, values), mask.count_ones() as usize)
+            }
+            4 => {
+                let mask = mask as u16;
+                let values = _mm512_maskz_loadu_epi32(mask, from.cast());
+                (_mm512_maskz_compress_epi32(mask, values), mask.count_ones() as usize)
+            }
+            _ => {
+                let mask = mask as u8;
+                let values = _mm512_maskz_loadu_epi64(mask, from.cast());
+                (_mm512_maskz_compress_epi64(mask, values), mask.count_ones() as usize)
+            }
+        }
+    }
+}

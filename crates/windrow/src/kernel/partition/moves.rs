@@ -1,0 +1,135 @@
+//! Columns of fixed width and bitmaps through an order: which way each goes.
+//!
+//! ```text
+//! masks, few partitions     compress (values), extract (bitmaps)
+//! the only column           dealt out, straight from its cursors; by chunks, run by run
+//! wide, or few partitions   scatter to targets
+//! else                      gather from places
+//! ```
+
+#[cfg(target_arch = "x86_64")]
+use super::compress::compresses;
+use super::fixed::{Place, gather, gather_any, scatter};
+use super::order::{Form, Load, Mover, PAD, Planned};
+
+/// Up to so many bitmaps, it is cheaper to extract their bits than to move them as bytes.
+#[cfg(target_arch = "x86_64")]
+const EXTRACTED: usize = 2;
+
+impl Planned<'_> {
+    /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
+    ///
+    /// # Panics
+    /// If a slice is too short.
+    pub(crate) fn fixed(&mut self, width: usize, source: &[u8], out: &mut [u8]) {
+        let len = self.rows() * width;
+        assert!(source.len() >= len && out.len() >= len + PAD);
+        match width {
+            1 => self.fixed_of::<1>(source, out),
+            2 => self.fixed_of::<2>(source, out),
+            4 => self.fixed_of::<4>(source, out),
+            8 => self.fixed_of::<8>(source, out),
+            12 => self.fixed_of::<12>(source, out),
+            16 => self.fixed_of::<16>(source, out),
+            32 => self.fixed_of::<32>(source, out),
+            _ => self.each_run(&mut Any { width, source, out }),
+        }
+    }
+
+    fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if self.order.form == Form::Masks && compresses(self.load, W, self.order.offsets.len() - 1)
+        {
+            let (starts, ends) = (&self.order.offsets[..], &self.order.offsets[1..]);
+            // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8; from
+            // one offset to the next there are as many rows as in a mask.
+            return unsafe { self.order.masks.compress::<W>(source, out, starts, ends) };
+        }
+        let rows = self.rows();
+        let source = &source.as_chunks::<W>().0[..rows];
+        let out = &mut out.as_chunks_mut::<W>().0[..rows];
+        if self.deals_out() {
+            return self.deal_out(source, out);
+        }
+        if self.load.is_one() && self.order.form == Form::Chunks {
+            return self.deal_chunks(source, out);
+        }
+        if self.load.scatters(W) && !matches!(self.order.form, Form::Chunks | Form::Whole) {
+            self.target();
+            // SAFETY: there is a target for each row, below the rows, and as many values.
+            return unsafe { scatter(source, &self.order.targets[..rows], out) };
+        }
+        self.each_run(&mut Fixed { source, out });
+    }
+
+    /// True if rows go straight to where they belong: nothing else asks for places or targets.
+    pub(super) fn deals_out(&self) -> bool {
+        self.load.is_one() && self.order.form == Form::Counted
+    }
+
+    /// Brings values into order without finding places or targets.
+    ///
+    /// # Panics
+    /// If there are fewer values than rows, or rows do not go straight.
+    pub(super) fn deal_out<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
+        assert!(self.deals_out());
+        assert!(source.len() >= self.rows() && out.len() >= self.rows());
+        let out = out.as_mut_ptr();
+        // SAFETY: these ids were counted; rows and targets are below the rows, and `source` and
+        // `out` have as many values.
+        unsafe {
+            self.order.cursors.each(self.ids, |row, target| {
+                out.add(target).copy_from_nonoverlapping(source.get_unchecked(row), 1);
+            });
+        }
+    }
+
+    /// True if that many bitmaps are cheaper by masks than as bytes.
+    pub(super) fn extracts(&self, bitmaps: usize) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if self.order.form == Form::Masks {
+            return self.load == Load::Bits || bitmaps <= EXTRACTED;
+        }
+        let _ = bitmaps;
+        false
+    }
+
+    /// Brings words of bits into order by masks. `out` has a word more than they need.
+    ///
+    /// # Panics
+    /// If there are no masks, or a slice is too short.
+    pub(super) fn extract(&self, words: &[u64], out: &mut [u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if self.order.form == Form::Masks {
+            // SAFETY: masks are built on CPUs that can.
+            return unsafe { self.order.masks.extract(words, out) };
+        }
+        unreachable!("{} words and {} have no masks", words.len(), out.len());
+    }
+}
+
+struct Fixed<'a, const W: usize> {
+    source: &'a [[u8; W]],
+    out: &'a mut [[u8; W]],
+}
+
+impl<const W: usize> Mover for Fixed<'_, W> {
+    unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
+        let out = &mut self.out[target..target + places.len()];
+        // SAFETY: `base + place` is a row, and `source` has all rows.
+        unsafe { gather(&self.source[base..], places, out) };
+    }
+}
+
+struct Any<'a> {
+    width: usize,
+    source: &'a [u8],
+    out: &'a mut [u8],
+}
+
+impl Mover for Any<'_> {
+    unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
+        let out = &mut self.out[target * self.width..(target + places.len()) * self.width];
+        gather_any(&self.source[base * self.width..], self.width, places, out);
+    }
+}

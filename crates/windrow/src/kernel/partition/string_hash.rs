@@ -1,0 +1,207 @@
+//! Words of byte strings: 16 bytes a step, folded.
+//!
+//! ```text
+//! up to 16 bytes             1 to 3    4 to 7        8 to 16
+//! first | last    0 | 0      b m | e   abcd | wxyz   abcdefgh | stuvwxyz
+//!
+//! 17 to 32 bytes: fold the first 16, then the last 16
+//! ```
+//!
+//! Lengths vary from row to row, and a branch on them would be guessed wrong for every other row, at
+//! the price of several words. So strings of up to [`SHORT`] bytes go one way, whatever their length:
+//! both steps are made, the first is dropped where there is none; `first | last` comes from two loads,
+//! at the start and at the end, brought into place by a shuffle that the length chooses. Nothing
+//! waits for the row before, so the CPU works at several rows at once.
+
+use super::hash::fold;
+use super::text::Offset;
+
+/// Constants with as many ones as zeros in every byte (the secret of wyhash, public domain).
+pub(crate) const SALTS: [u64; 3] =
+    [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b33_a62e_d433_d4a3];
+
+/// The longest string that is hashed in two steps.
+#[cfg(target_arch = "x86_64")]
+const SHORT: usize = 32;
+
+/// The word of a byte string: 16 bytes a step, the last step overlapping the one before it.
+pub(crate) fn word(bytes: &[u8]) -> u64 {
+    let eight =
+        |at: usize| bytes[at..].first_chunk().map_or(0, |word: &[u8; 8]| u64::from_le_bytes(*word));
+    let four = |at: usize| {
+        bytes[at..].first_chunk().map_or(0, |word: &[u8; 4]| u64::from(u32::from_le_bytes(*word)))
+    };
+    let len = bytes.len();
+    let mut word = SALTS[0] ^ len as u64;
+    let mut at = 0;
+    while len - at > 16 {
+        word = fold(word ^ eight(at), SALTS[1] ^ eight(at + 8));
+        at += 16;
+    }
+    let (first, last) = match len {
+        0 => (0, 0),
+        1..4 => (u64::from(bytes[0]) << 8 | u64::from(bytes[len / 2]), bytes[len - 1].into()),
+        4..8 => (four(0), four(len - 4)),
+        8..16 => (eight(0), eight(len - 8)),
+        _ => (eight(len - 16), eight(len - 8)),
+    };
+    fold(word ^ first, SALTS[2] ^ last)
+}
+
+/// The words of strings: string `i` is `bytes[offsets[i]..offsets[i + 1]]`.
+///
+/// # Panics
+/// If there are fewer strings than words, or offsets do not ascend or leave `bytes`.
+pub(crate) fn words<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
+    assert!(offsets.len() > out.len());
+    #[cfg(target_arch = "x86_64")]
+    {
+        let total = offsets[out.len()].to().wrapping_sub(offsets[0].to());
+        if total <= out.len() * SHORT
+            && is_x86_feature_detected!("sse4.1")
+            && is_x86_feature_detected!("bmi2")
+        {
+            // SAFETY: the CPU has both.
+            return unsafe { shuffled::words(offsets, bytes, out) };
+        }
+    }
+    words_portable(offsets, bytes, out);
+}
+
+fn words_portable<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
+    for (row, slot) in out.iter_mut().enumerate() {
+        *slot = word(&bytes[offsets[row].to()..offsets[row + 1].to()]);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod shuffled {
+    use std::arch::x86_64::*;
+
+    use super::{Offset, SALTS, SHORT, fold, word};
+
+    /// For each length, where the bytes of `first | last` are in the eight bytes at the start and the
+    /// eight at the end: 0 to 7 and 8 to 15; from [`ZERO`] on, nowhere.
+    const PLACES: [[u8; 16]; SHORT + 1] = {
+        const ZERO: u8 = 0x80;
+        let mut places = [[0; 16]; SHORT + 1];
+        let mut len = 0;
+        while len <= SHORT {
+            let mut byte = 0;
+            while byte < 16 {
+                let used = match len {
+                    0 => 0,
+                    1..4 => 1,
+                    4..8 => 4,
+                    _ => 8,
+                };
+                places[len][byte] = if byte < 8 {
+                    // The first byte of up to three comes second, behind the middle one.
+                    match (len, byte) {
+                        (1..4, 0) => (len / 2) as u8,
+                        (1..4, 1) => 0,
+                        _ if byte < used => byte as u8,
+                        _ => ZERO,
+                    }
+                } else if byte - 8 < used {
+                    (16 - used + byte - 8) as u8
+                } else {
+                    ZERO
+                };
+                byte += 1;
+            }
+            len += 1;
+        }
+        places
+    };
+
+    /// As the portable twin.
+    #[target_feature(enable = "sse4.1,bmi2")]
+    pub(super) fn words<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
+        // Rows whose string starts at 8 and no more than this further have eight bytes in front of
+        // them, and as many as a short string may have from their start on.
+        let room = bytes.len().checked_sub(8 + SHORT);
+        let Some(room) = room else { return super::words_portable(offsets, bytes, out) };
+        let mut start = offsets[0].to();
+        for (slot, end) in out.iter_mut().zip(&offsets[1..]) {
+            let end = end.to();
+            let len = end.wrapping_sub(start);
+            *slot = if len <= SHORT && start.wrapping_sub(8) <= room {
+                // SAFETY: `len` is at most `SHORT`; there are 8 bytes in front of `start` and
+                // `SHORT` behind it, so also 8 and 16 bytes in front of `end` if that is at 16.
+                unsafe { short(bytes.as_ptr().add(start), len) }
+            } else {
+                word(&bytes[start..end])
+            };
+            start = end;
+        }
+    }
+
+    /// The word of a string of up to [`SHORT`] bytes.
+    ///
+    /// # Safety
+    /// Eight bytes in front of `start` and [`SHORT`] from there on can be read.
+    #[inline]
+    #[target_feature(enable = "sse4.1,bmi2")]
+    unsafe fn short(start: *const u8, len: usize) -> u64 {
+        debug_assert!(len <= SHORT);
+        // SAFETY: as the caller promised. `end - 8` is at or behind `start - 8`, and `end - 16` is
+        // only read from where it is behind `start`.
+        unsafe {
+            let end = start.add(len);
+            let eight = |at: *const u8| u64::from_le(at.cast::<u64>().read_unaligned());
+            let plain = SALTS[0] ^ len as u64;
+            let folded = fold(plain ^ eight(start), SALTS[1] ^ eight(start.add(8)));
+            // All ones from 17 bytes on. An expression that no compiler makes a branch of.
+            let long = ((16 - len as i64) >> 63) as u64;
+            let word = plain ^ ((plain ^ folded) & long);
+
+            let first = start.add(len.saturating_sub(16));
+            let both = _mm_loadl_epi64(first.cast());
+            let both = _mm_unpacklo_epi64(both, _mm_loadl_epi64(end.sub(8).cast()));
+            let places = _mm_loadu_si128(PLACES.get_unchecked(len).as_ptr().cast());
+            let both = _mm_shuffle_epi8(both, places);
+            let first = _mm_cvtsi128_si64(both) as u64;
+            let last = _mm_extract_epi64::<1>(both) as u64;
+            fold(word ^ first, SALTS[2] ^ last)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_rows_are_the_words_of_their_bytes() {
+        let bytes: Vec<u8> = (0..10_000usize).map(|i| (i * i / 5 % 251) as u8).collect();
+        for most in [0, 1, 3, 4, 8, 9, 17, 33, 40, 70] {
+            for front in [0, 3, 8, 20] {
+                let mut offsets = vec![front];
+                while offsets.len() < 120 {
+                    let last = offsets[offsets.len() - 1];
+                    offsets.push(last + (offsets.len() as i32 * 7919) % (most + 1));
+                }
+                let end = offsets[119] as usize;
+                let expected: Vec<u64> = offsets
+                    .windows(2)
+                    .map(|row| word(&bytes[row[0] as usize..row[1] as usize]))
+                    .collect();
+                // What lies behind the strings is not looked at, and need not be there.
+                for behind in [0, 5, 100] {
+                    let mut found = vec![0; 119];
+                    words(&offsets, &bytes[..end + behind], &mut found);
+                    assert_eq!(found, expected, "{most} {front} {behind}");
+                    words_portable(&offsets, &bytes[..end + behind], &mut found);
+                    assert_eq!(found, expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "range")]
+    fn offsets_that_leave_the_bytes_panic() {
+        words(&[0, 60, 20, 30], &[0; 50], &mut [0; 3]);
+    }
+}

@@ -1,0 +1,424 @@
+//! Many record batches, gathered into chunks of each partition, inside a budget.
+//!
+//! ```text
+//!                 staged: as they came, until they are worth a split
+//!  push(batch) --> | batch | batch | batch | --split--> partition 0 | block | block |
+//!                                                       partition 1 | block | block | block |
+//!                                                       ...    largest first, when memory is short
+//!                                                                        |  ^
+//!  flush(partition) <-- chunks of about the target, as record batches    v  |
+//!                                                                    pool's store
+//! ```
+//!
+//! A record batch split over thousands of partitions leaves a few rows for each: too few to send, to
+//! write or to keep as arrays. So record batches are staged, split together, and their rows wait as
+//! bytes, a block of `flat` for each partition and split. When the budget is used up, the partitions
+//! that hold the most go to the store until half of the memory is free: a hot key goes at once and in
+//! large pieces, and small partitions are written when they are worth it.
+//!
+//! Invariant: the rows of a partition come out in the order they came in; what is leased stays within
+//! the budget but for one chunk, however many partitions there are and wherever rows go.
+
+use std::collections::VecDeque;
+
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+
+use super::flat;
+use super::partitioner::Partitioner;
+use super::waiting::Waiting;
+use crate::error::{Error, Result};
+use crate::pool::Extent;
+use crate::pool::Lease;
+use crate::pool::Pool;
+
+/// Chunks have about this many bytes unless said otherwise, or the budget is small.
+const TARGET: usize = 1 << 20;
+/// No larger: offsets of 32 bits have to do for the strings of a chunk.
+const LARGEST_TARGET: usize = 256 << 20;
+/// A chunk is at most this part of the budget, and so is what is staged.
+const CHUNKS_PER_BUDGET: usize = 16;
+/// Bytes staged at the most: beyond, splits get no cheaper.
+const STAGED: usize = 16 << 20;
+/// Bytes staged at the least.
+const LEAST_STAGED: usize = 64 << 10;
+/// What is leased at a time.
+const STEP: usize = 64 << 10;
+
+/// Gathers record batches into chunks of each partition, inside the budget of a pool.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+/// use windrow::{Budget, Order, PartitionBuilder, Partitioner, Pool};
+///
+/// # let users = Int64Array::from_iter_values(0..1000);
+/// # let batch = RecordBatch::try_from_iter([("user", Arc::new(users) as ArrayRef)])?;
+/// # let reader = vec![batch.clone(); 10];
+/// # let mut sent = 0;
+/// let layout = Order::by(["user"]).bind(&batch.schema())?;
+/// let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(16 << 20))?;
+/// let mut builder =
+///     PartitionBuilder::new(Partitioner::hash(&layout, 2048), &batch.schema(), &pool)?;
+/// for batch in reader {
+///     builder.push(&batch)?;
+/// }
+/// for partition in 0..builder.partitions() {
+///     for chunk in builder.flush(partition)? {
+///         // send `chunk`, a record batch of about 1 MiB, to whoever takes `partition`
+///         # sent += chunk?.num_rows();
+///     }
+/// }
+/// # assert_eq!(sent, 10_000);
+/// # Ok::<(), windrow::Error>(())
+/// ```
+///
+/// What counts against the budget: record batches from their push until they are split, and rows that
+/// wait in memory. What a flush gives is its taker's.
+///
+/// Cost: three copies of the rows, one more each for rows that are stored and read back, and about
+/// 0.5 us for each column, partition and split.
+#[derive(Debug)]
+pub struct PartitionBuilder {
+    partitioner: Partitioner,
+    schema: SchemaRef,
+    pool: Pool,
+    target: usize,
+    staged: Vec<RecordBatch>,
+    ids: Vec<u32>,
+    /// Bytes that the staged record batches use.
+    staged_bytes: usize,
+    waiting: Vec<Waiting>,
+    /// Bytes of memory of all that wait.
+    held: usize,
+    /// For `held` and `staged_bytes`, [`STEP`] bytes each.
+    leases: Vec<Lease>,
+    block: Vec<u8>,
+}
+
+impl PartitionBuilder {
+    /// A builder of as many partitions as `partitioner` has, for record batches of `schema`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
+    pub fn new(partitioner: Partitioner, schema: &SchemaRef, pool: &Pool) -> Result<Self> {
+        partitioner.check()?;
+        let mut waiting = Vec::new();
+        waiting.resize_with(partitioner.partitions(), Waiting::default);
+        let target = TARGET.min(pool.budget().limit() / CHUNKS_PER_BUDGET).max(1);
+        let held = waiting.len() * size_of::<Waiting>();
+        Ok(Self {
+            partitioner,
+            schema: SchemaRef::clone(schema),
+            pool: pool.clone(),
+            target,
+            staged: Vec::new(),
+            ids: Vec::new(),
+            staged_bytes: 0,
+            waiting,
+            held,
+            leases: Vec::new(),
+            block: Vec::new(),
+        })
+    }
+
+    /// About how many bytes a chunk is to have: 1 MiB unless said otherwise, at most 256 MiB and a
+    /// sixteenth of the budget. A chunk has less where a partition ends, and up to what is split at
+    /// once more.
+    #[must_use]
+    pub fn chunk_bytes(mut self, bytes: usize) -> Self {
+        let most = LARGEST_TARGET.min(self.pool.budget().limit() / CHUNKS_PER_BUDGET);
+        self.target = bytes.clamp(1, most.max(1));
+        self
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Rows of `partition` that wait, apart from those of the last record batches, which are split
+    /// later. After [`PartitionBuilder::settle`], all.
+    ///
+    /// # Panics
+    /// If there are not so many partitions.
+    pub fn rows(&self, partition: usize) -> usize {
+        self.waiting[partition].rows
+    }
+
+    /// About how many bytes [`PartitionBuilder::rows`] take, in memory and on disk.
+    ///
+    /// # Panics
+    /// If there are not so many partitions.
+    pub fn bytes(&self, partition: usize) -> usize {
+        self.waiting[partition].bytes
+    }
+
+    /// Adds the rows of `batch`, each to the partition that the partitioner says.
+    ///
+    /// # Errors
+    /// [`Error::SchemaMismatch`] if the record batch has another schema, [`Error::InvalidOrder`] if
+    /// ids have to be given; [`Error::TempSpace`] and [`Error::Io`] if rows have to be stored and
+    /// cannot. After an error of storage rows may be missing: give the builder up.
+    pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.check_schema(batch)?;
+        let mut ids = Vec::new();
+        self.partitioner.assign(batch, &mut ids)?;
+        self.stage(batch, &ids)
+    }
+
+    /// Adds the rows of `batch`: row `i` goes to partition `ids[i]`, whatever the partitioner's rule.
+    ///
+    /// # Errors
+    /// As [`PartitionBuilder::push`]. [`Error::PartitionOutOfRange`] for an id that is no partition,
+    /// [`Error::InvalidOrder`] if there is not an id for each row; then no row was added.
+    pub fn push_by_ids(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {
+        self.check_schema(batch)?;
+        if ids.len() != batch.num_rows() {
+            let message = format!("{} ids for {} rows", ids.len(), batch.num_rows());
+            return Err(Error::InvalidOrder(message));
+        }
+        let partitions = self.partitions();
+        if let Some(row) = ids.iter().position(|&id| id as usize >= partitions) {
+            return Err(Error::PartitionOutOfRange { row, id: ids[row], partitions });
+        }
+        self.stage(batch, ids)
+    }
+
+    /// Splits what is staged. A flush does it, and a push when enough has come together.
+    ///
+    /// # Errors
+    /// As [`PartitionBuilder::push`].
+    pub fn settle(&mut self) -> Result<()> {
+        let staged = std::mem::take(&mut self.staged);
+        let ids = std::mem::take(&mut self.ids);
+        let batch = match staged.as_slice() {
+            [] => return Ok(()),
+            [batch] => batch.clone(),
+            // Copied once to be split once: a split of each would leave a few rows a partition.
+            batches => concat_batches(&self.schema, batches)?,
+        };
+        drop(staged);
+        let parts = self.partitioner.split_by_ids(&batch, &ids)?;
+        drop(batch);
+        let mut block = std::mem::take(&mut self.block);
+        for (partition, rows) in parts.occupied() {
+            block.clear();
+            flat::write(&rows, &mut block)?;
+            let waiting = &mut self.waiting[partition];
+            let before = waiting.held();
+            waiting.push(&block, rows.num_rows(), self.target);
+            self.held = self.held - before + waiting.held();
+            self.pay()?;
+        }
+        drop(parts);
+        self.block = block;
+        self.staged_bytes = 0;
+        self.pay()
+    }
+
+    /// All rows of `partition` so far, in the order they came, as record batches of about the
+    /// target. The builder goes on without them. Partitions may be flushed in any order, and again.
+    ///
+    /// # Errors
+    /// As [`PartitionBuilder::push`]; the chunks give [`Error::Corrupt`] or [`Error::Io`] if stored
+    /// rows cannot be read back.
+    ///
+    /// # Panics
+    /// If there are not so many partitions.
+    pub fn flush(&mut self, partition: usize) -> Result<PartitionChunks> {
+        self.settle()?;
+        let mut waiting = std::mem::take(&mut self.waiting[partition]);
+        self.held -= waiting.held();
+        waiting.seal();
+        let stored: usize = waiting.stored.iter().map(Extent::len).sum();
+        let held: usize = waiting.sealed.iter().map(Vec::capacity).sum();
+        // Stored rows come back chunk by chunk; there has to be room for two.
+        let room = stored.min(2 * self.target) + held;
+        self.free(room)?;
+        self.pay()?;
+        Ok(PartitionChunks {
+            schema: SchemaRef::clone(&self.schema),
+            pool: self.pool.clone(),
+            target: self.target,
+            stored: waiting.stored,
+            sealed: waiting.sealed,
+            _lease: self.pool.budget().lease(held),
+        })
+    }
+
+    fn check_schema(&self, batch: &RecordBatch) -> Result<()> {
+        if batch.schema_ref().fields() == self.schema.fields() {
+            return Ok(());
+        }
+        Err(Error::SchemaMismatch {
+            expected: format!("{:?}", self.schema.fields()),
+            got: format!("{:?}", batch.schema_ref().fields()),
+        })
+    }
+
+    /// Keeps `batch` for the next split, in pieces that one split may have.
+    fn stage(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {
+        let rows = batch.num_rows();
+        if rows == 0 {
+            return Ok(());
+        }
+        let most = (self.pool.budget().limit() / CHUNKS_PER_BUDGET).clamp(LEAST_STAGED, STAGED);
+        let bytes = used_bytes(batch).max(1);
+        let step = (rows as u128 * most as u128 / bytes as u128).clamp(1, rows as u128) as usize;
+        for start in (0..rows).step_by(step) {
+            let len = step.min(rows - start);
+            let bytes = (bytes as u128 * len as u128 / rows as u128) as usize;
+            if self.staged_bytes + bytes > most {
+                self.settle()?;
+            }
+            self.staged.push(batch.slice(start, len));
+            self.ids.extend_from_slice(&ids[start..start + len]);
+            self.staged_bytes += bytes + len * size_of::<u32>();
+            self.pay()?;
+        }
+        Ok(())
+    }
+
+    /// Leases what is used, and gives back what is not; stores rows if the budget does not allow it.
+    fn pay(&mut self) -> Result<()> {
+        // Staged record batches are copied twice while they are split.
+        let steps = |this: &Self| (this.held + 3 * this.staged_bytes).div_ceil(STEP);
+        while self.leases.len() < steps(self) {
+            match self.pool.budget().try_lease(STEP) {
+                Some(lease) => self.leases.push(lease),
+                None if self.pool.release_recycled_beyond(0) > 0 || self.store_largest()? => {}
+                // There is nothing left to store: what is needed to go on.
+                None => self.leases.push(self.pool.budget().lease(STEP)),
+            }
+        }
+        self.leases.truncate(steps(self));
+        Ok(())
+    }
+
+    /// Stores rows until `bytes` of the budget are free, or nothing is left to store.
+    fn free(&mut self, bytes: usize) -> Result<()> {
+        self.pay()?;
+        let limit = self.pool.budget().limit();
+        while self.pool.budget().used().saturating_add(bytes) > limit && self.store_largest()? {
+            self.pay()?;
+        }
+        Ok(())
+    }
+
+    /// Stores the partitions that hold the most, until half of what is held is stored. False if
+    /// there was nothing.
+    fn store_largest(&mut self) -> Result<bool> {
+        let sizes = self.waiting.iter().map(Waiting::storable).enumerate();
+        let mut sizes: Vec<(usize, usize)> = sizes
+            .filter(|&(_, bytes)| bytes > 0)
+            .map(|(partition, bytes)| (bytes, partition))
+            .collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let half = sizes.iter().map(|(bytes, _)| bytes).sum::<usize>() / 2;
+        let mut stored = 0;
+        for &(bytes, partition) in &sizes {
+            let waiting = &mut self.waiting[partition];
+            self.held -= waiting.held();
+            let done = waiting.store(&self.pool);
+            self.held += waiting.held();
+            done?;
+            stored += bytes;
+            if stored >= half {
+                break;
+            }
+        }
+        Ok(stored > 0)
+    }
+}
+
+impl Drop for PartitionBuilder {
+    fn drop(&mut self) {
+        // Buffers that rows were read back into; they keep their leases while they may be used again.
+        self.pool.release_recycled();
+    }
+}
+
+/// About how many bytes the rows of `batch` use.
+fn used_bytes(batch: &RecordBatch) -> usize {
+    let columns = batch.columns().iter();
+    columns
+        .map(|column| {
+            let data = column.to_data();
+            data.get_slice_memory_size().unwrap_or_else(|_| data.get_array_memory_size())
+        })
+        .sum()
+}
+
+/// The rows of a partition, as record batches. Made by [`PartitionBuilder::flush`].
+#[derive(Debug)]
+pub struct PartitionChunks {
+    schema: SchemaRef,
+    pool: Pool,
+    target: usize,
+    stored: VecDeque<Extent>,
+    sealed: VecDeque<Vec<u8>>,
+    _lease: Lease,
+}
+
+impl PartitionChunks {
+    /// The blocks that wait longest.
+    fn take(&mut self) -> Result<Option<Buffer>> {
+        if let Some(extent) = self.stored.pop_front() {
+            let buffer = self.pool.load(&extent)?;
+            let loaded =
+                Loaded { pool: self.pool.clone(), len: extent.len(), buffer: Some(buffer) };
+            return Ok(Some(Buffer::from(bytes::Bytes::from_owner(loaded))));
+        }
+        Ok(self.sealed.pop_front().map(Buffer::from_vec))
+    }
+
+    fn chunk(&mut self) -> Result<Option<RecordBatch>> {
+        let mut blocks = Vec::new();
+        let mut bytes = 0;
+        while bytes < self.target {
+            let Some(mut left) = self.take()? else { break };
+            bytes += left.len();
+            while !left.is_empty() {
+                let (block, rest) = flat::read(&self.schema, &left)?;
+                blocks.push(block);
+                left = rest;
+            }
+        }
+        if blocks.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(concat_batches(&self.schema, &blocks)?))
+    }
+}
+
+impl Iterator for PartitionChunks {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        self.chunk().transpose()
+    }
+}
+
+/// What was read back; its buffer is used again.
+struct Loaded {
+    pool: Pool,
+    buffer: Option<crate::pool::Buffer>,
+    len: usize,
+}
+
+impl AsRef<[u8]> for Loaded {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[..self.len])
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.pool.recycle(buffer);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The rows of one partition while they wait: on disk, sealed, or still growing.
+//!
+//! ```text
+//!  first rows                                             last rows
+//!  | extent | extent | ... | sealed | sealed | ... | growing |        blocks of `flat`, in all of them
+//!    in the pool's store     in memory, about the target    in memory
+//! ```
+//!
+//! Invariant: blocks are in the order they came; nothing in memory is older than what is stored.
+
+use std::collections::VecDeque;
+
+use crate::error::Result;
+use crate::pool::Decision;
+use crate::pool::Extent;
+use crate::pool::Pool;
+
+/// Growing bytes get room for this much of themselves more when they are full: a quarter is the
+/// most that is leased for nothing, and bytes are copied four times on average.
+const GROWTH: usize = 4;
+
+/// Rows of one partition.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) stored: VecDeque<Extent>,
+    pub(super) sealed: VecDeque<Vec<u8>>,
+    growing: Vec<u8>,
+    pub(super) rows: usize,
+    /// Bytes of all blocks.
+    pub(super) bytes: usize,
+}
+
+impl Waiting {
+    /// Bytes of memory.
+    pub(super) fn held(&self) -> usize {
+        let sealed: usize = self.sealed.iter().map(Vec::capacity).sum();
+        let extents = self.stored.len() * size_of::<Extent>();
+        sealed + self.growing.capacity() + extents
+    }
+
+    /// Bytes of memory that [`Waiting::store`] would free.
+    pub(super) fn storable(&self) -> usize {
+        self.sealed.iter().map(Vec::len).sum::<usize>() + self.growing.len()
+    }
+
+    /// Adds a block of `rows` rows; seals what has come to `target` bytes.
+    pub(super) fn push(&mut self, block: &[u8], rows: usize, target: usize) {
+        if self.growing.capacity() - self.growing.len() < block.len() {
+            let more = (self.growing.len() / GROWTH).min(target.saturating_sub(self.growing.len()));
+            self.growing.reserve_exact(block.len().max(more));
+        }
+        self.growing.extend_from_slice(block);
+        self.rows += rows;
+        self.bytes += block.len();
+        if self.growing.len() >= target {
+            self.seal();
+        }
+    }
+
+    /// Moves all bytes to the pool's store.
+    pub(super) fn store(&mut self, pool: &Pool) -> Result<()> {
+        self.seal();
+        while let Some(bytes) = self.sealed.front() {
+            // Written once and read once, so packed as the pool packs what lies for long.
+            let Decision::Spill { to, codec } = pool.decide(bytes.len(), 1, false) else { break };
+            self.stored.push_back(pool.store(bytes, (to, codec))?);
+            self.sealed.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Moves what is growing to what is sealed.
+    pub(super) fn seal(&mut self) {
+        if !self.growing.is_empty() {
+            let mut bytes = std::mem::take(&mut self.growing);
+            bytes.shrink_to_fit();
+            self.sealed.push_back(bytes);
+        }
+    }
+}
