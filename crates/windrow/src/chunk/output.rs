@@ -21,10 +21,9 @@ use crate::kernel::merge::Target;
 use crate::order::Layout;
 use crate::pool::{Buffer, Pool};
 
-/// Small chunks of a run that are passed on rather than copied. Batches of a few thousand rows, which
-/// mostly have one chunk, are sealed and merged without a copy where they do not overlap; each may
-/// leave another small chunk, of the rows before it.
-pub(crate) const FEW_SMALL: usize = 4;
+/// Small chunks of a run that are passed on rather than copied: two batches of one chunk each, which is
+/// what a few thousand rows have, are merged without a copy where they do not overlap.
+pub(crate) const FEW_SMALL: usize = 2;
 
 /// Chunks that are made, and the one that is being made.
 #[derive(Debug)]

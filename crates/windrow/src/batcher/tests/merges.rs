@@ -189,12 +189,6 @@ fn of_disjoint_runs_pass_chunks_on() {
     assert_eq!(pool.stats().peak_leased, before, "no chunk was made");
 }
 
-/// Chunks of `bytes` bytes when any three neighbours hold more than one chunk may, and what a merge may
-/// pass on beside that.
-fn graded(bytes: usize, chunk: usize) -> usize {
-    3 * bytes / chunk + 2 + 2 * FEW_SMALL
-}
-
 #[test]
 fn come_out_graded() {
     let keys = Keys::Numbers;
@@ -206,7 +200,7 @@ fn come_out_graded() {
     }
     let settled = union(keys, &pool, &inputs).settle().unwrap();
     let (chunks, bytes) = (settled.chunks().unwrap(), settled.bytes().unwrap() as usize);
-    assert!(chunks <= graded(bytes, 3200), "{chunks} chunks of {bytes} bytes");
+    assert!(chunks <= 3 * bytes / 3200 + 2, "{chunks} chunks of {bytes} bytes");
 }
 
 #[test]
@@ -225,7 +219,9 @@ fn one_after_the_other_stay_graded() {
             merged = Batch::union(&keys.layout(), &pool, batches).settle().unwrap();
             all.extend(few);
             let (chunks, bytes) = (merged.chunks().unwrap(), merged.bytes().unwrap() as usize);
-            assert!(chunks <= graded(bytes, 3200), "{chunks} chunks of {bytes} bytes");
+            // However often it is merged, no more than one merge passes on beside graded chunks.
+            let most = 3 * bytes / 3200 + 2 + FEW_SMALL;
+            assert!(chunks <= most, "{chunks} chunks of {bytes} bytes");
         }
         assert_eq!(keys.read(merged).unwrap(), keys.model(&all));
     }

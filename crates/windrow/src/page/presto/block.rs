@@ -1,7 +1,7 @@
 //! Blocks: columns as the format has them, ready to be measured and written.
 //!
 //! ```text
-//!  XXX_ARRAY       rows | nulls | values of the rows that are not null
+//!  *_ARRAY         rows | nulls | values of the rows that are not null
 //!  VARIABLE_WIDTH  rows | end of each value (4 a row) | nulls | bytes in all | bytes
 //!  ARRAY           elements: block | rows | offsets (4 x (rows + 1)) | nulls
 //!  MAP             keys: block | values: block | -1: no hash table | rows | offsets | nulls
