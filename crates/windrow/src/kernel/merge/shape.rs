@@ -4,7 +4,7 @@
 //! are left they are compared as one, two or three words, whole: the result is exact and needs no
 //! branch. Where more are left, the first three words decide, and the rest if they do not.
 
-use super::bytes::{compare_from, move_bytes, subtract, word_at};
+use super::bytes::{self, compare_from, subtract, word_at};
 
 /// Rows of one length, one behind the other.
 #[derive(Clone, Copy, Debug)]
@@ -172,25 +172,12 @@ impl<const S: usize, const W: usize> Shape<S, W> {
     /// `from` points to a whole row, `to` to room for one; they do not overlap.
     #[inline(always)]
     pub(super) unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        let len = self.stride();
-        // SAFETY: every move lies within the `len` bytes of the row: the last of each width ends
-        // where the row ends.
+        // SAFETY: the caller's promise; a row has 8 bytes at the least.
         unsafe {
             if S > 0 {
                 std::ptr::copy_nonoverlapping(from, to, S);
-            } else if len >= 32 {
-                let mut at = 0;
-                while at + 32 <= len {
-                    move_bytes::<32>(from.add(at), to.add(at));
-                    at += 32;
-                }
-                move_bytes::<32>(from.add(len - 32), to.add(len - 32));
-            } else if len >= 16 {
-                move_bytes::<16>(from, to);
-                move_bytes::<16>(from.add(len - 16), to.add(len - 16));
             } else {
-                move_bytes::<8>(from, to);
-                move_bytes::<8>(from.add(len - 8), to.add(len - 8));
+                bytes::copy(from, to, self.stride());
             }
         }
     }
