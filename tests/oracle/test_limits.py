@@ -191,6 +191,30 @@ def test_wide_and_big_rows(windrow, tmp_path, rng):
     assert not (tmp_path / "no.parquet").exists()
 
 
+def test_rows_of_100_megabytes(windrow, tmp_path, rng):
+    """Rows of a fifth of the limit, which no codec makes smaller, one a page and one a record batch."""
+    ids = [3, 1, 4, 0, 2]
+    digests = {}
+    given = {kind: tmp_path / f"given.{kind}" for kind in ("parquet", "arrow")}
+    schema = pa.schema({"id": pa.int64(), "body": pa.binary()})
+    with pq.ParquetWriter(given["parquet"], schema, write_batch_size=1, data_page_size=1 << 20, use_dictionary=False) as parquet:
+        with pa.ipc.new_file(given["arrow"], schema) as arrow:
+            for i in ids:
+                body = rng.bytes(100_000_000)
+                digests[i] = hashlib.sha256(body).hexdigest()
+                row = pa.record_batch([[i], [body]], schema=schema)
+                arrow.write_batch(row)
+                parquet.write_batch(row)
+    for source, target, threads in [("parquet", "parquet", 2), ("parquet", "arrow", 1), ("arrow", "parquet", 1), ("arrow", "arrow", 2)]:
+        out = tmp_path / f"out.{target}"
+        done = windrow("sort", given[source], "--by", "id", "--memory-limit", "512MiB", "--threads", threads, "--temp-dir", tmp_path, "-o", out).ok()
+        assert done.stats["peak_rss_bytes"] <= 512 * MIB, (source, target, threads)
+        rows = pq.ParquetFile(out).iter_batches(1) if target == "parquet" else pa.ipc.open_file(pa.memory_map(str(out)))
+        batches = rows if target == "parquet" else (rows.get_batch(i) for i in range(rows.num_record_batches))
+        got = [(row["id"], hashlib.sha256(row["body"]).hexdigest()) for batch in batches for row in batch.to_pylist()]
+        assert got == sorted(digests.items())
+
+
 def test_the_peak_that_is_told_is_the_kernels(log, tmp_path):
     """VmHWM as /proc has it while the process runs never passes the limit, and is what the figures say.
 

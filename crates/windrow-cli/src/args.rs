@@ -338,6 +338,10 @@ pub(crate) struct Limits {
     /// Where rows go that do not fit the memory limit.
     #[arg(long, value_enum, default_value_t = SpillTo::Disk)]
     pub(crate) spill_to: SpillTo,
+    /// Pass the page cache by with temporary files: slower, but it is left to others, and a container's
+    /// memory limit counts it
+    #[arg(long)]
+    pub(crate) spill_direct: bool,
 }
 
 /// Where rows go that do not fit the memory limit.

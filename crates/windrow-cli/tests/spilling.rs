@@ -41,6 +41,20 @@ fn two_processes_share_a_directory() {
 }
 
 #[test]
+fn past_the_page_cache_the_bytes_are_the_same() {
+    let work = work();
+    work.run(&sort("expected.parquet")).succeeds();
+    let expected = work.read("out/expected.parquet");
+    for codec in ["none", "lz4"] {
+        let name = format!("{codec}.parquet");
+        let direct = format!("{} --spill-direct --spill-compression {codec}", sort(&name));
+        work.run(&direct).succeeds();
+        assert!(work.read(&format!("out/{name}")) == expected);
+    }
+    assert!(work.names("temp").is_empty());
+}
+
+#[test]
 fn twenty_kills_leave_nothing_that_the_next_run_minds() {
     let work = work();
     work.run(&sort("expected.parquet")).succeeds();

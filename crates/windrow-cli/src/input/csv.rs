@@ -53,11 +53,12 @@ pub(super) fn open(
         Some(first) => like(&inferred, first),
         None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
     };
+    let line_bytes = line_bytes(&origin, &sample);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),
         schema: Arc::new(schema),
-        line_bytes: line_bytes(&sample),
+        line_bytes,
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }

@@ -1,12 +1,12 @@
 //! What an open Parquet reader holds in memory, told from the footer.
 //!
-//! For each leaf column the reader holds a page as it was before compression, the dictionary twice (its
-//! page and its values) and the values of the batch being built, which grow by doubling. One page at a
-//! time is also there compressed.
+//! For each leaf column the reader holds a page as it was before compression, the dictionary (its values;
+//! before any page, its page too) and the values of the batch being built, which grow by doubling. One
+//! page at a time is also there compressed.
 //!
 //! ```text
 //!  held = footer + max over leaves(compressed page)
-//!       + sum over leaves(page + 2 * dictionary + 2 * batch_rows * width + codec)
+//!       + sum over leaves(max(page + dictionary + 2 * batch_rows * width, 2 * dictionary) + codec)
 //! ```
 //! The footer does not tell the size of a page. Writers that count their pages give the mean, which is
 //! doubled, as pages are uneven. Others are asked for the number of values in the first page: some
@@ -14,9 +14,11 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{Compression, PageType, Type};
+use parquet::basic::{Compression, Encoding, PageType, Type};
 use parquet::column::page::PageReader;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, PageEncodingStats, ParquetMetaData, RowGroupMetaData,
+};
 use parquet::file::reader::SerializedPageReader;
 
 use super::origin::RandomFile;
@@ -65,9 +67,11 @@ pub(super) fn parquet_reader(
             Compression::ZSTD(_) => ZSTD_CONTEXT,
             _ => 0,
         };
-        held = [page, dictionary, dictionary, batch, batch, codec]
-            .into_iter()
-            .fold(held, u64::saturating_add);
+        // A batch of one row does not grow, and is gone when the next page is read beside the last.
+        let growing = if rows > 1 { batch.saturating_mul(2) } else { batch.max(page) };
+        let values = dictionary.saturating_add(page).saturating_add(growing);
+        let read = dictionary.saturating_mul(2).max(values);
+        held = held.saturating_add(read).saturating_add(codec);
     }
     usize::try_from(held.saturating_add(compressed_page)).unwrap_or(usize::MAX)
 }
@@ -100,15 +104,28 @@ fn plain_page_bytes(
     plain: u64,
     file: &Arc<RandomFile>,
 ) -> u64 {
-    let pages = chunk.page_encoding_stats().map(|stats| {
-        stats
-            .iter()
-            .filter(|stat| matches!(stat.page_type, PageType::DATA_PAGE | PageType::DATA_PAGE_V2))
-            .map(|stat| u64::try_from(stat.count).unwrap_or(0))
-            .sum::<u64>()
+    let data = |stat: &&PageEncodingStats| {
+        matches!(stat.page_type, PageType::DATA_PAGE | PageType::DATA_PAGE_V2)
+    };
+    let stats = chunk.page_encoding_stats();
+    let pages = stats.map(|stats| {
+        let counts = stats.iter().filter(data).map(|stat| u64::try_from(stat.count).unwrap_or(0));
+        counts.sum::<u64>()
     });
+    let is_index = |stat: &PageEncodingStats| {
+        matches!(stat.encoding, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY)
+    };
+    // Pages of nothing but indexes into the dictionary: those take four bytes each, levels as many.
+    let plain = match stats {
+        Some(stats) if stats.iter().filter(data).all(is_index) => {
+            plain.min(FIXED + 8 * size(chunk.num_values()))
+        }
+        _ => plain,
+    };
     match pages {
         Some(0 | 1) => plain,
+        // Values that are pages of their own are taken to be alike, as long rows are in all of the plan.
+        Some(pages) if pages >= size(chunk.num_values()) => plain / pages,
         Some(pages) => (plain / pages).saturating_mul(2).min(plain),
         None if plain <= SMALL_CHUNK => plain,
         None => match values_of_first_page(group, chunk, file) {

@@ -49,7 +49,7 @@ pub(super) fn open(
         }
         None => infer(&origin, options.schema.as_deref())?,
     };
-    let line_bytes = line_bytes(&origin.head(SAMPLE_BYTES)?);
+    let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,
@@ -89,7 +89,8 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
         let named = |name: &str| named.is_some_and(|named| named.field_with_name(name).is_ok());
         columns.iter().any(|(name, shape)| !named(name) && shape.is_unknown())
     };
-    if unknown(&columns)
+    // Not even the first object may be whole in the sample.
+    if (unknown(&columns) || cut && columns.is_empty())
         && let Some(text) = origin.again_from(0)
     {
         let rows = serde_json::Deserializer::from_reader(BufReader::new(NullLines::new(text)));

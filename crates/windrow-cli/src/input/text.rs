@@ -68,6 +68,8 @@ impl TextFile {
     pub(super) fn opened(self, batch_rows: usize) -> Opened {
         let fields = self.schema.fields().len().max(1);
         let batch_rows = self.batch_rows(batch_rows);
+        // Buffers of many pages grow in place, and what is not touched is not there.
+        let copies = if self.line_bytes >= BATCH_BYTES { 3 } else { 4 };
         Opened {
             format: match self.dialect {
                 Dialect::Csv(_) => Format::Csv,
@@ -78,7 +80,8 @@ impl TextFile {
             rows: None,
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
             // The text of a batch and the values made of it, which grow by doubling; their places.
-            reader_bytes: 2 * BUFFER + batch_rows * (4 * self.line_bytes + fields * FIELD_PLACES),
+            reader_bytes: 2 * BUFFER
+                + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES),
             row_bytes: self.line_bytes,
             content: Box::new(self),
         }
@@ -90,9 +93,19 @@ impl TextFile {
     }
 }
 
-/// The mean length of the lines of `sample`.
-pub(super) fn line_bytes(sample: &[u8]) -> usize {
-    sample.len() / usize::try_from(newlines(sample)).unwrap_or(0).max(1)
+/// The mean length of the lines of `sample`, the head of `origin`. The last of them counts with all its
+/// bytes, if they can be read again.
+pub(super) fn line_bytes(origin: &Origin, sample: &[u8]) -> usize {
+    let lines = usize::try_from(newlines(sample)).unwrap_or(0);
+    let rest = origin.again_from(sample.len() as u64).map_or(0, |rest| {
+        let mut rest = BufReader::with_capacity(BUFFER, rest);
+        // A fault is told when the file is read.
+        rest.skip_until(b'\n').unwrap_or(0)
+    });
+    match rest {
+        0 => sample.len() / lines.max(1),
+        rest => (sample.len() + rest) / (lines + 1),
+    }
 }
 
 impl Content for TextFile {

@@ -97,15 +97,23 @@ impl Shared<'_> {
             let mut batches = pieces.into_iter().map(|piece| decoders.decode(piece));
             let part = encoder.encode(&mut batches)?;
             let mut turn = lock(&self.out);
-            while turn.ordinal != ordinal {
+            loop {
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
+                if turn.ordinal == ordinal {
+                    break;
+                }
                 turn = self.appended.wait(turn).unwrap_or_else(PoisonError::into_inner);
             }
-            opened.map_or(Ok(()), |opened| turn.open(opened))?;
             let rows = part.rows();
-            turn.append(part)?;
+            let opened = opened.map_or(Ok(()), |opened| turn.open(opened));
+            let appended = opened.and_then(|()| turn.append(part));
+            if appended.is_err() {
+                // Before anybody else has the turn: nothing follows half of a part.
+                self.failed.store(true, Ordering::Relaxed);
+            }
+            appended?;
             self.reporter.wrote(rows);
             self.appended.notify_all();
         }
@@ -123,9 +131,7 @@ impl Shared<'_> {
                 let piece = self.pause().and_then(|()| cutter.next(&mut extent, &mut decoders));
                 Some(piece.transpose()?.and_then(|piece| decoders.decode(piece)))
             });
-            let part = encoder.encode(&mut batches)?;
-            let rows = part.rows();
-            turn.append(part)?;
+            let rows = turn.encode(&*encoder, &mut batches)?;
             self.reporter.wrote(rows);
         }
         Ok(())

@@ -18,7 +18,7 @@ use arrow::record_batch::RecordBatch;
 use super::cut::Opened;
 use super::interrupt;
 use crate::error::{CliError, Result};
-use crate::output::{self, Appender, OutputOptions, Part, Target, Written};
+use crate::output::{self, Appender, Encoder, OutputOptions, Part, Target, Written};
 use crate::partition::Partitioning;
 
 /// Figures of many files.
@@ -86,10 +86,22 @@ impl<'a> Out<'a> {
 
     pub(super) fn append(&mut self, part: Part) -> Result<()> {
         self.ordinal += 1;
-        match &mut self.current {
-            Some(current) => current.append(part),
-            None => Err(CliError::Data("internal error: a part without a file".into())),
-        }
+        self.current()?.append(part)
+    }
+
+    /// Encodes the next part as it is written; returns its rows.
+    pub(super) fn encode(
+        &mut self,
+        encoder: &dyn Encoder,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        self.ordinal += 1;
+        self.current()?.encode(encoder, batches)
+    }
+
+    fn current(&mut self) -> Result<&mut Box<dyn Appender>> {
+        let none = || CliError::Data("internal error: a part without a file".into());
+        self.current.as_mut().ok_or_else(none)
     }
 
     /// Completes what is open.

@@ -128,7 +128,8 @@ pub(crate) fn run(
     if let Target::File(path) = &target {
         csv.delimiter = csv.delimiter_of(path);
     }
-    let options = output_options(format, output, sorting(&arrangement.layout), csv)?;
+    let sorting = sorting(&arrangement.layout);
+    let options = output_options(format, output, sorting, csv, &inputs)?;
     let to = Destination { target, options, partitioning: None };
     run_to(inputs, arrangement, to, output.row_group_size, limits, report)
 }
@@ -144,7 +145,7 @@ pub(crate) fn partition(
     report: &args::Report,
 ) -> Result<()> {
     let sorting = sort_columns(&partitioning.sorting);
-    let options = output_options(format, output, sorting, inputs.csv())?;
+    let options = output_options(format, output, sorting, inputs.csv(), &inputs)?;
     let target = Target::File(output.output.clone());
     let to = Destination { target, options, partitioning: Some(partitioning) };
     run_to(inputs, arrangement, to, output.row_group_size, limits, report)
@@ -280,6 +281,7 @@ fn pool_options(limits: &args::Limits, inputs: &Inputs) -> PoolOptions {
             args::SpillTo::Disk => SpillTo::Disk,
             args::SpillTo::Memory => SpillTo::Memory,
         },
+        direct_io: limits.spill_direct,
         ..PoolOptions::default()
     }
 }
@@ -289,6 +291,7 @@ fn output_options(
     output: &args::Output,
     sorting: Vec<SortColumn>,
     csv: CsvOptions,
+    inputs: &Inputs,
 ) -> Result<OutputOptions> {
     /// A page has a header, a row group a footer's worth of figures for every column: smaller ones are
     /// mostly those.
@@ -306,6 +309,7 @@ fn output_options(
         sorting,
         page_bytes: usize::try_from(output.page_size.0).unwrap_or(usize::MAX),
         statistics: !output.no_statistics,
+        long_rows: inputs.row_bytes() >= output::LONG_ROW,
         csv_delimiter: csv.delimiter,
         csv_header: csv.has_header,
     })

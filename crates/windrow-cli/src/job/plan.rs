@@ -35,8 +35,6 @@ const THREAD_SLACK: usize = 2 << 20;
 const LEAST_SORTING: usize = 8 << 20;
 /// Bytes that the last merge must have, for it to take some dozen runs.
 const LEAST_MERGING: usize = 4 << 20;
-/// Rows of this length and longer are chunks, batches and parts of their own.
-const LONG_ROW: usize = 1 << 20;
 /// Sorted files that are open at one time, if the system allows as many.
 const MOST_FILES: usize = 512;
 /// Open files that are none of the inputs: output, temporary files, streams.
@@ -85,14 +83,16 @@ impl Plan {
 
         let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
-        let long = Some(inputs.row_bytes()).filter(|&bytes| bytes >= LONG_ROW).unwrap_or(0);
-        let reader_bytes = inputs.reader_bytes() + 2 * batch + long;
+        let long = if options.long_rows { inputs.row_bytes() } else { 0 };
+        let reader_bytes = inputs.reader_bytes() + 2 * batch;
         let held = part_bytes.min(most_bytes(inputs, arrangement));
         let writer_bytes = output::part_bytes(schema, options, part_rows, held)
             + 2 * batch
-            + long * output::copies_of_a_long_row(options.format);
-        // Of long rows one is staged while another one is written out; two meet in a merge.
-        let (least_sorting, least_merging) = (LEAST_SORTING + 2 * long, LEAST_MERGING + 2 * long);
+            + long * output::copies_of_a_long_row(schema, options.format);
+        let waiting = long * output::copies_of_a_held_row(options.format);
+        // Of long rows one is staged, when the one before it is written out; runs of them are merged into
+        // one before anything is written.
+        let (least_sorting, least_merging) = (LEAST_SORTING + long, LEAST_MERGING + long);
 
         // A sorted file that is merged as it is read: its reader, batches read ahead, the chunk made
         // of one. Files that cannot all be open beside the writers are merged into runs first.
@@ -104,7 +104,8 @@ impl Plan {
         };
         let writing = |n: usize| {
             // A writer that is not alone holds the rows of its part while it encodes them.
-            let parts = if n > 1 { n * held.saturating_add(BATCH_BYTES) } else { 0 };
+            let part = held.saturating_add(BATCH_BYTES + waiting);
+            let parts = if n > 1 { n * part } else { 0 };
             base + n * writer_bytes + parts + (n - 1) * THREAD_SLACK
         };
         let floor = (reading(1) + least_sorting).max(writing(1) + least_merging);

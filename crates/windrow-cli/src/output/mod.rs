@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::ipc::writer::EncodedData;
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::arrow_writer::ArrowColumnChunk;
@@ -77,6 +77,9 @@ impl fmt::Display for Target {
     }
 }
 
+/// Rows of this length and longer, on average, are chunks, batches and parts of their own.
+pub(crate) const LONG_ROW: usize = 1 << 20;
+
 /// How the output is written.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputOptions {
@@ -89,6 +92,8 @@ pub(crate) struct OutputOptions {
     pub(crate) page_bytes: usize,
     /// Whether Parquet pages and column chunks carry minima and maxima.
     pub(crate) statistics: bool,
+    /// Whether rows are of [`LONG_ROW`] bytes or more.
+    pub(crate) long_rows: bool,
     pub(crate) csv_delimiter: u8,
     pub(crate) csv_header: bool,
 }
@@ -105,6 +110,7 @@ impl OutputOptions {
             // zstd loses about 2 %.
             page_bytes: 512 << 10,
             statistics: true,
+            long_rows: false,
             csv_delimiter: b',',
             csv_header: true,
         }
@@ -121,6 +127,19 @@ pub(crate) trait Encoder: Send + Sync {
 pub(crate) trait Appender: Send {
     /// Writes a part made by the encoder that was opened with this appender.
     fn append(&mut self, part: Part) -> Result<()>;
+
+    /// Encodes the rows of a part with that encoder and writes them; returns how many there are. For who
+    /// has the turn: a format may write them as it encodes.
+    fn encode(
+        &mut self,
+        encoder: &dyn Encoder,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        let part = encoder.encode(batches)?;
+        let rows = part.rows();
+        self.append(part)?;
+        Ok(rows)
+    }
 
     /// Completes the output and puts it in place. Dropping an appender instead leaves no file.
     fn finish(self: Box<Self>) -> Result<Written>;
@@ -227,13 +246,28 @@ pub(crate) fn part_bytes(
     }
 }
 
-/// Times that a row longer than a part is in memory while it is written - decoded, encoded, compressed and
-/// on its way, in buffers that grow by doubling - as measured with rows of 100 MB.
-pub(crate) fn copies_of_a_long_row(format: Format) -> usize {
+/// Times that a row longer than a part is in memory while it is written: as an array, and as what is made
+/// of it.
+pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, format: Format) -> usize {
+    let is_binary = |field: &FieldRef| field.data_type().is_binary();
     match format {
-        Format::Parquet => 7,
-        Format::ArrowFile | Format::ArrowStream => 4,
-        Format::Csv | Format::Ndjson => 7,
+        // The page, joined with its levels, compressed; the array is gone by then.
+        Format::Parquet => 3,
+        // The message.
+        Format::ArrowFile | Format::ArrowStream => 2,
+        // The line, of twice as many bytes if all are escaped, or digits of binary.
+        Format::Ndjson => 3,
+        // The field and the line: quotes are doubled on the way out, digits of binary are not.
+        Format::Csv if schema.fields().iter().any(is_binary) => 5,
+        Format::Csv => 3,
+    }
+}
+
+/// Times that it is there once more as a part that waits for its turn.
+pub(crate) fn copies_of_a_held_row(format: Format) -> usize {
+    match format {
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream => 0,
+        Format::Csv | Format::Ndjson => 2,
     }
 }
 

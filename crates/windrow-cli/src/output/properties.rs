@@ -6,6 +6,7 @@
 //!                                  DELTA_BYTE_ARRAY if neighbours start alike
 //!  floats                          PLAIN                   unless few: dictionary
 //!  booleans, fixed-size binary     PLAIN
+//!  strings, binary in long rows    PLAIN, in one page a chunk, without minima and maxima
 //! ```
 //!
 //! The crate's own default, a dictionary for all, costs 1.6 times the time and makes the file 1.2 times as
@@ -27,7 +28,7 @@ use parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use parquet::basic::{Encoding, Type};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::parquet_file::ROWS_A_CALL;
 use super::{Compression, OutputOptions, SortColumn};
@@ -44,6 +45,11 @@ const LEAST_REPEATS: usize = 16;
 const LEAST_PREFIX: usize = 4;
 /// Longer values make a large dictionary out of few; zstd finds their repeats.
 const MOST_VALUE_BYTES: usize = 64;
+/// Where rows are long, a page of byte strings ends with its chunk, up to this size: the rows are no longer
+/// held when it is compressed.
+const LONG_PAGE: usize = 1 << 30;
+/// Values of a column that are this long on average are not worth a minimum and a maximum.
+const LONG_VALUE: usize = 64 << 10;
 /// A dictionary page is held, uncompressed, until its chunk ends and again by every reader.
 pub(super) const DICTIONARY_BYTES: usize = 128 << 10;
 
@@ -80,10 +86,19 @@ pub(super) fn properties(
     schema.fields().iter().for_each(|field| collect_kinds(field.data_type(), &mut categorical));
     for (leaf, column) in descriptor.columns().iter().enumerate() {
         let values = sampled.get(leaf).and_then(Option::as_ref);
+        let strings = column.physical_type() == Type::BYTE_ARRAY;
         let plan = match categorical.get(leaf) {
-            Some(true) if column.physical_type() == Type::BYTE_ARRAY => Plan::CATEGORICAL,
+            Some(true) if strings => Plan::CATEGORICAL,
+            _ if strings && options.long_rows => Plan::LONG,
             _ => plan(column.physical_type(), values),
         };
+        if strings && options.long_rows {
+            builder = builder.set_column_data_page_size_limit(column.path().clone(), LONG_PAGE);
+            if !(is_ordered(column, &options.sorting) && values.is_some_and(are_short)) {
+                let none = EnabledStatistics::None;
+                builder = builder.set_column_statistics_enabled(column.path().clone(), none);
+            }
+        }
         builder = builder
             .set_column_encoding(column.path().clone(), plan.encoding)
             .set_column_dictionary_enabled(column.path().clone(), plan.dictionary);
@@ -123,7 +138,19 @@ struct Plan {
     dictionary: bool,
 }
 
+/// True if the rows are in the order of this column, among others.
+fn is_ordered(column: &ColumnDescriptor, sorting: &[SortColumn]) -> bool {
+    sorting.iter().any(|sorted| column.path().parts() == [sorted.name.as_str()])
+}
+
+fn are_short(values: &ArrayRef) -> bool {
+    let bytes = values.to_data().get_slice_memory_size().unwrap_or(usize::MAX);
+    bytes / values.len().max(1) < LONG_VALUE
+}
+
 impl Plan {
+    /// For values that may be as long as a row group: the encoding that copies them least.
+    const LONG: Self = Self { encoding: Encoding::PLAIN, dictionary: false };
     /// For text that is a dictionary in Arrow: pyarrow and Polars read it into one again, which they can
     /// from these pages alone.
     const CATEGORICAL: Self = Self { encoding: Encoding::PLAIN, dictionary: true };
@@ -163,7 +190,8 @@ fn plan(physical: Type, values: Option<&ArrayRef>) -> Plan {
 /// Prefixes are left out where neighbours share enough of them to pay for their lengths: 10 % smaller
 /// on JSON text, and less for zstd to read.
 fn byte_array_encoding(values: Option<&ArrayRef>) -> Encoding {
-    let shared = values.and_then(|values| {
+    let enough = values.filter(|values| values.len() >= LEAST_VALUES);
+    let shared = enough.and_then(|values| {
         let bytes = cast(values, &DataType::LargeBinary).ok()?;
         let present: Vec<&[u8]> = bytes.as_binary::<i64>().iter().flatten().collect();
         let alike =

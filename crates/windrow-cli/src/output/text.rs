@@ -49,7 +49,7 @@ pub(super) fn open(
         written.map_err(|error| failed(sink.get_ref(), error))?;
     }
     let encoder = LineEncoder { dialect };
-    let appender = LineAppender { sink, rows: 0 };
+    let appender = LineAppender { dialect, sink, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
@@ -68,9 +68,30 @@ pub(super) fn part_bytes(
     rows * line_bytes(schema, options.format) + stretch * varying + Rope::PIECE
 }
 
+#[derive(Clone, Copy)]
 enum Dialect {
     Csv { delimiter: u8 },
     Json,
+}
+
+impl Dialect {
+    /// Writes every batch; returns the number of rows.
+    fn write(
+        self,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+        out: impl Write,
+    ) -> Result<u64> {
+        match self {
+            Self::Csv { delimiter } => {
+                let mut writer = csv(delimiter).with_header(false).build(out);
+                drain(batches, |batch| writer.write(batch))
+            }
+            Self::Json => {
+                let mut writer = json().build::<_, LineDelimited>(out);
+                drain(batches, |batch| writer.write(batch))
+            }
+        }
+    }
 }
 
 struct LineEncoder {
@@ -80,27 +101,36 @@ struct LineEncoder {
 impl Encoder for LineEncoder {
     fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
         let mut text = Rope::default();
-        let rows = match self.dialect {
-            Dialect::Csv { delimiter } => {
-                let mut writer = csv(delimiter).with_header(false).build(&mut text);
-                drain(batches, |batch| writer.write(batch))?
-            }
-            Dialect::Json => {
-                let mut writer = json().build::<_, LineDelimited>(&mut text);
-                drain(batches, |batch| writer.write(batch))?
-            }
-        };
+        let rows = self.dialect.write(batches, &mut text)?;
         let payload = Payload::Text(text);
         Ok(Part { rows, payload })
     }
 }
 
 struct LineAppender {
+    dialect: Dialect,
     sink: BufWriter<Sink>,
     rows: u64,
 }
 
 impl Appender for LineAppender {
+    /// Lines are written as they are made.
+    fn encode(
+        &mut self,
+        _encoder: &dyn Encoder,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        let mut out = Noting { sink: &mut self.sink, failed: None };
+        let written = self.dialect.write(batches, &mut out);
+        if let (Err(_), Some(error)) = (&written, out.failed) {
+            return Err(CliError::output(self.sink.get_ref().label(), &error));
+        }
+        let rows = written?;
+        self.rows += rows;
+        self.sink.get_mut().write_behind();
+        Ok(rows)
+    }
+
     fn append(&mut self, part: Part) -> Result<()> {
         let Payload::Text(text) = part.payload else {
             return Err(foreign_part());
@@ -121,6 +151,34 @@ impl Appender for LineAppender {
     }
 }
 
+/// Keeps the error of a sink, of which the writers of text tell only what it says.
+struct Noting<'a> {
+    sink: &'a mut BufWriter<Sink>,
+    failed: Option<io::Error>,
+}
+
+impl Noting<'_> {
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Noting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.sink.write(bytes);
+        self.noted(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.sink.flush();
+        self.noted(done)
+    }
+}
+
 fn csv(delimiter: u8) -> CsvBuilder {
     CsvBuilder::new().with_delimiter(delimiter)
 }
@@ -129,7 +187,7 @@ fn json() -> JsonBuilder {
     JsonBuilder::new().with_explicit_nulls(true)
 }
 
-/// Writes every batch; returns the number of rows.
+/// Writes every batch with `write`; returns the number of rows.
 fn drain(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,

@@ -21,7 +21,7 @@ use arrow_array::RecordBatch;
 pub use merging::Merging;
 pub(crate) use merging::check_times;
 pub use settle::fan_in;
-pub(crate) use settle::{OWN_CHUNKS, held_by_chunk, merger, settle};
+pub(crate) use settle::{held_by_chunk, merger, own_bytes, settle};
 pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
 
 use crate::chunk::{Chunk, Finish, Wraps};

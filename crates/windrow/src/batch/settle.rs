@@ -17,16 +17,25 @@ use crate::pool::Pool;
 /// Runs that one merge takes at the most: their windows' heads stay in the cache.
 const MOST_RUNS: usize = 512;
 /// Chunks that a merge needs itself: what is staged, what is being built, and what comes out.
-pub(crate) const OWN_CHUNKS: usize = 4;
+const OWN_CHUNKS: usize = 4;
+/// Chunks that are left to read ahead. Without them what is read ahead takes the merge's own memory, and
+/// has to leave before it is merged.
+const AHEAD_CHUNKS: usize = 8;
 
 /// Bytes that a chunk takes at the most: its buffer, and the starts of rows of 16 bytes or more.
 pub(crate) fn held_by_chunk(pool: &Pool) -> usize {
     pool.chunk_bytes() + pool.chunk_bytes().div_ceil(4)
 }
 
+/// Bytes that a merge needs itself: chunks, and what is there to compress them into.
+pub(crate) fn own_bytes(pool: &Pool) -> usize {
+    OWN_CHUNKS * held_by_chunk(pool) + pool.scratch_bytes()
+}
+
 /// Runs that can be merged at once within the budget of `pool`, unless rows are longer than chunks.
 pub fn fan_in(pool: &Pool) -> usize {
-    (pool.budget().limit() / held_by_chunk(pool)).saturating_sub(OWN_CHUNKS).clamp(2, MOST_RUNS)
+    let windows = pool.budget().limit().saturating_sub(own_bytes(pool));
+    (windows / held_by_chunk(pool)).clamp(2, MOST_RUNS)
 }
 
 /// Bytes that a merge of `runs` takes.
@@ -38,7 +47,7 @@ fn merge_bytes(pool: &Pool, runs: &[Run]) -> usize {
     };
     let largest = runs.iter().map(Run::largest_chunk).max().unwrap_or(0);
     let windows: usize = runs.iter().map(window).sum();
-    windows.saturating_add(OWN_CHUNKS * chunk + largest.saturating_sub(chunk))
+    windows.saturating_add(own_bytes(pool) + largest.saturating_sub(chunk))
 }
 
 /// True if a merge of `runs` keeps within the budget, or cannot be made to: two runs of chunks of the
@@ -66,11 +75,11 @@ pub(crate) fn settle(
     let chunk = held_by_chunk(pool);
     let resident: usize = runs.iter().map(Run::resident_bytes).sum();
     let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;
-    let own = OWN_CHUNKS * chunk;
+    let own = own_bytes(pool);
     if resident > 0 && resident.saturating_add(windows).saturating_add(own) > limit {
         // The largest stay, as many as leave memory for the others' windows: few runs, few bytes written.
         runs.sort_by_key(|run| std::cmp::Reverse(run.resident_bytes()));
-        let mut room = limit.saturating_sub(windows + own + chunk);
+        let mut room = limit.saturating_sub(windows + own + (1 + AHEAD_CHUNKS) * chunk);
         let (mut leaving, mut settled) = (Vec::new(), Vec::new());
         for run in runs {
             match run.resident_bytes() {

@@ -9,7 +9,7 @@ use super::Shared;
 use super::accounting::Held;
 use super::ladder::Ladder;
 use super::pending::Pending;
-use crate::batch::{OWN_CHUNKS, held_by_chunk, merger};
+use crate::batch::{held_by_chunk, merger, own_bytes};
 use crate::chunk::Chunker;
 use crate::error::Result;
 use crate::merge::{Merger, Run};
@@ -130,7 +130,7 @@ impl Pusher {
             // One row that is longer than a chunk is staged while another one leaves.
             self.longest = self.longest.max(chunk.leased_bytes());
             let usual = held_by_chunk(&self.pool);
-            let own = OWN_CHUNKS * usual + 2 * self.longest.saturating_sub(usual);
+            let own = own_bytes(&self.pool) + 2 * self.longest.saturating_sub(usual);
             let room = share.saturating_sub(own);
             self.ladder.push(Run::of(&self.pool, chunk), room)?;
             if self.ladder.resident_bytes() > room {

@@ -71,6 +71,10 @@ impl Chunker {
             let (fit, end) = self.fitting(prepared, next);
             if fit == 0 {
                 self.ship()?;
+                if self.builder.is_full() {
+                    // What was shipped makes room for more once it is collected.
+                    break;
+                }
                 let needed = prepared.row_len(next) + OFFSET_BYTES;
                 self.staging = Some(self.pool.buffer(needed)?);
                 continue;

@@ -37,6 +37,8 @@ use crate::pool::{Buffer, Lease, Pool};
 
 /// Bytes that the start of a row takes when a chunk is spilled.
 pub(crate) const OFFSET_BYTES: usize = 4;
+/// Bytes of a row, on average, beside which a copy of its start is nothing.
+const LONG_ROW: usize = 1 << 10;
 
 /// Where the rows of a chunk start.
 #[derive(Debug)]
@@ -84,7 +86,12 @@ impl Chunk {
         let places = Places::At(starts);
         let times = OnceLock::new();
         let pool = pool.clone();
-        Self { pool, buffer: Some(buffer), used, places, written: false, lease, times }
+        let mut chunk =
+            Self { pool, buffer: Some(buffer), used, places, written: false, lease, times };
+        if used >= chunk.len() * LONG_ROW {
+            chunk.write_starts();
+        }
+        chunk
     }
 
     pub(crate) fn rows(&self) -> View<'_> {

@@ -95,6 +95,7 @@ impl Merger {
     pub(crate) fn next_within(&mut self, fuel: &mut i64) -> Result<Option<Arc<Chunk>>> {
         loop {
             if let Some(chunk) = self.builder.take() {
+                self.windows.iter_mut().for_each(Window::let_go);
                 return Ok(Some(chunk));
             }
             if self.flushed || *fuel <= 0 {

@@ -26,6 +26,13 @@ impl Window {
         self.chunk.as_ref().is_some_and(|chunk| self.at < chunk.len())
     }
 
+    /// Lets go of a chunk that is used up: it may be as large as its one row.
+    pub(super) fn let_go(&mut self) {
+        if !self.has_rows() {
+            self.chunk = None;
+        }
+    }
+
     /// Makes sure that there is a row at `at`; false at the end of the run.
     pub(super) fn fill(&mut self) -> Result<bool> {
         if self.has_rows() {

@@ -107,6 +107,9 @@ pub struct PoolOptions {
     pub codec: Codec,
     /// Where they go.
     pub spill_to: SpillTo,
+    /// Whether temporary files are read and written past the page cache, where their file system can: for
+    /// machines whose cache other work needs, and for containers, which count it as theirs.
+    pub direct_io: bool,
     /// Threads that write and read ahead beside the workers; with none, workers do it themselves.
     pub spill_threads: usize,
     /// Whether, where and how.
@@ -120,6 +123,7 @@ impl Default for PoolOptions {
             max_temp_bytes: u64::MAX,
             codec: Codec::None,
             spill_to: SpillTo::Disk,
+            direct_io: false,
             spill_threads: SPILL_THREADS,
             policy: Arc::new(Tiered),
         }
@@ -167,7 +171,7 @@ impl Pool {
         };
         let inner = Inner {
             spiller: Spiller::new(options.spill_threads),
-            store: Store::new(options, &budget)?,
+            store: Store::new(options, &budget, chunk_bytes)?,
             budget,
             chunk_bytes,
             recycled: Mutex::default(),
@@ -226,6 +230,12 @@ impl Pool {
     /// Bytes that a chunk may hold.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.inner.chunk_bytes
+    }
+
+    /// Bytes that a worker and the spill threads take beside it to compress chunks into.
+    pub(crate) fn scratch_bytes(&self) -> usize {
+        let each = codec::scratch_bytes(self.settings().codec, self.inner.chunk_bytes);
+        each.saturating_mul(1 + self.inner.spiller.threads())
     }
 
     /// A buffer of at least `len` bytes. The budget may be passed by it: the caller spills what it

@@ -83,6 +83,11 @@ impl Spiller {
         Self { shared: Arc::default(), most }
     }
 
+    /// Threads at the most.
+    pub(super) fn threads(&self) -> usize {
+        self.most
+    }
+
     /// Has `page` written out. Writes one itself while many others are to be written first.
     pub(super) fn write(&self, page: Arc<dyn Paged>) -> Result<()> {
         let mut state = self.shared.state();

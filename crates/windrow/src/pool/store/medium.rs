@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use super::direct;
 use crate::kernel::region::page_out;
 use rustix::fs::{Advice, FallocateFlags, MemfdFlags, fadvise, fallocate, memfd_create};
 
@@ -42,29 +43,39 @@ pub(super) trait Medium: Debug + Send + Sync {
 pub(super) struct TempFile {
     /// `None`: memory.
     directory: Option<PathBuf>,
-    file: OnceLock<File>,
+    /// Whether to pass the page cache by, where the file system can.
+    direct: bool,
+    ways: OnceLock<Ways>,
+}
+
+/// The ways to one file.
+#[derive(Debug)]
+struct Ways {
+    file: File,
+    direct: Option<File>,
 }
 
 impl TempFile {
     /// A file on the file system of `directory`.
-    pub(super) fn on_disk(directory: PathBuf) -> Self {
-        Self { directory: Some(directory), file: OnceLock::new() }
+    pub(super) fn on_disk(directory: PathBuf, direct: bool) -> Self {
+        Self { directory: Some(directory), direct, ways: OnceLock::new() }
     }
 
     /// Memory outside of the process, swapped out by the system where there is swap.
     pub(super) fn in_memory() -> Self {
-        Self { directory: None, file: OnceLock::new() }
+        Self { directory: None, direct: false, ways: OnceLock::new() }
     }
 
-    fn file(&self) -> io::Result<&File> {
-        if let Some(file) = self.file.get() {
-            return Ok(file);
+    fn ways(&self) -> io::Result<&Ways> {
+        if let Some(ways) = self.ways.get() {
+            return Ok(ways);
         }
-        let made = match &self.directory {
+        let file = match &self.directory {
             Some(directory) => tempfile::tempfile_in(directory)?,
             None => File::from(memfd_create("windrow-spill", MemfdFlags::CLOEXEC)?),
         };
-        Ok(self.file.get_or_init(|| made))
+        let direct = if self.direct { direct::reopen(&file) } else { None };
+        Ok(self.ways.get_or_init(|| Ways { file, direct }))
     }
 }
 
@@ -77,11 +88,16 @@ impl Medium for TempFile {
     }
 
     fn make(&self) -> io::Result<()> {
-        self.file().map(|_| ())
+        self.ways().map(|_| ())
     }
 
     fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let file = self.file()?;
+        let Ways { file, direct } = self.ways()?;
+        if let Some(direct) = direct
+            && direct::is_aligned(bytes, offset)
+        {
+            return direct::write(direct, bytes, offset);
+        }
         file.write_all_at(bytes, offset)?;
         if self.is_memory() {
             // What is written is read late. Where there is no swap it stays in memory.
@@ -91,11 +107,16 @@ impl Medium for TempFile {
     }
 
     fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file()?.read_exact_at(out, offset)
+        let Ways { file, direct } = self.ways()?;
+        match direct {
+            Some(direct) if direct::is_aligned(out, offset) => direct::read(direct, out, offset),
+            _ => file.read_exact_at(out, offset),
+        }
     }
 
     fn prefetch(&self, offset: u64, length: usize) {
-        if let Some(file) = self.file.get() {
+        // What is not to pass the page cache is not to be read into it.
+        if let Some(Ways { file, direct: None }) = self.ways.get() {
             let length = std::num::NonZeroU64::new(length as u64);
             let _hint = fadvise(file, offset, length, Advice::WillNeed);
         }
@@ -107,6 +128,6 @@ impl Medium for TempFile {
 
     fn discard(&self, offset: u64, length: u64) -> bool {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        self.file.get().is_some_and(|file| fallocate(file, flags, offset, length).is_ok())
+        self.ways.get().is_some_and(|ways| fallocate(&ways.file, flags, offset, length).is_ok())
     }
 }

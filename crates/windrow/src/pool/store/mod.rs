@@ -14,6 +14,7 @@
 //! Invariant: an extent is read back whole and as written - its checksum covers the bytes, the volume
 //! and the offset, so that a misdirected or damaged block is [`Error::Corrupt`].
 
+mod direct;
 mod medium;
 mod space;
 mod volume;
@@ -25,15 +26,13 @@ use super::budget::Lease;
 use super::codec::{Codec, compress, decompress, scratch_bytes};
 use super::{Budget, PoolOptions, SpillTo};
 use crate::error::{Error, Result};
+use crate::kernel::region::Region;
 use medium::{Medium, TempFile};
 use volume::Volume;
 
 const BLOCK: u64 = 4096;
 /// Files in each directory. Two threads that spill at once seldom meet in one of four.
 const FILES: usize = 4;
-
-/// Memory to compress into is kept up to this size: that for the largest chunk of short rows.
-const MOST_SHELVED: usize = 3 << 20;
 
 /// Volumes, and the free space in them.
 #[derive(Debug)]
@@ -46,6 +45,8 @@ pub(super) struct Store {
     max_bytes: u64,
     /// What scratch is leased from.
     budget: Budget,
+    /// What an extent holds at the most, but for those of rows that are longer than chunks.
+    usual: usize,
     /// Memory to compress into, for the next who does.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -53,8 +54,19 @@ pub(super) struct Store {
 /// Memory to compress into, and the lease that pays for it.
 #[derive(Debug)]
 struct Scratch {
-    bytes: Vec<u8>,
+    bytes: Region,
     _lease: Lease,
+}
+
+impl Scratch {
+    fn new(len: usize, budget: &Budget) -> Result<Self> {
+        let lease = budget.lease(len);
+        let bytes = Region::new(len).map_err(|source| Error::Io {
+            context: format!("cannot map {len} bytes of memory"),
+            source,
+        })?;
+        Ok(Self { bytes, _lease: lease })
+    }
 }
 
 /// Bytes in a store; their space is free again when this drops.
@@ -88,7 +100,8 @@ impl Drop for Extent {
 }
 
 impl Store {
-    pub(super) fn new(options: PoolOptions, budget: &Budget) -> Result<Self> {
+    /// A store of chunks of up to `usual` bytes, and of longer rows.
+    pub(super) fn new(options: PoolOptions, budget: &Budget, usual: usize) -> Result<Self> {
         let mut directories = options.directories;
         if directories.is_empty() {
             directories.push(std::env::temp_dir());
@@ -103,9 +116,10 @@ impl Store {
         }
         let disks = (0..FILES).flat_map(|_| &directories).cloned();
         let disks =
-            disks.map(|directory| Box::new(TempFile::on_disk(directory)) as Box<dyn Medium>);
+            disks.map(|dir| Box::new(TempFile::on_disk(dir, options.direct_io)) as Box<dyn Medium>);
         let memory = (0..FILES).map(|_| Box::new(TempFile::in_memory()) as Box<dyn Medium>);
-        Ok(Self::of_media(disks.collect(), memory.collect(), options.max_temp_bytes, budget))
+        let (disks, memory) = (disks.collect(), memory.collect());
+        Ok(Self::of_media(disks, memory, options.max_temp_bytes, budget, usual))
     }
 
     fn of_media(
@@ -113,6 +127,7 @@ impl Store {
         memory: Vec<Box<dyn Medium>>,
         max_bytes: u64,
         budget: &Budget,
+        usual: usize,
     ) -> Self {
         let first = disks.len();
         let volumes = |from: usize, media: Vec<Box<dyn Medium>>| {
@@ -128,6 +143,7 @@ impl Store {
             size: AtomicU64::new(0),
             max_bytes,
             budget: budget.clone(),
+            usual,
             scratch: Mutex::default(),
         }
     }
@@ -137,23 +153,17 @@ impl Store {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Writes `bytes` to where `to` says, compressed if that makes them smaller.
+    /// Writes `bytes` to where `to` says, compressed if they are a chunk and that makes them smaller.
     pub(super) fn write(&self, bytes: &[u8], (to, codec): (SpillTo, Codec)) -> Result<Extent> {
-        if codec == Codec::None {
-            return self.write_packed(to, codec, bytes, bytes.len());
+        // A row that is longer than chunks has no memory to be packed into.
+        if codec == Codec::None || bytes.len() > self.usual {
+            return self.write_packed(to, Codec::None, bytes, bytes.len());
         }
-        let mut scratch = self.scratch_for(codec, bytes.len());
+        let mut scratch = self.scratch_for(codec)?;
         let (codec, stored) = compress(codec, bytes, &mut scratch.bytes);
         let extent = self.write_packed(to, codec, stored, bytes.len());
-        self.shelve(scratch);
+        self.scratch().push(scratch);
         extent
-    }
-
-    /// Keeps memory for the next who compresses, unless it was for a row that is longer than chunks.
-    fn shelve(&self, scratch: Scratch) {
-        if scratch.bytes.len() <= MOST_SHELVED {
-            self.scratch().push(scratch);
-        }
     }
 
     /// Gives the memory that is there to compress into back.
@@ -161,14 +171,11 @@ impl Store {
         self.scratch().clear();
     }
 
-    /// Memory to pack `len` bytes into, or to read what they were packed into.
-    fn scratch_for(&self, codec: Codec, len: usize) -> Scratch {
-        let needed = scratch_bytes(codec, len);
+    /// Memory to pack a chunk into, or to read what one was packed into.
+    fn scratch_for(&self, codec: Codec) -> Result<Scratch> {
+        let needed = scratch_bytes(codec, self.usual);
         let shelved = self.scratch().pop().filter(|scratch| scratch.bytes.len() >= needed);
-        shelved.unwrap_or_else(|| Scratch {
-            _lease: self.budget.lease(needed),
-            bytes: vec![0; needed],
-        })
+        shelved.map_or_else(|| Scratch::new(needed, &self.budget), Ok)
     }
 
     fn scratch(&self) -> std::sync::MutexGuard<'_, Vec<Scratch>> {
@@ -216,11 +223,11 @@ impl Store {
         if extent.codec == Codec::None {
             return self.read_packed(extent, out);
         }
-        let mut scratch = self.scratch_for(extent.codec, extent.len);
+        let mut scratch = self.scratch_for(extent.codec)?;
         let stored = &mut scratch.bytes[..extent.stored_len];
         let read =
             self.read_packed(extent, stored).and_then(|()| decompress(extent.codec, stored, out));
-        self.shelve(scratch);
+        self.scratch().push(scratch);
         read
     }
 

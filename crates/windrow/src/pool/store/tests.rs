@@ -16,7 +16,7 @@ const RAW: (SpillTo, Codec) = (SpillTo::Disk, Codec::None);
 fn store(max_temp_bytes: u64) -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
     let options = PoolOptions { max_temp_bytes, ..options(vec![directory.path().to_path_buf()]) };
-    (directory, Store::new(options, &Budget::unlimited()).unwrap())
+    (directory, Store::new(options, &Budget::unlimited(), 1 << 20).unwrap())
 }
 
 fn read(store: &Store, extent: &Extent) -> Result<Vec<u8>> {
@@ -122,7 +122,7 @@ fn shaky(volumes: usize) -> (Vec<Shaky>, Store) {
     let media: Vec<Shaky> = (0..volumes).map(|_| Shaky::new()).collect();
     let boxed = |medium: &Shaky| Box::new(medium.clone()) as Box<dyn Medium>;
     let media_of = media.iter().map(boxed).collect();
-    let store = Store::of_media(media_of, Vec::new(), u64::MAX, &Budget::unlimited());
+    let store = Store::of_media(media_of, Vec::new(), u64::MAX, &Budget::unlimited(), 1 << 20);
     (media, store)
 }
 
@@ -259,7 +259,7 @@ fn a_full_disk_gets_back_what_is_free_then_another_is_used() {
 fn a_directory_without_room_is_passed_over() {
     let (broken, fine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let directories = vec![broken.path().to_path_buf(), fine.path().to_path_buf()];
-    let store = Store::new(options(directories), &Budget::unlimited()).unwrap();
+    let store = Store::new(options(directories), &Budget::unlimited(), 1 << 20).unwrap();
     broken.close().unwrap();
     let extents: Vec<Extent> = (0..10u8).map(|i| store.write(&[i; 5000], RAW).unwrap()).collect();
     for (i, extent) in (0..10u8).zip(&extents) {
