@@ -20,7 +20,7 @@ use crate::error::{CliError, Result};
 
 use super::exact::has_offset;
 use super::origin::Origin;
-use super::text::{Dialect, TextFile, line_bytes};
+use super::text::{Dialect, TextFile, line_bytes, newlines, rest_of_line};
 use super::{CsvOptions, InputOptions, Opened, SAMPLE_BYTES, Source};
 
 /// Rows of the sample that are looked at.
@@ -35,8 +35,12 @@ pub(super) fn open(
     reference: Option<&Schema>,
 ) -> Result<Opened> {
     let csv = dialect_of(source, options.csv);
-    let sample = origin.head(SAMPLE_BYTES)?;
-    let text = whole_lines(&sample, sample.len() == SAMPLE_BYTES);
+    let mut sample = origin.head(SAMPLE_BYTES)?;
+    if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 {
+        // A header and a part of a row tell no types.
+        sample = origin.head(SAMPLE_BYTES + rest_of_line(&origin, &sample))?;
+    }
+    let text = whole_lines(&sample, sample.len() >= SAMPLE_BYTES);
     if text.is_empty() {
         return Err(
             origin.error("the file is empty; CSV starts with a line that names the columns")
@@ -53,7 +57,8 @@ pub(super) fn open(
         Some(first) => like(&inferred, first),
         None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
     };
-    let line_bytes = line_bytes(&origin, &sample);
+    let header = sample.iter().position(|byte| *byte == b'\n').filter(|_| csv.has_header);
+    let line_bytes = line_bytes(&origin, &sample, header.map_or(0, |end| end + 1));
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),

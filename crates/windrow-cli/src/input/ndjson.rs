@@ -49,7 +49,7 @@ pub(super) fn open(
         }
         None => infer(&origin, options.schema.as_deref())?,
     };
-    let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?);
+    let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,

@@ -93,19 +93,23 @@ impl TextFile {
     }
 }
 
-/// The mean length of the lines of `sample`, the head of `origin`. The last of them counts with all its
-/// bytes, if they can be read again.
-pub(super) fn line_bytes(origin: &Origin, sample: &[u8]) -> usize {
-    let lines = usize::try_from(newlines(sample)).unwrap_or(0);
-    let rest = origin.again_from(sample.len() as u64).map_or(0, |rest| {
-        let mut rest = BufReader::with_capacity(BUFFER, rest);
-        // A fault is told when the file is read.
-        rest.skip_until(b'\n').unwrap_or(0)
-    });
-    match rest {
-        0 => sample.len() / lines.max(1),
-        rest => (sample.len() + rest) / (lines + 1),
+/// The mean length of the lines of `sample`, the head of `origin`, from byte `first` on. The last of them
+/// counts with all its bytes, if they can be read again.
+pub(super) fn line_bytes(origin: &Origin, sample: &[u8], first: usize) -> usize {
+    let lines = usize::try_from(newlines(&sample[first..])).unwrap_or(0);
+    let bytes = sample.len() - first;
+    match rest_of_line(origin, sample) {
+        0 => bytes / lines.max(1),
+        rest => (bytes + rest) / (lines + 1),
     }
+}
+
+/// Bytes of the line that `sample`, the head of `origin`, breaks off in; none if they pass once.
+pub(super) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
+    origin.again_from(sample.len() as u64).map_or(0, |rest| {
+        // A fault is told when the file is read.
+        BufReader::with_capacity(BUFFER, rest).skip_until(b'\n').unwrap_or(0)
+    })
 }
 
 impl Content for TextFile {
@@ -256,7 +260,7 @@ impl Quotes {
     }
 }
 
-fn newlines(bytes: &[u8]) -> u64 {
+pub(super) fn newlines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 

@@ -32,6 +32,21 @@ fn csv_types_are_inferred_without_losing_anything() {
 }
 
 #[test]
+fn rows_longer_than_the_sample_tell_types_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let body = "x".repeat(3 * SAMPLE_BYTES);
+    fs::write(dir.path().join("a.csv"), format!("id,b\n12,{body}\n9,{body}\n")).unwrap();
+    let object = |id: u8| format!("{{\"id\":{id},\"b\":\"{body}\"}}\n");
+    fs::write(dir.path().join("a.ndjson"), object(12) + &object(9)).unwrap();
+    for name in ["a.csv", "a.ndjson"] {
+        let inputs = open(&dir, &[name], &options(100)).unwrap();
+        assert_eq!(inputs.schema().field(0).data_type(), &DataType::Int64, "{name}");
+        assert!(inputs.row_bytes() >= body.len(), "{name}");
+        assert_eq!(read(&inputs, 100).unwrap().num_rows(), 2);
+    }
+}
+
+#[test]
 fn csv_takes_types_from_the_command_line() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.csv"), "id,d,n\n1,2.50,7\n").unwrap();
