@@ -17,6 +17,9 @@ use crate::order::{Layout, Rule};
 use crate::pool::Pool;
 use crate::rows::Prepared;
 
+/// The part of a pusher's memory, one of so many, that is left to what waits to be compressed.
+const WAITING: usize = 4;
+
 /// One thread's way into a [`crate::Batcher`].
 pub struct Pusher {
     layout: Layout,
@@ -131,7 +134,11 @@ impl Pusher {
             self.longest = self.longest.max(chunk.leased_bytes());
             let usual = held_by_chunk(&self.pool);
             let own = own_bytes(&self.pool) + 2 * self.longest.saturating_sub(usual);
-            let room = share.saturating_sub(own);
+            let mut room = share.saturating_sub(own);
+            if self.pool.compresses() {
+                // What waits to be compressed is, beside the rows that come next.
+                room -= room / WAITING;
+            }
             self.ladder.push(Run::of(&self.pool, chunk), room)?;
             if self.ladder.resident_bytes() > room {
                 self.spill()?;

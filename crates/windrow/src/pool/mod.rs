@@ -232,6 +232,11 @@ impl Pool {
         self.inner.chunk_bytes
     }
 
+    /// True if what is spilled is compressed.
+    pub(crate) fn compresses(&self) -> bool {
+        self.settings().codec != Codec::None
+    }
+
     /// Bytes that a worker and the spill threads take beside it to compress chunks into.
     pub(crate) fn scratch_bytes(&self) -> usize {
         let each = codec::scratch_bytes(self.settings().codec, self.inner.chunk_bytes);

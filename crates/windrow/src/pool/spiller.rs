@@ -17,8 +17,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::error::{Error, Result};
 
-/// Pages that wait to be written, for each thread.
-const QUEUED: usize = 4;
+/// Pages that wait to be written, for each thread: a third of what a budget is divided into. Who runs out
+/// of memory before that writes the first of them.
+const QUEUED: usize = 32;
 
 /// Rows that are in memory or in a store.
 pub(crate) trait Paged: Debug + Send + Sync {
@@ -327,13 +328,13 @@ mod tests {
     #[test]
     fn the_queue_is_short() {
         let (spiller, written) = (Spiller::new(1), Arc::<AtomicUsize>::default());
-        let pages: Vec<_> = (0..8).map(|_| slow(&written)).collect();
+        let pages: Vec<_> = (0..2 * QUEUED).map(|_| slow(&written)).collect();
         pages.iter().for_each(|(go, _)| go.send(true).unwrap());
         for (_, page) in &pages {
             spiller.write(Arc::clone(page)).unwrap();
             assert!(spiller.shared.state().writes.len() <= QUEUED);
         }
         spiller.wait_for_all();
-        assert_eq!(written.load(Ordering::SeqCst), 8);
+        assert_eq!(written.load(Ordering::SeqCst), 2 * QUEUED);
     }
 }
