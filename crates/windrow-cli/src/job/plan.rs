@@ -81,7 +81,9 @@ impl Plan {
         let row_group_bytes = usize::try_from(row_group_size.0).unwrap_or(usize::MAX);
         let (part_rows, part_bytes) = output::part_limits(options.format, row_group_bytes);
 
-        let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK;
+        // What nobody counts grows a little with what there is.
+        let more = (available / 128).min(SLACK);
+        let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK + more;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let long = if options.long_rows { inputs.row_bytes() } else { 0 };
         let reader_bytes = inputs.reader_bytes() + 2 * batch;
