@@ -124,11 +124,10 @@ pub(super) fn merge(
     reporter: &Arc<Reporter>,
 ) -> Result<Batch> {
     let layout = &arrangement.layout;
-    let all = inputs.files().len();
-    let files: Vec<usize> = (0..all).collect();
+    let files: Vec<usize> = (0..inputs.files().len()).collect();
     let open = |files: &[usize]| {
         // Readers of groups are threads enough.
-        let ahead = plan.readers > 1 && files.len() == all && files.len() <= MOST_THREADS;
+        let ahead = plan.readers > 1 && plan.direct && files.len() <= MOST_THREADS;
         let runs = files.iter().map(|&file| {
             let rows = FileRows::new(
                 Arc::clone(inputs),
@@ -140,7 +139,7 @@ pub(super) fn merge(
         });
         merge_in(layout, pool, runs)
     };
-    if files.len() <= plan.open_files {
+    if plan.direct {
         return Ok(open(&files));
     }
     reporter.enter(Phase::Read);

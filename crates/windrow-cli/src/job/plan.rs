@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     pub(super) part_bytes: usize,
     /// Sorted files that are merged at one time: all of them, or so many by each reader.
     pub(super) open_files: usize,
+    /// Whether all of them are merged as they are written out.
+    pub(super) direct: bool,
     floor: usize,
     reader_bytes: usize,
     writer_bytes: usize,
@@ -97,12 +99,16 @@ impl Plan {
         let (least_sorting, least_merging) = (LEAST_SORTING + long, LEAST_MERGING + long);
 
         // A sorted file that is merged as it is read: its reader, batches read ahead, the chunk made
-        // of one. Files that cannot all be open beside the writers are merged into runs first.
-        let per_file = reader_bytes + 2 * batch;
+        // of one. Files that cannot all be open beside the writers are merged into runs first, in groups
+        // that are not read ahead. Of long rows one is encoded, the one before it is compared to it, and
+        // under a rule one is held back; the budget has the chunk of one file.
+        let rule = arrangement.layout.rule();
+        let kept = if rule == windrow::Rule::Keep { 2 } else { 3 };
+        let per_file = reader_bytes + 2 * batch + kept * long;
         let files = inputs.files().len();
         let reading = |n: usize| match arrangement.way {
             Way::Unordered => base + n * reader_bytes + (n - 1) * THREAD_SLACK,
-            Way::Sorted => base + n * per_file,
+            Way::Sorted => base + n * per_file + (n - 1) * long,
         };
         let writing = |n: usize| {
             // A writer that is not alone holds the rows of its part while it encodes them.
@@ -131,24 +137,25 @@ impl Plan {
             (1..=most).rev().find(|&n| spare(needed(n)) >= kept).unwrap_or(1)
         };
         let mut writers = most(threads, &writing);
-        let (readers, open_files, ingest_budget) = match arrangement.way {
+        let (readers, open_files, ingest_budget, direct) = match arrangement.way {
             Way::Unordered => {
                 let readers = most(threads, &reading);
-                (readers, 0, spare(reading(readers)))
+                (readers, 0, spare(reading(readers)), false)
             }
             Way::Sorted => {
-                let beside = |writers: usize| writing(writers).saturating_add(files * per_file);
+                let all = files * (per_file + 2 * long);
+                let beside = |writers: usize| writing(writers).saturating_add(all);
                 let direct = (1..=writers).rev().find(|&n| spare(beside(n)) >= least_merging);
                 let allowed = system::open_files().saturating_sub(OTHER_FILES).clamp(1, MOST_FILES);
                 match direct.filter(|_| files <= allowed) {
                     Some(fewer) => {
                         writers = fewer;
-                        (threads, files, spare(beside(fewer)))
+                        (threads, files, spare(beside(fewer)), true)
                     }
                     None => {
                         let readers = most(threads.min(allowed), &reading);
                         let group = most(files.min(allowed / readers), &|n| reading(n * readers));
-                        (readers, group, spare(reading(group * readers)))
+                        (readers, group, spare(reading(group * readers)), false)
                     }
                 }
             }
@@ -162,6 +169,7 @@ impl Plan {
             part_rows,
             part_bytes,
             open_files,
+            direct,
             floor,
             reader_bytes,
             writer_bytes,

@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::{preadv, pwritev};
+use rustix::io::{preadv, pwritev, retry_on_intr};
 
 /// What devices ask for at the most.
 const BLOCK: usize = 4096;
@@ -42,7 +42,8 @@ pub(super) fn write(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     }
     let mut last = Block([0; BLOCK]);
     last.0[..tail.len()].copy_from_slice(tail);
-    let written = pwritev(file, &[IoSlice::new(whole), IoSlice::new(&last.0)], offset)?;
+    let parts = [IoSlice::new(whole), IoSlice::new(&last.0)];
+    let written = retry_on_intr(|| pwritev(file, &parts, offset))?;
     if written == whole.len() + BLOCK {
         return Ok(());
     }
@@ -61,7 +62,7 @@ pub(super) fn read(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
     }
     let mut last = Block([0; BLOCK]);
     let mut parts = [IoSliceMut::new(whole), IoSliceMut::new(&mut last.0)];
-    let read = preadv(file, &mut parts, offset)?;
+    let read = retry_on_intr(|| preadv(file, &mut parts, offset))?;
     if read < len {
         let done = (read & !(BLOCK - 1)).min(whole.len());
         file.read_exact_at(&mut whole[done..], offset + done as u64)?;
