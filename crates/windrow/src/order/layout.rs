@@ -316,7 +316,9 @@ impl Layout {
             );
         }
         for (want, got) in expected.fields().iter().zip(schema.fields()) {
-            if want.name() != got.name() || want.data_type() != got.data_type() {
+            let same = Arc::ptr_eq(want, got)
+                || want.name() == got.name() && want.data_type() == got.data_type();
+            if !same {
                 return mismatch(
                     format!("{:?}: {}", want.name(), want.data_type()),
                     format!("{:?}: {}", got.name(), got.data_type()),

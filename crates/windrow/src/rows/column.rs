@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, downcast_primitive_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
@@ -115,10 +115,16 @@ impl Column {
                         message: "the type has no fixed width".into(),
                     })?,
                 };
-                let data = array.to_data();
-                let values = data.buffers().first().map_or_else(Buffer::default, |buffer| {
-                    buffer.slice_with_length(data.offset() * width, data.len() * width)
-                });
+                let array = array.as_ref();
+                let values = downcast_primitive_array! {
+                    array => array.values().inner().clone(),
+                    _ => {
+                        let data = array.to_data();
+                        data.buffers().first().map_or_else(Buffer::default, |buffer| {
+                            buffer.slice_with_length(data.offset() * width, data.len() * width)
+                        })
+                    }
+                };
                 Self::Fixed { values, nulls }
             }
         })

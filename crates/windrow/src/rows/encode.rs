@@ -12,13 +12,13 @@
 
 use std::ops::Range;
 
-use super::lanes::{self, Run};
+use super::lanes::{self, Line, Run};
 use super::payload::{Payload, put_bytes, put_payload};
 use super::prepare::{Lengths, Prepared, TailColumn};
 use super::sequence;
 use super::slots::{put_marker, put_slot, put_varying};
 use super::tile::{TILE, Tile};
-use crate::kernel::rows::{Lanes, Scattered, Strided, put, put_growing};
+use crate::kernel::rows::{Scattered, Strided, put_growing};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot};
 
@@ -59,9 +59,9 @@ impl Encoder {
                 let tile = first..(first + NUMBERS_TILE).min(rows.end);
                 let at = (tile.start - rows.start) * stride;
                 let mut places = Strided { first: at, stride };
-                for lanes in all.slots.iter().chain(&all.payload).flatten() {
-                    escaped |= put(lanes, tile.clone(), places, out);
-                    places.first += lanes.bytes();
+                for line in all.slots.iter().chain(&all.payload).flatten() {
+                    escaped |= line.put(tile.clone(), places, out);
+                    places.first += line.bytes();
                 }
                 first = tile.end;
             }
@@ -107,7 +107,12 @@ impl Encoder {
         if !self.is_only_lanes(&lines) {
             return None;
         }
-        let runs: Vec<Lanes<'_>> = lines.slots.into_iter().chain(lines.payload).flatten().collect();
+        let lines = lines.slots.into_iter().chain(lines.payload).flatten();
+        let numbers = lines.map(|line| match line {
+            Line::Numbers(lanes) if lanes.width() <= 8 => Some(lanes),
+            _ => None,
+        });
+        let runs = numbers.collect::<Option<Vec<_>>>()?;
         put_growing(&runs, prepared.rows, at, out, ends)
     }
 
@@ -121,10 +126,13 @@ impl Encoder {
         let slot = |run: &Run| {
             let longer = prepared.longer[run.columns.clone()].contains(&true);
             let code = |at: usize| lanes::slot_code(&self.layout.slots()[at]);
-            if longer { None } else { lanes::lanes(run, &prepared.slots, prepared.rows, code) }
+            let descends = |at: usize| self.layout.slots()[at].descending;
+            let rows = prepared.rows;
+            if longer { None } else { lanes::line(run, &prepared.slots, rows, code, descends) }
         };
-        let payload =
-            |run: &Run| lanes::lanes(run, &prepared.payload, prepared.rows, |_| lanes::RAW);
+        let payload = |run: &Run| {
+            lanes::line(run, &prepared.payload, prepared.rows, |_| lanes::RAW, |_| false)
+        };
         Lines {
             slots: self.slots.iter().map(slot).collect(),
             payload: self.payload.iter().map(payload).collect(),
@@ -134,7 +142,7 @@ impl Encoder {
     /// True if rows are nothing but lanes, one behind the other.
     fn is_only_lanes(&self, lines: &Lines<'_>) -> bool {
         let lanes = lines.slots.iter().chain(&lines.payload).flatten();
-        self.layout.shape().common == Some(lanes.map(Lanes::bytes).sum())
+        self.layout.shape().common == Some(lanes.map(Line::bytes).sum())
     }
 
     fn encode_tile(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
@@ -188,16 +196,16 @@ impl Encoder {
     fn put_fixed(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
         let layout = &self.layout;
         let mut escaped = false;
-        for (run, lanes) in self.slots.iter().zip(&lines.slots) {
+        for (run, line) in self.slots.iter().zip(&lines.slots) {
             let slots = &layout.slots()[run.columns.clone()];
             let columns = &prepared.slots[run.columns.clone()];
-            if let Some(lanes) = lanes {
+            if let Some(line) = line {
                 // A column with a marker begins a run.
                 put_marker(&slots[0], &columns[0], tile);
                 let rows = tile.rows.clone();
                 let (places, out) = tile.places();
-                escaped |= put(lanes, rows, places, out);
-                tile.distance += lanes.bytes();
+                escaped |= line.put(rows, places, out);
+                tile.distance += line.bytes();
                 continue;
             }
             let longer = &prepared.longer[run.columns.clone()];
@@ -235,7 +243,7 @@ impl Encoder {
             layout,
             columns: &prepared.payload,
             runs: &self.payload,
-            lanes: &lines.payload,
+            lines: &lines.payload,
         };
         put_payload(&payload, tile);
         let varying = layout.payload().iter().filter(|(_, code)| code.varies()).count();
@@ -266,8 +274,8 @@ impl Encoder {
 
 /// The columns that the kernels write, one entry for each run of the encoder.
 struct Lines<'a> {
-    slots: Vec<Option<Lanes<'a>>>,
-    payload: Vec<Option<Lanes<'a>>>,
+    slots: Vec<Option<Line<'a>>>,
+    payload: Vec<Option<Line<'a>>>,
 }
 
 /// The code under which times stand in rows.

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use arrow_buffer::NullBuffer;
+
 use super::column::Column;
-use crate::kernel::rows::{Bits, Code, Lane, Lanes};
+use crate::kernel::rows::{BitLane, Bits, Code, Lane, Lanes, Places, put, put_bits};
 use crate::order::code::{Kind, OrderedCode, PayloadCode};
 use crate::order::{Layout, Slot};
 
@@ -12,18 +14,27 @@ use crate::order::{Layout, Slot};
 pub(super) struct Run {
     /// Their positions among the slots, or in the payload.
     pub(super) columns: Range<usize>,
-    /// Bytes of each, if the kernels can take them: 4 or 8.
-    pub(super) width: Option<usize>,
+    pub(super) form: Form,
 }
 
-/// Cuts the columns into runs of one width that stand next to each other. `gaps` says in front of
+/// What the columns of a run are to the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Numbers of 4, 8 or 16 bytes.
+    Numbers(usize),
+    Booleans,
+    /// A column that they have no path for.
+    Other,
+}
+
+/// Cuts the columns into runs of one form that stand next to each other. `gaps` says in front of
 /// which columns another byte stands.
-fn runs(widths: impl Iterator<Item = (Option<usize>, bool)>) -> Vec<Run> {
+fn runs(forms: impl Iterator<Item = (Form, bool)>) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::new();
-    for (at, (width, gap)) in widths.enumerate() {
+    for (at, (form, gap)) in forms.enumerate() {
         match out.last_mut() {
-            Some(run) if width.is_some() && run.width == width && !gap => run.columns.end += 1,
-            _ => out.push(Run { columns: at..at + 1, width }),
+            Some(run) if form != Form::Other && run.form == form && !gap => run.columns.end += 1,
+            _ => out.push(Run { columns: at..at + 1, form }),
         }
     }
     out
@@ -31,31 +42,33 @@ fn runs(widths: impl Iterator<Item = (Option<usize>, bool)>) -> Vec<Run> {
 
 /// The slots of `layout`.
 pub(super) fn slot_runs(layout: &Layout) -> Vec<Run> {
-    runs(layout.slots().iter().map(|slot| (slot_width(slot), slot.has_marker())))
+    runs(layout.slots().iter().map(|slot| (slot_form(slot), slot.has_marker())))
 }
 
 /// The payload of `layout`; columns that have nothing in the head do not come between others.
 pub(super) fn payload_runs(layout: &Layout) -> Vec<Run> {
     runs(layout.payload().iter().map(|&(_, code)| match code {
-        PayloadCode::Fixed(width @ (4 | 8)) => (Some(width), false),
-        _ => (None, false),
+        PayloadCode::Fixed(width @ (4 | 8 | 16)) => (Form::Numbers(width), false),
+        PayloadCode::Bool => (Form::Booleans, false),
+        _ => (Form::Other, false),
     }))
 }
 
-/// Bytes of a slot that the kernels can take.
-fn slot_width(slot: &Slot) -> Option<usize> {
+fn slot_form(slot: &Slot) -> Form {
     match slot.code {
         OrderedCode::Fixed(width @ (4 | 8), Kind::Unsigned | Kind::Signed | Kind::Float) => {
-            Some(width)
+            Form::Numbers(width)
         }
-        _ => None,
+        OrderedCode::Fixed(16, Kind::Unsigned | Kind::Signed) if !slot.escapes => Form::Numbers(16),
+        OrderedCode::Bool => Form::Booleans,
+        _ => Form::Other,
     }
 }
 
-/// The constants of a slot that [`slot_width`] has a width for.
+/// The constants of a slot of numbers; of 16 bytes, those of the upper half.
 pub(super) fn slot_code(slot: &Slot) -> Code {
     let (width, kind) = match slot.code {
-        OrderedCode::Fixed(width, kind) => (width, kind),
+        OrderedCode::Fixed(width, kind) => (width.min(8), kind),
         _ => (8, Kind::Unsigned),
     };
     let ones = u64::MAX >> (64 - 8 * width);
@@ -80,22 +93,73 @@ pub(super) fn slot_code(slot: &Slot) -> Code {
 pub(super) const RAW: Code =
     Code { flip: 0, float: 0, delta: 0, null: 0, big: false, escapes: false };
 
-/// The lanes of a run, if it has a width and all its columns are values of that width.
-pub(super) fn lanes<'a>(
+/// The columns of a run as the kernels take them.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    Numbers(Lanes<'a>),
+    Booleans(Vec<BitLane<'a>>),
+}
+
+impl Line<'_> {
+    /// Bytes that they take in a row.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Numbers(lanes) => lanes.bytes(),
+            Self::Booleans(lanes) => lanes.len(),
+        }
+    }
+
+    /// Writes them for `rows`, as [`put`].
+    pub(super) fn put<P: Places>(&self, rows: Range<usize>, places: P, out: &mut [u8]) -> bool {
+        match self {
+            Self::Numbers(lanes) => put(lanes, rows, places, out),
+            Self::Booleans(lanes) => {
+                put_bits(lanes, rows, places, out);
+                false
+            }
+        }
+    }
+}
+
+/// The lanes of a run, if all its columns are values of its form. `code` gives the constants of a column of
+/// numbers, `descends` whether one of Booleans does.
+pub(super) fn line<'a>(
     run: &Run,
     columns: &'a [Column],
     rows: usize,
     code: impl Fn(usize) -> Code,
-) -> Option<Lanes<'a>> {
-    let width = run.width?;
-    let lane = |at: usize| match &columns[at] {
+    descends: impl Fn(usize) -> bool,
+) -> Option<Line<'a>> {
+    let number = |at: usize| match &columns[at] {
         Column::Fixed { values, nulls } => {
-            let valid =
-                nulls.as_ref().map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
-            Some(Lane { values, valid, code: code(at) })
+            Some(Lane { values, valid: validity(nulls), code: code(at) })
         }
         _ => None,
     };
-    let lanes = run.columns.clone().map(lane).collect::<Option<Vec<_>>>()?;
-    Some(Lanes::new(lanes, width, rows))
+    let boolean = |at: usize| match &columns[at] {
+        Column::Bool { values, nulls } => {
+            let one = u8::from(!descends(at));
+            Some(BitLane {
+                bits: Bits { bytes: values.values(), first: values.offset() },
+                valid: validity(nulls),
+                bytes: [1 - one, one],
+                null: 0,
+            })
+        }
+        _ => None,
+    };
+    let columns = run.columns.clone();
+    match run.form {
+        Form::Numbers(width) => {
+            let lanes = columns.map(number).collect::<Option<Vec<_>>>()?;
+            Some(Line::Numbers(Lanes::new(lanes, width, rows)))
+        }
+        Form::Booleans => Some(Line::Booleans(columns.map(boolean).collect::<Option<_>>()?)),
+        Form::Other => None,
+    }
+}
+
+/// The bits of a validity, if there is one.
+pub(super) fn validity(nulls: &Option<NullBuffer>) -> Option<Bits<'_>> {
+    nulls.as_ref().map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() })
 }

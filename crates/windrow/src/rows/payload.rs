@@ -10,12 +10,12 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 
 use super::column::Column;
-use super::lanes::Run;
+use super::lanes::{Line, Run};
 use super::length;
 use super::slots::bits;
 use super::tile::{TILE, Tile};
 use crate::kernel::copy::copy_short;
-use crate::kernel::rows::{Lanes, Scattered, put};
+use crate::kernel::rows::Scattered;
 use crate::order::code::PayloadCode;
 use crate::order::{Layout, Shape};
 
@@ -25,35 +25,25 @@ pub(super) struct Payload<'a> {
     pub(super) columns: &'a [Column],
     pub(super) runs: &'a [Run],
     /// Runs that the kernels can write.
-    pub(super) lanes: &'a [Option<Lanes<'a>>],
+    pub(super) lines: &'a [Option<Line<'a>>],
 }
 
 /// Writes the head: null bits and values of fixed width.
 pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
-    let Payload { layout, columns, runs, lanes } = payload;
+    let Payload { layout, columns, runs, lines } = payload;
     let rows = tile.rows.clone();
     let (Scattered { cursors, mut distance }, out) = tile.places();
     let end_of_head = distance + layout.shape().head;
     distance = put_null_bits(layout.shape(), columns, rows.clone(), cursors, distance, out);
-    for (run, lanes) in runs.iter().zip(*lanes) {
-        if let Some(lanes) = lanes {
-            put(lanes, rows.clone(), Scattered { cursors, distance }, out);
-            distance += lanes.bytes();
+    for (run, line) in runs.iter().zip(*lines) {
+        if let Some(line) = line {
+            line.put(rows.clone(), Scattered { cursors, distance }, out);
+            distance += line.bytes();
             continue;
         }
         let at = run.columns.start;
         let code = layout.payload()[at].1;
         match (code, &columns[at]) {
-            (PayloadCode::Bool, Column::Bool { values, nulls }) => {
-                let (mut bytes, mut valid) = ([0; TILE], [1; TILE]);
-                bits(values, rows.start, rows.len(), &mut bytes);
-                if let Some(nulls) = nulls {
-                    bits(nulls.inner(), rows.start, rows.len(), &mut valid);
-                }
-                for (cursor, (byte, valid)) in cursors.iter().zip(bytes.into_iter().zip(valid)) {
-                    out[cursor + distance] = byte & valid;
-                }
-            }
             (PayloadCode::Fixed(width), Column::Fixed { values, nulls }) => {
                 let nulls = nulls.as_ref();
                 put_raw(values, nulls, width, rows.clone(), cursors, distance, out);

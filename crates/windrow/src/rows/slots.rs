@@ -44,21 +44,6 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
     let (places, out) = tile.places();
     let targets = places.cursors.iter().map(|cursor| cursor + places.distance);
     match (slot.code, column) {
-        (OrderedCode::Bool, Column::Bool { values, nulls }) => {
-            let mut bytes = [0; TILE];
-            bits(values, rows.start, rows.len(), &mut bytes);
-            if slot.descending {
-                bytes.iter_mut().for_each(|byte| *byte ^= 1);
-            }
-            if let Some(nulls) = nulls {
-                let mut valid = [0; TILE];
-                bits(nulls.inner(), rows.start, rows.len(), &mut valid);
-                bytes.iter_mut().zip(valid).for_each(|(byte, valid)| *byte &= valid);
-            }
-            for (target, byte) in targets.zip(bytes) {
-                out[target] = byte;
-            }
-        }
         (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) => {
             for (at, row) in targets.zip(rows) {
                 let target = &mut out[at..at + width];

@@ -1,8 +1,8 @@
 //! Rows of one length back to columns: all of a column's values stand at one distance from each other.
 //!
 //! ```text
-//! | a | b | c |      columns of 4 or 8 bytes next to each other: by the kernels
-//! | a | b | c |      other numbers and Booleans: one column of a tile of rows at a time
+//! | a | b | c |      columns of 4, 8 or 16 bytes, or Booleans, next to each other: by the kernels
+//! | a | b | c |      other numbers: one column of a tile of rows at a time
 //! | a | b | c |      the rest: as rows of any length
 //! ```
 
@@ -16,10 +16,13 @@ use arrow_schema::DataType;
 use super::builder::Builder;
 use super::decode::corrupt;
 use super::fixed::{Word, with_word};
+use super::lanes::{self, Form};
 use super::recode::recode;
-use super::{lanes, text};
+use super::text;
 use crate::error::Result;
-use crate::kernel::rows::{Code, LaneOut, Strided, Word as Lane, take, take_growing};
+use crate::kernel::rows::{
+    BitOut, Code, LaneOut, Strided, Word as Lane, take, take_bits, take_growing, take_wide,
+};
 use crate::order::code::{OrderedCode, plain_type};
 use crate::order::{Layout, Sequence, Slot, Tail};
 
@@ -58,15 +61,20 @@ pub(super) fn take_slots(
         let start = first;
         first += slots.iter().map(|slot| slot.code.width()).sum::<usize>();
         let wanted = slots.iter().any(|slot| builders[slot.column].is_some());
-        match (slots, run.width) {
+        match (slots, run.form) {
             _ if !wanted => {}
-            (_, Some(width)) if !slots[0].has_marker() => {
+            (_, Form::Numbers(width)) if !slots[0].has_marker() => {
                 let columns: Vec<_> =
                     slots.iter().map(|slot| (slot.column, lanes::slot_code(slot))).collect();
-                let take = if width == 4 { take_run::<u32> } else { take_run::<u64> };
+                let take = match width {
+                    4 => take_run::<u32>,
+                    8 => take_run::<u64>,
+                    _ => take_wide_run,
+                };
                 take(layout, &columns, start, rows, ready)?;
             }
-            ([slot], _) if matches!(slot.code, OrderedCode::Bool | OrderedCode::Fixed(..)) => {
+            (_, Form::Booleans) => take_booleans(layout, slots, start, rows, ready)?,
+            ([slot], _) if matches!(slot.code, OrderedCode::Fixed(..)) => {
                 cells.push(Cells::new(slot, start, rows.count));
             }
             _ => rest = true,
@@ -94,7 +102,7 @@ pub(super) fn take_longer(
     ends: &[u32],
 ) -> Result<Option<Vec<Option<ArrayRef>>>> {
     let slots = layout.slots();
-    let all = lanes::slot_runs(layout).iter().all(|run| run.width == Some(8));
+    let all = lanes::slot_runs(layout).iter().all(|run| run.form == Form::Numbers(8));
     let more =
         !layout.payload().is_empty() || layout.time().is_some() || layout.tail() != Tail::None;
     if !all || more || slots.iter().any(Slot::has_marker) || layout.sequence() != Sequence::None {
@@ -134,10 +142,7 @@ struct Cells<'a> {
 impl<'a> Cells<'a> {
     fn new(slot: &'a Slot, first: usize, rows: usize) -> Self {
         let words = rows.div_ceil(64);
-        let bytes = match slot.code {
-            OrderedCode::Bool => words * 8,
-            code => code.width() * rows,
-        };
+        let bytes = slot.code.width() * rows;
         let valid = Vec::with_capacity(if slot.nullable { words } else { 0 });
         Self { slot, first, values: MutableBuffer::new(bytes), valid }
     }
@@ -178,12 +183,7 @@ impl<'a> Cells<'a> {
                     return Err(corrupt("a number is cut off"));
                 }
             }),
-            _ => {
-                let values = cells().map(|row| (row[first] != 0) != descending);
-                for word in words(values, rows.count) {
-                    self.values.push(word);
-                }
-            }
+            _ => {}
         }
         Ok(())
     }
@@ -194,10 +194,6 @@ impl<'a> Cells<'a> {
             .then(|| NullBuffer::new(bits(Buffer::from_vec(self.valid))))
             .filter(|nulls| nulls.null_count() > 0);
         let data_type = layout.schema().field(self.slot.column).data_type();
-        if let OrderedCode::Bool = self.slot.code {
-            let array: ArrayRef = Arc::new(BooleanArray::new(bits(self.values.into()), nulls));
-            return as_type(array, data_type);
-        }
         numbers(self.values.into(), nulls, rows, data_type)
     }
 }
@@ -263,6 +259,62 @@ fn take_run<T: Lane + ArrowNativeType>(
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         let data_type = layout.schema().field(column).data_type();
         ready[column] = Some(numbers(Buffer::from_vec(values), nulls, rows.count, data_type)?);
+    }
+    Ok(())
+}
+
+/// As [`take_run`], of numbers of sixteen bytes without nulls.
+fn take_wide_run(
+    layout: &Layout,
+    columns: &[(usize, Code)],
+    first: usize,
+    rows: Rows<'_>,
+    ready: &mut [Option<ArrayRef>],
+) -> Result<()> {
+    let mut read = vec![Vec::with_capacity(rows.count); columns.len()];
+    for start in (0..rows.count).step_by(rows.tile()) {
+        let count = rows.tile().min(rows.count - start);
+        let mut places = Strided { first: first + start * rows.stride, stride: rows.stride };
+        for (values, (_, code)) in read.iter_mut().zip(columns) {
+            take_wide(code, count, places, rows.bytes, values);
+            places.first += size_of::<u128>();
+        }
+    }
+    for (values, &(column, _)) in read.into_iter().zip(columns) {
+        let data_type = layout.schema().field(column).data_type();
+        ready[column] = Some(numbers(Buffer::from_vec(values), None, rows.count, data_type)?);
+    }
+    Ok(())
+}
+
+/// Reads adjacent Booleans, whose first begins at `first` of a row, behind its marker if it has one.
+fn take_booleans(
+    layout: &Layout,
+    slots: &[Slot],
+    first: usize,
+    rows: Rows<'_>,
+    ready: &mut [Option<ArrayRef>],
+) -> Result<()> {
+    let words = rows.count.div_ceil(64);
+    let mut read = vec![Vec::with_capacity(words); slots.len()];
+    let lanes = read.iter_mut().zip(slots);
+    let mut lanes: Vec<BitOut<'_>> =
+        lanes.map(|(bits, slot)| BitOut { bits, zero: 0, flip: slot.descending }).collect();
+    let places = Strided { first, stride: rows.stride };
+    take_bits(&mut lanes, rows.count, places, rows.bytes);
+    let bits = |words| BooleanBuffer::new(Buffer::from_vec(words), 0, rows.count);
+    let mut valid = None;
+    if slots[0].has_marker() {
+        let mut words = Vec::with_capacity(words);
+        let marker = BitOut { bits: &mut words, zero: text::markers(&slots[0]).0, flip: false };
+        take_bits(&mut [marker], rows.count, Strided { first: first - 1, ..places }, rows.bytes);
+        valid = Some(NullBuffer::new(bits(words))).filter(|nulls| nulls.null_count() > 0);
+    }
+    for (words, slot) in read.into_iter().zip(slots) {
+        // Only the first of a run may have a marker.
+        let array: ArrayRef = Arc::new(BooleanArray::new(bits(words), valid.take()));
+        let data_type = layout.schema().field(slot.column).data_type();
+        ready[slot.column] = Some(as_type(array, data_type)?);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Cells: a marker byte and a big-endian code for every value, in rows of one length.
+//! Cells: a marker byte and a big-endian code for every value.
 //!
 //! ```text
 //! | 01 | code of a value: W bytes |    | null marker | zeros |
@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::BLOCK;
-use super::lane::{Lane, Places, Strided};
+use super::cut;
+use super::lane::{Lane, Places};
 
 /// The marker of a value.
 pub(super) const VALUE: u8 = 1;
@@ -43,7 +43,12 @@ impl<'a> Cells<'a> {
 ///
 /// # Panics
 /// If a place lies outside of `out`, or a row outside of a lane.
-pub(crate) fn put_cells(cells: &Cells<'_>, rows: Range<usize>, places: Strided, out: &mut [u8]) {
+pub(crate) fn put_cells<P: Places>(
+    cells: &Cells<'_>,
+    rows: Range<usize>,
+    places: P,
+    out: &mut [u8],
+) {
     let Cells { lanes, nulls, width } = cells;
     let (width, count) = (*width, rows.len());
     let fits = count == 0 || places.furthest(count) + cells.bytes() <= out.len();
@@ -52,8 +57,15 @@ pub(crate) fn put_cells(cells: &Cells<'_>, rows: Range<usize>, places: Strided, 
         assert!(lane.values.len() / width >= rows.end, "a value for each row");
         assert!(lane.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
     }
-    for (block, (lanes, nulls)) in lanes.chunks(BLOCK).zip(nulls.chunks(BLOCK)).enumerate() {
-        let places = places.shifted(block * BLOCK * (width + 1));
+    for block in cut(lanes.len(), width) {
+        let places = places.shifted(block.start * (width + 1));
+        let (lanes, nulls) = (&lanes[block.clone()], &nulls[block]);
+        #[cfg(target_arch = "x86_64")]
+        if width == 8 && super::avx512::detected() {
+            // SAFETY: the features were detected; cells, values and bits were checked above.
+            unsafe { super::avx512::put_cells(lanes, nulls, rows.clone(), places, out) };
+            continue;
+        }
         #[cfg(target_arch = "x86_64")]
         if let ([a, b, c, d], [w, x, y, z]) = (lanes, nulls)
             && std::arch::is_x86_feature_detected!("avx2")
@@ -63,30 +75,34 @@ pub(crate) fn put_cells(cells: &Cells<'_>, rows: Range<usize>, places: Strided, 
             unsafe { super::avx2::put_cells(lanes, width, rows.clone(), nulls, places, out) };
             continue;
         }
-        put_block(lanes, nulls, width, rows.clone(), places, out);
+        put_block(lanes, nulls, width, rows.clone(), 0, places, out);
     }
 }
 
-/// The portable twin, and the last few columns and rows. The cells lie within `out` and the lanes hold
-/// `rows`, which is what [`put_cells`] checks.
-pub(super) fn put_block(
+/// The portable twin, and the last few columns and rows: those from the one at `from` on. The cells lie within
+/// `out` and the lanes hold `rows`, which is what [`put_cells`] checks.
+pub(super) fn put_block<P: Places>(
     lanes: &[Lane<'_>],
     nulls: &[u8],
     width: usize,
     rows: Range<usize>,
-    places: Strided,
+    from: usize,
+    places: P,
     out: &mut [u8],
 ) {
-    let count = rows.len();
+    if from == rows.len() {
+        return;
+    }
+    let end = places.furthest(rows.len()) + lanes.len() * (width + 1);
+    assert!(end <= out.len(), "cells within the bytes");
     for (index, (lane, &null)) in lanes.iter().zip(nulls).enumerate() {
         let places = places.shifted(index * (width + 1));
-        assert!(count == 0 || places.furthest(count) + width < out.len(), "cells within the bytes");
         // SAFETY: each cell lies within `out`, as was checked for the furthest; the lane holds a value
         // and a bit for each row.
         unsafe {
             match width {
-                4 => put::<4>(lane, rows.clone(), null, places, out.as_mut_ptr()),
-                _ => put::<8>(lane, rows.clone(), null, places, out.as_mut_ptr()),
+                4 => put::<4, P>(lane, rows.clone(), from, null, places, out.as_mut_ptr()),
+                _ => put::<8, P>(lane, rows.clone(), from, null, places, out.as_mut_ptr()),
             }
         }
     }
@@ -97,16 +113,17 @@ pub(super) fn put_block(
 /// # Safety
 /// `out + places.place(n)` is valid for `W + 1` bytes for the `n`th of `rows`; the lane holds a value
 /// of `W` bytes and a validity bit for all of them.
-unsafe fn put<const W: usize>(
+unsafe fn put<const W: usize, P: Places>(
     lane: &Lane<'_>,
     rows: Range<usize>,
+    from: usize,
     null: u8,
-    places: Strided,
+    places: P,
     out: *mut u8,
 ) {
     let (flip, float) = (lane.code.flip, lane.code.float);
     let values = lane.values.as_ptr();
-    let mut first = rows.start;
+    let mut first = rows.start + from;
     while first < rows.end {
         let valid = lane.valid.map_or(u64::MAX, |bits| bits.word(first));
         let end = (first + 64).min(rows.end);
@@ -148,7 +165,7 @@ unsafe fn read<const W: usize>(at: *const u8) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lane::{Bits, Code};
+    use super::super::lane::{Bits, Code, Scattered, Strided};
     use super::*;
 
     #[test]
@@ -195,12 +212,23 @@ mod tests {
         }
         let mut portable = vec![0xaa; expected.len()];
         let places = Strided { first: 3, stride };
-        put_block(&lanes, &nulls, width, 0..ROWS, places, &mut portable);
+        put_block(&lanes, &nulls, width, 0..ROWS, 0, places, &mut portable);
         assert_eq!(portable, expected, "portable, {columns} columns of {width}");
         let cells = Cells::new(lanes, nulls, width);
         let mut out = vec![0xaa; expected.len()];
         put_cells(&cells, 0..70, places, &mut out);
         put_cells(&cells, 70..ROWS, Strided { first: 3 + 70 * stride, stride }, &mut out);
         assert_eq!(out, expected, "{columns} columns of {width}");
+        out.fill(0xaa);
+        let cursors: Vec<usize> = (0..ROWS).map(|row| row * stride).collect();
+        put_cells(&cells, 0..ROWS, Scattered { cursors: &cursors, distance: 3 }, &mut out);
+        assert_eq!(out, expected, "{columns} columns of {width}, scattered");
+        // Cells and nothing else.
+        let tight = Strided { first: 0, stride: cells.bytes() };
+        let mut out = vec![0xaa; ROWS * tight.stride];
+        put_cells(&cells, 0..ROWS, tight, &mut out);
+        for (row, out) in out.chunks(tight.stride).enumerate() {
+            assert_eq!(out, &expected[3 + row * stride..][..tight.stride], "row {row}");
+        }
     }
 }

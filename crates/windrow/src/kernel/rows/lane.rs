@@ -149,12 +149,12 @@ pub(crate) struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// Columns of `width` bytes, 4 or 8.
+    /// Columns of `width` bytes: 4, 8, or 16, where a code for 64 bits is that of the upper half.
     ///
     /// # Panics
     /// If a lane does not hold `rows` values.
     pub(crate) fn new(lanes: Vec<Lane<'a>>, width: usize, rows: usize) -> Self {
-        assert!(width == 4 || width == 8, "numbers of 4 or 8 bytes");
+        assert!(matches!(width, 4 | 8 | 16), "numbers of 4, 8 or 16 bytes");
         for lane in &lanes {
             assert!(lane.values.len() / width >= rows, "a lane holds a value for each row");
             assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");

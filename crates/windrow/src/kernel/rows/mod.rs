@@ -11,11 +11,15 @@
 //! d0 d1 d2 d3                                        | a3 | b3 | c3 | d3 |   place(3)
 //! ```
 //!
-//! `put` writes rows, `take` reads them; each has an AVX2 path and a portable twin.
+//! `put` writes rows, `take` reads them; each has paths for AVX2 and AVX-512, and a portable twin.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod bits;
 pub(crate) mod block;
+pub(crate) mod blocks;
 mod bounds;
 mod cells;
 mod growing;
@@ -24,12 +28,15 @@ mod portable;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
+mod wide;
 pub(crate) mod words;
 
+pub(crate) use bits::{BitLane, BitOut, put_bits, take_bits};
 pub(crate) use bounds::bounds;
 pub(crate) use cells::{Cells, put_cells};
 pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
+pub(crate) use wide::take_wide;
 
 use std::ops::Range;
 
@@ -49,6 +56,7 @@ pub(crate) fn put<P: Places>(
 ) -> bool {
     match lanes.width() {
         4 => put_of::<4, P>(lanes, rows, places, out),
+        wide::WIDE => put_wide(lanes, rows, places, out),
         _ => put_of::<8, P>(lanes, rows, places, out),
     }
 }
@@ -63,8 +71,14 @@ fn put_of<const W: usize, P: Places>(
     let lanes = lanes.all();
     check_bounds(lanes.len() * W, rows.len(), places, out.len());
     let mut escaped = false;
-    for (block, lanes) in lanes.chunks(BLOCK).enumerate() {
-        let places = places.shifted(block * BLOCK * W);
+    for (first, lanes) in cut(lanes.len(), W).map(|block| (block.start, &lanes[block])) {
+        let places = places.shifted(first * W);
+        #[cfg(target_arch = "x86_64")]
+        if W == 8 && lanes.len() >= BLOCK && avx512::detected() {
+            // SAFETY: the features were detected; places and values were checked above.
+            escaped |= unsafe { avx512::put(lanes, rows.clone(), places, out) };
+            continue;
+        }
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: AVX2 was detected; places and values were checked above.
@@ -74,6 +88,14 @@ fn put_of<const W: usize, P: Places>(
         escaped |= portable::put::<W, P>(lanes, rows.clone(), 0, places, out);
     }
     escaped
+}
+
+fn put_wide<P: Places>(lanes: &Lanes<'_>, rows: Range<usize>, places: P, out: &mut [u8]) -> bool {
+    assert!(rows.end <= lanes.rows(), "lanes hold a value for each row");
+    check_bounds(lanes.bytes(), rows.len(), places, out.len());
+    // SAFETY: places and values were checked above.
+    unsafe { wide::put(lanes.all(), rows, places, out) };
+    false
 }
 
 /// Appends the values of `rows` rows of `bytes` to `lanes`, adjacent columns of numbers. False if a
@@ -94,8 +116,15 @@ pub(crate) fn take<T: Word, P: Places>(
         lane.valid.resize(rows.div_ceil(64), 0);
     }
     let mut fits = true;
-    for (block, lanes) in lanes.chunks_mut(BLOCK).enumerate() {
-        let places = places.shifted(block * BLOCK * width);
+    for block in cut(lanes.len(), width) {
+        let places = places.shifted(block.start * width);
+        let lanes = &mut lanes[block];
+        #[cfg(target_arch = "x86_64")]
+        if width == 8 && lanes.len() >= BLOCK && avx512::detected() {
+            // SAFETY: the features were detected; places were checked, and room made, above.
+            fits &= unsafe { avx512::take::<T, P>(lanes, rows, places, bytes) };
+            continue;
+        }
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: AVX2 was detected; places were checked, and room made, above.
@@ -105,6 +134,29 @@ pub(crate) fn take<T: Word, P: Places>(
         fits &= portable::take::<T, P>(lanes, 0, rows, places, bytes);
     }
     fits
+}
+
+/// The blocks of `count` columns of `width` bytes: as many as the widest kernel takes, the last ones up to
+/// four.
+fn cut(count: usize, width: usize) -> impl Iterator<Item = Range<usize>> {
+    let widest = widest(width);
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let left = count - first;
+        let block = if left >= widest { widest } else { left.min(BLOCK) };
+        first += block;
+        (block > 0).then_some(first - block..first)
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn widest(width: usize) -> usize {
+    if width == 8 && avx512::detected() { 2 * BLOCK } else { BLOCK }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn widest(_: usize) -> usize {
+    BLOCK
 }
 
 fn check_bounds<P: Places>(width: usize, rows: usize, places: P, len: usize) {

@@ -121,16 +121,15 @@ impl Converter {
         let columns: Vec<Part> = fields
             .map(|((field, node), array)| Part::of(array, node, field.options))
             .collect::<Result<_>>()?;
-        let strided: Option<Vec<Strip<'_>>> = strips(&columns, count);
-        if let Some(strips) = strided {
-            let stride = strips.iter().map(Strip::width).sum();
+        let strips = strips(&columns, count);
+        if let Some(stride) = strips.iter().map(Strip::width).sum::<Option<usize>>() {
             let out = room(rows, stride * count)?;
             for first in (0..count).step_by(STRIDED_ROWS) {
                 let tile = first..(first + STRIDED_ROWS).min(count);
                 let mut at = first * stride;
                 for strip in &strips {
                     strip.put(tile.clone(), Strided { first: at, stride }, out);
-                    at += strip.width();
+                    at += strip.width().unwrap_or(0);
                 }
             }
             finish_strided(rows, count, stride);
@@ -149,7 +148,8 @@ impl Converter {
         }
         let out = room(rows, end)?;
         for (picks, cursors) in picks.chunks(TILE_ROWS).zip(cursors.chunks_mut(TILE_ROWS)) {
-            columns.iter().for_each(|column| column.put(picks, cursors, out));
+            let rows = picks[0]..picks[0] + picks.len();
+            strips.iter().for_each(|strip| strip.put_at(rows.clone(), picks, cursors, out));
         }
         finish(rows, &ends);
         Ok(())

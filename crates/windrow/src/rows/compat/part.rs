@@ -15,7 +15,7 @@ use arrow_schema::{DataType, SortOptions};
 
 use super::codes::Codes;
 use super::node::{Node, inner};
-use super::{END, NOTHING, VALUE, blocks, flip};
+use super::{END, NOTHING, VALUE, blocks, flip, null_byte};
 use crate::error::{Error, Result};
 use crate::order::code::OrderedCode;
 use crate::rows::column::{Bytes, Column};
@@ -347,10 +347,13 @@ impl Part {
                 })
             }
             (_, Column::Bytes { values: Bytes::Small { offsets, data }, .. }) => {
-                put_each.put(picks, cursors, out, |row, out, at| {
-                    let span = (offsets[row] as usize, offsets[row + 1] as usize);
-                    blocks::put(data, span, flip, &mut out[at..])
-                });
+                let span = |at: usize| {
+                    let row: usize = picks[at];
+                    let valid = put_each.nulls.is_none_or(|nulls| nulls.is_valid(row));
+                    valid.then(|| (offsets[row] as usize, offsets[row + 1] as usize))
+                };
+                let null = null_byte(self.options);
+                blocks::put_blocks(data, span, null, flip, &mut cursors[..picks.len()], out);
             }
             (_, Column::Bytes { values, .. }) => {
                 put_each.put(picks, cursors, out, |row, out, at| {

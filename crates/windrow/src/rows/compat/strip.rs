@@ -1,4 +1,4 @@
-//! Columns of fixed width, to be written into rows of one length.
+//! Columns that are written together: those of fixed width next to each other.
 //!
 //! ```text
 //! | 01 code | 01 code | 01 code | 01 code |     columns of 4 or 8 bytes next to each other: one strip,
@@ -9,46 +9,76 @@ use std::ops::Range;
 
 use super::part::Part;
 use super::{VALUE, flip, null_byte};
-use crate::kernel::rows::{Bits, Cells, Lane, Strided, put_cells};
+use crate::kernel::rows::{BitLane, Bits, Cells, Lane, Scattered, Strided, put_bits, put_cells};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 use crate::rows::column::Column;
 use crate::rows::fixed::{Word, with_word};
-use crate::rows::lanes::slot_code;
+use crate::rows::lanes::{slot_code, validity};
 
 /// Adjacent columns.
 pub(super) enum Strip<'a> {
     Cells(Cells<'a>),
+    /// Booleans: each is two bytes that a bit tells, its marker and itself.
+    Booleans(Vec<BitLane<'a>>),
+    /// A column of fixed width.
     One(&'a Part, OrderedCode, &'a Column),
+    /// A column that is not: it is written by its part.
+    Varying(&'a Part),
 }
 
-/// The strips of columns that all have a fixed width; nothing if one has not.
-pub(super) fn strips(columns: &[Part], rows: usize) -> Option<Vec<Strip<'_>>> {
+/// The strips of columns of `rows` rows.
+pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
     let mut out: Vec<Strip<'_>> = Vec::new();
     let (mut lanes, mut nulls, mut last) = (Vec::new(), Vec::new(), 0);
     for part in columns {
-        let (code, column) = part.plain()?;
-        part.same_len()?;
-        let lane = lane(part, code, column);
-        let width = lane.map_or(0, |_| code.width());
+        if let Some(cell) = boolean(part) {
+            if !lanes.is_empty() {
+                let cells = Cells::new(std::mem::take(&mut lanes), std::mem::take(&mut nulls), last);
+                out.push(Strip::Cells(cells));
+            }
+            match out.last_mut() {
+                Some(Strip::Booleans(cells)) => cells.extend(cell),
+                _ => out.push(Strip::Booleans(cell.to_vec())),
+            }
+            continue;
+        }
+        let plain = part.plain().filter(|_| part.same_len().is_some());
+        let lane = plain.and_then(|(code, column)| Some((lane(part, code, column)?, code.width())));
+        let width = lane.map_or(0, |(_, width)| width);
         if width != last && !lanes.is_empty() {
             let cells = Cells::new(std::mem::take(&mut lanes), std::mem::take(&mut nulls), last);
             out.push(Strip::Cells(cells));
         }
         last = width;
-        match lane {
-            Some(lane) => {
+        match (lane, plain) {
+            (Some((lane, width)), _) => {
                 debug_assert!(lane.values.len() / width >= rows);
                 lanes.push(lane);
                 nulls.push(null_byte(part.options()));
             }
-            None => out.push(Strip::One(part, code, column)),
+            (None, Some((code, column))) => out.push(Strip::One(part, code, column)),
+            (None, None) => out.push(Strip::Varying(part)),
         }
     }
     if !lanes.is_empty() {
         out.push(Strip::Cells(Cells::new(lanes, nulls, last)));
     }
-    Some(out)
+    out
+}
+
+/// The marker and the value of a column of Booleans.
+fn boolean(part: &Part) -> Option<[BitLane<'_>; 2]> {
+    let (_, Column::Bool { values, nulls }) = part.plain()? else { return None };
+    let bits = Bits { bytes: values.values(), first: values.offset() };
+    let valid = validity(nulls);
+    let (null, flip) = (null_byte(part.options()), flip(part.options()));
+    // A bit that is always valid has no null to mark.
+    let marker = match valid {
+        Some(valid) => BitLane { bits: valid, valid: None, bytes: [null, VALUE], null },
+        None => BitLane { bits, valid: None, bytes: [VALUE; 2], null },
+    };
+    Some([marker, BitLane { bits, valid, bytes: [flip, 1 ^ flip], null: 0 }])
 }
 
 /// A column that the kernels can write.
@@ -61,34 +91,53 @@ fn lane<'a>(part: &Part, code: OrderedCode, column: &'a Column) -> Option<Lane<'
         return None;
     };
     let slot = Slot { descending: part.options().descending, ..Slot::of_number(0, code) };
-    let valid = nulls.as_ref().map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
-    Some(Lane { values, valid, code: slot_code(&slot) })
+    Some(Lane { values, valid: validity(nulls), code: slot_code(&slot) })
 }
 
 impl Strip<'_> {
-    /// Bytes that it takes in a row.
-    pub(super) fn width(&self) -> usize {
+    /// Bytes that it takes in a row, if they are the same in all of them.
+    pub(super) fn width(&self) -> Option<usize> {
         match self {
-            Self::Cells(cells) => cells.bytes(),
-            Self::One(_, code, _) => 1 + code.width(),
+            Self::Cells(cells) => Some(cells.bytes()),
+            Self::Booleans(lanes) => Some(lanes.len()),
+            Self::One(_, code, _) => Some(1 + code.width()),
+            Self::Varying(_) => None,
         }
     }
 
-    /// Writes the values of `rows`, that of the first one at `places.first`.
+    /// Writes the values of `rows` at the cursors, and moves those behind them. `picks` are the rows, one by
+    /// one.
+    pub(super) fn put_at(
+        &self,
+        rows: Range<usize>,
+        picks: &[usize],
+        cursors: &mut [usize],
+        out: &mut [u8],
+    ) {
+        match self {
+            Self::Cells(cells) => {
+                put_cells(cells, rows, Scattered { cursors, distance: 0 }, out);
+                cursors.iter_mut().for_each(|cursor| *cursor += cells.bytes());
+            }
+            Self::Booleans(lanes) => {
+                put_bits(lanes, rows, Scattered { cursors, distance: 0 }, out);
+                cursors.iter_mut().for_each(|cursor| *cursor += lanes.len());
+            }
+            Self::One(part, ..) | Self::Varying(part) => part.put(picks, cursors, out),
+        }
+    }
+
+    /// Writes the values of `rows`, of a fixed width, that of the first one at `places.first`.
     pub(super) fn put(&self, rows: Range<usize>, places: Strided, out: &mut [u8]) {
         let (part, code, column) = match self {
             Self::Cells(cells) => return put_cells(cells, rows, places, out),
+            Self::Booleans(lanes) => return put_bits(lanes, rows, places, out),
             Self::One(part, code, column) => (part, *code, *column),
+            Self::Varying(_) => return,
         };
         let (null, flip) = (null_byte(part.options()), flip(part.options()));
         let nulls = column.nulls();
         let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        if let Column::Bool { values, nulls } = column {
-            let values = Bits { bytes: values.values(), first: values.offset() };
-            let nulls = nulls.as_ref();
-            let valid = nulls.map(|n| Bits { bytes: n.validity(), first: n.offset() });
-            return put_bits(values, valid, [null, flip], rows, places, out);
-        }
         let width = 1 + code.width();
         let end = places.first + (rows.len().max(1) - 1) * places.stride + width;
         let cells = out[places.first..end].chunks_mut(places.stride.max(1));
@@ -119,28 +168,6 @@ impl Strip<'_> {
                 }
             }
             _ => cells.for_each(drop),
-        }
-    }
-}
-
-/// Writes Booleans, each behind its marker, 64 rows at a time.
-fn put_bits(
-    values: Bits<'_>,
-    valid: Option<Bits<'_>>,
-    [null, flip]: [u8; 2],
-    rows: Range<usize>,
-    places: Strided,
-    out: &mut [u8],
-) {
-    let mut at = places.first;
-    for first in rows.clone().step_by(64) {
-        let (word, valid) = (values.word(first), valid.map_or(u64::MAX, |valid| valid.word(first)));
-        for bit in 0..(rows.end - first).min(64) {
-            let is_valid = (valid >> bit & 1) as u8;
-            let value = ((word >> bit & 1) as u8 ^ flip) & 0u8.wrapping_sub(is_valid);
-            let marker = if is_valid == 1 { VALUE } else { null };
-            out[at..at + 2].copy_from_slice(&[marker, value]);
-            at += places.stride;
         }
     }
 }

@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::cells::put_block;
-use super::{Constants, Lane, Places, Strided, mask_4, mask_8, transpose_4, transpose_8};
+use super::{Constants, Lane, Places, mask_4, mask_8, transpose_4, transpose_8};
 
 /// Four lanes, as `put_cells` of the module.
 ///
@@ -21,12 +21,12 @@ use super::{Constants, Lane, Places, Strided, mask_4, mask_8, transpose_4, trans
 /// The CPU has AVX2; the four cells of each row lie within `out`, and each lane holds values and bits of
 /// all `rows`. `width` is 4 or 8.
 #[target_feature(enable = "avx2")]
-pub(in crate::kernel::rows) unsafe fn put_cells(
+pub(in crate::kernel::rows) unsafe fn put_cells<P: Places>(
     lanes: [&Lane<'_>; 4],
     width: usize,
     rows: Range<usize>,
     nulls: [u8; 4],
-    places: Strided,
+    places: P,
     out: &mut [u8],
 ) {
     let group = 32 / width;
@@ -40,18 +40,17 @@ pub(in crate::kernel::rows) unsafe fn put_cells(
             _ => put_4(lanes, head, nulls, places, start),
         }
     }
-    let places = places.shifted(done * places.stride);
-    put_block(&lanes.map(|lane| *lane), &nulls, width, rows.start + done..rows.end, places, out);
+    put_block(&lanes.map(|lane| *lane), &nulls, width, rows, done, places, out);
 }
 
 /// # Safety
 /// As [`put_cells`], for lanes of eight bytes and whole groups of four rows.
 #[target_feature(enable = "avx2")]
-unsafe fn put_8(
+unsafe fn put_8<P: Places>(
     lanes: [&Lane<'_>; 4],
     rows: Range<usize>,
     nulls: [u8; 4],
-    places: Strided,
+    places: P,
     out: *mut u8,
 ) {
     let with = lanes.map(|lane| Constants::of_8(&lane.code));
@@ -95,18 +94,18 @@ unsafe fn put_8(
             }
         }
         // SAFETY: as above.
-        unsafe { mark(missing, 4, 9, nulls, places.shifted(first * places.stride), out) };
+        unsafe { mark(missing, first, 4, 9, nulls, places, out) };
     }
 }
 
 /// # Safety
 /// As [`put_cells`], for lanes of four bytes and whole groups of eight rows.
 #[target_feature(enable = "avx2")]
-unsafe fn put_4(
+unsafe fn put_4<P: Places>(
     lanes: [&Lane<'_>; 4],
     rows: Range<usize>,
     nulls: [u8; 4],
-    places: Strided,
+    places: P,
     out: *mut u8,
 ) {
     let with = lanes.map(|lane| Constants::of_4(&lane.code));
@@ -145,21 +144,22 @@ unsafe fn put_4(
             }
         }
         // SAFETY: as above.
-        unsafe { mark(missing, 8, 5, nulls, places.shifted(first * places.stride), out) };
+        unsafe { mark(missing, first, 8, 5, nulls, places, out) };
     }
 }
 
-/// Writes the markers of nulls: `missing` has `group` bits for each lane, whose cells are `width` bytes.
+/// Writes the markers of nulls of the rows from `first` on: `missing` has `group` bits for each lane, whose cells are `width` bytes.
 ///
 /// # Safety
 /// The cells of `group` rows lie within `out`.
 #[inline(always)]
-unsafe fn mark(
+unsafe fn mark<P: Places>(
     mut missing: u32,
+    first: usize,
     group: usize,
     width: usize,
     nulls: [u8; 4],
-    places: Strided,
+    places: P,
     out: *mut u8,
 ) {
     while missing != 0 {
@@ -167,6 +167,6 @@ unsafe fn mark(
         missing &= missing - 1;
         let (lane, row) = (bit / group, bit % group);
         // SAFETY: the marker is the first byte of a cell within `out`.
-        unsafe { out.add(places.place(row) + lane * width).write(nulls[lane]) };
+        unsafe { out.add(places.place(first + row) + lane * width).write(nulls[lane]) };
     }
 }

@@ -20,7 +20,7 @@ pub(super) use grow::grow;
 pub(super) use put::put;
 pub(super) use take::take;
 
-use super::lane::{Code, Lane, LaneOut, Places, Strided, Word};
+use super::lane::{Code, Lane, LaneOut, Places, Word};
 use super::portable;
 
 /// The constants of one lane in every element of a register.

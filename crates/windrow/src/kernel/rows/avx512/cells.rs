@@ -1,0 +1,197 @@
+//! Columns to cells: a marker byte in front of every code.
+//!
+//! ```text
+//! a row of eight codes      | aaaaaaaa | bbbbbbbb | ... | hhhhhhhh |
+//! bytes permuted, markers   | 1aaaaaaaa1bbbbbbbb ... 1 | hhhhhhhh |       stores of 64 and 8 bytes
+//! ```
+//!
+//! Eight values of a single column are such a row too, where cells follow each other.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use super::super::cells::{VALUE, put_block};
+use super::{Constants, GROUP, Lane, Places, code, transpose_8};
+
+/// Bytes of a cell.
+const CELL: usize = 9;
+/// The first byte of each of eight cells.
+const MARKERS: u64 = 0x8040_2010_0804_0201;
+
+/// Eight lanes of eight bytes, four, or one whose cells follow each other, as `put_cells` of the module;
+/// other lanes go the portable way.
+///
+/// Benefit: 2x the path of AVX2 where there are nulls, 2.5x the portable twin for a single column.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; the cells of each row lie within `out`, and each lane
+/// holds values and bits of all `rows`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
+pub(in crate::kernel::rows) unsafe fn put_cells<P: Places>(
+    lanes: &[Lane<'_>],
+    nulls: &[u8],
+    rows: Range<usize>,
+    places: P,
+    out: &mut [u8],
+) {
+    let start = out.as_mut_ptr();
+    macro_rules! dispatch {
+        ($count:literal) => {
+            if let Ok(lanes) = <&[Lane<'_>; $count]>::try_from(lanes) {
+                // SAFETY: as this function's.
+                unsafe {
+                    match lanes.iter().any(|lane| lane.valid.is_some()) {
+                        false => put_of::<P, $count, false>(lanes, nulls, rows.clone(), places, start),
+                        true => put_of::<P, $count, true>(lanes, nulls, rows.clone(), places, start),
+                    }
+                }
+            }
+        };
+    }
+    let mut done = rows.len() / GROUP * GROUP;
+    match lanes.len() {
+        8 => dispatch!(8),
+        4 => dispatch!(4),
+        1 if places.stride() == Some(CELL) => dispatch!(1),
+        _ => done = 0,
+    }
+    put_block(lanes, nulls, 8, rows, done, places, out);
+}
+
+/// # Safety
+/// As [`put_cells`], for `N` lanes and the rows in whole groups; a single lane has cells one behind the other.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
+unsafe fn put_of<P: Places, const N: usize, const NULLS: bool>(
+    lanes: &[Lane<'_>; N],
+    nulls: &[u8],
+    rows: Range<usize>,
+    places: P,
+    out: *mut u8,
+) {
+    let with: [Constants; N] = std::array::from_fn(|lane| Constants::of(&lanes[lane].code));
+    let values: [*const u8; N] = std::array::from_fn(|lane| lanes[lane].values.as_ptr());
+    let cells = Cells::new(nulls, if N == 4 { 4 } else { 8 });
+    let end = rows.len() / GROUP * GROUP;
+    let mut valid = [u64::MAX; N];
+    for at in (0..end).step_by(GROUP) {
+        let row = rows.start + at;
+        if NULLS && at.is_multiple_of(64) {
+            for (valid, lane) in valid.iter_mut().zip(lanes) {
+                *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
+            }
+        }
+        let mut v = [_mm512_setzero_si512(); 8];
+        // The validity of eight rows in each byte, a byte for each lane.
+        let mut bits = [0xff; 8];
+        for lane in 0..N {
+            // SAFETY: eight rows from `row` on hold 64 bytes of values.
+            let value = unsafe { _mm512_loadu_si512(values[lane].add(row * 8).cast()) };
+            bits[lane] = (valid[lane] >> (at % 64)) as u8;
+            v[lane] = code::<NULLS, true>(value, &with[lane], bits[lane], &mut 0);
+        }
+        if N == 1 {
+            // SAFETY: the eight cells lie one behind the other within `out`.
+            unsafe { cells.put::<NULLS>(v[0], bits[0], out.add(places.place(at))) };
+            continue;
+        }
+        let bits = if NULLS { transpose_bits(u64::from_le_bytes(bits)).to_le_bytes() } else { bits };
+        for (index, (v, bits)) in transpose_8(v).into_iter().zip(bits).enumerate() {
+            // SAFETY: the cells of this row lie within `out`.
+            unsafe {
+                let target = out.add(places.place(at + index));
+                match N {
+                    8 => cells.put::<NULLS>(v, bits, target),
+                    _ => cells.put_half::<NULLS>(v, bits, target),
+                }
+            }
+        }
+    }
+}
+
+/// What makes cells of the codes of a row.
+struct Cells {
+    /// Where each byte of the cells comes from.
+    order: __m512i,
+    /// All markers for null, and for values; zeros elsewhere.
+    null: __m512i,
+    value: __m512i,
+}
+
+impl Cells {
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn new(nulls: &[u8], lanes: usize) -> Self {
+        let (mut order, mut null, mut value) = ([0u8; 64], [0u8; 64], [0u8; 64]);
+        for at in 0..64 {
+            match at % CELL {
+                0 => {
+                    null[at] = nulls[(at / CELL) % nulls.len()];
+                    value[at] = if at / CELL < lanes { VALUE } else { 0 };
+                }
+                byte => order[at] = (at / CELL * 8 + byte - 1) as u8,
+            }
+        }
+        // SAFETY: each array has 64 bytes.
+        unsafe {
+            Self {
+                order: _mm512_loadu_si512(order.as_ptr().cast()),
+                null: _mm512_loadu_si512(null.as_ptr().cast()),
+                value: _mm512_loadu_si512(value.as_ptr().cast()),
+            }
+        }
+    }
+
+    /// The first 64 bytes of the cells.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2")]
+    fn cells<const NULLS: bool>(&self, v: __m512i, valid: u8) -> __m512i {
+        let codes = _mm512_maskz_permutexvar_epi8(!MARKERS, self.order, v);
+        if NULLS {
+            let valid = _pdep_u64(u64::from(valid), MARKERS);
+            return _mm512_or_si512(codes, _mm512_mask_mov_epi8(self.null, valid, self.value));
+        }
+        _mm512_or_si512(codes, self.value)
+    }
+
+    /// Writes eight cells.
+    ///
+    /// # Safety
+    /// The CPU has the features of [`put_cells`]; `target` may be written for 72 bytes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
+    unsafe fn put<const NULLS: bool>(&self, v: __m512i, valid: u8, target: *mut u8) {
+        // SAFETY: as this function's.
+        unsafe {
+            _mm512_storeu_si512(target.cast(), self.cells::<NULLS>(v, valid));
+            let last = _mm512_extracti32x4_epi32(v, 3);
+            target.add(64).cast::<i64>().write_unaligned(_mm_extract_epi64(last, 1));
+        }
+    }
+
+    /// Writes four cells.
+    ///
+    /// # Safety
+    /// As [`Cells::put`], for 36 bytes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
+    unsafe fn put_half<const NULLS: bool>(&self, v: __m512i, valid: u8, target: *mut u8) {
+        let cells = self.cells::<NULLS>(v, valid);
+        // SAFETY: as this function's.
+        unsafe {
+            _mm256_storeu_si256(target.cast(), _mm512_castsi512_si256(cells));
+            let last = _mm_cvtsi128_si32(_mm512_extracti32x4_epi32(cells, 2));
+            target.add(32).cast::<i32>().write_unaligned(last);
+        }
+    }
+}
+
+/// Bit `i` of byte `j` becomes bit `j` of byte `i` (Hacker's Delight, 7-3).
+#[inline(always)]
+fn transpose_bits(mut bits: u64) -> u64 {
+    for (by, mask) in
+        [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)]
+    {
+        let turned = (bits ^ bits >> by) & mask;
+        bits ^= turned ^ turned << by;
+    }
+    bits
+}
