@@ -11,7 +11,7 @@
 pub(crate) mod copy;
 pub(crate) mod merge;
 pub(crate) mod partition;
-mod prefetch;
+pub(crate) mod prefetch;
 pub(crate) mod prefix;
 pub(crate) mod radix;
 pub(crate) mod region;

@@ -215,6 +215,20 @@ impl Builder {
         strings.read_codes(code, descending, rows.len(), row, behind)
     }
 
+    /// The strings of this column, if it is one of those; [`Builder::end_strings`] is to follow.
+    pub(super) fn strings(&mut self) -> Option<&mut Strings> {
+        match &mut self.values {
+            Values::Bytes(strings) => Some(strings),
+            _ => None,
+        }
+    }
+
+    /// `count` strings were added; `valid` tells which, or nothing if none is null.
+    pub(super) fn end_strings(&mut self, count: usize, valid: impl Iterator<Item = bool>) {
+        self.len += count;
+        self.extend_valid(valid);
+    }
+
     /// Values whose every byte is complemented by `flip`.
     pub(super) fn extend_flipped<'a>(&mut self, flip: u8, values: impl Iterator<Item = &'a [u8]>) {
         let Values::Fixed(out) = &mut self.values else { return };

@@ -220,6 +220,18 @@ impl Bytes {
         })
     }
 
+    /// Offsets and bytes of strings with offsets of 32 bits, and where each row's are if they are picked.
+    pub(super) fn small(&self) -> Option<(&[i32], &[u8], Option<&[u32]>)> {
+        match self {
+            Self::Small { offsets, data } => Some((offsets, data, None)),
+            Self::Picked { values, keys } => {
+                let (offsets, data, _) = values.small()?;
+                Some((offsets, data, Some(keys)))
+            }
+            _ => None,
+        }
+    }
+
     fn is_empty(&self) -> bool {
         match self {
             Self::Small { offsets, .. } => offsets.len() < 2,

@@ -18,7 +18,7 @@ use arrow_schema::{Schema, SchemaRef};
 use super::builder::Builder;
 use super::encode::time_slot;
 use super::row_ref::RowRef;
-use super::{length, sequence, strided, text};
+use super::{ended, length, sequence, strided, text};
 use crate::error::{Error, Result};
 use crate::order::code::{OrderedCode, PayloadCode};
 use crate::order::{Layout, Sequence, Shape, Slot, Tail};
@@ -134,6 +134,10 @@ impl Decoder {
     ) -> Result<RecordBatch> {
         let layout = self.layout.clone();
         if let Some(ready) = strided::take_longer(&layout, &self.builders, bytes, start, ends)? {
+            return self.assemble(ready, ends.len());
+        }
+        let mut ready = vec![None; self.builders.len()];
+        if ended::take_rows(&layout, &mut self.builders, bytes, start, ends, &mut ready)? {
             return self.assemble(ready, ends.len());
         }
         let all = ends.last().map_or(0, |&end| end as usize - start);

@@ -15,11 +15,13 @@
 mod argsort;
 mod builder;
 mod column;
+mod columns;
 mod compare;
 pub mod compat;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod encoded;
+mod ended;
 mod escape;
 mod fixed;
 #[cfg(test)]

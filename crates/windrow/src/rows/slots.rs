@@ -1,11 +1,11 @@
 //! Ordered slots: one column of a tile of rows at a time.
 
-use super::column::{Bytes, Column};
+use super::column::Column;
 use super::fixed::{Word, with_word};
 use super::tile::{TILE, Tile};
 use super::{escape, text};
-use crate::kernel::rows::Bits;
-use crate::kernel::rows::text::add_over;
+use crate::kernel::rows::text::put_texts;
+use crate::kernel::rows::{Bits, NULL};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -116,23 +116,29 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     if let (OrderedCode::Text, true, Column::Bytes { values, nulls }) =
         (slot.code, is_first, column)
     {
-        let spots = rows.zip(cursors.iter_mut());
-        let spots = spots.filter_map(|(row, cursor)| {
-            *cursor += distance;
-            nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)).then_some((row, cursor))
-        });
-        match values {
-            Bytes::Small { offsets, data } => {
-                return put_text(spots, |row| span(offsets, row), data, offsets, flip, out);
-            }
-            Bytes::Picked { values, keys } => {
-                if let Bytes::Small { offsets, data } = &**values {
-                    let at = |row: usize| span(offsets, keys[row] as usize);
-                    return put_text(spots, at, data, offsets, flip, out);
+        cursors.iter_mut().for_each(|cursor| *cursor += distance);
+        let is_valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        if let Some((offsets, data, keys)) = values.small() {
+            let mut spans = [NULL; TILE];
+            let spans = &mut spans[..rows.len()];
+            match (keys, nulls) {
+                (None, None) => {
+                    let ends = offsets[rows.start..=rows.end].windows(2);
+                    for (span, ends) in spans.iter_mut().zip(ends) {
+                        *span = (ends[0] as usize, ends[1] as usize);
+                    }
+                }
+                _ => {
+                    for (span, row) in spans.iter_mut().zip(rows) {
+                        let at = keys.map_or(row, |keys| keys[row] as usize);
+                        let own = (offsets[at] as usize, offsets[at + 1] as usize);
+                        *span = if is_valid(row) { own } else { NULL };
+                    }
                 }
             }
-            _ => {}
+            return put_texts(data, spans, text::form(flip), cursors, out);
         }
+        let spots = rows.zip(cursors.iter_mut()).filter(|(row, _)| is_valid(*row));
         for (row, cursor) in spots {
             *cursor +=
                 text::encode(slot.code, slot.descending, values.get(row), &mut out[*cursor..]);
@@ -148,45 +154,4 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
             *cursor += text::encode(code, descending, bytes, &mut out[*cursor..]);
         }
     });
-}
-
-/// Where string `at` lies.
-#[inline(always)]
-fn span(offsets: &[i32], at: usize) -> (usize, usize) {
-    (offsets[at] as usize, offsets[at + 1] as usize)
-}
-
-/// Writes strings of `data`, which end at `offsets`, whatever is behind them, and moves the cursors.
-#[inline(always)]
-fn put_text<'a>(
-    spots: impl Iterator<Item = (usize, &'a mut usize)>,
-    span: impl Fn(usize) -> (usize, usize),
-    data: &[u8],
-    offsets: &[i32],
-    flip: u8,
-    out: &mut [u8],
-) {
-    // As many bytes at once as most strings take.
-    match data.len() / offsets.len() {
-        0..=20 => put_text_of::<32>(spots, span, data, flip, out),
-        21..=44 => put_text_of::<64>(spots, span, data, flip, out),
-        _ => put_text_of::<128>(spots, span, data, flip, out),
-    }
-}
-
-#[inline(always)]
-fn put_text_of<'a, const N: usize>(
-    spots: impl Iterator<Item = (usize, &'a mut usize)>,
-    span: impl Fn(usize) -> (usize, usize),
-    data: &[u8],
-    flip: u8,
-    out: &mut [u8],
-) {
-    for (row, cursor) in spots {
-        let (start, end) = span(row);
-        add_over::<N>(out, *cursor, data, (start, end), text::SHIFT, flip);
-        *cursor += end - start;
-        out[*cursor] = text::END ^ flip;
-        *cursor += 1;
-    }
 }

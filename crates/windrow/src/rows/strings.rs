@@ -20,8 +20,12 @@ use super::decode::corrupt;
 use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
-use crate::kernel::rows::text::append_text;
+use crate::kernel::rows::Span;
+use crate::kernel::rows::text::{Text, take_ended, take_texts};
 use crate::order::code::OrderedCode;
+
+/// Texts that are read at once.
+const TEXTS: usize = 64;
 
 /// Byte strings of one column.
 pub(super) struct Strings {
@@ -105,6 +109,25 @@ impl Strings {
         }
     }
 
+    /// Reads the ordered codes of texts, which are the whole of `spans` of `bytes`.
+    pub(super) fn read_ended(
+        &mut self,
+        bytes: &[u8],
+        spans: &[Span],
+        descending: bool,
+    ) -> Result<()> {
+        let form = text::form(if descending { 0xff } else { 0 });
+        let mut ends = vec![0; spans.len()];
+        if !take_ended(bytes, spans, form, &mut self.data, &mut ends) {
+            return Err(corrupt("a text does not end within its row"));
+        }
+        match &mut self.offsets {
+            Offsets::Small(offsets) => offsets.extend(ends.into_iter().map(i32::of)),
+            Offsets::Large(offsets) => offsets.extend(ends.into_iter().map(i64::of)),
+        }
+        Ok(())
+    }
+
     /// The array of all strings; there are none then.
     pub(super) fn finish(&mut self, name: &str, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let offsets = std::mem::replace(&mut self.offsets, Offsets::new(&self.data_type));
@@ -166,16 +189,34 @@ fn read<'a, O: Offset>(
     offsets: &mut Vec<O>,
 ) -> Result<()> {
     offsets.reserve(count);
-    let flip = if descending { 0xff } else { 0 };
+    let cut_off = || Err(corrupt("a text does not end within its row"));
+    if code == OrderedCode::Text {
+        let form = text::form(if descending { 0xff } else { 0 });
+        let mut texts = [Text { bytes: None, len: 0, end: 0 }; TEXTS];
+        for first in (0..count).step_by(TEXTS) {
+            let texts = &mut texts[..TEXTS.min(count - first)];
+            for (text, at) in texts.iter_mut().zip(first..) {
+                let row = row(at);
+                text.bytes = row.map(|row| row.beyond(0));
+                text.len = row.map_or(0, |row| row.len());
+            }
+            if !take_texts(texts, form, data) {
+                return cut_off();
+            }
+            for (text, at) in texts.iter().zip(first..) {
+                if text.bytes.is_some() {
+                    behind(at, text.len);
+                }
+                offsets.push(O::of(text.end));
+            }
+        }
+        return Ok(());
+    }
     for at in 0..count {
         if let Some(row) = row(at) {
-            let len = match code {
-                OrderedCode::Text => append_text(row.beyond(0), text::SHIFT, flip, data),
-                _ => text::decode_next(code, descending, row.row(), data),
-            };
-            match len {
+            match text::decode_next(code, descending, row.row(), data) {
                 Some(len) if len <= row.len() => behind(at, len),
-                _ => return Err(corrupt("a text does not end within its row")),
+                _ => return cut_off(),
             }
         }
         offsets.push(O::of(data.len()));

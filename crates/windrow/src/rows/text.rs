@@ -5,7 +5,7 @@
 use super::column::{Bytes, Column};
 use super::{escape, nested};
 use crate::kernel::copy::add_short;
-use crate::kernel::rows::text::find_end;
+use crate::kernel::rows::text::{Form, find_end};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -16,6 +16,11 @@ pub(super) const SHIFT: u8 = 2;
 const ESCAPE: u8 = 2;
 /// Bytes behind a text that reading it may write.
 pub(super) const SLACK: usize = 96;
+
+/// The code of text, complemented by `flip`.
+pub(super) fn form(flip: u8) -> Form {
+    Form { shift: SHIFT, end: END, flip }
+}
 
 /// Marker bytes of a nullable slot: null, value.
 pub(crate) fn markers(slot: &Slot) -> (u8, u8) {

@@ -97,12 +97,7 @@ pub(crate) struct BitOut<'a> {
 ///
 /// # Panics
 /// If a place lies outside of `bytes`.
-pub(crate) fn take_bits<P: Places>(
-    lanes: &mut [BitOut<'_>],
-    rows: usize,
-    places: P,
-    bytes: &[u8],
-) {
+pub(crate) fn take_bits<P: Places>(lanes: &mut [BitOut<'_>], rows: usize, places: P, bytes: &[u8]) {
     super::check_bounds(lanes.len(), rows, places, bytes.len());
     for (word, lanes) in lanes.chunks_mut(WORD).enumerate() {
         let places = places.shifted(word * WORD);

@@ -9,6 +9,7 @@
 //! Descending complements all of it but the null.
 
 use super::block;
+use super::lane::Span;
 
 /// A string without bytes, and any other.
 pub(crate) const EMPTY: u8 = 1;
@@ -30,11 +31,10 @@ pub(crate) fn encoded_len(len: usize) -> usize {
     }
 }
 
-/// Writes strings of `source`, which `span` gives for each of `cursors`, there, and moves the cursors behind
-/// them. A string that is nothing is `null`.
+/// Writes strings of `source`, each at its cursor, and moves the cursors behind them. A null is `null`.
 pub(crate) fn put_blocks(
     source: &[u8],
-    span: impl Fn(usize) -> Option<(usize, usize)>,
+    spans: &[Span],
     null: u8,
     flip: u8,
     cursors: &mut [usize],
@@ -43,27 +43,26 @@ pub(crate) fn put_blocks(
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected.
-        return unsafe { super::avx512::put_blocks(source, span, null, flip, cursors, out) };
+        return unsafe { super::avx512::put_blocks(source, spans, null, flip, cursors, out) };
     }
-    put_each(source, span, null, flip, cursors, out);
+    put_each(source, spans, null, flip, cursors, out);
 }
 
 /// The portable twin.
 fn put_each(
     source: &[u8],
-    span: impl Fn(usize) -> Option<(usize, usize)>,
+    spans: &[Span],
     null: u8,
     flip: u8,
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    for (index, cursor) in cursors.iter_mut().enumerate() {
-        match span(index) {
-            Some(span) => *cursor += put_block_string(source, span, flip, &mut out[*cursor..]),
-            None => {
-                out[*cursor] = null;
-                *cursor += 1;
-            }
+    for (&span, cursor) in spans.iter().zip(cursors) {
+        if span.0 <= span.1 {
+            *cursor += put_block_string(source, span, flip, &mut out[*cursor..]);
+        } else {
+            out[*cursor] = null;
+            *cursor += 1;
         }
     }
 }
@@ -159,6 +158,7 @@ fn put_last_large(source: &[u8], (start, end): (usize, usize), flip: u8, out: &m
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::lane::NULL;
     use super::*;
 
     proptest! {
@@ -174,7 +174,8 @@ mod tests {
             for string in &strings {
                 let bytes = string.as_deref().unwrap_or_default();
                 let bytes = &bytes[..if short { bytes.len() % 34 } else { bytes.len() }];
-                spans.push(string.as_ref().map(|_| (source.len(), source.len() + bytes.len())));
+                let span = (source.len(), source.len() + bytes.len());
+                spans.push(if string.is_some() { span } else { NULL });
                 source.extend_from_slice(bytes);
                 cursors.push(end);
                 end += if string.is_some() { encoded_len(bytes.len()) } else { 1 };
@@ -184,8 +185,8 @@ mod tests {
             spans.reverse();
             let (mut out, mut twin) = (vec![0xaa; end + 1], vec![0xaa; end + 1]);
             let mut moved = cursors.clone();
-            put_blocks(&source, |at| spans[at], 7, flip, &mut moved, &mut out);
-            put_each(&source, |at| spans[at], 7, flip, &mut cursors, &mut twin);
+            put_blocks(&source, &spans, 7, flip, &mut moved, &mut out);
+            put_each(&source, &spans, 7, flip, &mut cursors, &mut twin);
             prop_assert_eq!(moved, cursors);
             prop_assert_eq!(out, twin);
         }

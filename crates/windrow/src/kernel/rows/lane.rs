@@ -8,6 +8,8 @@ pub(crate) trait Places: Copy {
     fn furthest(self, rows: usize) -> usize;
     /// The same rows, `bytes` further on.
     fn shifted(self, bytes: usize) -> Self;
+    /// The rows from row `rows` on.
+    fn behind(self, rows: usize) -> Self;
     /// Bytes from one row to the next, if that is the same for all.
     fn stride(self) -> Option<usize>;
 }
@@ -33,6 +35,10 @@ impl Places for Strided {
     #[inline(always)]
     fn shifted(self, bytes: usize) -> Self {
         Self { first: self.first + bytes, ..self }
+    }
+
+    fn behind(self, rows: usize) -> Self {
+        self.shifted(rows * self.stride)
     }
 
     #[inline(always)]
@@ -64,11 +70,21 @@ impl Places for Scattered<'_> {
         Self { distance: self.distance + bytes, ..self }
     }
 
+    fn behind(self, rows: usize) -> Self {
+        Self { cursors: &self.cursors[rows..], ..self }
+    }
+
     #[inline(always)]
     fn stride(self) -> Option<usize> {
         None
     }
 }
+
+/// Where a string begins and ends; one that is null begins behind its end.
+pub(crate) type Span = (usize, usize);
+
+/// The span of a null.
+pub(crate) const NULL: Span = (1, 0);
 
 /// Bits of a buffer from any bit on, least significant first.
 #[derive(Clone, Copy, Debug)]

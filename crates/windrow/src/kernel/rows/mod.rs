@@ -35,7 +35,9 @@ pub(crate) use bits::{BitLane, BitOut, put_bits, take_bits};
 pub(crate) use bounds::bounds;
 pub(crate) use cells::{Cells, put_cells};
 pub(crate) use growing::{put_growing, take_growing};
-pub(crate) use lane::{Bits, Code, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word};
+pub(crate) use lane::{
+    Bits, Code, Lane, LaneOut, Lanes, NULL, Places, Scattered, Span, Strided, Word,
+};
 pub(crate) use wide::take_wide;
 
 use std::ops::Range;

@@ -10,21 +10,175 @@
 //! ```
 //!
 //! Where what is behind the end was written before, it is read and written back ([`add_exact`]).
-//! Everything but [`append_text`] is bounds-checked, safe code.
+//! Everything here but [`append_text`] is bounds-checked, safe code.
 
 use super::super::copy::add_short;
 use super::block::{self, BLOCK, Block};
+use super::lane::Span;
 
 /// Bytes that are read at once.
 const SHORT: usize = 2 * BLOCK;
 /// Bytes of a longer text that are read at once.
 const LONG: usize = 6 * BLOCK;
 
+/// How text is coded: `shift` is added to every byte, then the bits of `flip` are complemented; `end`, also
+/// complemented, follows the last one. It is below 2, and no code of a byte is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) shift: u8,
+    pub(crate) end: u8,
+    pub(crate) flip: u8,
+}
+
+impl Form {
+    /// What is added to a code before the bits of `flip` are complemented: both directions are an addition
+    /// and a flip, since (b ^ ff) - 2 = (b + 2) ^ ff.
+    #[inline(always)]
+    pub(super) fn back(self) -> u8 {
+        if self.flip == 0 { 0u8.wrapping_sub(self.shift) } else { self.shift }
+    }
+}
+
+/// Writes texts of `source`, each with its end at its cursor, and moves the cursors behind them; nothing for a
+/// null. Up to 127 bytes behind are overwritten too.
+pub(crate) fn put_texts(
+    source: &[u8],
+    spans: &[Span],
+    form: Form,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected.
+        return unsafe { super::avx512::put_texts(source, spans, form, cursors, out) };
+    }
+    put_each(source, spans, form, cursors, out);
+}
+
+/// The portable twin.
+fn put_each(source: &[u8], spans: &[Span], form: Form, cursors: &mut [usize], out: &mut [u8]) {
+    let lens = spans.iter().map(|(start, end)| end.saturating_sub(*start));
+    // As many bytes at once as most strings take.
+    match lens.sum::<usize>() / spans.len().max(1) {
+        0..=20 => put_each_of::<32>(source, spans, form, cursors, out),
+        21..=44 => put_each_of::<64>(source, spans, form, cursors, out),
+        _ => put_each_of::<128>(source, spans, form, cursors, out),
+    }
+}
+
+fn put_each_of<const N: usize>(
+    source: &[u8],
+    spans: &[Span],
+    form: Form,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    for (&(start, end), cursor) in spans.iter().zip(cursors) {
+        if start > end {
+            continue;
+        }
+        add_over::<N>(out, *cursor, source, (start, end), form.shift, form.flip);
+        *cursor += end - start;
+        out[*cursor] = form.end ^ form.flip;
+        *cursor += 1;
+    }
+}
+
+/// Bytes behind the texts that reading them may write.
+const STEPS: usize = 64;
+
+/// A text to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a> {
+    /// Its code, and whatever is behind it; nothing if the text is null.
+    pub(crate) bytes: Option<&'a [u8]>,
+    /// Bytes that are the row's, and then those that the code has taken.
+    pub(crate) len: usize,
+    /// Where the text ends in the data, once it was read.
+    pub(crate) end: usize,
+}
+
+/// Appends texts to `data`. False if one does not end within its row; what was appended is then of no use.
+pub(crate) fn take_texts(texts: &mut [Text<'_>], form: Form, data: &mut Vec<u8>) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected.
+        return unsafe { super::avx512::take_texts(texts, form, data) };
+    }
+    take_each(texts, form, data)
+}
+
+/// The portable twin.
+fn take_each(texts: &mut [Text<'_>], form: Form, data: &mut Vec<u8>) -> bool {
+    for text in texts {
+        if let Some(bytes) = text.bytes {
+            match append_text(bytes, form.shift, form.flip, data) {
+                Some(len) if len <= text.len => text.len = len,
+                _ => return false,
+            }
+        }
+        text.end = data.len();
+    }
+    true
+}
+
+/// Appends texts to `data`, whose codes are the whole of `spans` of `bytes`, and writes where each ends to
+/// `ends`; a null is empty. False if one of them is not a text; what was appended is then of no use.
+///
+/// # Panics
+/// If a span lies outside of `bytes`, or there are not as many ends.
+pub(crate) fn take_ended(
+    bytes: &[u8],
+    spans: &[Span],
+    form: Form,
+    data: &mut Vec<u8>,
+    ends: &mut [usize],
+) -> bool {
+    assert_eq!(spans.len(), ends.len(), "an end for each span");
+    let mut room = STEPS;
+    for &(start, end) in spans {
+        assert!(end <= bytes.len(), "a span within the bytes");
+        room += end.saturating_sub(start);
+    }
+    data.reserve(room);
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; spans were checked, and room made, above.
+        match unsafe { super::avx512::take_ended(bytes, spans, form, data, ends) } {
+            Some(count) => done = count,
+            None => return false,
+        }
+    }
+    take_ended_each(bytes, &spans[done..], form, data, &mut ends[done..])
+}
+
+/// The portable twin.
+fn take_ended_each(
+    bytes: &[u8],
+    spans: &[Span],
+    form: Form,
+    data: &mut Vec<u8>,
+    ends: &mut [usize],
+) -> bool {
+    for (&(start, end), text_end) in spans.iter().zip(ends) {
+        if start <= end {
+            match append_text(&bytes[start..], form.shift, form.flip, data) {
+                Some(len) if len == end - start => {}
+                _ => return false,
+            }
+        }
+        *text_end = data.len();
+    }
+    true
+}
+
 /// Writes the bytes `start..end` of `source`, plus `add` and then with the bits of `flip`
 /// complemented, to `target` from `at` on, `N` bytes at once. Up to `N - 1` bytes behind them are
 /// overwritten too.
 #[inline(always)]
-pub(crate) fn add_over<const N: usize>(
+fn add_over<const N: usize>(
     target: &mut [u8],
     at: usize,
     source: &[u8],
@@ -136,7 +290,7 @@ fn append_block<const N: usize>(from: &[u8; N], add: u8, flip: u8, out: &mut Vec
 /// Benefit: no second pass for the length, and no checks of room for each string; twice as fast for
 /// strings of up to 31 bytes.
 #[inline(always)]
-pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) -> Option<usize> {
+fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) -> Option<usize> {
     // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
     let add = if flip == 0 { 0u8.wrapping_sub(shift) } else { shift };
     let mut at = 0;
@@ -172,6 +326,7 @@ pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) 
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::lane::NULL;
     use super::*;
 
     proptest! {
@@ -203,6 +358,70 @@ mod tests {
             prop_assert_eq!(append_text(&coded, 2, flip, &mut back), Some(text.len() + 1));
             prop_assert_eq!(&back[1..], &text[..]);
             prop_assert_eq!(append_text(&expected, 2, flip, &mut back), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_move_many_texts_alike(
+            texts in prop::collection::vec(
+                prop::option::of(prop::collection::vec(0u8..254, 0..200)), 1..20),
+            short: bool,
+            descending: bool,
+            cut in 0usize..3,
+        ) {
+            let form = Form { shift: 2, end: 1, flip: if descending { 0xff } else { 0 } };
+            let (mut source, mut spans, mut cursors) = (vec![], vec![], vec![]);
+            let mut end = 0;
+            for text in &texts {
+                let bytes = text.as_deref().unwrap_or_default();
+                let bytes = &bytes[..if short { bytes.len() % 20 } else { bytes.len() }];
+                cursors.push(end);
+                let span = (source.len(), source.len() + bytes.len());
+                spans.push(if text.is_some() { span } else { NULL });
+                source.extend_from_slice(bytes);
+                end += text.as_ref().map_or(0, |_| bytes.len() + 1);
+            }
+            let (mut out, mut twin) = (vec![0xaa; end], vec![0xaa; end]);
+            let (mut moved, mut moved_twin) = (cursors.clone(), cursors.clone());
+            put_texts(&source, &spans, form, &mut moved, &mut out);
+            put_each(&source, &spans, form, &mut moved_twin, &mut twin);
+            prop_assert_eq!(&moved, &moved_twin);
+            prop_assert_eq!(&out, &twin);
+            let codes: Vec<Span> = cursors
+                .iter()
+                .zip(&moved)
+                .map(|(&start, &end)| if start == end { NULL } else { (start, end) })
+                .collect();
+            let (mut ends, mut ends_twin) = (vec![0; codes.len()], vec![0; codes.len()]);
+            let (mut data, mut data_twin) = (vec![7], vec![7]);
+            prop_assert!(take_ended(&out, &codes, form, &mut data, &mut ends));
+            prop_assert!(take_ended_each(&out, &codes, form, &mut data_twin, &mut ends_twin));
+            prop_assert_eq!((&data, &ends), (&data_twin, &ends_twin));
+            prop_assert_eq!(&data[1..], &source[..]);
+            if end > 0 {
+                // Another byte that ends a text, or none.
+                let mut broken = out.clone();
+                let at = cut * (end - 1) / 2;
+                broken[at] = if broken[at] == 1 ^ form.flip { 99 } else { 1 ^ form.flip };
+                prop_assert!(!take_ended(&broken, &codes, form, &mut data, &mut ends));
+            }
+            let bytes = &out[..end.saturating_sub(cut)];
+            let texts = cursors.iter().zip(&spans).map(|(&at, span)| {
+                let bytes = (span.0 <= span.1).then(|| &bytes[at.min(bytes.len())..]);
+                Text { bytes, len: bytes.map_or(0, <[u8]>::len), end: 0 }
+            });
+            let (mut read, mut read_twin): (Vec<_>, Vec<_>) = (texts.clone().collect(), texts.collect());
+            let (mut data, mut data_twin) = (vec![7], vec![7]);
+            let done = take_texts(&mut read, form, &mut data);
+            prop_assert_eq!(done, take_each(&mut read_twin, form, &mut data_twin));
+            prop_assert_eq!(done, cut == 0 || end == 0);
+            if done {
+                let told = |texts: &[Text<'_>]| texts.iter().map(|t| (t.len, t.end)).collect::<Vec<_>>();
+                prop_assert_eq!(told(&read), told(&read_twin));
+                prop_assert_eq!(&data, &data_twin);
+                prop_assert_eq!(&data[1..], &source[..]);
+            }
         }
     }
 }

@@ -15,8 +15,9 @@ use arrow_schema::{DataType, SortOptions};
 
 use super::codes::Codes;
 use super::node::{Node, inner};
-use super::{END, NOTHING, VALUE, blocks, flip, null_byte};
+use super::{END, NOTHING, TILE_ROWS, VALUE, blocks, flip, null_byte};
 use crate::error::{Error, Result};
+use crate::kernel::rows::NULL;
 use crate::order::code::OrderedCode;
 use crate::rows::column::{Bytes, Column};
 use crate::rows::fixed::{Word, with_word};
@@ -347,13 +348,16 @@ impl Part {
                 })
             }
             (_, Column::Bytes { values: Bytes::Small { offsets, data }, .. }) => {
-                let span = |at: usize| {
-                    let row: usize = picks[at];
-                    let valid = put_each.nulls.is_none_or(|nulls| nulls.is_valid(row));
-                    valid.then(|| (offsets[row] as usize, offsets[row + 1] as usize))
-                };
                 let null = null_byte(self.options);
-                blocks::put_blocks(data, span, null, flip, &mut cursors[..picks.len()], out);
+                let mut spans = [NULL; TILE_ROWS];
+                for (picks, cursors) in picks.chunks(TILE_ROWS).zip(cursors.chunks_mut(TILE_ROWS)) {
+                    for (span, &row) in spans.iter_mut().zip(picks) {
+                        let valid = put_each.nulls.is_none_or(|nulls| nulls.is_valid(row));
+                        let own = (offsets[row] as usize, offsets[row + 1] as usize);
+                        *span = if valid { own } else { NULL };
+                    }
+                    blocks::put_blocks(data, &spans[..picks.len()], null, flip, cursors, out);
+                }
             }
             (_, Column::Bytes { values, .. }) => {
                 put_each.put(picks, cursors, out, |row, out, at| {

@@ -34,7 +34,8 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
     for part in columns {
         if let Some(cell) = boolean(part) {
             if !lanes.is_empty() {
-                let cells = Cells::new(std::mem::take(&mut lanes), std::mem::take(&mut nulls), last);
+                let cells =
+                    Cells::new(std::mem::take(&mut lanes), std::mem::take(&mut nulls), last);
                 out.push(Strip::Cells(cells));
             }
             match out.last_mut() {

@@ -9,6 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::super::blocks::{EMPTY, FULL, MORE, SMALL, SMALL_BLOCKS, put_block_string};
+use super::super::lane::Span;
 
 /// As `put_blocks` of the module.
 ///
@@ -19,7 +20,7 @@ use super::super::blocks::{EMPTY, FULL, MORE, SMALL, SMALL_BLOCKS, put_block_str
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put_blocks(
     source: &[u8],
-    span: impl Fn(usize) -> Option<(usize, usize)>,
+    spans: &[Span],
     null: u8,
     flip: u8,
     cursors: &mut [usize],
@@ -39,12 +40,12 @@ pub(in crate::kernel::rows) unsafe fn put_blocks(
         (_mm512_loadu_si512(order.as_ptr().cast()), _mm512_loadu_si512(fixed.as_ptr().cast()))
     };
     let flips = _mm512_set1_epi8(flip as i8);
-    for (index, cursor) in cursors.iter_mut().enumerate() {
-        let Some((start, end)) = span(index) else {
+    for (&(start, end), cursor) in spans.iter().zip(cursors) {
+        if start > end {
             out[*cursor] = null;
             *cursor += 1;
             continue;
-        };
+        }
         let len = end - start;
         let target = &mut out[*cursor..];
         if len > SMALL * SMALL_BLOCKS {

@@ -41,8 +41,12 @@ pub(in crate::kernel::rows) unsafe fn put_cells<P: Places>(
                 // SAFETY: as this function's.
                 unsafe {
                     match lanes.iter().any(|lane| lane.valid.is_some()) {
-                        false => put_of::<P, $count, false>(lanes, nulls, rows.clone(), places, start),
-                        true => put_of::<P, $count, true>(lanes, nulls, rows.clone(), places, start),
+                        false => {
+                            put_of::<P, $count, false>(lanes, nulls, rows.clone(), places, start)
+                        }
+                        true => {
+                            put_of::<P, $count, true>(lanes, nulls, rows.clone(), places, start)
+                        }
                     }
                 }
             }
@@ -94,7 +98,8 @@ unsafe fn put_of<P: Places, const N: usize, const NULLS: bool>(
             unsafe { cells.put::<NULLS>(v[0], bits[0], out.add(places.place(at))) };
             continue;
         }
-        let bits = if NULLS { transpose_bits(u64::from_le_bytes(bits)).to_le_bytes() } else { bits };
+        let bits =
+            if NULLS { transpose_bits(u64::from_le_bytes(bits)).to_le_bytes() } else { bits };
         for (index, (v, bits)) in transpose_8(v).into_iter().zip(bits).enumerate() {
             // SAFETY: the cells of this row lie within `out`.
             unsafe {

@@ -15,6 +15,7 @@ mod blocks;
 mod cells;
 mod put;
 mod take;
+mod text;
 
 use std::arch::x86_64::*;
 
@@ -23,6 +24,7 @@ pub(super) use blocks::put_blocks;
 pub(super) use cells::put_cells;
 pub(super) use put::put;
 pub(super) use take::take;
+pub(super) use text::{put_texts, take_ended, take_texts};
 
 use super::lane::{Code, Lane, LaneOut, Places, Word};
 use super::portable;

@@ -27,10 +27,18 @@ pub(in crate::kernel::rows) unsafe fn put<P: Places>(
             // SAFETY: as this function's.
             unsafe {
                 match (nulls, floats) {
-                    (false, false) => put_of::<P, $count, false, false>($lanes, rows.clone(), places, start),
-                    (false, true) => put_of::<P, $count, false, true>($lanes, rows.clone(), places, start),
-                    (true, false) => put_of::<P, $count, true, false>($lanes, rows.clone(), places, start),
-                    (true, true) => put_of::<P, $count, true, true>($lanes, rows.clone(), places, start),
+                    (false, false) => {
+                        put_of::<P, $count, false, false>($lanes, rows.clone(), places, start)
+                    }
+                    (false, true) => {
+                        put_of::<P, $count, false, true>($lanes, rows.clone(), places, start)
+                    }
+                    (true, false) => {
+                        put_of::<P, $count, true, false>($lanes, rows.clone(), places, start)
+                    }
+                    (true, true) => {
+                        put_of::<P, $count, true, true>($lanes, rows.clone(), places, start)
+                    }
                 }
             }
         };
