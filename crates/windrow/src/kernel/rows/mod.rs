@@ -24,12 +24,12 @@ mod bounds;
 mod cells;
 mod growing;
 mod lane;
+mod pack;
 mod portable;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
 mod wide;
-pub(crate) mod words;
 
 pub(crate) use bits::{BitLane, BitOut, put_bits, take_bits};
 pub(crate) use bounds::bounds;
@@ -38,6 +38,7 @@ pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use lane::{
     Bits, Code, Lane, LaneOut, Lanes, NULL, Places, Scattered, Span, Strided, Word,
 };
+pub(crate) use pack::{Pack, pack};
 pub(crate) use wide::take_wide;
 
 use std::ops::Range;

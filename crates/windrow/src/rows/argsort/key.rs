@@ -11,8 +11,9 @@ use super::super::column::{Bytes, Column};
 use super::super::compare::compare;
 use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
+use super::ranks::ranks;
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Bits, bounds};
+use crate::kernel::rows::{Bits, Pack, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -71,6 +72,11 @@ impl PlainCode {
     /// The least and the greatest code of some values of eight bytes.
     pub(super) fn bounds(self, values: &[[u8; 8]]) -> (u64, u64) {
         bounds(values, self.flip, self.float)
+    }
+
+    /// How values of eight bytes become words.
+    pub(super) fn pack(self, least: u64, dropped: u32, shift: u32, front: u64, null: u64) -> Pack {
+        Pack { flip: self.flip, float: self.float, least, dropped, shift, front, null }
     }
 
     #[inline(always)]
@@ -251,6 +257,32 @@ impl Key {
             Values::FixedBytes { values, width } => &values[row * width..(row + 1) * width],
             Values::Encoded { bytes, offsets } => &bytes[offsets[row]..offsets[row + 1]],
             Values::Number(_) | Values::Bits(_) => &[],
+        }
+    }
+
+    /// The bytes of a row, or none for a null, and what is behind them in their buffer; and how many are its
+    /// own.
+    #[inline(always)]
+    pub(super) fn bytes_beyond(&self, row: usize) -> (&[u8], usize) {
+        if let (Values::Bytes(Bytes::Small { offsets, data }), false) =
+            (&self.values, self.is_null(row))
+        {
+            let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+            return (&data[start..], end - start);
+        }
+        let bytes = self.bytes(row);
+        (bytes, bytes.len())
+    }
+
+    /// Takes the ranks of strings in place of them, if these are few and there are `count` rows.
+    pub(super) fn rank(&mut self, count: usize) {
+        if let Values::Bytes(_) = self.values
+            && let Some(ranks) = ranks(self, count)
+        {
+            let (width, kind) = (size_of::<u32>(), Kind::Unsigned);
+            let plain = PlainCode::new(width, kind, self.descending);
+            let values = Buffer::from_vec(ranks);
+            self.values = Values::Number(Number { values, width, kind, part: 0, plain });
         }
     }
 

@@ -1,6 +1,7 @@
 //! Sorting without rows: the permutation that puts a record batch in order.
 //!
 //! ```text
+//! rows in order already, or in reverse: done. A first key of few distinct strings: their ranks instead
 //! sort(group, keys from here on)
 //! 1. plan    of each key what tells the group's rows apart: numbers less their minimum, bytes behind
 //!            the common prefix; as many keys as fit beside the row's index in one word
@@ -14,6 +15,7 @@
 
 mod key;
 mod plan;
+mod ranks;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -26,11 +28,13 @@ use self::key::Key;
 use self::plan::{All, Picked, Place, Plan};
 use self::run::{Run, run};
 use crate::error::{Error, Result};
-use crate::kernel::rows::words;
+use crate::kernel::radix;
 use crate::order::Layout;
 
 /// Groups up to this size are sorted by comparing whole keys.
 const SMALL: usize = 20;
+/// Words that are looked at twice in turn.
+const BLOCK: usize = 1024;
 
 /// The order of the rows of `batch` by the columns of the layout's order: entry `i` is the position
 /// of the row that comes `i`th. Stable: equal rows keep the order they have.
@@ -78,7 +82,18 @@ impl Argsorter {
                 message: format!("{} rows are more than 32 bits can number", batch.num_rows()),
             });
         };
-        let keys = key::keys(layout, batch)?;
+        let mut keys = key::keys(layout, batch)?;
+        if count as usize > SMALL {
+            match run(&keys, count as usize) {
+                Some(Run::Up) => return Ok((0..count).collect::<Vec<_>>().into()),
+                Some(Run::Down) => return Ok((0..count).rev().collect::<Vec<_>>().into()),
+                None => {}
+            }
+        }
+        // Only the first key is sure to be looked at in every row.
+        if let Some(first) = keys.first_mut() {
+            first.rank(count as usize);
+        }
         let words = std::mem::take(&mut self.words);
         let scratch = std::mem::take(&mut self.scratch);
         let mut sorter = Sorter { keys: &keys, words, scratch };
@@ -94,8 +109,25 @@ struct Sorter<'a> {
     scratch: Vec<u64>,
 }
 
+/// The places in the low bits of `words`, and whether two neighbours agree in all bits above.
+fn places(words: &[u64], index_bits: u32) -> (Vec<u32>, bool) {
+    let mask = (1 << index_bits) - 1;
+    let mut order = Vec::with_capacity(words.len());
+    let mut ties = 0;
+    // In blocks that stay in a cache for both loops, each of which is a few instructions for many words.
+    for (number, block) in words.chunks(BLOCK).enumerate() {
+        order.extend(block.iter().map(|word| (word & mask) as u32));
+        let end = (number * BLOCK + block.len() + 1).min(words.len());
+        for pair in words[number * BLOCK..end].windows(2) {
+            // The top bit, if what is above the places is equal: 0 less 1.
+            ties |= ((pair[0] ^ pair[1]) >> index_bits).wrapping_sub(1);
+        }
+    }
+    (order, ties >> 63 == 1)
+}
+
 impl Sorter<'_> {
-    /// The order of rows `0..count`.
+    /// The order of rows `0..count`, which are no run.
     fn order(&mut self, count: u32) -> Vec<u32> {
         let start = Place { key: 0, depth: 0 };
         let all = All(count as usize);
@@ -103,11 +135,6 @@ impl Sorter<'_> {
             let mut order = (0..count).collect::<Vec<_>>();
             self.sort_small(&mut order, start);
             return order;
-        }
-        match run(self.keys, count as usize) {
-            Some(Run::Up) => return (0..count).collect(),
-            Some(Run::Down) => return (0..count).rev().collect(),
-            None => {}
         }
         let plan = Plan::new(self.keys, &all, start);
         if plan.bits() == 0 {
@@ -119,16 +146,8 @@ impl Sorter<'_> {
         }
         plan.pack(self.keys, &all, &mut self.words);
         let index_bits = plan.index_bits();
-        words::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
-        let mask = (1 << index_bits) - 1;
-        // Whether two neighbours agree in their key bits, on the way.
-        let (mut before, mut ties) = (!self.words[0], false);
-        let row = |&word: &u64| {
-            ties |= (word ^ before) >> index_bits == 0;
-            before = word;
-            (word & mask) as u32
-        };
-        let mut order: Vec<u32> = self.words.iter().map(row).collect();
+        radix::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
+        let (mut order, ties) = places(&self.words, index_bits);
         if ties && !plan.is_complete() {
             self.sort_ties(&mut order, &plan);
         }
@@ -183,7 +202,7 @@ impl Sorter<'_> {
         plan.pack(self.keys, &Picked(rows), &mut words);
         let mut scratch = Vec::new();
         let index_bits = plan.index_bits();
-        words::sort(&mut words, &mut scratch, index_bits, index_bits + plan.bits());
+        radix::sort(&mut words, &mut scratch, index_bits, index_bits + plan.bits());
         let mask = (1 << index_bits) - 1;
         let before = rows.to_vec();
         for (row, word) in rows.iter_mut().zip(&words) {

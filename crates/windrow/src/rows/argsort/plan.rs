@@ -10,6 +10,7 @@
 //! are at most those of `b`; if the bits are equal the two agree in all that lies before `rest`.
 
 use super::key::Key;
+use crate::kernel::rows::{Bits, pack};
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
@@ -158,13 +159,14 @@ impl Plan {
     fn add_number<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
         let sample = Sample::of(key, rows);
         if let Some(sample) = &sample {
-            let room = self.capacity();
+            let nulls = key.nulls.is_some();
+            let room = self.capacity().saturating_sub(u32::from(nulls));
             // Wide numbers need all the bits there are: no pass to find out how many.
-            if sample.is_spread() && room < sample.bits() {
-                self.push(false, room, What::Number { least: 0, dropped: u64::BITS - room });
+            if sample.is_spread() && room > 0 && room < sample.bits() {
+                self.push(nulls, room, What::Number { least: 0, dropped: u64::BITS - room });
                 return false;
             }
-            if let Some((least, top)) = sample.window(room) {
+            if !nulls && let Some((least, top)) = sample.window(room) {
                 let bits = u64::BITS - top.leading_zeros();
                 self.push(false, bits, What::Window { least, top });
                 return false;
@@ -241,8 +243,11 @@ impl Plan {
         };
         // The index goes in with the last piece.
         let alone = others.is_empty();
-        let shift = if alone { self.index_bits } else { 0 };
         words.resize(rows.len(), 0);
+        if alone && rows.is_all() && first.pack(&keys[first.key], self.index_bits, words) {
+            return;
+        }
+        let shift = if alone { self.index_bits } else { 0 };
         let words = &mut words[..];
         let index = if alone { u64::MAX } else { 0 };
         first.for_each(&keys[first.key], rows, |at, bits| {
@@ -264,6 +269,27 @@ impl Plan {
 }
 
 impl Piece {
+    /// Writes the word of each row of a record batch that is not cut further, if a kernel can.
+    fn pack(&self, key: &Key, index_bits: u32, words: &mut [u64]) -> bool {
+        let (What::Number { least, dropped }, Some((values, code))) = (&self.what, key.numbers())
+        else {
+            return false;
+        };
+        if *dropped >= u64::BITS || index_bits >= u64::BITS || self.nulls != key.nulls.is_some() {
+            return false;
+        }
+        // What comes last has the bit in front set.
+        let front = |is_null: bool| {
+            let is_last = self.nulls && is_null != key.nulls_first;
+            u64::from(is_last) << (self.bits & 63)
+        };
+        let with = code.pack(*least, *dropped, index_bits, front(false), front(true));
+        let valid = key.nulls.as_ref();
+        let valid = valid.map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
+        pack(&values[..words.len()], valid, with, words);
+        true
+    }
+
     /// Calls `f` with the bits of each row, that of the nulls included.
     #[inline(always)]
     fn for_each<R: Rows>(&self, key: &Key, rows: &R, mut f: impl FnMut(usize, u64)) {
@@ -303,7 +329,7 @@ impl Piece {
     }
 }
 
-/// A few numbers of a large record batch without nulls, in order.
+/// A few numbers of a large record batch, in order; under nulls there may be any.
 struct Sample([u64; Sample::SIZE]);
 
 impl Sample {
@@ -315,7 +341,7 @@ impl Sample {
 
     fn of<R: Rows>(key: &Key, rows: &R) -> Option<Self> {
         // Not within groups: what a window leaves out might be nearly all of them, time and again.
-        if rows.len() < Self::LEAST_ROWS || key.nulls.is_some() || !rows.is_all() {
+        if rows.len() < Self::LEAST_ROWS || !rows.is_all() {
             return None;
         }
         let (values, code) = key.numbers()?;

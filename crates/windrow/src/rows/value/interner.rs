@@ -17,7 +17,7 @@ const SLOTS: usize = 1024;
 const FREE: u32 = u32::MAX;
 
 /// Numbers byte strings.
-pub(super) struct Interner {
+pub(in crate::rows) struct Interner {
     slots: Vec<u32>,
     entries: Vec<Entry>,
     bytes: Vec<u8>,
@@ -45,8 +45,19 @@ impl Interner {
         self.entries.is_empty()
     }
 
+    /// Number of values.
+    pub(in crate::rows) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The bytes of value `number`.
+    pub(in crate::rows) fn get(&self, number: usize) -> &[u8] {
+        let entry = &self.entries[number];
+        &self.bytes[entry.end - entry.len..entry.end]
+    }
+
     /// The number of the first `len` bytes of `bytes`, and whether this is the first time.
-    pub(super) fn intern(&mut self, bytes: &[u8], len: usize) -> (usize, bool) {
+    pub(in crate::rows) fn intern(&mut self, bytes: &[u8], len: usize) -> (usize, bool) {
         let words = words(bytes, len);
         let mut hash = self.hash(words, len);
         for at in (block::BLOCK..len).step_by(block::BLOCK) {

@@ -53,6 +53,8 @@ mod tests;
 mod union;
 pub(super) mod wire;
 
+pub(super) use interner::Interner;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_integer, downcast_primitive, downcast_run_end_index};
 use arrow_schema::DataType;

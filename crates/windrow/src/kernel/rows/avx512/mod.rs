@@ -13,6 +13,7 @@
 mod bits;
 mod blocks;
 mod cells;
+mod pack;
 mod put;
 mod take;
 mod text;
@@ -22,6 +23,7 @@ use std::arch::x86_64::*;
 pub(super) use bits::{put_bits, take_bits};
 pub(super) use blocks::put_blocks;
 pub(super) use cells::put_cells;
+pub(super) use pack::pack;
 pub(super) use put::put;
 pub(super) use take::take;
 pub(super) use text::{put_texts, take_ended, take_texts};

@@ -1,0 +1,84 @@
+//! Numbers as the words that a sort moves: what tells them apart, above their place.
+//!
+//! ```text
+//! word = | bit of a value or null | (code - least) without its lowest bits | place |
+//! ```
+
+use super::lane::Bits;
+
+/// How the numbers of a column become words. A code is `v ^ (float if v is negative) ^ flip`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pack {
+    pub(crate) flip: u64,
+    pub(crate) float: u64,
+    pub(crate) least: u64,
+    /// Bits that are left out of a code, below 64.
+    pub(crate) dropped: u32,
+    /// Bits of a place, below 64.
+    pub(crate) shift: u32,
+    /// The bit in front of a value, if there is one, and all that stands for a null.
+    pub(crate) front: u64,
+    pub(crate) null: u64,
+}
+
+/// Writes a word for each number; `valid` is nothing if none is null.
+///
+/// # Panics
+/// If there are not as many words as values, or fewer bits.
+pub(crate) fn pack(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, words: &mut [u64]) {
+    assert_eq!(values.len(), words.len(), "a word for each value");
+    assert!(valid.is_none_or(|valid| valid.holds(values.len())), "a bit for each value");
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; values, words and bits were checked above.
+        done = unsafe { super::avx512::pack(values, valid, pack, words) };
+    }
+    pack_each(values, valid, pack, done, words);
+}
+
+/// The portable twin, and the last few: those from `from` on, a multiple of 64 or all of them.
+fn pack_each(
+    values: &[[u8; 8]],
+    valid: Option<Bits<'_>>,
+    pack: Pack,
+    from: usize,
+    words: &mut [u64],
+) {
+    for (at, (value, word)) in values.iter().zip(words).enumerate().skip(from) {
+        let value = u64::from_ne_bytes(*value);
+        let negative = (value as i64 >> 63) as u64;
+        let code = value ^ (negative & pack.float) ^ pack.flip;
+        let own = pack.front | code.wrapping_sub(pack.least) >> pack.dropped;
+        let is_valid = valid.is_none_or(|valid| valid.get(at));
+        *word = (if is_valid { own } else { pack.null }) << pack.shift | at as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn both_pack_the_same(
+            values in prop::collection::vec(any::<[u8; 8]>(), 0..200),
+            bits in prop::collection::vec(any::<u8>(), 40),
+            constants: [u64; 5],
+            dropped in 0u32..64,
+            shift in 8u32..64,
+            first in 0usize..70,
+            nullable: bool,
+        ) {
+            let [flip, float, least, front, null] = constants;
+            let constants = Pack { flip, float, least, dropped, shift, front, null };
+            let valid = nullable.then_some(Bits { bytes: &bits, first });
+            let (mut words, mut twin) = (vec![0; values.len()], vec![0; values.len()]);
+            pack(&values, valid, constants, &mut words);
+            pack_each(&values, valid, constants, 0, &mut twin);
+            prop_assert_eq!(words, twin);
+        }
+    }
+}
