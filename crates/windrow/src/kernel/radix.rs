@@ -151,7 +151,11 @@ fn sort_neighbours(words: &mut [u64]) -> bool {
 }
 
 /// `N` stable passes over digits of `width` bits, the lowest at `from`. True if the words are in the scratch.
+///
+/// # Panics
+/// If the scratch is shorter.
 fn passes<const N: usize>(words: &mut [u64], scratch: &mut [u64], from: u32, width: u32) -> bool {
+    assert!(scratch.len() >= words.len(), "scratch for all words");
     let mask = (1usize << width) - 1;
     let mut counts = [[0u32; DIGITS]; N];
     for word in &*words {
@@ -172,7 +176,9 @@ fn passes<const N: usize>(words: &mut [u64], scratch: &mut [u64], from: u32, wid
         }
         for &word in &*source {
             let at = &mut ends[(word >> shift) as usize & mask & (DIGITS - 1)];
-            target[*at as usize] = word;
+            // SAFETY: the counts were taken of these words, and `target` is as long as they are: each is below
+            // the end of its digit, and the last end is their number.
+            unsafe { *target.get_unchecked_mut(*at as usize) = word };
             *at += 1;
         }
         (source, target, is_home) = (target, source, !is_home);

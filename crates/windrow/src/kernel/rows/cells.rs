@@ -214,6 +214,18 @@ mod tests {
         let places = Strided { first: 3, stride };
         put_block(&lanes, &nulls, width, 0..ROWS, 0, places, &mut portable);
         assert_eq!(portable, expected, "portable, {columns} columns of {width}");
+        #[cfg(target_arch = "x86_64")]
+        if let ([a, b, c, d], [w, x, y, z]) = (&lanes[..], &nulls[..])
+            && std::arch::is_x86_feature_detected!("avx2")
+        {
+            let (lanes, nulls) = ([a, b, c, d], [*w, *x, *y, *z]);
+            let mut narrow = vec![0xaa; expected.len()];
+            // SAFETY: AVX2 was detected; there is room for the cells, and values and bits for the rows.
+            unsafe {
+                super::super::avx2::put_cells(lanes, width, 0..ROWS, nulls, places, &mut narrow);
+            }
+            assert_eq!(narrow, expected, "AVX2, columns of {width}");
+        }
         let cells = Cells::new(lanes, nulls, width);
         let mut out = vec![0xaa; expected.len()];
         put_cells(&cells, 0..70, places, &mut out);

@@ -1,7 +1,7 @@
 //! Numbers as the words that a sort moves: what tells them apart, above their place.
 //!
 //! ```text
-//! word = | bit of a value or null | (code - least) without its lowest bits | place |
+//! word = | bits of other columns | bit of a value or null | (code - least) without its lowest bits | place |
 //! ```
 
 use super::lane::Bits;
@@ -14,14 +14,23 @@ pub(crate) struct Pack {
     pub(crate) least: u64,
     /// Bits that are left out of a code, below 64.
     pub(crate) dropped: u32,
-    /// Bits of a place, below 64.
-    pub(crate) shift: u32,
+    /// Bits that what is in a word moves up by, below 64.
+    pub(crate) width: u32,
+    /// Bits of a place, below 64; nothing if that comes later.
+    pub(crate) place: Option<u32>,
     /// The bit in front of a value, if there is one, and all that stands for a null.
     pub(crate) front: u64,
     pub(crate) null: u64,
 }
 
-/// Writes a word for each number; `valid` is nothing if none is null.
+impl Pack {
+    /// What a word moves up by for its place, and which bits of that are written.
+    pub(super) fn end(self) -> (u32, u64) {
+        self.place.map_or((0, 0), |shift| (shift, u64::MAX))
+    }
+}
+
+/// Adds each number to its word; `valid` is nothing if none is null.
 ///
 /// # Panics
 /// If there are not as many words as values, or fewer bits.
@@ -45,13 +54,15 @@ fn pack_each(
     from: usize,
     words: &mut [u64],
 ) {
+    let (shift, places) = pack.end();
     for (at, (value, word)) in values.iter().zip(words).enumerate().skip(from) {
         let value = u64::from_ne_bytes(*value);
         let negative = (value as i64 >> 63) as u64;
         let code = value ^ (negative & pack.float) ^ pack.flip;
         let own = pack.front | code.wrapping_sub(pack.least) >> pack.dropped;
         let is_valid = valid.is_none_or(|valid| valid.get(at));
-        *word = (if is_valid { own } else { pack.null }) << pack.shift | at as u64;
+        let own = *word << pack.width | if is_valid { own } else { pack.null };
+        *word = own << shift | at as u64 & places;
     }
 }
 
@@ -67,15 +78,17 @@ mod tests {
             values in prop::collection::vec(any::<[u8; 8]>(), 0..200),
             bits in prop::collection::vec(any::<u8>(), 40),
             constants: [u64; 5],
+            before: u64,
             dropped in 0u32..64,
-            shift in 8u32..64,
+            width in 0u32..64,
+            place in prop::option::of(8u32..64),
             first in 0usize..70,
             nullable: bool,
         ) {
             let [flip, float, least, front, null] = constants;
-            let constants = Pack { flip, float, least, dropped, shift, front, null };
+            let constants = Pack { flip, float, least, dropped, width, place, front, null };
             let valid = nullable.then_some(Bits { bytes: &bits, first });
-            let (mut words, mut twin) = (vec![0; values.len()], vec![0; values.len()]);
+            let (mut words, mut twin) = (vec![before; values.len()], vec![before; values.len()]);
             pack(&values, valid, constants, &mut words);
             pack_each(&values, valid, constants, 0, &mut twin);
             prop_assert_eq!(words, twin);

@@ -74,9 +74,10 @@ impl PlainCode {
         bounds(values, self.flip, self.float)
     }
 
-    /// How values of eight bytes become words.
-    pub(super) fn pack(self, least: u64, dropped: u32, shift: u32, front: u64, null: u64) -> Pack {
-        Pack { flip: self.flip, float: self.float, least, dropped, shift, front, null }
+    /// How values of eight bytes are added to words, without what stands for nulls.
+    pub(super) fn pack(self, least: u64, dropped: u32) -> Pack {
+        let Self { flip, float, .. } = self;
+        Pack { flip, float, least, dropped, width: 0, place: None, front: 0, null: 0 }
     }
 
     #[inline(always)]

@@ -10,7 +10,7 @@
 //! are at most those of `b`; if the bits are equal the two agree in all that lies before `rest`.
 
 use super::key::Key;
-use crate::kernel::rows::{Bits, pack};
+use crate::kernel::rows::{Bits, Pack, pack};
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
@@ -237,31 +237,27 @@ impl Plan {
     /// Writes the word of each row to `words`.
     pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, words: &mut Vec<u64>) {
         words.clear();
-        let Some((first, others)) = self.pieces.split_first() else {
+        if self.pieces.is_empty() {
             words.extend(0..rows.len() as u64);
             return;
-        };
-        // The index goes in with the last piece.
-        let alone = others.is_empty();
-        words.resize(rows.len(), 0);
-        if alone && rows.is_all() && first.pack(&keys[first.key], self.index_bits, words) {
-            return;
         }
-        let shift = if alone { self.index_bits } else { 0 };
+        words.resize(rows.len(), 0);
         let words = &mut words[..];
-        let index = if alone { u64::MAX } else { 0 };
-        first.for_each(&keys[first.key], rows, |at, bits| {
-            words[at] = bits << shift | (at as u64 & index);
-        });
-        for (number, piece) in others.iter().enumerate() {
-            let width = piece.bits + u32::from(piece.nulls);
-            if number + 1 == others.len() {
-                piece.for_each(&keys[piece.key], rows, |at, bits| {
-                    words[at] = (words[at] << width | bits) << self.index_bits | at as u64;
+        for (number, piece) in self.pieces.iter().enumerate() {
+            let (key, width) = (&keys[piece.key], piece.width());
+            // The index goes in with the last piece.
+            let is_last = number + 1 == self.pieces.len();
+            if rows.is_all() && piece.pack(key, is_last.then_some(self.index_bits), words) {
+                continue;
+            }
+            if is_last {
+                piece.for_each(key, rows, |at, bits| {
+                    let word = words[at].checked_shl(width).unwrap_or(0) | bits;
+                    words[at] = word << self.index_bits | at as u64;
                 });
             } else {
-                piece.for_each(&keys[piece.key], rows, |at, bits| {
-                    words[at] = words[at] << width | bits;
+                piece.for_each(key, rows, |at, bits| {
+                    words[at] = words[at].checked_shl(width).unwrap_or(0) | bits;
                 });
             }
         }
@@ -269,13 +265,20 @@ impl Plan {
 }
 
 impl Piece {
-    /// Writes the word of each row of a record batch that is not cut further, if a kernel can.
-    fn pack(&self, key: &Key, index_bits: u32, words: &mut [u64]) -> bool {
+    /// Its bits, that of the nulls included.
+    fn width(&self) -> u32 {
+        self.bits + u32::from(self.nulls)
+    }
+
+    /// Adds the bits of all rows of a record batch to their words, and their places behind those if they have
+    /// any bits; false if no kernel does that.
+    fn pack(&self, key: &Key, place: Option<u32>, words: &mut [u64]) -> bool {
         let (What::Number { least, dropped }, Some((values, code))) = (&self.what, key.numbers())
         else {
             return false;
         };
-        if *dropped >= u64::BITS || index_bits >= u64::BITS || self.nulls != key.nulls.is_some() {
+        let is_narrow = *dropped < 64 && self.width() < 64 && place.is_none_or(|bits| bits < 64);
+        if !is_narrow || self.nulls != key.nulls.is_some() {
             return false;
         }
         // What comes last has the bit in front set.
@@ -283,7 +286,8 @@ impl Piece {
             let is_last = self.nulls && is_null != key.nulls_first;
             u64::from(is_last) << (self.bits & 63)
         };
-        let with = code.pack(*least, *dropped, index_bits, front(false), front(true));
+        let (front, null, width) = (front(false), front(true), self.width());
+        let with = Pack { width, place, front, null, ..code.pack(*least, *dropped) };
         let valid = key.nulls.as_ref();
         let valid = valid.map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
         pack(&values[..words.len()], valid, with, words);

@@ -23,7 +23,9 @@ pub(in crate::kernel::rows) unsafe fn pack(
     let (flip, float, least) = (every(pack.flip), every(pack.float), every(pack.least));
     let (front, null) = (every(pack.front), every(pack.null));
     let dropped = _mm_cvtsi32_si128(pack.dropped as i32);
-    let shift = _mm_cvtsi32_si128(pack.shift as i32);
+    let width = _mm_cvtsi32_si128(pack.width as i32);
+    let (shift, kept) = pack.end();
+    let (shift, kept) = (_mm_cvtsi32_si128(shift as i32), every(kept));
     let mut places = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
     let end = values.len() / GROUP * GROUP;
     let mut bits = u64::MAX;
@@ -41,8 +43,10 @@ pub(in crate::kernel::rows) unsafe fn pack(
             v = _mm512_sub_epi64(_mm512_xor_si512(v, flip), least);
             v = _mm512_or_si512(_mm512_srl_epi64(v, dropped), front);
             v = _mm512_mask_mov_epi64(null, (bits >> (at % 64)) as __mmask8, v);
-            v = _mm512_or_si512(_mm512_sll_epi64(v, shift), places);
-            _mm512_storeu_si512(words.as_mut_ptr().add(at).cast(), v);
+            let word: *mut __m512i = words.as_mut_ptr().add(at).cast();
+            v = _mm512_or_si512(_mm512_sll_epi64(_mm512_loadu_si512(word.cast_const()), width), v);
+            let place = _mm512_and_si512(places, kept);
+            _mm512_storeu_si512(word, _mm512_or_si512(_mm512_sll_epi64(v, shift), place));
         }
         places = _mm512_add_epi64(places, every(GROUP as u64));
     }
