@@ -165,6 +165,9 @@ impl Column {
     }
 }
 
+/// Offsets, bytes, and the keys of picked ones.
+type SmallBytes<'a> = (&'a [i32], &'a [u8], Option<&'a [u32]>);
+
 /// Byte strings in any of Arrow's layouts.
 pub(super) enum Bytes {
     Small {
@@ -221,7 +224,7 @@ impl Bytes {
     }
 
     /// Offsets and bytes of strings with offsets of 32 bits, and where each row's are if they are picked.
-    pub(super) fn small(&self) -> Option<(&[i32], &[u8], Option<&[u32]>)> {
+    pub(super) fn small(&self) -> Option<SmallBytes<'_>> {
         match self {
             Self::Small { offsets, data } => Some((offsets, data, None)),
             Self::Picked { values, keys } => {

@@ -43,12 +43,9 @@ pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
         }
         let at = run.columns.start;
         let code = layout.payload()[at].1;
-        match (code, &columns[at]) {
-            (PayloadCode::Fixed(width), Column::Fixed { values, nulls }) => {
-                let nulls = nulls.as_ref();
-                put_raw(values, nulls, width, rows.clone(), cursors, distance, out);
-            }
-            _ => {}
+        if let (PayloadCode::Fixed(width), Column::Fixed { values, nulls }) = (code, &columns[at]) {
+            let nulls = nulls.as_ref();
+            put_raw(values, nulls, width, rows.clone(), cursors, distance, out);
         }
         distance += code.width();
     }

@@ -149,35 +149,33 @@ impl<'a> Cells<'a> {
             let null = text::markers(self.slot).0;
             self.valid.extend(words(cells().map(|row| row[first - 1] != null), rows.count));
         }
-        match code {
-            OrderedCode::Fixed(width, kind) => with_word!(width, W => {
-                let start = self.values.len();
-                self.values.resize(start + rows.count * W::BYTES, 0);
-                let targets = self.values[start..].chunks_exact_mut(W::BYTES);
-                let pairs = cells().map(|row| &row[first..first + W::BYTES]).zip(targets);
-                if !escapes {
-                    pairs.for_each(|(cell, target)| {
-                        W::read_big(cell).value(kind, descending).write_native(target);
-                    });
-                    return Ok(());
-                }
-                let mut fits = true;
-                let valid = pairs.map(|(cell, target)| {
-                    let code = W::read_big(cell);
-                    let (edge, null) = (code.is_edge(), code.is_zero() == up);
-                    fits &= !edge | null;
-                    if !edge {
-                        code.step(!up).value(kind, descending).write_native(target);
-                    }
-                    !edge
+        let OrderedCode::Fixed(width, kind) = code else { return Ok(()) };
+        with_word!(width, W => {
+            let start = self.values.len();
+            self.values.resize(start + rows.count * W::BYTES, 0);
+            let targets = self.values[start..].chunks_exact_mut(W::BYTES);
+            let pairs = cells().map(|row| &row[first..first + W::BYTES]).zip(targets);
+            if !escapes {
+                pairs.for_each(|(cell, target)| {
+                    W::read_big(cell).value(kind, descending).write_native(target);
                 });
-                self.valid.extend(words(valid, rows.count));
-                if !fits {
-                    return Err(corrupt("a number is cut off"));
+                return Ok(());
+            }
+            let mut fits = true;
+            let valid = pairs.map(|(cell, target)| {
+                let code = W::read_big(cell);
+                let (edge, null) = (code.is_edge(), code.is_zero() == up);
+                fits &= !edge | null;
+                if !edge {
+                    code.step(!up).value(kind, descending).write_native(target);
                 }
-            }),
-            _ => {}
-        }
+                !edge
+            });
+            self.valid.extend(words(valid, rows.count));
+            if !fits {
+                return Err(corrupt("a number is cut off"));
+            }
+        });
         Ok(())
     }
 
