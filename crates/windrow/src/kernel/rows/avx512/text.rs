@@ -13,7 +13,7 @@ const SHORT: usize = 24;
 
 /// As `put_texts` of the module.
 ///
-/// Benefit: 1.7x the portable twin.
+/// Benefit: 10 % of encoding texts of 64 to 128 bytes; little for short ones.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW and VL, and BMI2.
@@ -86,7 +86,7 @@ unsafe fn put_texts_of<const N: usize>(
 /// As `take_ended` of the module, for as many rows as are followed by a step that may be read; returns their
 /// number, or nothing if one of them is not a text.
 ///
-/// Benefit: 2x the portable twin.
+/// Benefit: decoding is 1.5x as fast for texts of up to 31 bytes.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW; the spans lie within `bytes`; `data` has room for all texts and a step.
@@ -144,7 +144,7 @@ pub(in crate::kernel::rows) unsafe fn take_ended(
 
 /// As `take_texts` of the module.
 ///
-/// Benefit: 3x the portable twin.
+/// Benefit: none was measured within structs; what surrounds it costs more.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW and BMI2.
