@@ -12,13 +12,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    BinaryType, BinaryViewType, ByteViewType, Int16Type, Int32Type, Int64Type, LargeBinaryType,
-    LargeUtf8Type, RunEndIndexType, StringViewType, Utf8Type,
+    BinaryType, BinaryViewType, Int16Type, Int32Type, Int64Type, LargeBinaryType, LargeUtf8Type,
+    RunEndIndexType, StringViewType, Utf8Type,
 };
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, GenericByteViewArray,
-    PrimitiveArray, RecordBatch, RecordBatchOptions, RunArray, StructArray,
-    downcast_dictionary_array, downcast_primitive_array,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, RunArray, StructArray, downcast_dictionary_array,
+    downcast_primitive_array,
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
@@ -31,9 +31,6 @@ use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
 use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
 use crate::kernel::partition::memory::{Memory, Piece};
 use crate::kernel::partition::order::{Load, PAD, Planned};
-
-/// Views that pin more than this many times the bytes they use are copied out.
-const PINNED: usize = 2;
 
 /// Brings columns into an order.
 pub(super) struct Columns<'a> {
@@ -104,12 +101,12 @@ impl Columns<'_> {
             DataType::LargeBinary => {
                 Arc::new(byte_array::<LargeBinaryType>(order, memory, array.as_bytes(), nulls))
             }
-            DataType::Utf8View => Arc::new(
-                compact(byte_views::<StringViewType>(order, memory, array.as_byte_view(), nulls))
-            ),
-            DataType::BinaryView => Arc::new(
-                compact(byte_views::<BinaryViewType>(order, memory, array.as_byte_view(), nulls))
-            ),
+            DataType::Utf8View => {
+                Arc::new(byte_views::<StringViewType>(order, memory, array.as_byte_view(), nulls))
+            }
+            DataType::BinaryView => {
+                Arc::new(byte_views::<BinaryViewType>(order, memory, array.as_byte_view(), nulls))
+            }
             DataType::FixedSizeBinary(width) => {
                 let width = *width;
                 let values = self.fixed(array.as_fixed_size_binary().value_data(), width as usize);
@@ -206,18 +203,6 @@ fn nulls(array: &ArrayRef, bitmaps: &mut IntoIter<BooleanBuffer>) -> Option<Null
     moved.map(NullBuffer::new)
 }
 
-/// Copies the bytes that views refer to, if they pin many more.
-fn compact<T: ByteViewType>(array: GenericByteViewArray<T>) -> GenericByteViewArray<T> {
-    let pinned: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
-    // Fewer bytes than the views themselves take are not worth the search.
-    if pinned <= array.len() * size_of::<u128>() {
-        return array;
-    }
-    let lengths = array.views().iter().map(|view| *view as u32 as usize);
-    let used: usize = lengths.map(|len| if len > 12 { len } else { 0 }).sum();
-    if used * PINNED < pinned { array.gc() } else { array }
-}
-
 /// What there is to move in `batch`.
 pub(super) fn load(batch: &RecordBatch) -> Load {
     match batch.columns() {
@@ -231,7 +216,18 @@ pub(super) fn load(batch: &RecordBatch) -> Load {
             },
         },
         columns if columns.iter().any(is_wide) => Load::ManyWide,
+        columns if columns.iter().any(|column| needs_places(column.data_type())) => Load::ManyTexts,
         _ => Load::Many,
+    }
+}
+
+/// True for what is not of fixed width.
+fn needs_places(data_type: &DataType) -> bool {
+    use DataType as T;
+    match data_type {
+        T::Utf8 | T::LargeUtf8 | T::Binary | T::LargeBinary => true,
+        T::Struct(fields) => fields.iter().any(|field| needs_places(field.data_type())),
+        other => !has_kernel(other),
     }
 }
 

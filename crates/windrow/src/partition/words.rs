@@ -21,7 +21,7 @@ use arrow_schema::DataType;
 use super::runs::runs;
 use crate::error::{Error, Result};
 use crate::kernel::partition::hash::fold;
-use crate::kernel::partition::string_hash::{SALTS, word as bytes, words as strings};
+use crate::kernel::partition::string_hash::{SALTS, view_words, word as bytes, words as strings};
 
 /// The word of a null.
 const NULL: u64 = 0xe703_7ed1_a0b4_28db;
@@ -156,7 +156,10 @@ fn plain(array: &dyn Array, block: &mut [u64]) {
             let array = array.as_string::<i64>();
             strings(array.value_offsets(), array.value_data(), block)
         }
-        DataType::Utf8View => text(len, |row| array.as_string_view().value(row).as_bytes(), block),
+        DataType::Utf8View => {
+            let array = array.as_string_view();
+            view_words(array.views(), array.data_buffers(), block)
+        }
         DataType::Binary => {
             let array = array.as_binary::<i32>();
             strings(array.value_offsets(), array.value_data(), block)
@@ -165,7 +168,10 @@ fn plain(array: &dyn Array, block: &mut [u64]) {
             let array = array.as_binary::<i64>();
             strings(array.value_offsets(), array.value_data(), block)
         }
-        DataType::BinaryView => text(len, |row| array.as_binary_view().value(row), block),
+        DataType::BinaryView => {
+            let array = array.as_binary_view();
+            view_words(array.views(), array.data_buffers(), block)
+        }
         DataType::FixedSizeBinary(_) => {
             text(len, |row| array.as_fixed_size_binary().value(row), block)
         }

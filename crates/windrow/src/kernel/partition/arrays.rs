@@ -11,6 +11,10 @@ use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 use super::memory::Memory;
 use super::order::{PAD, Planned};
 use super::text::Offset;
+use super::views::{self, copy_out, outside_bytes};
+
+/// Views that pin more than this many times the bytes they use are copied out.
+const PINNED: usize = 2;
 
 /// The strings of `array` in order, with `nulls`.
 ///
@@ -41,7 +45,8 @@ where
     }
 }
 
-/// The views of `array` in order, over the same bytes, with `nulls`.
+/// The views of `array` in order, with `nulls`: over the same bytes, or, if these are more than
+/// [`PINNED`] times what the views refer to, over a copy of what they do.
 ///
 /// # Panics
 /// As [`byte_array`].
@@ -53,12 +58,24 @@ pub(crate) fn byte_views<T: ByteViewType>(
 ) -> GenericByteViewArray<T> {
     let rows = array.len();
     assert!(rows == order.rows() && nulls.as_ref().is_none_or(|nulls| nulls.len() == rows));
-    let mut views = memory.take(rows * 16 + PAD);
-    order.fixed(16, array.views().inner(), views.as_mut());
-    let views = ScalarBuffer::from(views.freeze(rows * 16));
-    let bytes = array.data_buffers().to_vec();
-    // SAFETY: every view is one of `array`, and the buffers are the same.
-    unsafe { GenericByteViewArray::new_unchecked(views, bytes, nulls) }
+    let mut piece = memory.take(rows * 16 + PAD);
+    order.fixed(16, array.views().inner(), piece.as_mut());
+    let views = &mut piece.as_mut::<u128>()[..rows];
+    let mut buffers = array.data_buffers().to_vec();
+    let pinned: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+    // Fewer bytes than the views themselves take are not worth the search.
+    if pinned > rows * size_of::<u128>() {
+        let used = outside_bytes(views);
+        if used < pinned / PINNED && i32::try_from(used).is_ok() {
+            let mut out = memory.take(used + views::PAD);
+            copy_out(views, &buffers, out.as_mut());
+            buffers = vec![out.freeze(used)];
+        }
+    }
+    let views = ScalarBuffer::from(piece.freeze(rows * 16));
+    // SAFETY: every view is one of `array` over the same buffers, or has been made to point to a copy
+    // of the same bytes; or it pointed nowhere, and is an empty string.
+    unsafe { GenericByteViewArray::new_unchecked(views, buffers, nulls) }
 }
 
 /// The keys of `array` in order, over the same values, with `nulls`.

@@ -56,7 +56,15 @@ impl<'a> Bits<'a> {
     /// Writes the bits to `words`; behind the last, anything.
     fn write_words(&self, words: &mut Vec<u64>) {
         words.clear();
-        words.extend((0..self.len).step_by(64).map(|at| self.word(at)));
+        let mut at = 0;
+        // Most bitmaps start with a byte: a copy, where word by word takes as long as the extraction.
+        if self.offset.is_multiple_of(8) {
+            let bytes = &self.bytes[self.offset / 8..];
+            let whole = bytes.as_chunks::<8>().0.iter().take(self.len / 64);
+            words.extend(whole.map(|word| u64::from_le_bytes(*word)));
+            at = words.len() * 64;
+        }
+        words.extend((at..self.len).step_by(64).map(|at| self.word(at)));
     }
 }
 

@@ -7,12 +7,23 @@
 /// The row that comes at a place, or the place where a row goes.
 pub(crate) trait Place: Copy {
     fn row(self) -> usize;
+
+    /// Four rows, by as few loads as there can be: loads are what moves are short of.
+    fn rows(four: &[Self; 4]) -> [usize; 4];
 }
 
 impl Place for u16 {
     #[inline(always)]
     fn row(self) -> usize {
         self.into()
+    }
+
+    #[inline(always)]
+    fn rows(four: &[Self; 4]) -> [usize; 4] {
+        // SAFETY: four places are eight bytes, at any address. Made of four, compilers would take the
+        // number apart again.
+        let all = unsafe { four.as_ptr().cast::<u64>().read_unaligned() }.to_le();
+        [0, 16, 32, 48].map(|shift| (all >> shift) as u16 as usize)
     }
 }
 
@@ -21,12 +32,17 @@ impl Place for u32 {
     fn row(self) -> usize {
         self as usize
     }
+
+    #[inline(always)]
+    fn rows(four: &[Self; 4]) -> [usize; 4] {
+        four.map(Self::row)
+    }
 }
 
 /// Values from this width on are scattered.
 pub(super) const SCATTERED: usize = 8;
 
-/// Writes `source[place]` for each place to `out`. Eight at a time, so that loads overlap.
+/// Writes `source[place]` for each place to `out`. Four at a time, so that loads overlap.
 ///
 /// # Safety
 /// Places are below the length of `source`; `out` is as long as `places`.
@@ -39,8 +55,8 @@ pub(super) unsafe fn gather<const W: usize, P: Place>(
     debug_assert_eq!(places.len(), out.len());
     debug_assert!(places.iter().all(|place| place.row() < source.len()));
     #[cfg(target_arch = "x86_64")]
-    if W == 4 && is_x86_feature_detected!("sse4.1") {
-        // SAFETY: as the caller promised, and the CPU has SSE4.1.
+    if W == 4 && is_x86_feature_detected!("avx") {
+        // SAFETY: as the caller promised, and the CPU has AVX.
         return unsafe { gather_four(source, places, out) };
     }
     // SAFETY: as the caller promised.
@@ -55,15 +71,15 @@ unsafe fn gather_portable<const W: usize, P: Place>(
     places: &[P],
     out: &mut [[u8; W]],
 ) {
-    let (blocks, rest) = places.as_chunks::<8>();
-    let (out_blocks, out_rest) = out.as_chunks_mut::<8>();
+    let (blocks, rest) = places.as_chunks::<4>();
+    let (out_blocks, out_rest) = out.as_chunks_mut::<4>();
     let from = source.as_ptr();
     // SAFETY: the caller promises that places are below the length of `source`.
     unsafe {
         for (places, out) in blocks.iter().zip(out_blocks) {
             // By pointers: a copy through a local would be taken apart into bytes.
-            for (place, out) in places.iter().zip(out) {
-                from.add(place.row()).copy_to_nonoverlapping(out, 1);
+            for (row, out) in P::rows(places).into_iter().zip(out) {
+                from.add(row).copy_to_nonoverlapping(out, 1);
             }
         }
         for (place, out) in rest.iter().zip(out_rest) {
@@ -72,12 +88,12 @@ unsafe fn gather_portable<const W: usize, P: Place>(
     }
 }
 
-/// Four values of four bytes to a store: 0.28 ns a row instead of 0.34.
+/// Four values of four bytes to a store: 0.26 ns a row instead of 0.34.
 ///
 /// # Safety
-/// As [`gather`], and `W` is 4, and the CPU has SSE4.1.
+/// As [`gather`], and `W` is 4, and the CPU has AVX.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse4.1")]
+#[target_feature(enable = "avx")]
 unsafe fn gather_four<const W: usize, P: Place>(
     source: &[[u8; W]],
     places: &[P],
@@ -93,8 +109,9 @@ unsafe fn gather_four<const W: usize, P: Place>(
     // SAFETY: the caller promises that places are below the length of `source`; any address may be
     // unaligned; four values are 16 bytes.
     unsafe {
-        let load = |place: P| from.add(place.row()).read_unaligned();
-        for ([a, b, c, d], out) in blocks.iter().copied().zip(out_blocks) {
+        let load = |row: usize| from.add(row).read_unaligned();
+        for (places, out) in blocks.iter().zip(out_blocks) {
+            let [a, b, c, d] = P::rows(places);
             let low = _mm_insert_epi32::<1>(_mm_cvtsi32_si128(load(a)), load(b));
             let high = _mm_insert_epi32::<1>(_mm_cvtsi32_si128(load(c)), load(d));
             _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_unpacklo_epi64(low, high));
@@ -115,14 +132,14 @@ pub(super) unsafe fn scatter<const W: usize>(
 ) {
     debug_assert_eq!(targets.len(), source.len());
     debug_assert!(targets.iter().all(|&target| usize::from(target) < out.len()));
-    let (blocks, rest) = targets.as_chunks::<8>();
-    let (source_blocks, source_rest) = source.as_chunks::<8>();
+    let (blocks, rest) = targets.as_chunks::<4>();
+    let (source_blocks, source_rest) = source.as_chunks::<4>();
     let to = out.as_mut_ptr();
     // SAFETY: the caller promises that targets are below the length of `out`.
     unsafe {
         for (targets, values) in blocks.iter().zip(source_blocks) {
-            for (target, value) in targets.iter().zip(values) {
-                to.add(usize::from(*target)).copy_from_nonoverlapping(value, 1);
+            for (target, value) in u16::rows(targets).into_iter().zip(values) {
+                to.add(target).copy_from_nonoverlapping(value, 1);
             }
         }
         for (target, value) in rest.iter().zip(source_rest) {

@@ -4,6 +4,9 @@
 const SAMPLE: usize = 32;
 /// Rows that are looked at between two questions.
 const BLOCK: usize = 512;
+/// Partitions of fewer rows than this start so often that each is a branch guessed wrong.
+#[cfg(target_arch = "x86_64")]
+const OFTEN: usize = 24;
 /// Pairs of neighbours that tell whether rows of a partition are neighbours.
 const PAIRS: usize = 128;
 
@@ -36,6 +39,37 @@ fn ascend_portable(ids: &[u32]) -> bool {
         before = block[block.len() - 1];
     }
     true
+}
+
+/// True if each id is the one after the id in front of it, and 0 after the last partition; then all
+/// are partitions. 0.05 ns a row.
+pub(super) fn take_turns(ids: &[u32], partitions: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the CPU has AVX2.
+        return unsafe { take_turns_avx2(ids, partitions) };
+    }
+    take_turns_portable(ids, partitions)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn take_turns_avx2(ids: &[u32], partitions: usize) -> bool {
+    take_turns_portable(ids, partitions)
+}
+
+#[inline(always)]
+fn take_turns_portable(ids: &[u32], partitions: usize) -> bool {
+    let (Some(&first), Ok(partitions)) = (ids.first(), u32::try_from(partitions)) else {
+        return false;
+    };
+    let pairs = ids.iter().zip(&ids[1..]);
+    let others = pairs.fold(0, |others, (&id, &next)| {
+        let after = id.wrapping_add(1);
+        let after = if after == partitions { 0 } else { after };
+        others | (after ^ next)
+    });
+    first < partitions && others == 0
 }
 
 /// Looks for ids that are no partition; 0.04 ns a row.
@@ -122,10 +156,10 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
         return Ascending::No;
     }
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
+    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("popcnt") {
         offsets.clear();
         offsets.resize(partitions + 1, ids.len());
-        // SAFETY: the CPU has AVX-512F.
+        // SAFETY: the CPU has AVX-512F and POPCNT.
         return unsafe { boundaries_avx512(ids, offsets) };
     }
     if !ascend(ids) {
@@ -147,54 +181,102 @@ fn sample_ascends(ids: &[u32]) -> bool {
 /// Writes where partitions start to all of `offsets` that are not behind the last id. Looks at ids
 /// once: those that differ from the one in front are boundaries, or falls.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,popcnt")]
 fn boundaries_avx512(ids: &[u32], offsets: &mut [usize]) -> Ascending {
-    use std::arch::x86_64::{_mm512_cmpneq_epu32_mask, _mm512_loadu_si512};
+    use std::arch::x86_64::*;
+    /// Ids in two registers, and in a block of them.
+    const TWO: usize = 32;
+    const LISTED: usize = 256;
     let Some(&first) = ids.first() else { return Ascending::Yes };
-    let partitions = offsets.len() - 1;
-    if first as usize >= partitions {
+    if first as usize >= offsets.len() - 1 {
         return Ascending::Outside;
     }
     offsets[..=first as usize].fill(0);
-    let mut start = |row: usize| {
-        let (before, id) = (ids[row - 1] as usize, ids[row] as usize);
-        if id >= partitions {
+    let often = ids.len() < offsets.len() * OFTEN;
+    let mut boundaries = Boundaries { ids, offsets, before: first as usize };
+    let (blocks, rest) = ids.as_chunks::<TWO>();
+    let mut last = _mm512_set1_epi32(first as i32);
+    let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    // How many start in a register is hard to guess; a list takes no guess until it is walked.
+    let (mut listed, mut count) = ([0u32; LISTED + 16], 0);
+    for (index, block) in blocks.iter().enumerate() {
+        // SAFETY: a block is two registers.
+        let (low, high) = unsafe {
+            let block = block.as_ptr();
+            (_mm512_loadu_si512(block.cast()), _mm512_loadu_si512(block.add(16).cast()))
+        };
+        let low_changed = _mm512_cmpneq_epu32_mask(low, _mm512_alignr_epi32::<15>(low, last));
+        let high_changed = _mm512_cmpneq_epu32_mask(high, _mm512_alignr_epi32::<15>(high, low));
+        last = high;
+        if !often {
+            let mut changed = u32::from(low_changed) | u32::from(high_changed) << 16;
+            while changed != 0 {
+                match boundaries.start(index * TWO + changed.trailing_zeros() as usize) {
+                    Ascending::Yes => changed &= changed - 1,
+                    other => return other,
+                }
+            }
+            continue;
+        }
+        let rows = _mm512_add_epi32(lanes, _mm512_set1_epi32((index * TWO) as i32));
+        let next = _mm512_add_epi32(rows, _mm512_set1_epi32(16));
+        for (changed, rows) in [(low_changed, rows), (high_changed, next)] {
+            debug_assert!(count + 16 <= listed.len());
+            // SAFETY: a list that is walked every `LISTED` ids has room for a register.
+            unsafe {
+                let at = listed.as_mut_ptr().add(count);
+                _mm512_storeu_si512(at.cast(), _mm512_maskz_compress_epi32(changed, rows));
+            }
+            count += changed.count_ones() as usize;
+        }
+        if (index + 1).is_multiple_of(LISTED / TWO) || index + 1 == blocks.len() {
+            for &row in &listed[..std::mem::take(&mut count)] {
+                match boundaries.start(row as usize) {
+                    Ascending::Yes => {}
+                    other => return other,
+                }
+            }
+        }
+    }
+    for row in ids.len() - rest.len()..ids.len() {
+        if row > 0 && ids[row] != ids[row - 1] {
+            match boundaries.start(row) {
+                Ascending::Yes => {}
+                other => return other,
+            }
+        }
+    }
+    Ascending::Yes
+}
+
+/// Where partitions start, as far as ids were looked at.
+#[cfg(target_arch = "x86_64")]
+struct Boundaries<'a> {
+    ids: &'a [u32],
+    offsets: &'a mut [usize],
+    /// The id that starts last.
+    before: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Boundaries<'_> {
+    #[inline(always)]
+    fn start(&mut self, row: usize) -> Ascending {
+        let (before, id) = (self.before, self.ids[row] as usize);
+        if id >= self.offsets.len() - 1 {
             return Ascending::Outside;
         }
         if id < before {
             return Ascending::No;
         }
         // One partition starts here, seldom more.
-        offsets[before + 1] = row;
+        self.offsets[before + 1] = row;
         if id > before + 1 {
-            offsets[before + 2..=id].fill(row);
+            self.offsets[before + 2..=id].fill(row);
         }
+        self.before = id;
         Ascending::Yes
-    };
-    let mut row = 1;
-    while row + 16 <= ids.len() {
-        let (here, before) = (ids[row..].as_ptr(), ids[row - 1..].as_ptr());
-        // SAFETY: 16 ids from `row` on, and as many from the one before it.
-        let mut changed = unsafe {
-            let (here, before) =
-                (_mm512_loadu_si512(here.cast()), _mm512_loadu_si512(before.cast()));
-            _mm512_cmpneq_epu32_mask(here, before)
-        };
-        while changed != 0 {
-            match start(row + changed.trailing_zeros() as usize) {
-                Ascending::Yes => changed &= changed - 1,
-                other => return other,
-            }
-        }
-        row += 16;
     }
-    for row in (row..ids.len()).filter(|&row| ids[row] != ids[row - 1]) {
-        match start(row) {
-            Ascending::Yes => {}
-            other => return other,
-        }
-    }
-    Ascending::Yes
 }
 
 fn gallop(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
@@ -270,6 +352,25 @@ mod tests {
         }
         let any: Vec<u32> = (0..5000u32).map(|row| row.wrapping_mul(0x9e37_79b9) >> 20).collect();
         assert_eq!(pattern(&any), Pattern::Any);
+    }
+
+    #[test]
+    fn turns_are_told_from_what_looks_like_them() {
+        for partitions in [1, 2, 7, 300] {
+            for first in [0, partitions - 1] {
+                let mut ids: Vec<u32> = (0..1000).map(|row| (row + first) % partitions).collect();
+                assert!(take_turns(&ids, partitions as usize));
+                assert!(take_turns_portable(&ids, partitions as usize));
+                assert!(!take_turns(&ids, partitions as usize + 1));
+                for at in [0, 500, 999] {
+                    let kept = std::mem::replace(&mut ids[at], partitions + 3);
+                    assert!(!take_turns(&ids, partitions as usize));
+                    assert!(!take_turns_portable(&ids, partitions as usize));
+                    ids[at] = kept;
+                }
+            }
+        }
+        assert!(!take_turns(&[], 3));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! 4 KiB: several times the cost of the split itself. What comes back is also initialised already.
 
 use std::collections::BTreeMap;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
@@ -83,7 +84,13 @@ enum Bytes {
 impl Piece {
     /// The first `len` bytes as an Arrow buffer, which gives the memory back when it drops.
     pub(crate) fn freeze(self, len: usize) -> Buffer {
-        Buffer::from(::bytes::Bytes::from_owner(self)).slice_with_length(0, len)
+        let owner = Arc::new(self);
+        let bytes: &[u8] = (*owner).as_ref();
+        let (start, all) = (NonNull::from(bytes).cast(), bytes.len());
+        // SAFETY: the bytes are on the heap or a mapping, and stay where they are while the owner lives,
+        // which nobody else can reach: nothing writes to them any more.
+        let buffer = unsafe { Buffer::from_custom_allocation(start, all, owner) };
+        buffer.slice_with_length(0, len)
     }
 
     /// The bytes as numbers; the buffer is aligned for all of them.

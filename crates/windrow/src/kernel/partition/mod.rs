@@ -4,7 +4,7 @@
 //! strings --string_hash--> words --hash, search--> ids --ids, order--> Planned
 //!                                                                      |  masks
 //!                                                                      |  cursors
-//!                                 moves, bits, text                    v  places, targets
+//!                              moves, bits, text, views                v  places, targets
 //!                     column --------------------------------------------> column in order
 //! ```
 //!
@@ -16,6 +16,8 @@
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
 //!    their order, so the split is stable.
+//!    What bounds them is a store for each row: CPUs retire one a cycle. Where partitions take turns
+//!    there is no cursor to store.
 //! 3. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
 //!    that reads stay in cache however long the record batch is.
 
@@ -39,6 +41,7 @@ pub(crate) mod string_hash;
 #[cfg(test)]
 mod tests;
 mod text;
+pub(crate) mod views;
 
 /// What the CPU can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

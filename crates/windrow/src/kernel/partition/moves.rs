@@ -12,7 +12,8 @@ use super::compress::compresses;
 use super::fixed::{Place, gather, gather_any, scatter};
 use super::order::{Form, Load, Mover, PAD, Planned};
 
-/// Up to so many bitmaps, it is cheaper to extract their bits than to move them as bytes.
+/// Up to so many bitmaps, it is cheaper to extract their bits than to move them as bytes; with two
+/// partitions, any number.
 #[cfg(target_arch = "x86_64")]
 const EXTRACTED: usize = 2;
 
@@ -54,7 +55,9 @@ impl Planned<'_> {
         if self.load.is_one() && self.order.form == Form::Chunks {
             return self.deal_chunks(source, out);
         }
-        if self.load.scatters(W) && !matches!(self.order.form, Form::Chunks | Form::Whole) {
+        if self.load.scatters(W, self.order.spread)
+            && !matches!(self.order.form, Form::Chunks | Form::Whole)
+        {
             self.target();
             // SAFETY: there is a target for each row, below the rows, and as many values.
             return unsafe { scatter(source, &self.order.targets[..rows], out) };
@@ -88,7 +91,8 @@ impl Planned<'_> {
     pub(super) fn extracts(&self, bitmaps: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.order.form == Form::Masks {
-            return self.load == Load::Bits || bitmaps <= EXTRACTED;
+            let two = self.order.offsets.len() == 3;
+            return self.load == Load::Bits || bitmaps <= EXTRACTED || two;
         }
         let _ = bitmaps;
         false

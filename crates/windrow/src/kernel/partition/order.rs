@@ -14,9 +14,7 @@
 
 use super::Level;
 use super::fixed::{Place, SCATTERED};
-use super::ids::{Ascending, ascending};
-#[cfg(target_arch = "x86_64")]
-use super::ids::{Pattern, pattern};
+use super::ids::{Ascending, Pattern, ascending, pattern};
 #[cfg(target_arch = "x86_64")]
 use super::masks::{Masks, pay};
 use super::segments::Cursors;
@@ -33,6 +31,10 @@ const STRAIGHT: usize = 64;
 /// Up to so many partitions, masks are faster even where rows take turns and no cursor is waited for.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 4;
+/// From so many partitions on, short values are gathered faster than they are scattered; where rows
+/// take turns, beyond so many.
+const GATHERED: usize = 32;
+const MOST_SPREAD: usize = 512;
 /// Runs of fewer rows than this are not worth appending: chunks get larger, and in the end all rows
 /// are one chunk.
 const RUN: usize = 32;
@@ -56,6 +58,9 @@ pub(crate) struct Order {
     pub(super) wide: Vec<u32>,
     pub(super) placed: bool,
     pub(super) targeted: bool,
+    /// Whether the rows of a partition are in as many lines as there are: to gather them one
+    /// partition after the other would read everything as often.
+    pub(super) spread: bool,
     /// Where partitions end in each chunk.
     pub(super) ends: Vec<u32>,
     pub(super) cursors: Cursors,
@@ -90,8 +95,10 @@ pub(crate) enum Load {
     Wide,
     /// More than that, and values of eight bytes or more among it.
     ManyWide,
-    /// More than that, of shorter values and strings.
+    /// More than that, of shorter values.
     Many,
+    /// The same, and strings or what is taken row by row among it.
+    ManyTexts,
 }
 
 impl Load {
@@ -101,9 +108,14 @@ impl Load {
     }
 
     /// True if values of `width` are scattered to targets, not gathered from places: for wide ones
-    /// that is faster, for others as fast, and to find both costs more than either saves.
-    pub(super) fn scatters(self, width: usize) -> bool {
-        width >= SCATTERED || matches!(self, Self::Fixed | Self::ManyWide)
+    /// that is faster, for others as fast, and to find both costs more than either saves. `spread`
+    /// rows are far apart from the next of their partition.
+    pub(super) fn scatters(self, width: usize, spread: bool) -> bool {
+        match self {
+            Self::Fixed | Self::ManyWide => true,
+            Self::Many if spread => true,
+            _ => width >= SCATTERED,
+        }
     }
 }
 
@@ -149,6 +161,7 @@ impl Order {
             wide: Vec::new(),
             placed: false,
             targeted: false,
+            spread: false,
             ends: Vec::new(),
             cursors: Cursors::default(),
             #[cfg(target_arch = "x86_64")]
@@ -186,11 +199,14 @@ impl Order {
         self.ends.clear();
         self.placed = false;
         self.targeted = false;
+        let takes_turns = || pattern(ids) == Pattern::Turns;
+        self.spread = load == Load::Many
+            && (partitions < GATHERED || partitions <= MOST_SPREAD && takes_turns());
         #[cfg(target_arch = "x86_64")]
         if self.level == Level::Avx512
             && ids.len() <= LARGEST_CHUNK
             && pay(load, partitions)
-            && (partitions <= FEW || load == Load::Bits || pattern(ids) != Pattern::Turns)
+            && (partitions <= FEW || load == Load::Bits || !takes_turns())
         {
             self.form = Form::Masks;
             self.ends.resize(partitions, 0);

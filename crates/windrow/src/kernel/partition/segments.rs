@@ -9,20 +9,29 @@
 //! `cursor[id] += 1` makes the next row of the same partition wait for the store of this one, four
 //! to five cycles. Rows of different segments never share a cursor, so four waits overlap. Cursors
 //! of a partition lie side by side, in the order of segments: rows come out stable.
+//!
+//! Where partitions take turns there is nothing to count, and no cursor: in round `k` each partition
+//! gets its `k`-th row.
 
 use std::ops::Range;
 
-use super::ids::{Pattern, Within, pattern};
+use super::ids::{Pattern, Within, pattern, take_turns};
 
 /// From so many partitions on, rows meet only if some partition has most of them; otherwise four
 /// times the cursors cost more than they save.
-const MANY: usize = 64;
+const MANY: usize = 16;
 /// With so many, cursors of segments would not stay in cache.
 const TOO_MANY: usize = 4096;
 /// With so many, those of eight segments are slower than those of four.
 const MANY_OF_EIGHT: usize = 512;
 /// Segments of more rows are too far apart to be read side by side.
 const LONG: usize = 64 << 10;
+/// Up to so many partitions, rows of one segment are counted by pairs: 8 KiB of counts.
+const PAIRED: usize = 64;
+/// Fewer rows are not worth adding up the counts of pairs.
+const PAIRED_ROWS: usize = 4096;
+/// So many pairs and their sums are numbers of two bytes.
+const MOST_PAIRED_ROWS: usize = u16::MAX as usize;
 /// Rows of a segment whose ids are looked at before they are counted, while they are in cache.
 const BLOCK: usize = 256;
 
@@ -35,6 +44,8 @@ pub(super) struct Cursors {
     moving: Vec<u32>,
     segments: usize,
     rows: usize,
+    /// If partitions take turns: whose turn the first row is.
+    turns: Option<usize>,
 }
 
 impl Cursors {
@@ -43,11 +54,17 @@ impl Cursors {
     /// fill the cache by themselves, and more so in segments.
     pub(super) fn count(&mut self, ids: &[u32], ends: &mut [u32], wide: bool) -> bool {
         self.rows = ids.len();
-        self.segments = segments(ids, ends.len(), wide);
+        let pattern = looked_at(ids, ends.len());
+        if pattern == Some(Pattern::Turns) && take_turns(ids, ends.len()) {
+            self.take_turns(ids[0] as usize, ends);
+            return true;
+        }
+        self.turns = None;
+        self.segments = segments(pattern, ids.len(), ends.len(), wide);
         self.starts.clear();
         self.starts.resize(ends.len() * self.segments, 0);
         let known = match self.segments {
-            1 => counted::<1>(ids, &mut self.starts),
+            1 => counted_in_order(ids, &mut self.starts),
             4 => counted::<4>(ids, &mut self.starts),
             _ => counted::<8>(ids, &mut self.starts),
         };
@@ -78,14 +95,30 @@ impl Cursors {
     /// # Safety
     /// `ends` are those that `count` wrote for these ids.
     pub(super) unsafe fn recall(&mut self, ids: &[u32], ends: &mut [u32], wide: bool) {
-        if segments(ids, ends.len(), wide) > 1 {
+        if segments(looked_at(ids, ends.len()), ids.len(), ends.len(), wide) > 1 {
             assert!(self.count(ids, ends, wide), "ids were counted before");
             return;
         }
-        (self.rows, self.segments) = (ids.len(), 1);
+        (self.rows, self.segments, self.turns) = (ids.len(), 1, None);
         self.starts.clear();
         self.starts.push(0);
         self.starts.extend_from_slice(&ends[..ends.len() - 1]);
+    }
+
+    /// Finds where partitions end that take turns from `first` on.
+    fn take_turns(&mut self, first: usize, ends: &mut [u32]) {
+        let partitions = ends.len();
+        (self.segments, self.turns) = (1, Some(first));
+        self.starts.clear();
+        let mut end = 0u32;
+        for (id, slot) in ends.iter_mut().enumerate() {
+            // Partitions in front of the first have their turn a round later.
+            let late = id < first;
+            self.starts.push(end.wrapping_sub(late.into()));
+            let before = if late { id + partitions - first } else { id - first };
+            end += self.rows.saturating_sub(before).div_ceil(partitions) as u32;
+            *slot = end;
+        }
     }
 
     /// Calls `put` with each row and where it goes: each number below the rows once.
@@ -95,6 +128,9 @@ impl Cursors {
     #[inline(always)]
     pub(super) unsafe fn each(&mut self, ids: &[u32], put: impl Fn(usize, usize)) {
         debug_assert_eq!(ids.len(), self.rows);
+        if let Some(first) = self.turns {
+            return rounds(&self.starts, first, self.rows, put);
+        }
         self.moving.clone_from(&self.starts);
         let cursors = self.moving.as_mut_ptr();
         let next = |cursor: usize, row: usize| {
@@ -127,16 +163,36 @@ fn length(rows: usize, segments: usize) -> usize {
     if segments > 1 && len >= PAGE && len % PAGE < APART { len - len % PAGE - APART } else { len }
 }
 
-/// How many segments are best.
-fn segments(ids: &[u32], partitions: usize, wide: bool) -> usize {
-    if ids.len() < 64 || partitions >= TOO_MANY {
-        return 1;
+/// Calls `put` with each row and where it goes, for partitions that take turns from `first` on: in
+/// round `k`, to the start of its partition and `k`.
+#[inline(always)]
+fn rounds(starts: &[u32], first: usize, rows: usize, put: impl Fn(usize, usize)) {
+    let (mut row, mut skipped) = (0, first);
+    for round in 0.. {
+        let starts = &starts[skipped..starts.len().min(skipped + rows - row)];
+        for (start, row) in starts.iter().zip(row..) {
+            put(row, start.wrapping_add(round) as usize);
+        }
+        row += starts.len();
+        skipped = 0;
+        if row == rows {
+            return;
+        }
     }
-    match pattern(ids) {
-        Pattern::Runs if partitions < MANY_OF_EIGHT => 8,
-        Pattern::Runs => 4,
-        Pattern::Any if partitions < MANY && !wide && ids.len() <= LONG => 4,
-        Pattern::Any | Pattern::Turns => 1,
+}
+
+/// The pattern of `ids`, if it is worth looking for one.
+fn looked_at(ids: &[u32], partitions: usize) -> Option<Pattern> {
+    (ids.len() >= 64 && partitions < TOO_MANY).then(|| pattern(ids))
+}
+
+/// How many segments are best.
+fn segments(pattern: Option<Pattern>, rows: usize, partitions: usize, wide: bool) -> usize {
+    match pattern {
+        Some(Pattern::Runs) if partitions < MANY_OF_EIGHT => 8,
+        Some(Pattern::Runs) => 4,
+        Some(Pattern::Any) if partitions < MANY && !wide && rows <= LONG => 4,
+        _ => 1,
     }
 }
 
@@ -163,27 +219,118 @@ fn counted<const S: usize>(ids: &[u32], counts: &mut [u32]) -> bool {
     true
 }
 
+/// [`counted`], of a single segment. What bounds it is a store a row: CPUs retire one a cycle. So rows
+/// are counted two at a time where pairs of partitions are few enough, and no id is looked at twice.
+fn counted_in_order(ids: &[u32], counts: &mut Vec<u32>) -> bool {
+    let partitions = counts.len();
+    if partitions <= PAIRED && (PAIRED_ROWS..=MOST_PAIRED_ROWS).contains(&ids.len()) {
+        return counted_by_pairs(ids, counts);
+    }
+    // Every id that is cut to `mask` has a count; what was cut off is seen at the end.
+    let mask = partitions.next_power_of_two() - 1;
+    counts.resize(mask + 1, 0);
+    let wide_mask = mask as u64 | (mask as u64) << 32;
+    let (pairs, last) = ids.as_chunks::<2>();
+    let mut seen = 0;
+    let starts = counts.as_mut_ptr();
+    for pair in pairs {
+        let pair = both(pair);
+        seen |= pair;
+        let pair = pair & wide_mask;
+        // SAFETY: there is a count for every number up to `mask`.
+        unsafe {
+            *starts.add(pair as u32 as usize) += 1;
+            *starts.add((pair >> 32) as usize) += 1;
+        }
+    }
+    for &id in last {
+        seen |= u64::from(id);
+        counts[id as usize & mask] += 1;
+    }
+    let known = seen & !wide_mask == 0 && counts[partitions..].iter().all(|&count| count == 0);
+    counts.truncate(partitions);
+    known
+}
+
+/// Counts pairs of neighbours by both of their ids: a store for two rows.
+fn counted_by_pairs(ids: &[u32], counts: &mut [u32]) -> bool {
+    let mut both_counts = [0u16; PAIRED * PAIRED];
+    let (pairs, last) = ids.as_chunks::<2>();
+    const MASK: u64 = PAIRED as u64 - 1;
+    let mut seen = 0;
+    for pair in pairs {
+        let pair = both(pair);
+        seen |= pair;
+        let index = (pair & MASK) | (pair >> 32 & MASK) * PAIRED as u64;
+        both_counts[index as usize] += 1;
+    }
+    let mut sums = [0; PAIRED];
+    add_pairs(&both_counts, &mut sums);
+    for &id in last {
+        seen |= u64::from(id);
+        sums[id as usize & MASK as usize] += 1;
+    }
+    counts.copy_from_slice(&sums[..counts.len()]);
+    seen & !(MASK | MASK << 32) == 0 && sums[counts.len()..].iter().all(|&count| count == 0)
+}
+
+/// Adds what pairs have of each id, at either place, to `sums`.
+fn add_pairs(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the CPU has AVX2.
+        return unsafe { add_pairs_avx2(pairs, sums) };
+    }
+    add_pairs_portable(pairs, sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn add_pairs_avx2(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
+    add_pairs_portable(pairs, sums);
+}
+
+#[inline(always)]
+fn add_pairs_portable(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
+    // No more than the rows in any of them: 16 bits do.
+    let mut first = [0u16; PAIRED];
+    for (second, pairs) in pairs.as_chunks::<PAIRED>().0.iter().enumerate() {
+        first.iter_mut().zip(pairs).for_each(|(sum, count)| *sum += count);
+        sums[second] += u32::from(pairs.iter().sum::<u16>());
+    }
+    sums.iter_mut().zip(first).for_each(|(sum, count)| *sum += u32::from(count));
+}
+
+/// Two ids as one number, the first one low. In one load: made of two, compilers take it apart again.
+#[inline(always)]
+fn both(pair: &[u32; 2]) -> u64 {
+    // SAFETY: two ids are eight bytes, at any address.
+    let pair = unsafe { pair.as_ptr().cast::<u64>().read_unaligned() };
+    if cfg!(target_endian = "little") { pair } else { pair.rotate_left(32) }
+}
+
 /// Calls `take` with the cursor of each row and the row, `S` segments in lock step, for `steps`.
 ///
-/// Ids of a single segment are read two at a time: 7 to 15 % faster than one by one.
+/// Ids of a single segment are read four at a time: 7 to 15 % faster than one by one.
 #[inline(always)]
 fn deal<const S: usize>(ids: &[u32], steps: Range<usize>, take: impl Fn(usize, usize)) {
     let len = length(ids.len(), S);
     debug_assert!(steps.end <= len);
     if S == 1 {
-        let (pairs, last) = ids[steps.clone()].as_chunks::<2>();
+        let (fours, last) = ids[steps.clone()].as_chunks::<4>();
         let mut row = steps.start;
-        for pair in pairs {
-            // SAFETY: two ids are eight bytes, at any address.
-            let pair = unsafe { pair.as_ptr().cast::<u64>().read_unaligned() };
-            let (low, high) = (pair as u32 as usize, (pair >> 32) as usize);
-            let (first, second) =
-                if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
-            take(first, row);
-            take(second, row + 1);
-            row += 2;
+        for four in fours {
+            let [low, high] = [0, 2].map(|at| both(four[at..].first_chunk().expect("two ids")));
+            take(low as u32 as usize, row);
+            take((low >> 32) as usize, row + 1);
+            take(high as u32 as usize, row + 2);
+            take((high >> 32) as usize, row + 3);
+            row += 4;
         }
-        last.iter().for_each(|&id| take(id as usize, row));
+        for &id in last {
+            take(id as usize, row);
+            row += 1;
+        }
         return;
     }
     for step in steps {
@@ -210,6 +357,27 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
+
+    #[test]
+    fn turns_give_what_a_stable_sort_gives() {
+        let mut cursors = Cursors::default();
+        for (rows, partitions) in [(64, 3), (65, 64), (1000, 7), (1000, 999), (5000, 4095)] {
+            for first in [0, 1, partitions as u32 - 1] {
+                let ids: Vec<u32> =
+                    (0..rows).map(|row| (row + first) % partitions as u32).collect();
+                let mut expected: Vec<usize> = (0..rows as usize).collect();
+                expected.sort_by_key(|&row| ids[row]);
+                let mut ends = vec![0; partitions];
+                let found = RefCell::new(vec![usize::MAX; ids.len()]);
+                assert!(cursors.count(&ids, &mut ends, false) && cursors.turns.is_some());
+                // SAFETY: these ids were counted.
+                unsafe { cursors.each(&ids, |row, target| found.borrow_mut()[target] = row) };
+                assert_eq!(found.into_inner(), expected);
+                let below = |p: usize| ids.iter().filter(|&&id| id <= p as u32).count() as u32;
+                assert!(ends.iter().enumerate().all(|(p, &end)| end == below(p)));
+            }
+        }
+    }
 
     #[test]
     fn segments_give_what_a_stable_sort_gives() {

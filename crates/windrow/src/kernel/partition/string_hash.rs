@@ -13,8 +13,11 @@
 //! at the start and at the end, brought into place by a shuffle that the length chooses. Nothing
 //! waits for the row before, so the CPU works at several rows at once.
 
+use std::ops::Deref;
+
 use super::hash::fold;
 use super::text::Offset;
+use super::views::{INLINE, outside};
 
 /// Constants with as many ones as zeros in every byte (the secret of wyhash, public domain).
 pub(crate) const SALTS: [u64; 3] =
@@ -68,6 +71,34 @@ pub(crate) fn words<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
     words_portable(offsets, bytes, out);
 }
 
+/// The words of views: strings of up to [`INLINE`] bytes lie in the view itself, behind their length;
+/// longer ones in one of `buffers`. A view that points to none of their bytes, which only a null may,
+/// is as an empty string.
+///
+/// # Panics
+/// If there are fewer views than words.
+pub(crate) fn view_words(views: &[u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u64]) {
+    let views = &views[..out.len()];
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("bmi2") {
+        // SAFETY: the CPU has both.
+        return unsafe { shuffled::view_words(views, buffers, out) };
+    }
+    view_words_portable(views, buffers, out);
+}
+
+fn view_words_portable(views: &[u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u64]) {
+    for (view, slot) in views.iter().zip(out) {
+        *slot = view_word(view, buffers);
+    }
+}
+
+fn view_word(view: &u128, buffers: &[impl Deref<Target = [u8]>]) -> u64 {
+    let bytes = view.to_le_bytes();
+    let len = *view as u32 as usize;
+    word(if len <= INLINE { &bytes[4..4 + len] } else { outside(*view, buffers).unwrap_or(&[]) })
+}
+
 fn words_portable<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
     for (row, slot) in out.iter_mut().enumerate() {
         *slot = word(&bytes[offsets[row].to()..offsets[row + 1].to()]);
@@ -77,8 +108,9 @@ fn words_portable<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
 #[cfg(target_arch = "x86_64")]
 mod shuffled {
     use std::arch::x86_64::*;
+    use std::ops::Deref;
 
-    use super::{Offset, SALTS, SHORT, fold, word};
+    use super::{INLINE, Offset, SALTS, SHORT, fold, view_word, word};
 
     /// For each length, where the bytes of `first | last` are in the eight bytes at the start and the
     /// eight at the end: 0 to 7 and 8 to 15; from [`ZERO`] on, nowhere.
@@ -137,6 +169,39 @@ mod shuffled {
         }
     }
 
+    /// As the portable twin. Whether a string is in its view or outside is as hard to guess as its
+    /// length; a place is chosen, not jumped to.
+    #[target_feature(enable = "sse4.1,bmi2")]
+    pub(super) fn view_words(
+        views: &[u128],
+        buffers: &[impl Deref<Target = [u8]>],
+        out: &mut [u64],
+    ) {
+        for (row, (view, slot)) in views.iter().zip(out).enumerate() {
+            let len = *view as u32 as usize;
+            let long = len > INLINE;
+            let buffer = if long { (*view >> 64) as u32 as usize } else { 0 };
+            let buffer = buffers.get(buffer).map_or(&[][..], Deref::deref);
+            let at = (*view >> 96) as usize;
+            let outside = buffer.as_ptr().wrapping_add(at);
+            let inside = views.as_ptr().wrapping_add(row).cast::<u8>().wrapping_add(4);
+            let start = std::hint::select_unpredictable(long, outside, inside);
+            // A view has 8 bytes in front of its string where there is a view before it, and `SHORT`
+            // behind its start with three views after it.
+            let room = if long {
+                at >= 8 && at + SHORT <= buffer.len()
+            } else {
+                row > 0 && row + 3 < views.len()
+            };
+            *slot = if room && len <= SHORT && cfg!(target_endian = "little") {
+                // SAFETY: `len` is at most `SHORT`, and there is room on both sides of `start`.
+                unsafe { short(start, len) }
+            } else {
+                view_word(view, buffers)
+            };
+        }
+    }
+
     /// The word of a string of up to [`SHORT`] bytes.
     ///
     /// # Safety
@@ -170,7 +235,24 @@ mod shuffled {
 
 #[cfg(test)]
 mod tests {
+    use arrow_data::MAX_INLINE_VIEW_LEN;
+
     use super::*;
+
+    /// A view as Arrow lays it out.
+    fn make_view(bytes: &[u8], buffer: u32, at: u32) -> u128 {
+        assert_eq!(INLINE, MAX_INLINE_VIEW_LEN as usize);
+        let mut view = [0; 16];
+        view[..4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        if bytes.len() <= INLINE {
+            view[4..4 + bytes.len()].copy_from_slice(bytes);
+        } else {
+            view[4..8].copy_from_slice(&bytes[..4]);
+            view[8..12].copy_from_slice(&buffer.to_le_bytes());
+            view[12..].copy_from_slice(&at.to_le_bytes());
+        }
+        u128::from_le_bytes(view)
+    }
 
     #[test]
     fn words_of_rows_are_the_words_of_their_bytes() {
@@ -196,6 +278,30 @@ mod tests {
                     assert_eq!(found, expected);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn words_of_views_are_the_words_of_their_bytes() {
+        let buffers: Vec<Vec<u8>> =
+            (1..4usize).map(|n| (0..900).map(|i| (i * i / n % 251) as u8).collect()).collect();
+        let buffers: Vec<&[u8]> = buffers.iter().map(Vec::as_slice).collect();
+        let (mut views, mut expected) = (Vec::new(), Vec::new());
+        for row in 0..1000usize {
+            let (len, at, buffer) = (row * 7919 % 45, row * 613 % 856, row % 3);
+            let bytes = &buffers[buffer][at..at + len];
+            views.push(make_view(bytes, buffer as u32, at as u32));
+            expected.push(word(bytes));
+        }
+        // Under a null.
+        views[500] = u128::MAX;
+        expected[500] = word(&[]);
+        for rows in [1, 2, 5, 1000] {
+            let mut found = vec![0; rows];
+            view_words(&views, &buffers, &mut found);
+            assert_eq!(found, expected[..rows]);
+            view_words_portable(&views, &buffers, &mut found);
+            assert_eq!(found, expected[..rows]);
         }
     }
 

@@ -22,7 +22,7 @@ fn moved(
         Load::Bits => &[],
         Load::Fixed => &[4, 8],
         Load::Wide => &[16, 32],
-        Load::Many | Load::ManyWide => &[1, 2, 3, 4, 8, 12, 16, 32],
+        _ => &[1, 2, 3, 4, 8, 12, 16, 32],
     };
     for &width in widths {
         let mut column = vec![0; rows * width + PAD];
@@ -30,7 +30,7 @@ fn moved(
         column.truncate(rows * width);
         out.push(column);
     }
-    let many = matches!(load, Load::Many | Load::ManyWide);
+    let many = !load.is_one();
     let bitmaps = if many { 9 } else { 1 };
     let mut scratch = Scratch::default();
     if many {
@@ -79,7 +79,14 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
                     _ => row % partitions,
                 };
                 let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
-                for load in [Load::Bits, Load::Fixed, Load::Wide, Load::ManyWide, Load::Many] {
+                for load in [
+                    Load::Bits,
+                    Load::Fixed,
+                    Load::Wide,
+                    Load::ManyWide,
+                    Load::Many,
+                    Load::ManyTexts,
+                ] {
                     let portable = moved(Level::Portable, &ids, partitions, load, &source);
                     let best = moved(Level::detect(), &ids, partitions, load, &source);
                     assert!(portable == best, "{rows} {partitions} {shape} {load:?}");
@@ -97,7 +104,14 @@ fn no_id_gets_past_its_partitions() {
                 for outside in [partitions as u32, partitions as u32 + 256, u32::MAX] {
                     let mut ids = vec![0; rows];
                     ids[rows / 2] = outside;
-                    for load in [Load::Bits, Load::Fixed, Load::Wide, Load::ManyWide, Load::Many] {
+                    for load in [
+                        Load::Bits,
+                        Load::Fixed,
+                        Load::Wide,
+                        Load::ManyWide,
+                        Load::Many,
+                        Load::ManyTexts,
+                    ] {
                         let mut order = Order::new(level);
                         let plan = order.plan(&ids, partitions, load);
                         assert!(matches!(plan, Plan::Outside), "{partitions} {rows}");
