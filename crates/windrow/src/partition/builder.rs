@@ -204,15 +204,17 @@ impl PartitionBuilder {
         let parts = self.partitioner.split_by_ids(&batch, &ids)?;
         drop(batch);
         let mut block = std::mem::take(&mut self.block);
-        for (partition, rows) in parts.occupied() {
+        let mut writer = flat::Writer::new(parts.batch());
+        for partition in (0..parts.partitions()).filter(|&p| !parts.rows(p).is_empty()) {
             block.clear();
-            flat::write(&rows, &mut block)?;
+            writer.write(parts.rows(partition), &mut block)?;
             let waiting = &mut self.waiting[partition];
             let before = waiting.held();
-            waiting.push(&block, rows.num_rows(), self.target);
+            waiting.push(&block, parts.rows(partition).len(), self.target);
             self.held = self.held - before + waiting.held();
             self.pay()?;
         }
+        drop(writer);
         drop(parts);
         self.block = block;
         self.staged_bytes = 0;
@@ -379,18 +381,14 @@ impl PartitionChunks {
         let mut blocks = Vec::new();
         let mut bytes = 0;
         while bytes < self.target {
-            let Some(mut left) = self.take()? else { break };
-            bytes += left.len();
-            while !left.is_empty() {
-                let (block, rest) = flat::read(&self.schema, &left)?;
-                blocks.push(block);
-                left = rest;
-            }
+            let Some(more) = self.take()? else { break };
+            bytes += more.len();
+            blocks.push(more);
         }
         if blocks.is_empty() {
             return Ok(None);
         }
-        Ok(Some(concat_batches(&self.schema, &blocks)?))
+        flat::read(&self.schema, &blocks).map(Some)
     }
 }
 
