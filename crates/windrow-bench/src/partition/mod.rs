@@ -23,9 +23,12 @@
 mod builder;
 mod cases;
 mod data;
+#[cfg(feature = "datafusion")]
+mod datafusion;
 mod hash;
 mod large;
 mod rivals;
+mod shards;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -51,20 +54,34 @@ pub(crate) struct Options {
     /// Hash and partition id instead of splits
     #[arg(long)]
     hash: bool,
+    /// Hash, split and a slice for each partition instead, beside DataFusion's `BatchPartitioner`
+    #[cfg(feature = "datafusion")]
+    #[arg(long)]
+    datafusion: bool,
     /// A record batch of 64M rows instead: 2 GiB of memory, and a minute
     #[arg(long)]
     large: bool,
     /// Many record batches gathered by a builder instead: 1 GiB of memory
     #[arg(long)]
     builder: bool,
+    /// Pushers of a batcher that share no key instead, against those that share all
+    #[arg(long)]
+    shards: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cells = Cells::new("partition", if options.builder { "ns" } else { "us" });
+    #[cfg(feature = "datafusion")]
+    if options.datafusion {
+        datafusion::run(options, &mut cells)?;
+        return cells.save();
+    }
     if options.hash {
         hash::run(options, &mut cells)?;
     } else if options.builder {
         builder::run(options, &mut cells)?;
+    } else if options.shards {
+        shards::run(options, &mut cells)?;
     } else if options.large {
         large::run(options, &mut cells)?;
     } else {

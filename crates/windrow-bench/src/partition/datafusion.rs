@@ -1,0 +1,67 @@
+//! Hash, split and a record batch for each partition, against DataFusion's own `BatchPartitioner`.
+//!
+//! Both hash the first column, as an exchange by a key does, and hand out every partition that has
+//! rows. The hashes differ, the work does not.
+//!
+//! *Output memory.* Ours comes from the partitioner's shelf, DataFusion's from the allocator; both drop
+//! a record batch's partitions before they take the next.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use datafusion_physical_plan::PhysicalExpr;
+use datafusion_physical_plan::expressions::Column;
+use datafusion_physical_plan::metrics::Time;
+use datafusion_physical_plan::repartition::BatchPartitioner;
+use windrow::{Order, Partitioner};
+
+use super::data::{Kind, record_batch};
+use super::{Contender, Options, least};
+use crate::Result;
+use crate::cells::Cells;
+
+/// Record batches in rotation.
+const ROTATION: usize = 4;
+
+pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
+    println!("{:<34} {:>8} {:>10} {:>8}", "us a record batch", "ours", "DataFusion", "ratio");
+    for kind in [Kind::Integer, Kind::BigInt, Kind::VarChar, Kind::Utf8, Kind::Mixed] {
+        for columns in [1, 10] {
+            for partitions in [2, 4, 16, 64, 256, 1024] {
+                let name = format!("exchange {} x{columns} P{partitions}", kind.name());
+                if !options.wants(&name) {
+                    continue;
+                }
+                let batch = record_batch(kind, columns, ROTATION * options.rows, false);
+                let batches: Vec<_> =
+                    (0..ROTATION).map(|n| batch.slice(n * options.rows, options.rows)).collect();
+                let layout = Order::by(["c0"]).bind(&batch.schema())?;
+                let mut ours = Partitioner::hash(&layout, partitions);
+                let key: Arc<dyn PhysicalExpr> = Arc::new(Column::new("c0", 0));
+                let mut theirs =
+                    BatchPartitioner::new_hash_partitioner(vec![key], partitions, Time::new())?;
+                let mut contenders = [
+                    Contender::new("ours", |turn| {
+                        let parts = ours.split(&batches[turn % ROTATION]).expect("a known schema");
+                        for part in parts.occupied() {
+                            black_box(part);
+                        }
+                    }),
+                    Contender::new("DataFusion", |turn| {
+                        let batch = batches[turn % ROTATION].clone();
+                        let done = theirs.partition(batch, |partition, rows| {
+                            black_box((partition, rows));
+                            Ok(())
+                        });
+                        done.expect("a column of the record batch");
+                    }),
+                ];
+                let times = least(&mut contenders, options.samples);
+                cells.push(&name, times[0], contenders[1].name, times[1]);
+                let ratio = times[1] / times[0];
+                println!("{name:<34} {:>8.2} {:>10.2} {ratio:>7.2}x", times[0], times[1]);
+            }
+        }
+    }
+    Ok(())
+}
