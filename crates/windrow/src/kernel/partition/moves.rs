@@ -12,11 +12,6 @@ use super::compress::compresses;
 use super::fixed::{Place, gather, gather_any, scatter};
 use super::order::{Form, Load, Mover, PAD, Planned};
 
-/// Up to so many bitmaps, it is cheaper to extract their bits than to move them as bytes; with two
-/// partitions, any number.
-#[cfg(target_arch = "x86_64")]
-const EXTRACTED: usize = 2;
-
 impl Planned<'_> {
     /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
     ///
@@ -91,8 +86,13 @@ impl Planned<'_> {
     pub(super) fn extracts(&self, bitmaps: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.order.form == Form::Masks {
-            let two = self.order.offsets.len() == 3;
-            return self.load == Load::Bits || bitmaps <= EXTRACTED || two;
+            // Both ways cost so much for each partition, but bytes cost it once for all bitmaps.
+            let most = match self.order.offsets.len() - 1 {
+                ..=2 => usize::MAX,
+                ..12 => 2,
+                _ => 1,
+            };
+            return self.load == Load::Bits || bitmaps <= most;
         }
         let _ = bitmaps;
         false
