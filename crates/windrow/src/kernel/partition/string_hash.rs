@@ -180,7 +180,8 @@ mod shuffled {
         for (row, (view, slot)) in views.iter().zip(out).enumerate() {
             let len = *view as u32 as usize;
             let long = len > INLINE;
-            let buffer = if long { (*view >> 64) as u32 as usize } else { 0 };
+            // Of a string inside, the first buffer: it is not read.
+            let buffer = (*view >> 64) as u32 as usize & usize::from(long).wrapping_neg();
             let buffer = buffers.get(buffer).map_or(&[][..], Deref::deref);
             let at = (*view >> 96) as usize;
             let outside = buffer.as_ptr().wrapping_add(at);
@@ -188,11 +189,9 @@ mod shuffled {
             let start = std::hint::select_unpredictable(long, outside, inside);
             // A view has 8 bytes in front of its string where there is a view before it, and `SHORT`
             // behind its start with three views after it.
-            let room = if long {
-                at >= 8 && at + SHORT <= buffer.len()
-            } else {
-                row > 0 && row + 3 < views.len()
-            };
+            let outside = (at >= 8) & (at + SHORT <= buffer.len());
+            let inside = (row > 0) & (row + 3 < views.len());
+            let room = std::hint::select_unpredictable(long, outside, inside);
             *slot = if room && len <= SHORT && cfg!(target_endian = "little") {
                 // SAFETY: `len` is at most `SHORT`, and there is room on both sides of `start`.
                 unsafe { short(start, len) }

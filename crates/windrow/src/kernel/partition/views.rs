@@ -37,22 +37,20 @@ pub(super) fn outside_bytes(views: &[u128]) -> usize {
 /// # Panics
 /// If `out` is too short.
 pub(super) fn copy_out(views: &mut [u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u8]) {
-    let first = buffers.first().map_or(&[][..], Deref::deref);
     let mut end = 0;
     for view in views {
         let len = *view as u32 as usize;
-        let long = len > INLINE;
-        let (buffer, at) = if long {
-            let buffer = buffers.get((*view >> 64) as u32 as usize);
-            (buffer.map_or(&[][..], Deref::deref), (*view >> 96) as usize)
-        } else {
-            (first, 0)
-        };
+        // All ones for a string outside. An expression that no compiler makes a branch of.
+        let long = ((INLINE as i64 - len as i64) >> 63) as u64;
+        // Of a string inside, the start of the first buffer: what is copied is overwritten.
+        let place = (*view >> 64) as u64 & long;
+        let (buffer, at) = (place as u32 as usize, (place >> 32) as usize);
+        let buffer = buffers.get(buffer).map_or(&[][..], Deref::deref);
         if len <= WIDE
             && let Some(wide) = buffer.get(at..).and_then(<[u8]>::first_chunk::<WIDE>)
         {
             out[end..end + WIDE].copy_from_slice(wide);
-        } else if long {
+        } else if long != 0 {
             let Some(bytes) = outside(*view, buffers) else {
                 *view = 0;
                 continue;
@@ -60,9 +58,9 @@ pub(super) fn copy_out(views: &mut [u128], buffers: &[impl Deref<Target = [u8]>]
             out[end..end + len].copy_from_slice(bytes);
         }
         // Length and first bytes stay.
-        let moved = u128::from(*view as u64) | (end as u128) << 96;
-        *view = std::hint::select_unpredictable(long, moved, *view);
-        end += std::hint::select_unpredictable(long, len, 0);
+        let moved = (*view >> 64) as u64 & !long | ((end as u64) << 32) & long;
+        *view = u128::from(*view as u64) | u128::from(moved) << 64;
+        end += len & long as usize;
     }
 }
 
