@@ -89,7 +89,7 @@ impl Planned<'_> {
             // Both ways cost so much for each partition, but bytes cost it once for all bitmaps.
             let most = match self.order.offsets.len() - 1 {
                 ..=2 => usize::MAX,
-                ..12 => 2,
+                3..12 => 2,
                 _ => 1,
             };
             return self.load == Load::Bits || bitmaps <= most;

@@ -261,7 +261,7 @@ fn counted_by_pairs(ids: &[u32], counts: &mut [u32]) -> bool {
     for pair in pairs {
         let pair = both(pair);
         seen |= pair;
-        let index = (pair & MASK) | (pair >> 32 & MASK) * PAIRED as u64;
+        let index = (pair & MASK) | ((pair >> 32 & MASK) * PAIRED as u64);
         both_counts[index as usize] += 1;
     }
     let mut sums = [0; PAIRED];

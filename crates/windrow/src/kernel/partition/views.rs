@@ -58,7 +58,7 @@ pub(super) fn copy_out(views: &mut [u128], buffers: &[impl Deref<Target = [u8]>]
             out[end..end + len].copy_from_slice(bytes);
         }
         // Length and first bytes stay.
-        let moved = (*view >> 64) as u64 & !long | ((end as u64) << 32) & long;
+        let moved = ((*view >> 64) as u64 & !long) | (((end as u64) << 32) & long);
         *view = u128::from(*view as u64) | u128::from(moved) << 64;
         end += len & long as usize;
     }

@@ -93,10 +93,12 @@ mod tests {
 
     /// 40 rows in the middle of more, of every plain kind and one that is not; a null here and there.
     fn batch() -> RecordBatch {
-        let text = |n: usize| (n % 5 > 0).then(|| "a string of some length"[..n % 24].to_owned());
+        let text = |n: usize| {
+            (!n.is_multiple_of(5)).then(|| "a string of some length"[..n % 24].to_owned())
+        };
         let texts = || (0..70).map(text);
         let lists = (0..70).map(|n| Some((0..n % 3).map(Some)));
-        let fixed = (0..70).map(|n| (n % 7 > 0).then(|| [n as u8; 3]));
+        let fixed = (0..70).map(|n| (n % 7 > 0).then_some([n as u8; 3]));
         let columns: [(&str, ArrayRef); 7] = [
             (
                 "bits",
