@@ -1,7 +1,7 @@
 //! `batcher`: 64 pushes of unordered changes and one seal, against the batchers of
 //! differential-dataflow.
 //!
-//! Both sides start from what their users have: ours from record batches, so encoding into rows is in
+//! Both sides start from what their users have: ours from record batches of one schema, so encoding is in
 //! the figure; the rivals from vectors of owned tuples, which their chunkers sort in place or copy.
 //! What a contender made is dropped after the clock has stopped. Every round has fresh data, and the
 //! fastest counts. Output memory is recycled: ours from a pool that lives through the bench, the

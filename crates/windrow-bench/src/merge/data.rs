@@ -3,9 +3,10 @@
 //! Every data set is made from a seed of its own: a kernel that sees the same keys twice is timed by
 //! what the branch predictor remembers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
+use windrow::arrow_schema::SchemaRef;
 
 use crate::r#gen::rng::Rng;
 
@@ -151,6 +152,8 @@ pub(crate) trait Shape {
     /// The record of two integers in this shape.
     fn of(key: u64, val: u64) -> (Self::Key, Self::Val);
     fn columns(changes: &[Change<Self::Key, Self::Val>]) -> Vec<ArrayRef>;
+    /// The schema that all record batches share.
+    fn schema() -> &'static OnceLock<SchemaRef>;
 
     fn changes(ints: &[Ints]) -> Vec<Change<Self::Key, Self::Val>> {
         ints.iter().map(|&((key, val), time, diff)| (Self::of(key, val), time, diff)).collect()
@@ -167,7 +170,10 @@ pub(crate) trait Shape {
         columns.push(u64s(changes.iter().map(|change| change.1)));
         columns.push(Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.2))));
         let named = Self::COLUMNS.iter().copied().zip(columns).map(|(n, c)| (n, c, false));
-        RecordBatch::try_from_iter_with_nullable(named).expect("columns of one length")
+        let batch = RecordBatch::try_from_iter_with_nullable(named).expect("columns of one length");
+        // One producer, one schema.
+        let schema = Self::schema().get_or_init(|| batch.schema());
+        batch.with_schema(Arc::clone(schema)).expect("the same schema")
     }
 }
 
@@ -189,6 +195,11 @@ impl Shape for Integers {
         (key, val)
     }
 
+    fn schema() -> &'static OnceLock<SchemaRef> {
+        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
+        &SCHEMA
+    }
+
     fn columns(changes: &[Ints]) -> Vec<ArrayRef> {
         vec![u64s(changes.iter().map(|c| c.0.0)), u64s(changes.iter().map(|c| c.0.1))]
     }
@@ -207,6 +218,11 @@ impl Shape for RowKeyed {
     fn of(key: u64, val: u64) -> (i64, String) {
         let hash = val.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (key as i64, format!("{hash:016x}{:08x}", val as u32))
+    }
+
+    fn schema() -> &'static OnceLock<SchemaRef> {
+        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
+        &SCHEMA
     }
 
     fn columns(changes: &[Change<i64, String>]) -> Vec<ArrayRef> {
@@ -230,6 +246,11 @@ impl Shape for Wide {
 
     fn of(key: u64, val: u64) -> (Half, Half) {
         ((key, val, 3, 4, val), (key ^ val, 7, 8, 9, key))
+    }
+
+    fn schema() -> &'static OnceLock<SchemaRef> {
+        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
+        &SCHEMA
     }
 
     fn columns(changes: &[Change<Half, Half>]) -> Vec<ArrayRef> {

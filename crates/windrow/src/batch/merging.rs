@@ -46,17 +46,21 @@ pub struct Merging<T = u64> {
 impl<T: Time> Merging<T> {
     /// A merge of `batches`, which are of one layout.
     pub fn new(layout: &Layout, pool: &Pool, batches: Vec<Batch<T>>) -> Self {
-        let union = Batch::union(layout, pool, batches);
+        Self::of(Batch::union(layout, pool, batches))
+    }
+
+    /// A merge of the runs of one batch.
+    pub(super) fn of(batch: Batch<T>) -> Self {
         Self {
-            layout: layout.clone(),
-            pool: pool.clone(),
-            inputs: union.sources,
-            wraps: union.wraps,
+            out: Run::new(&batch.pool),
+            layout: batch.layout,
+            pool: batch.pool,
+            inputs: batch.sources,
+            wraps: batch.wraps,
             merger: None,
             advance: None,
-            out: Run::new(pool),
             done: false,
-            frontiers: (union.lower, union.upper, union.since),
+            frontiers: (batch.lower, batch.upper, batch.since),
         }
     }
 

@@ -177,12 +177,15 @@ impl<T: Time> Batch<T> {
     ///
     /// # Errors
     /// What merging and spilling report.
-    pub fn settle(self) -> Result<Self> {
+    pub fn settle(mut self) -> Result<Self> {
         if matches!(self.sources[..], [] | [Source::Run(_)]) {
             return Ok(self);
         }
-        let (layout, pool) = (self.layout.clone(), self.pool.clone());
-        let mut merging = Merging::new(&layout, &pool, vec![self]);
+        if let Some(run) = chained(&self.layout, &self.pool, &mut self.sources) {
+            self.sources = vec![Source::Run(run)];
+            return Ok(self);
+        }
+        let mut merging = Merging::of(self);
         merging.work(&mut i64::MAX.clone())?;
         merging.finish()
     }
@@ -239,6 +242,18 @@ impl<T: Time> Batch<T> {
     pub fn slabs(self, finish: Finish) -> Slabs {
         Slabs::new(&self.layout, &self.pool, &self.wraps, finish, self.sources)
     }
+}
+
+/// All of `sources` one behind the other, if that is what their merge is.
+fn chained(layout: &Layout, pool: &Pool, sources: &mut [Source]) -> Option<Run> {
+    fn run(source: &mut Source) -> Option<&mut Run> {
+        match source {
+            Source::Run(run) => Some(run),
+            Source::Stream(_) => None,
+        }
+    }
+    let mut runs = sources.iter_mut().map(run).collect::<Option<Vec<_>>>()?;
+    Run::chained(layout, pool, &mut runs)
 }
 
 /// A run to take what comes out of a merge of `sources`.

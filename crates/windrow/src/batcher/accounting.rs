@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::merge::Run;
+use crate::order::Layout;
 
 /// A change of what a batcher holds in chains of chunks. All changes that it reports add up to what it
 /// holds, and to zero once it is dropped.
@@ -71,6 +72,25 @@ impl Held {
         }
         let (bytes, resident) = (run.bytes(), run.resident_bytes());
         Self { run: Some(run), bytes, resident, told, sink: sink.clone() }
+    }
+
+    /// Puts a run behind it.
+    pub(super) fn append(&mut self, behind: Run) {
+        if let Some(sink) = &self.sink {
+            let more = Accounting::of(&behind);
+            sink(more);
+            self.told += more;
+        }
+        self.bytes += behind.bytes();
+        self.resident += behind.resident_bytes();
+        if let Some(run) = &mut self.run {
+            run.append(behind);
+        }
+    }
+
+    /// True if `behind` may be put behind it.
+    pub(super) fn goes_on_with(&self, layout: &Layout, behind: &Run) -> bool {
+        self.run.as_ref().is_some_and(|run| run.goes_on_with(layout, behind))
     }
 
     /// Bytes of its rows.

@@ -6,6 +6,8 @@
 //! rung 2   [ 64 * 64 chunks ] ...                  /
 //! ```
 //!
+//! What is pushed in order makes one run, whatever its length: it is never merged with itself.
+//!
 //! Invariant: with memory to merge in, a rung has less than RUNG runs, and a rung follows from bytes,
 //! so the runs are logarithmic in the bytes; what cancels in a merge stays on a low rung.
 
@@ -27,6 +29,8 @@ pub(super) struct Ladder {
     wraps: Wraps,
     sink: Sink,
     rungs: Vec<Vec<Held>>,
+    /// The rung on which the run that was pushed last stands, as the last one.
+    last: Option<usize>,
     resident: usize,
 }
 
@@ -38,6 +42,7 @@ impl Ladder {
             wraps: wraps.clone(),
             sink: sink.clone(),
             rungs: Vec::new(),
+            last: None,
             resident: 0,
         }
     }
@@ -50,7 +55,7 @@ impl Ladder {
     /// Takes a run in, and merges rungs that are full, unless the runs and what comes out of the merge
     /// would take more than `room` bytes of memory together: the caller spills them soon.
     pub(super) fn push(&mut self, run: Run, room: usize) -> Result<()> {
-        let mut next = Held::new(run, &self.sink);
+        let mut next = self.behind_last(run);
         loop {
             let rung = self.rung_of(next.bytes());
             while self.rungs.len() <= rung {
@@ -60,8 +65,10 @@ impl Ladder {
             self.rungs[rung].push(next);
             let resident: usize = self.rungs[rung].iter().map(Held::resident_bytes).sum();
             if self.rungs[rung].len() < RUNG || self.resident.saturating_add(resident) > room {
+                self.last = Some(rung);
                 return Ok(());
             }
+            self.last = None;
             let full = std::mem::take(&mut self.rungs[rung]);
             self.resident -= resident;
             let runs: Vec<Run> = full.into_iter().filter_map(Held::take).collect();
@@ -71,8 +78,22 @@ impl Ladder {
         }
     }
 
+    /// The run that was pushed last with `run` behind it, taken out, if the rows go on; else `run`.
+    fn behind_last(&mut self, run: Run) -> Held {
+        let rung = self.last.take().and_then(|rung| self.rungs.get_mut(rung));
+        if let Some(rung) = rung
+            && let Some(mut held) = rung.pop_if(|held| held.goes_on_with(&self.layout, &run))
+        {
+            self.resident -= held.resident_bytes();
+            held.append(run);
+            return held;
+        }
+        Held::new(run, &self.sink)
+    }
+
     /// All runs; the ladder is empty.
     pub(super) fn take(&mut self) -> Vec<Held> {
+        self.last = None;
         self.resident = 0;
         self.rungs.drain(..).flatten().collect()
     }

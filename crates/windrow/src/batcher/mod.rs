@@ -38,9 +38,9 @@ use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 use accounting::{Held, Sink};
 
-/// Recycled buffers that a seal leaves to the next one: small batches are sealed without mapping
-/// memory, which costs more than to sort them.
-const STASH: usize = 8;
+/// Bytes of recycled buffers that a seal leaves to the next one: small batches are sealed without
+/// mapping memory, which costs more than to sort them.
+const STASH: usize = 16 << 20;
 
 /// What the pushers of a batcher hand over.
 #[derive(Default)]

@@ -8,6 +8,8 @@
 //! hardly anything. Only plain columns without nulls wait here: whatever could be refused is refused
 //! when it is pushed.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
@@ -33,6 +35,11 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// True if nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
     /// Takes `batch` in, whose first row has place `sequence`, if that is worth while and there is room.
     ///
     /// # Errors
@@ -50,7 +57,10 @@ impl Pending {
         {
             return Ok(false);
         }
-        layout.check_schema(batch.schema_ref())?;
+        let same = |last: &RecordBatch| Arc::ptr_eq(last.schema_ref(), batch.schema_ref());
+        if !self.batches.last().is_some_and(same) {
+            layout.check_schema(batch.schema_ref())?;
+        }
         let mut bytes = self.bytes;
         for column in batch.columns() {
             if column.null_count() > 0 || !plain(column.data_type()) {

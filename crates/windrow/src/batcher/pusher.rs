@@ -11,7 +11,7 @@ use super::ladder::Ladder;
 use super::pending::Pending;
 use crate::batch::{held_by_chunk, merger, own_bytes};
 use crate::chunk::Chunker;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::merge::{Merger, Run};
 use crate::order::{Layout, Rule};
 use crate::pool::Pool;
@@ -65,6 +65,9 @@ impl Pusher {
     /// As [`crate::Batcher::push`]. A record batch that cannot be encoded is refused as a whole; after
     /// any other error rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
+        if self.pending.is_empty() && self.push_numbers(batch)? {
+            return Ok(());
+        }
         if self.pending.offer(&self.layout, batch, sequence)? {
             self.open();
             return Ok(());
@@ -79,6 +82,18 @@ impl Pusher {
         let pushed = self.stage(&prepared);
         self.failed |= pushed.is_err();
         pushed
+    }
+
+    /// Takes a small record batch in, if it is nothing but numbers.
+    fn push_numbers(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let pushed = self.chunker.push_numbers(batch);
+        if let Ok(false) | Err(Error::SchemaMismatch { .. }) = pushed {
+            return pushed;
+        }
+        self.open();
+        let collected = pushed.and_then(|_| self.collect());
+        self.failed |= collected.is_err();
+        collected.map(|()| true)
     }
 
     /// Counts as open from here on.
@@ -128,10 +143,12 @@ impl Pusher {
     }
 
     fn collect(&mut self) -> Result<()> {
-        while let Some(chunk) = self.chunker.take() {
+        while let Some(chunks) = self.chunker.take() {
             let share = self.pool.budget().limit() / self.pushers;
             // One row that is longer than a chunk is staged while another one leaves.
-            self.longest = self.longest.max(chunk.leased_bytes());
+            for chunk in &chunks {
+                self.longest = self.longest.max(chunk.leased_bytes());
+            }
             let usual = held_by_chunk(&self.pool);
             let own = own_bytes(&self.pool) + 2 * self.longest.saturating_sub(usual);
             let mut room = share.saturating_sub(own);
@@ -139,7 +156,7 @@ impl Pusher {
                 // What waits to be compressed is, beside the rows that come next.
                 room -= room / WAITING;
             }
-            self.ladder.push(Run::of(&self.pool, chunk), room)?;
+            self.ladder.push(Run::of(&self.pool, chunks), room)?;
             if self.ladder.resident_bytes() > room {
                 self.spill()?;
             } else if self.ladder.resident_bytes() > room / 2 && self.live <= room / 4 {

@@ -9,6 +9,7 @@
 //! Stable: rows that are equal without their tails keep the order they came in.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::kernel::prefix::Plan;
 use crate::kernel::radix;
@@ -46,33 +47,43 @@ impl Place {
 }
 
 impl Arranger {
-    /// Places of `rows` in ascending order; the last `tail` bytes of each row do not count.
-    pub(crate) fn order(&mut self, rows: &[&[u8]], tail: usize) -> &[Place] {
-        let index_bits = usize::BITS - rows.len().saturating_sub(1).leading_zeros();
+    /// Places of the rows whose indexes are in `ranges`, which ascend, in ascending order; the last
+    /// `tail` bytes of each row do not count.
+    #[inline]
+    pub(crate) fn order<'a>(
+        &mut self,
+        ranges: &[Range<usize>],
+        row: impl Fn(usize) -> &'a [u8] + Copy,
+        tail: usize,
+    ) -> &[Place] {
+        let greatest = ranges.last().map_or(0, |range| range.end.saturating_sub(1));
+        let index_bits = usize::BITS - greatest.leading_zeros();
         let index_bits = index_bits.max(1);
-        let plan = Plan::new(rows, tail, 64 - index_bits);
+        let plan = Plan::new(ranges, row, tail, 64 - index_bits);
         self.words.clear();
-        plan.pack(rows, index_bits, &mut self.words);
+        for range in ranges {
+            plan.pack(range.clone(), row, index_bits, &mut self.words);
+        }
         radix::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
         let mask = (1u64 << index_bits) - 1;
         self.order.clear();
         self.order.extend(self.words.iter().map(|word| Place((word & mask) as u32)));
-        mend(&self.words, &mut self.order, index_bits, rows, plan.start(), tail);
+        mend(&self.words, &mut self.order, index_bits, row, plan.start(), tail);
         &self.order
     }
 }
 
 /// Sorts the places of equal prefixes by the rows from byte `start` on, and notes which are equal.
-fn mend(
+fn mend<'a>(
     words: &[u64],
     order: &mut [Place],
     index_bits: u32,
-    rows: &[&[u8]],
+    row: impl Fn(usize) -> &'a [u8],
     start: usize,
     tail: usize,
 ) {
     let rest = |place: Place| {
-        let row = rows[place.index()];
+        let row = row(place.index());
         &row[start.min(row.len() - tail)..row.len() - tail]
     };
     let mut first = 0;
@@ -91,6 +102,8 @@ fn mend(
                 Ordering::Equal => run[1].0 |= Place::EQUAL,
                 Ordering::Greater => run.swap(0, 1),
             }
+        } else if run[1..].iter().all(|&place| rest(place) == rest(run[0])) {
+            run[1..].iter_mut().for_each(|place| place.0 |= Place::EQUAL);
         } else {
             // Stable: equal prefixes stand in index order already.
             run.sort_by(|&a, &b| rest(a).cmp(rest(b)));
@@ -106,6 +119,8 @@ fn mend(
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -127,7 +142,7 @@ mod tests {
             let key = |&i: &usize| &rows[i][..rows[i].len() - tail];
             expected.sort_by(|a, b| key(a).cmp(key(b)));
             let mut arranger = Arranger::default();
-            let places = arranger.order(&rows, tail).to_vec();
+            let places = arranger.order(from_ref(&(0..rows.len())), |index| rows[index], tail).to_vec();
             let got: Vec<usize> = places.iter().map(|place| place.index()).collect();
             for at in 0..got.len() {
                 let repeats = at > 0 && key(&got[at - 1]) == key(&got[at]);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::output::Output;
 use super::wraps::overflow;
-use super::{Chunk, Place, View, Wraps};
+use super::{Arranger, Chunk, Place, View, Wraps};
 use crate::error::Result;
 use crate::kernel::merge::{Wrapped, merge, merge_varying};
 use crate::order::{Layout, Rule, Tail};
@@ -29,8 +29,6 @@ const SHOWN: usize = 3;
 
 /// Copies of a row that are appended though a chunk is full.
 const FEW: i64 = 16;
-/// Rows that are looked at before they are copied: they are still in the first-level cache.
-const STRETCH: usize = 256;
 
 /// What becomes of deletions and diffs at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +50,9 @@ pub(crate) struct Findings {
     pub(crate) negative: u64,
     pub(crate) negative_rows: Vec<Vec<u8>>,
 }
+
+/// Rows that are looked over before they are copied.
+const STRETCH: usize = 256;
 
 /// Builds chunks from rows in order.
 #[derive(Debug)]
@@ -108,11 +109,6 @@ impl Builder {
         self.output.flush();
     }
 
-    /// Takes a chunk as it is, behind everything pushed so far: its rows have been through the rule.
-    pub(crate) fn hand_over(&mut self, chunk: Chunk) {
-        self.output.pass(Arc::new(chunk));
-    }
-
     /// True if the rule leaves rows of one input as they are.
     fn keeps_runs(&self) -> bool {
         match self.layout.rule() {
@@ -138,6 +134,35 @@ impl Builder {
             Rule::First | Rule::Last => self.push_winners(rows),
             Rule::Sum => self.push_sums(row, order, of_chunks),
         }
+    }
+
+    /// Orders the rows of `parts` and appends them. A row's index has its part in the high bits and its
+    /// place in it in the low ones. With `of_chunks` all come from chunks.
+    pub(crate) fn push_unordered(
+        &mut self,
+        arranger: &mut Arranger,
+        parts: &[View<'_>],
+        of_chunks: bool,
+    ) -> Result<()> {
+        let tail = self.layout.tail().len();
+        let most = parts.iter().map(View::len).max().unwrap_or(0);
+        let bits = usize::BITS - most.saturating_sub(1).leading_zeros();
+        let mask = (1 << bits) - 1;
+        let ranges = parts.iter().enumerate();
+        let ranges = ranges.map(|(at, part)| at << bits..(at << bits) + part.len());
+        let ranges: Vec<Range<usize>> = ranges.collect();
+        let Some(stride) = self.layout.stride() else {
+            let row = |index: usize| parts[index >> bits].row(index & mask);
+            return self.push(row, arranger.order(&ranges, row, tail), of_chunks);
+        };
+        if let [only] = parts {
+            let bytes = only.bytes;
+            let row = |index: usize| &bytes[index * stride..][..stride];
+            return self.push(row, arranger.order(&ranges, row, tail), of_chunks);
+        }
+        let parts: Vec<&[u8]> = parts.iter().map(|part| part.bytes).collect();
+        let row = |index: usize| &parts[index >> bits][(index & mask) * stride..][..stride];
+        self.push(row, arranger.order(&ranges, row, tail), of_chunks)
     }
 
     /// Appends rows of one chunk, in their order: the chunk itself, where that can be.
@@ -249,21 +274,19 @@ impl Builder {
         of_chunks: bool,
     ) -> Result<()> {
         // The end of a row is not in the cache yet: it is not looked at for nothing.
-        let not_zero = |place: &Place| of_chunks || diff_of(row_of(place.index())) != 0;
-        let single = |place: &Place| !place.repeats() && not_zero(place);
+        let not_zero = |row: &[u8]| of_chunks || diff_of(row) != 0;
         let mut at = 0;
         while at < order.len() {
-            if self.finish == Finish::Log {
-                // Rows that meet no equal go as they are, many at a time. The last of a stretch may
-                // have equals behind it.
-                let ahead = order[at..].iter().take(STRETCH);
-                let alone = ahead.take_while(|place| single(place)).count();
-                let goes_on = order.get(at + alone).is_some_and(|place| place.repeats());
-                let alone = alone - usize::from(goes_on && alone > 0);
-                if alone > 0 {
-                    let stretch = order[at..at + alone].iter();
-                    self.output.append_all(stretch.map(|place| row_of(place.index())))?;
-                    at += alone;
+            if self.finish == Finish::Log && !order[at].repeats() {
+                // Rows that meet no equal go as they are, many at a time. The one before an equal is not
+                // among them.
+                let mut behind = order[at + 1..].iter().take(STRETCH);
+                let alone = behind.position(|place| place.repeats());
+                let alone = alone.unwrap_or(STRETCH.min(order.len() - at));
+                let stretch = order[at..at + alone].iter().map(|place| row_of(place.index()));
+                let kept = self.output.append_while(stretch, not_zero)?;
+                if kept > 0 {
+                    at += kept;
                     continue;
                 }
             }

@@ -1,13 +1,15 @@
-//! Record batches to chunks: rows are staged until a chunk is full, then ordered and shipped.
+//! Record batches to chunks: rows are staged until there are enough of them, then ordered and shipped.
 //!
 //! ```text
-//! push --encode--> staging | row | row | row |  --full: order, rule--> chunk
-//!                                               --in order already---> chunk, the staging itself
+//! push --encode--> staged  | row | row | row |  --full, in order already--> run of one chunk: the buffer
+//!                          | row | row | row |  --enough: order, rule-----> run of some chunks
 //! ```
+//! With a limit to memory one buffer is enough.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 
 use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES, Starts, View, Wraps};
 use crate::error::Result;
@@ -15,26 +17,44 @@ use crate::kernel::merge::ascends;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
 use crate::rows::decode::diff_of;
-use crate::rows::{Encoder, Prepared, key_len};
+use crate::rows::{Encoder, NumberEncoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
+/// Longer record batches of numbers are worth being made ready.
+const FEW_ROWS: usize = 1 << 11;
 
-/// Turns record batches into chunks; accumulates across calls.
+/// Turns record batches into runs of chunks; accumulates across calls.
 #[derive(Debug)]
 pub(crate) struct Chunker {
     pool: Pool,
     layout: Layout,
     encoder: Encoder,
-    staging: Option<Buffer>,
-    staged: usize,
-    used: usize,
-    /// Where staged rows start, unless they have one length.
-    starts: Vec<u32>,
-    /// Empty between calls; keeps its memory.
-    rows: Vec<&'static [u8]>,
+    numbers: Option<NumberEncoder>,
+    /// Buffers that are full, and the one that is being filled.
+    staged: Vec<Staged>,
+    /// Rows of all of them.
+    rows: usize,
     arranger: Arranger,
     builder: Builder,
+    runs: VecDeque<Vec<Arc<Chunk>>>,
+}
+
+/// Rows in the order in which they came.
+#[derive(Debug)]
+struct Staged {
+    buffer: Buffer,
+    used: usize,
+    rows: usize,
+    /// Where rows start, and where the last one ends; only the zero if they have one length.
+    starts: Vec<u32>,
+}
+
+impl Staged {
+    fn view(&self, stride: Option<usize>) -> View<'_> {
+        let starts = stride.map_or(Starts::At(&self.starts), Starts::Every);
+        View { bytes: &self.buffer[..self.used], starts }
+    }
 }
 
 impl Chunker {
@@ -44,19 +64,76 @@ impl Chunker {
             pool: pool.clone(),
             layout: layout.clone(),
             encoder: Encoder::new(layout),
-            staging: None,
-            staged: 0,
-            used: 0,
-            starts: vec![0],
-            rows: Vec::new(),
+            numbers: NumberEncoder::new(layout),
+            staged: Vec::new(),
+            rows: 0,
             arranger: Arranger::default(),
             builder: Builder::new(layout, pool, Finish::Log, wraps),
+            runs: VecDeque::new(),
         }
     }
 
-    /// The next finished chunk.
-    pub(crate) fn take(&mut self) -> Option<Arc<Chunk>> {
-        self.builder.take()
+    /// The chunks of the next finished run.
+    pub(crate) fn take(&mut self) -> Option<Vec<Arc<Chunk>>> {
+        self.runs.pop_front()
+    }
+
+    /// Stages a small record batch of nothing but numbers, if it is one; then a run may be there to
+    /// [`Chunker::take`]. Nothing is staged of one that is not. After an error rows are lost.
+    ///
+    /// # Errors
+    /// [`crate::Error::SchemaMismatch`], and what ordering rows and taking memory report.
+    pub(crate) fn push_numbers(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let Some(stride) = self.numbers.as_ref().map(NumberEncoder::stride) else {
+            return Ok(false);
+        };
+        let rows = batch.num_rows();
+        if rows > FEW_ROWS {
+            return Ok(false);
+        }
+        if self.staged.is_empty() {
+            self.stage(stride)?;
+        }
+        let room = self.staged.last().map_or(0, |last| (last.buffer.len() - last.used) / stride);
+        let fit = room.min(MOST_ROWS - self.rows);
+        if fit >= rows {
+            return self.write_numbers(batch);
+        }
+        // With a limit to memory a chunk that is done is collected before more is taken.
+        let limited = self.pool.budget().is_limited();
+        if limited || batch.columns().iter().any(|column| column.null_count() > 0) {
+            return Ok(false);
+        }
+        let mut done = 0;
+        loop {
+            let room =
+                self.staged.last().map_or(0, |last| (last.buffer.len() - last.used) / stride);
+            let fit = room.min(MOST_ROWS - self.rows).min(rows - done);
+            if !self.write_numbers(&batch.slice(done, fit))? {
+                return Ok(false);
+            }
+            done += fit;
+            if done == rows {
+                return Ok(true);
+            }
+            self.close()?;
+            self.stage(stride)?;
+        }
+    }
+
+    /// Writes a record batch behind what is staged, where there is room for it.
+    fn write_numbers(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let (Some(staged), Some(numbers)) = (self.staged.last_mut(), &mut self.numbers) else {
+            return Ok(false);
+        };
+        let rows = batch.num_rows();
+        let used = staged.used + rows * numbers.stride();
+        let written = numbers.write(batch, &mut staged.buffer[staged.used..used])?;
+        if written {
+            (staged.used, staged.rows) = (used, staged.rows + rows);
+            self.rows += rows;
+        }
+        Ok(written)
     }
 
     /// Resolves the columns of `batch`, the first row of which is number `sequence` of the input.
@@ -64,90 +141,109 @@ impl Chunker {
         self.encoder.prepare(batch, sequence)
     }
 
-    /// Stages rows from `next` on, until chunks are full: they are then there to [`Chunker::take`].
-    /// Returns the first row that is not staged yet. After an error rows are lost.
+    /// Stages rows from `next` on, until a run is there to [`Chunker::take`]. Returns the first row that
+    /// is not staged yet. After an error rows are lost.
     pub(crate) fn push(&mut self, prepared: &Prepared, mut next: usize) -> Result<usize> {
-        while next < prepared.len() && !self.builder.is_full() {
+        while next < prepared.len() && self.runs.is_empty() {
             let (fit, end) = self.fitting(prepared, next);
             if fit == 0 {
-                self.ship()?;
-                if self.builder.is_full() {
+                self.close()?;
+                if !self.runs.is_empty() {
                     // What was shipped makes room for more once it is collected.
                     break;
                 }
-                let needed = prepared.row_len(next) + OFFSET_BYTES;
-                self.staging = Some(self.pool.buffer(needed)?);
+                self.stage(prepared.row_len(next) + OFFSET_BYTES)?;
                 continue;
             }
-            if let Some(staging) = &mut self.staging {
-                self.encoder.encode(prepared, next..next + fit, &mut staging[self.used..end]);
+            if let Some(staged) = self.staged.last_mut() {
+                let out = &mut staged.buffer[staged.used..end];
+                self.encoder.encode(prepared, next..next + fit, out);
+                (staged.used, staged.rows) = (end, staged.rows + fit);
             }
-            (self.used, self.staged) = (end, self.staged + fit);
+            self.rows += fit;
             next += fit;
         }
         Ok(next)
     }
 
-    /// How many rows from `next` on can be staged, and where they end; notes where they start.
+    /// How many rows from `next` on can be staged where there is room, and where they end; notes where
+    /// they start.
     fn fitting(&mut self, prepared: &Prepared, next: usize) -> (usize, usize) {
-        let room = self.staging.as_ref().map_or(0, |buffer| buffer.len());
-        let most = (MOST_ROWS - self.staged).min(prepared.len() - next);
+        let Some(staged) = self.staged.last_mut() else { return (0, 0) };
+        let room = staged.buffer.len();
+        let most = (MOST_ROWS - self.rows).min(prepared.len() - next);
         if let Some(stride) = self.layout.stride() {
-            let fit = most.min((room - self.used) / stride);
-            return (fit, self.used + fit * stride);
+            let fit = most.min((room - staged.used) / stride);
+            return (fit, staged.used + fit * stride);
         }
-        let (mut fit, mut end) = (0, self.used);
+        let (mut fit, mut end) = (0, staged.used);
         while fit < most {
             let longer = end + prepared.row_len(next + fit);
-            if longer + (self.staged + fit + 1) * OFFSET_BYTES > room {
+            if longer + (staged.rows + fit + 1) * OFFSET_BYTES > room {
                 break;
             }
             end = longer;
             fit += 1;
-            self.starts.push(end as u32);
+            staged.starts.push(end as u32);
         }
         (fit, end)
     }
 
-    /// Orders and ships what is staged, and whatever is not full.
+    /// Orders and ships what is staged.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        self.close()?;
         self.ship()
     }
 
-    fn ship(&mut self) -> Result<()> {
-        let Some(staging) = self.staging.take() else { return Ok(()) };
-        let used = std::mem::take(&mut self.used);
-        if std::mem::take(&mut self.staged) == 0 {
-            self.pool.recycle(staging);
-            return Ok(());
-        }
-        let starts = match self.layout.stride() {
-            Some(stride) => Starts::Every(stride),
-            None => Starts::At(&self.starts),
+    /// A buffer to be filled, for a row of `len` bytes at the least.
+    fn stage(&mut self, len: usize) -> Result<()> {
+        let buffer = self.pool.buffer(len)?;
+        self.staged.push(Staged { buffer, used: 0, rows: 0, starts: vec![0] });
+        Ok(())
+    }
+
+    /// Nothing is added to the last buffer any more: it is a chunk, or is ordered with the others.
+    fn close(&mut self) -> Result<()> {
+        let stride = self.layout.stride();
+        let Some(last) =
+            self.staged.pop_if(|last| last.rows == 0 || is_chunk(&self.layout, last.view(stride)))
+        else {
+            let bytes: usize = self.staged.iter().map(|staged| staged.buffer.len()).sum();
+            let enough = bytes + self.pool.chunk_bytes() > self.pool.stage_bytes();
+            return if enough || self.rows == MOST_ROWS { self.ship() } else { Ok(()) };
         };
-        let staged = View { bytes: &staging[..used], starts };
-        if is_chunk(&self.layout, staged) {
-            let chunk = match self.layout.stride() {
-                Some(stride) => Chunk::strided(&self.pool, staging, used, stride),
-                None => {
-                    let starts = std::mem::replace(&mut self.starts, vec![0]);
-                    Chunk::varying(&self.pool, staging, starts)
-                }
-            };
-            self.builder.hand_over(chunk);
+        self.rows -= last.rows;
+        self.ship()?;
+        if last.rows == 0 {
+            self.pool.recycle(last.buffer);
             return Ok(());
         }
-        let mut rows: Vec<&[u8]> = std::mem::take(&mut self.rows);
-        rows.extend((0..staged.len()).map(|index| staged.row(index)));
-        let order = self.arranger.order(&rows, self.layout.tail().len());
+        let chunk = match stride {
+            Some(stride) => Chunk::strided(&self.pool, last.buffer, last.used, stride),
+            None => Chunk::varying(&self.pool, last.buffer, last.starts),
+        };
+        self.runs.push_back(vec![Arc::new(chunk)]);
+        Ok(())
+    }
+
+    fn ship(&mut self) -> Result<()> {
+        if self.staged.is_empty() {
+            return Ok(());
+        }
+        self.rows = 0;
+        let staged = std::mem::take(&mut self.staged);
         self.builder.restart();
-        self.builder.push(|index| staged.row(index), order, false)?;
+        let stride = self.layout.stride();
+        let parts: Vec<View<'_>> = staged.iter().map(|staged| staged.view(stride)).collect();
+        self.builder.push_unordered(&mut self.arranger, &parts, false)?;
+        for Staged { buffer, .. } in staged {
+            self.pool.recycle(buffer);
+        }
         self.builder.flush();
-        rows.clear();
-        // Nothing is left to outlive the staging buffer; collecting in place keeps the allocation.
-        self.rows = rows.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
-        self.pool.recycle(staging);
-        self.starts.truncate(1);
+        let run: Vec<_> = std::iter::from_fn(|| self.builder.take()).collect();
+        if !run.is_empty() {
+            self.runs.push_back(run);
+        }
         Ok(())
     }
 }

@@ -24,7 +24,6 @@ pub(crate) use arrange::{Arranger, Place};
 pub use builder::Finish;
 pub(crate) use builder::{Builder, Findings, describe};
 pub(crate) use chunker::Chunker;
-#[cfg(test)]
 pub(crate) use output::FEW_SMALL;
 pub(crate) use page::Page;
 pub(crate) use view::{Starts, View};

@@ -90,28 +90,45 @@ impl Output {
     /// Appends rows one by one.
     pub(super) fn append_all<'a>(
         &mut self,
-        mut rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+        rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     ) -> Result<()> {
+        self.append_while(rows, |_| true).map(drop)
+    }
+
+    /// Appends rows one by one, up to the first for which `keep` is false; returns how many.
+    #[inline]
+    pub(super) fn append_while<'a>(
+        &mut self,
+        mut rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+        keep: impl Fn(&[u8]) -> bool,
+    ) -> Result<usize> {
+        let all = rows.len();
         let Some(stride) = self.stride else {
-            return rows.try_for_each(|row| self.append(row));
+            for (index, row) in rows.enumerate() {
+                if !keep(row) {
+                    return Ok(index);
+                }
+                self.append(row)?;
+            }
+            return Ok(all);
         };
         while rows.len() > 0 {
             if self.room() < stride {
                 self.next_buffer(stride)?;
             }
             let fit = (self.room() / stride).min(rows.len());
-            let used = self.used;
-            if let Some(buffer) = &mut self.buffer {
-                gather(rows.clone().take(fit), stride, &mut buffer[used..]);
-            }
-            self.used += fit * stride;
-            if fit == rows.len() {
+            let Some(buffer) = &mut self.buffer else { break };
+            let target = &mut buffer[self.used..];
+            let kept = gather(rows.clone().take(fit), stride, target, &keep);
+            self.used += kept * stride;
+            let left = rows.len() - kept;
+            if kept < fit || left == 0 {
                 // To step over rows one by one takes as long as to find them again.
-                return Ok(());
+                return Ok(all - left);
             }
             rows.nth(fit - 1);
         }
-        Ok(())
+        Ok(all - rows.len())
     }
 
     /// Gives the row that was appended last another diff.

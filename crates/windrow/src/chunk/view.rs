@@ -52,6 +52,16 @@ impl<'a> View<'a> {
         &self.bytes[self.start(range.start)..self.start(range.end)]
     }
 
+    /// The rows of `range`, as rows of their own.
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        match self.starts {
+            Starts::Every(_) => Self { bytes: self.span(range), starts: self.starts },
+            Starts::At(starts) => {
+                Self { bytes: self.bytes, starts: Starts::At(&starts[range.start..=range.end]) }
+            }
+        }
+    }
+
     /// The first row of `range` for which `below` is false, which it stays; the end if there is none.
     pub(crate) fn partition_point(
         &self,

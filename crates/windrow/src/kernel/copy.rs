@@ -47,27 +47,36 @@ pub(crate) fn copy_short(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// Copies `rows`, all of `stride` bytes, one behind the other to the start of `target`.
+/// Copies `rows`, all of `stride` bytes, one behind the other to the start of `target`, up to the first
+/// for which `keep` is false; returns how many.
 ///
 /// # Panics
-/// If a row is shorter, or `target` has no room.
+/// If a row is shorter, or `target` has no room for all.
 pub(crate) fn gather<'a>(
     rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     stride: usize,
     target: &mut [u8],
-) {
+    keep: impl Fn(&[u8]) -> bool,
+) -> usize {
     macro_rules! lengths {
         ($($length:literal)*) => {
             match stride {
-                $($length => gather_of::<$length>(rows, target),)*
+                $($length => gather_of::<$length>(rows, target, keep),)*
                 _ => {
-                    let targets = target[..rows.len() * stride].chunks_exact_mut(stride);
-                    targets.zip(rows).for_each(|(target, row)| copy_short(target, &row[..stride]));
+                    let len = rows.len();
+                    let targets = target[..len * stride].chunks_exact_mut(stride);
+                    for (index, (target, row)) in targets.zip(rows).enumerate() {
+                        if !keep(row) {
+                            return index;
+                        }
+                        copy_short(target, &row[..stride]);
+                    }
+                    len
                 }
             }
         };
     }
-    lengths!(16 24 32 40 48 56 64 72 80 88 96 104 112 120 128);
+    lengths!(16 24 32 40 48 56 64 72 80 88 96 104 112 120 128)
 }
 
 /// [`gather`], with moves of constant size: a third faster for rows of 96 bytes.
@@ -75,10 +84,15 @@ pub(crate) fn gather<'a>(
 fn gather_of<'a, const N: usize>(
     rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     target: &mut [u8],
-) {
-    let (targets, _) = target[..rows.len() * N].as_chunks_mut::<N>();
+    keep: impl Fn(&[u8]) -> bool,
+) -> usize {
+    let len = rows.len();
+    let (targets, _) = target[..len * N].as_chunks_mut::<N>();
     let mut ahead = rows.clone().skip(AHEAD);
-    for (target, row) in targets.iter_mut().zip(rows) {
+    for (index, (target, row)) in targets.iter_mut().zip(rows).enumerate() {
+        if !keep(row) {
+            return index;
+        }
         if let Some(row) = ahead.next() {
             for line in (0..N).step_by(64) {
                 prefetch(row.as_ptr().wrapping_add(line));
@@ -86,6 +100,7 @@ fn gather_of<'a, const N: usize>(
         }
         target.copy_from_slice(&row[..N]);
     }
+    len
 }
 
 /// Writes each byte of `source`, plus `add` and then with the bits of `flip` complemented, to
@@ -140,10 +155,14 @@ mod tests {
         let source: Vec<u8> = (0..200 * 5).map(|i| (i % 251) as u8).collect();
         for stride in 1..200 {
             let rows: Vec<&[u8]> = source.chunks_exact(stride).take(5).rev().collect();
-            let mut target = vec![0; 5 * stride + 3];
-            gather(rows.iter().copied(), stride, &mut target);
-            assert_eq!(target[..5 * stride], rows.concat());
-            assert_eq!(target[5 * stride..], [0; 3]);
+            for kept in 0..=5 {
+                let mut target = vec![0; 5 * stride + 3];
+                let keep = |row: &[u8]| kept == 5 || row.as_ptr() != rows[kept].as_ptr();
+                let all = rows.iter().copied();
+                assert_eq!(gather(all, stride, &mut target, keep), kept);
+                assert_eq!(target[..kept * stride], rows[..kept].concat());
+                assert!(target[kept * stride..].iter().all(|&byte| byte == 0));
+            }
         }
     }
 

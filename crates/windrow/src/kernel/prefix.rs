@@ -15,6 +15,8 @@
 //! in all rows, or less significant than all that were kept; a row that ends early counts as
 //! followed by zeros.
 
+use std::ops::Range;
+
 /// Bytes looked at in one window.
 const WINDOW: usize = 32;
 const WORDS: usize = WINDOW / 8;
@@ -32,28 +34,42 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Chooses at most `capacity` bits (1..=64) that vary between `rows`, of which the last `tail` bytes
-    /// do not count.
-    pub(crate) fn new(rows: &[&[u8]], tail: usize, capacity: u32) -> Self {
-        let Some((first, rest)) = rows.split_first() else {
+    /// Chooses at most `capacity` bits (1..=64) that vary between the rows whose indexes are in `ranges`
+    /// and of which the last `tail` bytes do not count.
+    pub(crate) fn new<'a>(
+        ranges: &[Range<usize>],
+        row: impl Fn(usize) -> &'a [u8] + Copy,
+        tail: usize,
+        capacity: u32,
+    ) -> Self {
+        let Some(first) = ranges.iter().find(|range| !range.is_empty()) else {
             return Self { start: 0, mask: [0; WORDS], bits: 0, tail };
         };
         let mut start = 0;
         let mut mask = [0; WORDS];
-        let longest = rows.iter().map(|row| row.len()).max().unwrap_or(0) - tail;
-        while start < longest {
-            let base = window(body(first, tail), start);
-            for row in rest {
-                let words = window(body(row, tail), start);
-                for word in 0..WORDS {
-                    mask[word] |= words[word] ^ base[word];
+        let mut longest = None;
+        loop {
+            let base = window(body(row(first.start), tail), start);
+            for range in ranges {
+                for index in range.clone() {
+                    let words = window(body(row(index), tail), start);
+                    for word in 0..WORDS {
+                        mask[word] |= words[word] ^ base[word];
+                    }
                 }
             }
             if mask != [0; WORDS] {
                 break;
             }
             start += WINDOW;
+            // Hardly ever asked for.
+            let rows = || ranges.iter().cloned().flatten();
+            let longest = longest.get_or_insert_with(|| rows().map(|at| row(at).len()).max());
+            if longest.is_none_or(|longest| start >= longest - tail) {
+                break;
+            }
         }
+        let mut mask = mask.map(u64::from_be);
         let varying: u32 = mask.iter().map(|word| word.count_ones()).sum();
         let mut left = capacity;
         for word in &mut mask {
@@ -77,15 +93,21 @@ impl Plan {
         self.start
     }
 
-    /// Appends `prefix << shift | i` for each row `i`.
-    pub(crate) fn pack(&self, rows: &[&[u8]], shift: u32, packed: &mut Vec<u64>) {
+    /// Appends `prefix << shift | i` for each row `i` of `range`.
+    pub(crate) fn pack<'a>(
+        &self,
+        range: Range<usize>,
+        row: impl Fn(usize) -> &'a [u8] + Copy,
+        shift: u32,
+        packed: &mut Vec<u64>,
+    ) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("bmi2") {
             // SAFETY: BMI2 was detected.
-            unsafe { self.pack_bmi2(rows, shift, packed) };
+            unsafe { self.pack_bmi2(range, row, shift, packed) };
             return;
         }
-        self.pack_with(rows, shift, packed, extract);
+        self.pack_with(range, row, shift, packed, extract);
     }
 
     /// As [`Plan::pack`], with one instruction an extraction: 3.1x the portable twin on Zen 3.
@@ -94,46 +116,71 @@ impl Plan {
     /// The CPU must have BMI2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi2")]
-    unsafe fn pack_bmi2(&self, rows: &[&[u8]], shift: u32, packed: &mut Vec<u64>) {
+    unsafe fn pack_bmi2<'a>(
+        &self,
+        range: Range<usize>,
+        row: impl Fn(usize) -> &'a [u8] + Copy,
+        shift: u32,
+        packed: &mut Vec<u64>,
+    ) {
         use std::arch::x86_64::_pext_u64;
-        self.pack_with(rows, shift, packed, |word, mask| _pext_u64(word, mask));
+        self.pack_with(range, row, shift, packed, |word, mask| _pext_u64(word, mask));
     }
 
     #[inline(always)]
-    fn pack_with(
+    fn pack_with<'a>(
         &self,
-        rows: &[&[u8]],
+        range: Range<usize>,
+        row: impl Fn(usize) -> &'a [u8] + Copy,
         shift: u32,
         packed: &mut Vec<u64>,
         extract: impl Fn(u64, u64) -> u64,
     ) {
-        let used: Vec<(usize, u64, u32)> = (0..WORDS)
-            .filter(|&word| self.mask[word] != 0)
-            .map(|word| (self.start + 8 * word, self.mask[word], self.mask[word].count_ones()))
-            .collect();
-        let tail = self.tail;
-        let indexed = rows.iter().map(|row| body(row, tail)).zip(0u64..);
-        match used[..] {
-            [] => packed.extend(0..rows.len() as u64),
-            [(at, mask, _)] => packed
-                .extend(indexed.map(|(row, index)| extract(word(row, at), mask) << shift | index)),
-            [(at, mask, _), (next_at, next_mask, next_bits)] => {
-                packed.extend(indexed.map(|(row, index)| {
-                    let high = extract(word(row, at), mask);
-                    let low = extract(word(row, next_at), next_mask);
-                    (high << next_bits | low) << shift | index
-                }));
+        let mut used = [(0, 0, 0); WORDS];
+        let mut parts = 0;
+        for (word, &mask) in self.mask.iter().enumerate().filter(|(_, mask)| **mask != 0) {
+            used[parts] = (self.start + 8 * word, mask, mask.count_ones());
+            parts += 1;
+        }
+        match used[..parts] {
+            [] => packed.extend(range.map(|index| index as u64)),
+            [a] => self.pack_parts([a], range, row, shift, packed, extract),
+            [a, b] => self.pack_parts([a, b], range, row, shift, packed, extract),
+            [a, b, c] => self.pack_parts([a, b, c], range, row, shift, packed, extract),
+            [a, b, c, d, ..] => {
+                self.pack_parts([a, b, c, d], range, row, shift, packed, extract);
             }
-            _ => packed.extend(indexed.map(|(row, index)| {
-                let mut prefix = 0;
-                for &(at, mask, bits) in &used {
-                    prefix = prefix << bits | extract(word(row, at), mask);
-                }
-                prefix << shift | index
-            })),
         }
     }
+
+    #[inline(always)]
+    fn pack_parts<'a, const N: usize>(
+        &self,
+        parts: [Part; N],
+        range: Range<usize>,
+        row: impl Fn(usize) -> &'a [u8] + Copy,
+        shift: u32,
+        packed: &mut Vec<u64>,
+        extract: impl Fn(u64, u64) -> u64,
+    ) {
+        let tail = self.tail;
+        packed.extend(range.map(|index| {
+            let row = body(row(index), tail);
+            let prefix = parts.iter().fold(0, |prefix, &(at, mask, bits)| {
+                // A single part may have all 64 bits, and nothing before it.
+                if N == 1 {
+                    extract(word(row, at), mask)
+                } else {
+                    prefix << bits | extract(word(row, at), mask)
+                }
+            });
+            prefix << shift | index as u64
+        }));
+    }
 }
+
+/// Where a word stands in rows, which of its bits are taken, and how many these are.
+type Part = (usize, u64, u32);
 
 #[inline(always)]
 fn body(row: &[u8], tail: usize) -> &[u8] {
@@ -158,14 +205,16 @@ fn short_word(row: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
+/// The words of `row` from `start` on, as they stand in memory: which bits differ does not depend on the
+/// order of bytes.
 #[inline(always)]
 fn window(row: &[u8], start: usize) -> [u64; WORDS] {
     if let Some(bytes) = row.get(start..start + WINDOW) {
         return std::array::from_fn(|word| {
-            u64::from_be_bytes(bytes[8 * word..8 * word + 8].try_into().expect("eight bytes"))
+            u64::from_ne_bytes(bytes[8 * word..8 * word + 8].try_into().expect("eight bytes"))
         });
     }
-    std::array::from_fn(|index| word(row, start + 8 * index))
+    std::array::from_fn(|index| word(row, start + 8 * index).to_be())
 }
 
 /// The bits of `word` under `mask`, moved together at the low end: the portable twin of PEXT.
@@ -200,13 +249,14 @@ mod tests {
         ) {
             let rows: Vec<Vec<u8>> =
                 rows.into_iter().map(|r| [vec![9; common], r, vec![7; tail]].concat()).collect();
-            let rows: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
-            let plan = Plan::new(&rows, tail, capacity);
+            let row = |index: usize| &rows[index][..];
+            let all = 0..rows.len();
+            let plan = Plan::new(&[0..rows.len() / 2, rows.len() / 2..rows.len()], row, tail, capacity);
             prop_assert!(plan.bits() <= capacity);
             let mut packed = Vec::new();
-            plan.pack(&rows, 6, &mut packed);
+            plan.pack(all.clone(), row, 6, &mut packed);
             let mut twin = Vec::new();
-            plan.pack_with(&rows, 6, &mut twin, extract);
+            plan.pack_with(all, row, 6, &mut twin, extract);
             prop_assert_eq!(&packed, &twin);
             for (i, a) in rows.iter().enumerate() {
                 prop_assert_eq!(packed[i] & 63, i as u64);

@@ -13,13 +13,13 @@
 //! runs which hardly overlap do not fall into blocks of a few rows.
 
 use super::window::Window;
-use crate::chunk::{Arranger, Builder};
+use crate::chunk::{Arranger, Builder, View};
 use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Bytes of rows that one block should have: it is read twice, from the second-level cache. Not
-/// more than a chunk, or what comes out of a block would not fit the budget.
+/// Bytes of rows that one block should have: it is read twice, from the second-level cache. With a limit
+/// to memory not more than a chunk, or what comes out of a block would not fit the budget.
 const BLOCK_BYTES: usize = 768 << 10;
 /// Rows of a block at the most.
 const BLOCK_ROWS: usize = 16 << 10;
@@ -31,8 +31,6 @@ pub(super) struct Blocks {
     tail: usize,
     block_bytes: usize,
     step: usize,
-    /// Empty between calls; keeps its memory.
-    rows: Vec<&'static [u8]>,
     arranger: Arranger,
 }
 
@@ -40,9 +38,8 @@ impl Blocks {
     pub(super) fn new(layout: &Layout, pool: &Pool) -> Self {
         Self {
             tail: layout.tail().len(),
-            block_bytes: BLOCK_BYTES.min(pool.chunk_bytes()),
+            block_bytes: BLOCK_BYTES.min(pool.stage_bytes()),
             step: LEAST_STEP,
-            rows: Vec::new(),
             arranger: Arranger::default(),
         }
     }
@@ -53,10 +50,10 @@ impl Blocks {
         let body = |row: &'_ [u8]| row.len() - tail;
         loop {
             let step = self.step;
-            let ahead = |window: &Window| (window.at + step).min(window.len());
+            windows.iter_mut().for_each(|window| window.reach(step));
             let Some(bound) = windows
                 .iter()
-                .map(|window| window.rows().row(ahead(window) - 1))
+                .map(|window| window.row(window.ahead(step) - 1))
                 .min_by(|a, b| a[..body(a)].cmp(&b[..body(b)]))
             else {
                 return Ok(0);
@@ -67,10 +64,10 @@ impl Blocks {
             let mut bytes = 0;
             for (index, window) in windows.iter().enumerate() {
                 if below(window.head()) {
-                    let rows = window.rows();
-                    let end = rows.partition_point(window.at..ahead(window), below);
+                    let end = window.first_above(window.ahead(step), below);
                     block += end - window.at;
-                    bytes += rows.span(window.at..end).len();
+                    bytes +=
+                        window.parts(end).map(|part| part.span(0..part.len()).len()).sum::<usize>();
                     ends.push((index, end));
                 }
             }
@@ -83,17 +80,9 @@ impl Blocks {
                 self.step = (step / 4).max(least);
                 continue;
             }
-            let mut rows: Vec<&[u8]> = std::mem::take(&mut self.rows);
-            for &(index, end) in &ends {
-                let window = &windows[index];
-                let view = window.rows();
-                rows.extend((window.at..end).map(|row| view.row(row)));
-            }
-            let order = self.arranger.order(&rows, tail);
-            builder.push(|index| rows[index], order, true)?;
-            rows.clear();
-            // Nothing is left to outlive the windows; collecting in place keeps the allocation.
-            self.rows = rows.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
+            let parts = ends.iter().flat_map(|&(index, end)| windows[index].parts(end));
+            let parts: Vec<View<'_>> = parts.collect();
+            builder.push_unordered(&mut self.arranger, &parts, true)?;
             for (index, end) in ends {
                 windows[index].at = end;
             }

@@ -4,15 +4,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Merger;
-use crate::chunk::{Chunk, Page, TimeCodes};
+use crate::chunk::{Chunk, FEW_SMALL, OFFSET_BYTES, Page, TimeCodes};
 use crate::error::Result;
-use crate::order::Layout;
+use crate::order::{Layout, Rule};
 use crate::pool::{Decision, Pool};
 
 /// Where the chunks of one run come from, in order.
 pub(crate) trait ChunkSource: Send {
     /// The next chunk, or `None` at the end of the run.
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>>;
+
+    /// The next chunk, if there is one in memory.
+    fn next_resident(&mut self) -> Option<Arc<Chunk>> {
+        None
+    }
 
     /// The next chunk is asked for soon.
     fn read_ahead(&self) {}
@@ -49,6 +54,12 @@ impl Piece {
             Self::Resident(chunk) => chunk.bytes(),
             Self::Paged(page) => page.bytes(),
         }
+    }
+
+    /// True if the piece takes at least half of what a chunk may, with where its rows start.
+    fn fills_half(&self, layout: &Layout, pool: &Pool) -> bool {
+        let starts = if layout.stride().is_some() { 0 } else { self.rows() * OFFSET_BYTES };
+        2 * (self.bytes() + starts) >= pool.chunk_bytes()
     }
 
     /// Bytes of memory that the piece holds.
@@ -98,11 +109,10 @@ impl Run {
         Self { generation: oldest.unwrap_or(0).saturating_add(1), ..Self::new(pool) }
     }
 
-    /// A run of one chunk.
-    pub(crate) fn of(pool: &Pool, chunk: Arc<Chunk>) -> Self {
-        let mut run = Self::new(pool);
-        run.push(chunk);
-        run
+    /// A run of chunks that went through no merge.
+    pub(crate) fn of(pool: &Pool, chunks: Vec<Arc<Chunk>>) -> Self {
+        let pieces = chunks.into_iter().map(Piece::Resident).collect();
+        Self { pool: pool.clone(), pieces, generation: 0 }
     }
 
     /// Puts a chunk behind the others.
@@ -141,6 +151,54 @@ impl Run {
                 *piece = Piece::Paged(page);
             }
         }
+    }
+
+    /// True if all of `behind` sorts behind this run, no rule has a say in it, and this run does not end
+    /// in a small chunk. Nothing is read to find out.
+    pub(crate) fn goes_on_with(&self, layout: &Layout, behind: &Self) -> bool {
+        let full = |piece: &Piece| piece.fills_half(layout, &self.pool);
+        self.pieces.back().is_some_and(full) && self.stands_before(layout, behind)
+    }
+
+    fn stands_before(&self, layout: &Layout, behind: &Self) -> bool {
+        if !matches!(layout.rule(), Rule::Keep | Rule::Sum) {
+            return false;
+        }
+        let (Some(last), Some(first)) = (self.pieces.back(), behind.pieces.front()) else {
+            return false;
+        };
+        let (Some([_, last]), Some([first, _])) = (last.ends(), first.ends()) else { return false };
+        let tail = layout.tail().len();
+        last[..last.len() - tail] < first[..first.len() - tail]
+    }
+
+    /// Puts another run behind this one, which is to [go on](Run::goes_on_with) with it.
+    pub(crate) fn append(&mut self, mut behind: Self) {
+        self.pieces.append(&mut behind.pieces);
+    }
+
+    /// All of `runs` one behind the other, if they do not overlap, no rule has a say in it, and few of
+    /// their chunks are small. Costs a look at every chunk; nothing is read or copied.
+    pub(crate) fn chained(layout: &Layout, pool: &Pool, runs: &mut [&mut Self]) -> Option<Self> {
+        if runs.iter().any(|run| run.pieces.is_empty()) {
+            return None;
+        }
+        let pieces = runs.iter().flat_map(|run| &run.pieces);
+        if pieces.filter(|piece| !piece.fills_half(layout, pool)).count() > FEW_SMALL {
+            return None;
+        }
+        if runs.iter().any(|run| run.ends().is_none()) {
+            return None;
+        }
+        runs.sort_by(|a, b| a.ends().map(|ends| ends[0]).cmp(&b.ends().map(|ends| ends[0])));
+        if !runs.is_sorted_by(|a, b| a.stands_before(layout, b)) {
+            return None;
+        }
+        let mut out = Self::after(pool, runs.iter().map(|run| &**run));
+        for run in runs {
+            out.pieces.append(&mut run.pieces);
+        }
+        Some(out)
     }
 
     pub(super) fn push_piece(&mut self, piece: Piece) {
@@ -212,6 +270,13 @@ impl Run {
 impl ChunkSource for Run {
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
         self.pop().map(Piece::take).transpose()
+    }
+
+    fn next_resident(&mut self) -> Option<Arc<Chunk>> {
+        let Some(Piece::Resident(chunk)) = self.pieces.front() else { return None };
+        let chunk = Arc::clone(chunk);
+        self.pieces.pop_front();
+        Some(chunk)
     }
 
     fn read_ahead(&self) {

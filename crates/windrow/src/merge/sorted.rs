@@ -4,6 +4,7 @@
 //! in the next one: it is reduced to one row, held back and decided there.
 
 use std::cmp::Ordering;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -183,7 +184,11 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
             rows.push(row);
             start = end;
         }
-        let order = self.arranger.order(&rows, self.layout.tail().len());
+        let order = self.arranger.order(
+            from_ref(&(0..rows.len())),
+            |index| rows[index],
+            self.layout.tail().len(),
+        );
         let decided = decided(&self.layout, &rows, order);
         self.held = reduce(&self.layout, &self.builder, &rows, &order[decided..]);
         self.builder.push(|index| rows[index], &order[..decided], false)?;

@@ -1,4 +1,9 @@
-//! Windows: the chunk of a run that is being read, and how far.
+//! Windows: the chunk of a run that is being read, and how far; blocks may reach into the next one.
+//!
+//! ```text
+//! chunk | . . . . x x x |     next | x x x x |        position 7 is the next one's first row
+//!                 ^ at
+//! ```
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,6 +16,8 @@ use crate::error::Result;
 pub(super) struct Window {
     source: Box<dyn ChunkSource>,
     chunk: Option<Arc<Chunk>>,
+    /// The chunk behind it, if it was in memory when it was looked for.
+    next: Option<Arc<Chunk>>,
     pub(super) at: usize,
     /// Nothing was read ahead since this chunk came.
     fresh: bool,
@@ -18,7 +25,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(source: Box<dyn ChunkSource>) -> Self {
-        Self { source, chunk: None, at: 0, fresh: false }
+        Self { source, chunk: None, next: None, at: 0, fresh: false }
     }
 
     /// True if there is a row at `at`.
@@ -29,21 +36,27 @@ impl Window {
     /// Lets go of a chunk that is used up: it may be as large as its one row.
     pub(super) fn let_go(&mut self) {
         if !self.has_rows() {
+            self.at -= self.len();
             self.chunk = None;
         }
     }
 
     /// Makes sure that there is a row at `at`; false at the end of the run.
     pub(super) fn fill(&mut self) -> Result<bool> {
-        if self.has_rows() {
-            return Ok(true);
+        while !self.has_rows() {
+            self.at -= self.len();
+            // The spent chunk's memory is there for the next one.
+            self.chunk = None;
+            self.chunk = match self.next.take() {
+                Some(next) => Some(next),
+                None => self.source.next_chunk()?,
+            };
+            self.fresh = self.chunk.is_some();
+            if !self.fresh {
+                return Ok(false);
+            }
         }
-        // The spent chunk's memory is there for the next one.
-        self.chunk = None;
-        self.at = 0;
-        self.chunk = self.source.next_chunk()?;
-        self.fresh = self.chunk.is_some();
-        Ok(self.fresh)
+        Ok(true)
     }
 
     /// True if the chunk behind this one was not asked for yet.
@@ -55,6 +68,47 @@ impl Window {
     pub(super) fn read_ahead(&mut self) {
         self.fresh = false;
         self.source.read_ahead();
+    }
+
+    /// Looks for the chunk behind this one, if `rows` rows from `at` on reach beyond it and no disk has
+    /// to be read for it.
+    pub(super) fn reach(&mut self, rows: usize) {
+        if self.next.is_none() && self.at + rows > self.len() {
+            self.next = self.source.next_resident();
+        }
+    }
+
+    /// The position `rows` rows from `at` on, or the end of what is there.
+    pub(super) fn ahead(&self, rows: usize) -> usize {
+        let next = self.next.as_ref().map_or(0, |next| next.len());
+        (self.at + rows).min(self.len() + next)
+    }
+
+    /// The row at a position that there is.
+    pub(super) fn row(&self, position: usize) -> &[u8] {
+        match (&self.next, position.checked_sub(self.len())) {
+            (Some(next), Some(index)) => next.rows().row(index),
+            _ => self.rows().row(position),
+        }
+    }
+
+    /// The first position from `at` on, before `end`, whose row is not `below`; else `end`.
+    pub(super) fn first_above(&self, end: usize, below: impl Fn(&[u8]) -> bool) -> usize {
+        let len = self.len();
+        match &self.next {
+            Some(next) if end > len && below(self.last()) => {
+                len + next.rows().partition_point(0..end - len, below)
+            }
+            _ => self.rows().partition_point(self.at..end.min(len), below),
+        }
+    }
+
+    /// The rows from `at` up to position `end`.
+    pub(super) fn parts(&self, end: usize) -> impl Iterator<Item = View<'_>> {
+        let len = self.len();
+        let own = self.rows().part(self.at..end.min(len));
+        let next = self.next.as_ref().filter(|_| end > len);
+        std::iter::once(own).chain(next.map(move |next| next.rows().part(0..end - len)))
     }
 
     pub(super) fn chunk(&self) -> Option<&Arc<Chunk>> {

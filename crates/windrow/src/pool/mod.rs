@@ -48,6 +48,10 @@ use crate::kernel::region::Region;
 /// A chunk holds about this many bytes of rows: few enough to be sorted in the second-level cache
 /// and its neighbourhood, many enough that 64 GiB of them can be told apart in memory.
 const CHUNK_BYTES: usize = 2 << 20;
+/// What a chunk holds where nothing is ever spilled: few enough bytes that two chunks and what comes out
+/// of their merge, written where the last ones that were used up lay, are in the second-level cache.
+/// Merges of rows that take turns are a quarter faster by it.
+const UNSPILLED_CHUNK: usize = 256 << 10;
 /// Chunks never get smaller than this, whatever the budget: transfers would no longer saturate a disk.
 const SMALLEST_CHUNK: usize = 64 << 10;
 /// A budget is divided into at least this many chunks, so that runs can meet in few merges.
@@ -68,6 +72,7 @@ struct Inner {
     budget: Budget,
     store: Store,
     chunk_bytes: usize,
+    stage_bytes: usize,
     /// Buffers of `chunk_bytes` for the next taker; they keep their leases.
     recycled: Mutex<Vec<Buffer>>,
     residents: Mutex<Residents>,
@@ -151,19 +156,30 @@ impl Pool {
     /// # Errors
     /// [`Error::TempSpace`] if a directory is not there or cannot be written to.
     pub fn new(budget: Budget, options: PoolOptions) -> Result<Self> {
-        let chunk_bytes =
-            (budget.limit() / CHUNKS_PER_BUDGET).clamp(SMALLEST_CHUNK, CHUNK_BYTES) & !4095;
-        Self::with_chunks(budget, options, chunk_bytes)
+        let share = (budget.limit() / CHUNKS_PER_BUDGET).clamp(SMALLEST_CHUNK, CHUNK_BYTES) & !4095;
+        let chunk = if budget.is_limited() { share } else { UNSPILLED_CHUNK };
+        Self::with_chunks(budget, options, chunk, share)
     }
 
     /// A pool without a limit whose chunks hold about `chunk_bytes`, for tests of many chunks.
     #[cfg(test)]
     pub(crate) fn tiny(chunk_bytes: usize) -> Self {
-        Self::with_chunks(Budget::unlimited(), PoolOptions::default(), chunk_bytes)
+        Self::staging(chunk_bytes, chunk_bytes)
+    }
+
+    /// The same, and rows are put in order so many bytes at a time.
+    #[cfg(test)]
+    pub(crate) fn staging(chunk_bytes: usize, stage_bytes: usize) -> Self {
+        Self::with_chunks(Budget::unlimited(), PoolOptions::default(), chunk_bytes, stage_bytes)
             .expect("the system's directory")
     }
 
-    fn with_chunks(budget: Budget, options: PoolOptions, chunk_bytes: usize) -> Result<Self> {
+    fn with_chunks(
+        budget: Budget,
+        options: PoolOptions,
+        chunk_bytes: usize,
+        stage_bytes: usize,
+    ) -> Result<Self> {
         let settings = Settings {
             codec: options.codec,
             to: options.spill_to,
@@ -174,6 +190,7 @@ impl Pool {
             store: Store::new(options, &budget, chunk_bytes)?,
             budget,
             chunk_bytes,
+            stage_bytes,
             recycled: Mutex::default(),
             residents: Mutex::default(),
             settings: Mutex::new(settings),
@@ -241,6 +258,11 @@ impl Pool {
     pub(crate) fn scratch_bytes(&self) -> usize {
         let each = codec::scratch_bytes(self.settings().codec, self.inner.chunk_bytes);
         each.saturating_mul(1 + self.inner.spiller.threads())
+    }
+
+    /// Bytes of rows that are put in order at once: those of a chunk, or of some.
+    pub(crate) fn stage_bytes(&self) -> usize {
+        self.inner.stage_bytes
     }
 
     /// A buffer of at least `len` bytes. The budget may be passed by it: the caller spills what it
@@ -330,12 +352,12 @@ impl Pool {
         self.release_recycled_beyond(0)
     }
 
-    /// Gives the memory of recycled buffers back to the system, all but `kept` of them; how many bytes
+    /// Gives the memory of recycled buffers back to the system, all but `kept` bytes of them; how many
     /// they had.
     pub(crate) fn release_recycled_beyond(&self, kept: usize) -> usize {
         let mut recycled = self.recycled();
         let most = recycled.len();
-        let buffers = recycled.split_off(kept.min(most));
+        let buffers = recycled.split_off(most.min(kept / self.inner.chunk_bytes));
         drop(recycled);
         let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
         self.inner.metrics.released(bytes);

@@ -54,7 +54,7 @@ pub(super) fn payload_runs(layout: &Layout) -> Vec<Run> {
     }))
 }
 
-fn slot_form(slot: &Slot) -> Form {
+pub(super) fn slot_form(slot: &Slot) -> Form {
     match slot.code {
         OrderedCode::Fixed(width @ (4 | 8), Kind::Unsigned | Kind::Signed | Kind::Float) => {
             Form::Numbers(width)

@@ -19,6 +19,7 @@ mod columns;
 mod compare;
 pub mod compat;
 pub(crate) mod decode;
+mod direct;
 pub(crate) mod encode;
 mod encoded;
 mod ended;
@@ -46,6 +47,7 @@ mod value;
 
 pub use argsort::{Argsorter, argsort};
 pub(crate) use decode::Decoder;
+pub(crate) use direct::NumberEncoder;
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
 pub(crate) use prepare::Prepared;

@@ -4,6 +4,7 @@ mod frontiers;
 mod merges;
 mod overflow;
 mod small;
+mod staging;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,12 @@
 //! How the bytes of rows of any length are compared and copied: by words and moves of constant size,
 //! the last of which overlaps the one before.
 
+use super::super::prefetch::prefetch;
+
+/// Bytes ahead that are asked for: hardware does not look beyond the end of a page, and finding out where
+/// the next one lies takes as long as dozens of rows.
+pub(super) const AHEAD: usize = 1024;
+
 /// Eight bytes from `at` on, as a number that has their order.
 ///
 /// # Safety
@@ -47,6 +53,32 @@ pub(super) unsafe fn compare_from(
     }
 }
 
+/// True if the first `len` bytes of `p` and `q` differ, at least 32: as wide as registers are.
+///
+/// # Safety
+/// Both have as many.
+#[inline(always)]
+pub(super) unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
+    let mut different = [0u64; 4];
+    let mut look = |at: usize| {
+        // SAFETY: the words from `at` on end at `len` or before.
+        let (x, y) = unsafe {
+            (
+                p.add(at).cast::<[u64; 4]>().read_unaligned(),
+                q.add(at).cast::<[u64; 4]>().read_unaligned(),
+            )
+        };
+        for (different, (x, y)) in different.iter_mut().zip(x.into_iter().zip(y)) {
+            *different |= x ^ y;
+        }
+    };
+    for at in (0..len - 31).step_by(32) {
+        look(at);
+    }
+    look(len - 32);
+    different != [0; 4]
+}
+
 /// Copies `len` bytes, at least 8.
 ///
 /// # Safety
@@ -72,6 +104,28 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
         } else {
             move_bytes::<8>(from, to);
             move_bytes::<8>(from.add(len - 8), to.add(len - 8));
+        }
+    }
+}
+
+/// Copies `len` bytes, at least 64, and asks for what stands behind them.
+///
+/// # Safety
+/// They are readable at `from` and writable at `to`, and the two do not overlap.
+#[inline(always)]
+pub(super) unsafe fn copy_ahead(from: *const u8, to: *mut u8, len: usize) {
+    let mut at = 0;
+    // SAFETY: every move lies within the `len` bytes: the last two end where they end.
+    unsafe {
+        while at + 64 <= len {
+            prefetch(from.wrapping_add(at + AHEAD));
+            move_bytes::<32>(from.add(at), to.add(at));
+            move_bytes::<32>(from.add(at + 32), to.add(at + 32));
+            at += 64;
+        }
+        if at < len {
+            move_bytes::<32>(from.add(len - 64), to.add(len - 64));
+            move_bytes::<32>(from.add(len - 32), to.add(len - 32));
         }
     }
 }

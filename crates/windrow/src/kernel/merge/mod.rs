@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! two     a | | | | |  and  b | | | |   -->   out | | | | | | | | |      block by block
-//! steps   how one row, one run, one block of rows is moved
+//! steps   how one row, one block of rows is moved
+//! runs    how rows are moved of which many come from one input
 //! bytes   how bytes are compared and copied
 //! sum     neighbours in out that are equal become one
 //! varying the same for rows of any length, in one loop
@@ -11,6 +12,7 @@
 //! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
 
 mod bytes;
+mod runs;
 mod shape;
 mod steps;
 mod sum;

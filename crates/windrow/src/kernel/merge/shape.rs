@@ -32,6 +32,9 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
+/// The words of a row that are compared first, as numbers.
+pub(super) type Head = [u64; 3];
+
 /// Bodies of any length, compared by three words, then whole.
 pub(super) const LONG: usize = 0;
 /// Bodies of less than three words that are not whole words: compared by one word, then whole.
@@ -141,20 +144,63 @@ impl<const S: usize, const W: usize> Shape<S, W> {
         different == 0
     }
 
-    /// Both, without a branch.
+    /// Both, without a branch that cannot be predicted.
     ///
     /// # Safety
     /// Both point to whole rows.
     #[inline(always)]
     pub(super) unsafe fn compare(self, p: *const u8, q: *const u8) -> (bool, bool) {
-        // SAFETY: whole rows, and `at + 8 <= body <= stride`.
+        // SAFETY: whole rows, and `at + 8 <= body <= stride`; with `S`, `body` is `S - 8`.
         unsafe {
-            if matches!(W, LONG | ODD) {
+            if W == LONG && S >= 48 {
+                let (less, agree) = self.words(p, q);
+                // Rows whose first words agree mostly are equal: one look at all bytes tells.
+                if agree & bytes::differ(p, q, S - 8) {
+                    return compare_from(p, q, self.at, self.body);
+                }
+                (less, agree)
+            } else if matches!(W, LONG | ODD) {
                 compare_from(p, q, self.at, self.body)
             } else {
                 self.words(p, q)
             }
         }
+    }
+
+    /// The words that are compared first.
+    ///
+    /// # Safety
+    /// `row` points to a whole row.
+    #[inline(always)]
+    pub(super) unsafe fn head(self, row: *const u8) -> Head {
+        let mut head = [0; 3];
+        for (index, word) in head.iter_mut().enumerate().take(Self::WORDS) {
+            // SAFETY: a whole row; `index` is below `WORDS`.
+            *word = unsafe { self.word(row, index) };
+        }
+        head
+    }
+
+    /// As [`Shape::compare`], of rows whose heads are known, with branches: for what one can predict.
+    ///
+    /// # Safety
+    /// Both point to whole rows.
+    #[inline(always)]
+    pub(super) unsafe fn compare_heads(
+        self,
+        (p, p_head): (*const u8, Head),
+        (q, q_head): (*const u8, Head),
+    ) -> (bool, bool) {
+        for index in 0..Self::WORDS {
+            if p_head[index] != q_head[index] {
+                return (p_head[index] < q_head[index], false);
+            }
+        }
+        if matches!(W, LONG | ODD) {
+            // SAFETY: whole rows, and `at + 8 <= body <= stride`.
+            return unsafe { compare_from(p, q, self.at, self.body) };
+        }
+        (false, true)
     }
 
     /// The compared bytes of the row at `row`, from its start.

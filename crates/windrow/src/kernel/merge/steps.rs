@@ -3,7 +3,8 @@
 //! ```text
 //! woven     from both ends, no branch depends on a comparison     random interleaving
 //! summed    from the front, no such branch, sums made at once    many equal rows
-//! streamed  one branch a row                                      runs, and what one can predict
+//! streamed  one branch a row                                      what one can predict
+//! runs      one comparison for several rows                       runs; in a file of its own
 //! ```
 //!
 //! Woven: the least row goes to the front and the greatest to the back in turn, so that two chains of
@@ -17,14 +18,8 @@
 use std::hint::select_unpredictable;
 
 use super::super::prefetch::prefetch;
-use super::bytes::diff_at;
+use super::bytes::{AHEAD, diff_at};
 use super::shape::Shape;
-
-/// Rows of a run that come one by one before its end is searched for.
-const GALLOP: usize = 4;
-/// Bytes ahead that are asked for: hardware does not look beyond the end of a page, and finding out where
-/// the next one lies takes as long as dozens of rows.
-const AHEAD: usize = 1024;
 
 /// Two inputs and the room for all their rows.
 #[derive(Clone, Copy)]
@@ -175,70 +170,67 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
                 ends.back(shape);
             }
         }
-        streamed::<S, W, false>(shape, ends.rest(stride));
+        streamed(shape, ends.rest(stride));
     }
 }
 
-/// Merges row by row, with a branch on every comparison; with `RUNS`, many at once as soon as some came
-/// from one input. Returns whether any were equal.
+/// Merges row by row, with a branch on every comparison. Returns whether any were equal.
+///
+/// The words of both heads stay in registers: a step loads those of one row.
 ///
 /// # Safety
 /// As [`woven`]'s.
 #[inline(always)]
-pub(super) unsafe fn streamed<const S: usize, const W: usize, const RUNS: bool>(
+pub(super) unsafe fn streamed<const S: usize, const W: usize>(
     shape: Shape<S, W>,
     work: Work,
 ) -> bool {
     let stride = shape.stride();
     let mut ties = false;
-    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them. Where the next row is
-    // of the other input than the one before, that one stands before its end.
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them; heads are read of
+    // rows that are left.
     unsafe {
         let (mut a, mut b, mut out) = (work.a, work.b, work.out);
         let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
-        let (mut run, mut before) = (0, false);
-        while a < a_end && b < b_end {
-            let take_b = shape.less(b, a);
-            if take_b {
-                // Of equal rows `a`'s came just before.
-                ties |= out > work.out && shape.equal(out.sub(stride), b);
-                prefetch(b.wrapping_add(AHEAD));
-                shape.copy(b, out);
-                b = b.add(stride);
-            } else {
-                prefetch(a.wrapping_add(AHEAD));
-                shape.copy(a, out);
-                a = a.add(stride);
-            }
-            out = out.add(stride);
-            if RUNS {
-                run = if take_b == before { run + 1 } else { 0 };
-                before = take_b;
-                if run == GALLOP {
-                    run = 0;
-                    let rows = if take_b {
-                        let left = (b_end as usize - b as usize) / stride;
-                        gallop(left, |row| shape.less(b.add(row * stride), a))
-                    } else {
-                        let left = (a_end as usize - a as usize) / stride;
-                        gallop(left, |row| !shape.less(b, a.add(row * stride)))
-                    };
-                    let bytes = rows * stride;
-                    std::ptr::copy_nonoverlapping(if take_b { b } else { a }, out, bytes);
-                    a = a.add(if take_b { 0 } else { bytes });
-                    b = b.add(if take_b { bytes } else { 0 });
-                    out = out.add(bytes);
+        if a < a_end && b < b_end {
+            let (mut a_head, mut b_head) = (shape.head(a), shape.head(b));
+            loop {
+                let (take_b, equal) = shape.compare_heads((b, b_head), (a, a_head));
+                ties |= equal;
+                if take_b {
+                    ask_for(b, stride);
+                    shape.copy(b, out);
+                    b = b.add(stride);
+                    out = out.add(stride);
+                    if b == b_end {
+                        break;
+                    }
+                    b_head = shape.head(b);
+                } else {
+                    ask_for(a, stride);
+                    shape.copy(a, out);
+                    a = a.add(stride);
+                    out = out.add(stride);
+                    if a == a_end {
+                        break;
+                    }
+                    a_head = shape.head(a);
                 }
             }
-        }
-        if out > work.out && b < b_end {
-            ties |= shape.equal(out.sub(stride), b);
         }
         let left = a_end as usize - a as usize;
         std::ptr::copy_nonoverlapping(a, out, left);
         std::ptr::copy_nonoverlapping(b, out.add(left), b_end as usize - b as usize);
     }
     ties
+}
+
+/// Asks for the row AHEAD bytes behind `row`.
+#[inline(always)]
+pub(super) fn ask_for(row: *const u8, stride: usize) {
+    for line in (0..stride).step_by(64) {
+        prefetch(row.wrapping_add(AHEAD + line));
+    }
 }
 
 /// The number of indexes below `len` for which `holds`, which are the first ones: found in steps that
@@ -251,6 +243,18 @@ pub(super) fn gallop(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize 
     }
     let low = high / 2;
     low + first(((high - 1).min(len)) - low, |index| holds(low + index))
+}
+
+/// The same, in steps of eight: what is looked at is near what comes next, and several looks are under way
+/// at once, where those of halves wait for each other.
+#[inline(always)]
+pub(super) fn pace(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
+    const STEP: usize = 8;
+    let mut done = 0;
+    while done + STEP <= len && holds(done + STEP - 1) {
+        done += STEP;
+    }
+    done + first((len - done).min(STEP - 1), |index| holds(done + index))
 }
 
 /// The number of indexes below `len` for which `holds`, which are the first ones, found by halves: no
@@ -291,6 +295,7 @@ pub(super) unsafe fn summed<const S: usize, const W: usize>(
             if overflow {
                 wrapped(shape.body(row), if other > 0 { 1 } else { -1 });
             }
+            ask_for(row, stride);
             shape.copy(row, out);
             out.add(stride - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
             out = out.add(select_unpredictable(equal && sum == 0, 0, stride));

@@ -8,6 +8,7 @@
 //! ```
 
 use super::Wrapped;
+use super::runs::runs;
 use super::shape::{LONG, ODD, Shape, Strided, common};
 use super::steps::{Work, gallop, sample, split, streamed, summed, woven};
 use super::sum::{add_up, any_equal};
@@ -15,12 +16,12 @@ use super::sum::{add_up, any_equal};
 /// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
 const BLOCK: usize = 1024;
 /// Rows looked at to choose a loop.
-const SAMPLE: usize = 32;
+const SAMPLE: usize = 16;
 /// A sample with at most this many switches has runs: the processor guesses where the next row comes
 /// from.
-const RUNS: usize = 5;
+const RUNS: usize = 2;
 /// A sample with more equal heads than these has many.
-const TIES: usize = 3;
+const TIES: usize = 1;
 
 /// What a call did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,9 +210,9 @@ fn blocks<const S: usize, const W: usize>(
                 written = summed(shape, work, wrapped);
             } else {
                 let ties = if seen <= RUNS {
-                    streamed::<S, W, true>(shape, work)
+                    runs(shape, work)
                 } else if seen + 2 >= looked_at {
-                    streamed::<S, W, false>(shape, work)
+                    streamed(shape, work)
                 } else {
                     woven(shape, work);
                     any_equal(shape, left.out, written)

@@ -11,8 +11,8 @@ use std::hint::select_unpredictable;
 
 use super::super::super::prefetch::prefetch;
 use super::super::Wrapped;
-use super::super::bytes::{compare_from, copy, diff_at, word_at};
-use super::super::steps::gallop;
+use super::super::bytes::{compare_from, copy, copy_ahead, diff_at, word_at};
+use super::super::steps::pace;
 use super::sum::add_up;
 use super::{Target, Varying};
 
@@ -315,11 +315,11 @@ impl<'a> Block<'a> {
                     if run == GALLOP {
                         run = 0;
                         if take_b && i < i_end {
-                            let rows = gallop(j_end - j, |at| self.less(j + at, i, &mut ties));
+                            let rows = pace(j_end - j, |at| self.less(j + at, i, &mut ties));
                             place.push_run(b, j, rows);
                             j += rows;
                         } else if !take_b && j < j_end {
-                            let rows = gallop(i_end - i, |at| !self.less(j, i + at, &mut ties));
+                            let rows = pace(i_end - i, |at| !self.less(j, i + at, &mut ties));
                             place.push_run(a, i, rows);
                             i += rows;
                         }
@@ -379,7 +379,11 @@ impl Place {
         unsafe {
             let (start, end) = (rows.at(from), rows.at(from + count));
             let len = end as usize - start as usize;
-            std::ptr::copy_nonoverlapping(start, self.to, len);
+            if len >= 64 {
+                copy_ahead(start, self.to, len);
+            } else {
+                std::ptr::copy_nonoverlapping(start, self.to, len);
+            }
             let shift = self.offset.wrapping_sub(*rows.starts.get_unchecked(from));
             for at in 0..count {
                 let end = rows.starts.get_unchecked(from + at + 1).wrapping_add(shift);
