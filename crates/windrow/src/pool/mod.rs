@@ -16,6 +16,7 @@
 mod budget;
 mod codec;
 mod metrics;
+mod options;
 mod policy;
 mod residents;
 mod spiller;
@@ -27,7 +28,7 @@ mod sync {
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
 }
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::Budget;
@@ -35,6 +36,7 @@ pub(crate) use budget::Lease;
 pub use codec::Codec;
 use metrics::Metrics;
 pub use metrics::PoolStats;
+pub use options::{PoolOptions, SpillTo};
 pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, Tiered};
 use residents::Residents;
 use spiller::Spiller;
@@ -58,8 +60,6 @@ const SMALLEST_CHUNK: usize = 64 << 10;
 const CHUNKS_PER_BUDGET: usize = 96;
 /// Chunks of the budget that are left free for whoever works.
 const SPARE_CHUNKS: usize = 4;
-/// Threads that spill beside the workers.
-const SPILL_THREADS: usize = 1;
 
 /// Memory under a budget, and temporary files for what does not fit. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -87,52 +87,6 @@ struct Settings {
     codec: Codec,
     to: SpillTo,
     policy: Arc<dyn SpillPolicy>,
-}
-
-/// Where spilled chunks go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SpillTo {
-    /// Temporary files without a name.
-    #[default]
-    Disk,
-    /// Memory outside of the process, which the system swaps out: for machines with swap and without a
-    /// scratch disk. It does not count as resident in the process, but does in its cgroup. Worth
-    /// compressing.
-    Memory,
-}
-
-/// How a [`Pool`] spills.
-#[derive(Clone, Debug)]
-pub struct PoolOptions {
-    /// Directories for temporary files, used in turn. Empty: the system's.
-    pub directories: Vec<PathBuf>,
-    /// Bytes that temporary files may take, or memory in their place.
-    pub max_temp_bytes: u64,
-    /// How spilled chunks are compressed.
-    pub codec: Codec,
-    /// Where they go.
-    pub spill_to: SpillTo,
-    /// Whether temporary files are read and written past the page cache, where their file system can: for
-    /// machines whose cache other work needs, and for containers, which count it as theirs.
-    pub direct_io: bool,
-    /// Threads that write and read ahead beside the workers; with none, workers do it themselves.
-    pub spill_threads: usize,
-    /// Whether, where and how.
-    pub policy: Arc<dyn SpillPolicy>,
-}
-
-impl Default for PoolOptions {
-    fn default() -> Self {
-        Self {
-            directories: Vec::new(),
-            max_temp_bytes: u64::MAX,
-            codec: Codec::None,
-            spill_to: SpillTo::Disk,
-            direct_io: false,
-            spill_threads: SPILL_THREADS,
-            policy: Arc::new(Tiered),
-        }
-    }
 }
 
 impl Pool {
