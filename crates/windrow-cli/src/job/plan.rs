@@ -29,6 +29,8 @@ pub(super) const BATCH_BYTES: usize = 2 << 20;
 /// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
 /// counts. A guess that no run so far has passed, not a measurement: see `docs/memory.md`.
 const SLACK: usize = 6 << 20;
+/// Up to this limit the slack is all that there is to spare.
+const SMALL_LIMIT: usize = 64 << 20;
 /// Allocator slack and stack of each thread more.
 const THREAD_SLACK: usize = 2 << 20;
 /// Bytes of rows that sorting must be able to hold, for runs to be longer than a few chunks.
@@ -84,7 +86,7 @@ impl Plan {
         let (part_rows, part_bytes) = output::part_limits(options.format, row_group_bytes);
 
         // What nobody counts grows a little with what there is.
-        let more = (available / 128).min(SLACK);
+        let more = (available.saturating_sub(SMALL_LIMIT) / 48).min(SLACK);
         let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK + more;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let long = if options.long_rows { inputs.row_bytes() } else { 0 };
