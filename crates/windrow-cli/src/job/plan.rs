@@ -31,6 +31,8 @@ pub(super) const BATCH_BYTES: usize = 2 << 20;
 const SLACK: usize = 6 << 20;
 /// Up to this limit the slack is all that there is to spare.
 const SMALL_LIMIT: usize = 64 << 20;
+/// What zstd takes beside its buffers to compress a chunk.
+const SPILL_CONTEXT: usize = 640 << 10;
 /// Allocator slack and stack of each thread more.
 const THREAD_SLACK: usize = 2 << 20;
 /// Bytes of rows that sorting must be able to hold, for runs to be longer than a few chunks.
@@ -87,7 +89,12 @@ impl Plan {
 
         // What nobody counts grows a little with what there is.
         let more = (available.saturating_sub(SMALL_LIMIT) / 48).min(SLACK);
-        let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK + more;
+        // Whoever spills has a context of its own, and so has the spill thread.
+        let spilling = match limits.spill_compression {
+            args::SpillCompression::Zstd => (threads + 1) * SPILL_CONTEXT,
+            args::SpillCompression::None | args::SpillCompression::Lz4 => 0,
+        };
+        let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK + more + spilling;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let long = if options.long_rows { inputs.row_bytes() } else { 0 };
         let reader_bytes = inputs.reader_bytes() + 2 * batch;
