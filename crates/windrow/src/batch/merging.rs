@@ -9,6 +9,9 @@ use crate::order::Layout;
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 
+/// Bytes of which the caches hold the greater part until they are read again.
+const IN_CACHES: usize = 16 << 20;
+
 /// A merge of batches into one run, done piece by piece.
 ///
 /// ```
@@ -89,8 +92,13 @@ impl<T: Time> Merging<T> {
                     let inputs = within_budget(&self.layout, &self.pool, &self.wraps, inputs)?;
                     let (layout, pool) = (&self.layout, &self.pool);
                     self.out = after(pool, &inputs);
+                    let bytes: usize = inputs.iter().map(Source::resident_bytes).sum();
                     let merger = if *fuel == i64::MAX { Merger::at_once } else { Merger::new };
-                    none.insert(merger(layout, pool, Finish::Log, &self.wraps, boxed(inputs)))
+                    let mut merger = merger(layout, pool, Finish::Log, &self.wraps, boxed(inputs));
+                    if bytes > IN_CACHES && self.advance.is_none() {
+                        merger.write_past_caches();
+                    }
+                    none.insert(merger)
                 }
             };
             let Some(chunk) = merger.next_within(fuel)? else {

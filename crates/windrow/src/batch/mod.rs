@@ -40,6 +40,16 @@ pub(crate) enum Source {
     Stream(Box<dyn ChunkSource>),
 }
 
+impl Source {
+    /// Bytes of its chunks that are in memory.
+    fn resident_bytes(&self) -> usize {
+        match self {
+            Self::Run(run) => run.resident_bytes(),
+            Self::Stream(_) => 0,
+        }
+    }
+}
+
 impl ChunkSource for Source {
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1. pack   the bits that vary, above the row's index, in one word      (kernel::prefix)
-//! 2. sort   the words                                                   (kernel::radix)
+//! 2. sort   the words, whose digits were counted as they were packed    (kernel::radix)
 //! 3. mend   runs of equal prefixes, by comparing what follows them; note which rows are equal
 //! ```
 //!
@@ -11,14 +11,18 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::block::Block;
+use crate::kernel::prefetch::Ahead;
 use crate::kernel::prefix::Plan;
-use crate::kernel::radix;
+use crate::kernel::radix::Tally;
+
+/// Rows that are packed at a time: their words are counted while a first-level cache holds them.
+const PIECE: usize = 256;
 
 /// Finds orders; holds the scratch memory for it.
 #[derive(Debug, Default)]
 pub(crate) struct Arranger {
-    words: Vec<u64>,
-    scratch: Vec<u64>,
+    words: Tally,
     order: Vec<Place>,
 }
 
@@ -47,29 +51,51 @@ impl Place {
 }
 
 impl Arranger {
-    /// Places of the rows whose indexes are in `ranges`, which ascend, in ascending order; the last
-    /// `tail` bytes of each row do not count.
+    /// Places of the rows of `block` whose indexes are in `ranges`, which ascend, in ascending order; the last
+    /// `tail` bytes of each row do not count. Memory `ahead` is asked for on the way.
     #[inline]
     pub(crate) fn order<'a>(
         &mut self,
         ranges: &[Range<usize>],
-        row: impl Fn(usize) -> &'a [u8] + Copy,
+        block: impl Block<'a>,
         tail: usize,
+        ahead: &mut Ahead<'_>,
     ) -> &[Place] {
         let greatest = ranges.last().map_or(0, |range| range.end.saturating_sub(1));
         let index_bits = usize::BITS - greatest.leading_zeros();
         let index_bits = index_bits.max(1);
-        let plan = Plan::new(ranges, row, tail, 64 - index_bits);
-        self.words.clear();
-        for range in ranges {
-            plan.pack(range.clone(), row, index_bits, &mut self.words);
+        let row = |index| block.row(index);
+        let mut plan = Plan::sampled(ranges, row, tail, 64 - index_bits);
+        if !self.pack(&plan, ranges, block, index_bits) {
+            plan = Plan::new(ranges, row, tail, 64 - index_bits);
+            let packed = self.pack(&plan, ranges, block, index_bits);
+            debug_assert!(packed, "a plan of all rows is one for each");
         }
-        radix::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
+        let words = self.words.sort(ahead);
         let mask = (1u64 << index_bits) - 1;
         self.order.clear();
-        self.order.extend(self.words.iter().map(|word| Place((word & mask) as u32)));
-        mend(&self.words, &mut self.order, index_bits, row, plan.start(), tail);
+        self.order.extend(words.iter().map(|word| Place((word & mask) as u32)));
+        mend(words, &mut self.order, index_bits, block, plan.start(), tail);
         &self.order
+    }
+
+    /// Packs the words of all rows; false if the plan is not one for all of them.
+    #[inline(always)]
+    fn pack<'a>(
+        &mut self,
+        plan: &Plan,
+        ranges: &[Range<usize>],
+        block: impl Block<'a>,
+        index_bits: u32,
+    ) -> bool {
+        let count = ranges.iter().map(ExactSizeIterator::len).sum();
+        self.words.start(count, index_bits, index_bits + plan.bits());
+        ranges.iter().all(|range| {
+            range.clone().step_by(PIECE).all(|start| {
+                let rows = block.rows(start..range.end.min(start + PIECE));
+                self.words.add(|words| plan.pack(start, rows, index_bits, words))
+            })
+        })
     }
 }
 
@@ -78,21 +104,19 @@ fn mend<'a>(
     words: &[u64],
     order: &mut [Place],
     index_bits: u32,
-    row: impl Fn(usize) -> &'a [u8],
+    block: impl Block<'a>,
     start: usize,
     tail: usize,
 ) {
     let rest = |place: Place| {
-        let row = row(place.index());
+        let row = block.row(place.index());
         &row[start.min(row.len() - tail)..row.len() - tail]
     };
     let mut first = 0;
-    while first + 1 < words.len() {
-        // Nearly all prefixes differ.
-        if (words[first] ^ words[first + 1]) >> index_bits != 0 {
-            first += 1;
-            continue;
-        }
+    // Nearly all prefixes differ.
+    let alike = |pair: &[u64]| (pair[0] ^ pair[1]) >> index_bits == 0;
+    while let Some(alone) = words[first..].windows(2).position(alike) {
+        first += alone;
         let prefix = words[first] >> index_bits;
         let same = words[first..].iter().take_while(|&&word| word >> index_bits == prefix).count();
         let run = &mut order[first..first + same];
@@ -142,7 +166,7 @@ mod tests {
             let key = |&i: &usize| &rows[i][..rows[i].len() - tail];
             expected.sort_by(|a, b| key(a).cmp(key(b)));
             let mut arranger = Arranger::default();
-            let places = arranger.order(from_ref(&(0..rows.len())), |index| rows[index], tail).to_vec();
+            let places = arranger.order(from_ref(&(0..rows.len())), &rows[..], tail, &mut Ahead::default()).to_vec();
             let got: Vec<usize> = places.iter().map(|place| place.index()).collect();
             for at in 0..got.len() {
                 let repeats = at > 0 && key(&got[at - 1]) == key(&got[at]);

@@ -14,11 +14,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::block::{Block, Parts, Strided};
 use super::output::Output;
 use super::wraps::overflow;
 use super::{Arranger, Chunk, Place, View, Wraps};
 use crate::error::Result;
 use crate::kernel::merge::{Wrapped, merge, merge_varying};
+use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule, Tail};
 use crate::pool::Pool;
 use crate::rows::decode::diff_of;
@@ -95,6 +97,12 @@ impl Builder {
         self.output.is_full()
     }
 
+    /// Writes rows past the caches from here on: there are more of them than those hold, and nobody is
+    /// about to read them.
+    pub(crate) fn write_past_caches(&mut self) {
+        self.output.write_past_caches();
+    }
+
     pub(crate) fn findings(&self) -> &Findings {
         &self.findings
     }
@@ -120,49 +128,44 @@ impl Builder {
         }
     }
 
-    /// Appends rows in the order of `order`; `row` knows the row of an index. With `of_chunks` all come
-    /// from chunks, so that no diff is zero.
+    /// Appends rows of `block` in the order of `order`. With `of_chunks` all come from chunks, so that no
+    /// diff is zero. Memory `ahead` is asked for on the way.
     pub(crate) fn push<'a>(
         &mut self,
-        row: impl Fn(usize) -> &'a [u8] + Copy,
+        block: impl Block<'a>,
         order: &[Place],
         of_chunks: bool,
+        ahead: &mut Ahead<'_>,
     ) -> Result<()> {
-        let rows = order.iter().map(|place| row(place.index()));
+        let rows = order.iter().map(|place| block.row(place.index()));
         match self.layout.rule() {
-            Rule::Keep => self.output.append_all(rows),
+            Rule::Keep => self.output.append_all(rows, ahead),
             Rule::First | Rule::Last => self.push_winners(rows),
-            Rule::Sum => self.push_sums(row, order, of_chunks),
+            Rule::Sum => self.push_sums(block, order, of_chunks, ahead),
         }
     }
 
-    /// Orders the rows of `parts` and appends them. A row's index has its part in the high bits and its
-    /// place in it in the low ones. With `of_chunks` all come from chunks.
+    /// Orders the rows of `parts` and appends them. With `of_chunks` all come from chunks. Memory `ahead`
+    /// is asked for on the way.
     pub(crate) fn push_unordered(
         &mut self,
         arranger: &mut Arranger,
         parts: &[View<'_>],
         of_chunks: bool,
+        ahead: &mut Ahead<'_>,
     ) -> Result<()> {
         let tail = self.layout.tail().len();
         let most = parts.iter().map(View::len).max().unwrap_or(0);
-        let bits = usize::BITS - most.saturating_sub(1).leading_zeros();
-        let mask = (1 << bits) - 1;
-        let ranges = parts.iter().enumerate();
-        let ranges = ranges.map(|(at, part)| at << bits..(at << bits) + part.len());
-        let ranges: Vec<Range<usize>> = ranges.collect();
-        let Some(stride) = self.layout.stride() else {
-            let row = |index: usize| parts[index >> bits].row(index & mask);
-            return self.push(row, arranger.order(&ranges, row, tail), of_chunks);
-        };
-        if let [only] = parts {
-            let bytes = only.bytes;
-            let row = |index: usize| &bytes[index * stride..][..stride];
-            return self.push(row, arranger.order(&ranges, row, tail), of_chunks);
+        if let Some(stride) = self.layout.stride() {
+            let parts: Vec<&[u8]> = parts.iter().map(|part| part.bytes).collect();
+            let block = Strided { parts: Parts::new(&parts, most), stride };
+            let indexes = block.parts.indexes(|part| part.len() / stride);
+            self.push(block, arranger.order(&indexes, block, tail, ahead), of_chunks, ahead)
+        } else {
+            let block = Parts::new(parts, most);
+            let indexes = block.indexes(View::len);
+            self.push(block, arranger.order(&indexes, block, tail, ahead), of_chunks, ahead)
         }
-        let parts: Vec<&[u8]> = parts.iter().map(|part| part.bytes).collect();
-        let row = |index: usize| &parts[index >> bits][(index & mask) * stride..][..stride];
-        self.push(row, arranger.order(&ranges, row, tail), of_chunks)
     }
 
     /// Appends rows of one chunk, in their order: the chunk itself, where that can be.
@@ -269,9 +272,10 @@ impl Builder {
 
     fn push_sums<'a>(
         &mut self,
-        row_of: impl Fn(usize) -> &'a [u8] + Copy,
+        block: impl Block<'a>,
         order: &[Place],
         of_chunks: bool,
+        ahead: &mut Ahead<'_>,
     ) -> Result<()> {
         // The end of a row is not in the cache yet: it is not looked at for nothing.
         let not_zero = |row: &[u8]| of_chunks || diff_of(row) != 0;
@@ -280,22 +284,22 @@ impl Builder {
             if self.finish == Finish::Log && !order[at].repeats() {
                 // Rows that meet no equal go as they are, many at a time. The one before an equal is not
                 // among them.
-                let mut behind = order[at + 1..].iter().take(STRETCH);
-                let alone = behind.position(|place| place.repeats());
-                let alone = alone.unwrap_or(STRETCH.min(order.len() - at));
-                let stretch = order[at..at + alone].iter().map(|place| row_of(place.index()));
-                let kept = self.output.append_while(stretch, not_zero)?;
+                let stretch = &order[at..order.len().min(at + STRETCH + 1)];
+                let alone = stretch[1..].iter().position(|place| place.repeats());
+                let alone = alone.unwrap_or(stretch.len().min(STRETCH));
+                let stretch = order[at..at + alone].iter().map(|place| block.row(place.index()));
+                let kept = self.output.append_while(stretch, not_zero, ahead)?;
                 if kept > 0 {
                     at += kept;
                     continue;
                 }
             }
-            let row = row_of(order[at].index());
+            let row = block.row(order[at].index());
             let first = diff_of(row);
             let mut sum = first;
             at += 1;
             while at < order.len() && order[at].repeats() {
-                sum = self.add(row, sum, diff_of(row_of(order[at].index())));
+                sum = self.add(row, sum, diff_of(block.row(order[at].index())));
                 at += 1;
             }
             match self.finish {

@@ -14,6 +14,7 @@ use arrow_array::{Array, RecordBatch};
 use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES, Starts, View, Wraps};
 use crate::error::Result;
 use crate::kernel::merge::ascends;
+use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
 use crate::rows::decode::diff_of;
@@ -235,7 +236,7 @@ impl Chunker {
         self.builder.restart();
         let stride = self.layout.stride();
         let parts: Vec<View<'_>> = staged.iter().map(|staged| staged.view(stride)).collect();
-        self.builder.push_unordered(&mut self.arranger, &parts, false)?;
+        self.builder.push_unordered(&mut self.arranger, &parts, false, &mut Ahead::default())?;
         for Staged { buffer, .. } in staged {
             self.pool.recycle(buffer);
         }

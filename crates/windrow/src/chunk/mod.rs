@@ -10,6 +10,7 @@
 //! at most the pool's chunk size, or one row.
 
 mod arrange;
+mod block;
 mod builder;
 mod chunker;
 mod output;

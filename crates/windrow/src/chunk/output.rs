@@ -16,14 +16,20 @@ use std::sync::Arc;
 
 use super::{Chunk, OFFSET_BYTES, View};
 use crate::error::Result;
-use crate::kernel::copy::{copy_short, gather};
+use crate::kernel::copy::{copy_short, fence, gather};
 use crate::kernel::merge::Target;
+use crate::kernel::prefetch::{Ahead, prefetch_row};
 use crate::order::Layout;
 use crate::pool::{Buffer, Pool};
 
 /// Small chunks of a run that are passed on rather than copied: two batches of one chunk each, which is
 /// what a few thousand rows have, are merged without a copy where they do not overlap.
 pub(crate) const FEW_SMALL: usize = 2;
+
+/// Rows that are asked for before the first of them is copied.
+const BATCH: usize = 16;
+/// Bytes copied for each line of memory ahead that is asked for.
+const LINE: usize = 64;
 
 /// Chunks that are made, and the one that is being made.
 #[derive(Debug)]
@@ -37,6 +43,8 @@ pub(super) struct Output {
     done: VecDeque<Arc<Chunk>>,
     /// Small chunks that were passed on so far.
     small: usize,
+    /// Rows are written past the caches.
+    past_caches: bool,
 }
 
 impl Output {
@@ -49,7 +57,14 @@ impl Output {
             starts: vec![0],
             done: VecDeque::new(),
             small: 0,
+            past_caches: false,
         }
+    }
+
+    /// Writes rows past the caches from here on: there are more of them than those hold, and nobody is
+    /// about to read them.
+    pub(super) fn write_past_caches(&mut self) {
+        self.past_caches = true;
     }
 
     /// The next chunk that is full.
@@ -87,48 +102,63 @@ impl Output {
         Ok(())
     }
 
-    /// Appends rows one by one.
+    /// Appends rows that lie apart; memory `ahead` is asked for on the way.
     pub(super) fn append_all<'a>(
         &mut self,
-        rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+        rows: impl Iterator<Item = &'a [u8]>,
+        ahead: &mut Ahead<'_>,
     ) -> Result<()> {
-        self.append_while(rows, |_| true).map(drop)
+        self.append_while(rows, |_| true, ahead).map(drop)
     }
 
-    /// Appends rows one by one, up to the first for which `keep` is false; returns how many.
+    /// Appends rows that lie apart, up to the first for which `keep` is false; returns how many.
     #[inline]
     pub(super) fn append_while<'a>(
         &mut self,
-        mut rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+        mut rows: impl Iterator<Item = &'a [u8]>,
         keep: impl Fn(&[u8]) -> bool,
+        ahead: &mut Ahead<'_>,
     ) -> Result<usize> {
-        let all = rows.len();
-        let Some(stride) = self.stride else {
-            for (index, row) in rows.enumerate() {
-                if !keep(row) {
-                    return Ok(index);
-                }
-                self.append(row)?;
+        let mut all = 0;
+        let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
+        loop {
+            let mut len = 0;
+            for (place, row) in batch.iter_mut().zip(&mut rows) {
+                prefetch_row(row);
+                *place = row;
+                len += 1;
             }
-            return Ok(all);
+            let kept = batch[..len].iter().position(|row| !keep(row)).unwrap_or(len);
+            self.append_batch(&batch[..kept], ahead)?;
+            all += kept;
+            if kept < BATCH {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn append_batch(&mut self, mut rows: &[&[u8]], ahead: &mut Ahead<'_>) -> Result<()> {
+        let Some(stride) = self.stride else {
+            return rows.iter().try_for_each(|row| {
+                ahead.ask(row.len().div_ceil(LINE));
+                self.append(row)
+            });
         };
-        while rows.len() > 0 {
+        ahead.ask((rows.len() * stride).div_ceil(LINE));
+        // Lines that are written in part cost more past the caches.
+        let past = self.past_caches && rows.len() == BATCH;
+        while !rows.is_empty() {
             if self.room() < stride {
                 self.next_buffer(stride)?;
             }
             let fit = (self.room() / stride).min(rows.len());
-            let Some(buffer) = &mut self.buffer else { break };
-            let target = &mut buffer[self.used..];
-            let kept = gather(rows.clone().take(fit), stride, target, &keep);
-            self.used += kept * stride;
-            let left = rows.len() - kept;
-            if kept < fit || left == 0 {
-                // To step over rows one by one takes as long as to find them again.
-                return Ok(all - left);
+            if let Some(buffer) = &mut self.buffer {
+                gather(&rows[..fit], stride, &mut buffer[self.used..], past);
             }
-            rows.nth(fit - 1);
+            self.used += fit * stride;
+            rows = &rows[fit..];
         }
-        Ok(all - rows.len())
+        Ok(())
     }
 
     /// Gives the row that was appended last another diff.
@@ -230,6 +260,9 @@ impl Output {
         if used == 0 {
             self.pool.recycle(buffer);
             return;
+        }
+        if self.past_caches {
+            fence();
         }
         let chunk = match self.stride {
             Some(stride) => Chunk::strided(&self.pool, buffer, used, stride),

@@ -1,13 +1,8 @@
-//! Copies of short byte strings of varying length.
+//! Copies of short byte strings of varying length, and of rows that lie apart.
 //!
 //! A call of `memcpy` costs more than the moves when rows are 10 to 200 bytes. These copies use a
 //! few moves of constant size, the last one overlapping the one before, and never touch a byte
 //! outside of the two slices.
-
-use super::prefetch::prefetch;
-
-/// Rows that a gather asks for before it copies them.
-const AHEAD: usize = 12;
 
 /// Copies `source` to the start of `target`.
 ///
@@ -47,31 +42,24 @@ pub(crate) fn copy_short(target: &mut [u8], source: &[u8]) {
     }
 }
 
-/// Copies `rows`, all of `stride` bytes, one behind the other to the start of `target`, up to the first
-/// for which `keep` is false; returns how many.
+/// Copies `rows`, all of `stride` bytes, one behind the other to the start of `target`. With `past` the
+/// caches, where that can be: it is for what will not be read soon, and needs a [`fence`] behind it.
 ///
 /// # Panics
 /// If a row is shorter, or `target` has no room for all.
-pub(crate) fn gather<'a>(
-    rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
-    stride: usize,
-    target: &mut [u8],
-    keep: impl Fn(&[u8]) -> bool,
-) -> usize {
+pub(crate) fn gather(rows: &[&[u8]], stride: usize, target: &mut [u8], past: bool) {
     macro_rules! lengths {
         ($($length:literal)*) => {
             match stride {
-                $($length => gather_of::<$length>(rows, target, keep),)*
+                $($length if past && $length % LANE == 0 && is_aligned(target) => {
+                    stream::<$length>(rows, target);
+                })*
+                $($length => gather_of::<$length>(rows, target),)*
                 _ => {
-                    let len = rows.len();
-                    let targets = target[..len * stride].chunks_exact_mut(stride);
-                    for (index, (target, row)) in targets.zip(rows).enumerate() {
-                        if !keep(row) {
-                            return index;
-                        }
+                    let targets = target[..rows.len() * stride].chunks_exact_mut(stride);
+                    for (target, row) in targets.zip(rows) {
                         copy_short(target, &row[..stride]);
                     }
-                    len
                 }
             }
         };
@@ -80,27 +68,53 @@ pub(crate) fn gather<'a>(
 }
 
 /// [`gather`], with moves of constant size: a third faster for rows of 96 bytes.
-#[inline(always)]
-fn gather_of<'a, const N: usize>(
-    rows: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
-    target: &mut [u8],
-    keep: impl Fn(&[u8]) -> bool,
-) -> usize {
-    let len = rows.len();
-    let (targets, _) = target[..len * N].as_chunks_mut::<N>();
-    let mut ahead = rows.clone().skip(AHEAD);
-    for (index, (target, row)) in targets.iter_mut().zip(rows).enumerate() {
-        if !keep(row) {
-            return index;
-        }
-        if let Some(row) = ahead.next() {
-            for line in (0..N).step_by(64) {
-                prefetch(row.as_ptr().wrapping_add(line));
-            }
-        }
+fn gather_of<const N: usize>(rows: &[&[u8]], target: &mut [u8]) {
+    let (targets, _) = target[..rows.len() * N].as_chunks_mut::<N>();
+    for (target, row) in targets.iter_mut().zip(rows) {
         target.copy_from_slice(&row[..N]);
     }
-    len
+}
+
+/// Bytes of a store past the caches, and what it has to be aligned to.
+const LANE: usize = 16;
+
+fn is_aligned(target: &[u8]) -> bool {
+    target.as_ptr().addr().is_multiple_of(LANE)
+}
+
+/// [`gather`] past the caches, for lengths that are multiples of a lane: the lines are not read before they
+/// are written. Merging 8 runs of rows of 96 bytes, 190 MB, takes a fifth less time.
+#[cfg(target_arch = "x86_64")]
+fn stream<const N: usize>(rows: &[&[u8]], target: &mut [u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    assert!(N.is_multiple_of(LANE) && is_aligned(target), "whole lanes");
+    let (targets, _) = target[..rows.len() * N].as_chunks_mut::<N>();
+    for (target, row) in targets.iter_mut().zip(rows) {
+        let (target, row) = (target.as_mut_ptr(), row[..N].as_ptr());
+        for at in (0..N).step_by(LANE) {
+            // SAFETY: SSE2 is part of the architecture; both have N bytes, of which a lane at `at` is left, and
+            // the target is aligned to lanes: its start is, and all that stands before it is whole lanes. The
+            // caller does not read it before a fence.
+            unsafe {
+                let lane = _mm_loadu_si128(row.add(at).cast::<__m128i>());
+                _mm_stream_si128(target.add(at).cast::<__m128i>(), lane);
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn stream<const N: usize>(rows: &[&[u8]], target: &mut [u8]) {
+    gather_of::<N>(rows, target);
+}
+
+/// Orders what was written past the caches before everything that follows.
+pub(crate) fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of the architecture.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 /// Writes each byte of `source`, plus `add` and then with the bits of `flip` complemented, to
@@ -153,15 +167,15 @@ mod tests {
     #[test]
     fn rows_of_every_length_are_gathered() {
         let source: Vec<u8> = (0..200 * 5).map(|i| (i % 251) as u8).collect();
-        for stride in 1..200 {
+        for (stride, past) in (1..200).flat_map(|stride| [(stride, false), (stride, true)]) {
             let rows: Vec<&[u8]> = source.chunks_exact(stride).take(5).rev().collect();
-            for kept in 0..=5 {
-                let mut target = vec![0; 5 * stride + 3];
-                let keep = |row: &[u8]| kept == 5 || row.as_ptr() != rows[kept].as_ptr();
-                let all = rows.iter().copied();
-                assert_eq!(gather(all, stride, &mut target, keep), kept);
-                assert_eq!(target[..kept * stride], rows[..kept].concat());
-                assert!(target[kept * stride..].iter().all(|&byte| byte == 0));
+            for from in [0, 7, 16] {
+                let mut target = vec![0; from + 5 * stride + 3];
+                gather(&rows, stride, &mut target[from..], past);
+                fence();
+                assert_eq!(target[from..from + 5 * stride], rows.concat());
+                assert!(target[..from].iter().all(|&byte| byte == 0));
+                assert!(target[from + 5 * stride..].iter().all(|&byte| byte == 0));
             }
         }
     }

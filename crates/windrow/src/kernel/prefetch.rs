@@ -16,16 +16,61 @@ pub(super) fn prefetch(place: *const u8) {
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
+/// Asks for a row that is to be read at once.
+#[inline(always)]
+pub(crate) fn prefetch_row(row: &[u8]) {
+    /// Of longer rows the hardware finds the rest.
+    const MOST: usize = 256;
+    for line in row[..row.len().min(MOST)].chunks(LINE) {
+        prefetch(line.as_ptr());
+    }
+}
+
 /// Asks for all of `bytes`, which are to be in the second-level cache.
 pub(crate) fn prefetch_all(bytes: &[u8]) {
+    bytes.chunks(LINE).for_each(|line| prefetch_near(line.as_ptr()));
+}
+
+/// Asks for the cache line at `place`, which is to be in the second-level cache.
+#[inline(always)]
+fn prefetch_near(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    for line in bytes.chunks(LINE) {
-        // SAFETY: a hint; it faults at no address.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
-        }
+    // SAFETY: a hint; it faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(place.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes.chunks(LINE);
+    let _ = place;
+}
+
+/// Memory that will be read soon, asked for a few lines at a time between other work: the memory bus is idle
+/// while words are sorted in a cache.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead<'a> {
+    ranges: &'a [&'a [u8]],
+    rest: &'a [u8],
+}
+
+impl<'a> Ahead<'a> {
+    /// The bytes of `ranges`, in this order.
+    pub(crate) fn new(ranges: &'a [&'a [u8]]) -> Self {
+        Self { ranges, rest: &[] }
+    }
+
+    /// Asks for as many lines, if they are left.
+    #[inline(always)]
+    pub(crate) fn ask(&mut self, mut lines: usize) {
+        while lines > 0 {
+            if self.rest.is_empty() {
+                let [next, others @ ..] = self.ranges else { return };
+                (self.rest, self.ranges) = (next, others);
+            }
+            let count = self.rest.len().div_ceil(LINE).min(lines);
+            let (now, rest) = self.rest.split_at(self.rest.len().min(count * LINE));
+            prefetch_all(now);
+            self.rest = rest;
+            lines -= count;
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //! 1. bound     = least over the runs of the row `step` ahead
 //! 2. block     = in every window, the rows at or below the bound     (closed under equality)
 //! 3. one run   only one window has any: copy all its rows below the other heads
-//! 4. many      order the block by packed prefixes in cache, apply the rule, gather once
+//! 4. many      order the block by packed prefixes in cache, apply the rule, gather once; meanwhile
+//!              have the rows fetched that the next block will probably have
 //! ```
 //!
 //! Ordering a block costs the same for 8 runs as for 300; a heap or a loser tree would compare
@@ -15,6 +16,7 @@
 use super::window::Window;
 use crate::chunk::{Arranger, Builder, View};
 use crate::error::Result;
+use crate::kernel::prefetch::Ahead;
 use crate::order::Layout;
 use crate::pool::Pool;
 
@@ -80,9 +82,11 @@ impl Blocks {
                 self.step = (step / 4).max(least);
                 continue;
             }
+            reach_on(windows, &ends);
             let parts = ends.iter().flat_map(|&(index, end)| windows[index].parts(end));
             let parts: Vec<View<'_>> = parts.collect();
-            builder.push_unordered(&mut self.arranger, &parts, true)?;
+            let next = expected(windows, &ends);
+            builder.push_unordered(&mut self.arranger, &parts, true, &mut Ahead::new(&next))?;
             for (index, end) in ends {
                 windows[index].at = end;
             }
@@ -127,6 +131,29 @@ impl Blocks {
             self.step = (self.step * 3).div_ceil(2).min(BLOCK_ROWS);
         }
     }
+}
+
+/// Looks for the chunks that the next block will probably reach into.
+fn reach_on(windows: &mut [Window], ends: &[(usize, usize)]) {
+    for &(index, end) in ends {
+        let window = &mut windows[index];
+        window.reach(end - window.at + likely(end - window.at));
+    }
+}
+
+/// The bytes that the next block will probably have, where this one takes the windows up to `ends`.
+fn expected<'a>(windows: &'a [Window], ends: &[(usize, usize)]) -> Vec<&'a [u8]> {
+    let mut ends = ends.iter().copied().peekable();
+    let ranges = windows.iter().enumerate().flat_map(|(index, window)| {
+        let end = ends.next_if(|&(of, _)| of == index).map_or(window.at, |(_, end)| end);
+        window.rows_behind(end, likely(end - window.at))
+    });
+    ranges.collect()
+}
+
+/// Rows of a window that a block probably has if the one before had `rows`.
+fn likely(rows: usize) -> usize {
+    rows * 5 / 4 + 4
 }
 
 /// The least step for rows of this mean length: searching a window is nothing beside copying a long

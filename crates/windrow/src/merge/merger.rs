@@ -85,6 +85,12 @@ impl Merger {
         Self::new(layout, pool, finish, wraps, sources)
     }
 
+    /// Has blocks written past the caches: there are more rows than those hold, and nobody is about to
+    /// read them.
+    pub(crate) fn write_past_caches(&mut self) {
+        self.builder.write_past_caches();
+    }
+
     /// The next chunk, or `None` when all runs are used up.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
         self.next_within(&mut i64::MAX.clone())

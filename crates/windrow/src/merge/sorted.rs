@@ -12,6 +12,7 @@ use arrow_array::RecordBatch;
 use super::ChunkSource;
 use crate::chunk::{Arranger, Builder, Chunk, Finish, Place, Wraps};
 use crate::error::{Error, Result};
+use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule};
 use crate::pool::Pool;
 use crate::rows::decode::diff_of;
@@ -186,12 +187,13 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         }
         let order = self.arranger.order(
             from_ref(&(0..rows.len())),
-            |index| rows[index],
+            &rows[..],
             self.layout.tail().len(),
+            &mut Ahead::default(),
         );
         let decided = decided(&self.layout, &rows, order);
         self.held = reduce(&self.layout, &self.builder, &rows, &order[decided..]);
-        self.builder.push(|index| rows[index], &order[..decided], false)?;
+        self.builder.push(&rows[..], &order[..decided], false, &mut Ahead::default())?;
         self.builder.flush();
         Ok(())
     }
@@ -238,7 +240,8 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> ChunkSource for SortedInput
                     self.ended = true;
                     let held = std::mem::take(&mut self.held);
                     if !held.is_empty() {
-                        self.builder.push(|_| &held[..], &[Place::of(0)], false)?;
+                        let (rows, order) = ([&held[..]], [Place::of(0)]);
+                        self.builder.push(&rows[..], &order, false, &mut Ahead::default())?;
                     }
                     self.builder.flush();
                 }

@@ -111,6 +111,18 @@ impl Window {
         std::iter::once(own).chain(next.map(move |next| next.rows().part(0..end - len)))
     }
 
+    /// The bytes of `rows` rows from position `start` on, or of those that are there.
+    pub(super) fn rows_behind(&self, start: usize, rows: usize) -> impl Iterator<Item = &[u8]> {
+        let len = self.len();
+        let own = self.rows().span(start.min(len)..(start + rows).min(len));
+        let next = self.next.as_ref().filter(|_| start + rows > len).map(|next| {
+            let next = next.rows();
+            let range = start.saturating_sub(len)..(start + rows - len).min(next.len());
+            next.span(range)
+        });
+        std::iter::once(own).chain(next)
+    }
+
     pub(super) fn chunk(&self) -> Option<&Arc<Chunk>> {
         self.chunk.as_ref()
     }
