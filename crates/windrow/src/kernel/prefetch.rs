@@ -21,14 +21,20 @@ const LINE: usize = 64;
 pub(crate) fn prefetch_row(row: &[u8]) {
     /// Of longer rows the hardware finds the rest.
     const MOST: usize = 256;
-    for line in row[..row.len().min(MOST)].chunks(LINE) {
-        prefetch(line.as_ptr());
+    let (start, last) = (row.as_ptr(), row.len().clamp(1, MOST) - 1);
+    prefetch(start);
+    for line in 1..last / LINE {
+        prefetch(start.wrapping_add(line * LINE));
     }
+    prefetch(start.wrapping_add(last));
 }
 
 /// Asks for all of `bytes`, which are to be in the second-level cache.
 pub(crate) fn prefetch_all(bytes: &[u8]) {
-    bytes.chunks(LINE).for_each(|line| prefetch_near(line.as_ptr()));
+    let start = bytes.as_ptr();
+    for at in (0..bytes.len()).step_by(LINE) {
+        prefetch_near(start.wrapping_add(at));
+    }
 }
 
 /// Asks for the cache line at `place`, which is to be in the second-level cache.
