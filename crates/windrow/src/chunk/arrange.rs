@@ -8,7 +8,6 @@
 //!
 //! Stable: rows that are equal without their tails keep the order they came in.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::block::Block;
@@ -118,26 +117,25 @@ fn mend<'a>(
     while let Some(alone) = words[first..].windows(2).position(alike) {
         first += alone;
         let prefix = words[first] >> index_bits;
-        let same = words[first..].iter().take_while(|&&word| word >> index_bits == prefix).count();
-        let run = &mut order[first..first + same];
-        if same == 2 {
-            match rest(run[0]).cmp(rest(run[1])) {
-                Ordering::Less => {}
-                Ordering::Equal => run[1].0 |= Place::EQUAL,
-                Ordering::Greater => run.swap(0, 1),
-            }
-        } else if run[1..].iter().all(|&place| rest(place) == rest(run[0])) {
-            run[1..].iter_mut().for_each(|place| place.0 |= Place::EQUAL);
-        } else {
+        let head = rest(order[first]);
+        let (mut end, mut all_equal) = (first + 1, true);
+        while words.get(end).is_some_and(|word| word >> index_bits == prefix) {
+            all_equal = all_equal && rest(order[end]) == head;
+            order[end].0 |= Place::EQUAL;
+            end += 1;
+        }
+        if !all_equal {
+            let run = &mut order[first..end];
+            run.iter_mut().for_each(|place| *place = Place::of(place.index()));
             // Stable: equal prefixes stand in index order already.
             run.sort_by(|&a, &b| rest(a).cmp(rest(b)));
-            for at in 1..same {
+            for at in 1..run.len() {
                 if rest(run[at - 1]) == rest(run[at]) {
                     run[at].0 |= Place::EQUAL;
                 }
             }
         }
-        first += same;
+        first = end;
     }
 }
 

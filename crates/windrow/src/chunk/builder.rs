@@ -53,6 +53,8 @@ pub(crate) struct Findings {
     pub(crate) negative_rows: Vec<Vec<u8>>,
 }
 
+/// Rows between equal ones that are not worth gathering.
+const FEW_ALONE: usize = 4;
 /// Rows that are looked over before they are copied.
 const STRETCH: usize = 256;
 
@@ -287,18 +289,23 @@ impl Builder {
                 let stretch = &order[at..order.len().min(at + STRETCH + 1)];
                 let alone = stretch[1..].iter().position(|place| place.repeats());
                 let alone = alone.unwrap_or(stretch.len().min(STRETCH));
-                let stretch = order[at..at + alone].iter().map(|place| block.row(place.index()));
-                let kept = self.output.append_while(stretch, not_zero, ahead)?;
-                if kept > 0 {
-                    at += kept;
-                    continue;
+                if alone >= FEW_ALONE {
+                    let stretch = order[at..at + alone].iter();
+                    let stretch = stretch.map(|place| block.row(place.index()));
+                    let kept = self.output.append_while(stretch, not_zero, ahead)?;
+                    if kept > 0 {
+                        at += kept;
+                        continue;
+                    }
                 }
             }
             let row = block.row(order[at].index());
             let first = diff_of(row);
             let mut sum = first;
             at += 1;
+            ahead.ask(1);
             while at < order.len() && order[at].repeats() {
+                ahead.ask(1);
                 sum = self.add(row, sum, diff_of(block.row(order[at].index())));
                 at += 1;
             }
