@@ -234,7 +234,7 @@ impl Key {
     }
 
     #[inline]
-    fn number(&self, row: usize) -> u64 {
+    pub(super) fn number(&self, row: usize) -> u64 {
         match self.numbers() {
             Some((values, code)) => code.code(u64::from_ne_bytes(values[row])),
             None => self.any_number(row),
@@ -273,6 +273,18 @@ impl Key {
         }
         let bytes = self.bytes(row);
         (bytes, bytes.len())
+    }
+
+    /// Two numbers that decide between rows whose bytes up to `depth`, and zeros behind them, are equal: the
+    /// eight bytes behind, and how long all of them are, at the most `most`. Of a number itself, and 0.
+    #[inline(always)]
+    pub(super) fn tail(&self, row: usize, depth: usize, most: usize) -> (u64, usize) {
+        if !self.is_bytes() {
+            return (self.number(row), 0);
+        }
+        let (word, (_, len)) = (self.word(row, depth), self.bytes_beyond(row));
+        let len = len.min(most);
+        if self.descending { (!word, !len) } else { (word, len) }
     }
 
     /// Takes the ranks of strings in place of them, if these are few and there are `count` rows.

@@ -19,14 +19,17 @@ mod ranks;
 mod run;
 #[cfg(test)]
 mod tests;
+mod ties;
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use arrow_array::{RecordBatch, UInt32Array};
 
 use self::key::Key;
 use self::plan::{All, Picked, Place, Plan};
 use self::run::{Run, run};
+use self::ties::{Tail, Tails, groups};
 use crate::error::{Error, Result};
 use crate::kernel::radix;
 use crate::order::Layout;
@@ -35,6 +38,8 @@ use crate::order::Layout;
 const SMALL: usize = 20;
 /// Words that are looked at twice in turn.
 const BLOCK: usize = 1024;
+/// Groups whose tails are read at once: most are of two or three rows, of 32 bytes each.
+const GROUPS: usize = 256;
 
 /// The order of the rows of `batch` by the columns of the layout's order: entry `i` is the position
 /// of the row that comes `i`th. Stable: equal rows keep the order they have.
@@ -109,16 +114,18 @@ struct Sorter<'a> {
     scratch: Vec<u64>,
 }
 
-/// The places in the low bits of `words`, and whether two neighbours agree in all bits above.
-fn places(words: &[u64], index_bits: u32) -> (Vec<u32>, bool) {
+/// The places in the low bits of `words`, and whether two neighbours among those in `open` agree in all bits
+/// above.
+fn places(words: &[u64], index_bits: u32, open: Range<usize>) -> (Vec<u32>, bool) {
     let mask = (1 << index_bits) - 1;
     let mut order = Vec::with_capacity(words.len());
     let mut ties = 0;
     // In blocks that stay in a cache for both loops, each of which is a few instructions for many words.
     for (number, block) in words.chunks(BLOCK).enumerate() {
         order.extend(block.iter().map(|word| (word & mask) as u32));
-        let end = (number * BLOCK + block.len() + 1).min(words.len());
-        for pair in words[number * BLOCK..end].windows(2) {
+        let start = (number * BLOCK).max(open.start);
+        let end = (number * BLOCK + block.len() + 1).min(open.end);
+        for pair in words.get(start..end).unwrap_or(&[]).windows(2) {
             // The top bit, if what is above the places is equal: 0 less 1.
             ties |= ((pair[0] ^ pair[1]) >> index_bits).wrapping_sub(1);
         }
@@ -147,16 +154,17 @@ impl Sorter<'_> {
         plan.pack(self.keys, &all, &mut self.words);
         let index_bits = plan.index_bits();
         radix::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
-        let (mut order, ties) = places(&self.words, index_bits);
+        let open = plan.open(self.keys, count as usize);
+        let (mut order, ties) = places(&self.words, index_bits, open.clone());
         if ties && !plan.is_complete() {
-            self.sort_ties(&mut order, &plan);
+            self.sort_ties(&mut order, &plan, open);
         }
         order
     }
 
-    /// Sorts groups that agree in the bits of `plan` by what it left out. `rows` is in the order of
-    /// the words, which say where groups end.
-    fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan) {
+    /// Sorts groups that agree in the bits of `plan` by what it left out, as far as they are `open`. `rows` is
+    /// in the order of the words, which say where groups end.
+    fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan, open: Range<usize>) {
         let shift = plan.index_bits();
         let words = std::mem::take(&mut self.words);
         if let Some((below, above)) = plan.left_out(self.keys) {
@@ -171,19 +179,41 @@ impl Sorter<'_> {
             self.words = words;
             return;
         }
-        let mut first = 0;
-        while first + 1 < words.len() {
-            let bits = words[first] >> shift;
-            let mut end = first + 1;
-            while end < words.len() && words[end] >> shift == bits {
-                end += 1;
-            }
-            if end - first > 1 {
-                self.sort_group(&mut rows[first..end], plan.rest());
-            }
-            first = end;
+        let rows = &mut rows[open.clone()];
+        let mut tails = Vec::new();
+        for groups in groups(&words[open], shift).chunks(GROUPS) {
+            self.sort_groups(rows, groups, plan.rest(), &mut tails);
         }
         self.words = words;
+    }
+
+    /// Sorts groups of rows, which stand in their own order, by their keys from `from` on.
+    fn sort_groups(
+        &mut self,
+        rows: &mut [u32],
+        groups: &[Range<usize>],
+        from: Place,
+        tails: &mut Vec<Tail>,
+    ) {
+        let Some(with) = Tails::new(self.keys, from) else {
+            return groups.iter().for_each(|group| self.sort_group(&mut rows[group.clone()], from));
+        };
+        let is_small = |group: &Range<usize>| group.len() <= SMALL;
+        tails.clear();
+        for group in groups.iter().filter(|group| is_small(group)) {
+            with.add(&rows[group.clone()], tails);
+        }
+        let mut rest = &mut tails[..];
+        for group in groups {
+            let rows = &mut rows[group.clone()];
+            if is_small(group) {
+                let (own, behind) = rest.split_at_mut(rows.len());
+                with.sort(rows, own, |rows, from| self.sort_small(rows, from));
+                rest = behind;
+            } else {
+                self.sort_group(rows, from);
+            }
+        }
     }
 
     /// Sorts rows, which stand in their own order, by their keys from `from` on.
@@ -213,7 +243,8 @@ impl Sorter<'_> {
             return;
         }
         let outer = std::mem::replace(&mut self.words, words);
-        self.sort_ties(rows, &plan);
+        let open = 0..rows.len();
+        self.sort_ties(rows, &plan, open);
         self.scratch = std::mem::replace(&mut self.words, outer);
     }
 

@@ -9,6 +9,10 @@
 //! Invariant: if row `a` sorts before row `b` by the keys from the plan's start on, the bits of `a`
 //! are at most those of `b`; if the bits are equal the two agree in all that lies before `rest`.
 
+use std::ops::Range;
+
+use arrow_buffer::NullBuffer;
+
 use super::key::Key;
 use crate::kernel::rows::{Bits, Pack, pack};
 
@@ -136,6 +140,18 @@ impl Plan {
                 Some((0, top))
             }
             _ => None,
+        }
+    }
+
+    /// The sorted words of all rows that the keys may leave open: not those of a null, if there is no other
+    /// key.
+    pub(super) fn open(&self, keys: &[Key], count: usize) -> Range<usize> {
+        match self.pieces[..] {
+            [Piece { key, what: What::Number { .. }, .. }] if key + 1 == keys.len() => {
+                let nulls = keys[key].nulls.as_ref().map_or(0, NullBuffer::null_count);
+                if keys[key].nulls_first { nulls..count } else { 0..count - nulls }
+            }
+            _ => 0..count,
         }
     }
 

@@ -1,0 +1,151 @@
+//! Groups of rows that agree in all that their words hold, and what decides within small ones.
+//!
+//! ```text
+//! words   pear.. 0 | pear.. 5 | plum.. 1 | quin.. 2 | quin.. 3      what is not the index in front of it
+//! groups  \___________________/            \___________________/
+//! tails   s, 5, 70 | s, 5, 20              ce, 6, 9 | ce, 6, 9      the next bytes, the length, the next number
+//! ```
+//!
+//! To compare whole keys of two rows is to wait for one column after the other, and most guesses at the
+//! outcome are wrong. The tails of many groups are read in one go, and pairs ordered without a branch:
+//! three times as fast where most groups are pairs of equal strings.
+
+use std::hint::select_unpredictable;
+use std::ops::Range;
+
+use super::key::Key;
+use super::plan::Place;
+
+/// More bytes than a tail has.
+const MORE: usize = 9;
+
+/// The groups of neighbours in `words` that are equal above their lowest `shift` bits.
+pub(super) fn groups(words: &[u64], shift: u32) -> Vec<Range<usize>> {
+    // No branches: where groups begin and end is not to be predicted.
+    let (mut starts, mut ends) = (vec![0; words.len() / 2 + 1], vec![0; words.len() / 2 + 1]);
+    let (mut started, mut ended, mut was_same) = (0, 0, false);
+    for (at, pair) in words.windows(2).enumerate() {
+        let is_same = (pair[0] ^ pair[1]) >> shift == 0;
+        starts[started] = at;
+        ends[ended] = at + 1;
+        started += usize::from(is_same & !was_same);
+        ended += usize::from(was_same & !is_same);
+        was_same = is_same;
+    }
+    ends[ended] = words.len();
+    let groups = starts.into_iter().zip(ends).take(started);
+    groups.map(|(start, end)| start..end).collect()
+}
+
+/// What decides among the rows of a group, most significant first: in the end their order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Tail {
+    word: u64,
+    /// How long a string is: a zero is not the end of one.
+    len: usize,
+    number: u64,
+    row: u32,
+}
+
+impl Tail {
+    /// Whether it comes before the other one, whose row is in front.
+    #[inline(always)]
+    fn comes_before(&self, other: &Self) -> bool {
+        let bytes = |tail: &Self| u128::from(tail.word) << 64 | tail.len as u128;
+        let (own, others) = (bytes(self), bytes(other));
+        (own < others) | ((own == others) & (self.number < other.number))
+    }
+
+    fn is_equal(&self, other: &Self) -> bool {
+        (self.word, self.len, self.number) == (other.word, other.len, other.number)
+    }
+}
+
+/// How tails are made for rows that agree in all that lies before a place.
+pub(super) struct Tails<'a> {
+    from: Place,
+    first: &'a Key,
+    /// Strings are looked at up to this length: of those that are longer the tails do not decide.
+    most: usize,
+    /// What a tail has as the length of these.
+    open: Option<usize>,
+    /// The key behind it, if it is a number that is never null.
+    second: Option<&'a Key>,
+    /// Where the keys go on that are not in a tail, if there are any.
+    rest: Option<Place>,
+}
+
+impl<'a> Tails<'a> {
+    /// Tails for the keys from `from` on; nothing if the first of them may be null.
+    pub(super) fn new(keys: &'a [Key], from: Place) -> Option<Self> {
+        let first = keys.get(from.key).filter(|key| key.nulls.is_none())?;
+        let second = keys.get(from.key + 1);
+        let second = second.filter(|key| key.nulls.is_none() && !key.is_bytes());
+        let most = from.depth + MORE;
+        let open = first.is_bytes().then_some(if first.descending { !most } else { most });
+        let key = from.key + 1 + usize::from(second.is_some());
+        let rest = (key < keys.len()).then_some(Place { key, depth: 0 });
+        Some(Self { from, first, most, open, second, rest })
+    }
+
+    /// Adds the tails of `rows`.
+    #[inline]
+    pub(super) fn add(&self, rows: &[u32], tails: &mut Vec<Tail>) {
+        tails.extend(rows.iter().map(|&row| {
+            let at = row as usize;
+            let (word, len) = self.first.tail(at, self.from.depth, self.most);
+            Tail { word, len, number: self.second.map_or(0, |key| key.number(at)), row }
+        }));
+    }
+
+    /// Puts the rows of a group in order, given their tails. Calls `undecided` for those that are equal so
+    /// far, which stand in their own order, with what is to decide.
+    #[inline]
+    pub(super) fn sort(
+        &self,
+        rows: &mut [u32],
+        tails: &mut [Tail],
+        mut undecided: impl FnMut(&mut [u32], Place),
+    ) {
+        if let ([a, b], [first, second]) = (&mut *rows, &*tails) {
+            let is_open = Some(first.len) == self.open && first.len == second.len;
+            if is_open && first.word == second.word {
+                return undecided(rows, self.from);
+            }
+            let swapped = second.comes_before(first);
+            *a = select_unpredictable(swapped, second.row, first.row);
+            *b = select_unpredictable(swapped, first.row, second.row);
+        } else {
+            if tails.iter().any(|tail| Some(tail.len) == self.open) {
+                return undecided(rows, self.from);
+            }
+            tails.sort_unstable();
+            rows.iter_mut().zip(&*tails).for_each(|(row, tail)| *row = tail.row);
+        }
+        let Some(rest) = self.rest else { return };
+        let mut start = 0;
+        while start < rows.len() {
+            let same = tails[start..].iter().take_while(|tail| tail.is_equal(&tails[start]));
+            let end = start + same.count();
+            if end - start > 1 {
+                undecided(&mut rows[start..end], rest);
+            }
+            start = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_equal_neighbours() {
+        let words = [1, 1, 2, 3, 3, 3, 4, 5, 5].map(|word: u64| word << 4 | 7);
+        assert_eq!(groups(&words, 4), [0..2, 3..6, 7..9]);
+        assert_eq!(groups(&words[..1], 4), []);
+        assert_eq!(groups(&[], 4), []);
+        assert_eq!(groups(&words[2..4], 4), []);
+        assert_eq!(groups(&words[..2], 4), [0..2]);
+    }
+}
