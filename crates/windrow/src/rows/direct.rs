@@ -1,8 +1,8 @@
 //! Record batches of nothing but numbers to rows, without getting them ready first.
 //!
 //! To resolve the columns of a record batch takes as long as to encode hundreds of rows. Where every
-//! column is a number of four or eight bytes that is never null, all there is to know follows from the
-//! layout, and the values are written where they lie:
+//! column is a number without a marker, all there is to know follows from the layout, and the values are
+//! written where they lie:
 //!
 //! ```text
 //! run       adjacent numbers of one width         (u64, u64, u64 time, i64 diff: one run)
@@ -15,28 +15,127 @@ use arrow_array::{Array, RecordBatch, downcast_primitive_array};
 use arrow_schema::{DataType, SchemaRef};
 
 use super::encode::time_slot;
-use super::lanes::{Form, RAW, slot_code, slot_form};
+use super::lanes::{Form, Line, RAW, bits, put_tiled, slot_code, slot_form};
 use crate::error::Result;
-use crate::kernel::rows::{Code, Lane, Lanes, Strided, put};
-use crate::order::{Layout, Sequence, Tail};
+use crate::kernel::rows::{Code, Lane, Lanes, put_growing};
+use crate::order::code::PayloadCode;
+use crate::order::{Layout, Sequence, Slot, Tail};
 
-/// Writes rows of numbers.
+/// What the rows of a layout are, if they are numbers and nothing else.
 #[derive(Debug)]
-pub(crate) struct NumberEncoder {
-    layout: Layout,
+pub(super) struct Numbers {
+    /// Bytes of a row in which no number takes a byte more than most.
     stride: usize,
     runs: Vec<Run>,
-    /// The schema that came last, which fits the layout.
-    schema: Option<SchemaRef>,
 }
 
-/// Adjacent numbers of one width.
+/// Adjacent numbers of one width: their columns in the record batch.
 #[derive(Debug)]
 struct Run {
     width: usize,
-    /// The first one's place in the row.
-    at: usize,
     columns: Vec<(usize, Code)>,
+}
+
+impl Numbers {
+    fn new() -> Self {
+        Self { stride: 0, runs: Vec::new() }
+    }
+
+    /// The rows of `layout`, which stand alone, if they are numbers.
+    pub(super) fn of_rows(layout: &Layout) -> Option<Self> {
+        if layout.time().is_some() || layout.tail() != Tail::None {
+            return None;
+        }
+        let mut numbers = Self::new();
+        layout.slots().iter().try_for_each(|slot| numbers.add_slot(slot))?;
+        for &(column, code) in layout.payload() {
+            match code {
+                PayloadCode::Fixed(width @ (4 | 8 | 16)) => numbers.add(width, column, RAW),
+                _ => return None,
+            }
+        }
+        (layout.shape().common == Some(numbers.stride)).then_some(numbers)
+    }
+
+    fn add_slot(&mut self, slot: &Slot) -> Option<()> {
+        match slot_form(slot) {
+            Form::Numbers(width) if !slot.has_marker() => {
+                self.add(width, slot.column, slot_code(slot));
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, width: usize, column: usize, code: Code) {
+        self.stride += width;
+        match self.runs.last_mut() {
+            Some(run) if run.width == width => run.columns.push((column, code)),
+            _ => self.runs.push(Run { width, columns: vec![(column, code)] }),
+        }
+    }
+
+    /// Bytes of a row, if no number takes a byte more.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Bytes that `rows` rows take at the most, and one that may be overwritten.
+    pub(super) fn most_bytes(&self, rows: usize) -> usize {
+        let columns: usize = self.runs.iter().map(|run| run.columns.len()).sum();
+        rows * (self.stride + columns) + 1
+    }
+
+    /// The columns of `batch`, which is of the layout's schema. Nothing if it is for the general encoder: one
+    /// has a null without a code, or its numbers do not lie one behind the other.
+    pub(super) fn lines<'a>(&self, batch: &'a RecordBatch) -> Option<Vec<Line<'a>>> {
+        let rows = batch.num_rows();
+        let line = |run: &Run| {
+            let columns = run.columns.iter();
+            let lanes = columns.map(|&(column, code)| lane(batch.column(column).as_ref(), code));
+            Some(Line::Numbers(Lanes::new(lanes.collect::<Option<_>>()?, run.width, rows)))
+        };
+        self.runs.iter().map(line).collect()
+    }
+
+    /// Writes rows of `lines`, of which some are longer than [`Numbers::stride`], to `out` from `at` on, and
+    /// their ends to `ends`. Returns where the last one ends; nothing if they are not the kernel's. `out` has
+    /// room for [`Numbers::most_bytes`].
+    pub(super) fn put_growing(
+        lines: Vec<Line<'_>>,
+        rows: usize,
+        at: usize,
+        out: &mut [u8],
+        ends: &mut Vec<u32>,
+    ) -> Option<usize> {
+        let numbers = lines.into_iter().map(|line| match line {
+            Line::Numbers(lanes) if lanes.width() <= 8 => Some(lanes),
+            _ => None,
+        });
+        put_growing(&numbers.collect::<Option<Vec<_>>>()?, rows, at, out, ends)
+    }
+}
+
+/// An array of numbers as a lane.
+fn lane(array: &dyn Array, code: Code) -> Option<Lane<'_>> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    if nulls.is_some() && !code.escapes {
+        return None;
+    }
+    let values = downcast_primitive_array!(
+        array => array.values().inner().as_slice(),
+        _ => return None
+    );
+    Some(Lane { values, valid: nulls.map(bits), code })
+}
+
+/// Writes rows of numbers and a diff.
+#[derive(Debug)]
+pub(crate) struct NumberEncoder {
+    layout: Layout,
+    numbers: Numbers,
+    /// The schema that came last, which fits the layout.
+    schema: Option<SchemaRef>,
 }
 
 impl NumberEncoder {
@@ -50,27 +149,16 @@ impl NumberEncoder {
             return None;
         }
         let time = layout.time().map(|column| time_slot(layout, column));
-        let mut encoder = Self { layout: layout.clone(), stride, runs: Vec::new(), schema: None };
-        let mut at = 0;
-        for slot in layout.slots().iter().chain(&time) {
-            let Form::Numbers(width @ (4 | 8)) = slot_form(slot) else { return None };
-            encoder.add(width, at, (slot.column, slot_code(slot)));
-            at += width;
-        }
-        encoder.add(8, at, (diff, RAW));
-        (at + 8 == stride).then_some(encoder)
-    }
-
-    fn add(&mut self, width: usize, at: usize, column: (usize, Code)) {
-        match self.runs.last_mut() {
-            Some(run) if run.width == width => run.columns.push(column),
-            _ => self.runs.push(Run { width, at, columns: vec![column] }),
-        }
+        let mut numbers = Numbers::new();
+        layout.slots().iter().chain(&time).try_for_each(|slot| numbers.add_slot(slot))?;
+        numbers.add(size_of::<i64>(), diff, RAW);
+        let is_all = numbers.stride == stride;
+        is_all.then(|| Self { layout: layout.clone(), numbers, schema: None })
     }
 
     /// Bytes of a row.
     pub(crate) fn stride(&self) -> usize {
-        self.stride
+        self.numbers.stride
     }
 
     /// Writes the rows of `batch` to `out`, which has room for them. False if it is for the general
@@ -84,29 +172,10 @@ impl NumberEncoder {
             self.layout.check_schema(schema)?;
             self.schema = Some(Arc::clone(schema));
         }
-        let rows = batch.num_rows();
-        for run in &self.runs {
-            let mut lanes = Vec::with_capacity(run.columns.len());
-            for &(column, code) in &run.columns {
-                let Some(values) = values(batch.column(column).as_ref()) else { return Ok(false) };
-                lanes.push(Lane { values, valid: None, code });
-            }
-            let places = Strided { first: run.at, stride: self.stride };
-            put(&Lanes::new(lanes, run.width, rows), 0..rows, places, out);
-        }
+        let Some(lines) = self.numbers.lines(batch) else { return Ok(false) };
+        put_tiled(lines.iter(), self.stride(), 0..batch.num_rows(), out);
         Ok(true)
     }
-}
-
-/// The values of an array of numbers as bytes, unless something is null.
-fn values(array: &dyn Array) -> Option<&[u8]> {
-    if array.null_count() > 0 {
-        return None;
-    }
-    downcast_primitive_array!(
-        array => Some(array.values().inner().as_slice()),
-        _ => None
-    )
 }
 
 #[cfg(test)]

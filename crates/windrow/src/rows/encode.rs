@@ -18,24 +18,9 @@ use super::prepare::{Lengths, Prepared, TailColumn};
 use super::sequence;
 use super::slots::{put_marker, put_slot, put_varying};
 use super::tile::{TILE, Tile};
-use crate::kernel::rows::{Scattered, Strided, put_growing};
+use crate::kernel::rows::Scattered;
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot};
-
-/// Bytes of a tile of nothing but numbers that fits the first-level cache, so that what one block of columns
-/// has written is there for the next one: 8 % faster for 10 columns.
-const NEAR_TILE: usize = 16 << 10;
-/// Rows of such a tile at the least, else it is one of [`FAR_ROWS`].
-const NEAR_ROWS: usize = 128;
-/// Rows of a tile that stays in the second-level cache: columns are then read in stretches that are worth
-/// fetching ahead. 10 to 30 % faster for 50 columns than what fits the first-level cache.
-const FAR_ROWS: usize = 1024;
-
-/// Rows of `stride` bytes that are written column by column before going on to the next ones.
-fn tile_rows(stride: usize) -> usize {
-    let near = NEAR_TILE / stride.max(1) / 64 * 64;
-    if near >= NEAR_ROWS { near } else { FAR_ROWS }
-}
 
 /// Encodes record batches of one layout.
 #[derive(Debug)]
@@ -62,22 +47,12 @@ impl Encoder {
     /// out to be longer than hoped for: the rows are then wrong.
     pub(crate) fn encode(&self, prepared: &Prepared, rows: Range<usize>, out: &mut [u8]) -> bool {
         let all = self.lines(prepared);
+        if let (Some(stride), true) = (prepared.stride(), self.is_only_lanes(&all)) {
+            let lines = all.slots.iter().chain(&all.payload).flatten();
+            return lanes::put_tiled(lines, stride, rows, out);
+        }
         let mut escaped = false;
         let mut first = rows.start;
-        if let (Some(stride), true) = (prepared.stride(), self.is_only_lanes(&all)) {
-            let tile_rows = tile_rows(stride);
-            while first < rows.end && !escaped {
-                let tile = first..(first + tile_rows).min(rows.end);
-                let at = (tile.start - rows.start) * stride;
-                let mut places = Strided { first: at, stride };
-                for line in all.slots.iter().chain(&all.payload).flatten() {
-                    escaped |= line.put(tile.clone(), places, out);
-                    places.first += line.bytes();
-                }
-                first = tile.end;
-            }
-            return escaped;
-        }
         let mut parts = vec![[0usize; TILE]; 1];
         let mut next = 0;
         while first < rows.end {
@@ -102,34 +77,6 @@ impl Encoder {
             escaped |= self.encode_tile(prepared, &all, &mut tile);
         }
         escaped
-    }
-
-    /// Appends rows of numbers only, some of which are longer than most, to `out` from `at` on, and
-    /// their ends to `ends`. Returns where the last one ends; nothing if this is not all that rows
-    /// are made of. `out` has room for [`Encoder::most_bytes`].
-    pub(crate) fn encode_growing(
-        &self,
-        prepared: &Prepared,
-        at: usize,
-        out: &mut [u8],
-        ends: &mut Vec<u32>,
-    ) -> Option<usize> {
-        let lines = self.lines(prepared);
-        if !self.is_only_lanes(&lines) {
-            return None;
-        }
-        let lines = lines.slots.into_iter().chain(lines.payload).flatten();
-        let numbers = lines.map(|line| match line {
-            Line::Numbers(lanes) if lanes.width() <= 8 => Some(lanes),
-            _ => None,
-        });
-        let runs = numbers.collect::<Option<Vec<_>>>()?;
-        put_growing(&runs, prepared.rows, at, out, ends)
-    }
-
-    /// Bytes that `rows` rows of numbers take at the most, and one that may be overwritten.
-    pub(crate) fn most_bytes(&self, rows: usize) -> usize {
-        rows * (self.layout.shape().fixed + self.layout.slots().len()) + 1
     }
 
     /// What of `prepared` the kernels can write.

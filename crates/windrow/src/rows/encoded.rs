@@ -14,7 +14,9 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 
 use super::compare::compare;
-use super::{Decoder, Encoder, Prepared};
+use super::direct::Numbers;
+use super::lanes::{Line, put_tiled};
+use super::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::order::Layout;
 
@@ -47,6 +49,8 @@ use crate::order::Layout;
 pub struct RowEncoder {
     layout: Layout,
     encoder: Encoder,
+    /// If there is nothing but numbers in a row.
+    numbers: Option<Numbers>,
 }
 
 /// Encoded rows; see [`RowEncoder`].
@@ -134,6 +138,19 @@ impl Rows {
         if index == 0 { 0 } else { self.ends[index - 1] as usize }
     }
 
+    /// Adds `count` rows of `stride` bytes each that were written behind those in use.
+    fn add_strided(&mut self, count: usize, stride: usize) {
+        if self.is_empty() {
+            self.stride = Some(stride);
+        }
+        if self.stride != Some(stride) {
+            let ends = (1..=count).map(|row| (self.used + row * stride) as u32);
+            self.ends.extend(ends);
+        }
+        self.used += stride * count;
+        self.len += count;
+    }
+
     /// Says where each row ends, if all are of one length so far.
     fn materialize(&mut self) {
         if let Some(stride) = self.stride.take() {
@@ -147,7 +164,7 @@ impl RowEncoder {
     /// An encoder of the rows of `layout`.
     pub fn new(layout: &Layout) -> Self {
         let layout = layout.standing_alone();
-        Self { encoder: Encoder::new(&layout), layout }
+        Self { encoder: Encoder::new(&layout), numbers: Numbers::of_rows(&layout), layout }
     }
 
     /// The rows of `batch`.
@@ -175,33 +192,27 @@ impl RowEncoder {
     /// # Errors
     /// As [`RowEncoder::encode`]; `rows` is then as it was.
     pub fn append(&self, batch: &RecordBatch, rows: &mut Rows) -> Result<()> {
+        self.layout.check_schema(batch.schema_ref())?;
         let count = batch.num_rows();
-        let mut prepared = self.encoder.prepare_hopefully(batch)?;
-        if let Some(stride) = prepared.stride() {
-            // Enough for values that are longer than hoped for, so that memory is asked for once.
-            let most = self.encoder.most_bytes(count).max(stride * count);
-            let wanted = if self.layout.stride().is_some() { stride * count } else { most };
-            let out = &mut room(rows, wanted)?[..stride * count];
-            if !self.encoder.encode(&prepared, 0..count, out) {
-                if rows.is_empty() {
-                    rows.stride = Some(stride);
-                }
-                if rows.stride != Some(stride) {
-                    let mut end = rows.used;
-                    rows.ends.extend((0..count).map(|_| {
-                        end += stride;
-                        end as u32
-                    }));
-                }
-                rows.used += stride * count;
-                rows.len += count;
-                return Ok(());
-            }
-            if self.append_growing(&prepared, rows)? {
-                return Ok(());
-            }
-            prepared = self.encoder.prepare(batch, 0)?;
+        if let Some(numbers) = &self.numbers
+            && let Some(lines) = numbers.lines(batch)
+            && append_numbers(numbers, lines, count, rows)?
+        {
+            return Ok(());
         }
+        let prepared = self.encoder.prepare_hopefully(batch)?;
+        if let Some(stride) = prepared.stride() {
+            let out = room(rows, stride * count)?;
+            if !self.encoder.encode(&prepared, 0..count, out) {
+                rows.add_strided(count, stride);
+                return Ok(());
+            }
+        }
+        let prepared = match prepared.stride() {
+            // In vain: the lengths are needed.
+            Some(_) => self.encoder.prepare(batch, 0)?,
+            None => prepared,
+        };
         rows.materialize();
         let kept = rows.ends.len();
         let end = prepared.add_ends(rows.used, &mut rows.ends);
@@ -216,28 +227,6 @@ impl RowEncoder {
             Err(error) => {
                 rows.ends.truncate(kept);
                 Err(error)
-            }
-        }
-    }
-
-    /// Adds rows of numbers, some of which are longer than others; false if there is more to rows.
-    fn append_growing(&self, prepared: &Prepared, rows: &mut Rows) -> Result<bool> {
-        let (count, used) = (prepared.len(), rows.used);
-        let bytes = self.encoder.most_bytes(count);
-        room(rows, bytes)?;
-        rows.materialize();
-        let kept = rows.ends.len();
-        rows.ends.reserve(count);
-        let Rows { bytes, ends, .. } = rows;
-        match self.encoder.encode_growing(prepared, used, bytes, ends) {
-            Some(end) => {
-                rows.used = end;
-                rows.len += count;
-                Ok(true)
-            }
-            None => {
-                rows.ends.truncate(kept);
-                Ok(false)
             }
         }
     }
@@ -274,6 +263,37 @@ impl RowEncoder {
         let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
         let rows: Vec<&[u8]> = rows.into_iter().collect();
         Decoder::new(&self.layout, &all)?.decode(&rows)
+    }
+}
+
+/// Adds `count` rows of numbers; false if they are for the general encoder.
+fn append_numbers(
+    numbers: &Numbers,
+    lines: Vec<Line<'_>>,
+    count: usize,
+    rows: &mut Rows,
+) -> Result<bool> {
+    let stride = numbers.stride();
+    let out = room(rows, stride * count)?;
+    if !put_tiled(lines.iter(), stride, 0..count, out) {
+        rows.add_strided(count, stride);
+        return Ok(true);
+    }
+    room(rows, numbers.most_bytes(count))?;
+    rows.materialize();
+    let kept = rows.ends.len();
+    rows.ends.reserve(count);
+    let Rows { bytes, used, ends, .. } = rows;
+    match Numbers::put_growing(lines, count, *used, bytes, ends) {
+        Some(end) => {
+            rows.used = end;
+            rows.len += count;
+            Ok(true)
+        }
+        None => {
+            rows.ends.truncate(kept);
+            Ok(false)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 
 use super::column::Column;
-use crate::kernel::rows::{BitLane, Bits, Code, Lane, Lanes, Places, put, put_bits};
+use crate::kernel::rows::{BitLane, Bits, Code, Lane, Lanes, Places, Strided, put, put_bits};
 use crate::order::code::{Kind, OrderedCode, PayloadCode};
 use crate::order::{Layout, Slot};
 
@@ -109,6 +109,11 @@ impl Line<'_> {
         }
     }
 
+    /// True if all columns are written at once: there is nothing in tiles for them.
+    fn is_one_block(&self) -> bool {
+        matches!(self, Self::Numbers(lanes) if lanes.is_one_block())
+    }
+
     /// Writes them for `rows`, as [`put`].
     pub(super) fn put<P: Places>(&self, rows: Range<usize>, places: P, out: &mut [u8]) -> bool {
         match self {
@@ -119,6 +124,43 @@ impl Line<'_> {
             }
         }
     }
+}
+
+/// Bytes of a tile of nothing but numbers that fits the first-level cache, so that what one block of columns
+/// has written is there for the next one: 8 % faster for 10 columns.
+const NEAR_TILE: usize = 16 << 10;
+/// Rows of such a tile at the least, else it is one of [`FAR_ROWS`].
+const NEAR_ROWS: usize = 128;
+/// Rows of a tile that stays in the second-level cache: columns are then read in stretches that are worth
+/// fetching ahead. 10 to 30 % faster for 50 columns than what fits the first-level cache.
+const FAR_ROWS: usize = 1024;
+
+/// Rows of `stride` bytes that are written column by column before going on to the next ones.
+fn tile_rows(stride: usize) -> usize {
+    let near = NEAR_TILE / stride.max(1) / 64 * 64;
+    if near >= NEAR_ROWS { near } else { FAR_ROWS }
+}
+
+/// Writes rows of `stride` bytes, which are `lines` one behind the other and nothing else, as [`put`].
+pub(super) fn put_tiled<'a>(
+    lines: impl Iterator<Item = &'a Line<'a>> + Clone,
+    stride: usize,
+    rows: Range<usize>,
+    out: &mut [u8],
+) -> bool {
+    let is_one_block = lines.clone().count() == 1 && lines.clone().all(Line::is_one_block);
+    let tile_rows = if is_one_block { rows.len() } else { tile_rows(stride) };
+    let (mut escaped, mut at) = (false, 0);
+    while at < rows.len() && !escaped {
+        let tile = rows.start + at..(rows.start + at + tile_rows).min(rows.end);
+        let mut places = Strided { first: at * stride, stride };
+        at += tile.len();
+        for line in lines.clone() {
+            escaped |= line.put(tile.clone(), places, out);
+            places.first += line.bytes();
+        }
+    }
+    escaped
 }
 
 /// The lanes of a run, if all its columns are values of its form. `code` gives the constants of a column of
@@ -161,5 +203,10 @@ pub(super) fn line<'a>(
 
 /// The bits of a validity, if there is one.
 pub(super) fn validity(nulls: &Option<NullBuffer>) -> Option<Bits<'_>> {
-    nulls.as_ref().map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() })
+    nulls.as_ref().map(bits)
+}
+
+/// The bits of a validity.
+pub(super) fn bits(nulls: &NullBuffer) -> Bits<'_> {
+    Bits { bytes: nulls.validity(), first: nulls.offset() }
 }

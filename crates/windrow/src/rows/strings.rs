@@ -21,11 +21,8 @@ use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Span;
-use crate::kernel::rows::text::{Text, take_ended, take_texts};
+use crate::kernel::rows::text::{append_text, take_ended};
 use crate::order::code::OrderedCode;
-
-/// Texts that are read at once.
-const TEXTS: usize = 64;
 
 /// Byte strings of one column.
 pub(super) struct Strings {
@@ -189,34 +186,16 @@ fn read<'a, O: Offset>(
     offsets: &mut Vec<O>,
 ) -> Result<()> {
     offsets.reserve(count);
-    let cut_off = || Err(corrupt("a text does not end within its row"));
-    if code == OrderedCode::Text {
-        let form = text::form(if descending { 0xff } else { 0 });
-        let mut texts = [Text { bytes: None, len: 0, end: 0 }; TEXTS];
-        for first in (0..count).step_by(TEXTS) {
-            let texts = &mut texts[..TEXTS.min(count - first)];
-            for (text, at) in texts.iter_mut().zip(first..) {
-                let row = row(at);
-                text.bytes = row.map(|row| row.beyond(0));
-                text.len = row.map_or(0, |row| row.len());
-            }
-            if !take_texts(texts, form, data) {
-                return cut_off();
-            }
-            for (text, at) in texts.iter().zip(first..) {
-                if text.bytes.is_some() {
-                    behind(at, text.len);
-                }
-                offsets.push(O::of(text.end));
-            }
-        }
-        return Ok(());
-    }
+    let flip = if descending { 0xff } else { 0 };
     for at in 0..count {
         if let Some(row) = row(at) {
-            match text::decode_next(code, descending, row.row(), data) {
+            let len = match code {
+                OrderedCode::Text => append_text(row.beyond(0), text::SHIFT, flip, data),
+                _ => text::decode_next(code, descending, row.row(), data),
+            };
+            match len {
                 Some(len) if len <= row.len() => behind(at, len),
-                _ => return cut_off(),
+                _ => return Err(corrupt("a text does not end within its row")),
             }
         }
         offsets.push(O::of(data.len()));

@@ -22,10 +22,14 @@ pub(crate) fn put_growing(
     assert!(runs.iter().all(|lanes| lanes.rows() >= rows), "lanes hold a value for each row");
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && runs.iter().all(|lanes| lanes.width() == 8) {
-        let lanes: Vec<&Lane<'_>> = runs.iter().flat_map(|lanes| lanes.all()).collect();
-        // SAFETY: AVX2 was detected; lanes hold values and bits for their rows.
-        (done, at) = unsafe { super::avx2::grow(&lanes, rows, at, out, ends) };
+    if runs.iter().all(|lanes| lanes.width() == 8) {
+        let lanes: Vec<Lane<'_>> = runs.iter().flat_map(|lanes| lanes.all()).copied().collect();
+        // SAFETY: the features are detected; lanes hold values and bits for their rows.
+        if super::avx512::detected() {
+            (done, at) = unsafe { super::avx512::grow(&lanes, rows, at, out, ends) };
+        } else if std::arch::is_x86_feature_detected!("avx2") {
+            (done, at) = unsafe { super::avx2::grow(&lanes, rows, at, out, ends) };
+        }
     }
     put_rows(runs, done..rows, at, out, ends)
 }
@@ -100,13 +104,12 @@ fn put_row<const W: usize>(
 /// If there are not as many vectors as codes.
 pub(crate) fn take_growing(
     codes: &[Code],
-    rows: impl ExactSizeIterator<Item = Range<usize>>,
+    rows: &[Range<usize>],
     bytes: &[u8],
     values: &mut [Vec<u64>],
     valid: &mut [Vec<u64>],
 ) -> bool {
     assert!(codes.len() == values.len() && codes.len() == valid.len(), "a vector for each code");
-    let most = codes.len() * 9;
     let count = rows.len();
     let targets = values.iter_mut().map(|values| {
         values.resize(values.len() + count, 0);
@@ -114,10 +117,36 @@ pub(crate) fn take_growing(
         values[first..].as_mut_ptr()
     });
     let targets: Vec<*mut u64> = targets.collect();
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; there is a target with room for the value of each row.
+        match unsafe { super::avx512::shrink(codes, rows, bytes, &targets, valid) } {
+            Some(count) => done = count,
+            None => return false,
+        }
+    }
+    // SAFETY: there is a target with room for the value of each row.
+    unsafe { take_rows(codes, rows, done, bytes, &targets, valid) }
+}
+
+/// The portable twin, and the last rows: those from `done` on, a multiple of 64.
+///
+/// # Safety
+/// Each of `targets`, one for each code, has room for a value of each of `rows`.
+unsafe fn take_rows(
+    codes: &[Code],
+    rows: &[Range<usize>],
+    done: usize,
+    bytes: &[u8],
+    targets: &[*mut u64],
+    valid: &mut [Vec<u64>],
+) -> bool {
+    let most = codes.len() * 9;
     let mut padded = vec![0; most];
     let mut words = vec![0; codes.len()];
     let mut wrong = 0;
-    for (index, row) in rows.enumerate() {
+    for (index, row) in rows.iter().enumerate().skip(done) {
         let Some(own) = bytes.get(row.clone()) else { return false };
         // All that the row can take, so that there is one check.
         let cells = match bytes.get(row.start..row.start + most) {
@@ -134,12 +163,12 @@ pub(crate) fn take_growing(
         // SAFETY: there are nine bytes for each code, and a target with room for the value of each row.
         let taken = unsafe {
             match is_common {
-                true => take_row::<false>(codes, index, cells, &targets, &mut words, &mut wrong),
-                false => take_row::<true>(codes, index, cells, &targets, &mut words, &mut wrong),
+                true => take_row::<false>(codes, index, cells, targets, &mut words, &mut wrong),
+                false => take_row::<true>(codes, index, cells, targets, &mut words, &mut wrong),
             }
         };
         wrong |= u8::from(taken != own.len());
-        if index % 64 == 63 || index + 1 == count {
+        if index % 64 == 63 || index + 1 == rows.len() {
             valid.iter_mut().zip(&mut words).for_each(|(valid, word)| {
                 valid.push(std::mem::take(word));
             });

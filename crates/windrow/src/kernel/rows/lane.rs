@@ -1,5 +1,7 @@
 //! What the kernels of rows work on: where rows are, and the values and constants of one column.
 
+use super::cut;
+
 /// Where each row of a block of rows has its columns.
 pub(crate) trait Places: Copy {
     /// The first byte of the columns of row `row`.
@@ -176,6 +178,11 @@ impl<'a> Lanes<'a> {
             assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
         }
         Self { lanes, rows, width }
+    }
+
+    /// True if all of them are written at once.
+    pub(crate) fn is_one_block(&self) -> bool {
+        cut(self.lanes.len(), self.width).count() <= 1
     }
 
     pub(crate) fn width(&self) -> usize {

@@ -77,7 +77,7 @@ fn put_of<const W: usize, P: Places>(
     for (first, lanes) in cut(lanes.len(), W).map(|block| (block.start, &lanes[block])) {
         let places = places.shifted(first * W);
         #[cfg(target_arch = "x86_64")]
-        if W == 8 && lanes.len() >= BLOCK && avx512::detected() {
+        if W == 8 && matches!(lanes.len(), 2 | 4 | 8) && avx512::detected() {
             // SAFETY: the features were detected; places and values were checked above.
             escaped |= unsafe { avx512::put(lanes, rows.clone(), places, out) };
             continue;

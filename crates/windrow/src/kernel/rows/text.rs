@@ -88,41 +88,6 @@ fn put_each_of<const N: usize>(
 /// Bytes behind the texts that reading them may write.
 const STEPS: usize = 64;
 
-/// A text to be read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Text<'a> {
-    /// Its code, and whatever is behind it; nothing if the text is null.
-    pub(crate) bytes: Option<&'a [u8]>,
-    /// Bytes that are the row's, and then those that the code has taken.
-    pub(crate) len: usize,
-    /// Where the text ends in the data, once it was read.
-    pub(crate) end: usize,
-}
-
-/// Appends texts to `data`. False if one does not end within its row; what was appended is then of no use.
-pub(crate) fn take_texts(texts: &mut [Text<'_>], form: Form, data: &mut Vec<u8>) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() {
-        // SAFETY: the features were detected.
-        return unsafe { super::avx512::take_texts(texts, form, data) };
-    }
-    take_each(texts, form, data)
-}
-
-/// The portable twin.
-fn take_each(texts: &mut [Text<'_>], form: Form, data: &mut Vec<u8>) -> bool {
-    for text in texts {
-        if let Some(bytes) = text.bytes {
-            match append_text(bytes, form.shift, form.flip, data) {
-                Some(len) if len <= text.len => text.len = len,
-                _ => return false,
-            }
-        }
-        text.end = data.len();
-    }
-    true
-}
-
 /// Appends texts to `data`, whose codes are the whole of `spans` of `bytes`, and writes where each ends to
 /// `ends`; a null is empty. False if one of them is not a text; what was appended is then of no use.
 ///
@@ -290,7 +255,7 @@ fn append_block<const N: usize>(from: &[u8; N], add: u8, flip: u8, out: &mut Vec
 /// Benefit: no second pass for the length, and no checks of room for each string; twice as fast for
 /// strings of up to 31 bytes.
 #[inline(always)]
-fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) -> Option<usize> {
+pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) -> Option<usize> {
     // (b ^ ff) - 2 = (b + 2) ^ ff, so both directions are an addition and a flip.
     let add = if flip == 0 { 0u8.wrapping_sub(shift) } else { shift };
     let mut at = 0;
@@ -405,22 +370,6 @@ mod tests {
                 let at = cut * (end - 1) / 2;
                 broken[at] = if broken[at] == 1 ^ form.flip { 99 } else { 1 ^ form.flip };
                 prop_assert!(!take_ended(&broken, &codes, form, &mut data, &mut ends));
-            }
-            let bytes = &out[..end.saturating_sub(cut)];
-            let texts = cursors.iter().zip(&spans).map(|(&at, span)| {
-                let bytes = (span.0 <= span.1).then(|| &bytes[at.min(bytes.len())..]);
-                Text { bytes, len: bytes.map_or(0, <[u8]>::len), end: 0 }
-            });
-            let (mut read, mut read_twin): (Vec<_>, Vec<_>) = (texts.clone().collect(), texts.collect());
-            let (mut data, mut data_twin) = (vec![7], vec![7]);
-            let done = take_texts(&mut read, form, &mut data);
-            prop_assert_eq!(done, take_each(&mut read_twin, form, &mut data_twin));
-            prop_assert_eq!(done, cut == 0 || end == 0);
-            if done {
-                let told = |texts: &[Text<'_>]| texts.iter().map(|t| (t.len, t.end)).collect::<Vec<_>>();
-                prop_assert_eq!(told(&read), told(&read_twin));
-                prop_assert_eq!(&data, &data_twin);
-                prop_assert_eq!(&data[1..], &source[..]);
             }
         }
     }

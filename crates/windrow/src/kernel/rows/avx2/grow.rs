@@ -37,7 +37,7 @@ struct Codes {
 /// The CPU has AVX2; each lane holds values and validity bits of all `rows`.
 #[target_feature(enable = "avx2")]
 pub(in crate::kernel::rows) unsafe fn grow(
-    lanes: &[&Lane<'_>],
+    lanes: &[Lane<'_>],
     rows: usize,
     mut at: usize,
     out: &mut [u8],

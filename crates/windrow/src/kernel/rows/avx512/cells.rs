@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::cells::{VALUE, put_block};
-use super::{Constants, GROUP, Lane, Places, code, transpose_8};
+use super::{Codes, GROUP, Lane, Places, code, spread, transpose_8};
 
 /// Bytes of a cell.
 const CELL: usize = 9;
@@ -72,7 +72,7 @@ unsafe fn put_of<P: Places, const N: usize, const NULLS: bool>(
     places: P,
     out: *mut u8,
 ) {
-    let with: [Constants; N] = std::array::from_fn(|lane| Constants::of(&lanes[lane].code));
+    let with = Codes::of(&lanes.each_ref().map(|lane| lane.code));
     let values: [*const u8; N] = std::array::from_fn(|lane| lanes[lane].values.as_ptr());
     let cells = Cells::new(nulls, if N == 4 { 4 } else { 8 });
     let end = rows.len() / GROUP * GROUP;
@@ -85,25 +85,30 @@ unsafe fn put_of<P: Places, const N: usize, const NULLS: bool>(
             }
         }
         let mut v = [_mm512_setzero_si512(); 8];
-        // The validity of eight rows in each byte, a byte for each lane.
-        let mut bits = [0xff; 8];
+        let mut bits = 0u64;
         for lane in 0..N {
             // SAFETY: eight rows from `row` on hold 64 bytes of values.
-            let value = unsafe { _mm512_loadu_si512(values[lane].add(row * 8).cast()) };
-            bits[lane] = (valid[lane] >> (at % 64)) as u8;
-            v[lane] = code::<NULLS, true>(value, &with[lane], bits[lane], &mut 0);
+            v[lane] = unsafe { _mm512_loadu_si512(values[lane].add(row * 8).cast()) };
+            if NULLS {
+                bits |= spread(valid[lane] >> (at % 64), lane);
+            }
         }
+        let codes = |v, valid| {
+            let v = _mm512_shuffle_epi8(code::<true>(v, &with), with.order);
+            if NULLS { _mm512_maskz_mov_epi64(valid, v) } else { v }
+        };
         if N == 1 {
+            let valid = (valid[0] >> (at % 64)) as __mmask8;
+            let v = codes(v[0], valid);
             // SAFETY: the eight cells lie one behind the other within `out`.
-            unsafe { cells.put::<NULLS>(v[0], bits[0], out.add(places.place(at))) };
+            unsafe { cells.put::<NULLS>(v, valid, out.add(places.place(at))) };
             continue;
         }
-        let bits =
-            if NULLS { transpose_bits(u64::from_le_bytes(bits)).to_le_bytes() } else { bits };
+        let bits = bits.to_le_bytes();
         for (index, (v, bits)) in transpose_8(v).into_iter().zip(bits).enumerate() {
             // SAFETY: the cells of this row lie within `out`.
             unsafe {
-                let target = out.add(places.place(at + index));
+                let (target, v) = (out.add(places.place(at + index)), codes(v, bits));
                 match N {
                     8 => cells.put::<NULLS>(v, bits, target),
                     _ => cells.put_half::<NULLS>(v, bits, target),
@@ -187,16 +192,4 @@ impl Cells {
             target.add(32).cast::<i32>().write_unaligned(last);
         }
     }
-}
-
-/// Bit `i` of byte `j` becomes bit `j` of byte `i` (Hacker's Delight, 7-3).
-#[inline(always)]
-fn transpose_bits(mut bits: u64) -> u64 {
-    for (by, mask) in
-        [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)]
-    {
-        let turned = (bits ^ bits >> by) & mask;
-        bits ^= turned ^ turned << by;
-    }
-    bits
 }

@@ -13,8 +13,10 @@
 mod bits;
 mod blocks;
 mod cells;
+mod grow;
 mod pack;
 mod put;
+mod shrink;
 mod take;
 mod text;
 
@@ -23,10 +25,12 @@ use std::arch::x86_64::*;
 pub(super) use bits::{put_bits, take_bits};
 pub(super) use blocks::put_blocks;
 pub(super) use cells::put_cells;
+pub(super) use grow::grow;
 pub(super) use pack::pack;
 pub(super) use put::put;
+pub(super) use shrink::shrink;
 pub(super) use take::take;
-pub(super) use text::{put_texts, take_ended, take_texts};
+pub(super) use text::{put_texts, take_ended};
 
 use super::lane::{Code, Lane, LaneOut, Places, Word};
 use super::portable;
@@ -38,61 +42,67 @@ const GROUP: usize = 8;
 #[inline]
 pub(super) fn detected() -> bool {
     use std::arch::is_x86_feature_detected as has;
-    has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512vbmi") && has!("bmi2")
+    has!("avx512f")
+        && has!("avx512bw")
+        && has!("avx512vl")
+        && has!("avx512vbmi")
+        && has!("avx512vbmi2")
+        && has!("bmi2")
 }
 
-/// The constants of one lane in every element of a register.
-#[derive(Clone, Copy)]
-struct Constants {
+/// The constants of lanes, one, four or eight, in each place that these have in a register of rows.
+struct Codes {
     flip: __m512i,
     float: __m512i,
     delta: __m512i,
     null: __m512i,
-    /// What a code that is longer is told by: no element if there are none.
+    /// Where the bytes of a row come from, within the 16 bytes of two lanes.
+    order: __m512i,
+    /// Which places are those of lanes whose codes may be longer.
     escapes: __mmask8,
-    shuffle: __m512i,
 }
 
-impl Constants {
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn of(code: &Code) -> Self {
-        let order = match code.big {
-            true => _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8),
-            false => _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+impl Codes {
+    #[target_feature(enable = "avx512f")]
+    fn of<const N: usize>(codes: &[Code; N]) -> Self {
+        let words = |of: fn(&Code) -> u64| {
+            let words: [u64; GROUP] = std::array::from_fn(|at| of(&codes[at % N]));
+            // SAFETY: the array has 64 bytes.
+            unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
         };
+        let order: [u64; GROUP] = std::array::from_fn(|at| {
+            let bytes = 0x0706_0504_0302_0100 + 0x0808_0808_0808_0808 * (at as u64 % 2);
+            if codes[at % N].big { bytes.swap_bytes() } else { bytes }
+        });
         Self {
-            flip: _mm512_set1_epi64(code.flip as i64),
-            float: _mm512_set1_epi64(code.float as i64),
-            delta: _mm512_set1_epi64(code.delta as i64),
-            null: _mm512_set1_epi64(code.null as i64),
-            escapes: if code.escapes { 0xff } else { 0 },
-            shuffle: _mm512_broadcast_i32x4(order),
+            flip: words(|code| code.flip),
+            float: words(|code| code.float),
+            delta: words(|code| code.delta),
+            null: words(|code| code.null),
+            // SAFETY: the array has 64 bytes.
+            order: unsafe { _mm512_loadu_si512(order.as_ptr().cast()) },
+            escapes: (0..GROUP).map(|at| u8::from(codes[at % N].escapes) << at).sum(),
         }
+    }
+
+    /// What makes, by addition, of a code of all zeros or all ones the first byte of a longer one, eight
+    /// times but for the last, which is that of the longer one.
+    #[target_feature(enable = "avx512f")]
+    fn longer(&self) -> __m512i {
+        let edge = _mm512_andnot_si512(self.null, _mm512_set1_epi64(!0xff));
+        _mm512_add_epi64(edge, _mm512_set1_epi64(1))
     }
 }
 
-/// Codes of eight values, in the byte order of the row; `escaped` collects those that have none.
+/// Codes of values, in the byte order of the machine.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn code<const NULLS: bool, const FLOATS: bool>(
-    mut v: __m512i,
-    with: &Constants,
-    valid: __mmask8,
-    escaped: &mut __mmask8,
-) -> __m512i {
+#[target_feature(enable = "avx512f")]
+fn code<const FLOATS: bool>(mut v: __m512i, with: &Codes) -> __m512i {
     if FLOATS {
         let negative = _mm512_cmplt_epi64_mask(v, _mm512_setzero_si512());
         v = _mm512_mask_xor_epi64(v, negative, v, with.float);
     }
-    v = _mm512_xor_si512(v, with.flip);
-    if NULLS {
-        v = _mm512_add_epi64(v, with.delta);
-        let one = _mm512_set1_epi64(1);
-        let edge = _mm512_mask_cmple_epu64_mask(valid, _mm512_add_epi64(v, one), one);
-        *escaped |= edge & with.escapes;
-        v = _mm512_mask_mov_epi64(with.null, valid, v);
-    }
-    _mm512_shuffle_epi8(v, with.shuffle)
+    _mm512_add_epi64(_mm512_xor_si512(v, with.flip), with.delta)
 }
 
 /// Rows of eight columns from columns of eight rows; and back: it is its own inverse.
@@ -117,4 +127,37 @@ fn transpose_8(v: [__m512i; 8]) -> [__m512i; 8] {
         out[6 + odd] = _mm512_shuffle_i64x2(far_left, far_right, 0xdd);
     }
     out
+}
+
+/// Rows 0 and 2, 1 and 3, 4 and 6, and 5 and 7 of four columns, from columns of eight rows.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose_4([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    let near = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    let far = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    let even = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
+    let odd = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
+    [
+        _mm512_permutex2var_epi64(even.0, near, even.1),
+        _mm512_permutex2var_epi64(odd.0, near, odd.1),
+        _mm512_permutex2var_epi64(even.0, far, even.1),
+        _mm512_permutex2var_epi64(odd.0, far, odd.1),
+    ]
+}
+
+/// The lowest bit of each byte.
+const BYTES: u64 = 0x0101_0101_0101_0101;
+
+/// The lowest eight bits, a row each, as bit `lane` of eight bytes.
+#[inline]
+#[target_feature(enable = "bmi2")]
+fn spread(bits: u64, lane: usize) -> u64 {
+    _pdep_u64(bits, BYTES << lane)
+}
+
+/// Bit `lane` of eight bytes, a row each, as eight bits.
+#[inline]
+#[target_feature(enable = "bmi2")]
+fn gather(bytes: u64, lane: usize) -> u64 {
+    _pext_u64(bytes, BYTES << lane)
 }

@@ -2,7 +2,37 @@
 
 use std::arch::x86_64::*;
 
-use super::{Code, Constants, GROUP, LaneOut, Places, Word, portable, transpose_8};
+use super::{Code, GROUP, LaneOut, Places, Word, portable, transpose_8};
+
+/// The constants of one lane in every element of a register.
+#[derive(Clone, Copy)]
+struct LaneCode {
+    flip: __m512i,
+    float: __m512i,
+    delta: __m512i,
+    null: __m512i,
+    /// What a code that is longer is told by: no element if there are none.
+    escapes: __mmask8,
+    shuffle: __m512i,
+}
+
+impl LaneCode {
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn of(code: &Code) -> Self {
+        let order = match code.big {
+            true => _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8),
+            false => _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+        };
+        Self {
+            flip: _mm512_set1_epi64(code.flip as i64),
+            float: _mm512_set1_epi64(code.float as i64),
+            delta: _mm512_set1_epi64(code.delta as i64),
+            null: _mm512_set1_epi64(code.null as i64),
+            escapes: if code.escapes { 0xff } else { 0 },
+            shuffle: _mm512_broadcast_i32x4(order),
+        }
+    }
+}
 
 /// Eight or four lanes of eight bytes, as `take` of the module.
 ///
@@ -54,7 +84,7 @@ unsafe fn take_of<T, P: Places, const N: usize, const NULLS: bool>(
     bytes: *const u8,
 ) -> bool {
     let codes: [Code; N] = std::array::from_fn(|lane| lanes[lane].code);
-    let with: [Constants; N] = std::array::from_fn(|lane| Constants::of(&codes[lane]));
+    let with: [LaneCode; N] = std::array::from_fn(|lane| LaneCode::of(&codes[lane]));
     // Behind the values that are there: where the first row goes.
     let targets = lanes.each_mut().map(|lane| lane.values.spare_capacity_mut().as_mut_ptr());
     let mut escaped = 0;
@@ -134,7 +164,7 @@ unsafe fn load<P: Places, const N: usize>(places: P, at: usize, bytes: *const u8
 #[target_feature(enable = "avx512f,avx512bw")]
 fn value<const NULLS: bool>(
     v: __m512i,
-    with: &Constants,
+    with: &LaneCode,
     escaped: &mut __mmask8,
 ) -> (__m512i, __mmask8) {
     let mut v = _mm512_shuffle_epi8(v, with.shuffle);

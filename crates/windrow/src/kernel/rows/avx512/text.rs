@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::lane::Span;
-use super::super::text::{Form, Text};
+use super::super::text::Form;
 
 /// Bytes of a step.
 const STEP: usize = 64;
@@ -140,65 +140,4 @@ pub(in crate::kernel::rows) unsafe fn take_ended(
     // SAFETY: the texts so far were written.
     unsafe { data.set_len(len) };
     (wrong == 0).then_some(done)
-}
-
-/// As `take_texts` of the module.
-///
-/// Benefit: none was measured within structs; what surrounds it costs more.
-///
-/// # Safety
-/// The CPU has AVX-512 F, BW and BMI2.
-#[target_feature(enable = "avx512f,avx512bw,bmi2")]
-pub(in crate::kernel::rows) unsafe fn take_texts(
-    texts: &mut [Text<'_>],
-    form: Form,
-    data: &mut Vec<u8>,
-) -> bool {
-    let flip = _mm512_set1_epi8(form.flip as i8);
-    let add = _mm512_set1_epi8(form.back() as i8);
-    let two = _mm512_set1_epi8(2);
-    let mut len = data.len();
-    for text in texts {
-        if let Some(bytes) = text.bytes {
-            let mut at = 0;
-            loop {
-                if data.capacity() - len < STEP {
-                    // SAFETY: the bytes so far were written.
-                    unsafe { data.set_len(len) };
-                    data.reserve(STEP);
-                }
-                let left = bytes.len() - at;
-                let valid = _bzhi_u64(u64::MAX, left.min(STEP) as u32);
-                // SAFETY: a whole step lies within `bytes`, or the mask leaves what does; there is room for
-                // a step in `data`.
-                let ends = unsafe {
-                    let from = bytes.as_ptr().add(at);
-                    let v = match left >= STEP {
-                        true => _mm512_loadu_si512(from.cast()),
-                        false => _mm512_maskz_loadu_epi8(valid, from.cast()),
-                    };
-                    let value = _mm512_xor_si512(_mm512_add_epi8(v, add), flip);
-                    _mm512_storeu_si512(data.as_mut_ptr().add(len).cast(), value);
-                    _mm512_cmplt_epu8_mask(_mm512_xor_si512(v, flip), two) & valid
-                };
-                if ends != 0 {
-                    let found = ends.trailing_zeros() as usize;
-                    (len, at) = (len + found, at + found + 1);
-                    break;
-                }
-                if left <= STEP {
-                    return false;
-                }
-                (len, at) = (len + STEP, at + STEP);
-            }
-            if at > text.len {
-                return false;
-            }
-            text.len = at;
-        }
-        text.end = len;
-    }
-    // SAFETY: the bytes so far were written.
-    unsafe { data.set_len(len) };
-    true
 }
