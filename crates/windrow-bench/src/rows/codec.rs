@@ -103,6 +103,18 @@ fn measure(
         ];
         let times = race(rounds, count, &mut contenders)?;
         cells.push(&names[0], times[0], "arrow-row convert, fresh", times[1]);
+        let mut contenders: [Contender<'_>; 2] = [
+            ("ours, recycled", Box::new(|at| Ok(encoder.encode_into(&inputs[at], &mut recycled)?))),
+            (
+                "convert_columns",
+                Box::new(|at| {
+                    black_box(converter.convert_columns(inputs[at].columns())?);
+                    Ok(())
+                }),
+            ),
+        ];
+        let times = race(rounds, count, &mut contenders)?;
+        cells.push(&names[0], times[0], "arrow-row convert; ours recycled", times[1]);
         let bytes = |rows: &[u8]| rows.len() as f64 / ROWS as f64;
         let their_bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
         let per_row = their_bytes as f64 / ROWS as f64;
