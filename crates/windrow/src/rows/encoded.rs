@@ -317,7 +317,7 @@ pub(super) fn room(rows: &mut Rows, bytes: usize) -> Result<&mut [u8]> {
     })?;
     if rows.bytes.len() < end {
         if rows.used == 0 {
-            // Nothing to keep: fresh memory comes zeroed, without a pass over it.
+            // Nothing to keep, and no pass over memory that is fresh from the system.
             rows.bytes = vec![0; end];
         } else {
             rows.bytes.resize(end.max(rows.bytes.len() * 2), 0);

@@ -1,7 +1,7 @@
 //! Kernels of rows: columns of fixed width into rows and back.
 //!
-//! Up to four adjacent columns of one width make a block, which is loaded column by column and
-//! stored row by row (or the other way round), with the change from value to code on the way:
+//! Up to four adjacent columns of one width make a block, or eight with AVX-512, which is loaded column by
+//! column and stored row by row (or the other way round), with the change from value to code on the way:
 //!
 //! ```text
 //! values            codes                            rows
@@ -43,7 +43,7 @@ pub(crate) use wide::take_wide;
 
 use std::ops::Range;
 
-/// Columns that one block takes.
+/// Columns that a block takes, unless a wider kernel takes twice as many.
 const BLOCK: usize = 4;
 
 /// Writes adjacent columns for the rows `rows`; the columns of the first of them begin at

@@ -275,6 +275,20 @@ impl Key {
         (bytes, bytes.len())
     }
 
+    /// The least and the greatest length of all rows, if that takes a look at offsets only.
+    pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize)> {
+        match (&self.values, &self.nulls) {
+            (Values::Bytes(Bytes::Small { offsets, .. }), None) if rows.is_all() => {
+                let offsets = &offsets[..=rows.len()];
+                let lens = offsets.iter().zip(&offsets[1..]).map(|(start, end)| end - start);
+                let ends =
+                    lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));
+                Some((ends.0 as usize, ends.1 as usize))
+            }
+            _ => None,
+        }
+    }
+
     /// Two numbers that decide between rows whose bytes up to `depth`, and zeros behind them, are equal: the
     /// eight bytes behind, and how long all of them are, at the most `most`. Of a number itself, and 0.
     #[inline(always)]

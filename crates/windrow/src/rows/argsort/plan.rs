@@ -216,31 +216,26 @@ impl Plan {
     /// length.
     fn add_bytes<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
         let depth = self.rest.depth;
-        let mut first: Option<&[u8]> = None;
-        let (mut shared, mut shortest, mut longest, mut nulls) = (usize::MAX, usize::MAX, 0, 0);
-        for at in 0..rows.len() {
-            let row = rows.get(at);
-            if key.is_null(row) {
-                nulls += 1;
-                continue;
-            }
-            let bytes = key.bytes(row);
-            (shortest, longest) = (shortest.min(bytes.len()), longest.max(bytes.len()));
-            let rest = bytes.get(depth..).unwrap_or(&[]);
-            match first {
-                None => {
-                    shared = rest.len();
-                    first = Some(rest);
+        let (shortest, longest, nulls) = match key.lengths(rows) {
+            Some((shortest, longest)) => (shortest, longest, 0),
+            None => {
+                let (mut shortest, mut longest, mut nulls) = (usize::MAX, 0, 0);
+                for row in (0..rows.len()).map(|at| rows.get(at)) {
+                    if key.is_null(row) {
+                        nulls += 1;
+                        continue;
+                    }
+                    let len = key.bytes(row).len();
+                    (shortest, longest) = (shortest.min(len), longest.max(len));
                 }
-                Some(first) if shared > 0 => shared = common(first, rest, shared),
-                Some(_) => {}
+                (shortest, longest, nulls)
             }
-        }
+        };
         if nulls == rows.len() {
             return true;
         }
         let mixed = nulls > 0;
-        let depth = depth + shared;
+        let depth = depth + shared(key, rows, depth);
         let left = longest.saturating_sub(depth);
         let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
         let needed = 8 * left.min(8) as u32;
@@ -401,6 +396,21 @@ impl Sample {
         let bits = u64::BITS - top.leading_zeros();
         (bits <= room && self.bits() > room).then_some((least, top))
     }
+}
+
+/// Bytes from `depth` on that all of `rows` share, of which not all are null.
+fn shared<R: Rows>(key: &Key, rows: &R, depth: usize) -> usize {
+    let valid = (0..rows.len()).map(|at| rows.get(at)).filter(|&row| !key.is_null(row));
+    let mut rests = valid.map(|row| key.bytes(row).get(depth..).unwrap_or(&[]));
+    let first = rests.next().unwrap_or(&[]);
+    let mut shared = first.len();
+    for rest in rests {
+        if shared == 0 {
+            break;
+        }
+        shared = common(first, rest, shared);
+    }
+    shared
 }
 
 /// Bytes, at most `most`, that both start with.

@@ -2,13 +2,13 @@
 //! row, and 64 bits of validity are masks as they are.
 //!
 //! ```text
-//! values             codes                            rows, 64 bytes at once
-//! a0 a1 ... a7       xor, null (a mask), big-endian   | a0 | b0 | ... | h0 |
-//! ...           -->  in registers            -->      ...
-//! h0 h1 ... h7       transposed 8 x 8                 | a7 | b7 | ... | h7 |
+//! values             rows                             codes, 64 bytes at once
+//! a0 a1 ... a7                                        xor, delta, null, big-endian: one register of
+//! ...           -->  transposed 8 x 8            -->  constants each, for all eight columns
+//! h0 h1 ... h7                                        | a0 | b0 | ... | h0 |
 //! ```
 //!
-//! Four columns are half of such a block. What is narrower goes the way of AVX2.
+//! Four columns are two rows in a register, and two columns four. What is narrower goes the way of AVX2.
 
 mod bits;
 mod blocks;

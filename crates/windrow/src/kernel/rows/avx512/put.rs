@@ -1,13 +1,4 @@
-//! Columns to rows: the values are transposed, and become codes as rows, whose constants are registers.
-//!
-//! ```text
-//! values             rows                             codes, 64 bytes at once
-//! a0 a1 ... a7                                        xor, delta, big-endian: one register each for
-//! ...           -->  transposed 8 x 8            -->  all eight columns
-//! h0 h1 ... h7                                        | a0 | b0 | ... | h0 |
-//! ```
-//!
-//! So is the validity: eight bits of each of eight lanes become a byte for each row.
+//! Columns to rows. The validity is transposed too: eight bits of each lane become a byte for each row.
 
 use std::arch::x86_64::*;
 use std::ops::Range;

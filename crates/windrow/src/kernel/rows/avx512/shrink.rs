@@ -51,7 +51,7 @@ struct Order([u8; STEP / 2]);
 /// `targets`, and validity behind that in `valid`. Returns their number, which is as many as may be read with
 /// what is behind them; nothing if one of them is wrong.
 ///
-/// Benefit: 3x the portable twin.
+/// Benefit: 1.7x the portable twin for four columns, 1.9x for eight.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each of `targets`, one for each code, has room for a value of each
@@ -79,8 +79,14 @@ pub(in crate::kernel::rows) unsafe fn shrink(
                 // SAFETY: a cursor is at most nine bytes a code behind the start of its row, and so a register
                 // before the end of `bytes`; there is room for these rows.
                 unsafe {
-                    let at = first * WORD + group * GROUP;
-                    wrong |= block.take(bytes.as_ptr(), &mut cursors, group, targets, at);
+                    let (bytes, at) = (bytes.as_ptr(), first * WORD + group * GROUP);
+                    wrong |= match *targets {
+                        [a] => block.take(bytes, &mut cursors, group, &[a], at),
+                        [a, b] => block.take(bytes, &mut cursors, group, &[a, b], at),
+                        [a, b, c] => block.take(bytes, &mut cursors, group, &[a, b, c], at),
+                        [a, b, c, d] => block.take(bytes, &mut cursors, group, &[a, b, c, d], at),
+                        _ => true,
+                    };
                 }
             }
             wrong |= cursors.iter().zip(rows).any(|(cursor, row)| *cursor != row.end);
@@ -96,12 +102,12 @@ pub(in crate::kernel::rows) unsafe fn shrink(
 
 /// The constants of up to four columns; behind them the last one again, which is not read.
 struct Block {
-    columns: usize,
     with: Codes,
     /// What makes all zeros, or all ones, of the first byte of a longer code and its last.
     longer_by: __m512i,
-    /// All bytes of a longer code but the last, and whether there is such a code.
-    edges: [(u64, bool); COLUMNS],
+    /// All bytes of a longer code but the last, and 0 if there is such a code.
+    edges: [u64; COLUMNS],
+    guards: [u64; COLUMNS],
     /// The validity of 64 rows.
     valid: [u64; COLUMNS],
 }
@@ -114,10 +120,10 @@ impl Block {
         // Those of the columns that are read.
         with.escapes &= (0xf >> (COLUMNS - codes.len())) * 0x11;
         Self {
-            columns: codes.len(),
             longer_by: with.longer(),
             with,
-            edges: all.map(|code| (!code.null, code.escapes)),
+            edges: all.map(|code| !code.null),
+            guards: all.map(|code| u64::from(!code.escapes)),
             valid: [0; COLUMNS],
         }
     }
@@ -130,46 +136,50 @@ impl Block {
     /// each cursor; `targets` have room for the rows.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
-    unsafe fn take(
+    unsafe fn take<const N: usize>(
         &mut self,
         bytes: *const u8,
         cursors: &mut [usize; GROUP],
         group: usize,
-        targets: &[*mut u64],
+        targets: &[*mut u64; N],
         row: usize,
     ) -> bool {
         let mut rows = [_mm256_setzero_si256(); GROUP];
-        let mut longer = [0u8; GROUP];
-        for ((row, longer), cursor) in rows.iter_mut().zip(&mut longer).zip(&mut *cursors) {
+        // A byte for each row.
+        let mut longer = 0u64;
+        for (index, (row, cursor)) in rows.iter_mut().zip(&mut *cursors).enumerate() {
             // SAFETY: as this function's.
             unsafe {
                 let start = bytes.add(*cursor);
-                let mut at = 0;
-                for (column, (edge, escapes)) in self.edges[..self.columns].iter().enumerate() {
+                let (mut at, mut own) = (0, 0);
+                for column in 0..N {
                     let code = start.add(at).cast::<u64>().read_unaligned();
-                    let is_longer = (code == *edge) & escapes;
-                    *longer |= u8::from(is_longer) << column;
+                    let is_longer = (code ^ self.edges[column]) | self.guards[column] == 0;
+                    own |= usize::from(is_longer) << column;
                     at += 8 + usize::from(is_longer);
                 }
                 *cursor += at;
-                let order = _mm256_load_si256(ORDERS[usize::from(*longer)].0.as_ptr().cast());
+                longer |= (own as u64) << (8 * index);
+                let order = _mm256_load_si256(ORDERS[own].0.as_ptr().cast());
                 let order = _mm512_castsi256_si512(order);
                 let codes = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(start.cast()));
                 *row = _mm512_castsi512_si256(codes);
             }
         }
+        // Two rows in each byte, those of a pair.
+        let longer = longer | longer >> 12;
         let (mut wrong, mut nulls) = (0, 0u64);
         let mut v = [_mm512_setzero_si512(); 4];
         for (v, first) in v.iter_mut().zip([0, 1, 4, 5]) {
             let pair = _mm512_castsi256_si512(rows[first]);
             let pair = _mm512_inserti64x4(pair, rows[first + 2], 1);
-            let longer = longer[first] | longer[first + 2] << 4;
+            let longer = (longer >> (8 * first)) as __mmask8;
             let code = _mm512_shuffle_epi8(pair, self.with.order);
             let code = _mm512_mask_sub_epi64(code, longer, code, self.longer_by);
             let one = _mm512_set1_epi64(1);
             wrong |= _mm512_mask_cmpgt_epu64_mask(longer, _mm512_add_epi64(code, one), one);
             let null = _mm512_cmpeq_epi64_mask(code, self.with.null) & self.with.escapes & !longer;
-            nulls |= (u64::from(null & 15) | u64::from(null >> 4) << 16) << (8 * first);
+            nulls |= ((u64::from(null) | u64::from(null) << 12) & 0x000f_000f) << (8 * first);
             let value = _mm512_sub_epi64(code, self.with.delta);
             let value = _mm512_xor_si512(value, self.with.flip);
             let negative = _mm512_cmplt_epi64_mask(value, _mm512_setzero_si512());
@@ -177,9 +187,9 @@ impl Block {
             *v = _mm512_maskz_mov_epi64(!null, value);
         }
         let columns = columns_4(v);
-        for (column, target) in targets.iter().enumerate() {
+        for column in 0..N {
             // SAFETY: as this function's.
-            unsafe { _mm512_storeu_si512(target.add(row).cast(), columns[column]) };
+            unsafe { _mm512_storeu_si512(targets[column].add(row).cast(), columns[column]) };
             self.valid[column] |= gather(!nulls, column) << (group * GROUP);
         }
         wrong != 0
