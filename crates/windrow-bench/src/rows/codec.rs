@@ -114,7 +114,7 @@ fn measure(
             ),
         ];
         let times = race(rounds, count, &mut contenders)?;
-        cells.push(&names[0], times[0], "arrow-row convert; ours recycled", times[1]);
+        cells.push(&names[0], times[0], "arrow convert; ours recycled", times[1]);
         let bytes = |rows: &[u8]| rows.len() as f64 / ROWS as f64;
         let their_bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
         let per_row = their_bytes as f64 / ROWS as f64;

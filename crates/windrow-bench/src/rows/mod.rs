@@ -6,12 +6,14 @@
 //! MiB in all, and three at the least): no input is in a core's own caches, and nobody has one that
 //! another has just brought nearer. Memory of the output: `recycled` writes into the memory of the
 //! round before (ours `encode_into`, theirs `append` after `clear`), `fresh` lets either allocate
-//! its own (`encode`, `convert_columns`); the two are raced apart, so that what one of them leaves
-//! behind in the caches and the allocator is there for both sides. The allocator keeps what is
-//! freed: it has seen a large block come and go before, so that neither side pays for pages. The
-//! floor copies the rows of each record batch into recycled memory. Decoding gives fresh arrays on
-//! both sides. A sort takes columns to a permutation, building of keys included; the words of ours
-//! and the rows of arrow-row are in recycled memory.
+//! its own (`encode`, `convert_columns`), and `convert; ours recycled` is our `encode_into` beside
+//! `convert_columns`, which is what arrow-row's users call. The three are raced apart, so that what
+//! one contender leaves behind in the caches and the allocator is there for all of them. The
+//! allocator keeps what is freed: it has seen a large block come and go before, so that neither
+//! side pays for pages. The floor copies the rows of each record batch into recycled memory; what
+//! it says of 50 columns is in `docs/decisions/016-wide-rows-are-bound-by-memory.md`. Decoding
+//! gives fresh arrays on both sides. A sort takes columns to a permutation, building of keys
+//! included; the words of ours and the rows of arrow-row are in recycled memory.
 
 mod codec;
 mod data;

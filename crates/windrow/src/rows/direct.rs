@@ -1,8 +1,8 @@
 //! Record batches of nothing but numbers to rows, without getting them ready first.
 //!
-//! To resolve the columns of a record batch takes as long as to encode hundreds of rows. Where every
-//! column is a number without a marker, all there is to know follows from the layout, and the values are
-//! written where they lie:
+//! To resolve the columns of a record batch takes as long as to encode hundreds of rows. Where
+//! every column is a number without a marker, all there is to know follows from the layout, and the
+//! values are written where they lie:
 //!
 //! ```text
 //! run       adjacent numbers of one width         (u64, u64, u64 time, i64 diff: one run)
@@ -86,8 +86,8 @@ impl Numbers {
         rows * (self.stride + columns) + 1
     }
 
-    /// The columns of `batch`, which is of the layout's schema. Nothing if it is for the general encoder: one
-    /// has a null without a code, or its numbers do not lie one behind the other.
+    /// The columns of `batch`, which is of the layout's schema. Nothing if it is for the general
+    /// encoder: one has a null without a code, or its numbers do not lie one behind the other.
     pub(super) fn lines<'a>(&self, batch: &'a RecordBatch) -> Option<Vec<Line<'a>>> {
         let rows = batch.num_rows();
         let line = |run: &Run| {
@@ -98,9 +98,9 @@ impl Numbers {
         self.runs.iter().map(line).collect()
     }
 
-    /// Writes rows of `lines`, of which some are longer than [`Numbers::stride`], to `out` from `at` on, and
-    /// their ends to `ends`. Returns where the last one ends; nothing if they are not the kernel's. `out` has
-    /// room for [`Numbers::most_bytes`].
+    /// Writes rows of `lines`, of which some are longer than [`Numbers::stride`], to `out` from
+    /// `at` on, and their ends to `ends`. Returns where the last one ends; nothing if they are not
+    /// the kernel's. `out` has room for [`Numbers::most_bytes`].
     pub(super) fn put_growing(
         lines: Vec<Line<'_>>,
         rows: usize,

@@ -128,7 +128,8 @@ pub(crate) fn take_growing(
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
-        // SAFETY: the features were detected; there is a target with room for the value of each row.
+        // SAFETY: the features were detected; there is a target with room for the value of each
+        // row.
         match unsafe { super::avx512::shrink(codes, rows, bytes, &targets, valid) } {
             Some(count) => done = count,
             None => return false,

@@ -1,7 +1,8 @@
 //! Kernels of rows: columns of fixed width into rows and back.
 //!
-//! Up to four adjacent columns of one width make a block, or eight with AVX-512, which is loaded column by
-//! column and stored row by row (or the other way round), with the change from value to code on the way:
+//! Up to four adjacent columns of one width make a block, or eight with AVX-512, which is loaded
+//! column by column and stored row by row (or the other way round), with the change from value to
+//! code on the way:
 //!
 //! ```text
 //! values            codes                            rows

@@ -289,8 +289,9 @@ impl Key {
         }
     }
 
-    /// Two numbers that decide between rows whose bytes up to `depth`, and zeros behind them, are equal: the
-    /// eight bytes behind, and how long all of them are, at the most `most`. Of a number itself, and 0.
+    /// Two numbers that decide between rows whose bytes up to `depth`, and zeros behind them, are
+    /// equal: the eight bytes behind, and how long all of them are, at the most `most`. Of a number
+    /// itself, and 0.
     #[inline(always)]
     pub(super) fn tail(&self, row: usize, depth: usize, most: usize) -> (u64, usize) {
         if !self.is_bytes() {

@@ -114,8 +114,8 @@ struct Sorter<'a> {
     scratch: Vec<u64>,
 }
 
-/// The places in the low bits of `words`, and whether two neighbours among those in `open` agree in all bits
-/// above.
+/// The places in the low bits of `words`, and whether two neighbours among those in `open` agree in
+/// all bits above.
 fn places(words: &[u64], index_bits: u32, open: Range<usize>) -> (Vec<u32>, bool) {
     let mask = (1 << index_bits) - 1;
     let mut order = Vec::with_capacity(words.len());
@@ -162,8 +162,8 @@ impl Sorter<'_> {
         order
     }
 
-    /// Sorts groups that agree in the bits of `plan` by what it left out, as far as they are `open`. `rows` is
-    /// in the order of the words, which say where groups end.
+    /// Sorts groups that agree in the bits of `plan` by what it left out, as far as they are
+    /// `open`. `rows` is in the order of the words, which say where groups end.
     fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan, open: Range<usize>) {
         let shift = plan.index_bits();
         let words = std::mem::take(&mut self.words);

@@ -143,8 +143,8 @@ impl Plan {
         }
     }
 
-    /// The sorted words of all rows that the keys may leave open: not those of a null, if there is no other
-    /// key.
+    /// The sorted words of all rows that the keys may leave open: not those of a null, if there is
+    /// no other key.
     pub(super) fn open(&self, keys: &[Key], count: usize) -> Range<usize> {
         match self.pieces[..] {
             [Piece { key, what: What::Number { .. }, .. }] if key + 1 == keys.len() => {

@@ -1,14 +1,14 @@
 //! Groups of rows that agree in all that their words hold, and what decides within small ones.
 //!
 //! ```text
-//! words   pear.. 0 | pear.. 5 | plum.. 1 | quin.. 2 | quin.. 3      what is not the index in front of it
+//! words   pear.. 0 | pear.. 5 | plum.. 1 | quin.. 2 | quin.. 3    the key's first bits, the index
 //! groups  \___________________/            \___________________/
-//! tails   s, 5, 70 | s, 5, 20              ce, 6, 9 | ce, 6, 9      the next bytes, the length, the next number
+//! tails   s, 5, 70 | s, 5, 20              ce, 6, 9 | ce, 6, 9    next bytes, length, next number
 //! ```
 //!
-//! To compare whole keys of two rows is to wait for one column after the other, and most guesses at the
-//! outcome are wrong. The tails of many groups are read in one go, and pairs ordered without a branch:
-//! three times as fast where most groups are pairs of equal strings.
+//! To compare whole keys of two rows is to wait for one column after the other, and most guesses at
+//! the outcome are wrong. The tails of many groups are read in one go, and pairs ordered without a
+//! branch: 6 % of a sort of 8,192 rows of which half are in pairs of equal strings.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -98,8 +98,8 @@ impl<'a> Tails<'a> {
         }));
     }
 
-    /// Puts the rows of a group in order, given their tails. Calls `undecided` for those that are equal so
-    /// far, which stand in their own order, with what is to decide.
+    /// Puts the rows of a group in order, given their tails. Calls `undecided` for those that are
+    /// equal so far, which stand in their own order, with what is to decide.
     #[inline]
     pub(super) fn sort(
         &self,

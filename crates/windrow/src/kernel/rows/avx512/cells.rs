@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::cells::{VALUE, put_block};
-use super::{Codes, GROUP, Lane, Places, code, spread, transpose_8};
+use super::{Codes, GROUP, Lane, Places, code, spread, transpose_4, transpose_8};
 
 /// Bytes of a cell.
 const CELL: usize = 9;
@@ -34,19 +34,43 @@ pub(in crate::kernel::rows) unsafe fn put_cells<P: Places>(
     places: P,
     out: &mut [u8],
 ) {
+    let has_nulls = lanes.iter().any(|lane| lane.valid.is_some());
+    let has_floats = lanes.iter().any(|lane| lane.code.float != 0);
     let start = out.as_mut_ptr();
     macro_rules! dispatch {
         ($count:literal) => {
             if let Ok(lanes) = <&[Lane<'_>; $count]>::try_from(lanes) {
                 // SAFETY: as this function's.
                 unsafe {
-                    match lanes.iter().any(|lane| lane.valid.is_some()) {
-                        false => {
-                            put_of::<P, $count, false>(lanes, nulls, rows.clone(), places, start)
-                        }
-                        true => {
-                            put_of::<P, $count, true>(lanes, nulls, rows.clone(), places, start)
-                        }
+                    match (has_nulls, has_floats) {
+                        (false, false) => put_of::<P, $count, false, false>(
+                            lanes,
+                            nulls,
+                            rows.clone(),
+                            places,
+                            start,
+                        ),
+                        (false, true) => put_of::<P, $count, false, true>(
+                            lanes,
+                            nulls,
+                            rows.clone(),
+                            places,
+                            start,
+                        ),
+                        (true, false) => put_of::<P, $count, true, false>(
+                            lanes,
+                            nulls,
+                            rows.clone(),
+                            places,
+                            start,
+                        ),
+                        (true, true) => put_of::<P, $count, true, true>(
+                            lanes,
+                            nulls,
+                            rows.clone(),
+                            places,
+                            start,
+                        ),
                     }
                 }
             }
@@ -65,7 +89,7 @@ pub(in crate::kernel::rows) unsafe fn put_cells<P: Places>(
 /// # Safety
 /// As [`put_cells`], for `N` lanes and the rows in whole groups; a single lane has cells one behind the other.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
-unsafe fn put_of<P: Places, const N: usize, const NULLS: bool>(
+unsafe fn put_of<P: Places, const N: usize, const NULLS: bool, const FLOATS: bool>(
     lanes: &[Lane<'_>; N],
     nulls: &[u8],
     rows: Range<usize>,
@@ -84,36 +108,43 @@ unsafe fn put_of<P: Places, const N: usize, const NULLS: bool>(
                 *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
             }
         }
-        let mut v = [_mm512_setzero_si512(); 8];
+        let mut v = [_mm512_setzero_si512(); N];
         let mut bits = 0u64;
         for lane in 0..N {
             // SAFETY: eight rows from `row` on hold 64 bytes of values.
             v[lane] = unsafe { _mm512_loadu_si512(values[lane].add(row * 8).cast()) };
-            if NULLS {
+            if NULLS && N > 1 {
                 bits |= spread(valid[lane] >> (at % 64), lane);
             }
         }
+        let bits = bits.to_le_bytes();
         let codes = |v, valid| {
-            let v = _mm512_shuffle_epi8(code::<true>(v, &with), with.order);
+            let v = _mm512_shuffle_epi8(code::<false, FLOATS>(v, &with), with.order);
             if NULLS { _mm512_maskz_mov_epi64(valid, v) } else { v }
         };
-        if N == 1 {
-            let valid = (valid[0] >> (at % 64)) as __mmask8;
-            let v = codes(v[0], valid);
-            // SAFETY: the eight cells lie one behind the other within `out`.
-            unsafe { cells.put::<NULLS>(v, valid, out.add(places.place(at))) };
-            continue;
-        }
-        let bits = bits.to_le_bytes();
-        for (index, (v, bits)) in transpose_8(v).into_iter().zip(bits).enumerate() {
-            // SAFETY: the cells of this row lie within `out`.
-            unsafe {
-                let (target, v) = (out.add(places.place(at + index)), codes(v, bits));
-                match N {
-                    8 => cells.put::<NULLS>(v, bits, target),
-                    _ => cells.put_half::<NULLS>(v, bits, target),
+        // SAFETY: the cells of these rows lie within `out`; those of a single lane one behind the
+        // other.
+        let target = |index: usize| unsafe { out.add(places.place(at + index)) };
+        if let Ok(v) = <[__m512i; 8]>::try_from(&v[..]) {
+            for (index, (v, bits)) in transpose_8(v).into_iter().zip(bits).enumerate() {
+                // SAFETY: as above.
+                unsafe { cells.put::<NULLS>(codes(v, bits), bits, target(index)) };
+            }
+        } else if let Ok(v) = <[__m512i; 4]>::try_from(&v[..]) {
+            for (first, two) in [0, 1, 4, 5].into_iter().zip(transpose_4(v)) {
+                let bits = bits[first] | bits[first + 2] << 4;
+                let two = codes(two, bits);
+                let high = _mm512_castsi256_si512(_mm512_extracti64x4_epi64(two, 1));
+                // SAFETY: as above.
+                unsafe {
+                    cells.put_half::<NULLS>(two, bits, target(first));
+                    cells.put_half::<NULLS>(high, bits >> 4, target(first + 2));
                 }
             }
+        } else {
+            let valid = (valid[0] >> (at % 64)) as __mmask8;
+            // SAFETY: as above.
+            unsafe { cells.put::<NULLS>(codes(v[0], valid), valid, target(0)) };
         }
     }
 }

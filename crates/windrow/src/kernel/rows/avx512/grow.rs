@@ -3,7 +3,7 @@
 //! ```text
 //! four codes of eight bytes, b taking a byte more: all ones, or all zeros, and the last byte
 //! transposed       | aaaaaaaa | 1......0 | cccccccc | dddddddd |
-//! permuted         | aaaaaaaa | 11111111 0 | cccccccc | dddddddd |     by the table of which ones are longer
+//! permuted         | aaaaaaaa | 11111111 0 | cccccccc | dddddddd |   by which ones are longer
 //! stored with what is behind; the next four, or the next row, go where these end
 //! ```
 
@@ -20,8 +20,8 @@ const WRITTEN: usize = 40;
 /// Rows of a word of validity.
 const WORD: usize = 64;
 
-/// Where the bytes of a row come from, which is the lower or the upper half of a register, by which of its
-/// codes take a byte more.
+/// Where the bytes of a row come from, which is the lower or the upper half of a register, by which
+/// of its codes take a byte more.
 static ORDERS: [[Order; 1 << COLUMNS]; 2] = [orders(0), orders(STEP / 2)];
 
 #[derive(Clone, Copy)]
@@ -53,14 +53,15 @@ const fn orders(first: usize) -> [Order; 1 << COLUMNS] {
     orders
 }
 
-/// Appends the rows below `rows / 8 * 8` of adjacent columns of eight bytes to `out` from `at` on, and
-/// their ends to `ends`. Returns the number of rows written and where the last one ends: fewer than that
-/// if `out` is too short for more.
+/// Appends the rows below `rows / 8 * 8` of adjacent columns of eight bytes to `out` from `at` on,
+/// and their ends to `ends`. Returns the number of rows written and where the last one ends: fewer
+/// than that if `out` is too short for more.
 ///
 /// Benefit: 1.3x the path of AVX2 for four columns, 1.4x for eight; slower for one and two.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each lane holds values and validity bits of all `rows`.
+/// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each lane holds values and validity bits of
+/// all `rows`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
 pub(in crate::kernel::rows) unsafe fn grow(
     lanes: &[Lane<'_>],
@@ -77,8 +78,8 @@ pub(in crate::kernel::rows) unsafe fn grow(
             return (row, at);
         }
         let mut row_ends = [0; GROUP];
-        // SAFETY: the lanes hold these rows, which end at most `most` bytes behind `at`, less what is written
-        // at once.
+        // SAFETY: the lanes hold these rows, which end at most `most` bytes behind `at`, less what
+        // is written at once.
         unsafe {
             for block in &mut blocks {
                 block.read(row);
@@ -153,7 +154,7 @@ impl<'a> Block<'a> {
         let valid = valid | valid >> 12;
         for (pair, (v, shift)) in transpose_4(v).into_iter().zip([0, 8, 32, 40]).enumerate() {
             let valid = (valid >> shift) as __mmask8;
-            let v = code::<true>(v, &self.with);
+            let v = code::<true, true>(v, &self.with);
             let one = _mm512_set1_epi64(1);
             let edges = _mm512_cmple_epu64_mask(_mm512_add_epi64(v, one), one);
             let longer = edges & valid & self.with.escapes;

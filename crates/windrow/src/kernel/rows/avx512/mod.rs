@@ -2,13 +2,14 @@
 //! row, and 64 bits of validity are masks as they are.
 //!
 //! ```text
-//! values             rows                             codes, 64 bytes at once
-//! a0 a1 ... a7                                        xor, delta, null, big-endian: one register of
-//! ...           -->  transposed 8 x 8            -->  constants each, for all eight columns
-//! h0 h1 ... h7                                        | a0 | b0 | ... | h0 |
+//! values             rows                      codes, 64 bytes at once
+//! a0 a1 ... a7                                 xor, delta, null, big-endian: a register of
+//! ...           -->  transposed 8 x 8     -->  constants each, for all eight columns
+//! h0 h1 ... h7                                 | a0 | b0 | ... | h0 |
 //! ```
 //!
-//! Four columns are two rows in a register, and two columns four. What is narrower goes the way of AVX2.
+//! Four columns are two rows in a register, and two columns four. What is narrower goes the way of
+//! AVX2.
 
 mod bits;
 mod blocks;
@@ -85,8 +86,8 @@ impl Codes {
         }
     }
 
-    /// What makes, by addition, of a code of all zeros or all ones the first byte of a longer one, eight
-    /// times but for the last, which is that of the longer one.
+    /// What makes, by addition, of a code of all zeros or all ones the first byte of a longer one,
+    /// eight times but for the last, which is that of the longer one.
     #[target_feature(enable = "avx512f")]
     fn longer(&self) -> __m512i {
         let edge = _mm512_andnot_si512(self.null, _mm512_set1_epi64(!0xff));
@@ -94,15 +95,16 @@ impl Codes {
     }
 }
 
-/// Codes of values, in the byte order of the machine.
+/// Codes of values, in the byte order of the machine; `MOVED` where there may be one for nulls.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn code<const FLOATS: bool>(mut v: __m512i, with: &Codes) -> __m512i {
+fn code<const MOVED: bool, const FLOATS: bool>(mut v: __m512i, with: &Codes) -> __m512i {
     if FLOATS {
         let negative = _mm512_cmplt_epi64_mask(v, _mm512_setzero_si512());
         v = _mm512_mask_xor_epi64(v, negative, v, with.float);
     }
-    _mm512_add_epi64(_mm512_xor_si512(v, with.flip), with.delta)
+    v = _mm512_xor_si512(v, with.flip);
+    if MOVED { _mm512_add_epi64(v, with.delta) } else { v }
 }
 
 /// Rows of eight columns from columns of eight rows; and back: it is its own inverse.

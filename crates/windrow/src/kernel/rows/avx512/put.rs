@@ -1,4 +1,5 @@
-//! Columns to rows. The validity is transposed too: eight bits of each lane become a byte for each row.
+//! Columns to rows. The validity is transposed too: eight bits of each lane become a byte for each
+//! row.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -10,8 +11,8 @@ use super::{Codes, GROUP, Lane, Places, code, portable, spread, transpose_4, tra
 /// Benefit: 1.3x the path of AVX2 for 50 columns, and 2x where they have nulls.
 ///
 /// # Safety
-/// The CPU has AVX-512 F and BW, and BMI2; lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i *
-/// 8`; each lane holds values and validity bits of all `rows`.
+/// The CPU has AVX-512 F and BW, and BMI2; lane `i` of the `n`th of `rows` lies within `out` at
+/// `places.place(n) + i * 8`; each lane holds values and validity bits of all `rows`.
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put<P: Places>(
     lanes: &[Lane<'_>],
@@ -61,8 +62,8 @@ struct Group<'a, P, const N: usize> {
 }
 
 impl<P: Places, const N: usize> Group<'_, P, N> {
-    /// Writes the rows; true if a value has no code of its width. `EDGES` if that can be, `NULLS` if there
-    /// may be one.
+    /// Writes the rows; true if a value has no code of its width. `EDGES` if that can be, `NULLS`
+    /// if there may be one.
     ///
     /// # Safety
     /// As [`put`].
@@ -94,7 +95,7 @@ impl<P: Places, const N: usize> Group<'_, P, N> {
             }
             let bits = bits.to_le_bytes();
             let mut codes = |v: __m512i, valid: __mmask8| {
-                let mut v = code::<FLOATS>(v, &with);
+                let mut v = code::<EDGES, FLOATS>(v, &with);
                 if EDGES {
                     let one = _mm512_set1_epi64(1);
                     let edge = _mm512_cmple_epu64_mask(_mm512_add_epi64(v, one), one);
@@ -112,7 +113,8 @@ impl<P: Places, const N: usize> Group<'_, P, N> {
     }
 }
 
-/// Writes the codes of the eight rows from row `at` on of eight columns, four or two, whose validity is `bits`.
+/// Writes the codes of the eight rows from row `at` on of eight columns, four or two, whose
+/// validity is `bits`.
 ///
 /// # Safety
 /// `N` eight-byte words at the places of these rows lie within `out`.

@@ -1,8 +1,9 @@
-//! Rows of which some take a byte more than most to columns: what `grow` writes, four columns at a time.
+//! Rows of which some take a byte more than most to columns: what `grow` writes, four columns at a
+//! time.
 //!
 //! ```text
-//! four codes       | aaaaaaaa | 11111111 0 | cccccccc | dddddddd |     b is longer: all ones, or all zeros
-//! permuted         | aaaaaaaa | 1111111  0 | cccccccc | dddddddd |     by the table of which ones are longer
+//! four codes       | aaaaaaaa | 11111111 0 | cccccccc | dddddddd |   b is longer: ones or zeros
+//! permuted         | aaaaaaaa | 1111111  0 | cccccccc | dddddddd |   by which ones are longer
 //! eight rows       transposed, as `take` has them
 //! ```
 //!
@@ -20,8 +21,8 @@ const STEP: usize = 64;
 /// Rows of a word of validity.
 const WORD: usize = 64;
 
-/// Where the bytes of codes of eight bytes come from, by which of them take a byte more: its last one is
-/// that byte.
+/// Where the bytes of codes of eight bytes come from, by which of them take a byte more: its last
+/// one is that byte.
 static ORDERS: [Order; 1 << COLUMNS] = {
     let mut orders = [Order([0; STEP / 2]); 1 << COLUMNS];
     let mut longer = 0;
@@ -48,14 +49,14 @@ static ORDERS: [Order; 1 << COLUMNS] = {
 struct Order([u8; STEP / 2]);
 
 /// Reads whole words of the first of `rows` of `bytes`, as `take_growing` of the module: values to
-/// `targets`, and validity behind that in `valid`. Returns their number, which is as many as may be read with
-/// what is behind them; nothing if one of them is wrong.
+/// `targets`, and validity behind that in `valid`. Returns their number, which is as many as may be
+/// read with what is behind them; nothing if one of them is wrong.
 ///
 /// Benefit: 1.7x the portable twin for four columns, 1.9x for eight.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each of `targets`, one for each code, has room for a value of each
-/// of `rows`.
+/// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each of `targets`, one for each code, has room
+/// for a value of each of `rows`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
 pub(in crate::kernel::rows) unsafe fn shrink(
     codes: &[Code],
@@ -76,8 +77,8 @@ pub(in crate::kernel::rows) unsafe fn shrink(
         for (group, rows) in tile.chunks_exact(GROUP).enumerate() {
             let mut cursors: [usize; GROUP] = std::array::from_fn(|row| rows[row].start);
             for (block, targets) in blocks.iter_mut().zip(targets.chunks(COLUMNS)) {
-                // SAFETY: a cursor is at most nine bytes a code behind the start of its row, and so a register
-                // before the end of `bytes`; there is room for these rows.
+                // SAFETY: a cursor is at most nine bytes a code behind the start of its row, and so
+                // a register before the end of `bytes`; there is room for these rows.
                 unsafe {
                     let (bytes, at) = (bytes.as_ptr(), first * WORD + group * GROUP);
                     wrong |= match *targets {
@@ -128,12 +129,12 @@ impl Block {
         }
     }
 
-    /// Reads eight rows, which are rows `row` to `row + 8` of the targets and group `group` of a word of
-    /// validity; moves the cursors behind the codes. True if one of them is none.
+    /// Reads eight rows, which are rows `row` to `row + 8` of the targets and group `group` of a
+    /// word of validity; moves the cursors behind the codes. True if one of them is none.
     ///
     /// # Safety
-    /// The CPU has the features of [`shrink`]; `bytes` may be read for a register behind the last code of
-    /// each cursor; `targets` have room for the rows.
+    /// The CPU has the features of [`shrink`]; `bytes` may be read for a register behind the last
+    /// code of each cursor; `targets` have room for the rows.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
     unsafe fn take<const N: usize>(
