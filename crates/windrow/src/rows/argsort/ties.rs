@@ -146,6 +146,6 @@ mod tests {
         assert_eq!(groups(&words[..1], 4), []);
         assert_eq!(groups(&[], 4), []);
         assert_eq!(groups(&words[2..4], 4), []);
-        assert_eq!(groups(&words[..2], 4), [0..2]);
+        assert_eq!(groups(&words[3..], 4), [0..3, 4..6]);
     }
 }

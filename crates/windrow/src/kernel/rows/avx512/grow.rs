@@ -142,13 +142,13 @@ impl<'a> Block<'a> {
                 *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
             }
         }
-        let mut v = [_mm512_setzero_si512(); COLUMNS];
-        let mut valid = 0;
-        for at in 0..COLUMNS {
+        let v = self.lanes.map(|lane| {
             // SAFETY: eight rows from `row` on hold 64 bytes of values.
-            v[at] =
-                unsafe { _mm512_loadu_si512(self.lanes[at].values.as_ptr().add(row * 8).cast()) };
-            valid |= spread(self.valid[at] >> (row % WORD), at);
+            unsafe { _mm512_loadu_si512(lane.values.as_ptr().add(row * 8).cast()) }
+        });
+        let mut valid = 0;
+        for (at, word) in self.valid.iter().enumerate() {
+            valid |= spread(word >> (row % WORD), at);
         }
         // Two rows in each byte, those of a pair.
         let valid = valid | valid >> 12;
