@@ -27,6 +27,9 @@ pub(crate) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
+    /// No bits.
+    pub(crate) const NONE: Self = Self { bytes: &[], offset: 0, len: 0 };
+
     /// `len` bits from bit `offset` of `bytes` on.
     ///
     /// # Panics
@@ -53,16 +56,15 @@ impl<'a> Bits<'a> {
         (u128::from_le_bytes(word) >> shift) as u64
     }
 
-    /// Writes the bits to `words`; behind the last, anything.
-    fn write_words(&self, words: &mut Vec<u64>) {
-        words.clear();
+    /// Appends the bits to `words`; behind the last, anything.
+    fn append_to(&self, words: &mut Vec<u64>) {
         let mut at = 0;
         // Most bitmaps start with a byte: a copy, where word by word takes as long as the extraction.
         if self.offset.is_multiple_of(8) {
             let bytes = &self.bytes[self.offset / 8..];
             let whole = bytes.as_chunks::<8>().0.iter().take(self.len / 64);
             words.extend(whole.map(|word| u64::from_le_bytes(*word)));
-            at = words.len() * 64;
+            at = self.len / 64 * 64;
         }
         words.extend((at..self.len).step_by(64).map(|at| self.word(at)));
     }
@@ -93,7 +95,8 @@ impl Planned<'_> {
         assert!(out.iter().all(|words| words.len() > self.rows().div_ceil(64)));
         if self.extracts(sources.len()) {
             for (source, out) in sources.iter().zip(out.iter_mut()) {
-                source.write_words(&mut scratch.words);
+                scratch.words.clear();
+                source.append_to(&mut scratch.words);
                 self.extract(&scratch.words, out);
             }
             return;
@@ -109,24 +112,14 @@ impl Planned<'_> {
 
     /// Brings bitmaps into order as one column of bytes.
     fn bytes(&mut self, sources: &[Bits<'_>], out: &mut [&mut [u64]], scratch: &mut Scratch) {
-        let (level, rows, count) = (self.level(), self.rows(), sources.len());
-        scratch.bytes.clear();
-        for at in (0..rows).step_by(64) {
-            let mut words = [0; GROUP];
-            for (word, source) in words.iter_mut().zip(sources) {
-                *word = source.word(at);
-            }
-            scratch.bytes.extend_from_slice(&spread(level, &words, count));
-        }
+        let (level, rows) = (self.level(), self.rows());
+        scratch.words.clear();
+        sources.iter().for_each(|source| source.append_to(&mut scratch.words));
+        scratch.bytes.resize(rows.next_multiple_of(64), 0);
         scratch.moved.resize(scratch.bytes.len() + PAD, 0);
+        spread_all(level, &scratch.words, scratch.bytes.as_chunks_mut().0);
         self.fixed(1, &scratch.bytes[..rows], &mut scratch.moved[..rows + PAD]);
-        let (blocks, _) = scratch.moved.as_chunks::<64>();
-        for (index, block) in blocks[..rows.div_ceil(64)].iter().enumerate() {
-            let words = collect(level, block, count);
-            for (out, word) in out.iter_mut().zip(words) {
-                out[index] = word;
-            }
-        }
+        collect_all(level, &scratch.moved.as_chunks().0[..rows.div_ceil(64)], out);
     }
 }
 
@@ -176,6 +169,38 @@ fn append(out: &mut [u64], at: usize, word: u64) {
         && let Some(next) = out.get_mut(index + 1)
     {
         *next |= word >> (64 - shift);
+    }
+}
+
+/// Writes [`spread`] bytes for all rows. `words` has those of the first bitmap, then those of the next.
+fn spread_all(level: Level, words: &[u64], bytes: &mut [[u8; 64]]) {
+    #[cfg(target_arch = "x86_64")]
+    if level == Level::Avx512 {
+        // SAFETY: the level says that the CPU can.
+        return unsafe { wide::spread_all(words, bytes) };
+    }
+    let (_, len) = (level, bytes.len().max(1));
+    for (index, bytes) in bytes.iter_mut().enumerate() {
+        let mut block = [0; GROUP];
+        for (block, words) in block.iter_mut().zip(words.chunks_exact(len)) {
+            *block = words[index];
+        }
+        *bytes = spread_portable(&block);
+    }
+}
+
+/// Undoes [`spread_all`]: writes the words of each bitmap to one of `out`.
+fn collect_all(level: Level, bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
+    #[cfg(target_arch = "x86_64")]
+    if level == Level::Avx512 {
+        // SAFETY: the level says that the CPU can.
+        return unsafe { wide::collect_all(bytes, out) };
+    }
+    let _ = level;
+    for (index, bytes) in bytes.iter().enumerate() {
+        for (out, word) in out.iter_mut().zip(collect_portable(bytes)) {
+            out[index] = word;
+        }
     }
 }
 
@@ -231,6 +256,33 @@ mod wide {
     use std::arch::x86_64::*;
 
     use super::GROUP;
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn spread_all(words: &[u64], bytes: &mut [[u8; 64]]) {
+        let len = bytes.len();
+        for (index, bytes) in bytes.iter_mut().enumerate() {
+            let (mut rows, mut bit) = (_mm512_setzero_si512(), _mm512_set1_epi8(1));
+            for words in words.chunks_exact(len) {
+                rows = _mm512_mask_add_epi8(rows, words[index], rows, bit);
+                bit = _mm512_add_epi8(bit, bit);
+            }
+            // SAFETY: 64 bytes.
+            unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), rows) };
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn collect_all(bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
+        for (index, bytes) in bytes.iter().enumerate() {
+            // SAFETY: 64 bytes.
+            let rows = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+            let mut bit = _mm512_set1_epi8(1);
+            for out in out.iter_mut() {
+                out[index] = _mm512_test_epi8_mask(rows, bit);
+                bit = _mm512_add_epi8(bit, bit);
+            }
+        }
+    }
 
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) fn spread(words: &[u64; GROUP], count: usize) -> [u8; 64] {

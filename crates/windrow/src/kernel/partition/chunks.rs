@@ -22,8 +22,8 @@ impl Planned<'_> {
         let order = &mut *self.order;
         let partitions = order.offsets.len() - 1;
         let mut next = order.offsets[..partitions].to_vec();
-        order.chunk_bytes.resize(order.chunk * W, 0);
-        let (dealt, _) = order.chunk_bytes.as_chunks_mut::<W>();
+        order.transit.resize(order.chunk * W, 0);
+        let (dealt, _) = order.transit.as_chunks_mut::<W>();
         let ends = order.ends.chunks_exact_mut(partitions);
         let values = source.chunks(order.chunk);
         for ((ids, values), ends) in self.ids.chunks(order.chunk).zip(values).zip(ends) {

@@ -20,12 +20,14 @@ use super::order::Load;
 
 /// Words of masks in a block: 4 KiB of eight-byte values.
 const BLOCK: usize = 8;
+/// Bits that can be appended at once, behind up to seven others in their first byte.
+const MOST_BITS: u32 = 56;
 /// The most partitions that are compressed.
 const MOST: usize = 16;
 
 /// True if values of a width are compressed, instead of gathered or scattered.
 pub(super) const fn compresses(load: Load, width: usize, partitions: usize) -> bool {
-    let only = matches!(load, Load::Fixed);
+    let only = matches!(load, Load::Fixed(_));
     match width {
         1 | 2 => partitions <= MOST,
         4 => partitions <= if only { 10 } else { 6 },
@@ -99,27 +101,95 @@ impl Masks {
     #[target_feature(enable = "bmi2,popcnt")]
     pub(super) unsafe fn extract(&self, words: &[u64], out: &mut [u64]) {
         assert!(words.len() >= self.words() && out.len() > self.words());
-        let (mut held, mut count, mut at) = (0u64, 0u32, out.as_mut_ptr());
-        for mask in self.partitions() {
-            for (mask, word) in mask.iter().zip(words) {
-                let bits = _pext_u64(*word, *mask);
-                held |= bits << count;
-                // What did not fit; a shift by 64 is two shifts.
-                let left = bits >> 1 >> (63 - count);
-                count += mask.count_ones();
-                // SAFETY: the bits in all masks are `self.rows`, so that `at` is at most `words()`
-                // behind the first; `out` has one word more.
-                unsafe {
-                    // Written whether it is full or not: a branch would often be guessed wrong.
-                    *at = held;
-                    at = at.add((count >> 6) as usize);
+        let words = &words[..self.words()];
+        let few = !self.halves();
+        let mut bits = Appended { at: out.as_mut_ptr().cast(), held: 0, count: 0 };
+        // SAFETY: the bits in all masks are `self.rows`: they end before the last word of `out`.
+        unsafe {
+            for mask in self.partitions() {
+                if few {
+                    bits.append_of::<1>(mask, words);
+                } else {
+                    bits.append_of::<2>(mask, words);
                 }
-                held = std::hint::select_unpredictable(count >= 64, left, held);
-                count &= 63;
+            }
+            bits.at.cast::<u64>().write_unaligned(bits.held.to_le());
+        }
+    }
+}
+
+/// The end of a string of bits.
+struct Appended {
+    /// The byte that the next bit is in.
+    at: *mut u8,
+    /// The bits of that byte so far.
+    held: u64,
+    /// How many there are: fewer than eight.
+    count: u32,
+}
+
+impl Appended {
+    /// Appends the bits of `words` that are in `mask`, those of `K` words at a time: with more than two
+    /// partitions the bits of two mostly fit one word.
+    ///
+    /// # Safety
+    /// The CPU has BMI2 and POPCNT; there is room for the bits and eight bytes behind the last.
+    #[inline]
+    #[target_feature(enable = "bmi2,popcnt")]
+    unsafe fn append_of<const K: usize>(&mut self, mask: &[u64], words: &[u64]) {
+        let (masks, last_masks) = mask.as_chunks::<K>();
+        let (words, last_words) = words.as_chunks::<K>();
+        for (masks, words) in masks.iter().zip(words) {
+            let (mut bits, mut count) = (0u64, 0);
+            for (&mask, &word) in masks.iter().zip(words) {
+                bits |= _pext_u64(word, mask).wrapping_shl(count);
+                count += mask.count_ones();
+            }
+            if count <= MOST_BITS {
+                // SAFETY: as the caller promised.
+                unsafe { self.append(bits, count) };
+                continue;
+            }
+            for (&mask, &word) in masks.iter().zip(words) {
+                // SAFETY: as above.
+                unsafe { self.append_halves(mask, word) };
             }
         }
-        // SAFETY: as above.
-        unsafe { *at = held };
+        for (&mask, &word) in last_masks.iter().zip(last_words) {
+            // SAFETY: as above.
+            unsafe { self.append_halves(mask, word) };
+        }
+    }
+
+    /// Appends the bits of `word` that are in `mask`, however many.
+    ///
+    /// # Safety
+    /// As [`Appended::append_of`].
+    #[inline]
+    #[target_feature(enable = "bmi2,popcnt")]
+    unsafe fn append_halves(&mut self, mask: u64, word: u64) {
+        for mask in [mask & u64::from(u32::MAX), mask & !u64::from(u32::MAX)] {
+            // SAFETY: as the caller promised.
+            unsafe { self.append(_pext_u64(word, mask), mask.count_ones()) };
+        }
+    }
+
+    /// Appends the lowest `count` of `bits`, which are at most [`MOST_BITS`]; the others are zero.
+    ///
+    /// # Safety
+    /// There is room for them and eight bytes behind the last.
+    #[inline(always)]
+    unsafe fn append(&mut self, bits: u64, count: u32) {
+        let all = self.held | bits << self.count;
+        let count = self.count + count;
+        // SAFETY: as the caller promised. Written whether bytes are full or not: a branch would often be
+        // guessed wrong.
+        unsafe {
+            self.at.cast::<u64>().write_unaligned(all.to_le());
+            self.at = self.at.add((count / 8) as usize);
+        }
+        self.held = all >> (count / 8 * 8);
+        self.count = count % 8;
     }
 }
 

@@ -4,6 +4,9 @@
 const SAMPLE: usize = 32;
 /// Rows that are looked at between two questions.
 const BLOCK: usize = 512;
+/// Ids of a register.
+#[cfg(target_arch = "x86_64")]
+const LANES: usize = 16;
 /// Partitions of fewer rows than this start so often that each is a branch guessed wrong.
 #[cfg(target_arch = "x86_64")]
 const OFTEN: usize = 24;
@@ -184,9 +187,9 @@ fn sample_ascends(ids: &[u32]) -> bool {
 #[target_feature(enable = "avx512f,popcnt")]
 fn boundaries_avx512(ids: &[u32], offsets: &mut [usize]) -> Ascending {
     use std::arch::x86_64::*;
-    /// Ids in two registers, and in a block of them.
+    /// Ids in two registers, and ids between two walks of the list.
     const TWO: usize = 32;
-    const LISTED: usize = 256;
+    const LISTED: usize = 512;
     let Some(&first) = ids.first() else { return Ascending::Yes };
     if first as usize >= offsets.len() - 1 {
         return Ascending::Outside;
@@ -198,7 +201,7 @@ fn boundaries_avx512(ids: &[u32], offsets: &mut [usize]) -> Ascending {
     let mut last = _mm512_set1_epi32(first as i32);
     let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     // How many start in a register is hard to guess; a list takes no guess until it is walked.
-    let (mut listed, mut count) = ([0u32; LISTED + 16], 0);
+    let (mut listed, mut count) = ([0u32; LISTED + 2 * LANES], 0);
     for (index, block) in blocks.iter().enumerate() {
         // SAFETY: a block is two registers.
         let (low, high) = unsafe {
@@ -229,13 +232,21 @@ fn boundaries_avx512(ids: &[u32], offsets: &mut [usize]) -> Ascending {
             }
             count += changed.count_ones() as usize;
         }
-        if (index + 1).is_multiple_of(LISTED / TWO) || index + 1 == blocks.len() {
-            for &row in &listed[..std::mem::take(&mut count)] {
-                match boundaries.start(row as usize) {
-                    Ascending::Yes => {}
-                    other => return other,
-                }
+        if (index + 1).is_multiple_of(LISTED / TWO) {
+            let whole = listed[..count].as_chunks().0;
+            match boundaries.start_all(whole) {
+                Ascending::Yes => {}
+                other => return other,
             }
+            let walked = whole.len() * LANES;
+            listed.copy_within(walked..count, 0);
+            count -= walked;
+        }
+    }
+    for &row in &listed[..count] {
+        match boundaries.start(row as usize) {
+            Ascending::Yes => {}
+            other => return other,
         }
     }
     for row in ids.len() - rest.len()..ids.len() {
@@ -260,6 +271,47 @@ struct Boundaries<'a> {
 
 #[cfg(target_arch = "x86_64")]
 impl Boundaries<'_> {
+    /// [`Boundaries::start`] at all of `rows`: at once where each partition is the one after the one
+    /// that starts in front of it.
+    #[target_feature(enable = "avx512f")]
+    fn start_all(&mut self, rows: &[[u32; LANES]]) -> Ascending {
+        use std::arch::x86_64::*;
+        let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        let partitions = self.offsets.len() - 1;
+        for block in rows {
+            let next = self.before + 1;
+            let last_row = block[LANES - 1] as usize;
+            // Behind the last partition comes the number of rows.
+            if let Some(starts) = self.offsets[..partitions].get_mut(next..next + LANES)
+                && last_row < self.ids.len().min(i32::MAX as usize)
+            {
+                // SAFETY: rows ascend, and the last has an id; there are 16 of them and of `starts`,
+                // which are two registers.
+                unsafe {
+                    let rows = _mm512_loadu_si512(block.as_ptr().cast());
+                    let ids = _mm512_i32gather_epi32::<4>(rows, self.ids.as_ptr().cast());
+                    let wanted = _mm512_add_epi32(lanes, _mm512_set1_epi32(next as i32));
+                    if _mm512_cmpneq_epi32_mask(ids, wanted) == 0 {
+                        let (low, high) =
+                            (_mm512_castsi512_si256(rows), _mm512_extracti64x4_epi64::<1>(rows));
+                        let starts = starts.as_mut_ptr();
+                        _mm512_storeu_si512(starts.cast(), _mm512_cvtepu32_epi64(low));
+                        _mm512_storeu_si512(starts.add(8).cast(), _mm512_cvtepu32_epi64(high));
+                        self.before += LANES;
+                        continue;
+                    }
+                }
+            }
+            for &row in block {
+                match self.start(row as usize) {
+                    Ascending::Yes => {}
+                    other => return other,
+                }
+            }
+        }
+        Ascending::Yes
+    }
+
     #[inline(always)]
     fn start(&mut self, row: usize) -> Ascending {
         let (before, id) = (self.before, self.ids[row] as usize);
@@ -377,9 +429,13 @@ mod tests {
     fn offsets_are_found_in_runs_of_any_length() {
         let mut offsets = Vec::new();
         let some = (0..1000).map(|row| row * row / 30_000 % 7).collect::<Vec<u32>>();
-        for mut ids in [vec![], vec![1], vec![0, 0, 2, 2, 2, 5], vec![4; 1000], some] {
+        // Most partitions start behind the one before them, some two behind.
+        let short = (0..5000).map(|row| row / 5 + row / 700).collect::<Vec<u32>>();
+        for mut ids in [vec![], vec![1], vec![0, 0, 2, 2, 2, 5], vec![4; 1000], some, short] {
             ids.sort_unstable();
-            for partitions in [7, 100] {
+            let least = ids.last().map_or(1, |&last| last as usize + 1);
+            for partitions in [7, 100, 1100, least, least + 15].into_iter().filter(|p| *p >= least)
+            {
                 let expected: Vec<usize> = (0..=partitions)
                     .map(|p| ids.iter().filter(|&&id| (id as usize) < p).count())
                     .collect();

@@ -40,6 +40,43 @@ const FIRST: [u16; 32] = {
     first
 };
 
+/// Which bytes of four registers of ids, shifted into one, are the ids in order.
+const BYTES: [u8; 64] = {
+    let mut bytes = [0; 64];
+    let mut row = 0;
+    while row < 64 {
+        bytes[row] = (row % 16 * 4 + row / 16) as u8;
+        row += 1;
+    }
+    bytes
+};
+
+/// The ids of a block as bytes, if they fit; what bits they have is added to `seen`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn bytes(block: &[u32; 64], seen: &mut __m512i) -> __m512i {
+    const OR: i32 = 0xfe;
+    let [a, b, c, d] = [0, 16, 32, 48].map(|at| {
+        // SAFETY: a block is four registers.
+        unsafe { _mm512_loadu_si512(block.as_ptr().add(at).cast()) }
+    });
+    *seen = _mm512_ternarylogic_epi32::<OR>(*seen, a, b);
+    *seen = _mm512_ternarylogic_epi32::<OR>(*seen, c, d);
+    let (b, c, d) =
+        (_mm512_slli_epi32::<8>(b), _mm512_slli_epi32::<16>(c), _mm512_slli_epi32::<24>(d));
+    let all = _mm512_or_si512(_mm512_ternarylogic_epi32::<OR>(a, b, c), d);
+    // SAFETY: 64 bytes.
+    let order = unsafe { _mm512_loadu_si512(BYTES.as_ptr().cast()) };
+    _mm512_permutexvar_epi8(order, all)
+}
+
+/// The bits of all numbers in `seen`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn any(seen: __m512i) -> u32 {
+    _mm512_reduce_or_epi32(seen) as u32
+}
+
 /// A bit for each row and partition: all words of partition 0, then those of partition 1.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
@@ -57,126 +94,85 @@ impl Masks {
     ///
     /// # Safety
     /// The CPU has what [`super::Level::Avx512`] says; there are fewer than 255 partitions.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,avx512vpopcntdq,bmi2,popcnt")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq,bmi2,popcnt"
+    )]
     pub(super) unsafe fn build(&mut self, ids: &[u32], ends: &mut [u32]) -> bool {
         debug_assert!(ends.len() < 255);
         self.rows = ids.len();
         let words = self.words();
         self.masks.resize(words * ends.len(), 0);
         let known = match ends.len() {
-            // SAFETY: as the caller promised; there are masks for so many partitions.
-            2 => unsafe { self.build_of_planes::<2>(ids) },
-            // SAFETY: as above.
-            3 => unsafe { self.build_of_planes::<3>(ids) },
-            // SAFETY: as above.
-            4 => unsafe { self.build_of_planes::<4>(ids) },
-            // SAFETY: as above.
-            _ => unsafe { self.build_of_bytes(ids, ends.len()) },
+            2 => self.build_of_planes::<2>(ids),
+            3 => self.build_of_planes::<3>(ids),
+            4 => self.build_of_planes::<4>(ids),
+            _ => self.build_of_bytes(ids, ends.len()),
         };
+        let rest = ids.as_chunks::<64>().1;
+        if !rest.is_empty() {
+            self.masks.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word = 0);
+        }
+        for (row, &id) in rest.iter().enumerate() {
+            if (id as usize) < ends.len() {
+                self.masks[id as usize * words + words - 1] |= 1 << row;
+            }
+        }
         let mut sum = 0;
         for (mask, end) in self.masks.chunks_exact(words.max(1)).zip(ends) {
             sum += mask.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() as u32;
             *end = sum;
         }
+        // An id that is in no mask is no partition.
         known && sum as usize == ids.len()
     }
 
-    /// Masks of two to four partitions: the two lower bits of ids as masks of their own, from which
-    /// those of partitions follow 512 rows at a time.
-    ///
-    /// # Safety
-    /// As [`Masks::build`]; `P` is 2, 3 or 4, and there are masks for so many partitions.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn build_of_planes<const P: usize>(&mut self, ids: &[u32]) -> bool {
+    /// Masks of two to four partitions, of whole words: the two lower bits of ids are masks, from which
+    /// those of partitions follow 512 rows at a time. False if an id has more bits.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn build_of_planes<const P: usize>(&mut self, ids: &[u32]) -> bool {
         let words = self.words();
-        debug_assert!(self.masks.len() == P * words);
-        let (blocks, rest) = ids.as_chunks::<64>();
-        let mut most = _mm512_setzero_si512();
-        // Bit 0 goes where the mask of partition 1 will be, bit 1 to that of 2.
-        let (_, planes) = self.masks.split_at_mut(words);
-        let low = planes.as_mut_ptr().cast::<u16>();
-        let high = planes.as_mut_ptr().wrapping_add(words).cast::<u16>();
-        for (word, block) in blocks.iter().enumerate() {
-            for part in 0..4 {
-                // SAFETY: a block has 64 ids; a mask has four times 16 bits for each block, and with
-                // more than two partitions there is a third one.
-                unsafe {
-                    let ids = _mm512_loadu_si512(block.as_ptr().add(part * 16).cast());
-                    most = _mm512_max_epu32(most, ids);
-                    let bit = _mm512_test_epi32_mask(ids, _mm512_set1_epi32(1));
-                    *low.add(word * 4 + part) = bit;
-                    if P > 2 {
-                        let bit = _mm512_test_epi32_mask(ids, _mm512_set1_epi32(2));
-                        *high.add(word * 4 + part) = bit;
-                    }
-                }
-            }
-        }
-        let mut known = _mm512_reduce_max_epu32(most) < P as u32;
-        if !rest.is_empty() {
-            let bits = |bit: u32| {
-                (0..).zip(rest).fold(0, |w, (row, id)| w | u64::from(id >> bit & 1) << row)
-            };
-            self.masks[words + blocks.len()] = bits(0);
-            if P > 2 {
-                self.masks[2 * words + blocks.len()] = bits(1);
-            }
-            known &= rest.iter().all(|&id| id < P as u32);
-        }
-        let (zero, masks) = self.masks.split_at_mut(words);
-        let (one, masks) = masks.split_at_mut(words);
+        let (zero, rest) = self.masks.split_at_mut(words);
+        let (one, rest) = rest.split_at_mut(words);
+        let (two, three) = if P > 2 { rest.split_at_mut(words) } else { (rest, [].as_mut_slice()) };
+        let mut seen = _mm512_setzero_si512();
+        let blocks = ids.as_chunks::<64>().0;
         if P == 2 {
+            for (block, one) in blocks.iter().zip(&mut *one) {
+                *one = _mm512_test_epi8_mask(bytes(block, &mut seen), _mm512_set1_epi8(1));
+            }
             zero.iter_mut().zip(one).for_each(|(zero, one)| *zero = !*one);
-        } else if P == 3 {
-            for ((zero, one), two) in zero.iter_mut().zip(one).zip(masks) {
-                (*zero, *one) = (!(*one | *two), *one & !*two);
-            }
-        } else {
-            let (two, three) = masks.split_at_mut(words);
-            for (((zero, one), two), three) in zero.iter_mut().zip(one).zip(two).zip(three) {
-                (*zero, *one, *two, *three) =
-                    (!(*one | *two), *one & !*two, *two & !*one, *one & *two);
-            }
+            return any(seen) < 2;
         }
-        if !rest.is_empty() {
-            self.masks[blocks.len()] &= (1 << rest.len()) - 1;
+        for ((block, one), two) in blocks.iter().zip(&mut *one).zip(&mut *two) {
+            let bytes = bytes(block, &mut seen);
+            *one = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(1));
+            *two = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(2));
         }
-        known
+        if P > 3 {
+            three.iter_mut().zip(&*one).zip(&*two).for_each(|((three, one), two)| {
+                *three = one & two;
+            });
+        }
+        for ((zero, one), two) in zero.iter_mut().zip(one).zip(two) {
+            (*zero, *one, *two) = (!(*one | *two), *one & !*two, *two & !*one);
+        }
+        any(seen) < 4
     }
 
-    /// # Safety
-    /// As [`Masks::build`]; there are masks for `partitions`. An id of 255 or more is in none.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn build_of_bytes(&mut self, ids: &[u32], partitions: usize) -> bool {
+    /// Masks of any number of partitions, of whole words. False if an id does not fit a byte.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn build_of_bytes(&mut self, ids: &[u32], partitions: usize) -> bool {
         let words = self.words();
-        let masks = self.masks.as_mut_ptr();
-        let (blocks, rest) = ids.as_chunks::<64>();
-        for (word, block) in blocks.iter().enumerate() {
-            // SAFETY: a block has 64 ids; `partition * words + word` is below `masks.len()`.
-            unsafe {
-                let low = |part: usize| {
-                    // Saturated: an id of 255 or more is no partition.
-                    _mm512_cvtusepi32_epi8(_mm512_loadu_si512(block.as_ptr().add(part * 16).cast()))
-                };
-                let mut bytes = _mm512_castsi128_si512(low(0));
-                bytes = _mm512_inserti32x4::<1>(bytes, low(1));
-                bytes = _mm512_inserti32x4::<2>(bytes, low(2));
-                bytes = _mm512_inserti32x4::<3>(bytes, low(3));
-                for partition in 0..partitions {
-                    let wanted = _mm512_set1_epi8(partition as u8 as i8);
-                    *masks.add(partition * words + word) = _mm512_cmpeq_epi8_mask(bytes, wanted);
-                }
+        let mut seen = _mm512_setzero_si512();
+        for (word, block) in ids.as_chunks::<64>().0.iter().enumerate() {
+            let bytes = bytes(block, &mut seen);
+            for (partition, mask) in self.masks[word..].iter_mut().step_by(words).enumerate() {
+                let wanted = _mm512_set1_epi8(partition as u8 as i8);
+                *mask = _mm512_cmpeq_epi8_mask(bytes, wanted);
             }
         }
-        if !rest.is_empty() {
-            self.masks.iter_mut().skip(blocks.len()).step_by(words).for_each(|word| *word = 0);
-        }
-        for (row, &id) in rest.iter().enumerate() {
-            if (id as usize) < partitions {
-                self.masks[id as usize * words + blocks.len()] |= 1 << row;
-            }
-        }
-        true
+        debug_assert_eq!(self.masks.len(), partitions * words);
+        any(seen) < 256
     }
 
     /// Writes which row comes where to `places`, which has [`PAD`] bytes more than rows.

@@ -8,21 +8,25 @@
 //!                     column --------------------------------------------> column in order
 //! ```
 //!
-//! Three ways to move, by what is cheapest:
+//! What bounds most splits is a store for each row, of which CPUs retire one a cycle: one to count the
+//! row, one to move its cursor on, one for each of its values. The ways to move differ in which of these
+//! they do without:
 //!
 //! 1. *Masks*: a bit per row and partition, once per record batch; then rows are compressed out of
 //!    registers, partition by partition. No load depends on a store. For up to a dozen
 //!    partitions, on CPUs that compress.
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
-//!    their order, so the split is stable.
-//!    What bounds them is a store for each row: CPUs retire one a cycle. Where partitions take turns
-//!    there is no cursor to store.
-//! 3. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
+//!    their order, so the split is stable. Where partitions take turns there is no cursor to store.
+//! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and from
+//!    there to where it belongs. Nothing is counted before.
+//! 4. *Records*: columns of four bytes are put to where their row goes four at a time.
+//! 5. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
 //!    that reads stay in cache however long the record batch is.
 
 pub(crate) mod arrays;
 pub(crate) mod bits;
+mod buckets;
 mod chunks;
 #[cfg(target_arch = "x86_64")]
 mod compress;
@@ -35,6 +39,8 @@ pub(crate) mod memory;
 mod moves;
 pub(crate) mod order;
 mod planned;
+#[cfg(target_arch = "x86_64")]
+mod records;
 pub(crate) mod search;
 mod segments;
 pub(crate) mod string_hash;
@@ -48,7 +54,10 @@ pub(crate) mod views;
 pub(crate) enum Level {
     /// Nothing that the compiler does not emit anyway.
     Portable,
-    /// AVX-512 with VBMI2 and VPOPCNTDQ, and BMI2: Ice Lake, Zen 4 and later.
+    /// AVX2: Haswell, Zen and later.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// AVX-512 with VBMI, VBMI2 and VPOPCNTDQ, and BMI2: Ice Lake, Zen 4 and later.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -57,9 +66,11 @@ impl Level {
     /// The most that this CPU can do.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f")
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi")
             && is_x86_feature_detected!("avx512vbmi2")
             && is_x86_feature_detected!("avx512vpopcntdq")
             && is_x86_feature_detected!("bmi2")
@@ -67,6 +78,20 @@ impl Level {
         {
             return Self::Avx512;
         }
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            return Self::Avx2;
+        }
         Self::Portable
+    }
+
+    /// All that this CPU can do.
+    #[cfg(test)]
+    pub(crate) fn all() -> Vec<Self> {
+        #[cfg(target_arch = "x86_64")]
+        let levels = [Self::Portable, Self::Avx2, Self::Avx512];
+        #[cfg(not(target_arch = "x86_64"))]
+        let levels = [Self::Portable];
+        levels.into_iter().filter(|&level| level <= Self::detect()).collect()
     }
 }

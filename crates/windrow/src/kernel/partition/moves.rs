@@ -2,15 +2,20 @@
 //!
 //! ```text
 //! masks, few partitions     compress (values), extract (bitmaps)
-//! the only column           dealt out, straight from its cursors; by chunks, run by run
+//! several of one width      scatter to targets, as records
+//! the only column           dealt out into buckets; straight from its cursors; by chunks, run by run
 //! wide, or few partitions   scatter to targets
 //! else                      gather from places
 //! ```
 
 #[cfg(target_arch = "x86_64")]
+use super::Level;
+#[cfg(target_arch = "x86_64")]
 use super::compress::compresses;
 use super::fixed::{Place, gather, gather_any, scatter};
 use super::order::{Form, Load, Mover, PAD, Planned};
+#[cfg(target_arch = "x86_64")]
+use super::records::arrange;
 
 impl Planned<'_> {
     /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
@@ -43,6 +48,12 @@ impl Planned<'_> {
         }
         let rows = self.rows();
         let source = &source.as_chunks::<W>().0[..rows];
+        if W <= 8 && self.order.form == Form::Buckets {
+            if self.deal_into_buckets(source, out) {
+                return;
+            }
+            self.count();
+        }
         let out = &mut out.as_chunks_mut::<W>().0[..rows];
         if self.deals_out() {
             return self.deal_out(source, out);
@@ -82,16 +93,68 @@ impl Planned<'_> {
         }
     }
 
+    /// How many columns of `width` are moved at once, by [`Planned::fixed_columns`].
+    pub(crate) fn at_once(&self, width: usize) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self.load == Load::ManyTargeted || self.load == Load::ManyTexts {
+            let partitions = self.order.partitions;
+            let compressed = match self.order.form {
+                Form::Masks => compresses(self.load, width, partitions),
+                Form::Counted => false,
+                _ => true,
+            };
+            if self.order.level >= Level::Avx2 && !compressed {
+                return if width == 4 { 4 } else { 1 };
+            }
+        }
+        let _ = width;
+        1
+    }
+
+    /// Brings columns of `width` bytes a value into order, at most [`Planned::at_once`] of them. `outs`
+    /// are [`PAD`] bytes longer than they are.
+    ///
+    /// # Panics
+    /// If there are more columns, or not as many targets, or a slice is too short.
+    pub(crate) fn fixed_columns(
+        &mut self,
+        width: usize,
+        sources: &[&[u8]],
+        outs: &mut [&mut [u8]],
+    ) {
+        assert!(sources.len() == outs.len() && sources.len() <= self.at_once(width));
+        #[cfg(target_arch = "x86_64")]
+        match (width, sources, &mut *outs) {
+            (4, &[a, b], [c, d]) => return self.records([a, b], [c, d]),
+            (4, &[a, b, c], [d, e, f]) => return self.records([a, b, c], [d, e, f]),
+            (4, &[a, b, c, d], [e, f, g, h]) => {
+                return self.records([a, b, c, d], [e, f, g, h]);
+            }
+            _ => {}
+        }
+        for (source, out) in sources.iter().zip(outs) {
+            self.fixed(width, source, out);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn records<const N: usize>(&mut self, sources: [&[u8]; N], outs: [&mut [u8]; N]) {
+        assert!(self.order.level >= Level::Avx2);
+        self.target();
+        let order = &mut *self.order;
+        // SAFETY: the level says that the CPU has AVX2; there is a target for each row, below the rows;
+        // slices are as long, or this panics.
+        unsafe {
+            arrange(sources, outs, &order.targets[..order.rows], &mut order.transit);
+        }
+    }
+
     /// True if that many bitmaps are cheaper by masks than as bytes.
     pub(super) fn extracts(&self, bitmaps: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.order.form == Form::Masks {
             // Both ways cost so much for each partition, but bytes cost it once for all bitmaps.
-            let most = match self.order.offsets.len() - 1 {
-                ..=2 => usize::MAX,
-                3..12 => 2,
-                _ => 1,
-            };
+            let most = if self.order.partitions < 12 { 2 } else { 1 };
             return self.load == Load::Bits || bitmaps <= most;
         }
         let _ = bitmaps;

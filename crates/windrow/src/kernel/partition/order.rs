@@ -13,8 +13,11 @@
 //! order; `offsets` says where partitions start in the whole, from 0 to the number of rows.
 
 use super::Level;
+use super::buckets::Buckets;
+#[cfg(target_arch = "x86_64")]
+use super::compress::compresses;
 use super::fixed::{Place, SCATTERED};
-use super::ids::{Ascending, Pattern, ascending, pattern};
+use super::ids::{Ascending, Pattern, Within, ascending, pattern};
 #[cfg(target_arch = "x86_64")]
 use super::masks::{Masks, pay};
 use super::segments::Cursors;
@@ -44,6 +47,7 @@ const RUN: usize = 32;
 pub(crate) struct Order {
     pub(super) level: Level,
     pub(super) rows: usize,
+    pub(super) partitions: usize,
     /// Where partitions start; behind the last, the number of rows.
     pub(super) offsets: Vec<usize>,
     pub(super) form: Form,
@@ -52,8 +56,8 @@ pub(crate) struct Order {
     pub(super) places: Vec<u16>,
     /// Of one chunk: where each row goes.
     pub(super) targets: Vec<u16>,
-    /// The values of a chunk on their way.
-    pub(super) chunk_bytes: Vec<u8>,
+    /// Values on their way: of a chunk, in buckets, as records.
+    pub(super) transit: Vec<u8>,
     /// Places of a chunk of all rows.
     pub(super) wide: Vec<u32>,
     pub(super) placed: bool,
@@ -64,6 +68,7 @@ pub(crate) struct Order {
     /// Where partitions end in each chunk.
     pub(super) ends: Vec<u32>,
     pub(super) cursors: Cursors,
+    pub(super) buckets: Buckets,
     /// Whether the only column goes by masks in each chunk.
     #[cfg(target_arch = "x86_64")]
     pub(super) masked: bool,
@@ -76,6 +81,8 @@ pub(super) enum Form {
     /// One chunk, few partitions: masks.
     #[cfg(target_arch = "x86_64")]
     Masks,
+    /// One chunk of one column: nothing is counted, nor are offsets known before it is moved.
+    Buckets,
     /// One chunk: rows are counted.
     Counted,
     /// Places of chunks.
@@ -89,12 +96,13 @@ pub(super) enum Form {
 pub(crate) enum Load {
     /// One bitmap, and nothing else.
     Bits,
-    /// One column of up to eight bytes a value without nulls, and nothing else.
-    Fixed,
+    /// One column of up to eight bytes a value, so many, without nulls, and nothing else.
+    Fixed(usize),
     /// The same, of more bytes.
     Wide,
-    /// More than that, and values of eight bytes or more among it.
-    ManyWide,
+    /// More than that, and values of eight bytes or more, or several columns of four, among it: these
+    /// are put to targets.
+    ManyTargeted,
     /// More than that, of shorter values.
     Many,
     /// The same, and strings or what is taken row by row among it.
@@ -104,7 +112,7 @@ pub(crate) enum Load {
 impl Load {
     /// True for one column or bitmap, and nothing else.
     pub(super) fn is_one(self) -> bool {
-        matches!(self, Self::Bits | Self::Fixed | Self::Wide)
+        matches!(self, Self::Bits | Self::Fixed(_) | Self::Wide)
     }
 
     /// True if values of `width` are scattered to targets, not gathered from places: for wide ones
@@ -112,7 +120,7 @@ impl Load {
     /// rows are far apart from the next of their partition.
     pub(super) fn scatters(self, width: usize, spread: bool) -> bool {
         match self {
-            Self::Fixed | Self::ManyWide => true,
+            Self::Fixed(_) | Self::ManyTargeted => true,
             Self::Many if spread => true,
             _ => width >= SCATTERED,
         }
@@ -152,18 +160,20 @@ impl Order {
         Self {
             level,
             rows: 0,
+            partitions: 0,
             offsets: vec![0],
             form: Form::Chunks,
             chunk: CHUNK,
             places: Vec::new(),
             targets: Vec::new(),
-            chunk_bytes: Vec::new(),
+            transit: Vec::new(),
             wide: Vec::new(),
             placed: false,
             targeted: false,
             spread: false,
             ends: Vec::new(),
             cursors: Cursors::default(),
+            buckets: Buckets::default(),
             #[cfg(target_arch = "x86_64")]
             masked: false,
             #[cfg(target_arch = "x86_64")]
@@ -189,7 +199,7 @@ impl Order {
         partitions: usize,
         load: Load,
     ) -> Plan<'a> {
-        self.rows = ids.len();
+        (self.rows, self.partitions) = (ids.len(), partitions);
         match ascending(ids, partitions, &mut self.offsets) {
             Ascending::Yes => return Plan::Ascending,
             Ascending::Outside => return Plan::Outside,
@@ -199,6 +209,13 @@ impl Order {
         self.ends.clear();
         self.placed = false;
         self.targeted = false;
+        if self.goes_by_buckets(ids, load) {
+            if !Within::new(partitions).all(ids) {
+                return Plan::Outside;
+            }
+            self.form = Form::Buckets;
+            return Plan::Ordered(Planned { order: self, ids, load });
+        }
         let takes_turns = || pattern(ids) == Pattern::Turns;
         self.spread = load == Load::Many
             && (partitions < GATHERED || partitions <= MOST_SPREAD && takes_turns());
@@ -240,8 +257,9 @@ impl Order {
             let ends = self.ends.chunks_exact_mut(partitions);
             #[cfg(target_arch = "x86_64")]
             {
-                self.masked =
-                    self.level == Level::Avx512 && load == Load::Fixed && partitions <= FEW;
+                self.masked = self.level == Level::Avx512
+                    && matches!(load, Load::Fixed(_))
+                    && partitions <= FEW;
             }
             for (ids, ends) in ids.chunks(self.chunk).zip(ends) {
                 #[cfg(target_arch = "x86_64")]
@@ -261,18 +279,31 @@ impl Order {
         Plan::Ordered(Planned { order: self, ids, load })
     }
 
+    /// True if the only column is dealt into buckets: of ids that look evenly spread.
+    fn goes_by_buckets(&mut self, ids: &[u32], load: Load) -> bool {
+        let Load::Fixed(width) = load else { return false };
+        #[cfg(target_arch = "x86_64")]
+        if self.level == Level::Avx512 && compresses(load, width, self.partitions) {
+            return false;
+        }
+        width.is_power_of_two()
+            && ids.len() <= LARGEST_CHUNK
+            && pattern(ids) == Pattern::Any
+            && self.buckets.suit(ids.len(), self.partitions, width)
+    }
+
     /// True if the only column is dealt out to where it belongs however long it is: with few
     /// partitions, each has a line and a page at hand. By masks in chunks is faster for the fewest.
     fn goes_straight(&self, partitions: usize, load: Load) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && partitions <= FEW && load == Load::Fixed {
+        if self.level == Level::Avx512 && partitions <= FEW && matches!(load, Load::Fixed(_)) {
             return false;
         }
-        partitions <= STRAIGHT && matches!(load, Load::Fixed | Load::Wide)
+        partitions <= STRAIGHT && matches!(load, Load::Fixed(_) | Load::Wide)
     }
 
     /// Adds up what chunks have of each partition.
-    fn find_offsets(&mut self, partitions: usize) {
+    pub(super) fn find_offsets(&mut self, partitions: usize) {
         self.offsets.clear();
         if let [ends] = [&self.ends[..]]
             && ends.len() == partitions

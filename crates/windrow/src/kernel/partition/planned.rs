@@ -22,12 +22,24 @@ impl Planned<'_> {
         self.order.level
     }
 
+    /// Counts the rows of the only chunk after all.
+    pub(super) fn count(&mut self) {
+        let order = &mut *self.order;
+        let partitions = order.partitions;
+        order.ends.clear();
+        order.ends.resize(partitions, 0);
+        assert!(order.cursors.count(self.ids, &mut order.ends, false), "ids were looked at");
+        order.form = Form::Counted;
+        order.find_offsets(partitions);
+    }
+
     /// Finds which row comes at each place of the only chunk, unless that is known.
     fn place(&mut self) {
         let order = &mut *self.order;
         if order.placed || order.form == Form::Whole {
             return;
         }
+        assert!(order.form != Form::Buckets, "the only column has no places");
         // What goes straight may be longer, and has neither places nor targets.
         assert!(order.form == Form::Chunks || order.rows <= LARGEST_CHUNK);
         order.placed = true;
@@ -88,16 +100,16 @@ impl Planned<'_> {
         assert!(order.rows <= LARGEST_CHUNK);
         order.targeted = true;
         order.targets.resize(order.rows + PAD, 0);
-        let targets = order.targets.as_mut_ptr();
         if order.placed {
+            let targets = order.targets.as_mut_ptr();
             for (target, place) in order.places[..order.rows].iter().enumerate() {
                 // SAFETY: places are rows.
                 unsafe { *targets.add(usize::from(*place)) = target as u16 };
             }
             return;
         }
-        // SAFETY: these ids were counted; rows are below the rows.
-        unsafe { order.cursors.each(self.ids, |row, target| *targets.add(row) = target as u16) };
+        // SAFETY: these ids were counted, and are not more than a chunk has.
+        unsafe { order.cursors.targets(self.ids, &mut order.targets[..order.rows]) };
     }
 
     /// True if all rows are one run.

@@ -4,6 +4,17 @@ use super::Level;
 use super::bits::{Bits, Scratch};
 use super::order::{Load, Order, PAD, Plan};
 
+const LOADS: [Load; 8] = [
+    Load::Bits,
+    Load::Fixed(1),
+    Load::Fixed(4),
+    Load::Fixed(8),
+    Load::Wide,
+    Load::ManyTargeted,
+    Load::Many,
+    Load::ManyTexts,
+];
+
 /// All columns of one record batch in the order of `ids`, and its offsets.
 fn moved(
     level: Level,
@@ -20,7 +31,9 @@ fn moved(
     };
     let widths: &[usize] = match load {
         Load::Bits => &[],
-        Load::Fixed => &[4, 8],
+        Load::Fixed(1) => &[1],
+        Load::Fixed(4) => &[4],
+        Load::Fixed(_) => &[8],
         Load::Wide => &[16, 32],
         _ => &[1, 2, 3, 4, 8, 12, 16, 32],
     };
@@ -31,6 +44,21 @@ fn moved(
         out.push(column);
     }
     let many = !load.is_one();
+    for (width, count) in [(4, 1), (4, 2), (4, 3), (4, 4)] {
+        if !many || planned.at_once(width) < count {
+            // One by one then: what is done at once is compared with that.
+            continue;
+        }
+        let sources: Vec<&[u8]> = (0..count).map(|n| &source[n * 40 + 3..]).collect();
+        let mut columns = vec![vec![0; rows * width + PAD]; count];
+        let mut targets: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+        planned.fixed_columns(width, &sources, &mut targets);
+        for (source, column) in sources.iter().zip(&columns) {
+            let mut expected = vec![0; rows * width + PAD];
+            planned.fixed(width, source, &mut expected);
+            assert_eq!(column[..rows * width], expected[..rows * width]);
+        }
+    }
     let bitmaps = if many { 9 } else { 1 };
     let mut scratch = Scratch::default();
     if many {
@@ -42,7 +70,7 @@ fn moved(
         let bit = |words: &[u64], row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
         out.extend(words.iter().map(|words| (0..rows).map(|row| bit(words, row)).collect()));
     }
-    for start in 0..if matches!(load, Load::Fixed | Load::Wide) { 0 } else { bitmaps } {
+    for start in 0..if matches!(load, Load::Fixed(_) | Load::Wide) { 0 } else { bitmaps } {
         let mut words = vec![0u64; rows.div_ceil(64) + 1];
         let bits = Bits::new(source, start * 3, rows);
         planned.bits(&[bits], &mut [&mut words], &mut scratch);
@@ -68,9 +96,9 @@ fn moved(
 
 #[test]
 fn what_the_cpu_offers_and_what_any_has_give_the_same() {
-    let source: Vec<u8> = (0..40_000usize).map(|i| (i * i / 7 % 253) as u8).collect();
-    for rows in [2, 63, 64, 65, 128, 1000] {
-        for partitions in [2, 3, 4, 5, 8, 12, 13, 16, 17, 32, 33, 500] {
+    let source: Vec<u8> = (0..100_000usize).map(|i| (i * i / 7 % 253) as u8).collect();
+    for rows in [2, 63, 64, 65, 128, 1000, 2100] {
+        for partitions in [2, 3, 4, 5, 8, 12, 13, 16, 17, 32, 33, 65, 100, 500] {
             for shape in 0..3 {
                 let id = |row: usize| match shape {
                     0 => row * row * 31 % partitions,
@@ -79,17 +107,15 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
                     _ => row % partitions,
                 };
                 let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
-                for load in [
-                    Load::Bits,
-                    Load::Fixed,
-                    Load::Wide,
-                    Load::ManyWide,
-                    Load::Many,
-                    Load::ManyTexts,
-                ] {
+                for load in LOADS {
                     let portable = moved(Level::Portable, &ids, partitions, load, &source);
-                    let best = moved(Level::detect(), &ids, partitions, load, &source);
-                    assert!(portable == best, "{rows} {partitions} {shape} {load:?}");
+                    for level in Level::all() {
+                        let other = moved(level, &ids, partitions, load, &source);
+                        assert!(
+                            portable == other,
+                            "{rows} {partitions} {shape} {load:?} {level:?}"
+                        );
+                    }
                 }
             }
         }
@@ -97,21 +123,47 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
 }
 
 #[test]
+fn buckets_that_run_over_lose_nothing() {
+    const ROWS: usize = 5000;
+    let source: Vec<u8> = (0..ROWS * 8 + 8).map(|i| (i * 7 % 251) as u8).collect();
+    let mut order = Order::new(Level::detect());
+    // Spread evenly, then most rows in a partition that neighbours seldom share, then evenly again.
+    for (turn, share) in [1, 4, 1, 4, 1].into_iter().enumerate() {
+        for (partitions, width) in [(20, 1), (100, 2), (100, 4), (300, 8)] {
+            let hash = |row: usize| (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let id = |row: usize| match row % share {
+                0 => hash(row) as usize % partitions,
+                1 => partitions - 1,
+                _ => row % partitions,
+            };
+            let ids: Vec<u32> = (0..ROWS).map(|row| id(row) as u32).collect();
+            let mut out = vec![0; ROWS * width + PAD];
+            let Plan::Ordered(mut planned) = order.plan(&ids, partitions, Load::Fixed(width))
+            else {
+                panic!("ids are no order");
+            };
+            planned.fixed(width, &source[3..], &mut out);
+            let mut rows: Vec<usize> = (0..ROWS).collect();
+            rows.sort_by_key(|&row| ids[row]);
+            let values = rows.iter().flat_map(|&row| &source[3 + row * width..][..width]);
+            assert!(values.eq(&out[..ROWS * width]), "{turn} {partitions} {width}");
+            let below = |p: usize| ids.iter().filter(|&&id| (id as usize) < p).count();
+            let offsets: Vec<usize> = (0..=partitions).map(below).collect();
+            assert_eq!(order.take_offsets(), offsets);
+        }
+    }
+}
+
+#[test]
 fn no_id_gets_past_its_partitions() {
-    for level in [Level::Portable, Level::detect()] {
+    for level in Level::all() {
         for partitions in [1, 2, 3, 4, 5, 16, 200, 255, 256, 300, 70_000] {
-            for rows in [2, 64, 70, 1000] {
+            for rows in [2, 64, 70, 1000, 4000] {
                 for outside in [partitions as u32, partitions as u32 + 256, u32::MAX] {
-                    let mut ids = vec![0; rows];
+                    let mut ids: Vec<u32> =
+                        (0..rows as u32).map(|row| row * row % 7 % partitions as u32).collect();
                     ids[rows / 2] = outside;
-                    for load in [
-                        Load::Bits,
-                        Load::Fixed,
-                        Load::Wide,
-                        Load::ManyWide,
-                        Load::Many,
-                        Load::ManyTexts,
-                    ] {
+                    for load in LOADS {
                         let mut order = Order::new(level);
                         let plan = order.plan(&ids, partitions, load);
                         assert!(matches!(plan, Plan::Outside), "{partitions} {rows}");
