@@ -1,8 +1,8 @@
 //! Columns of all types in the order of their partitions.
 //!
 //! ```text
-//! numbers                 those of one width together
-//! views, keys             one buffer of fixed width         views' bytes and
+//! numbers of four bytes   several columns at once
+//! numbers, views, keys    one buffer of fixed width         values, views' bytes and
 //! text, binary            offsets and bytes                 dictionaries are shared
 //! structs                 their children, with the same order
 //! bitmaps                 of all columns, eight at a time
@@ -21,9 +21,8 @@ use arrow_array::{
     RecordBatch, RecordBatchOptions, RunArray, StructArray, downcast_dictionary_array,
     downcast_primitive_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use std::array::from_fn;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
@@ -32,10 +31,8 @@ use crate::error::Result;
 use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
 use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
 use crate::kernel::partition::memory::{Memory, Piece};
+use crate::kernel::partition::moves::FOURS;
 use crate::kernel::partition::order::{Load, PAD, Planned};
-
-/// The most columns that are moved at once.
-const AT_ONCE: usize = 4;
 
 /// Brings columns into an order.
 pub(super) struct Columns<'a> {
@@ -48,12 +45,11 @@ pub(super) struct Columns<'a> {
 
 impl Columns<'_> {
     pub(super) fn record_batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let (mut bitmaps, mut numbers) = (Vec::new(), Vec::new());
+        let mut bitmaps = Vec::new();
         batch.columns().iter().for_each(|column| find_bitmaps(column, &mut bitmaps));
-        batch.columns().iter().for_each(|column| find_numbers(column, &mut numbers));
         let mut moved = Moved {
             bitmaps: self.bitmaps(&bitmaps).into_iter(),
-            numbers: self.numbers(&numbers).into_iter(),
+            fours: self.fours(batch).into_iter(),
         };
         let columns = batch.columns().iter().map(|column| self.array(column, &mut moved));
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -64,52 +60,45 @@ impl Columns<'_> {
     fn bitmaps(&mut self, bitmaps: &[&BooleanBuffer]) -> Vec<BooleanBuffer> {
         let rows = self.order.rows();
         let mut done = Vec::with_capacity(bitmaps.len());
+        let memory = self.memory;
+        let take = || memory.take((rows.div_ceil(64) + 1) * 8);
+        let freeze = |piece: Piece| BooleanBuffer::new(piece.freeze(rows.div_ceil(8)), 0, rows);
         for group in bitmaps.chunks(GROUP) {
-            let sources: [Bits<'_>; GROUP] = from_fn(|index| {
-                let bits = group.get(index);
-                bits.map_or(Bits::NONE, |bits| Bits::new(bits.values(), bits.offset(), bits.len()))
-            });
-            let mut pieces: [Option<Piece>; GROUP] = from_fn(|index| {
-                (index < group.len()).then(|| self.memory.take((rows.div_ceil(64) + 1) * 8))
-            });
-            let mut targets = targets(&mut pieces);
-            let count = group.len();
-            self.order.bits(&sources[..count], &mut targets[..count], self.scratch);
-            let pieces = pieces.into_iter().flatten();
-            done.extend(pieces.map(|p| BooleanBuffer::new(p.freeze(rows.div_ceil(8)), 0, rows)));
-        }
-        done
-    }
-
-    /// Buffers of numbers in order; those of one width are moved as many at once as pays.
-    fn numbers(&mut self, numbers: &[Numbers<'_>]) -> Vec<Option<Buffer>> {
-        let (mut done, rows) = (vec![None; numbers.len()], self.order.rows());
-        for width in [1, 2, 4, 8, 16, 32] {
-            let mut left = (0..numbers.len()).filter(|&index| numbers[index].width == width);
-            let at_once = self.order.at_once(width).min(AT_ONCE);
-            while let Some(first) = left.next() {
-                let mut group = [first; AT_ONCE];
-                let mut count = 1;
-                for (slot, index) in group[1..at_once].iter_mut().zip(&mut left) {
-                    *slot = index;
-                    count += 1;
-                }
-                let group = &group[..count];
-                let sources: [&[u8]; AT_ONCE] =
-                    from_fn(|index| group.get(index).map_or(&[][..], |&i| numbers[i].values));
-                let mut pieces: [Option<Piece>; AT_ONCE] =
-                    from_fn(|index| (index < count).then(|| self.memory.take(rows * width + PAD)));
-                let mut targets = targets(&mut pieces);
-                self.order.fixed_columns(width, &sources[..count], &mut targets[..count]);
-                for (&index, piece) in group.iter().zip(pieces.into_iter().flatten()) {
-                    done[index] = Some(piece.freeze(rows * width));
-                }
+            if let [one] = group {
+                // Nothing is allocated for one, where that is a good part of the split.
+                let mut piece = take();
+                self.order.bits(&[bits_of(one)], &mut [piece.as_mut()], self.scratch);
+                done.push(freeze(piece));
+                continue;
             }
+            let sources: Vec<Bits<'_>> = group.iter().map(|bits| bits_of(bits)).collect();
+            let mut pieces: Vec<Piece> = group.iter().map(|_| take()).collect();
+            let mut targets: Vec<&mut [u64]> = pieces.iter_mut().map(Piece::as_mut).collect();
+            self.order.bits(&sources, &mut targets, self.scratch);
+            done.extend(pieces.into_iter().map(freeze));
         }
         done
     }
 
-    /// `array` in order. `moved` has what [`find_bitmaps`] and [`find_numbers`] find in it, in order.
+    /// Values of four bytes in order, if several columns of them are moved at once.
+    fn fours(&mut self, batch: &RecordBatch) -> Vec<Buffer> {
+        if !self.order.takes_fours() {
+            return Vec::new();
+        }
+        let mut fours = Vec::new();
+        batch.columns().iter().for_each(|column| find_fours(column, &mut fours));
+        let (len, mut done) = (self.order.rows() * 4, Vec::with_capacity(fours.len()));
+        for sources in fours.chunks(FOURS) {
+            let mut pieces: Vec<Piece> =
+                sources.iter().map(|_| self.memory.take(len + PAD)).collect();
+            let mut targets: Vec<&mut [u8]> = pieces.iter_mut().map(Piece::as_mut).collect();
+            self.order.fours(sources, &mut targets);
+            done.extend(pieces.into_iter().map(|piece| piece.freeze(len)));
+        }
+        done
+    }
+
+    /// `array` in order. `moved` has what [`find_bitmaps`] and [`find_fours`] find in it, in order.
     fn array(&mut self, array: &ArrayRef, moved: &mut Moved) -> Result<ArrayRef> {
         if is_same_in_any_order(array) {
             return Ok(array.clone());
@@ -122,10 +111,10 @@ impl Columns<'_> {
             return self.select(array);
         }
         let nulls = nulls(array, &mut moved.bitmaps);
-        let (order, memory) = (&mut self.order, self.memory);
         let array: &dyn Array = array;
+        let (order, memory) = (&mut self.order, self.memory);
         Ok(downcast_primitive_array! {
-            array => Arc::new(primitive(array, &mut moved.numbers, nulls)),
+            array => Arc::new(self.primitive(array, &mut moved.fours, nulls)),
             DataType::Utf8 => {
                 Arc::new(byte_array::<Utf8Type>(order, memory, array.as_bytes(), nulls))
             }
@@ -165,6 +154,19 @@ impl Columns<'_> {
         })
     }
 
+    fn primitive<T: ArrowPrimitiveType>(
+        &mut self,
+        array: &PrimitiveArray<T>,
+        fours: &mut IntoIter<Buffer>,
+        nulls: Option<NullBuffer>,
+    ) -> PrimitiveArray<T> {
+        let width = size_of::<T::Native>();
+        let moved = if width == 4 { fours.next() } else { None };
+        let values = moved.unwrap_or_else(|| self.fixed(array.values().inner(), width));
+        let moved = PrimitiveArray::new(ScalarBuffer::from(values), nulls);
+        moved.with_data_type(array.data_type().clone())
+    }
+
     fn fixed(&mut self, source: &[u8], width: usize) -> Buffer {
         let len = self.order.rows() * width;
         let mut out = self.memory.take(len + PAD);
@@ -183,16 +185,11 @@ impl Columns<'_> {
     }
 }
 
-/// The values of a column of numbers.
-struct Numbers<'a> {
-    width: usize,
-    values: &'a [u8],
-}
-
 /// What is in order already, to be taken by the arrays that it is of.
 struct Moved {
     bitmaps: IntoIter<BooleanBuffer>,
-    numbers: IntoIter<Option<Buffer>>,
+    /// None, if they are moved one by one.
+    fours: IntoIter<Buffer>,
 }
 
 fn has_kernel(data_type: &DataType) -> bool {
@@ -222,6 +219,10 @@ fn is_same_in_any_order(array: &ArrayRef) -> bool {
     }
 }
 
+fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
+    Bits::new(buffer.values(), buffer.offset(), buffer.len())
+}
+
 /// The bitmaps of `array` that have to be moved.
 fn find_bitmaps<'a>(array: &'a ArrayRef, bitmaps: &mut Vec<&'a BooleanBuffer>) {
     if is_same_in_any_order(array) || !has_kernel(array.data_type()) {
@@ -236,33 +237,24 @@ fn find_bitmaps<'a>(array: &'a ArrayRef, bitmaps: &mut Vec<&'a BooleanBuffer>) {
     }
 }
 
-/// The numbers in `array` that have to be moved.
-fn find_numbers<'a>(array: &'a ArrayRef, numbers: &mut Vec<Numbers<'a>>) {
-    fn of<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> Numbers<'_> {
-        Numbers { width: size_of::<T::Native>(), values: array.values().inner() }
+/// The values of four bytes in `array` that have to be moved.
+fn find_fours<'a>(array: &'a ArrayRef, fours: &mut Vec<&'a [u8]>) {
+    fn values<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[u8] {
+        array.values().inner()
     }
     if is_same_in_any_order(array) {
         return;
     }
-    let array: &dyn Array = array;
-    downcast_primitive_array! {
-        array => numbers.push(of(array)),
-        DataType::Struct(_) => {
-            array.as_struct().columns().iter().for_each(|column| find_numbers(column, numbers));
-        }
-        _other => {}
+    if let Some(array) = array.as_struct_opt() {
+        return array.columns().iter().for_each(|column| find_fours(column, fours));
     }
-}
-
-/// `array` in order, of the next of `numbers`.
-fn primitive<T: ArrowPrimitiveType>(
-    array: &PrimitiveArray<T>,
-    numbers: &mut IntoIter<Option<Buffer>>,
-    nulls: Option<NullBuffer>,
-) -> PrimitiveArray<T> {
-    let values = numbers.next().flatten().expect("all numbers that were found were moved");
-    let moved = PrimitiveArray::new(ScalarBuffer::from(values), nulls);
-    moved.with_data_type(array.data_type().clone())
+    if is_of_four(array) {
+        let array: &dyn Array = array;
+        downcast_primitive_array! {
+            array => fours.push(values(array)),
+            _other => {}
+        }
+    }
 }
 
 /// The nulls of `array` in order, if it has any.
@@ -290,11 +282,6 @@ pub(super) fn load(batch: &RecordBatch) -> Load {
         }
         _ => Load::Many,
     }
-}
-
-/// Where what there is of `pieces` is written to.
-fn targets<T: ArrowNativeType, const N: usize>(pieces: &mut [Option<Piece>; N]) -> [&mut [T]; N] {
-    pieces.each_mut().map(|piece| piece.as_mut().map_or(&mut [][..], Piece::as_mut))
 }
 
 /// True for values of four bytes, of which several columns are moved at once.

@@ -27,9 +27,6 @@ pub(crate) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// No bits.
-    pub(crate) const NONE: Self = Self { bytes: &[], offset: 0, len: 0 };
-
     /// `len` bits from bit `offset` of `bytes` on.
     ///
     /// # Panics

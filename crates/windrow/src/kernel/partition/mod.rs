@@ -36,7 +36,7 @@ mod ids;
 #[cfg(target_arch = "x86_64")]
 mod masks;
 pub(crate) mod memory;
-mod moves;
+pub(crate) mod moves;
 pub(crate) mod order;
 mod planned;
 #[cfg(target_arch = "x86_64")]

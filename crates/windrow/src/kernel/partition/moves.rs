@@ -17,6 +17,12 @@ use super::order::{Form, Load, Mover, PAD, Planned};
 #[cfg(target_arch = "x86_64")]
 use super::records::arrange;
 
+/// Columns of four bytes that are moved at once.
+pub(crate) const FOURS: usize = 4;
+/// Up to so many partitions, they are compressed faster one by one.
+#[cfg(target_arch = "x86_64")]
+const COMPRESSED_FOURS: usize = 2;
+
 impl Planned<'_> {
     /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
     ///
@@ -93,47 +99,40 @@ impl Planned<'_> {
         }
     }
 
-    /// How many columns of `width` are moved at once, by [`Planned::fixed_columns`].
-    pub(crate) fn at_once(&self, width: usize) -> usize {
+    /// True if columns of four bytes a value are moved several at once, by [`Planned::fours`].
+    pub(crate) fn takes_fours(&self) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if self.load == Load::ManyTargeted || self.load == Load::ManyTexts {
-            let partitions = self.order.partitions;
-            let compressed = match self.order.form {
-                Form::Masks => compresses(self.load, width, partitions),
-                Form::Counted => false,
-                _ => true,
-            };
-            if self.order.level >= Level::Avx2 && !compressed {
-                return if width == 4 { 4 } else { 1 };
-            }
+        if self.order.level >= Level::Avx2 {
+            let many = matches!(self.load, Load::ManyTargeted | Load::ManyTexts);
+            return many
+                && match self.order.form {
+                    Form::Masks => self.order.partitions > COMPRESSED_FOURS,
+                    form => form == Form::Counted,
+                };
         }
-        let _ = width;
-        1
+        false
     }
 
-    /// Brings columns of `width` bytes a value into order, at most [`Planned::at_once`] of them. `outs`
-    /// are [`PAD`] bytes longer than they are.
+    /// Brings columns of four bytes a value into order, at most [`FOURS`] of them. `outs` are [`PAD`]
+    /// bytes longer than they are.
     ///
     /// # Panics
     /// If there are more columns, or not as many targets, or a slice is too short.
-    pub(crate) fn fixed_columns(
-        &mut self,
-        width: usize,
-        sources: &[&[u8]],
-        outs: &mut [&mut [u8]],
-    ) {
-        assert!(sources.len() == outs.len() && sources.len() <= self.at_once(width));
+    pub(crate) fn fours(&mut self, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
+        assert!(sources.len() == outs.len() && sources.len() <= FOURS);
         #[cfg(target_arch = "x86_64")]
-        match (width, sources, &mut *outs) {
-            (4, &[a, b], [c, d]) => return self.records([a, b], [c, d]),
-            (4, &[a, b, c], [d, e, f]) => return self.records([a, b, c], [d, e, f]),
-            (4, &[a, b, c, d], [e, f, g, h]) => {
-                return self.records([a, b, c, d], [e, f, g, h]);
+        if self.takes_fours() {
+            match (sources, &mut *outs) {
+                (&[a, b], [c, d]) => return self.records([a, b], [c, d]),
+                (&[a, b, c], [d, e, f]) => return self.records([a, b, c], [d, e, f]),
+                (&[a, b, c, d], [e, f, g, h]) => {
+                    return self.records([a, b, c, d], [e, f, g, h]);
+                }
+                _ => {}
             }
-            _ => {}
         }
         for (source, out) in sources.iter().zip(outs) {
-            self.fixed(width, source, out);
+            self.fixed(4, source, out);
         }
     }
 

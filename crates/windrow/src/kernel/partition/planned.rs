@@ -100,16 +100,16 @@ impl Planned<'_> {
         assert!(order.rows <= LARGEST_CHUNK);
         order.targeted = true;
         order.targets.resize(order.rows + PAD, 0);
+        let targets = order.targets.as_mut_ptr();
         if order.placed {
-            let targets = order.targets.as_mut_ptr();
             for (target, place) in order.places[..order.rows].iter().enumerate() {
                 // SAFETY: places are rows.
                 unsafe { *targets.add(usize::from(*place)) = target as u16 };
             }
             return;
         }
-        // SAFETY: these ids were counted, and are not more than a chunk has.
-        unsafe { order.cursors.targets(self.ids, &mut order.targets[..order.rows]) };
+        // SAFETY: these ids were counted; rows are below the rows.
+        unsafe { order.cursors.each(self.ids, |row, target| *targets.add(row) = target as u16) };
     }
 
     /// True if all rows are one run.

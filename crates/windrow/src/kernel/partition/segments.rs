@@ -151,46 +151,6 @@ impl Cursors {
         }
         rest(ids, self.segments, next);
     }
-
-    /// Writes where each row goes to `targets`.
-    ///
-    /// # Safety
-    /// As [`Cursors::each`]; there are as many targets as ids, and rows are at most 65,536.
-    pub(super) unsafe fn targets(&mut self, ids: &[u32], targets: &mut [u16]) {
-        assert!(ids.len() == self.rows && targets.len() == ids.len());
-        if self.turns.is_some() || self.segments > 1 {
-            let targets = targets.as_mut_ptr();
-            // SAFETY: as the caller promised; rows are below their number.
-            return unsafe { self.each(ids, |row, target| *targets.add(row) = target as u16) };
-        }
-        self.moving.clone_from(&self.starts);
-        let cursors = self.moving.as_mut_ptr();
-        let next = |id: u32| {
-            // SAFETY: the same cursors as when the rows were counted.
-            unsafe {
-                let cursor = cursors.add(id as usize);
-                let target = *cursor;
-                *cursor = target + 1;
-                target as u16
-            }
-        };
-        let (fours, last) = ids.as_chunks::<4>();
-        let (targets, last_targets) = targets.as_chunks_mut::<4>();
-        for (four, targets) in fours.iter().zip(targets) {
-            let [low, high] = [0, 2].map(|at| both(four[at..].first_chunk().expect("two ids")));
-            let four = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32].map(next);
-            // One store, where four would cost as much as the cursors.
-            let shifts =
-                if cfg!(target_endian = "little") { [0, 16, 32, 48] } else { [48, 32, 16, 0] };
-            let all =
-                four.iter().zip(shifts).fold(0, |all, (&t, shift)| all | u64::from(t) << shift);
-            // SAFETY: four targets are eight bytes, at any address.
-            unsafe { targets.as_mut_ptr().cast::<u64>().write_unaligned(all) };
-        }
-        for (&id, target) in last.iter().zip(last_targets) {
-            *target = next(id);
-        }
-    }
 }
 
 /// Rows of a segment. Segments that are nearly multiples of 4 KiB apart would meet in one set of the

@@ -2,6 +2,7 @@
 
 use super::Level;
 use super::bits::{Bits, Scratch};
+use super::moves::FOURS;
 use super::order::{Load, Order, PAD, Plan};
 
 const LOADS: [Load; 8] = [
@@ -44,19 +45,17 @@ fn moved(
         out.push(column);
     }
     let many = !load.is_one();
-    for (width, count) in [(4, 1), (4, 2), (4, 3), (4, 4)] {
-        if !many || planned.at_once(width) < count {
-            // One by one then: what is done at once is compared with that.
-            continue;
-        }
+    // What is moved at once is compared with what is moved one by one.
+    let most = if many { FOURS } else { 0 };
+    for count in 1..=most {
         let sources: Vec<&[u8]> = (0..count).map(|n| &source[n * 40 + 3..]).collect();
-        let mut columns = vec![vec![0; rows * width + PAD]; count];
+        let mut columns = vec![vec![0; rows * 4 + PAD]; count];
         let mut targets: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
-        planned.fixed_columns(width, &sources, &mut targets);
+        planned.fours(&sources, &mut targets);
         for (source, column) in sources.iter().zip(&columns) {
-            let mut expected = vec![0; rows * width + PAD];
-            planned.fixed(width, source, &mut expected);
-            assert_eq!(column[..rows * width], expected[..rows * width]);
+            let mut expected = vec![0; rows * 4 + PAD];
+            planned.fixed(4, source, &mut expected);
+            assert_eq!(column[..rows * 4], expected[..rows * 4]);
         }
     }
     let bitmaps = if many { 9 } else { 1 };
