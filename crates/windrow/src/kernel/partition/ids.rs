@@ -1,15 +1,12 @@
 //! What can be told from ids at a glance.
 
+#[cfg(target_arch = "x86_64")]
+use super::boundaries::boundaries;
+
 /// Ids that are looked at before all are.
 const SAMPLE: usize = 32;
 /// Rows that are looked at between two questions.
 const BLOCK: usize = 512;
-/// Ids of a register.
-#[cfg(target_arch = "x86_64")]
-const LANES: usize = 16;
-/// Partitions of fewer rows than this start so often that each is a branch guessed wrong.
-#[cfg(target_arch = "x86_64")]
-const OFTEN: usize = 24;
 /// Pairs of neighbours that tell whether rows of a partition are neighbours.
 const PAIRS: usize = 128;
 
@@ -160,10 +157,8 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
     }
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("popcnt") {
-        offsets.clear();
-        offsets.resize(partitions + 1, ids.len());
         // SAFETY: the CPU has AVX-512F and POPCNT.
-        return unsafe { boundaries_avx512(ids, offsets) };
+        return unsafe { boundaries(ids, partitions, offsets) };
     }
     if !ascend(ids) {
         return Ascending::No;
@@ -179,156 +174,6 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
 fn sample_ascends(ids: &[u32]) -> bool {
     let step = (ids.len() / SAMPLE).max(1);
     ids[..ids.len().min(SAMPLE)].is_sorted() && ids.iter().step_by(step).is_sorted()
-}
-
-/// Writes where partitions start to all of `offsets` that are not behind the last id. Looks at ids
-/// once: those that differ from the one in front are boundaries, or falls.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,popcnt")]
-fn boundaries_avx512(ids: &[u32], offsets: &mut [usize]) -> Ascending {
-    use std::arch::x86_64::*;
-    /// Ids in two registers, and ids between two walks of the list.
-    const TWO: usize = 32;
-    const LISTED: usize = 512;
-    let Some(&first) = ids.first() else { return Ascending::Yes };
-    if first as usize >= offsets.len() - 1 {
-        return Ascending::Outside;
-    }
-    offsets[..=first as usize].fill(0);
-    let often = ids.len() < offsets.len() * OFTEN;
-    let mut boundaries = Boundaries { ids, offsets, before: first as usize };
-    let (blocks, rest) = ids.as_chunks::<TWO>();
-    let mut last = _mm512_set1_epi32(first as i32);
-    let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    // How many start in a register is hard to guess; a list takes no guess until it is walked.
-    let (mut listed, mut count) = ([0u32; LISTED + 2 * LANES], 0);
-    for (index, block) in blocks.iter().enumerate() {
-        // SAFETY: a block is two registers.
-        let (low, high) = unsafe {
-            let block = block.as_ptr();
-            (_mm512_loadu_si512(block.cast()), _mm512_loadu_si512(block.add(16).cast()))
-        };
-        let low_changed = _mm512_cmpneq_epu32_mask(low, _mm512_alignr_epi32::<15>(low, last));
-        let high_changed = _mm512_cmpneq_epu32_mask(high, _mm512_alignr_epi32::<15>(high, low));
-        last = high;
-        if !often {
-            let mut changed = u32::from(low_changed) | u32::from(high_changed) << 16;
-            while changed != 0 {
-                match boundaries.start(index * TWO + changed.trailing_zeros() as usize) {
-                    Ascending::Yes => changed &= changed - 1,
-                    other => return other,
-                }
-            }
-            continue;
-        }
-        let rows = _mm512_add_epi32(lanes, _mm512_set1_epi32((index * TWO) as i32));
-        let next = _mm512_add_epi32(rows, _mm512_set1_epi32(16));
-        for (changed, rows) in [(low_changed, rows), (high_changed, next)] {
-            debug_assert!(count + 16 <= listed.len());
-            // SAFETY: a list that is walked every `LISTED` ids has room for a register.
-            unsafe {
-                let at = listed.as_mut_ptr().add(count);
-                _mm512_storeu_si512(at.cast(), _mm512_maskz_compress_epi32(changed, rows));
-            }
-            count += changed.count_ones() as usize;
-        }
-        if (index + 1).is_multiple_of(LISTED / TWO) {
-            let whole = listed[..count].as_chunks().0;
-            match boundaries.start_all(whole) {
-                Ascending::Yes => {}
-                other => return other,
-            }
-            let walked = whole.len() * LANES;
-            listed.copy_within(walked..count, 0);
-            count -= walked;
-        }
-    }
-    for &row in &listed[..count] {
-        match boundaries.start(row as usize) {
-            Ascending::Yes => {}
-            other => return other,
-        }
-    }
-    for row in ids.len() - rest.len()..ids.len() {
-        if row > 0 && ids[row] != ids[row - 1] {
-            match boundaries.start(row) {
-                Ascending::Yes => {}
-                other => return other,
-            }
-        }
-    }
-    Ascending::Yes
-}
-
-/// Where partitions start, as far as ids were looked at.
-#[cfg(target_arch = "x86_64")]
-struct Boundaries<'a> {
-    ids: &'a [u32],
-    offsets: &'a mut [usize],
-    /// The id that starts last.
-    before: usize,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Boundaries<'_> {
-    /// [`Boundaries::start`] at all of `rows`: at once where each partition is the one after the one
-    /// that starts in front of it.
-    #[target_feature(enable = "avx512f")]
-    fn start_all(&mut self, rows: &[[u32; LANES]]) -> Ascending {
-        use std::arch::x86_64::*;
-        let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-        let partitions = self.offsets.len() - 1;
-        for block in rows {
-            let next = self.before + 1;
-            let last_row = block[LANES - 1] as usize;
-            // Behind the last partition comes the number of rows.
-            if let Some(starts) = self.offsets[..partitions].get_mut(next..next + LANES)
-                && last_row < self.ids.len().min(i32::MAX as usize)
-            {
-                // SAFETY: rows ascend, and the last has an id; there are 16 of them and of `starts`,
-                // which are two registers.
-                unsafe {
-                    let rows = _mm512_loadu_si512(block.as_ptr().cast());
-                    let ids = _mm512_i32gather_epi32::<4>(rows, self.ids.as_ptr().cast());
-                    let wanted = _mm512_add_epi32(lanes, _mm512_set1_epi32(next as i32));
-                    if _mm512_cmpneq_epi32_mask(ids, wanted) == 0 {
-                        let (low, high) =
-                            (_mm512_castsi512_si256(rows), _mm512_extracti64x4_epi64::<1>(rows));
-                        let starts = starts.as_mut_ptr();
-                        _mm512_storeu_si512(starts.cast(), _mm512_cvtepu32_epi64(low));
-                        _mm512_storeu_si512(starts.add(8).cast(), _mm512_cvtepu32_epi64(high));
-                        self.before += LANES;
-                        continue;
-                    }
-                }
-            }
-            for &row in block {
-                match self.start(row as usize) {
-                    Ascending::Yes => {}
-                    other => return other,
-                }
-            }
-        }
-        Ascending::Yes
-    }
-
-    #[inline(always)]
-    fn start(&mut self, row: usize) -> Ascending {
-        let (before, id) = (self.before, self.ids[row] as usize);
-        if id >= self.offsets.len() - 1 {
-            return Ascending::Outside;
-        }
-        if id < before {
-            return Ascending::No;
-        }
-        // One partition starts here, seldom more.
-        self.offsets[before + 1] = row;
-        if id > before + 1 {
-            self.offsets[before + 2..=id].fill(row);
-        }
-        self.before = id;
-        Ascending::Yes
-    }
 }
 
 fn gallop(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {

@@ -26,6 +26,8 @@
 
 pub(crate) mod arrays;
 pub(crate) mod bits;
+#[cfg(target_arch = "x86_64")]
+mod boundaries;
 mod buckets;
 mod chunks;
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,156 @@
+//! Where partitions start, of ids that may be in order already.
+//!
+//! ```text
+//! ids        0 0 0 1 1 2 2 2 2 3
+//! steps      . . . 1 . 1 . . . 1      rows of steps 3 5 9, side by side: the offsets of 1, 2 and 3
+//! ```
+//!
+//! Ids are looked at once, 16 at a time: those that differ from the one in front are compressed. Where
+//! no partition is empty that is all there is to do, at 0.06 ns a row; else each is looked at.
+//!
+//! The portable twin is `ids::ascend` and `ids::gallop`.
+
+use std::arch::x86_64::*;
+
+use super::ids::Ascending;
+
+/// Partitions of fewer rows than this start so often that each is a branch guessed wrong.
+const OFTEN: usize = 48;
+/// Ids of a register, and of two.
+const LANES: usize = 16;
+const TWO: usize = 2 * LANES;
+
+/// Finds where partitions start and end, if `ids` ascend.
+#[target_feature(enable = "avx512f,popcnt")]
+pub(super) fn boundaries(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Ascending {
+    offsets.clear();
+    if ids.len() < partitions * OFTEN && single_steps(ids, partitions, offsets).is_some() {
+        return Ascending::Yes;
+    }
+    offsets.clear();
+    offsets.resize(partitions + 1, ids.len());
+    any_steps(ids, offsets)
+}
+
+/// [`boundaries`], if every id is the one in front of it or the next, and all are below `partitions`.
+/// `offsets` are empty before.
+#[target_feature(enable = "avx512f,popcnt")]
+fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Option<()> {
+    let first = *ids.first()?;
+    // More than there are, so that a register of them can be written anywhere.
+    offsets.resize(partitions + 1 + LANES, ids.len());
+    let mut next = first as usize + 1;
+    if next > partitions {
+        return None;
+    }
+    offsets[..next].fill(0);
+    let (blocks, rest) = ids.as_chunks::<LANES>();
+    let (mut last, mut highest) = (_mm512_set1_epi32(first as i32), _mm512_setzero_si512());
+    let mut rows = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let sixteen = _mm512_set1_epi32(LANES as i32);
+    for block in blocks {
+        // SAFETY: a block is a register.
+        let ids = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        let steps = _mm512_sub_epi32(ids, _mm512_alignr_epi32::<15>(ids, last));
+        last = ids;
+        highest = _mm512_max_epu32(highest, steps);
+        let stepped = _mm512_test_epi32_mask(steps, steps);
+        let starts = _mm512_maskz_compress_epi32(stepped, rows);
+        rows = _mm512_add_epi32(rows, sixteen);
+        let to: &mut [usize; LANES] = offsets[next..].first_chunk_mut()?;
+        let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(starts));
+        // SAFETY: there are 16 numbers, of which eight are a register.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), low) };
+        let count = stepped.count_ones() as usize;
+        if count > LANES / 2 {
+            let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(starts));
+            // SAFETY: as above.
+            unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(LANES / 2).cast(), high) };
+        }
+        next += count;
+    }
+    for row in ids.len() - rest.len()..ids.len() {
+        match ids[row].wrapping_sub(ids[row.saturating_sub(1)]) {
+            0 => {}
+            1 => {
+                *offsets.get_mut(next)? = row;
+                next += 1;
+            }
+            _ => return None,
+        }
+    }
+    if _mm512_reduce_max_epu32(highest) > 1 || next > partitions {
+        return None;
+    }
+    offsets[next..].fill(ids.len());
+    offsets.truncate(partitions + 1);
+    Some(())
+}
+
+/// Writes where partitions start to all of `offsets` that are not behind the last id: ids that differ
+/// from the one in front are boundaries, or falls.
+#[target_feature(enable = "avx512f,popcnt")]
+fn any_steps(ids: &[u32], offsets: &mut [usize]) -> Ascending {
+    let Some(&first) = ids.first() else { return Ascending::Yes };
+    if first as usize >= offsets.len() - 1 {
+        return Ascending::Outside;
+    }
+    offsets[..=first as usize].fill(0);
+    let mut boundaries = Boundaries { ids, offsets, before: first as usize };
+    let (blocks, rest) = ids.as_chunks::<TWO>();
+    let mut last = _mm512_set1_epi32(first as i32);
+    for (index, block) in blocks.iter().enumerate() {
+        // SAFETY: a block is two registers.
+        let (low, high) = unsafe {
+            let block = block.as_ptr();
+            (_mm512_loadu_si512(block.cast()), _mm512_loadu_si512(block.add(16).cast()))
+        };
+        let low_changed = _mm512_cmpneq_epu32_mask(low, _mm512_alignr_epi32::<15>(low, last));
+        let high_changed = _mm512_cmpneq_epu32_mask(high, _mm512_alignr_epi32::<15>(high, low));
+        last = high;
+        let mut changed = u32::from(low_changed) | u32::from(high_changed) << 16;
+        while changed != 0 {
+            match boundaries.start(index * TWO + changed.trailing_zeros() as usize) {
+                Ascending::Yes => changed &= changed - 1,
+                other => return other,
+            }
+        }
+    }
+    for row in ids.len() - rest.len()..ids.len() {
+        if row > 0 && ids[row] != ids[row - 1] {
+            match boundaries.start(row) {
+                Ascending::Yes => {}
+                other => return other,
+            }
+        }
+    }
+    Ascending::Yes
+}
+
+/// Where partitions start, as far as ids were looked at.
+struct Boundaries<'a> {
+    ids: &'a [u32],
+    offsets: &'a mut [usize],
+    /// The id that starts last.
+    before: usize,
+}
+
+impl Boundaries<'_> {
+    #[inline(always)]
+    fn start(&mut self, row: usize) -> Ascending {
+        let (before, id) = (self.before, self.ids[row] as usize);
+        if id >= self.offsets.len() - 1 {
+            return Ascending::Outside;
+        }
+        if id < before {
+            return Ascending::No;
+        }
+        // One partition starts here, seldom more.
+        self.offsets[before + 1] = row;
+        if id > before + 1 {
+            self.offsets[before + 2..=id].fill(row);
+        }
+        self.before = id;
+        Ascending::Yes
+    }
+}
