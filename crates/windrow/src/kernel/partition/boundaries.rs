@@ -15,13 +15,13 @@ use std::arch::x86_64::*;
 use super::ids::Ascending;
 
 /// Partitions of fewer rows than this start so often that each is a branch guessed wrong.
-const OFTEN: usize = 48;
+const OFTEN: usize = 24;
 /// Ids of a register, and of two.
 const LANES: usize = 16;
 const TWO: usize = 2 * LANES;
 
 /// Finds where partitions start and end, if `ids` ascend.
-#[target_feature(enable = "avx512f,popcnt")]
+#[target_feature(enable = "avx512f,avx512vl,popcnt")]
 pub(super) fn boundaries(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Ascending {
     offsets.clear();
     if ids.len() < partitions * OFTEN && single_steps(ids, partitions, offsets).is_some() {
@@ -34,7 +34,7 @@ pub(super) fn boundaries(ids: &[u32], partitions: usize, offsets: &mut Vec<usize
 
 /// [`boundaries`], if every id is the one in front of it or the next, and all are below `partitions`.
 /// `offsets` are empty before.
-#[target_feature(enable = "avx512f,popcnt")]
+#[target_feature(enable = "avx512f,avx512vl,popcnt")]
 fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Option<()> {
     let first = *ids.first()?;
     // More than there are, so that a register of them can be written anywhere.
@@ -58,14 +58,18 @@ fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Opt
         let starts = _mm512_maskz_compress_epi32(stepped, rows);
         rows = _mm512_add_epi32(rows, sixteen);
         let to: &mut [usize; LANES] = offsets[next..].first_chunk_mut()?;
-        let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(starts));
-        // SAFETY: there are 16 numbers, of which eight are a register.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), low) };
         let count = stepped.count_ones() as usize;
-        if count > LANES / 2 {
-            let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(starts));
-            // SAFETY: as above.
-            unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(LANES / 2).cast(), high) };
+        // SAFETY: there are 16 numbers, of which eight are a register, and four half of one.
+        unsafe {
+            let few = _mm256_cvtepu32_epi64(_mm512_castsi512_si128(starts));
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), few);
+            if count > LANES / 4 {
+                let low = _mm512_castsi512_si256(starts);
+                let high = _mm512_extracti64x4_epi64::<1>(starts);
+                _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_cvtepu32_epi64(low));
+                let to = to.as_mut_ptr().add(LANES / 2);
+                _mm512_storeu_si512(to.cast(), _mm512_cvtepu32_epi64(high));
+            }
         }
         next += count;
     }
@@ -89,7 +93,7 @@ fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Opt
 
 /// Writes where partitions start to all of `offsets` that are not behind the last id: ids that differ
 /// from the one in front are boundaries, or falls.
-#[target_feature(enable = "avx512f,popcnt")]
+#[target_feature(enable = "avx512f,avx512vl,popcnt")]
 fn any_steps(ids: &[u32], offsets: &mut [usize]) -> Ascending {
     let Some(&first) = ids.first() else { return Ascending::Yes };
     if first as usize >= offsets.len() - 1 {

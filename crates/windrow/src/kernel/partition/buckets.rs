@@ -15,19 +15,19 @@
 //! overwritten - by rows that are all still in the source. Then the split is done again, counted, and
 //! the next few record batches are counted too.
 //!
-//! Few partitions have four buckets each, one for every quarter of the rows, as in `segments`.
+//! Few partitions have two or four buckets each, one for every part of the rows, as in `segments`.
 
 use super::order::{Form, PAD, Planned};
 
 /// Fewer rows are not worth the copy.
-const LEAST_ROWS: usize = 1024;
+const LEAST_ROWS: usize = 4096;
 /// Partitions of fewer rows take as long to copy as to count.
 const LEAST_MEAN: usize = 8;
 /// Buckets of more bytes than this do not stay in the second-level cache with what they come from.
-const MOST_BYTES: usize = 512 << 10;
-/// Up to so many partitions, rows meet at cursors often enough for segments to pay.
-const SEGMENTED: usize = 64;
-const SEGMENTS: usize = 4;
+const MOST_BYTES: usize = 768 << 10;
+/// Up to so many partitions, rows meet at cursors often enough for four segments to pay, or two.
+const IN_FOUR: usize = 24;
+const IN_TWO: usize = 128;
 /// Bytes of a line, and of a copy.
 const LINE: usize = 64;
 /// Record batches that are counted after a bucket was too small.
@@ -51,7 +51,13 @@ impl Buckets {
         if rows < LEAST_ROWS || rows / LEAST_MEAN < partitions {
             return false;
         }
-        self.segments = if partitions <= SEGMENTED { SEGMENTS } else { 1 };
+        self.segments = if partitions <= IN_FOUR {
+            4
+        } else if partitions <= IN_TWO {
+            2
+        } else {
+            1
+        };
         let mean = rows / (partitions * self.segments) + 1;
         self.lines = ((mean + 6 * (mean.isqrt() + 1)) * width).div_ceil(LINE) | 1;
         let fits = partitions * self.segments * self.lines * LINE <= MOST_BYTES;
@@ -91,7 +97,7 @@ impl Planned<'_> {
         cursors.clear();
         cursors.extend((0..count).map(|bucket| (bucket * room) as u32));
         let buckets = bytes.as_mut_ptr().cast();
-        let buckets = Dealt { room, buckets, out: out.as_mut_ptr() };
+        let buckets = Buffers { room, buckets, out: out.as_mut_ptr() };
         order.offsets.clear();
         order.offsets.resize(order.partitions + 1, 0);
         let ends = &mut order.offsets[1..];
@@ -100,14 +106,9 @@ impl Planned<'_> {
         // the end. Together they are moved on once a row, and `out` has room for that.
         let done = unsafe {
             match segments {
-                1 => {
-                    deal::<W, 1>(self.ids, source, cursors, buckets.buckets);
-                    buckets.append::<1>(cursors, ends)
-                }
-                _ => {
-                    deal::<W, SEGMENTS>(self.ids, source, cursors, buckets.buckets);
-                    buckets.append::<SEGMENTS>(cursors, ends)
-                }
+                1 => buckets.fill::<1>(self.ids, source, cursors, ends),
+                2 => buckets.fill::<2>(self.ids, source, cursors, ends),
+                _ => buckets.fill::<4>(self.ids, source, cursors, ends),
             }
         };
         if !done {
@@ -117,15 +118,33 @@ impl Planned<'_> {
     }
 }
 
-/// Buckets that were dealt into, and where they are copied to.
-struct Dealt<const W: usize> {
+/// Buckets, and where they are copied to.
+struct Buffers<const W: usize> {
     /// Values of a bucket.
     room: usize,
     buckets: *mut [u8; W],
     out: *mut u8,
 }
 
-impl<const W: usize> Dealt<W> {
+impl<const W: usize> Buffers<W> {
+    /// Deals `source` out, and copies it to where it belongs. False if a bucket ran over.
+    ///
+    /// # Safety
+    /// As [`deal`] and [`Buffers::append`].
+    unsafe fn fill<const S: usize>(
+        &self,
+        ids: &[u32],
+        source: &[[u8; W]],
+        cursors: &mut [u32],
+        ends: &mut [usize],
+    ) -> bool {
+        // SAFETY: as the caller promised.
+        unsafe {
+            deal::<W, S>(ids, source, cursors, self.buckets);
+            self.append::<S>(cursors, ends)
+        }
+    }
+
     /// Copies what buckets have up to `cursors` to where they belong, and writes to `ends` where
     /// partitions end there. False if a bucket ran over.
     ///
@@ -145,7 +164,7 @@ impl<const W: usize> Dealt<W> {
     /// A line by two registers, not by four: three quarters of the time.
     ///
     /// # Safety
-    /// As [`Dealt::append`], and the CPU has AVX2.
+    /// As [`Buffers::append`], and the CPU has AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     unsafe fn append_avx2<const S: usize>(&self, cursors: &[u32], ends: &mut [usize]) -> bool {
@@ -154,7 +173,7 @@ impl<const W: usize> Dealt<W> {
     }
 
     /// # Safety
-    /// As [`Dealt::append`].
+    /// As [`Buffers::append`].
     #[inline(always)]
     unsafe fn append_portable<const S: usize>(&self, cursors: &[u32], ends: &mut [usize]) -> bool {
         // SAFETY: as the caller promised. A line is written whether it is full or not: at most as much
@@ -192,14 +211,14 @@ impl<const W: usize> Dealt<W> {
 /// # Safety
 /// Ids are below the number of cursors divided by `S`; there are as many values, and `buckets` has
 /// room behind every cursor for all of them.
-#[inline(always)]
+#[inline(never)]
 unsafe fn deal<const W: usize, const S: usize>(
     ids: &[u32],
     source: &[[u8; W]],
     cursors: &mut [u32],
     buckets: *mut [u8; W],
 ) {
-    let len = ids.len() / S / 4 * 4;
+    let len = ids.len() / S / 2 * 2;
     let cursors = cursors.as_mut_ptr();
     let put = |id: u32, segment: usize, row: usize| {
         // SAFETY: as the caller promised.
@@ -210,16 +229,17 @@ unsafe fn deal<const W: usize, const S: usize>(
             *cursor = at + 1;
         }
     };
-    for step in (0..len).step_by(4) {
-        // Four ids of each segment by two loads: loads are what comes next after stores.
-        let four: [[u64; 2]; S] = std::array::from_fn(|segment| {
-            // SAFETY: four ids are 16 bytes, at any address; `step + 4` is at most `len`.
-            unsafe { ids.as_ptr().add(segment * len + step).cast::<[u64; 2]>().read_unaligned() }
+    for step in (0..len).step_by(2) {
+        // Two ids of each segment by one load: loads are what comes next after stores.
+        let two: [u64; S] = std::array::from_fn(|segment| {
+            // SAFETY: two ids are eight bytes, at any address; `step + 2` is at most `len`.
+            unsafe { ids.as_ptr().add(segment * len + step).cast::<u64>().read_unaligned() }
         });
-        for k in 0..4 {
-            for (segment, four) in four.iter().enumerate() {
-                put(id_of(four[k / 2], k % 2), segment, segment * len + step + k);
-            }
+        for (segment, two) in two.into_iter().enumerate() {
+            put(id_of(two, false), segment, segment * len + step);
+        }
+        for (segment, two) in two.into_iter().enumerate() {
+            put(id_of(two, true), segment, segment * len + step + 1);
         }
     }
     for (row, &id) in ids.iter().enumerate().skip(S * len) {
@@ -229,7 +249,7 @@ unsafe fn deal<const W: usize, const S: usize>(
 
 /// The id that comes first or second in memory.
 #[inline(always)]
-fn id_of(two: u64, second: usize) -> u32 {
-    let high = (second == 1) == cfg!(target_endian = "little");
+fn id_of(two: u64, second: bool) -> u32 {
+    let high = second == cfg!(target_endian = "little");
     (if high { two >> 32 } else { two }) as u32
 }
