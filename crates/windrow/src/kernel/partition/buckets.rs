@@ -15,7 +15,7 @@
 //! overwritten - by rows that are all still in the source. Then the split is done again, counted, and
 //! the next few record batches are counted too.
 //!
-//! Few partitions have two or four buckets each, one for every part of the rows, as in `segments`.
+//! Few partitions have two buckets each, one for either half of the rows, as in `segments`.
 
 use super::order::{Form, PAD, Planned};
 
@@ -25,9 +25,9 @@ const LEAST_ROWS: usize = 4096;
 const LEAST_MEAN: usize = 8;
 /// Buckets of more bytes than this do not stay in the second-level cache with what they come from.
 const MOST_BYTES: usize = 768 << 10;
-/// Up to so many partitions, rows meet at cursors often enough for four segments to pay, or two.
-const IN_FOUR: usize = 24;
-const IN_TWO: usize = 128;
+/// Up to so many partitions, rows meet at cursors often enough for two segments to pay. Four take more
+/// registers than there are.
+const SEGMENTED: usize = 128;
 /// Bytes of a line, and of a copy.
 const LINE: usize = 64;
 /// Record batches that are counted after a bucket was too small.
@@ -51,13 +51,7 @@ impl Buckets {
         if rows < LEAST_ROWS || rows / LEAST_MEAN < partitions {
             return false;
         }
-        self.segments = if partitions <= IN_FOUR {
-            4
-        } else if partitions <= IN_TWO {
-            2
-        } else {
-            1
-        };
+        self.segments = if partitions <= SEGMENTED { 2 } else { 1 };
         let mean = rows / (partitions * self.segments) + 1;
         self.lines = ((mean + 6 * (mean.isqrt() + 1)) * width).div_ceil(LINE) | 1;
         let fits = partitions * self.segments * self.lines * LINE <= MOST_BYTES;
@@ -107,8 +101,7 @@ impl Planned<'_> {
         let done = unsafe {
             match segments {
                 1 => buckets.fill::<1>(self.ids, source, cursors, ends),
-                2 => buckets.fill::<2>(self.ids, source, cursors, ends),
-                _ => buckets.fill::<4>(self.ids, source, cursors, ends),
+                _ => buckets.fill::<2>(self.ids, source, cursors, ends),
             }
         };
         if !done {
