@@ -56,7 +56,8 @@ impl<'a> Bits<'a> {
     /// Appends the bits to `words`; behind the last, anything.
     fn append_to(&self, words: &mut Vec<u64>) {
         let mut at = 0;
-        // Most bitmaps start with a byte: a copy, where word by word takes as long as the extraction.
+        // Most bitmaps start with a byte: a copy, where word by word takes as long as the
+        // extraction.
         if self.offset.is_multiple_of(8) {
             let bytes = &self.bytes[self.offset / 8..];
             let whole = bytes.as_chunks::<8>().0.iter().take(self.len / 64);
@@ -169,7 +170,8 @@ fn append(out: &mut [u64], at: usize, word: u64) {
     }
 }
 
-/// Writes [`spread`] bytes for all rows. `words` has those of the first bitmap, then those of the next.
+/// Writes [`spread`] bytes for all rows. `words` has those of the first bitmap, then those of the
+/// next.
 fn spread_all(level: Level, words: &[u64], bytes: &mut [[u8; 64]]) {
     #[cfg(target_arch = "x86_64")]
     if level == Level::Avx512 {

@@ -5,8 +5,9 @@
 //! steps      . . . 1 . 1 . . . 1      rows of steps 3 5 9, side by side: the offsets of 1, 2 and 3
 //! ```
 //!
-//! Ids are looked at once, 16 at a time: those that differ from the one in front are compressed. Where
-//! no partition is empty that is all there is to do, at 0.06 ns a row; else each is looked at.
+//! Ids are looked at once, 16 at a time: those that differ from the one in front are compressed.
+//! Where no partition is empty that is all there is to do, at 0.06 ns a row; else each is looked
+//! at.
 //!
 //! The portable twin is `ids::ascend` and `ids::gallop`.
 
@@ -32,8 +33,8 @@ pub(super) fn boundaries(ids: &[u32], partitions: usize, offsets: &mut Vec<usize
     any_steps(ids, offsets)
 }
 
-/// [`boundaries`], if every id is the one in front of it or the next, and all are below `partitions`.
-/// `offsets` are empty before.
+/// [`boundaries`], if every id is the one in front of it or the next, and all are below
+/// `partitions`. `offsets` are empty before.
 #[target_feature(enable = "avx512f,avx512vl,popcnt")]
 fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Option<()> {
     let first = *ids.first()?;
@@ -91,8 +92,8 @@ fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Opt
     Some(())
 }
 
-/// Writes where partitions start to all of `offsets` that are not behind the last id: ids that differ
-/// from the one in front are boundaries, or falls.
+/// Writes where partitions start to all of `offsets` that are not behind the last id: ids that
+/// differ from the one in front are boundaries, or falls.
 #[target_feature(enable = "avx512f,avx512vl,popcnt")]
 fn any_steps(ids: &[u32], offsets: &mut [usize]) -> Ascending {
     let Some(&first) = ids.first() else { return Ascending::Yes };

@@ -6,14 +6,14 @@
 //! ```
 //!
 //! What bounds a split is a store for each row, of which CPUs retire one a cycle: one to count it,
-//! one to put its value where it goes, one to move the cursor on. A bucket has room for the rows that
-//! a partition has on average and six standard deviations more, so that the count is not needed;
-//! cursors say at the end what it would have been, and buckets are copied to where they belong. 0.75
-//! ns a row of four bytes, where the loop with a count takes 1.05.
+//! one to put its value where it goes, one to move the cursor on. A bucket has room for the rows
+//! that a partition has on average and six standard deviations more, so that the count is not
+//! needed; cursors say at the end what it would have been, and buckets are copied to where they
+//! belong. 0.75 ns a row of four bytes, where the loop with a count takes 1.05.
 //!
 //! *Where it loses*: ids that are not spread evenly fill a bucket, and what lies behind it is
-//! overwritten - by rows that are all still in the source. Then the split is done again, counted, and
-//! the next few record batches are counted too.
+//! overwritten - by rows that are all still in the source. Then the split is done again, counted,
+//! and the next few record batches are counted too.
 //!
 //! Few partitions have two buckets each, one for either half of the rows, as in `segments`.
 
@@ -25,8 +25,8 @@ const LEAST_ROWS: usize = 4096;
 const LEAST_MEAN: usize = 8;
 /// Buckets of more bytes than this do not stay in the second-level cache with what they come from.
 const MOST_BYTES: usize = 768 << 10;
-/// Up to so many partitions, rows meet at cursors often enough for two segments to pay. Four take more
-/// registers than there are.
+/// Up to so many partitions, rows meet at cursors often enough for two segments to pay. Four take
+/// more registers than there are.
 const SEGMENTED: usize = 128;
 /// Bytes of a line, and of a copy.
 const LINE: usize = 64;
@@ -96,8 +96,8 @@ impl Planned<'_> {
         order.offsets.resize(order.partitions + 1, 0);
         let ends = &mut order.offsets[1..];
         // SAFETY: ids are below the partitions, each of which has as many cursors as there are
-        // segments. A cursor is moved on at most once a row, and starts at least as many values before
-        // the end. Together they are moved on once a row, and `out` has room for that.
+        // segments. A cursor is moved on at most once a row, and starts at least as many values
+        // before the end. Together they are moved on once a row, and `out` has room for that.
         let done = unsafe {
             match segments {
                 1 => buckets.fill::<1>(self.ids, source, cursors, ends),
@@ -142,8 +142,8 @@ impl<const W: usize> Buffers<W> {
     /// partitions end there. False if a bucket ran over.
     ///
     /// # Safety
-    /// There are whole lines for each of `cursors`, none of which is in front of its bucket; there is
-    /// room for the values in front of all of them, and [`PAD`] bytes.
+    /// There are whole lines for each of `cursors`, none of which is in front of its
+    /// bucket; there is room for the values in front of all of them, and [`PAD`] bytes.
     unsafe fn append<const S: usize>(&self, cursors: &[u32], ends: &mut [usize]) -> bool {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
@@ -169,8 +169,8 @@ impl<const W: usize> Buffers<W> {
     /// As [`Buffers::append`].
     #[inline(always)]
     unsafe fn append_portable<const S: usize>(&self, cursors: &[u32], ends: &mut [usize]) -> bool {
-        // SAFETY: as the caller promised. A line is written whether it is full or not: at most as much
-        // too much as the pad has.
+        // SAFETY: as the caller promised. A line is written whether it is full or not: at most as
+        // much too much as the pad has.
         let copy_line = |from: *const u8, to: *mut u8, at: usize| unsafe {
             let line = from.add(at).cast::<[u8; LINE]>().read_unaligned();
             to.add(at).cast::<[u8; LINE]>().write_unaligned(line);
@@ -198,8 +198,8 @@ impl<const W: usize> Buffers<W> {
     }
 }
 
-/// Puts each value of `source` to the cursor of its id and segment, and moves that on; `S` segments in
-/// lock step.
+/// Puts each value of `source` to the cursor of its id and segment, and moves that on; `S` segments
+/// in lock step.
 ///
 /// # Safety
 /// Ids are below the number of cursors divided by `S`; there are as many values, and `buckets` has

@@ -6,12 +6,12 @@
 //!                                mask 2  0 0 0 1 0 0      compress(values, mask 2)  3 . . .
 //! ```
 //!
-//! A block of rows is compressed for every partition before the next one, so that it is read from the
-//! first-level cache by all but the first. A compressed register is stored whole while what it has
-//! beyond its rows is still the partition's own, to be overwritten; at the end it is cut.
+//! A block of rows is compressed for every partition before the next one, so that it is read from
+//! the first-level cache by all but the first. A compressed register is stored whole while what it
+//! has beyond its rows is still the partition's own, to be overwritten; at the end it is cut.
 //!
-//! Stores are what it costs: one of 64 bytes, at any address, takes four cycles, one of 32 less than
-//! two and a half. With three partitions or more, half a register is mostly enough.
+//! Stores are what it costs: one of 64 bytes, at any address, takes four cycles, one of 32 less
+//! than two and a half. With three partitions or more, half a register is mostly enough.
 
 use std::arch::x86_64::*;
 
@@ -37,12 +37,12 @@ pub(super) const fn compresses(load: Load, width: usize, partitions: usize) -> b
 }
 
 impl Masks {
-    /// Writes the values of `source` to `out`, those of each partition from the value that `starts` says
-    /// on. What it has up to `ends` may be overwritten.
+    /// Writes the values of `source` to `out`, those of each partition from the value that `starts`
+    /// says on. What it has up to `ends` may be overwritten.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; `W` is 1, 2, 4 or 8; every row is in one mask,
-    /// and there is room for those of a mask from its start to its end.
+    /// The CPU has what [`super::Level::Avx512`] says; `W` is 1, 2, 4 or 8; every row is
+    /// in one mask, and there is room for those of a mask from its start to its end.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt")]
     pub(super) unsafe fn compress<const W: usize>(
         &self,
@@ -72,8 +72,8 @@ impl Masks {
                 for &word in &mask[first..mask.len().min(first + BLOCK)] {
                     for part in 0..W {
                         let lane_mask = word >> (part * lanes);
-                        // SAFETY: only lanes of rows in the mask are read, which are in `source`.
-                        // A partition has room for the rows of its mask, so `at` is within it, and so
+                        // SAFETY: only lanes of rows in the mask are read, which are in `source`. A
+                        // partition has room for the rows of its mask, so `at` is within it, and so
                         // are 64 bytes up to `whole`, and the compressed ones behind that.
                         unsafe {
                             let (values, count) = compressed::<W>(from, lane_mask);
@@ -129,8 +129,8 @@ struct Appended {
 }
 
 impl Appended {
-    /// Appends the bits of `words` that are in `mask`, those of `K` words at a time: with more than two
-    /// partitions the bits of two mostly fit one word.
+    /// Appends the bits of `words` that are in `mask`, those of `K` words at a time: with more than
+    /// two partitions the bits of two mostly fit one word.
     ///
     /// # Safety
     /// The CPU has BMI2 and POPCNT; there is room for the bits and eight bytes behind the last.
@@ -182,8 +182,8 @@ impl Appended {
     unsafe fn append(&mut self, bits: u64, count: u32) {
         let all = self.held | bits << self.count;
         let count = self.count + count;
-        // SAFETY: as the caller promised. Written whether bytes are full or not: a branch would often be
-        // guessed wrong.
+        // SAFETY: as the caller promised. Written whether bytes are full or not: a branch would
+        // often be guessed wrong.
         unsafe {
             self.at.cast::<u64>().write_unaligned(all.to_le());
             self.at = self.at.add((count / 8) as usize);

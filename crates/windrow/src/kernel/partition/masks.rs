@@ -8,8 +8,8 @@
 //!
 //! A compressed register is stored whole, and what it has beyond its rows is overwritten by what
 //! comes next, at last by nothing: places are [`PAD`] bytes longer than their rows. Cost: a few
-//! cycles for 64 rows and partition, whatever the ids are. The portable twin is the way of segments;
-//! `tests` holds them against each other.
+//! cycles for 64 rows and partition, whatever the ids are. The portable twin is the way of
+//! segments; `tests` holds them against each other.
 
 use std::arch::x86_64::*;
 
@@ -89,8 +89,8 @@ impl Masks {
         self.rows.div_ceil(64)
     }
 
-    /// Sets the bits of `ids`, and `ends` to where partitions end. False if some id is not below the
-    /// number of partitions.
+    /// Sets the bits of `ids`, and `ends` to where partitions end. False if some id is not below
+    /// the number of partitions.
     ///
     /// # Safety
     /// The CPU has what [`super::Level::Avx512`] says; there are fewer than 255 partitions.
@@ -126,8 +126,8 @@ impl Masks {
         known && sum as usize == ids.len()
     }
 
-    /// Masks of two to four partitions, of whole words: the two lower bits of ids are masks, from which
-    /// those of partitions follow 512 rows at a time. False if an id has more bits.
+    /// Masks of two to four partitions, of whole words: the two lower bits of ids are masks, from
+    /// which those of partitions follow 512 rows at a time. False if an id has more bits.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn build_of_planes<const P: usize>(&mut self, ids: &[u32]) -> bool {
         let words = self.words();

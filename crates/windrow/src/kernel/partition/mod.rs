@@ -8,9 +8,9 @@
 //!                     column --------------------------------------------> column in order
 //! ```
 //!
-//! What bounds most splits is a store for each row, of which CPUs retire one a cycle: one to count the
-//! row, one to move its cursor on, one for each of its values. The ways to move differ in which of these
-//! they do without:
+//! What bounds most splits is a store for each row, of which CPUs retire one a cycle: one to count
+//! the row, one to move its cursor on, one for each of its values. The ways to move differ in which
+//! of these they do without:
 //!
 //! 1. *Masks*: a bit per row and partition, once per record batch; then rows are compressed out of
 //!    registers, partition by partition. No load depends on a store. For up to a dozen
@@ -18,8 +18,8 @@
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
 //!    their order, so the split is stable. Where partitions take turns there is no cursor to store.
-//! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and from
-//!    there to where it belongs. Nothing is counted before.
+//! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and
+//!    from there to where it belongs. Nothing is counted before.
 //! 4. *Records*: columns of four bytes are put to where their row goes four at a time.
 //! 5. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
 //!    that reads stay in cache however long the record batch is.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! masks, few partitions     compress (values), extract (bitmaps)
-//! several of one width      scatter to targets, as records
-//! the only column           dealt out into buckets; straight from its cursors; by chunks, run by run
+//! several of four bytes     scatter to targets, as records
+//! the only column           dealt into buckets; straight from its cursors; by chunks, run by run
 //! wide, or few partitions   scatter to targets
 //! else                      gather from places
 //! ```
@@ -48,8 +48,8 @@ impl Planned<'_> {
         if self.order.form == Form::Masks && compresses(self.load, W, self.order.offsets.len() - 1)
         {
             let (starts, ends) = (&self.order.offsets[..], &self.order.offsets[1..]);
-            // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8; from
-            // one offset to the next there are as many rows as in a mask.
+            // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8;
+            // from one offset to the next there are as many rows as in a mask.
             return unsafe { self.order.masks.compress::<W>(source, out, starts, ends) };
         }
         let rows = self.rows();
@@ -113,8 +113,8 @@ impl Planned<'_> {
         false
     }
 
-    /// Brings columns of four bytes a value into order, at most [`FOURS`] of them. `outs` are [`PAD`]
-    /// bytes longer than they are.
+    /// Brings columns of four bytes a value into order, at most [`FOURS`] of them. `outs` are
+    /// [`PAD`] bytes longer than they are.
     ///
     /// # Panics
     /// If there are more columns, or not as many targets, or a slice is too short.
@@ -141,8 +141,8 @@ impl Planned<'_> {
         assert!(self.order.level >= Level::Avx2);
         self.target();
         let order = &mut *self.order;
-        // SAFETY: the level says that the CPU has AVX2; there is a target for each row, below the rows;
-        // slices are as long, or this panics.
+        // SAFETY: the level says that the CPU has AVX2; there is a target for each row, below the
+        // rows; slices are as long, or this panics.
         unsafe {
             arrange(sources, outs, &order.targets[..order.rows], &mut order.transit);
         }

@@ -31,7 +31,8 @@ const CHUNK: usize = 32 << 10;
 pub(super) const LARGEST_CHUNK: usize = 64 << 10;
 /// Up to so many partitions, the only column of a long record batch is not taken apart in chunks.
 const STRAIGHT: usize = 64;
-/// Up to so many partitions, masks are faster even where rows take turns and no cursor is waited for.
+/// Up to so many partitions, masks are faster even where rows take turns and no cursor is waited
+/// for.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 4;
 /// From so many partitions on, short values are gathered faster than they are scattered; where rows
@@ -100,8 +101,8 @@ pub(crate) enum Load {
     Fixed(usize),
     /// The same, of more bytes.
     Wide,
-    /// More than that, and values of eight bytes or more, or several columns of four, among it: these
-    /// are put to targets.
+    /// More than that, and values of eight bytes or more, or several columns of four, among it:
+    /// these are put to targets.
     ManyTargeted,
     /// More than that, of shorter values.
     Many,

@@ -6,11 +6,11 @@
 //! c  c0 c1 c2 ..                                        |     ..      |            c  c2 c0 ..
 //! ```
 //!
-//! What bounds a scatter is a store for each value, of which CPUs retire one a cycle. Four columns as
-//! records take one for all of them; eight rows are transposed in registers on the way in, and on the
-//! way out, where stores are of whole registers: 0.16 ns a value instead of 0.3, with two columns
-//! 0.22. Records of eight columns are no faster, since they fill the cache; nor are records of values of
-//! eight bytes, since the way out costs what the way in saves.
+//! What bounds a scatter is a store for each value, of which CPUs retire one a cycle. Four columns
+//! as records take one for all of them; eight rows are transposed in registers on the way in, and
+//! on the way out, where stores are of whole registers: 0.16 ns a value instead of 0.3, with two
+//! columns 0.22. Records of eight columns are no faster, since they fill the cache; nor are records
+//! of values of eight bytes, since the way out costs what the way in saves.
 //!
 //! AVX2 will do. The portable twin is a scatter of each column.
 
@@ -22,7 +22,8 @@ const ROWS: usize = 8;
 /// Bytes of a value.
 const W: usize = 4;
 
-/// Brings two, three or four columns into order by way of `records`: value `i` comes at `targets[i]`.
+/// Brings two, three or four columns into order by way of `records`: value `i` comes at
+/// `targets[i]`.
 ///
 /// # Safety
 /// The CPU has AVX2; targets are below their number.
