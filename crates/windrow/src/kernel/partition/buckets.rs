@@ -21,7 +21,8 @@ use super::order::{Form, PAD, Planned};
 
 /// Fewer rows are not worth the copy.
 const LEAST_ROWS: usize = 4096;
-/// Partitions of fewer rows take as long to copy as to count.
+/// Partitions of fewer rows, of up to four bytes, take as long to copy as to count; of twice the
+/// bytes, twice the rows.
 const LEAST_MEAN: usize = 8;
 /// Buckets of more bytes than this do not stay in the second-level cache with what they come from.
 const MOST_BYTES: usize = 768 << 10;
@@ -48,7 +49,7 @@ impl Buckets {
     /// True if `rows` values of `width` bytes, a power of two, should be dealt into buckets; says
     /// how large these are.
     pub(super) fn suit(&mut self, rows: usize, partitions: usize, width: usize) -> bool {
-        if rows < LEAST_ROWS || rows / LEAST_MEAN < partitions {
+        if rows < LEAST_ROWS || rows / (LEAST_MEAN * width.div_ceil(4)) < partitions {
             return false;
         }
         self.segments = if partitions <= SEGMENTED { 2 } else { 1 };
