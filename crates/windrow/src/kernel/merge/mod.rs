@@ -12,6 +12,7 @@
 //! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
 
 mod bytes;
+mod level;
 mod runs;
 mod shape;
 mod steps;

@@ -15,42 +15,47 @@ use std::hint::select_unpredictable;
 use super::bytes::copy_ahead;
 use super::shape::Shape;
 use super::steps::Work;
+use super::two::Merged;
 
 /// Rows that are copied for one comparison.
 const STEP: usize = 8;
 
-/// Merges rows, of which many come from one input at a time. Returns whether any were equal.
+/// Merges rows, of which many come from one input at a time, until there are `rows` or one input is used
+/// up. Returns what it did, and whether any were equal.
 ///
 /// # Safety
-/// As [`super::steps::woven`]'s.
+/// As [`super::steps::streamed`]'s.
 #[inline(always)]
-pub(super) unsafe fn runs<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) -> bool {
+pub(super) unsafe fn runs<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    rows: usize,
+) -> (Merged, bool) {
     let stride = shape.stride();
     let mut ties = false;
-    // SAFETY: `a` and `b` are stepped by rows that are left of them, `out` with them.
+    // SAFETY: `a` and `b` are stepped by rows that are left of them, `out` with them by `rows` in all.
     unsafe {
-        let (mut a, mut b, mut out) = (work.a, work.b, work.out);
-        let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
-        while a < a_end && b < b_end {
-            let left = (a_end as usize - a as usize) / stride;
-            let rows = run(shape, (a, left), out, |row| !shape.less(b, row));
+        let Work { mut a, mut b, mut out, .. } = work;
+        let (a_end, b_end) = work.ends(stride);
+        let out_end = out.add(rows * stride);
+        let least = |from: *const u8, end: *const u8, out: *mut u8| {
+            (end as usize - from as usize).min(out_end as usize - out as usize) / stride
+        };
+        while a < a_end && b < b_end && out < out_end {
+            let rows = run(shape, (a, least(a, a_end, out)), out, |row| !shape.less(b, row));
             a = a.add(rows * stride);
             out = out.add(rows * stride);
             // Of equal rows `a`'s comes just before.
             ties |= out > work.out && shape.equal(out.sub(stride), b);
-            if a == a_end {
+            if a == a_end || out == out_end {
                 break;
             }
-            let left = (b_end as usize - b as usize) / stride;
-            let rows = run(shape, (b, left), out, |row| shape.less(row, a));
+            let rows = run(shape, (b, least(b, b_end, out)), out, |row| shape.less(row, a));
             b = b.add(rows * stride);
             out = out.add(rows * stride);
         }
-        let left = a_end as usize - a as usize;
-        std::ptr::copy_nonoverlapping(a, out, left);
-        std::ptr::copy_nonoverlapping(b, out.add(left), b_end as usize - b as usize);
+        work.done(shape, (a, b, out), ties)
     }
-    ties
 }
 
 /// Copies the rows at `from`, of which `left` are left, for which `first` holds, which are the first

@@ -144,6 +144,20 @@ impl<const S: usize, const W: usize> Shape<S, W> {
         different == 0
     }
 
+    /// The words that are compared first, as they stand in memory.
+    ///
+    /// # Safety
+    /// `row` points to a whole row.
+    #[inline(always)]
+    pub(super) unsafe fn raws(self, row: *const u8) -> Head {
+        let mut words = [0; 3];
+        for (index, word) in words.iter_mut().enumerate().take(Self::WORDS) {
+            // SAFETY: a whole row; `index` is below `WORDS`.
+            *word = unsafe { self.raw(row, index) };
+        }
+        words
+    }
+
     /// Both, without a branch that cannot be predicted.
     ///
     /// # Safety

@@ -20,6 +20,7 @@ use std::hint::select_unpredictable;
 use super::super::prefetch::prefetch;
 use super::bytes::{AHEAD, diff_at};
 use super::shape::Shape;
+use super::two::Merged;
 
 /// Two inputs and the room for all their rows.
 #[derive(Clone, Copy)]
@@ -29,6 +30,44 @@ pub(super) struct Work {
     pub(super) b: *const u8,
     pub(super) b_rows: usize,
     pub(super) out: *mut u8,
+}
+
+impl Work {
+    /// One past the last row of each input.
+    ///
+    /// # Safety
+    /// The inputs have as many rows as it says.
+    #[inline(always)]
+    pub(super) unsafe fn ends(&self, stride: usize) -> (*const u8, *const u8) {
+        // SAFETY: as the function's.
+        unsafe { (self.a.add(self.a_rows * stride), self.b.add(self.b_rows * stride)) }
+    }
+
+    /// What a loop did that came from the front to `a`, `b` and `out`: of two rows that are equal `a`'s
+    /// was first, and the other one follows now. Returns whether there were any, too.
+    ///
+    /// # Safety
+    /// `a` and `b` lie within the inputs or one past their ends, and one row more has room at `out`.
+    #[inline(always)]
+    pub(super) unsafe fn done<const S: usize, const W: usize>(
+        &self,
+        shape: Shape<S, W>,
+        (a, mut b, mut out): (*const u8, *const u8, *mut u8),
+        mut ties: bool,
+    ) -> (Merged, bool) {
+        let stride = shape.stride();
+        // SAFETY: as the function's; rows before `out` were written.
+        unsafe {
+            if b < self.ends(stride).1 && out > self.out && shape.equal(out.sub(stride), b) {
+                shape.copy(b, out);
+                (b, out) = (b.add(stride), out.add(stride));
+                ties = true;
+            }
+        }
+        let rows = |from: *const u8, to: *const u8| (to as usize - from as usize) / stride;
+        let done = Merged { a: rows(self.a, a), b: rows(self.b, b), out: rows(self.out, out) };
+        (done, ties)
+    }
 }
 
 /// How many rows of `a` and of `b` are the first `rows` of the merge; equal ones of `a` come first.
@@ -55,6 +94,36 @@ pub(super) unsafe fn split<const S: usize, const W: usize>(
         }
     }
     (low, rows - low)
+}
+
+/// How many rows of `a` and of `b` are the next `rows` of the merge, or as many as there are before one
+/// of them is used up; of two rows that are equal both or none.
+///
+/// # Safety
+/// As [`split`]'s, and neither is empty.
+pub(super) unsafe fn next<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    rows: usize,
+) -> (usize, usize) {
+    let stride = shape.stride();
+    // SAFETY: as the function's; all indexes are below the numbers of rows.
+    unsafe {
+        let (a, b) = (|index| work.a.add(index * stride), |index| work.b.add(index * stride));
+        let (mut a_rows, mut b_rows) = split(shape, work, rows);
+        // Behind the last row of an input come rows that are not here yet. Ends of chunks that are
+        // merged with each other mostly lie close together.
+        if a_rows == work.a_rows {
+            let last = a(a_rows - 1);
+            b_rows -= gallop(b_rows, |back| shape.less(last, b(b_rows - 1 - back)));
+        }
+        if b_rows == work.b_rows {
+            let last = b(b_rows - 1);
+            a_rows -= gallop(a_rows, |back| shape.less(last, a(a_rows - 1 - back)));
+        }
+        let tie = a_rows > 0 && b_rows < work.b_rows && shape.equal(a(a_rows - 1), b(b_rows));
+        (a_rows, b_rows + usize::from(tie))
+    }
 }
 
 /// The ends of a woven merge.
@@ -170,59 +239,83 @@ pub(super) unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, w
                 ends.back(shape);
             }
         }
-        streamed(shape, ends.rest(stride));
+        settle(shape, ends.rest(stride));
     }
 }
 
-/// Merges row by row, with a branch on every comparison. Returns whether any were equal.
+/// Merges the few rows that are left of one input and all that are left of the other.
 ///
-/// The words of both heads stay in registers: a step loads those of one row.
+/// Apart from the loop: in one function with it, the loop's selections become branches.
 ///
 /// # Safety
 /// As [`woven`]'s.
-#[inline(always)]
-pub(super) unsafe fn streamed<const S: usize, const W: usize>(
-    shape: Shape<S, W>,
-    work: Work,
-) -> bool {
+#[inline(never)]
+unsafe fn settle<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
     let stride = shape.stride();
-    let mut ties = false;
-    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them; heads are read of
-    // rows that are left.
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them.
     unsafe {
-        let (mut a, mut b, mut out) = (work.a, work.b, work.out);
-        let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
-        if a < a_end && b < b_end {
-            let (mut a_head, mut b_head) = (shape.head(a), shape.head(b));
-            loop {
-                let (take_b, equal) = shape.compare_heads((b, b_head), (a, a_head));
-                ties |= equal;
-                if take_b {
-                    ask_for(b, stride);
-                    shape.copy(b, out);
-                    b = b.add(stride);
-                    out = out.add(stride);
-                    if b == b_end {
-                        break;
-                    }
-                    b_head = shape.head(b);
-                } else {
-                    ask_for(a, stride);
-                    shape.copy(a, out);
-                    a = a.add(stride);
-                    out = out.add(stride);
-                    if a == a_end {
-                        break;
-                    }
-                    a_head = shape.head(a);
-                }
-            }
+        let Work { mut a, mut b, mut out, .. } = work;
+        let (a_end, b_end) = work.ends(stride);
+        while a < a_end && b < b_end {
+            let from = if shape.less(b, a) { &mut b } else { &mut a };
+            shape.copy(*from, out);
+            *from = from.add(stride);
+            out = out.add(stride);
         }
         let left = a_end as usize - a as usize;
         std::ptr::copy_nonoverlapping(a, out, left);
         std::ptr::copy_nonoverlapping(b, out.add(left), b_end as usize - b as usize);
     }
-    ties
+}
+
+/// Merges row by row, with a branch on every comparison, until there are `rows` or one input is used
+/// up. Returns what it did, and whether any were equal.
+///
+/// The words of both heads stay in registers: a step loads those of one row.
+///
+/// # Safety
+/// `a` and `b` point to as many whole rows, in order, as `work` says, at least one; `out` to room for
+/// `rows + 1` rows, of which there is one at least, that overlaps neither.
+#[inline(always)]
+pub(super) unsafe fn streamed<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    rows: usize,
+) -> (Merged, bool) {
+    let stride = shape.stride();
+    let mut ties = false;
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` with them; heads are read of
+    // rows that are left.
+    unsafe {
+        let Work { mut a, mut b, mut out, .. } = work;
+        let (a_end, b_end) = work.ends(stride);
+        let out_end = out.add(rows * stride);
+        let (mut a_head, mut b_head) = (shape.head(a), shape.head(b));
+        loop {
+            let (take_b, equal) = shape.compare_heads((b, b_head), (a, a_head));
+            ties |= equal;
+            if take_b {
+                ask_for(b, stride);
+                shape.copy(b, out);
+                b = b.add(stride);
+                out = out.add(stride);
+                if b == b_end || out == out_end {
+                    break;
+                }
+                b_head = shape.head(b);
+            } else {
+                ask_for(a, stride);
+                shape.copy(a, out);
+                a = a.add(stride);
+                out = out.add(stride);
+                if a == a_end || out == out_end {
+                    break;
+                }
+                a_head = shape.head(a);
+            }
+        }
+        work.done(shape, (a, b, out), ties)
+    }
 }
 
 /// Asks for the row AHEAD bytes behind `row`.
@@ -270,23 +363,25 @@ fn first(mut len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
     low
 }
 
-/// Merges from the front without a branch on a comparison; two rows that are equal become one with the
-/// sum of their diffs, or none. Returns the rows that were written.
+/// Merges from the front without a branch on a comparison, until `rows` were written at the most or one
+/// input is used up; two rows that are equal become one with the sum of their diffs, or none.
 ///
 /// # Safety
-/// As [`woven`]'s; the last eight bytes of rows are a diff, and not compared.
+/// As [`streamed`]'s; the last eight bytes of rows are a diff, and not compared.
 #[inline(always)]
 pub(super) unsafe fn summed<const S: usize, const W: usize>(
     shape: Shape<S, W>,
     work: Work,
+    rows: usize,
     wrapped: &mut dyn FnMut(&[u8], i64),
-) -> usize {
+) -> Merged {
     let stride = shape.stride();
-    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` at most with them.
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` at most once for each of `rows`.
     unsafe {
-        let (mut a, mut b, mut out) = (work.a, work.b, work.out);
-        let (a_end, b_end) = (a.add(work.a_rows * stride), b.add(work.b_rows * stride));
-        while a < a_end && b < b_end {
+        let Work { mut a, mut b, mut out, .. } = work;
+        let (a_end, b_end) = work.ends(stride);
+        let mut left = rows;
+        while a < a_end && b < b_end && left > 0 {
             let (take_b, equal) = shape.compare(b, a);
             let row = select_unpredictable(take_b, b, a);
             let other = diff_at(select_unpredictable(take_b, a, b), stride);
@@ -301,11 +396,10 @@ pub(super) unsafe fn summed<const S: usize, const W: usize>(
             out = out.add(select_unpredictable(equal && sum == 0, 0, stride));
             a = a.add(select_unpredictable(take_b, 0, stride));
             b = b.add(select_unpredictable(take_b || equal, stride, 0));
+            left -= 1;
         }
-        let (a_left, b_left) = (a_end as usize - a as usize, b_end as usize - b as usize);
-        std::ptr::copy_nonoverlapping(a, out, a_left);
-        std::ptr::copy_nonoverlapping(b, out.add(a_left), b_left);
-        (out as usize - work.out as usize + a_left + b_left) / stride
+        let rows = |from: *const u8, to: *const u8| (to as usize - from as usize) / stride;
+        Merged { a: rows(work.a, a), b: rows(work.b, b), out: rows(work.out, out) }
     }
 }
 

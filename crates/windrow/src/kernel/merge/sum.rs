@@ -16,10 +16,25 @@ pub(super) unsafe fn any_equal<const S: usize, const W: usize>(
     rows: usize,
 ) -> bool {
     let stride = shape.stride();
-    // All words of two rows at once, then a branch that is hardly ever taken.
-    // SAFETY: `row < rows`.
-    (1..rows)
-        .any(|row| unsafe { shape.equal(start.add((row - 1) * stride), start.add(row * stride)) })
+    let mut row = start;
+    // Rows are only compared whole where their first words agree, which hardly ever is.
+    // SAFETY: `row` and the one behind it are whole rows: there is one step less than rows.
+    unsafe {
+        let mut words = shape.raws(row);
+        for _ in 1..rows {
+            let behind = row.add(stride);
+            let next = shape.raws(behind);
+            let mut different = 0;
+            for index in 0..Shape::<S, W>::WORDS {
+                different |= words[index] ^ next[index];
+            }
+            if different == 0 && shape.equal(row, behind) {
+                return true;
+            }
+            (row, words) = (behind, next);
+        }
+    }
+    false
 }
 
 /// Adds up equal neighbours in place and closes the gaps; returns the rows that are left. A row whose

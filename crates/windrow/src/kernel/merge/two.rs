@@ -8,10 +8,11 @@
 //! ```
 
 use super::Wrapped;
-use super::runs::runs;
+#[cfg(target_arch = "x86_64")]
+use super::level::Avx2;
+use super::level::{Level, Plain};
 use super::shape::{LONG, ODD, Shape, Strided, common};
-use super::steps::{Work, gallop, sample, split, streamed, summed, woven};
-use super::sum::{add_up, any_equal};
+use super::steps::{Work, next, sample};
 
 /// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
 const BLOCK: usize = 1024;
@@ -51,17 +52,9 @@ pub(crate) fn merge(
     if a.len() == 0 || b.len() == 0 {
         return Merged::default();
     }
-    let (a_last, b_last) = (a.body(a.len() - 1), b.body(b.len() - 1));
-    let below = |rows: Strided<'_>, bound: &[u8]| {
-        // From the end: ends of chunks that are merged with each other mostly lie close together.
-        rows.len() - gallop(rows.len(), |index| rows.body(rows.len() - 1 - index) > bound)
-    };
-    let (a_rows, b_rows) =
-        if a_last <= b_last { (a.len(), below(b, a_last)) } else { (below(a, b_last), b.len()) };
     let least = a.body(0).min(b.body(0));
-    let at = common(least, a_last.min(b_last));
-    let a = Strided { bytes: &a.bytes[..a_rows * a.stride], ..a };
-    let b = Strided { bytes: &b.bytes[..b_rows * b.stride], ..b };
+    let greatest = a.body(a.len() - 1).max(b.body(b.len() - 1));
+    let at = common(least, greatest);
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("movbe")
@@ -70,7 +63,7 @@ pub(crate) fn merge(
         // SAFETY: the instructions were detected.
         return unsafe { with_avx2(a, b, out, at, wrapped) };
     }
-    with_shape(a, b, out, at, wrapped)
+    with_shape::<Plain>(a, b, out, at, wrapped)
 }
 
 /// [`with_shape`], compiled for newer processors: rows of 32 bytes move in one register, words are
@@ -87,7 +80,7 @@ unsafe fn with_avx2(
     at: usize,
     wrapped: Wrapped<'_>,
 ) -> Merged {
-    with_shape(a, b, out, at, wrapped)
+    with_shape::<Avx2>(a, b, out, at, wrapped)
 }
 
 /// True if every row sorts before the next one, and, with `diffs`, none has a diff of zero.
@@ -117,7 +110,7 @@ fn up<const S: usize, const W: usize>(shape: Shape<S, W>, rows: Strided<'_>) -> 
 
 /// Chooses the comparison: `at` bytes are equal in all rows.
 #[inline(always)]
-fn with_shape(
+fn with_shape<L: Level>(
     a: Strided<'_>,
     b: Strided<'_>,
     out: &mut [u8],
@@ -132,21 +125,21 @@ fn with_shape(
         ($stride:literal) => {
             match words {
                 1 if fits => {
-                    blocks(Shape::<$stride, 1>::new(stride, body - 8, body), a, b, out, wrapped)
+                    blocks::<L, $stride, 1>(Shape::new(stride, body - 8, body), a, b, out, wrapped)
                 }
                 2 if fits => {
-                    blocks(Shape::<$stride, 2>::new(stride, body - 16, body), a, b, out, wrapped)
+                    blocks::<L, $stride, 2>(Shape::new(stride, body - 16, body), a, b, out, wrapped)
                 }
                 3 if fits => {
-                    blocks(Shape::<$stride, 3>::new(stride, body - 24, body), a, b, out, wrapped)
+                    blocks::<L, $stride, 3>(Shape::new(stride, body - 24, body), a, b, out, wrapped)
                 }
                 _ if body >= 24 => {
                     let at = at.min(body - 24);
-                    blocks(Shape::<$stride, LONG>::new(stride, at, body), a, b, out, wrapped)
+                    blocks::<L, $stride, LONG>(Shape::new(stride, at, body), a, b, out, wrapped)
                 }
                 _ => {
                     let at = at.min(body - 8);
-                    blocks(Shape::<0, ODD>::new(stride, at, body), a, b, out, wrapped)
+                    blocks::<L, 0, ODD>(Shape::new(stride, at, body), a, b, out, wrapped)
                 }
             }
         };
@@ -157,7 +150,7 @@ fn with_shape(
                 32 if body == 24 => blocks!(32),
                 $($stride if words > 3 && body + 8 == $stride => {
                     let at = at.min(body - 24);
-                    blocks(Shape::<$stride, LONG>::new(stride, at, body), a, b, out, wrapped)
+                    blocks::<L, $stride, LONG>(Shape::new(stride, at, body), a, b, out, wrapped)
                 })*
                 _ => blocks!(0),
             }
@@ -167,7 +160,7 @@ fn with_shape(
 }
 
 #[inline(always)]
-fn blocks<const S: usize, const W: usize>(
+fn blocks<L: Level, const S: usize, const W: usize>(
     shape: Shape<S, W>,
     a: Strided<'_>,
     b: Strided<'_>,
@@ -176,7 +169,7 @@ fn blocks<const S: usize, const W: usize>(
 ) -> Merged {
     let stride = shape.stride();
     let mut done = Merged::default();
-    while done.a < a.len() || done.b < b.len() {
+    while done.a < a.len() && done.b < b.len() {
         let room = out.len() / stride - done.out;
         let left = Work {
             a: a.bytes[done.a * stride..].as_ptr(),
@@ -192,37 +185,32 @@ fn blocks<const S: usize, const W: usize>(
         }
         // SAFETY: `left` has that many whole rows, as the slices say, and `rows` is at most their sum.
         // `out` has room for `rows + 1` rows and, being mutable, overlaps neither input.
-        done = unsafe {
-            let (a_rows, mut b_rows) = split(shape, left, rows);
-            if a_rows > 0
-                && b_rows < left.b_rows
-                && shape.equal(left.a.add((a_rows - 1) * stride), left.b.add(b_rows * stride))
-            {
-                b_rows += 1;
-            }
-            let work = Work { a_rows, b_rows, ..left };
-            let looked_at = SAMPLE.min(rows);
-            let (seen, equal) = sample(shape, work, looked_at);
-            let mut written = a_rows + b_rows;
-            if equal > TIES
-                && let Some(wrapped) = &mut wrapped
-            {
-                written = summed(shape, work, wrapped);
-            } else {
-                let ties = if seen <= RUNS {
-                    runs(shape, work)
-                } else if seen + 2 >= looked_at {
-                    streamed(shape, work)
-                } else {
-                    woven(shape, work);
-                    any_equal(shape, left.out, written)
-                };
-                if ties && let Some(wrapped) = &mut wrapped {
-                    written = add_up(shape, left.out, written, wrapped);
+        let block = unsafe {
+            let (switches, equal) = sample(shape, left, SAMPLE.min(rows));
+            match &mut wrapped {
+                Some(wrapped) if equal > TIES => L::summed(shape, left, rows, wrapped),
+                wrapped => {
+                    let (mut block, ties) = if switches <= RUNS {
+                        L::runs(shape, left, rows)
+                    } else if switches + 2 >= SAMPLE.min(rows) {
+                        L::streamed(shape, left, rows)
+                    } else {
+                        let (a_rows, b_rows) = next(shape, left, rows);
+                        let work = Work { a_rows, b_rows, ..left };
+                        L::woven(shape, work);
+                        let block = Merged { a: a_rows, b: b_rows, out: a_rows + b_rows };
+                        (block, wrapped.is_some() && L::any_equal(shape, left.out, block.out))
+                    };
+                    if ties && let Some(wrapped) = wrapped {
+                        block.out = L::add_up(shape, left.out, block.out, wrapped);
+                    }
+                    block
                 }
             }
-            Merged { a: done.a + a_rows, b: done.b + b_rows, out: done.out + written }
         };
+        done.a += block.a;
+        done.b += block.b;
+        done.out += block.out;
     }
     done
 }
@@ -271,13 +259,7 @@ mod tests {
             let merged = merge(a_in, b_in, &mut out, Some(&mut none));
             // The same without the newer instructions.
             let mut twin = vec![0; room * stride];
-            let cut = |rows: Strided<'_>, other: Strided<'_>| {
-                let last = rows.body(rows.len() - 1).min(other.body(other.len() - 1));
-                (0..rows.len()).filter(|&row| rows.body(row) <= last).count()
-            };
-            let a_cut = Strided { bytes: &a_rows[..cut(a_in, b_in) * stride], ..a_in };
-            let b_cut = Strided { bytes: &b_rows[..cut(b_in, a_in) * stride], ..b_in };
-            let portable = with_shape(a_cut, b_cut, &mut twin, 0, Some(&mut none));
+            let portable = with_shape::<Plain>(a_in, b_in, &mut twin, 0, Some(&mut none));
             prop_assert_eq!(merged, portable);
             prop_assert_eq!(&out, &twin);
             // What was used of both, added up, is what came out.
