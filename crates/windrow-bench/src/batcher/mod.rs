@@ -85,11 +85,12 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
                 let sets = [0, 1].map(|set| {
                     let seed = (round as u64 + 1) << 32 | set << 31 | kib as u64;
                     let pushes = data::pushes(regime, count, PUSHES, seed);
-                    let shaped = |push: &Vec<_>| match regime {
-                        Regime::Sorted => S::sorted(push),
-                        _ => S::changes(push),
-                    };
-                    pushes.iter().map(shaped).collect::<Vec<_>>()
+                    if regime != Regime::Sorted {
+                        return pushes.iter().map(|push| S::changes(push)).collect::<Vec<_>>();
+                    }
+                    // In the order of the shape, which is another one where integers become text.
+                    let all = S::sorted(&pushes.concat());
+                    all.chunks(pushes[0].len().max(1)).map(<[_]>::to_vec).collect()
                 });
                 let records = sets[1].iter().map(Vec::len).sum::<usize>() as f64;
                 let mut expected = [0; 2];

@@ -24,7 +24,7 @@ pub use settle::fan_in;
 pub(crate) use settle::{held_by_chunk, merger, own_bytes, settle};
 pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
 
-use crate::chunk::{Chunk, Finish, Wraps};
+use crate::chunk::{Chunk, FEW_SMALL, Finish, Wraps};
 use crate::error::Result;
 use crate::merge::{ChunkSource, Merger, Run};
 use crate::order::Layout;
@@ -47,6 +47,25 @@ impl Source {
             Self::Run(run) => run.resident_bytes(),
             Self::Stream(_) => 0,
         }
+    }
+
+    fn run(&self) -> Option<&Run> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Stream(_) => None,
+        }
+    }
+
+    fn into_run(self) -> Option<Run> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// The first row, if no disk has to be read for it.
+    fn first_row(&self) -> Option<&[u8]> {
+        self.run().and_then(Run::ends).map(|ends| ends[0])
     }
 }
 
@@ -104,19 +123,23 @@ impl<T: Time> Batch<T> {
     /// All of `batches`, which are of one layout, as one: from the least `lower` to the greatest
     /// `upper`, readable from the greatest `since` on.
     pub fn union(layout: &Layout, pool: &Pool, batches: Vec<Self>) -> Self {
-        let wraps = Wraps::default();
-        let mut union = Self::of_sources(layout, pool, &wraps, Vec::new());
-        for (index, batch) in batches.into_iter().enumerate() {
+        let mut batches = batches.into_iter();
+        let Some(mut union) = batches.next() else {
+            return Self::of_sources(layout, pool, &Wraps::default(), Vec::new());
+        };
+        (union.layout, union.pool) = (layout.clone(), pool.clone());
+        for mut batch in batches {
             union.wraps.absorb(pool, &batch.wraps);
-            if index == 0 {
-                (union.lower, union.upper) = (batch.lower, batch.upper);
-                union.since = batch.since;
-            } else {
+            if union.lower != batch.lower {
                 union.lower = union.lower.meet(&batch.lower);
+            }
+            if union.upper != batch.upper {
                 union.upper = union.upper.join(&batch.upper);
+            }
+            if union.since != batch.since {
                 union.since = union.since.join(&batch.since);
             }
-            union.sources.extend(batch.sources);
+            union.sources.append(&mut batch.sources);
         }
         union
     }
@@ -191,8 +214,7 @@ impl<T: Time> Batch<T> {
         if matches!(self.sources[..], [] | [Source::Run(_)]) {
             return Ok(self);
         }
-        if let Some(run) = chained(&self.layout, &self.pool, &mut self.sources) {
-            self.sources = vec![Source::Run(run)];
+        if chain(&self.layout, &mut self.sources) {
             return Ok(self);
         }
         let mut merging = Merging::of(self);
@@ -254,25 +276,40 @@ impl<T: Time> Batch<T> {
     }
 }
 
-/// All of `sources` one behind the other, if that is what their merge is.
-fn chained(layout: &Layout, pool: &Pool, sources: &mut [Source]) -> Option<Run> {
-    fn run(source: &mut Source) -> Option<&mut Run> {
-        match source {
-            Source::Run(run) => Some(run),
-            Source::Stream(_) => None,
+/// Puts all of `sources` one behind the other, if that is what their merge is: they do not overlap, no
+/// rule has a say in it, and few of their chunks are small. Costs a look at every chunk; nothing is read or
+/// copied. False if there is something to merge; the sources may stand in another order then.
+fn chain(layout: &Layout, sources: &mut Vec<Source>) -> bool {
+    let mut small = 0;
+    for source in &*sources {
+        match source.run().and_then(|run| run.small_chunks(layout)) {
+            Some(chunks) => small += chunks,
+            None => return false,
         }
     }
-    let mut runs = sources.iter_mut().map(run).collect::<Option<Vec<_>>>()?;
-    Run::chained(layout, pool, &mut runs)
+    if small > FEW_SMALL {
+        return false;
+    }
+    if !sources.is_sorted_by(|a, b| a.first_row() <= b.first_row()) {
+        sources.sort_by(|a, b| a.first_row().cmp(&b.first_row()));
+    }
+    let follows = |a: &Source, b: &Source| match (a.run(), b.run()) {
+        (Some(a), Some(b)) => a.stands_before(layout, b),
+        _ => false,
+    };
+    if !sources.is_sorted_by(follows) {
+        return false;
+    }
+    let mut runs = sources.drain(..).filter_map(Source::into_run);
+    let Some(mut whole) = runs.next() else { return false };
+    whole.chain(runs);
+    sources.push(Source::Run(whole));
+    true
 }
 
 /// A run to take what comes out of a merge of `sources`.
 fn after(pool: &Pool, sources: &[Source]) -> Run {
-    let runs = sources.iter().filter_map(|source| match source {
-        Source::Run(run) => Some(run),
-        Source::Stream(_) => None,
-    });
-    Run::after(pool, runs)
+    Run::after(pool, sources.iter().filter_map(Source::run))
 }
 
 pub(crate) fn boxed(sources: Vec<Source>) -> Vec<Box<dyn ChunkSource>> {

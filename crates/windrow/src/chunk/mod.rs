@@ -31,12 +31,15 @@ pub(crate) use view::{Starts, View};
 pub(crate) use wraps::Wraps;
 
 use crate::error::Error;
+use crate::kernel::prefetch::prefetch_all;
 use crate::order::Layout;
 use crate::order::code::OrderedCode;
 use crate::pool::{Buffer, Lease, Pool};
 
 /// Bytes that the start of a row takes when a chunk is spilled.
 pub(crate) const OFFSET_BYTES: usize = 4;
+/// Bytes at the start of a chunk that a merge reads before its own prefetches are ahead of it.
+const FIRST_LOOK: usize = 2 << 10;
 /// Bytes of a row, on average, beside which a copy of its start is nothing.
 const LONG_ROW: usize = 1 << 10;
 
@@ -116,6 +119,14 @@ impl Chunk {
     /// Bytes of memory that the chunk holds.
     pub(crate) fn leased_bytes(&self) -> usize {
         self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + self.lease.bytes()
+    }
+
+    /// Asks for what a merge looks at first: the first rows, and the last one.
+    pub(crate) fn prefetch(&self) {
+        let rows = self.rows();
+        let first = rows.bytes.len().min(FIRST_LOOK);
+        prefetch_all(&rows.bytes[..first]);
+        prefetch_all(rows.row(rows.len() - 1));
     }
 
     /// The least and the greatest time code of the rows, whose times take `width` bytes.

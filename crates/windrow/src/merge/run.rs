@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Merger;
-use crate::chunk::{Chunk, FEW_SMALL, OFFSET_BYTES, Page, TimeCodes};
+use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes};
 use crate::error::Result;
 use crate::order::{Layout, Rule};
 use crate::pool::{Decision, Pool};
@@ -153,14 +153,15 @@ impl Run {
         }
     }
 
-    /// True if all of `behind` sorts behind this run, no rule has a say in it, and this run does not end
-    /// in a small chunk. Nothing is read to find out.
+    /// True if `behind` [stands behind](Run::stands_before) this run, and this run does not end in a small
+    /// chunk. Nothing is read to find out.
     pub(crate) fn goes_on_with(&self, layout: &Layout, behind: &Self) -> bool {
         let full = |piece: &Piece| piece.fills_half(layout, &self.pool);
         self.pieces.back().is_some_and(full) && self.stands_before(layout, behind)
     }
 
-    fn stands_before(&self, layout: &Layout, behind: &Self) -> bool {
+    /// True if all of `behind` sorts behind this run, and no rule has a say in it.
+    pub(crate) fn stands_before(&self, layout: &Layout, behind: &Self) -> bool {
         if !matches!(layout.rule(), Rule::Keep | Rule::Sum) {
             return false;
         }
@@ -177,28 +178,22 @@ impl Run {
         self.pieces.append(&mut behind.pieces);
     }
 
-    /// All of `runs` one behind the other, if they do not overlap, no rule has a say in it, and few of
-    /// their chunks are small. Costs a look at every chunk; nothing is read or copied.
-    pub(crate) fn chained(layout: &Layout, pool: &Pool, runs: &mut [&mut Self]) -> Option<Self> {
-        if runs.iter().any(|run| run.pieces.is_empty()) {
-            return None;
+    /// How many of its chunks are small; `None` if it has none at all, or a disk has to be read for its
+    /// ends.
+    pub(crate) fn small_chunks(&self, layout: &Layout) -> Option<usize> {
+        self.ends()?;
+        let small = |piece: &&Piece| !piece.fills_half(layout, &self.pool);
+        Some(self.pieces.iter().filter(small).count())
+    }
+
+    /// Puts runs behind this one, each of which [stands behind](Run::stands_before) the one before it: what
+    /// a merge would come to. Nothing is read or copied.
+    pub(crate) fn chain(&mut self, behind: impl Iterator<Item = Self>) {
+        for mut run in behind {
+            self.generation = self.generation.max(run.generation);
+            self.pieces.append(&mut run.pieces);
         }
-        let pieces = runs.iter().flat_map(|run| &run.pieces);
-        if pieces.filter(|piece| !piece.fills_half(layout, pool)).count() > FEW_SMALL {
-            return None;
-        }
-        if runs.iter().any(|run| run.ends().is_none()) {
-            return None;
-        }
-        runs.sort_by(|a, b| a.ends().map(|ends| ends[0]).cmp(&b.ends().map(|ends| ends[0])));
-        if !runs.is_sorted_by(|a, b| a.stands_before(layout, b)) {
-            return None;
-        }
-        let mut out = Self::after(pool, runs.iter().map(|run| &**run));
-        for run in runs {
-            out.pieces.append(&mut run.pieces);
-        }
-        Some(out)
+        self.generation = self.generation.saturating_add(1);
     }
 
     pub(super) fn push_piece(&mut self, piece: Piece) {
@@ -280,8 +275,10 @@ impl ChunkSource for Run {
     }
 
     fn read_ahead(&self) {
-        if let Some(Piece::Paged(page)) = self.pieces.front() {
-            page.prefetch();
+        match self.pieces.front() {
+            Some(Piece::Resident(chunk)) => chunk.prefetch(),
+            Some(Piece::Paged(page)) => page.prefetch(),
+            None => {}
         }
     }
 }

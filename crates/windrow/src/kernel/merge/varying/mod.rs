@@ -16,6 +16,7 @@ mod sum;
 
 use super::Wrapped;
 use super::shape::common;
+use super::steps::gallop;
 use super::two::Merged;
 use steps::{Block, Choice};
 
@@ -23,10 +24,6 @@ use steps::{Block, Choice};
 const BLOCK: usize = 1024;
 /// Rows looked at to choose a loop.
 const SAMPLE: usize = 32;
-/// A sample with at most this many switches has runs.
-const RUNS: usize = 5;
-/// A sample in which more words agree than these has many that agree: nobody can guess which.
-const TIES: usize = 3;
 
 /// Rows, and where they start; the last entry is the end.
 #[derive(Clone, Copy, Debug)]
@@ -61,18 +58,9 @@ impl<'a> Varying<'a> {
         Self { starts: &self.starts[from..=from + rows], ..*self }
     }
 
-    /// The number of rows that are at or below `bound`.
-    fn below(&self, bound: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.body(middle) <= bound {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+    /// The first rows, `rows` at the most.
+    fn first(&self, rows: usize) -> Self {
+        self.part(0, rows.min(self.len()))
     }
 
     /// Bytes of the shortest row. Makes sure that the rows lie within the bytes.
@@ -123,11 +111,8 @@ pub(crate) fn merge_varying(
     if a.len() == 0 || b.len() == 0 {
         return Merged::default();
     }
-    let (a_last, b_last) = (a.body(a.len() - 1), b.body(b.len() - 1));
-    let (a_rows, b_rows) =
-        if a_last <= b_last { (a.len(), b.below(a_last)) } else { (a.below(b_last), b.len()) };
-    let at = common(a.body(0).min(b.body(0)), a_last.min(b_last));
-    let (a, b) = (a.part(0, a_rows), b.part(0, b_rows));
+    let least = a.body(0).min(b.body(0));
+    let at = common(least, a.body(a.len() - 1).max(b.body(b.len() - 1)));
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("movbe")
@@ -165,34 +150,42 @@ fn blocks(
     mut wrapped: Wrapped<'_>,
 ) -> Merged {
     let mut done = Merged::default();
-    while done.a < a.len() || done.b < b.len() {
+    while done.a < a.len() && done.b < b.len() {
         let left = (a.part(done.a, a.len() - done.a), b.part(done.b, b.len() - done.b));
-        let (a_rows, b_rows) = fitting(left.0, left.1, out, wrapped.is_some());
-        let rows = a_rows + b_rows;
-        if rows == 0 {
-            break;
-        }
-        let (a_part, b_part) = (left.0.part(0, a_rows), left.1.part(0, b_rows));
+        let rows = BLOCK.min(left.0.len() + left.1.len());
         let before = out.ends.len();
-        let shortest = a_part.shortest().min(b_part.shortest());
-        let body = shortest.saturating_sub(a.tail);
-        if body < 8 || rows <= 2 {
-            plainly(a_part, b_part, out, &mut wrapped);
-        } else {
-            let block = Block::new(a_part, b_part, at.min(body - 8));
-            let choice = if a_rows == 0 || b_rows == 0 {
-                Choice::Runs
-            } else {
-                let sample = SAMPLE.min(rows);
-                match block.sample(sample) {
-                    (_, ties) if ties > TIES => Choice::Deep,
-                    (switches, _) if switches <= RUNS => Choice::Runs,
-                    (switches, _) if switches + 2 >= sample => Choice::Streamed,
-                    _ => Choice::Woven,
+        // What a loop from the front may come to: it stops by itself.
+        let ahead = (left.0.first(rows), left.1.first(rows));
+        let block = Block::new(ahead.0, ahead.1, at);
+        let choice = block.map(|block| block.choose(SAMPLE.min(rows)));
+        let (a_rows, b_rows) = match (block, choice) {
+            (Some(block), Some(choice))
+                if choice != Choice::Woven
+                    && out.fits(rows + 1, ahead.0.span() + ahead.1.span()) =>
+            {
+                block.merge(choice, rows, out, &mut wrapped)
+            }
+            _ => {
+                let (a_rows, b_rows) = fitting(left.0, left.1, out, wrapped.is_some());
+                if a_rows + b_rows == 0 {
+                    break;
                 }
-            };
-            block.merge(choice, out, &mut wrapped);
-        }
+                match (block, choice) {
+                    (Some(block), Some(choice)) if a_rows + b_rows > 2 => {
+                        // Loops from the front have nothing to do without a row of both.
+                        let one = a_rows == 0 || b_rows == 0;
+                        let choice = if one { Choice::Woven } else { choice };
+                        let block = block.part(a_rows, b_rows);
+                        block.merge(choice, a_rows + b_rows, out, &mut wrapped)
+                    }
+                    _ => {
+                        let parts = (left.0.part(0, a_rows), left.1.part(0, b_rows));
+                        plainly(parts.0, parts.1, out, &mut wrapped);
+                        (a_rows, b_rows)
+                    }
+                }
+            }
+        };
         done.a += a_rows;
         done.b += b_rows;
         done.out += out.ends.len() - before;
@@ -200,13 +193,22 @@ fn blocks(
     done
 }
 
-/// How many rows of `a` and `b` are the next block: as many as there is room for. With `sums`, of
-/// rows that are equal both or none.
+/// How many rows of `a` and `b` are the next block, or as many as there are before one of them is used up,
+/// or as there is room for. With `sums`, of rows that are equal both or none.
 #[inline(always)]
 fn fitting(a: Varying<'_>, b: Varying<'_>, out: &Target<'_>, sums: bool) -> (usize, usize) {
     let mut rows = BLOCK.min(a.len() + b.len());
     while rows > 0 {
-        let (a_rows, mut b_rows) = split(a, b, rows);
+        let (mut a_rows, mut b_rows) = split(a, b, rows);
+        // Behind the last row of an input come rows that are not here yet.
+        if a_rows == a.len() {
+            let last = a.body(a_rows - 1);
+            b_rows -= gallop(b_rows, |back| last < b.body(b_rows - 1 - back));
+        }
+        if b_rows == b.len() {
+            let last = b.body(b_rows - 1);
+            a_rows -= gallop(a_rows, |back| last < a.body(a_rows - 1 - back));
+        }
         let ties = sums && a_rows > 0 && b_rows < b.len();
         let tie = ties && a.body(a_rows - 1) == b.body(b_rows);
         b_rows += usize::from(tie);
@@ -334,11 +336,7 @@ mod tests {
                 let merged = if whole {
                     merge_varying(a_in, b_in, &mut out, wrapped)
                 } else {
-                    let (a_last, b_last) = (a_in.body(a.len() - 1), b_in.body(b.len() - 1));
-                    let last = a_last.min(b_last);
-                    let (a_rows, b_rows) = (a_in.below(last), b_in.below(last));
-                    let (a_cut, b_cut) = (a_in.part(0, a_rows), b_in.part(0, b_rows));
-                    blocks(a_cut, b_cut, 0, &mut out, wrapped)
+                    blocks(a_in, b_in, 0, &mut out, wrapped)
                 };
                 let used = out.used;
                 bytes.truncate(used);

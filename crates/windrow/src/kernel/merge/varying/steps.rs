@@ -16,11 +16,15 @@ use super::super::steps::pace;
 use super::sum::add_up;
 use super::{Target, Varying};
 
+/// A sample with at most this many switches has runs.
+const RUNS: usize = 5;
+/// A sample in which more words agree than these has many that agree: nobody can guess which.
+const TIES: usize = 3;
 /// Rows of a run that come one by one before its end is searched for.
 const GALLOP: usize = 4;
 
 /// The loop for a block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Woven,
     Deep,
@@ -47,6 +51,21 @@ struct Place {
     end: *mut u32,
 }
 
+/// What a loop did: the rows used of each input, where the next one goes, whether words agreed.
+struct Done {
+    a: usize,
+    b: usize,
+    place: Place,
+    ties: bool,
+}
+
+impl Done {
+    /// The rows that were written since.
+    fn rows_since(&self, start: &Place) -> usize {
+        (self.place.end as usize - start.end as usize) / size_of::<u32>()
+    }
+}
+
 impl<'a> Varying<'a> {
     /// # Safety
     /// The rows lie within the bytes, and `index` is at most their number.
@@ -68,14 +87,33 @@ impl<'a> Varying<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Rows of `a` and `b`, which agree in their first `at` bytes.
+    /// Rows of `a` and `b`, neither of which is empty and which agree in their first `at` bytes; `None` if
+    /// a body has no eight bytes.
     ///
     /// # Panics
-    /// If they do not lie within their bytes, or one has no eight bytes to compare behind `at`.
-    pub(super) fn new(a: Varying<'a>, b: Varying<'a>, at: usize) -> Self {
+    /// If rows do not lie within their bytes.
+    #[inline(always)]
+    pub(super) fn new(a: Varying<'a>, b: Varying<'a>, at: usize) -> Option<Self> {
+        assert!(a.tail == b.tail);
         let shortest = a.shortest().min(b.shortest());
-        assert!(at + 8 + a.tail <= shortest && a.tail == b.tail);
-        Self { a, b, at }
+        let behind = shortest.checked_sub(8 + a.tail)?;
+        Some(Self { a, b, at: at.min(behind) })
+    }
+
+    /// The first rows of both.
+    pub(super) fn part(&self, a_rows: usize, b_rows: usize) -> Self {
+        Self { a: self.a.first(a_rows), b: self.b.first(b_rows), at: self.at }
+    }
+
+    /// The loop for the block, by a look at its first rows.
+    #[inline(always)]
+    pub(super) fn choose(&self, rows: usize) -> Choice {
+        match self.sample(rows) {
+            (_, ties) if ties > TIES => Choice::Deep,
+            (switches, _) if switches <= RUNS => Choice::Runs,
+            (switches, _) if switches + 2 >= rows => Choice::Streamed,
+            _ => Choice::Woven,
+        }
     }
 
     /// Eight bytes of the row at `row`, as a number that has their order.
@@ -110,7 +148,7 @@ impl<'a> Block<'a> {
     /// Among the first rows of the merge, how often the next one comes from the other input, and how
     /// often words agree.
     #[inline(always)]
-    pub(super) fn sample(&self, rows: usize) -> (usize, usize) {
+    fn sample(&self, rows: usize) -> (usize, usize) {
         let (mut i, mut j) = (0, 0);
         let (mut before, mut switches, mut ties) = (false, 0, 0);
         for row in 0..rows {
@@ -129,60 +167,64 @@ impl<'a> Block<'a> {
         (switches, ties)
     }
 
-    /// Merges the block into `out`, which has room for it.
+    /// Merges the block into `out`, which has room for it: all of it, if the choice is woven; else from
+    /// the front, until there are `rows` or one input is used up. Returns the rows used of each; of rows
+    /// that are equal both or none, if they are added up.
     #[inline(always)]
-    pub(super) fn merge(&self, choice: Choice, out: &mut Target<'_>, wrapped: &mut Wrapped<'_>) {
-        let (rows, bytes) = (self.a.len() + self.b.len(), self.a.span() + self.b.span());
-        assert!(out.fits(rows, bytes) && out.used <= out.bytes.len());
-        out.ends.reserve(rows);
+    pub(super) fn merge(
+        &self,
+        choice: Choice,
+        rows: usize,
+        out: &mut Target<'_>,
+        wrapped: &mut Wrapped<'_>,
+    ) -> (usize, usize) {
+        let all = self.a.len() + self.b.len();
+        let bytes = self.a.span() + self.b.span();
+        let most = all.min(rows + 1);
+        assert!(out.fits(most, bytes) && out.used <= out.bytes.len());
+        assert!(rows == all || choice != Choice::Woven);
+        out.ends.reserve(most);
         let (before, start) = (out.ends.len(), out.used);
         // SAFETY: within the bytes and the reserved ends.
         let place = unsafe {
             let to = out.bytes.as_mut_ptr().add(start);
             Place { to, offset: start as u32, end: out.ends.as_mut_ptr().add(before) }
         };
-        // SAFETY: `bytes` bytes and `rows` ends have room, as asserted and reserved, and `out`, being
+        // SAFETY: `bytes` bytes and `most` ends have room, as asserted and reserved, and `out`, being
         // mutable, overlaps no input. All ends are written before they count.
-        let ties = unsafe {
-            let ties = match choice {
-                Choice::Deep => {
-                    let (rows, bytes) = match wrapped {
-                        Some(wrapped) => self.deep::<true>(place, *wrapped),
-                        None => self.deep::<false>(place, &mut |_, _| {}),
-                    };
-                    out.ends.set_len(before + rows);
-                    out.used = start + bytes;
-                    return;
-                }
-                Choice::Woven => self.woven(place),
-                Choice::Streamed => self.streamed::<false>(0, 0, self.a.len(), self.b.len(), place),
-                Choice::Runs => self.streamed::<true>(0, 0, self.a.len(), self.b.len(), place),
+        unsafe {
+            let done = match (choice, &mut *wrapped) {
+                (Choice::Deep, Some(wrapped)) => self.deep::<true>(rows, place, *wrapped),
+                (Choice::Deep, None) => self.deep::<false>(rows, place, &mut |_, _| {}),
+                (Choice::Woven, _) => self.woven(place),
+                (Choice::Streamed, _) => self.streamed::<false>(rows, place),
+                (Choice::Runs, _) => self.streamed::<true>(rows, place),
             };
-            out.ends.set_len(before + rows);
-            ties
-        };
-        out.used += bytes;
-        if let Some(wrapped) = wrapped
-            && ties
-        {
-            let ends = &mut out.ends[before..];
-            // SAFETY: the rows that were just written, of which none is shorter than those merged.
-            let (rows, bytes) = unsafe {
+            let done = if wrapped.is_some() { self.with_equal(done) } else { done };
+            out.ends.set_len(before + done.rows_since(&place));
+            out.used = start + (done.place.offset - place.offset) as usize;
+            if let Some(wrapped) = wrapped
+                && done.ties
+            {
+                let ends = &mut out.ends[before..];
                 let rows = out.bytes.as_mut_ptr().add(start);
-                add_up(rows, start as u32, ends, self.at, wrapped)
-            };
-            out.ends.truncate(before + rows);
-            out.used = start + bytes;
+                // The rows that were just written, of which none is shorter than those merged.
+                let (rows, bytes) = add_up(rows, start as u32, ends, self.at, *wrapped);
+                out.ends.truncate(before + rows);
+                out.used = start + bytes;
+            }
+            (done.a, done.b)
         }
     }
 
-    /// Merges from both ends; returns whether words agreed.
+    /// Merges all from both ends.
     ///
     /// # Safety
     /// `place` has room for all rows and their ends, which overlaps no input.
     #[inline(always)]
-    unsafe fn woven(&self, mut front: Place) -> bool {
+    unsafe fn woven(&self, mut front: Place) -> Done {
         let Self { a, b, .. } = self;
+        let start = front;
         let (mut i, mut i_end, mut j, mut j_end) = (0, a.len(), 0, b.len());
         let mut ties = false;
         let bytes = a.span() + b.span();
@@ -228,26 +270,47 @@ impl<'a> Block<'a> {
             }
         }
         // SAFETY: what is left of both, and its room.
-        ties | unsafe { self.streamed::<false>(i, j, i_end, j_end, front) }
+        unsafe {
+            while i < i_end && j < j_end {
+                if self.less(j, i, &mut ties) {
+                    front.push(b.at(j), b.bytes_of(j));
+                    j += 1;
+                } else {
+                    front.push(a.at(i), a.bytes_of(i));
+                    i += 1;
+                }
+            }
+            front.push_run(a, i, i_end - i);
+            front.push_run(b, j, j_end - j);
+        }
+        // What the back wrote stands behind it.
+        let whole = Place {
+            offset: start.offset + bytes as u32,
+            end: start.end.wrapping_add(a.len() + b.len()),
+            ..front
+        };
+        Done { a: a.len(), b: b.len(), place: whole, ties }
     }
 
-    /// Merges from the front without a branch on a comparison; with `SUMS` two rows that are equal become
-    /// one. Returns the rows and the bytes that were written.
+    /// Merges from the front without a branch on a comparison, `rows` steps at the most or until one
+    /// input is used up; with `SUMS` two rows that are equal become one.
     ///
     /// # Safety
-    /// As [`Block::woven`]'s; with `SUMS` the last eight bytes of every row are a diff.
+    /// As [`Block::streamed`]'s; with `SUMS` the last eight bytes of every row are a diff.
     #[inline(always)]
     unsafe fn deep<const SUMS: bool>(
         &self,
-        start: Place,
+        rows: usize,
+        mut place: Place,
         wrapped: &mut dyn FnMut(&[u8], i64),
-    ) -> (usize, usize) {
+    ) -> Done {
         let Self { a, b, at } = self;
         let (mut i, mut j) = (0, 0);
-        let mut place = start;
+        let mut left = rows;
         // SAFETY: both rows exist in every step, and no more is written than was taken.
         unsafe {
-            while i < a.len() && j < b.len() {
+            while i < a.len() && j < b.len() && left > 0 {
+                left -= 1;
                 let (p, q) = (a.at(i), b.at(j));
                 let (p_len, q_len) = (a.bytes_of(i), b.bytes_of(j));
                 let (take_b, equal) = compare_from(q, p, *at, p_len.min(q_len) - a.tail);
@@ -274,33 +337,45 @@ impl<'a> Block<'a> {
                 i += usize::from(!take_b);
                 j += usize::from(take_b || (SUMS && equal));
             }
-            place.push_run(a, i, a.len() - i);
-            place.push_run(b, j, b.len() - j);
-            let rows = (place.end as usize - start.end as usize) / size_of::<u32>();
-            (rows, (place.offset - start.offset) as usize)
         }
+        Done { a: i, b: j, place, ties: false }
     }
 
-    /// Merges rows `i..i_end` of `a` and `j..j_end` of `b` from the front; returns whether words agreed.
+    /// Of two rows that are equal `a`'s was first; if it was the last, the other one follows now.
     ///
     /// # Safety
-    /// As [`Block::woven`]'s, for these rows, which exist.
+    /// `done` is of this block, and its place has room for one row more.
     #[inline(always)]
-    unsafe fn streamed<const RUNS: bool>(
-        &self,
-        mut i: usize,
-        mut j: usize,
-        i_end: usize,
-        j_end: usize,
-        mut place: Place,
-    ) -> bool {
+    unsafe fn with_equal(&self, mut done: Done) -> Done {
+        let Self { a, b, at } = self;
+        if done.a > 0 && done.b < b.len() {
+            // SAFETY: both rows exist.
+            unsafe {
+                let (p, q, len) = (a.at(done.a - 1), b.at(done.b), b.bytes_of(done.b));
+                if a.bytes_of(done.a - 1) == len && compare_from(p, q, *at, len - a.tail).1 {
+                    done.place.push(q, len);
+                    done.b += 1;
+                    done.ties = true;
+                }
+            }
+        }
+        done
+    }
+
+    /// Merges from the front, until there are `rows` or one input is used up.
+    ///
+    /// # Safety
+    /// `place` has room for `rows` rows, or all, and their ends, which overlaps no input.
+    #[inline(always)]
+    unsafe fn streamed<const RUNS: bool>(&self, rows: usize, mut place: Place) -> Done {
         let Self { a, b, .. } = self;
+        let (mut i, mut j) = (0, 0);
         let mut ties = false;
         let mut run = 0;
         let mut before = false;
         // SAFETY: the rows exist, and each is written once.
         unsafe {
-            while i < i_end && j < j_end {
+            while i < a.len() && j < b.len() && i + j < rows {
                 let take_b = self.less(j, i, &mut ties);
                 if take_b {
                     place.push(b.at(j), b.bytes_of(j));
@@ -314,22 +389,22 @@ impl<'a> Block<'a> {
                     before = take_b;
                     if run == GALLOP {
                         run = 0;
-                        if take_b && i < i_end {
-                            let rows = pace(j_end - j, |at| self.less(j + at, i, &mut ties));
-                            place.push_run(b, j, rows);
-                            j += rows;
-                        } else if !take_b && j < j_end {
-                            let rows = pace(i_end - i, |at| !self.less(j, i + at, &mut ties));
-                            place.push_run(a, i, rows);
-                            i += rows;
+                        if take_b && i < a.len() {
+                            let most = (b.len() - j).min(rows - i - j);
+                            let count = pace(most, |at| self.less(j + at, i, &mut ties));
+                            place.push_run(b, j, count);
+                            j += count;
+                        } else if !take_b && j < b.len() {
+                            let most = (a.len() - i).min(rows - i - j);
+                            let count = pace(most, |at| !self.less(j, i + at, &mut ties));
+                            place.push_run(a, i, count);
+                            i += count;
                         }
                     }
                 }
             }
-            place.push_run(a, i, i_end - i);
-            place.push_run(b, j, j_end - j);
         }
-        ties
+        Done { a: i, b: j, place, ties }
     }
 }
 
