@@ -22,7 +22,8 @@ use crate::rows::{Encoder, NumberEncoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
-/// Longer record batches of numbers are worth being made ready.
+/// Longer record batches of numbers are made ready where a chunk is larger than the second-level cache, as
+/// it may be with a limit to memory: the kernels go over all rows for every eight columns.
 const FEW_ROWS: usize = 1 << 11;
 
 /// Turns record batches into runs of chunks; accumulates across calls.
@@ -79,7 +80,7 @@ impl Chunker {
         self.runs.pop_front()
     }
 
-    /// Stages a small record batch of nothing but numbers, if it is one; then a run may be there to
+    /// Stages a record batch of nothing but numbers, if it is one; then a run may be there to
     /// [`Chunker::take`]. Nothing is staged of one that is not. After an error rows are lost.
     ///
     /// # Errors
@@ -89,7 +90,9 @@ impl Chunker {
             return Ok(false);
         };
         let rows = batch.num_rows();
-        if rows > FEW_ROWS {
+        // With a limit a chunk that is done is collected before more is taken.
+        let limited = self.pool.budget().is_limited();
+        if limited && rows > FEW_ROWS {
             return Ok(false);
         }
         if self.staged.is_empty() {
@@ -100,8 +103,6 @@ impl Chunker {
         if fit >= rows {
             return self.write_numbers(batch);
         }
-        // With a limit to memory a chunk that is done is collected before more is taken.
-        let limited = self.pool.budget().is_limited();
         if limited || batch.columns().iter().any(|column| column.null_count() > 0) {
             return Ok(false);
         }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! two     a | | | | |  and  b | | | |   -->   out | | | | | | | | |      block by block
+//! level   the loops, compiled for newer processors and for any
 //! steps   how one row, one block of rows is moved
 //! runs    how rows are moved of which many come from one input
 //! bytes   how bytes are compared and copied

@@ -1,10 +1,10 @@
 //! The two-way merge of rows of one length, a block at a time.
 //!
 //! ```text
-//! 1. ends    rows at or below the lesser of the two last rows: equal ones are all in there
-//! 2. words   what they share at the start is not compared
-//! 3. blocks  of BLOCK rows of output (merge path): look at the first few, choose a loop, run it
-//! 4. sum     equal neighbours of a block become one
+//! 1. words   what all rows share at the start is not compared
+//! 2. blocks  of BLOCK rows of output: look at the first few, choose a loop, run it; for the loop from both
+//!            ends the block is cut first (merge path), the others stop by themselves
+//! 3. sum     equal neighbours of a block become one
 //! ```
 
 use super::Wrapped;

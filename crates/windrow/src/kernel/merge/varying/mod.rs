@@ -1,12 +1,12 @@
 //! The two-way merge of rows of varying length, a block at a time.
 //!
 //! ```text
-//! 1. ends    rows at or below the lesser of the two last rows: equal ones are all in there
-//! 2. blocks  of BLOCK rows of output (merge path): how many bytes they take is known before they
-//!            are merged, so that they can be written from both ends, as rows of one length are
-//! 3. word    the eight bytes in which rows of the block may differ first; what follows is looked at
+//! 1. blocks  of BLOCK rows of output: look at the first few, choose a loop. For the one from both ends the
+//!            block is cut first (merge path): then it is known how many bytes it takes. The others stop
+//!            by themselves; they need room for whatever they may come to
+//! 2. word    the eight bytes in which rows of the block may differ first; what follows is looked at
 //!            if they agree
-//! 4. sum     equal neighbours of a block become one, if any words agreed
+//! 3. sum     equal neighbours of a block become one, if any words agreed
 //! ```
 //!
 //! Rows are prefix-free without their tails: two that differ do so within both.
