@@ -276,9 +276,10 @@ impl<T: Time> Batch<T> {
     }
 }
 
-/// Puts all of `sources` one behind the other, if that is what their merge is: they do not overlap, no
-/// rule has a say in it, and few of their chunks are small. Costs a look at every chunk; nothing is read or
-/// copied. False if there is something to merge; the sources may stand in another order then.
+/// Puts all of `sources` one behind the other, if that is what their merge is: they do not overlap,
+/// no rule has a say in it, and few of their chunks are small. Costs a look at every chunk; nothing
+/// is read or copied. False if there is something to merge; the sources may stand in another order
+/// then.
 fn chain(layout: &Layout, sources: &mut Vec<Source>) -> bool {
     let mut small = 0;
     for source in &*sources {

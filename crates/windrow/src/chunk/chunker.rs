@@ -22,8 +22,9 @@ use crate::rows::{Encoder, NumberEncoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
-/// Longer record batches of numbers are made ready where a chunk is larger than the second-level cache, as
-/// it may be with a limit to memory: the kernels go over all rows for every eight columns.
+/// Longer record batches of numbers are made ready where a chunk is larger than the second-level
+/// cache, as it may be with a limit to memory: the kernels go over all rows for every eight
+/// columns.
 const FEW_ROWS: usize = 1 << 11;
 
 /// Turns record batches into runs of chunks; accumulates across calls.

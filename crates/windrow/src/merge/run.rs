@@ -153,8 +153,8 @@ impl Run {
         }
     }
 
-    /// True if `behind` [stands behind](Run::stands_before) this run, and this run does not end in a small
-    /// chunk. Nothing is read to find out.
+    /// True if `behind` [stands behind](Run::stands_before) this run, and this run does not end in
+    /// a small chunk. Nothing is read to find out.
     pub(crate) fn goes_on_with(&self, layout: &Layout, behind: &Self) -> bool {
         let full = |piece: &Piece| piece.fills_half(layout, &self.pool);
         self.pieces.back().is_some_and(full) && self.stands_before(layout, behind)
@@ -178,16 +178,16 @@ impl Run {
         self.pieces.append(&mut behind.pieces);
     }
 
-    /// How many of its chunks are small; `None` if it has none at all, or a disk has to be read for its
-    /// ends.
+    /// How many of its chunks are small; `None` if it has none at all, or a disk has to be read for
+    /// its ends.
     pub(crate) fn small_chunks(&self, layout: &Layout) -> Option<usize> {
         self.ends()?;
         let small = |piece: &&Piece| !piece.fills_half(layout, &self.pool);
         Some(self.pieces.iter().filter(small).count())
     }
 
-    /// Puts runs behind this one, each of which [stands behind](Run::stands_before) the one before it: what
-    /// a merge would come to. Nothing is read or copied.
+    /// Puts runs behind this one, each of which [stands behind](Run::stands_before) the one before
+    /// it: what a merge would come to. Nothing is read or copied.
     pub(crate) fn chain(&mut self, behind: impl Iterator<Item = Self>) {
         for mut run in behind {
             self.generation = self.generation.max(run.generation);

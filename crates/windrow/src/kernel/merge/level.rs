@@ -1,7 +1,7 @@
 //! The loops, compiled for newer processors and for any.
 //!
-//! Each is a function of its own: in one with others its selections become branches, and its pointers
-//! go to the stack.
+//! Each is a function of its own: in one with others its selections become branches, and its
+//! pointers go to the stack.
 
 use super::runs::runs;
 use super::shape::Shape;
@@ -47,7 +47,8 @@ pub(super) trait Level {
 /// Any processor.
 pub(super) struct Plain;
 
-/// AVX2, MOVBE, BMI1 and BMI2: rows of 32 bytes move in one register, words are loaded in their order.
+/// AVX2, MOVBE, BMI1 and BMI2: rows of 32 bytes move in one register, words are loaded in their
+/// order.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
 

@@ -20,8 +20,8 @@ use super::two::Merged;
 /// Rows that are copied for one comparison.
 const STEP: usize = 8;
 
-/// Merges rows, of which many come from one input at a time, until there are `rows` or one input is used
-/// up. Returns what it did, and whether any were equal.
+/// Merges rows, of which many come from one input at a time, until there are `rows` or one input is
+/// used up. Returns what it did, and whether any were equal.
 ///
 /// # Safety
 /// As [`super::steps::streamed`]'s.
@@ -33,7 +33,8 @@ pub(super) unsafe fn runs<const S: usize, const W: usize>(
 ) -> (Merged, bool) {
     let stride = shape.stride();
     let mut ties = false;
-    // SAFETY: `a` and `b` are stepped by rows that are left of them, `out` with them by `rows` in all.
+    // SAFETY: `a` and `b` are stepped by rows that are left of them, `out` with them by `rows` in
+    // all.
     unsafe {
         let Work { mut a, mut b, mut out, .. } = work;
         let (a_end, b_end) = work.ends(stride);

@@ -1,4 +1,6 @@
-//! The loops of the two-way merge. Each merges all of two inputs; they differ in what they are fast at.
+//! The loops of the two-way merge; they differ in what they are fast at. Woven merges all of two
+//! inputs; those from the front stop when they have written so many rows, or when one input is used
+//! up.
 //!
 //! ```text
 //! woven     from both ends, no branch depends on a comparison     random interleaving
@@ -43,11 +45,12 @@ impl Work {
         unsafe { (self.a.add(self.a_rows * stride), self.b.add(self.b_rows * stride)) }
     }
 
-    /// What a loop did that came from the front to `a`, `b` and `out`: of two rows that are equal `a`'s
-    /// was first, and the other one follows now. Returns whether there were any, too.
+    /// What a loop did that came from the front to `a`, `b` and `out`: of two rows that are equal
+    /// `a`'s was first, and the other one follows now. Returns whether there were any, too.
     ///
     /// # Safety
-    /// `a` and `b` lie within the inputs or one past their ends, and one row more has room at `out`.
+    /// `a` and `b` lie within the inputs or one past their ends, and one row more has room at
+    /// `out`.
     #[inline(always)]
     pub(super) unsafe fn done<const S: usize, const W: usize>(
         &self,
@@ -96,8 +99,8 @@ pub(super) unsafe fn split<const S: usize, const W: usize>(
     (low, rows - low)
 }
 
-/// How many rows of `a` and of `b` are the next `rows` of the merge, or as many as there are before one
-/// of them is used up; of two rows that are equal both or none.
+/// How many rows of `a` and of `b` are the next `rows` of the merge, or as many as there are before
+/// one of them is used up; of two rows that are equal both or none.
 ///
 /// # Safety
 /// As [`split`]'s, and neither is empty.
@@ -268,14 +271,14 @@ unsafe fn settle<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work)
     }
 }
 
-/// Merges row by row, with a branch on every comparison, until there are `rows` or one input is used
-/// up. Returns what it did, and whether any were equal.
+/// Merges row by row, with a branch on every comparison, until there are `rows` or one input is
+/// used up. Returns what it did, and whether any were equal.
 ///
 /// The words of both heads stay in registers: a step loads those of one row.
 ///
 /// # Safety
-/// `a` and `b` point to as many whole rows, in order, as `work` says, at least one; `out` to room for
-/// `rows + 1` rows, of which there is one at least, that overlaps neither.
+/// `a` and `b` point to as many whole rows, in order, as `work` says, at least one; `out` to room
+/// for `rows + 1` rows, of which there is one at least, that overlaps neither.
 #[inline(always)]
 pub(super) unsafe fn streamed<const S: usize, const W: usize>(
     shape: Shape<S, W>,
@@ -363,8 +366,8 @@ fn first(mut len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
     low
 }
 
-/// Merges from the front without a branch on a comparison, until `rows` were written at the most or one
-/// input is used up; two rows that are equal become one with the sum of their diffs, or none.
+/// Merges from the front without a branch on a comparison, until `rows` were written at the most or
+/// one input is used up; two rows that are equal become one with the sum of their diffs, or none.
 ///
 /// # Safety
 /// As [`streamed`]'s; the last eight bytes of rows are a diff, and not compared.
@@ -376,7 +379,8 @@ pub(super) unsafe fn summed<const S: usize, const W: usize>(
     wrapped: &mut dyn FnMut(&[u8], i64),
 ) -> Merged {
     let stride = shape.stride();
-    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` at most once for each of `rows`.
+    // SAFETY: `a` and `b` are stepped while rows are left of them, `out` at most once for each of
+    // `rows`.
     unsafe {
         let Work { mut a, mut b, mut out, .. } = work;
         let (a_end, b_end) = work.ends(stride);

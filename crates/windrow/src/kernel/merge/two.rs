@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 1. words   what all rows share at the start is not compared
-//! 2. blocks  of BLOCK rows of output: look at the first few, choose a loop, run it; for the loop from both
-//!            ends the block is cut first (merge path), the others stop by themselves
+//! 2. blocks  of BLOCK rows of output: look at the first few, choose a loop, run it; for the loop
+//!            from both ends the block is cut first (merge path), the others stop by themselves
 //! 3. sum     equal neighbours of a block become one
 //! ```
 

@@ -1,11 +1,11 @@
 //! The two-way merge of rows of varying length, a block at a time.
 //!
 //! ```text
-//! 1. blocks  of BLOCK rows of output: look at the first few, choose a loop. For the one from both ends the
-//!            block is cut first (merge path): then it is known how many bytes it takes. The others stop
-//!            by themselves; they need room for whatever they may come to
-//! 2. word    the eight bytes in which rows of the block may differ first; what follows is looked at
-//!            if they agree
+//! 1. blocks  of BLOCK rows of output: look at the first few, choose a loop. For the one from both
+//!            ends the block is cut first (merge path): then it is known how many bytes it takes. The
+//!            others stop by themselves; they need room for whatever they may come to
+//! 2. word    the eight bytes in which rows of the block may differ first; what follows is looked
+//!            at if they agree
 //! 3. sum     equal neighbours of a block become one, if any words agreed
 //! ```
 //!
@@ -193,8 +193,8 @@ fn blocks(
     done
 }
 
-/// How many rows of `a` and `b` are the next block, or as many as there are before one of them is used up,
-/// or as there is room for. With `sums`, of rows that are equal both or none.
+/// How many rows of `a` and `b` are the next block, or as many as there are before one of them is
+/// used up, or as there is room for. With `sums`, of rows that are equal both or none.
 #[inline(always)]
 fn fitting(a: Varying<'_>, b: Varying<'_>, out: &Target<'_>, sums: bool) -> (usize, usize) {
     let mut rows = BLOCK.min(a.len() + b.len());

@@ -87,8 +87,8 @@ impl<'a> Varying<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Rows of `a` and `b`, neither of which is empty and which agree in their first `at` bytes; `None` if
-    /// a body has no eight bytes.
+    /// Rows of `a` and `b`, neither of which is empty and which agree in their first `at` bytes;
+    /// `None` if a body has no eight bytes.
     ///
     /// # Panics
     /// If rows do not lie within their bytes.
@@ -167,9 +167,9 @@ impl<'a> Block<'a> {
         (switches, ties)
     }
 
-    /// Merges the block into `out`, which has room for it: all of it, if the choice is woven; else from
-    /// the front, until there are `rows` or one input is used up. Returns the rows used of each; of rows
-    /// that are equal both or none, if they are added up.
+    /// Merges the block into `out`, which has room for it: all of it, if the choice is woven; else
+    /// from the front, until there are `rows` or one input is used up. Returns the rows used of
+    /// each; of rows that are equal both or none, if they are added up.
     #[inline(always)]
     pub(super) fn merge(
         &self,
@@ -190,8 +190,8 @@ impl<'a> Block<'a> {
             let to = out.bytes.as_mut_ptr().add(start);
             Place { to, offset: start as u32, end: out.ends.as_mut_ptr().add(before) }
         };
-        // SAFETY: `bytes` bytes and `most` ends have room, as asserted and reserved, and `out`, being
-        // mutable, overlaps no input. All ends are written before they count.
+        // SAFETY: `bytes` bytes and `most` ends have room, as asserted and reserved, and `out`,
+        // being mutable, overlaps no input. All ends are written before they count.
         unsafe {
             let done = match (choice, &mut *wrapped) {
                 (Choice::Deep, Some(wrapped)) => self.deep::<true>(rows, place, *wrapped),
@@ -292,8 +292,8 @@ impl<'a> Block<'a> {
         Done { a: a.len(), b: b.len(), place: whole, ties }
     }
 
-    /// Merges from the front without a branch on a comparison, `rows` steps at the most or until one
-    /// input is used up; with `SUMS` two rows that are equal become one.
+    /// Merges from the front without a branch on a comparison, `rows` steps at the most or until
+    /// one input is used up; with `SUMS` two rows that are equal become one.
     ///
     /// # Safety
     /// As [`Block::streamed`]'s; with `SUMS` the last eight bytes of every row are a diff.
