@@ -11,7 +11,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch, downcast_primitive_array};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, downcast_primitive};
 use arrow_schema::{DataType, SchemaRef};
 
 use super::encode::time_slot;
@@ -24,21 +25,46 @@ use crate::order::{Layout, Sequence, Slot, Tail};
 /// What the rows of a layout are, if they are numbers and nothing else.
 #[derive(Debug)]
 pub(super) struct Numbers {
+    schema: SchemaRef,
     /// Bytes of a row in which no number takes a byte more than most.
     stride: usize,
     runs: Vec<Run>,
 }
 
-/// Adjacent numbers of one width: their columns in the record batch.
+/// Adjacent numbers of one width.
 #[derive(Debug)]
 struct Run {
     width: usize,
-    columns: Vec<(usize, Code)>,
+    columns: Vec<Column>,
+}
+
+/// A column of numbers in the record batch.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    index: usize,
+    code: Code,
+    values: Values,
+}
+
+/// The values of an array, if it is of the type that this is for: to find out which one an array is of
+/// takes ten times as long.
+type Values = fn(&dyn Array) -> Option<&[u8]>;
+
+fn values_of(data_type: &DataType) -> Option<Values> {
+    fn of<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<&[u8]> {
+        Some(array.as_primitive_opt::<T>()?.values().inner().as_slice())
+    }
+    macro_rules! function {
+        ($kind:ty) => {
+            Some(of::<$kind> as Values)
+        };
+    }
+    downcast_primitive! { data_type => (function), _ => None }
 }
 
 impl Numbers {
-    fn new() -> Self {
-        Self { stride: 0, runs: Vec::new() }
+    fn new(layout: &Layout) -> Self {
+        Self { schema: Arc::clone(layout.schema()), stride: 0, runs: Vec::new() }
     }
 
     /// The rows of `layout`, which stand alone, if they are numbers.
@@ -46,11 +72,11 @@ impl Numbers {
         if layout.time().is_some() || layout.tail() != Tail::None {
             return None;
         }
-        let mut numbers = Self::new();
+        let mut numbers = Self::new(layout);
         layout.slots().iter().try_for_each(|slot| numbers.add_slot(slot))?;
         for &(column, code) in layout.payload() {
             match code {
-                PayloadCode::Fixed(width @ (4 | 8 | 16)) => numbers.add(width, column, RAW),
+                PayloadCode::Fixed(width @ (4 | 8 | 16)) => numbers.add(width, column, RAW)?,
                 _ => return None,
             }
         }
@@ -60,19 +86,21 @@ impl Numbers {
     fn add_slot(&mut self, slot: &Slot) -> Option<()> {
         match slot_form(slot) {
             Form::Numbers(width) if !slot.has_marker() => {
-                self.add(width, slot.column, slot_code(slot));
-                Some(())
+                self.add(width, slot.column, slot_code(slot))
             }
             _ => None,
         }
     }
 
-    fn add(&mut self, width: usize, column: usize, code: Code) {
+    fn add(&mut self, width: usize, index: usize, code: Code) -> Option<()> {
+        let values = values_of(self.schema.field(index).data_type())?;
+        let column = Column { index, code, values };
         self.stride += width;
         match self.runs.last_mut() {
-            Some(run) if run.width == width => run.columns.push((column, code)),
-            _ => self.runs.push(Run { width, columns: vec![(column, code)] }),
+            Some(run) if run.width == width => run.columns.push(column),
+            _ => self.runs.push(Run { width, columns: vec![column] }),
         }
+        Some(())
     }
 
     /// Bytes of a row, if no number takes a byte more.
@@ -92,7 +120,7 @@ impl Numbers {
         let rows = batch.num_rows();
         let line = |run: &Run| {
             let columns = run.columns.iter();
-            let lanes = columns.map(|&(column, code)| lane(batch.column(column).as_ref(), code));
+            let lanes = columns.map(|column| column.lane(batch));
             Some(Line::Numbers(Lanes::new(lanes.collect::<Option<_>>()?, run.width, rows)))
         };
         self.runs.iter().map(line).collect()
@@ -116,17 +144,17 @@ impl Numbers {
     }
 }
 
-/// An array of numbers as a lane.
-fn lane(array: &dyn Array, code: Code) -> Option<Lane<'_>> {
-    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
-    if nulls.is_some() && !code.escapes {
-        return None;
+impl Column {
+    /// The column of `batch` as a lane.
+    fn lane<'a>(&self, batch: &'a RecordBatch) -> Option<Lane<'a>> {
+        let array = batch.column(self.index).as_ref();
+        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+        if nulls.is_some() && !self.code.escapes {
+            return None;
+        }
+        let values = (self.values)(array)?;
+        Some(Lane { values, valid: nulls.map(bits), code: self.code })
     }
-    let values = downcast_primitive_array!(
-        array => array.values().inner().as_slice(),
-        _ => return None
-    );
-    Some(Lane { values, valid: nulls.map(bits), code })
 }
 
 /// Writes rows of numbers and a diff.
@@ -149,9 +177,9 @@ impl NumberEncoder {
             return None;
         }
         let time = layout.time().map(|column| time_slot(layout, column));
-        let mut numbers = Numbers::new();
+        let mut numbers = Numbers::new(layout);
         layout.slots().iter().chain(&time).try_for_each(|slot| numbers.add_slot(slot))?;
-        numbers.add(size_of::<i64>(), diff, RAW);
+        numbers.add(size_of::<i64>(), diff, RAW)?;
         let is_all = numbers.stride == stride;
         is_all.then(|| Self { layout: layout.clone(), numbers, schema: None })
     }

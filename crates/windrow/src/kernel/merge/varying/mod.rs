@@ -200,10 +200,12 @@ fn fitting(a: Varying<'_>, b: Varying<'_>, out: &Target<'_>, sums: bool) -> (usi
     let mut rows = BLOCK.min(a.len() + b.len());
     while rows > 0 {
         let (mut a_rows, mut b_rows) = split(a, b, rows);
-        // Behind the last row of an input come rows that are not here yet.
+        // Behind the last row of an input come rows that are not here yet; of `a` they may be equal to it,
+        // and come before those of `b`, unless equal rows are added up.
         if a_rows == a.len() {
             let last = a.body(a_rows - 1);
-            b_rows -= gallop(b_rows, |back| last < b.body(b_rows - 1 - back));
+            let is_behind = |row: &[u8]| if sums { last < row } else { last <= row };
+            b_rows -= gallop(b_rows, |back| is_behind(b.body(b_rows - 1 - back)));
         }
         if b_rows == b.len() {
             let last = b.body(b_rows - 1);
