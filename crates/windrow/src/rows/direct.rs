@@ -118,12 +118,16 @@ impl Numbers {
     /// encoder: one has a null without a code, or its numbers do not lie one behind the other.
     pub(super) fn lines<'a>(&self, batch: &'a RecordBatch) -> Option<Vec<Line<'a>>> {
         let rows = batch.num_rows();
-        let line = |run: &Run| {
-            let columns = run.columns.iter();
-            let lanes = columns.map(|column| column.lane(batch));
-            Some(Line::Numbers(Lanes::new(lanes.collect::<Option<_>>()?, run.width, rows)))
-        };
-        self.runs.iter().map(line).collect()
+        // Collecting options would find room for the columns of a few rows again and again.
+        let mut lines = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            let mut lanes = Vec::with_capacity(run.columns.len());
+            for column in &run.columns {
+                lanes.push(column.lane(batch)?);
+            }
+            lines.push(Line::Numbers(Lanes::new(lanes, run.width, rows)));
+        }
+        Some(lines)
     }
 
     /// Writes rows of `lines`, of which some are longer than [`Numbers::stride`], to `out` from
