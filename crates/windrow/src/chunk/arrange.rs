@@ -50,8 +50,8 @@ impl Place {
 }
 
 impl Arranger {
-    /// Places of the rows of `block` whose indexes are in `ranges`, which ascend, in ascending order; the last
-    /// `tail` bytes of each row do not count. Memory `ahead` is asked for on the way.
+    /// Places of the rows of `block` whose indexes are in `ranges`, which ascend, in ascending order;
+    /// the last `tail` bytes of each row do not count. Memory `ahead` is asked for on the way.
     #[inline]
     pub(crate) fn order<'a>(
         &mut self,
@@ -164,7 +164,8 @@ mod tests {
             let key = |&i: &usize| &rows[i][..rows[i].len() - tail];
             expected.sort_by(|a, b| key(a).cmp(key(b)));
             let mut arranger = Arranger::default();
-            let places = arranger.order(from_ref(&(0..rows.len())), &rows[..], tail, &mut Ahead::default()).to_vec();
+            let (all, mut none) = (0..rows.len(), Ahead::default());
+            let places = arranger.order(from_ref(&all), &rows[..], tail, &mut none).to_vec();
             let got: Vec<usize> = places.iter().map(|place| place.index()).collect();
             for at in 0..got.len() {
                 let repeats = at > 0 && key(&got[at - 1]) == key(&got[at]);

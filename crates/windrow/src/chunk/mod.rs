@@ -38,7 +38,8 @@ use crate::pool::{Buffer, Lease, Pool};
 
 /// Bytes that the start of a row takes when a chunk is spilled.
 pub(crate) const OFFSET_BYTES: usize = 4;
-/// Bytes at the start of a chunk that a merge reads before its own prefetches are ahead of it.
+/// Bytes at the start of a chunk, or of its last row, that a merge reads before its own prefetches
+/// are ahead of it.
 const FIRST_LOOK: usize = 2 << 10;
 /// Bytes of a row, on average, beside which a copy of its start is nothing.
 const LONG_ROW: usize = 1 << 10;
@@ -124,9 +125,9 @@ impl Chunk {
     /// Asks for what a merge looks at first: the first rows, and the last one.
     pub(crate) fn prefetch(&self) {
         let rows = self.rows();
-        let first = rows.bytes.len().min(FIRST_LOOK);
-        prefetch_all(&rows.bytes[..first]);
-        prefetch_all(rows.row(rows.len() - 1));
+        let start = |bytes: &[u8]| prefetch_all(&bytes[..bytes.len().min(FIRST_LOOK)]);
+        start(rows.bytes);
+        start(rows.row(rows.len() - 1));
     }
 
     /// The least and the greatest time code of the rows, whose times take `width` bytes.

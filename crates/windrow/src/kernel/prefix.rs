@@ -138,8 +138,9 @@ impl Plan {
         self.start
     }
 
-    /// Appends `prefix << shift | i` for each of the `rows`, whose `i` count up from `first`. False if a row differs from the others in a
-    /// bit that was left out of a sampled plan, so that the prefixes are not in the order of the rows.
+    /// Appends `prefix << shift | i` for each of the `rows`, whose `i` count up from `first`. False if
+    /// a row differs from the others in a bit that was left out of a sampled plan, so that the
+    /// prefixes are not in the order of the rows.
     #[must_use]
     pub(crate) fn pack<'a>(
         &self,

@@ -85,7 +85,9 @@ impl Blocks {
             reach_on(windows, &ends);
             let parts = ends.iter().flat_map(|&(index, end)| windows[index].parts(end));
             let parts: Vec<View<'_>> = parts.collect();
-            let next = expected(windows, &ends);
+            // Longer rows than a cache holds would only be in each other's way.
+            let fits = bytes <= 2 * self.block_bytes;
+            let next = if fits { expected(windows, &ends) } else { Vec::new() };
             builder.push_unordered(&mut self.arranger, &parts, true, &mut Ahead::new(&next))?;
             for (index, end) in ends {
                 windows[index].at = end;
