@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::View;
+use crate::kernel::copy::Table;
 
 /// Rows that are known by an index.
 pub(crate) trait Block<'a>: Copy {
@@ -15,6 +16,11 @@ pub(crate) trait Block<'a>: Copy {
 
     /// The rows of successive indexes that there are.
     fn rows(self, indexes: Range<usize>) -> impl Iterator<Item = &'a [u8]>;
+
+    /// All of them for the kernels, if they have one length.
+    fn table(&self) -> Option<Table<'_, 'a>> {
+        None
+    }
 }
 
 /// Rows that are listed.
@@ -30,69 +36,43 @@ impl<'a> Block<'a> for &'a [&'a [u8]] {
     }
 }
 
-/// Rows of parts; the low `bits` of an index are the place in the part.
+/// Rows that vary; the low `bits` of an index are the place in the part.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts<'p, T> {
-    parts: &'p [T],
-    bits: u32,
+pub(super) struct Parts<'p, 'a> {
+    pub(super) parts: &'p [View<'a>],
+    pub(super) bits: u32,
 }
 
-impl<'p, T> Parts<'p, T> {
-    /// Of parts that have `most` rows at the most.
-    pub(super) fn new(parts: &'p [T], most: usize) -> Self {
-        Self { parts, bits: usize::BITS - most.saturating_sub(1).leading_zeros() }
-    }
-
-    /// The indexes of the rows of each part, where `len` knows their number.
-    pub(super) fn indexes(&self, len: impl Fn(&T) -> usize) -> Vec<Range<usize>> {
-        let firsts = (0..self.parts.len()).map(|part| part << self.bits);
-        firsts.zip(self.parts).map(|(first, part)| first..first + len(part)).collect()
-    }
-
-    #[inline(always)]
-    fn place(&self, index: usize) -> (&'p T, usize) {
-        (&self.parts[index >> self.bits], index & ((1 << self.bits) - 1))
-    }
-
-    #[inline(always)]
-    fn places(&self, indexes: Range<usize>) -> (&'p T, Range<usize>) {
-        let (part, first) = self.place(indexes.start);
-        (part, first..first + indexes.len())
-    }
-}
-
-/// Rows that vary.
-impl<'a> Block<'a> for Parts<'_, View<'a>> {
+impl<'a> Block<'a> for Parts<'_, 'a> {
     #[inline(always)]
     fn row(self, index: usize) -> &'a [u8] {
-        let (part, at) = self.place(index);
-        part.row(at)
+        self.parts[index >> self.bits].row(index & ((1 << self.bits) - 1))
     }
 
     #[inline(always)]
     fn rows(self, indexes: Range<usize>) -> impl Iterator<Item = &'a [u8]> {
-        let (part, places) = self.places(indexes);
-        places.map(|at| part.row(at))
+        let (part, first) =
+            (&self.parts[indexes.start >> self.bits], indexes.start & ((1 << self.bits) - 1));
+        (first..first + indexes.len()).map(|at| part.row(at))
     }
 }
 
 /// Rows of one length.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Strided<'p, 'a> {
-    pub(super) parts: Parts<'p, &'a [u8]>,
-    pub(super) stride: usize,
-}
-
-impl<'a> Block<'a> for Strided<'_, 'a> {
+impl<'a> Block<'a> for Table<'_, 'a> {
     #[inline(always)]
     fn row(self, index: usize) -> &'a [u8] {
-        let (part, at) = self.parts.place(index);
-        &part[at * self.stride..][..self.stride]
+        Table::row(self, index)
     }
 
     #[inline(always)]
     fn rows(self, indexes: Range<usize>) -> impl Iterator<Item = &'a [u8]> {
-        let (part, places) = self.parts.places(indexes);
-        part[places.start * self.stride..places.end * self.stride].chunks_exact(self.stride)
+        let (part, first) =
+            (self.parts[indexes.start >> self.bits], indexes.start & ((1 << self.bits) - 1));
+        let bytes = first * self.stride..(first + indexes.len()) * self.stride;
+        part[bytes].chunks_exact(self.stride)
+    }
+
+    fn table(&self) -> Option<Table<'_, 'a>> {
+        Some(*self)
     }
 }

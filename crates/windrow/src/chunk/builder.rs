@@ -14,11 +14,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::block::{Block, Parts, Strided};
+use super::block::{Block, Parts};
 use super::output::Output;
 use super::wraps::overflow;
 use super::{Arranger, Chunk, Place, View, Wraps};
 use crate::error::Result;
+use crate::kernel::copy::Table;
 use crate::kernel::merge::{Wrapped, merge, merge_varying};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule, Tail};
@@ -139,10 +140,11 @@ impl Builder {
         of_chunks: bool,
         ahead: &mut Ahead<'_>,
     ) -> Result<()> {
-        let rows = order.iter().map(|place| block.row(place.index()));
         match self.layout.rule() {
-            Rule::Keep => self.output.append_all(rows, ahead),
-            Rule::First | Rule::Last => self.push_winners(rows),
+            Rule::Keep => self.output.append_while(block, order, |_| true, ahead).map(drop),
+            Rule::First | Rule::Last => {
+                self.push_winners(order.iter().map(|place| block.row(place.index())))
+            }
             Rule::Sum => self.push_sums(block, order, of_chunks, ahead),
         }
     }
@@ -158,14 +160,16 @@ impl Builder {
     ) -> Result<()> {
         let tail = self.layout.tail().len();
         let most = parts.iter().map(View::len).max().unwrap_or(0);
+        let bits = usize::BITS - most.saturating_sub(1).leading_zeros();
+        let firsts = (0..parts.len()).map(|part| part << bits);
+        let indexes: Vec<_> =
+            firsts.zip(parts).map(|(first, part)| first..first + part.len()).collect();
         if let Some(stride) = self.layout.stride() {
             let parts: Vec<&[u8]> = parts.iter().map(|part| part.bytes).collect();
-            let block = Strided { parts: Parts::new(&parts, most), stride };
-            let indexes = block.parts.indexes(|part| part.len() / stride);
+            let block = Table { parts: &parts, bits, stride };
             self.push(block, arranger.order(&indexes, block, tail, ahead), of_chunks, ahead)
         } else {
-            let block = Parts::new(parts, most);
-            let indexes = block.indexes(View::len);
+            let block = Parts { parts, bits };
             self.push(block, arranger.order(&indexes, block, tail, ahead), of_chunks, ahead)
         }
     }
@@ -290,9 +294,8 @@ impl Builder {
                 let alone = stretch[1..].iter().position(|place| place.repeats());
                 let alone = alone.unwrap_or(stretch.len().min(STRETCH));
                 if alone >= FEW_ALONE {
-                    let stretch = order[at..at + alone].iter();
-                    let stretch = stretch.map(|place| block.row(place.index()));
-                    let kept = self.output.append_while(stretch, not_zero, ahead)?;
+                    let stretch = &order[at..at + alone];
+                    let kept = self.output.append_while(block, stretch, not_zero, ahead)?;
                     if kept > 0 {
                         at += kept;
                         continue;

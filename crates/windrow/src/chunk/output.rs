@@ -14,7 +14,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Chunk, OFFSET_BYTES, View};
+use super::block::Block;
+use super::{Chunk, OFFSET_BYTES, Place, View};
 use crate::error::Result;
 use crate::kernel::copy::{copy_short, fence, gather};
 use crate::kernel::merge::Target;
@@ -26,8 +27,8 @@ use crate::pool::{Buffer, Pool};
 /// what a few thousand rows have, are merged without a copy where they do not overlap.
 pub(crate) const FEW_SMALL: usize = 2;
 
-/// Rows that are asked for before the first of them is copied.
-const BATCH: usize = 16;
+/// Rows that are copied before more memory is asked for.
+const SOME: usize = 16;
 /// Bytes copied for each line of memory ahead that is asked for.
 const LINE: usize = 64;
 
@@ -102,63 +103,64 @@ impl Output {
         Ok(())
     }
 
-    /// Appends rows that lie apart; memory `ahead` is asked for on the way.
-    pub(super) fn append_all<'a>(
-        &mut self,
-        rows: impl Iterator<Item = &'a [u8]>,
-        ahead: &mut Ahead<'_>,
-    ) -> Result<()> {
-        self.append_while(rows, |_| true, ahead).map(drop)
-    }
-
-    /// Appends rows that lie apart, up to the first for which `keep` is false; returns how many.
+    /// Appends rows of `block` in the order of `order`, up to the first for which `keep` is false;
+    /// returns how many. Memory `ahead` is asked for on the way.
     #[inline]
     pub(super) fn append_while<'a>(
         &mut self,
-        mut rows: impl Iterator<Item = &'a [u8]>,
+        block: impl Block<'a>,
+        order: &[Place],
         keep: impl Fn(&[u8]) -> bool,
         ahead: &mut Ahead<'_>,
     ) -> Result<usize> {
-        let mut all = 0;
-        let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
-        loop {
-            let mut len = 0;
-            for (place, row) in batch.iter_mut().zip(&mut rows) {
-                prefetch_row(row);
-                *place = row;
-                len += 1;
-            }
-            let kept = batch[..len].iter().position(|row| !keep(row)).unwrap_or(len);
-            self.append_batch(&batch[..kept], ahead)?;
-            all += kept;
-            if kept < BATCH {
-                return Ok(all);
-            }
-        }
-    }
-
-    fn append_batch(&mut self, mut rows: &[&[u8]], ahead: &mut Ahead<'_>) -> Result<()> {
-        let Some(stride) = self.stride else {
-            return rows.iter().try_for_each(|row| {
-                ahead.ask(row.len().div_ceil(LINE));
-                self.append(row)
-            });
+        let Some(table) = block.table() else {
+            return self.append_varying(block, order, keep, ahead);
         };
-        ahead.ask((rows.len() * stride).div_ceil(LINE));
+        let stride = table.stride;
         // Lines that are written in part cost more past the caches.
-        let past = self.past_caches && rows.len() == BATCH;
-        while !rows.is_empty() {
+        let past = self.past_caches && order.len() >= SOME;
+        let mut done = 0;
+        while done < order.len() {
             if self.room() < stride {
                 self.next_buffer(stride)?;
             }
-            let fit = (self.room() / stride).min(rows.len());
-            if let Some(buffer) = &mut self.buffer {
-                gather(&rows[..fit], stride, &mut buffer[self.used..], past);
+            let fit = (self.room() / stride).min(order.len() - done).min(SOME);
+            ahead.ask((fit * stride).div_ceil(LINE));
+            let indexes = order[done..done + fit].iter().map(|place| place.index());
+            let Some(buffer) = &mut self.buffer else { break };
+            let copied = gather(table, indexes, &keep, &mut buffer[self.used..], past);
+            self.used += copied * stride;
+            done += copied;
+            if copied < fit {
+                break;
             }
-            self.used += fit * stride;
-            rows = &rows[fit..];
         }
-        Ok(())
+        Ok(done)
+    }
+
+    /// As [`Output::append_while`], for rows that vary.
+    fn append_varying<'a>(
+        &mut self,
+        block: impl Block<'a>,
+        order: &[Place],
+        keep: impl Fn(&[u8]) -> bool,
+        ahead: &mut Ahead<'_>,
+    ) -> Result<usize> {
+        for (some, places) in order.chunks(SOME).enumerate() {
+            let mut rows: [&[u8]; SOME] = [&[]; SOME];
+            for (row, place) in rows.iter_mut().zip(places) {
+                *row = block.row(place.index());
+                prefetch_row(row);
+            }
+            for (at, row) in rows[..places.len()].iter().enumerate() {
+                if !keep(row) {
+                    return Ok(some * SOME + at);
+                }
+                ahead.ask(row.len().div_ceil(LINE));
+                self.append(row)?;
+            }
+        }
+        Ok(order.len())
     }
 
     /// Gives the row that was appended last another diff.

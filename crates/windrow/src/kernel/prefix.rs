@@ -184,7 +184,6 @@ impl Plan {
         extract: impl Fn(u64, u64) -> u64,
     ) -> bool {
         let parts = std::array::from_fn(|word| Part {
-            at: self.start + 8 * word,
             mask: self.mask[word],
             bits: self.mask[word].count_ones(),
             base: self.base[word],
@@ -213,14 +212,17 @@ impl Plan {
         packed: &mut Vec<u64>,
         extract: impl Fn(u64, u64) -> u64,
     ) -> bool {
-        let tail = self.tail;
+        let (start, tail) = (self.start, self.tail);
         let mut stray = 0;
         packed.extend(rows.zip(first as u64..).map(|(row, index)| {
             let row = body(row, tail);
-            let prefix = parts.iter().fold(0, |prefix, part| {
-                let word = word(row, part.at);
+            let words: [u64; N] = match row.get(start..start + 8 * N) {
+                Some(window) => std::array::from_fn(|at| word(window, 8 * at)),
+                None => std::array::from_fn(|at| word(row, start + 8 * at)),
+            };
+            let prefix = words.iter().zip(&parts).fold(0, |prefix, (word, part)| {
                 stray |= (word ^ part.base) & part.alike;
-                prefix << part.bits | extract(word, part.mask)
+                prefix << part.bits | extract(*word, part.mask)
             });
             prefix << shift | index
         }));
@@ -231,8 +233,6 @@ impl Plan {
 /// A word of the rows.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Where it stands in them.
-    at: usize,
     /// Which of its bits are taken, and how many these are.
     mask: u64,
     bits: u32,

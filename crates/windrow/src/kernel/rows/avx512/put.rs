@@ -4,15 +4,20 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Codes, GROUP, Lane, Places, code, portable, spread, transpose_4, transpose_8};
+use super::{Codes, GROUP, Lane, Places, code, spread, transpose_4, transpose_8};
 
-/// Eight lanes of eight bytes, four or two, as `put` of the module.
+/// Eight lanes of eight bytes, four or two, as `put` of the module. The last few rows are loaded under
+/// a mask.
 ///
-/// Benefit: 1.3x the path of AVX2 for 50 columns, and 2x where they have nulls.
+/// Benefit: 1.3x the path of AVX2 for 50 columns, and 2x where they have nulls. A batcher takes a fifth
+/// less time for record batches of five rows than where the last rows are written value by value.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW, and BMI2; lane `i` of the `n`th of `rows` lies within `out` at
 /// `places.place(n) + i * 8`; each lane holds values and validity bits of all `rows`.
+///
+/// # Panics
+/// If there is another number of lanes.
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put<P: Places>(
     lanes: &[Lane<'_>],
@@ -20,67 +25,82 @@ pub(in crate::kernel::rows) unsafe fn put<P: Places>(
     places: P,
     out: &mut [u8],
 ) -> bool {
-    let nulls = lanes.iter().any(|lane| lane.valid.is_some());
-    let escapes = lanes.iter().any(|lane| lane.code.escapes);
-    let floats = lanes.iter().any(|lane| lane.code.float != 0);
-    let done = rows.len() / GROUP * GROUP;
-    let start = out.as_mut_ptr();
-    macro_rules! dispatch {
-        ($lanes:expr) => {{
-            let rows = rows.start..rows.start + done;
-            let group = Group { lanes: $lanes, rows, places };
-            // SAFETY: as this function's.
-            unsafe {
-                match (nulls, escapes, floats) {
-                    (true, _, false) => group.put::<true, true, false>(start),
-                    (true, _, true) => group.put::<true, true, true>(start),
-                    (false, true, false) => group.put::<false, true, false>(start),
-                    (false, true, true) => group.put::<false, true, true>(start),
-                    (false, false, false) => group.put::<false, false, false>(start),
-                    (false, false, true) => group.put::<false, false, true>(start),
-                }
-            }
-        }};
+    let out = out.as_mut_ptr();
+    // SAFETY: as this function's.
+    unsafe {
+        match lanes.len() {
+            8 => Block::<P, 8>::of(lanes, rows, places).put(out),
+            4 => Block::<P, 4>::of(lanes, rows, places).put(out),
+            _ => Block::<P, 2>::of(lanes, rows, places).put(out),
+        }
     }
-    let (escaped, done) = if let Ok(lanes) = <&[Lane<'_>; 8]>::try_from(lanes) {
-        (dispatch!(lanes), done)
-    } else if let Ok(lanes) = <&[Lane<'_>; 4]>::try_from(lanes) {
-        (dispatch!(lanes), done)
-    } else if let Ok(lanes) = <&[Lane<'_>; 2]>::try_from(lanes) {
-        (dispatch!(lanes), done)
-    } else {
-        (false, 0)
-    };
-    escaped | portable::put::<8, P>(lanes, rows, done, places, out)
 }
 
-/// Lanes, 8, 4 or 2, of rows in whole groups.
-struct Group<'a, P, const N: usize> {
+/// Lanes, 8, 4 or 2, of some rows.
+struct Block<'a, P, const N: usize> {
     lanes: &'a [Lane<'a>; N],
+    with: Codes,
     rows: Range<usize>,
     places: P,
 }
 
-impl<P: Places, const N: usize> Group<'_, P, N> {
-    /// Writes the rows; true if a value has no code of its width. `EDGES` if that can be, `NULLS`
-    /// if there may be one.
+impl<'a, P: Places, const N: usize> Block<'a, P, N> {
+    #[target_feature(enable = "avx512f")]
+    fn of(lanes: &'a [Lane<'a>], rows: Range<usize>, places: P) -> Self {
+        let lanes: &[Lane<'_>; N] = lanes.try_into().expect("as many lanes as it is for");
+        let with = Codes::of(&lanes.each_ref().map(|lane| lane.code));
+        Self { lanes, with, rows, places }
+    }
+
+    /// Writes the rows; true if a value has no code of its width.
     ///
     /// # Safety
     /// As [`put`].
     #[target_feature(enable = "avx512f,avx512bw,bmi2")]
-    unsafe fn put<const NULLS: bool, const EDGES: bool, const FLOATS: bool>(
+    unsafe fn put(&self, out: *mut u8) -> bool {
+        let nulls = self.lanes.iter().any(|lane| lane.valid.is_some());
+        let escapes = self.lanes.iter().any(|lane| lane.code.escapes);
+        let floats = self.lanes.iter().any(|lane| lane.code.float != 0);
+        let whole = self.rows.len() / GROUP * GROUP;
+        let mut escaped = 0;
+        if whole > 0 {
+            // SAFETY: as this function's.
+            escaped = unsafe {
+                match (nulls, escapes, floats) {
+                    (true, _, false) => self.groups::<true, true, false>(whole, out),
+                    (true, _, true) => self.groups::<true, true, true>(whole, out),
+                    (false, true, false) => self.groups::<false, true, false>(whole, out),
+                    (false, true, true) => self.groups::<false, true, true>(whole, out),
+                    (false, false, false) => self.groups::<false, false, false>(whole, out),
+                    (false, false, true) => self.groups::<false, false, true>(whole, out),
+                }
+            };
+        }
+        if whole < self.rows.len() {
+            // SAFETY: as this function's.
+            escaped |= unsafe { self.last(whole, out) };
+        }
+        escaped & self.with.escapes != 0
+    }
+
+    /// Writes the first `rows` rows, which are whole groups. Returns the places in a register at which a
+    /// value had no code of its width. `EDGES` if that can be, `NULLS` if there may be one.
+    ///
+    /// # Safety
+    /// As [`put`].
+    #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+    unsafe fn groups<const NULLS: bool, const EDGES: bool, const FLOATS: bool>(
         &self,
+        rows: usize,
         out: *mut u8,
-    ) -> bool {
-        let Self { lanes, rows, places } = self;
-        let with = Codes::of(&lanes.each_ref().map(|lane| lane.code));
-        let values: [*const u8; N] = std::array::from_fn(|lane| lanes[lane].values.as_ptr());
+    ) -> __mmask8 {
+        let values = self.lanes.each_ref().map(|lane| lane.values.as_ptr());
         let mut valid = [u64::MAX; N];
         let mut escaped = 0;
-        for at in (0..rows.len()).step_by(GROUP) {
-            let row = rows.start + at;
+        for at in (0..rows).step_by(GROUP) {
+            let row = self.rows.start + at;
             if NULLS && at.is_multiple_of(64) {
-                for (valid, lane) in valid.iter_mut().zip(*lanes) {
+                for (valid, lane) in valid.iter_mut().zip(self.lanes) {
                     *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
                 }
             }
@@ -93,27 +113,68 @@ impl<P: Places, const N: usize> Group<'_, P, N> {
                     bits |= spread(valid[lane] >> (at % 64), lane);
                 }
             }
-            let bits = bits.to_le_bytes();
-            let mut codes = |v: __m512i, valid: __mmask8| {
-                let mut v = code::<EDGES, FLOATS>(v, &with);
-                if EDGES {
-                    let one = _mm512_set1_epi64(1);
-                    let edge = _mm512_cmple_epu64_mask(_mm512_add_epi64(v, one), one);
-                    escaped |= if NULLS { edge & valid } else { edge };
-                }
-                if NULLS {
-                    v = _mm512_mask_mov_epi64(with.null, valid, v);
-                }
-                _mm512_shuffle_epi8(v, with.order)
+            let mut to_codes = |v: __m512i, valid: __mmask8| {
+                codes::<NULLS, EDGES, FLOATS>(v, valid, &self.with, &mut escaped)
             };
             // SAFETY: the lanes of these rows lie within `out`.
-            unsafe { store(v, bits, *places, at, out, &mut codes) };
+            unsafe { store(v, bits, GROUP, self.places.behind(at), out, &mut to_codes) };
         }
-        escaped & with.escapes != 0
+        escaped
+    }
+
+    /// As [`Block::groups`], for the rows from `at` on, which are fewer than a group.
+    ///
+    /// # Safety
+    /// As [`put`].
+    #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+    unsafe fn last(&self, at: usize, out: *mut u8) -> __mmask8 {
+        let (row, count) = (self.rows.start + at, self.rows.len() - at);
+        let present = (1u8 << count) - 1;
+        let mut v = [_mm512_setzero_si512(); N];
+        let mut bits = 0u64;
+        let mut escaped = 0;
+        for (lane, v) in self.lanes.iter().zip(&mut v) {
+            // SAFETY: `count` rows from `row` on hold a value each; no other is loaded.
+            *v = unsafe {
+                _mm512_maskz_loadu_epi64(present, lane.values.as_ptr().add(row * 8).cast())
+            };
+        }
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
+            bits |= spread(valid & u64::from(present), index);
+        }
+        let mut to_codes = |v: __m512i, valid: __mmask8| {
+            codes::<true, true, true>(v, valid, &self.with, &mut escaped)
+        };
+        // SAFETY: the lanes of these rows lie within `out`.
+        unsafe { store(v, bits, count, self.places.behind(at), out, &mut to_codes) };
+        escaped
     }
 }
 
-/// Writes the codes of the eight rows from row `at` on of eight columns, four or two, whose
+/// Codes of a register of rows, whose bytes are in the order of rows; notes which of those that are
+/// `valid` are none of their width.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn codes<const NULLS: bool, const EDGES: bool, const FLOATS: bool>(
+    v: __m512i,
+    valid: __mmask8,
+    with: &Codes,
+    escaped: &mut __mmask8,
+) -> __m512i {
+    let mut v = code::<EDGES, FLOATS>(v, with);
+    if EDGES {
+        let one = _mm512_set1_epi64(1);
+        let edge = _mm512_cmple_epu64_mask(_mm512_add_epi64(v, one), one);
+        *escaped |= if NULLS { edge & valid } else { edge };
+    }
+    if NULLS {
+        v = _mm512_mask_mov_epi64(with.null, valid, v);
+    }
+    _mm512_shuffle_epi8(v, with.order)
+}
+
+/// Writes the codes of the first `count` of eight rows of eight columns, four or two, whose
 /// validity is `bits`.
 ///
 /// # Safety
@@ -122,26 +183,30 @@ impl<P: Places, const N: usize> Group<'_, P, N> {
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 unsafe fn store<P: Places, const N: usize>(
     v: [__m512i; N],
-    bits: [u8; 8],
+    bits: u64,
+    count: usize,
     places: P,
-    at: usize,
     out: *mut u8,
     code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
 ) {
+    let bits = bits.to_le_bytes();
     if let Ok(v) = <[__m512i; 8]>::try_from(&v[..]) {
-        for (index, v) in transpose_8(v).into_iter().enumerate() {
-            let v = code(v, bits[index]);
-            // SAFETY: as this function's.
-            unsafe { _mm512_storeu_si512(out.add(places.place(at + index)).cast(), v) };
+        for (row, v) in transpose_8(v).into_iter().enumerate() {
+            let v = code(v, bits[row]);
+            if row < count {
+                // SAFETY: as this function's.
+                unsafe { _mm512_storeu_si512(out.add(places.place(row)).cast(), v) };
+            }
         }
     } else if let Ok(v) = <[__m512i; 4]>::try_from(&v[..]) {
-        for (first, two) in [0, 1, 4, 5].into_iter().zip(transpose_4(v)) {
-            let two = code(two, bits[first] | bits[first + 2] << 4);
-            // SAFETY: as this function's.
-            unsafe {
-                let (low, high) = (places.place(at + first), places.place(at + first + 2));
-                _mm256_storeu_si256(out.add(low).cast(), _mm512_castsi512_si256(two));
-                _mm256_storeu_si256(out.add(high).cast(), _mm512_extracti64x4_epi64(two, 1));
+        for (row, two) in [0, 1, 4, 5].into_iter().zip(transpose_4(v)) {
+            let two = code(two, bits[row] | bits[row + 2] << 4);
+            let halves = [_mm512_castsi512_si256(two), _mm512_extracti64x4_epi64(two, 1)];
+            for (row, v) in [row, row + 2].into_iter().zip(halves) {
+                if row < count {
+                    // SAFETY: as this function's.
+                    unsafe { _mm256_storeu_si256(out.add(places.place(row)).cast(), v) };
+                }
             }
         }
     } else if let Ok([a, b]) = <[__m512i; 2]>::try_from(&v[..]) {
@@ -155,9 +220,12 @@ unsafe fn store<P: Places, const N: usize>(
                 _mm512_extracti32x4_epi32(four, 2),
                 _mm512_extracti32x4_epi32(four, 3),
             ];
-            for (row, v) in rows.into_iter().enumerate() {
-                // SAFETY: as this function's.
-                unsafe { _mm_storeu_si128(out.add(places.place(at + odd + 2 * row)).cast(), v) };
+            for (two, v) in rows.into_iter().enumerate() {
+                let row = odd + 2 * two;
+                if row < count {
+                    // SAFETY: as this function's.
+                    unsafe { _mm_storeu_si128(out.add(places.place(row)).cast(), v) };
+                }
             }
         }
     }
