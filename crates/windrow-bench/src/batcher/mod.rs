@@ -5,12 +5,17 @@
 //! the figure; the rivals from vectors of owned tuples, which their chunkers sort in place or copy.
 //! What a contender made is dropped after the clock has stopped. Every round has fresh data, and the
 //! fastest counts. Output memory is recycled: ours from a pool that lives through the bench, the
-//! rivals' from the allocator's heap; each contender seals a data set that does not count first. `resident` cells are bytes a record that our sealed chunks hold,
-//! against the bytes of the records as Rust values.
+//! rivals' from the allocator's heap; each contender seals a data set that does not count first.
+//!
+//! `resident` cells are bytes a record that our sealed chunks hold, against the bytes of the records as
+//! Rust values. `copy of the columns` is the floor of whatever takes record batches: each column of each
+//! batch is appended to a buffer. What the rivals take has no columns.
 
 use std::hint::black_box;
 
 use windrow::arrow_array::RecordBatch;
+use windrow::arrow_array::cast::AsArray;
+use windrow::arrow_array::types::{Int64Type, UInt64Type};
 use windrow::{Antichain, Batcher, Pool};
 
 use crate::Result;
@@ -77,7 +82,7 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
                 continue;
             }
             let count = (kib << 10) / S::BYTES;
-            let (mut ours, mut copies) = (Vec::new(), Vec::new());
+            let (mut ours, mut copies, mut columns) = (Vec::new(), Vec::new(), Vec::new());
             let mut theirs = vec![Vec::new(); rivals.len()];
             let mut resident = 0.0;
             for round in 0..rounds(options, kib << 10) {
@@ -94,10 +99,21 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
                 });
                 let records = sets[1].iter().map(Vec::len).sum::<usize>() as f64;
                 let mut expected = [0; 2];
-                let mut last = 0.0;
+                let (mut last, mut last_columns) = (0.0, 0.0);
+                let mut copy = Vec::with_capacity(2 * records as usize * S::BYTES);
                 for (pushes, expected) in sets.iter().zip(&mut expected) {
-                    let batches: Vec<RecordBatch> =
-                        pushes.iter().map(|push| S::record_batch(push)).collect();
+                    let make =
+                        || pushes.iter().map(|push| S::record_batch(push)).collect::<Vec<_>>();
+                    // Of batches as fresh as those that are pushed.
+                    let batches = make();
+                    (last_columns, ()) = seconds(|| {
+                        copy.clear();
+                        batches.iter().for_each(|batch| copy_columns(batch, &mut copy));
+                        black_box(&mut copy);
+                        Ok(())
+                    })?;
+                    drop(batches);
+                    let batches = make();
                     let (elapsed, sealed) = seconds(|| {
                         let mut batcher = Batcher::new(&layout, &pool);
                         for batch in &batches {
@@ -127,15 +143,31 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
                     Ok(())
                 })?;
                 copies.push(elapsed * 1e9 / records);
+                columns.push(last_columns * 1e9 / records);
             }
             let ours = least(ours);
             for ((name, _), times) in rivals.iter().zip(theirs) {
                 cells.push(&case, ours, name, least(times));
             }
+            cells.push(&case, ours, "copy of the columns", least(columns));
             cells.push(&case, ours, "memcpy", least(copies));
             let values = size_of::<Change<S::Key, S::Val>>() as f64;
             cells.push_in(&case, resident, "resident, values", values, "bytes/record");
         }
     }
     Ok(())
+}
+
+/// Appends the values of all columns: what it takes to read them at all.
+fn copy_columns(batch: &RecordBatch, out: &mut Vec<u8>) {
+    for column in batch.columns() {
+        if let Some(values) = column.as_primitive_opt::<UInt64Type>() {
+            out.extend_from_slice(values.values().inner());
+        } else if let Some(values) = column.as_primitive_opt::<Int64Type>() {
+            out.extend_from_slice(values.values().inner());
+        } else if let Some(strings) = column.as_string_opt::<i32>() {
+            out.extend_from_slice(strings.offsets().inner().inner());
+            out.extend_from_slice(strings.values());
+        }
+    }
 }

@@ -4,9 +4,10 @@
 //! five values. The rivals merge the same records as arrays of words in plain vectors, compared whole,
 //! copied once into an output that is allocated and touched before the clock starts; they add up equal
 //! records, as we do. Ours takes batches of one chain each, owned, and settles them into one; its output
-//! memory comes from a pool that lives through the bench and recycles it. Everything is in memory; the
-//! fastest of the rounds counts, each with fresh data.
+//! memory comes from a pool that lives through the bench and recycles it. Everything is in memory, but for
+//! the cases named `files`; the fastest of the rounds counts, each with fresh data.
 
+mod file;
 mod rivals;
 
 use std::hint::black_box;
@@ -19,7 +20,7 @@ use crate::Result;
 use crate::cells::{Cells, seconds};
 use crate::r#gen::rng::Rng;
 use crate::merge::least;
-use rivals::{Merged, Record, Text};
+use rivals::{Filled, Merged, Record, Slices, Text};
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -59,6 +60,9 @@ const WORKS: [(Work, &str); 5] = [
     (Work::Disjoint, "disjoint"),
     (Work::Strings, "strings"),
 ];
+
+/// Numbers of runs that are merged from files, too.
+const IN_FILES: [usize; 3] = [2, 8, 64];
 
 /// `count` sorted runs, each without equal records.
 fn runs(work: Work, count: usize, records: usize, seed: u64) -> Vec<Vec<Record>> {
@@ -119,10 +123,18 @@ fn chain(layout: &Layout, pool: &Pool, work: Work, run: &[Record]) -> Result<Bat
 fn rivals<R: Merged>(case: &str, runs: &[Vec<R>], expected: usize) -> Result<[f64; 2]> {
     let Some(any) = runs.iter().flatten().next() else { return Ok([0.0; 2]) };
     let mut out = vec![*any; runs.iter().map(Vec::len).sum()];
-    let (heap, first) = seconds(|| Ok(rivals::heap(runs, black_box(&mut out))))?;
-    let (tree, second) = seconds(|| Ok(rivals::loser_tree(runs, black_box(&mut out))))?;
-    if (first, second) != (expected, expected) {
-        let found = format!("the heap {first}, the tree {second}");
+    let mut filled = Filled { out: black_box(&mut out), len: 0 };
+    let (heap, ()) = seconds(|| {
+        rivals::heap(&mut Slices::new(runs), &mut filled);
+        Ok(())
+    })?;
+    let first = std::mem::take(&mut filled.len);
+    let (tree, ()) = seconds(|| {
+        rivals::loser_tree(&mut Slices::new(runs), &mut filled);
+        Ok(())
+    })?;
+    if (first, filled.len) != (expected, expected) {
+        let found = format!("the heap {first}, the tree {}", filled.len);
         return Err(format!("{case}: {expected} records, {found}").into());
     }
     Ok([heap, tree])
@@ -174,6 +186,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             cells.push(&case, ours, "binary heap", heap);
             cells.push(&case, ours, "loser tree", tree);
             cells.push(&case, ours, "memcpy", copy);
+        }
+        if work == Work::ManyKeys {
+            for &count in options.runs.iter().filter(|count| IN_FILES.contains(count)) {
+                let case = format!("files, {name} K={count}");
+                if case.contains(&options.only) {
+                    let size = (count, options.records, options.rounds);
+                    file::cells(&mut cells, &layout, &case, size)?;
+                }
+            }
         }
     }
     cells.finish()

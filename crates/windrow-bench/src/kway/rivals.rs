@@ -65,43 +65,90 @@ impl Merged for Text {
     }
 }
 
-/// Puts `record` behind the others, or adds it to the last one; returns their number.
-#[inline(always)]
-fn put<R: Merged>(out: &mut [R], len: usize, record: &R) -> usize {
-    if len > 0 && out[len - 1].same(record) {
-        out[len - 1].add(record.diff());
-        return if out[len - 1].diff() == 0 { len - 1 } else { len };
-    }
-    out[len] = *record;
-    len + 1
+/// Sorted runs, each read from front to back.
+pub(super) trait Runs<R> {
+    fn count(&self) -> usize;
+    /// The record of a run that is next.
+    fn head(&self, run: usize) -> Option<&R>;
+    fn advance(&mut self, run: usize);
 }
 
-/// Merges with a binary heap; returns the number of records.
-pub(super) fn heap<R: Merged>(runs: &[Vec<R>], out: &mut [R]) -> usize {
-    let mut at = vec![0; runs.len()];
-    let head = |(run, records): (usize, &Vec<R>)| Some(Reverse((*records.first()?, run)));
-    let mut heads: BinaryHeap<_> = runs.iter().enumerate().filter_map(head).collect();
-    let mut len = 0;
+/// Where merged records go.
+pub(super) trait Sink<R> {
+    /// Puts `record` behind the others, or adds it to the last one.
+    fn put(&mut self, record: &R);
+}
+
+/// Runs in memory.
+pub(super) struct Slices<'a, R> {
+    runs: &'a [Vec<R>],
+    at: Vec<usize>,
+}
+
+impl<'a, R> Slices<'a, R> {
+    pub(super) fn new(runs: &'a [Vec<R>]) -> Self {
+        Self { runs, at: vec![0; runs.len()] }
+    }
+}
+
+impl<R> Runs<R> for Slices<'_, R> {
+    fn count(&self) -> usize {
+        self.runs.len()
+    }
+
+    #[inline(always)]
+    fn head(&self, run: usize) -> Option<&R> {
+        self.runs.get(run).and_then(|records| records.get(self.at[run]))
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, run: usize) {
+        self.at[run] += 1;
+    }
+}
+
+/// Memory for all records, and how many there are.
+pub(super) struct Filled<'a, R> {
+    pub(super) out: &'a mut [R],
+    pub(super) len: usize,
+}
+
+impl<R: Merged> Sink<R> for Filled<'_, R> {
+    #[inline(always)]
+    fn put(&mut self, record: &R) {
+        let Self { out, len } = self;
+        if *len > 0 && out[*len - 1].same(record) {
+            out[*len - 1].add(record.diff());
+            *len -= usize::from(out[*len - 1].diff() == 0);
+        } else {
+            out[*len] = *record;
+            *len += 1;
+        }
+    }
+}
+
+/// Merges with a binary heap.
+pub(super) fn heap<R: Merged>(runs: &mut impl Runs<R>, out: &mut impl Sink<R>) {
+    let head = |run| Some(Reverse((*runs.head(run)?, run)));
+    let mut heads: BinaryHeap<_> = (0..runs.count()).filter_map(head).collect();
     while let Some(mut head) = heads.peek_mut() {
         let Reverse((record, run)) = *head;
-        len = put(out, len, &record);
-        at[run] += 1;
-        match runs[run].get(at[run]) {
+        out.put(&record);
+        runs.advance(run);
+        match runs.head(run) {
             Some(next) => *head = Reverse((*next, run)),
             None => {
                 PeekMut::pop(head);
             }
         }
     }
-    len
 }
 
 /// True if the head of run `a` comes before that of `b`: of equals the first run wins, and a run that
 /// is used up loses.
 #[inline(always)]
-fn before<R: Ord>(runs: &[Vec<R>], at: &[usize], a: usize, b: usize) -> bool {
-    let head = |run: usize| runs.get(run).and_then(|records| records.get(at[run]));
-    match (head(a), head(b)) {
+fn before<R: Ord>(runs: &impl Runs<R>, a: usize, b: usize) -> bool {
+    match (runs.head(a), runs.head(b)) {
         (Some(x), Some(y)) => match x.cmp(y) {
             Ordering::Less => true,
             Ordering::Equal => a < b,
@@ -111,10 +158,9 @@ fn before<R: Ord>(runs: &[Vec<R>], at: &[usize], a: usize, b: usize) -> bool {
     }
 }
 
-/// Merges with a tree of losers; returns the number of records.
-pub(super) fn loser_tree<R: Merged>(runs: &[Vec<R>], out: &mut [R]) -> usize {
-    let leaves = runs.len().next_power_of_two();
-    let mut at = vec![0; leaves];
+/// Merges with a tree of losers.
+pub(super) fn loser_tree<R: Merged>(runs: &mut impl Runs<R>, out: &mut impl Sink<R>) {
+    let leaves = runs.count().next_power_of_two();
     let mut winners = vec![0; 2 * leaves];
     let mut losers = vec![0; leaves];
     for (leaf, winner) in winners[leaves..].iter_mut().enumerate() {
@@ -122,20 +168,18 @@ pub(super) fn loser_tree<R: Merged>(runs: &[Vec<R>], out: &mut [R]) -> usize {
     }
     for node in (1..leaves).rev() {
         let (a, b) = (winners[2 * node], winners[2 * node + 1]);
-        (winners[node], losers[node]) = if before(runs, &at, a, b) { (a, b) } else { (b, a) };
+        (winners[node], losers[node]) = if before(runs, a, b) { (a, b) } else { (b, a) };
     }
     let mut winner = winners[1];
-    let mut len = 0;
-    while let Some(record) = runs.get(winner).and_then(|records| records.get(at[winner])) {
-        len = put(out, len, record);
-        at[winner] += 1;
+    while let Some(record) = runs.head(winner) {
+        out.put(record);
+        runs.advance(winner);
         let mut node = (leaves + winner) / 2;
         while node > 0 {
-            if before(runs, &at, losers[node], winner) {
+            if before(runs, losers[node], winner) {
                 std::mem::swap(&mut losers[node], &mut winner);
             }
             node /= 2;
         }
     }
-    len
 }

@@ -173,8 +173,9 @@ impl<'a> Lanes<'a> {
     /// If a lane does not hold `rows` values.
     pub(crate) fn new(lanes: Vec<Lane<'a>>, width: usize, rows: usize) -> Self {
         assert!(matches!(width, 4 | 8 | 16), "numbers of 4, 8 or 16 bytes");
+        let bytes = rows.checked_mul(width).expect("rows fit the address space");
         for lane in &lanes {
-            assert!(lane.values.len() / width >= rows, "a lane holds a value for each row");
+            assert!(lane.values.len() >= bytes, "a lane holds a value for each row");
             assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
         }
         Self { lanes, rows, width }
