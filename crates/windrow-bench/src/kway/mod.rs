@@ -37,6 +37,9 @@ pub(crate) struct Options {
     /// Rounds, each with data of its own
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Threads that ours merges on, in memory; the rivals have one
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
 }
 
 /// How the runs lie to each other.
@@ -157,8 +160,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 let runs = runs(work, count, options.records, seed);
                 let chains = runs.iter().map(|run| chain(&layout, &pool, work, run));
                 let chains = chains.collect::<Result<Vec<_>>>()?;
-                let (ours, merged) =
-                    seconds(|| Ok(Batch::union(&layout, &pool, chains).settle()?))?;
+                let (ours, merged) = seconds(|| {
+                    Ok(Batch::union(&layout, &pool, chains).settle_on(options.threads)?)
+                })?;
                 let expected = merged.rows().unwrap_or(0) as usize;
                 drop(merged);
                 let [heap, tree] = if work == Work::Strings {

@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 
 /// Bytes of which the caches hold the greater part until they are read again.
-const IN_CACHES: usize = 16 << 20;
+pub(super) const IN_CACHES: usize = 16 << 20;
 
 /// A merge of batches into one run, done piece by piece.
 ///

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
+use merging::IN_CACHES;
 pub use merging::Merging;
 pub(crate) use merging::check_times;
 pub use settle::fan_in;
@@ -26,7 +27,7 @@ pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
 
 use crate::chunk::{Chunk, FEW_SMALL, Finish, Wraps};
 use crate::error::Result;
-use crate::merge::{ChunkSource, Merger, Run};
+use crate::merge::{ChunkSource, Merger, Run, merge_ranges};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::rows;
@@ -210,11 +211,29 @@ impl<T: Time> Batch<T> {
     ///
     /// # Errors
     /// What merging and spilling report.
-    pub fn settle(mut self) -> Result<Self> {
+    pub fn settle(self) -> Result<Self> {
+        self.settle_on(1)
+    }
+
+    /// As [`Batch::settle`], on up to `threads` threads if all rows are in memory that has no limit: each
+    /// merges a range of the key. The rows are the same whatever their number.
+    ///
+    /// # Errors
+    /// What merging and spilling report.
+    pub fn settle_on(mut self, threads: usize) -> Result<Self> {
         if matches!(self.sources[..], [] | [Source::Run(_)]) {
             return Ok(self);
         }
         if chain(&self.layout, &mut self.sources) {
+            return Ok(self);
+        }
+        let in_memory = |source: &Source| matches!(source, Source::Run(_));
+        if threads > 1 && !self.pool.budget().is_limited() && self.sources.iter().all(in_memory) {
+            let past_caches = self.resident_bytes() > IN_CACHES;
+            let runs = self.sources.drain(..).filter_map(Source::into_run).collect();
+            let how = (threads, past_caches);
+            let merged = merge_ranges(&self.layout, &self.pool, &self.wraps, runs, how)?;
+            self.sources.push(Source::Run(merged));
             return Ok(self);
         }
         let mut merging = Merging::of(self);

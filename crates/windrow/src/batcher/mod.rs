@@ -32,7 +32,7 @@ pub use pusher::Pusher;
 use crate::batch::{Batch, check_times, merger, settle};
 use crate::chunk::{Wraps, code_of, time_width};
 use crate::error::{Error, Result};
-use crate::merge::{Extract, Run};
+use crate::merge::{Extract, Run, merge_ranges};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
@@ -102,6 +102,8 @@ pub struct Batcher<T = u64> {
     shared: Arc<Shared>,
     own: Pusher,
     pushed: u64,
+    /// Threads that a seal merges on.
+    threads: usize,
     /// All before was sealed.
     lower: Antichain<T>,
     /// The lower bounds of what was kept by the last seal.
@@ -138,9 +140,18 @@ impl<T: Time> Batcher<T> {
             own: Pusher::new(layout, pool, &shared, 1),
             shared,
             pushed: 0,
+            threads: 1,
             lower: Antichain::least(),
             frontier: Antichain::new(),
         }
+    }
+
+    /// The same, and a seal merges on up to `threads` threads where memory has no limit: each takes a
+    /// range of the key. What is sealed is the same whatever their number.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
     }
 
     /// Takes the rows of `batch` in, behind all those pushed before.
@@ -198,6 +209,10 @@ impl<T: Time> Batcher<T> {
         let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
         match <[Run; 1]>::try_from(runs) {
             Ok([run]) => extract.push_run(run)?,
+            Err(runs) if self.threads > 1 && !pool.budget().is_limited() => {
+                let how = (self.threads, false);
+                extract.push_run(merge_ranges(&layout, &pool, wraps, runs, how)?)?;
+            }
             Err(runs) => {
                 let mut merger = merger(&layout, &pool, wraps, runs);
                 while let Some(chunk) = merger.next_chunk()? {

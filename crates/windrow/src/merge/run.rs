@@ -225,6 +225,22 @@ impl Run {
         self.pieces.is_empty()
     }
 
+    /// A run without chunks that went through as many merges.
+    pub(super) fn emptied(&self) -> Self {
+        Self { pool: self.pool.clone(), pieces: VecDeque::new(), generation: self.generation }
+    }
+
+    /// Its chunks, if all of them are in memory to stay.
+    pub(super) fn resident(&self) -> Option<Vec<&Chunk>> {
+        fn resident(piece: &Piece) -> Option<&Chunk> {
+            match piece {
+                Piece::Resident(chunk) => Some(chunk),
+                Piece::Paged(_) => None,
+            }
+        }
+        self.pieces.iter().map(resident).collect()
+    }
+
     /// Number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.pieces.len()

@@ -11,11 +11,21 @@ use crate::time::Antichain;
 
 /// Pushes rounds of changes, sealing after each; every batch must be what the model says.
 fn seals<T: Time>(keys: Keys, pool: &Pool, rounds: &[(Vec<Change>, Antichain<T>)]) {
+    (1..4).step_by(2).for_each(|threads| seals_on(threads, keys, pool, rounds));
+}
+
+fn seals_on<T: Time>(
+    threads: usize,
+    keys: Keys,
+    pool: &Pool,
+    rounds: &[(Vec<Change>, Antichain<T>)],
+) {
     let held = Arc::new(Mutex::new(Accounting::default()));
     let sink = Arc::clone(&held);
     let mut batcher = Batcher::<T>::accounted(&keys.layout(), pool, move |change| {
         *sink.lock().unwrap() += change
-    });
+    })
+    .with_threads(threads);
     let mut pending = Model::new();
     let mut lower = Antichain::least();
     for (changes, upper) in rounds {

@@ -3,6 +3,7 @@
 mod frontiers;
 mod merges;
 mod overflow;
+mod ranges;
 mod small;
 mod staging;
 

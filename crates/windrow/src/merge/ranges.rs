@@ -1,0 +1,144 @@
+//! Runs in memory, cut into ranges of the key that are merged on a thread each.
+//!
+//! ```text
+//! run 0   [chunk] [chu|nk] [chunk]      a chunk that a splitter falls into is copied, in two parts
+//! run 1   [chunk] [chunk] | [chunk]
+//!         range 0         | range 1
+//!         thread 0          thread 1    -->  one run: the chunks of range 0, then those of range 1
+//! ```
+//!
+//! Splitters are keys, or rows without their tail: a rule sees all it is about in one range. The order of
+//! rows is total, so that the merges of the ranges are together the merge of all, wherever the
+//! splitters fall.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+
+use super::{ChunkSource, Merger, Run};
+use crate::chunk::{Builder, Finish, Wraps};
+use crate::error::Result;
+use crate::order::{Layout, Rule};
+use crate::pool::Pool;
+use crate::rows::key_len;
+
+/// Rows of a chunk that are candidates for splitters.
+const SAMPLES: usize = 16;
+/// Chunks of a range at the least: a thread takes as long to start as to merge one.
+const LEAST_CHUNKS: usize = 4;
+
+/// Merges `runs` into one, not to pause, on up to `threads` threads if all rows are in memory, else on
+/// this one. With `past_caches` rows are written past them.
+///
+/// # Errors
+/// What merging and taking memory report.
+pub(crate) fn merge_ranges(
+    layout: &Layout,
+    pool: &Pool,
+    wraps: &Wraps,
+    runs: Vec<Run>,
+    (threads, past_caches): (usize, bool),
+) -> Result<Run> {
+    let merged = |runs: Vec<Run>| {
+        let out = Run::after(pool, &runs);
+        let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>);
+        let sources = sources.collect();
+        let mut merger = Merger::at_once(layout, pool, Finish::Log, wraps, sources);
+        if past_caches {
+            merger.write_past_caches();
+        }
+        out.merged(&mut merger)
+    };
+    let bytes: usize = runs.iter().map(Run::bytes).sum();
+    let most = bytes / (LEAST_CHUNKS * pool.chunk_bytes());
+    let splitters = splitters(layout, &runs, threads.min(most));
+    if splitters.is_empty() {
+        return merged(runs);
+    }
+    let mut ranges: Vec<Vec<Run>> = vec![Vec::new(); splitters.len() + 1];
+    for run in runs {
+        for (range, part) in ranges.iter_mut().zip(cut(layout, pool, run, &splitters)?) {
+            range.push(part);
+        }
+    }
+    let mut done = thread::scope(|scope| {
+        let others = ranges.split_off(1);
+        let others = others.into_iter().map(|range| scope.spawn(|| merged(range)));
+        let others: Vec<_> = others.collect();
+        let first = ranges.into_iter().map(merged);
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(merged) => merged,
+            Err(panic) => resume_unwind(panic),
+        };
+        first.chain(others.into_iter().map(join)).collect::<Result<Vec<Run>>>()
+    })?;
+    done.retain(|run| !run.is_empty());
+    let mut done = done.into_iter();
+    let mut whole = done.next().unwrap_or_else(|| Run::new(pool));
+    whole.chain(done);
+    Ok(whole)
+}
+
+/// Up to `ranges - 1` keys in ascending order that cut `runs` into ranges of about as many bytes. None if
+/// a run is not in memory.
+fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
+    let mut samples: Vec<(&[u8], usize)> = Vec::new();
+    for run in runs {
+        let Some(chunks) = run.resident() else { return Vec::new() };
+        for chunk in chunks {
+            let rows = chunk.rows();
+            let sample =
+                |at: usize| (key(layout, rows.row(at * rows.len() / SAMPLES)), chunk.bytes());
+            samples.extend((0..SAMPLES).map(sample));
+        }
+    }
+    samples.sort_unstable();
+    let total: usize = samples.iter().map(|sample| sample.1).sum();
+    let (mut out, mut bytes) = (Vec::<Vec<u8>>::new(), 0);
+    for (key, weight) in samples {
+        if out.len() + 1 < ranges && bytes * ranges >= total * (out.len() + 1) {
+            // A key of most rows is one splitter.
+            if out.last().is_none_or(|last| last[..] < *key) {
+                out.push(key.to_vec());
+            }
+        }
+        bytes += weight;
+    }
+    out
+}
+
+/// What rows that must meet have in common.
+fn key<'a>(layout: &Layout, row: &'a [u8]) -> &'a [u8] {
+    match layout.rule() {
+        Rule::First | Rule::Last => &row[..key_len(layout, row)],
+        Rule::Keep | Rule::Sum => &row[..row.len() - layout.tail().len()],
+    }
+}
+
+/// The parts of a run in memory that lie before, between and behind the splitters.
+fn cut(layout: &Layout, pool: &Pool, mut run: Run, splitters: &[Vec<u8>]) -> Result<Vec<Run>> {
+    let mut parts = vec![run.emptied(); splitters.len() + 1];
+    let mut range = 0;
+    while let Some(piece) = run.pop() {
+        let chunk = piece.take()?;
+        let rows = chunk.rows();
+        let mut start = 0;
+        while start < rows.len() {
+            // The key of a row is where it starts: it is below a key if the row is.
+            let end = splitters.get(range).map_or(rows.len(), |splitter| {
+                rows.partition_point(start..rows.len(), |row| row < &splitter[..])
+            });
+            if start == 0 && end == rows.len() {
+                parts[range].push(Arc::clone(&chunk));
+            } else if end > start {
+                let mut builder = Builder::new(layout, pool, Finish::Log, &Wraps::default());
+                builder.push_run(&chunk, start..end)?;
+                builder.flush();
+                std::iter::from_fn(|| builder.take()).for_each(|part| parts[range].push(part));
+            }
+            start = end;
+            range += usize::from(start < rows.len());
+        }
+    }
+    Ok(parts)
+}
