@@ -61,12 +61,20 @@ impl Cells {
         });
     }
 
-    /// Prints the table and writes `target/windrow-bench/NAME.json`.
+    /// Prints the table and writes `target/windrow-bench/NAME.json`. Where the figures are nanoseconds
+    /// an item, ours stand there as millions a second, too.
     pub(crate) fn finish(&self) -> Result<()> {
-        println!("{:<34} {:>10}  {:<28} {:>10}  {:>6}", self.bench, "ours", "rival", "", "ratio");
+        println!(
+            "{:<34} {:>10} {:>8}  {:<28} {:>10}  {:>6}",
+            self.bench, "ours", "M/s", "rival", "", "ratio"
+        );
         for cell in &self.cells {
+            let rate = match cell.unit.starts_with("ns/") {
+                true => format!("{:.1}", 1e3 / cell.ours),
+                false => String::new(),
+            };
             println!(
-                "{:<34} {:>10.2}  {:<28} {:>10.2}  {:>5.2}x  {}",
+                "{:<34} {:>10.2} {rate:>8}  {:<28} {:>10.2}  {:>5.2}x  {}",
                 cell.case, cell.ours, cell.rival_name, cell.rival, cell.ratio, cell.unit
             );
         }
