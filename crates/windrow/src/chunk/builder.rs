@@ -20,7 +20,7 @@ use super::wraps::overflow;
 use super::{Arranger, Chunk, Place, View, Wraps};
 use crate::error::Result;
 use crate::kernel::copy::Table;
-use crate::kernel::merge::{Wrapped, merge, merge_varying};
+use crate::kernel::merge::{Hints, Several, Wrapped, merge, merge_varying};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule, Tail};
 use crate::pool::Pool;
@@ -210,8 +210,8 @@ impl Builder {
         self.output.append(row)
     }
 
-    /// True if [`Builder::push_merged`] does what the rule asks.
-    pub(crate) fn merges_two(&self) -> bool {
+    /// True if [`Builder::push_merged`] and [`Builder::push_several`] do what the rule asks.
+    pub(crate) fn merges_runs(&self) -> bool {
         match self.layout.rule() {
             Rule::Keep => true,
             Rule::First | Rule::Last => false,
@@ -246,6 +246,37 @@ impl Builder {
             None
         };
         Ok(merged.map_or((0, 0), |merged| (merged.a, merged.b)))
+    }
+
+    /// Appends the merge of `runs`, each of which has rows, in order, in its first view and in its second.
+    /// Where a row has an equal, that is among them. False if the kernel does not take them.
+    pub(crate) fn push_several(
+        &mut self,
+        runs: &[[View<'_>; 2]],
+        hints: &mut Hints,
+    ) -> Result<bool> {
+        let tail = self.layout.tail().len();
+        let (wraps, pool) = (&self.wraps, &self.pool);
+        let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+        let sums = self.layout.rule() == Rule::Sum;
+        let several = if let Some(runs) = both(runs, |view| view.strided(0..view.len(), tail)) {
+            Several::strided(&runs, *hints)
+        } else {
+            let runs = both(runs, |view| view.varying(0..view.len(), tail));
+            runs.and_then(|runs| Several::varying(&runs, *hints))
+        };
+        let Some(mut several) = several else { return Ok(false) };
+        while !several.is_done() {
+            let len = several.next_len();
+            let wrapped: Wrapped<'_> = if sums { Some(&mut note) } else { None };
+            if self.layout.stride().is_some() {
+                self.output.merged_into(len, 1, |out| (several.merge(out, wrapped), ()))?;
+            } else {
+                self.output.varying_into(len, |out| several.merge_varying(out, wrapped))?;
+            }
+        }
+        *hints = several.hints();
+        Ok(true)
     }
 
     fn push_winners<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Result<()> {
@@ -395,6 +426,11 @@ impl Builder {
         key.clear();
         key.extend_from_slice(&row[..len]);
     }
+}
+
+/// What `of` makes of both views of each run, if it takes all of them.
+fn both<'a, T>(runs: &[[View<'a>; 2]], of: impl Fn(View<'a>) -> Option<T>) -> Option<Vec<[T; 2]>> {
+    runs.iter().map(|[first, second]| Some([of(*first)?, of(*second)?])).collect()
 }
 
 /// The columns of a row as text, for messages.

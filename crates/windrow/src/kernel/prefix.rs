@@ -278,7 +278,7 @@ fn window(row: &[u8], start: usize) -> [u64; WORDS] {
 
 /// The bits of `word` under `mask`, moved together at the low end: the portable twin of PEXT.
 #[inline]
-fn extract(word: u64, mut mask: u64) -> u64 {
+pub(super) fn extract(word: u64, mut mask: u64) -> u64 {
     let mut out = 0;
     let mut at = 0;
     while mask != 0 {

@@ -5,51 +5,73 @@
 //! 1. bound     = least over the runs of the row `step` ahead
 //! 2. block     = in every window, the rows at or below the bound     (closed under equality)
 //! 3. one run   only one window has any: copy all its rows below the other heads
-//! 4. many      order the block by packed prefixes in cache, apply the rule, gather once; meanwhile
+//! 4. several   a tree of losers, each row copied as it wins    (kernel::merge::several)
+//! 5. many      order the block by packed prefixes in cache, apply the rule, gather once; meanwhile
 //!              have the rows fetched that the next block will probably have
 //! ```
 //!
-//! Ordering a block costs the same for 8 runs as for 300; a heap or a loser tree would compare
-//! log k times a row, missing the cache as often. `step` follows the size of the blocks, so that
-//! runs which hardly overlap do not fall into blocks of a few rows.
+//! Ordering a block costs the same for 80 runs as for 300; a tree compares log k times a row, and has as
+//! many places to read from. `step` follows the size of the blocks, so that runs which hardly overlap do
+//! not fall into blocks of a few rows.
 
 use super::window::Window;
 use crate::chunk::{Arranger, Builder, View};
 use crate::error::Result;
+use crate::kernel::merge::{Hints, MOST_SEVERAL};
 use crate::kernel::prefetch::Ahead;
 use crate::order::Layout;
 use crate::pool::Pool;
 
-/// Bytes of rows that one block should have: it is read twice, from the second-level cache. With a limit
-/// to memory not more than a chunk, or what comes out of a block would not fit the budget.
-const BLOCK_BYTES: usize = 768 << 10;
-/// Rows of a block at the most.
-const BLOCK_ROWS: usize = 16 << 10;
+/// How large a block should be. With a limit to memory it has not more bytes than a chunk, or what comes
+/// out of it would not fit the budget.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    bytes: usize,
+    rows: usize,
+}
+
+/// Of many runs: it is read twice, from the second-level cache.
+const OF_MANY: Size = Size { bytes: 768 << 10, rows: 16 << 10 };
+/// Of several: it is read once, and larger ones are searched for less often.
+const OF_SEVERAL: Size = Size { bytes: 2 << 20, rows: 64 << 10 };
 /// A block takes about this many rows of each run or more, to pay for searching its window.
 const LEAST_STEP: usize = 16;
 
 /// Merges many windows, a block at a time.
 pub(super) struct Blocks {
     tail: usize,
-    block_bytes: usize,
+    /// Bytes that a block may have.
+    most_bytes: usize,
+    /// Whether the kernel for several runs serves the rule.
+    several: bool,
+    hints: Hints,
     step: usize,
     arranger: Arranger,
 }
 
 impl Blocks {
-    pub(super) fn new(layout: &Layout, pool: &Pool) -> Self {
+    pub(super) fn new(layout: &Layout, pool: &Pool, builder: &Builder) -> Self {
         Self {
             tail: layout.tail().len(),
-            block_bytes: BLOCK_BYTES.min(pool.stage_bytes()),
+            most_bytes: pool.stage_bytes(),
+            several: builder.merges_runs(),
+            hints: Hints::default(),
             step: LEAST_STEP,
             arranger: Arranger::default(),
         }
+    }
+
+    /// How large a block of as many runs should be.
+    fn size(&self, runs: usize) -> Size {
+        let size = if self.several && runs <= MOST_SEVERAL { OF_SEVERAL } else { OF_MANY };
+        Size { bytes: size.bytes.min(self.most_bytes), ..size }
     }
 
     /// Merges one block of windows that all have rows left. Returns the rows that went in.
     pub(super) fn merge(&mut self, windows: &mut [Window], builder: &mut Builder) -> Result<usize> {
         let tail = self.tail;
         let body = |row: &'_ [u8]| row.len() - tail;
+        let size = self.size(windows.len());
         loop {
             let step = self.step;
             windows.iter_mut().for_each(|window| window.reach(step));
@@ -68,8 +90,8 @@ impl Blocks {
                 if below(window.head()) {
                     let end = window.first_above(window.ahead(step), below);
                     block += end - window.at;
-                    bytes +=
-                        window.parts(end).map(|part| part.span(0..part.len()).len()).sum::<usize>();
+                    let bytes_of = |part: View<'_>| part.span(0..part.len()).len();
+                    bytes += window.parts(end).map(bytes_of).iter().sum::<usize>();
                     ends.push((index, end));
                 }
             }
@@ -77,24 +99,42 @@ impl Blocks {
                 return self.copy_run(windows, only, builder);
             }
             let least = least_step(block, bytes);
-            if bytes > 2 * self.block_bytes && step > least {
+            if bytes > 2 * size.bytes && step > least {
                 // Runs that did not overlap so far, with a long step, do from here on.
                 self.step = (step / 4).max(least);
                 continue;
             }
-            reach_on(windows, &ends);
-            let parts = ends.iter().flat_map(|&(index, end)| windows[index].parts(end));
-            let parts: Vec<View<'_>> = parts.collect();
-            // Longer rows than a cache holds would only be in each other's way.
-            let fits = bytes <= 2 * self.block_bytes;
-            let next = if fits { expected(windows, &ends) } else { Vec::new() };
-            builder.push_unordered(&mut self.arranger, &parts, true, &mut Ahead::new(&next))?;
+            let runs = ends.iter().map(|&(index, end)| windows[index].parts(end));
+            let runs: Vec<[View<'_>; 2]> = runs.collect();
+            let several = self.several && runs.len() <= MOST_SEVERAL;
+            if !several || !builder.push_several(&runs, &mut self.hints)? {
+                // Rows that are too short for it are probably not the last ones.
+                self.several &= !several;
+                self.push_ordered(windows, &ends, bytes, builder)?;
+            }
             for (index, end) in ends {
                 windows[index].at = end;
             }
-            self.adapt(block, bytes);
+            self.adapt(size, block, bytes);
             return Ok(block);
         }
+    }
+
+    /// Orders the rows of the windows up to `ends`, which have so many bytes, and passes them on.
+    fn push_ordered(
+        &mut self,
+        windows: &mut [Window],
+        ends: &[(usize, usize)],
+        bytes: usize,
+        builder: &mut Builder,
+    ) -> Result<()> {
+        reach_on(windows, ends);
+        let parts = ends.iter().flat_map(|&(index, end)| windows[index].parts(end));
+        let parts: Vec<View<'_>> = parts.filter(|part| part.len() > 0).collect();
+        // Longer rows than a cache holds would only be in each other's way.
+        let fits = bytes <= 2 * OF_MANY.bytes;
+        let next = if fits { expected(windows, ends) } else { Vec::new() };
+        builder.push_unordered(&mut self.arranger, &parts, true, &mut Ahead::new(&next))
     }
 
     /// Passes on what the window at `only` has below the heads of all others.
@@ -126,11 +166,11 @@ impl Blocks {
     }
 
     /// Lengthens or shortens the step, so that blocks come out at the size they should have.
-    fn adapt(&mut self, rows: usize, bytes: usize) {
-        if rows > BLOCK_ROWS || bytes > self.block_bytes {
+    fn adapt(&mut self, size: Size, rows: usize, bytes: usize) {
+        if rows > size.rows || bytes > size.bytes {
             self.step = (self.step * 3 / 4).max(least_step(rows, bytes));
-        } else if rows < BLOCK_ROWS / 2 && bytes < self.block_bytes / 2 {
-            self.step = (self.step * 3).div_ceil(2).min(BLOCK_ROWS);
+        } else if rows < size.rows / 2 && bytes < size.bytes / 2 {
+            self.step = (self.step * 3).div_ceil(2).min(size.rows);
         }
     }
 }

@@ -59,7 +59,7 @@ impl Merger {
             windows: sources.into_iter().map(Window::new).collect(),
             tail,
             two_way: two_way(layout, &builder),
-            blocks: Blocks::new(layout, pool),
+            blocks: Blocks::new(layout, pool, &builder),
             builder,
             flushed: false,
         }
@@ -189,7 +189,7 @@ impl Merger {
 /// True if the two-way kernel serves the rows and what becomes of them.
 fn two_way(layout: &Layout, builder: &Builder) -> bool {
     let long_enough = |stride: usize| stride >= layout.tail().len() + SHORTEST_BODY;
-    builder.merges_two() && layout.stride().is_none_or(long_enough)
+    builder.merges_runs() && layout.stride().is_none_or(long_enough)
 }
 
 /// Passes on what is left of a window.

@@ -103,12 +103,15 @@ impl Window {
         }
     }
 
-    /// The rows from `at` up to position `end`.
-    pub(super) fn parts(&self, end: usize) -> impl Iterator<Item = View<'_>> {
+    /// The rows from `at` up to position `end`, in two parts of which the second may be empty.
+    pub(super) fn parts(&self, end: usize) -> [View<'_>; 2] {
         let len = self.len();
         let own = self.rows().part(self.at..end.min(len));
-        let next = self.next.as_ref().filter(|_| end > len);
-        std::iter::once(own).chain(next.map(move |next| next.rows().part(0..end - len)))
+        let next = match &self.next {
+            Some(next) if end > len => next.rows().part(0..end - len),
+            _ => own.part(0..0),
+        };
+        [own, next]
     }
 
     /// The bytes of `rows` rows from position `start` on, or of those that are there.

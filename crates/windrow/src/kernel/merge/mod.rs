@@ -1,4 +1,4 @@
-//! Two-way merges of rows: of one length, with kernels of their own, and of any.
+//! Merges of rows, of one length and of any: two-way, with a loop for each pattern, and of several runs.
 //!
 //! ```text
 //! two     a | | | | |  and  b | | | |   -->   out | | | | | | | | |      block by block
@@ -8,6 +8,7 @@
 //! bytes   how bytes are compared and copied
 //! sum     neighbours in out that are equal become one
 //! varying the same for rows of any length, in one loop
+//! several more than two runs at once
 //! ```
 //!
 //! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
@@ -15,12 +16,14 @@
 mod bytes;
 mod level;
 mod runs;
+mod several;
 mod shape;
 mod steps;
 mod sum;
 mod two;
 mod varying;
 
+pub(crate) use several::{Hints, MOST_SEVERAL, Several};
 pub(crate) use shape::Strided;
 pub(crate) use two::{ascends, merge};
 pub(crate) use varying::{Target, Varying, merge_varying};

@@ -11,6 +11,8 @@
 //!
 //! Rows are prefix-free without their tails: two that differ do so within both.
 
+mod block;
+mod place;
 mod steps;
 mod sum;
 
@@ -18,7 +20,7 @@ use super::Wrapped;
 use super::shape::common;
 use super::steps::gallop;
 use super::two::Merged;
-use steps::{Block, Choice};
+use block::{Block, Choice};
 
 /// Rows of output in a block: its rows and those merged into it stay in the second-level cache.
 const BLOCK: usize = 1024;
@@ -35,7 +37,7 @@ pub(crate) struct Varying<'a> {
 }
 
 impl<'a> Varying<'a> {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
@@ -43,7 +45,7 @@ impl<'a> Varying<'a> {
         &self.bytes[self.starts[index] as usize..self.starts[index + 1] as usize]
     }
 
-    fn body(&self, index: usize) -> &'a [u8] {
+    pub(super) fn body(&self, index: usize) -> &'a [u8] {
         let row = self.row(index);
         &row[..row.len() - self.tail]
     }
@@ -64,7 +66,7 @@ impl<'a> Varying<'a> {
     }
 
     /// Bytes of the shortest row. Makes sure that the rows lie within the bytes.
-    fn shortest(&self) -> usize {
+    pub(super) fn shortest(&self) -> usize {
         let (mut ordered, mut shortest) = (true, u32::MAX);
         for (start, end) in self.starts.iter().zip(&self.starts[1..]) {
             ordered &= start <= end;

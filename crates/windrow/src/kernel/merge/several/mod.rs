@@ -1,0 +1,275 @@
+//! The merge of several runs at once, of rows of one length or of any.
+//!
+//! ```text
+//! words    bits of a row that tell it from the others, and its run
+//! stream   a run's rows, one by one
+//! game     the tree of losers over words
+//! play     the loop: the winner's row goes to the output
+//! rounds   so many rows at a time, again if words do not decide
+//! level    what the loop is compiled for
+//! ```
+//!
+//! Rows are read in the order in which they stand, and copied once, whatever the number of runs: the merge
+//! is nearly as fast as the copy where rows are long and memory is far.
+//!
+//! What is merged is closed under equality: all rows of a sum are there.
+
+mod game;
+mod level;
+mod play;
+mod rounds;
+mod stream;
+mod words;
+
+use std::marker::PhantomData;
+
+use super::Wrapped;
+use super::shape::{Strided, common};
+use super::varying::{Target, Varying};
+use game::Game;
+#[cfg(target_arch = "x86_64")]
+use level::Avx2;
+use level::Plain;
+use rounds::Saved;
+use stream::{Fixed, Rows, Stream, Stretch, Vary};
+use words::Words;
+
+/// Runs that are merged at once at the most.
+pub(crate) const MOST_SEVERAL: usize = game::MOST;
+
+/// Rows that are looked at to choose bits, in all.
+const SAMPLE: usize = 128;
+
+/// Runs an expression for the best level that the processor has, which it calls `$level`.
+macro_rules! by_level {
+    ($level:ident => $run:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        if level::has_avx2() {
+            type $level = Avx2;
+            $run
+        } else {
+            type $level = Plain;
+            $run
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            type $level = Plain;
+            $run
+        }
+    }};
+}
+
+/// What the rows merged before were like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hints {
+    /// Rows whose words agreed were not all equal.
+    exact: bool,
+    /// Many rows were equal.
+    ties: bool,
+}
+
+/// Rows of several runs, being merged.
+#[derive(Debug)]
+pub(crate) struct Several<'a> {
+    game: Game,
+    /// The length of all rows, if they have one.
+    stride: Option<usize>,
+    /// Rows in all, rows that are left, and rows written.
+    rows: usize,
+    left: usize,
+    written: usize,
+    hints: Hints,
+    /// Whether rows are looked at where words agree.
+    exact: bool,
+    /// Whether the tree was made with that look.
+    started: Option<bool>,
+    saved: Saved,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Several<'a> {
+    /// Rows of one length of runs that all have some, each in two stretches of which the second may be
+    /// empty. `None` if they are too many, or bodies too short.
+    pub(crate) fn strided(runs: &[[Strided<'a>; 2]], hints: Hints) -> Option<Self> {
+        let some = || runs.iter().flatten().filter(|rows| rows.len() > 0);
+        let any = *some().next()?;
+        let (stride, body) = (any.stride, any.body);
+        assert!(body <= stride && some().all(|rows| (rows.stride, rows.body) == (stride, body)));
+        if body < 8 || runs.len() > MOST_SEVERAL {
+            return None;
+        }
+        let at = agree(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))));
+        let row = |rows: &Strided<'a>, index: usize| rows.bytes[index * stride..].as_ptr();
+        let stretches = runs.iter().map(|run| {
+            run.each_ref().map(|rows| match rows.len() {
+                0 => Stretch::NONE,
+                len => Stretch {
+                    first: row(rows, 0),
+                    last: row(rows, len - 1),
+                    bytes: std::ptr::null(),
+                },
+            })
+        });
+        let sample = some()
+            .flat_map(|rows| looked_at(rows.len(), runs.len()).map(move |index| rows.body(index)));
+        let words = words_of(sample, at, body, runs.len());
+        let count = some().map(Strided::len).sum();
+        Some(Self::new(stretches, count, words, stride - body, Some(stride), hints))
+    }
+
+    /// The same of rows that vary.
+    pub(crate) fn varying(runs: &[[Varying<'a>; 2]], hints: Hints) -> Option<Self> {
+        let some = || runs.iter().flatten().filter(|rows| rows.len() > 0);
+        let tail = some().next()?.tail;
+        assert!(some().all(|rows| rows.tail == tail));
+        let body = some().map(Varying::shortest).min()?.checked_sub(tail)?;
+        if body < 8 || runs.len() > MOST_SEVERAL {
+            return None;
+        }
+        let at = agree(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))));
+        let stretches = runs.iter().map(|run| {
+            run.each_ref().map(|rows| match rows.len() {
+                0 => Stretch::NONE,
+                len => Stretch {
+                    first: rows.starts.as_ptr().cast(),
+                    last: rows.starts[len - 1..].as_ptr().cast(),
+                    bytes: rows.bytes.as_ptr(),
+                },
+            })
+        });
+        let sample = some()
+            .flat_map(|rows| looked_at(rows.len(), runs.len()).map(move |index| rows.body(index)));
+        let words = words_of(sample, at, body, runs.len());
+        let count = some().map(Varying::len).sum();
+        Some(Self::new(stretches, count, words, tail, None, hints))
+    }
+
+    fn new(
+        stretches: impl Iterator<Item = [Stretch; 2]>,
+        rows: usize,
+        words: Words,
+        tail: usize,
+        stride: Option<usize>,
+        hints: Hints,
+    ) -> Self {
+        let (streams, more): (Vec<Stream>, Vec<Stretch>) =
+            stretches.map(|[first, second]| (Stream::new(first), second)).unzip();
+        assert!(streams.iter().all(|stream| !stream.head.is_null()), "runs with rows");
+        Self {
+            game: Game::new(streams, more, words, tail),
+            stride,
+            rows,
+            left: rows,
+            written: 0,
+            hints,
+            exact: hints.exact,
+            started: None,
+            saved: Saved::new(),
+            lifetime: PhantomData,
+        }
+    }
+
+    /// True if all rows are merged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// What all rows were like, for those that come behind them.
+    pub(crate) fn hints(&self) -> Hints {
+        // Every other time it is tried again.
+        let exact = self.exact && !self.hints.exact;
+        Hints { exact, ties: (self.rows - self.written) * 8 > self.rows }
+    }
+
+    /// The length of the next row, of which there is one.
+    pub(crate) fn next_len(&mut self) -> usize {
+        self.stride.unwrap_or_else(|| {
+            let exact = self.exact;
+            by_level!(L => self.ready::<L, Vary>(Vary, exact));
+            let stream = &self.game.streams[self.game.next()];
+            // SAFETY: the winner has a head.
+            unsafe { Vary.len(stream.head) }
+        })
+    }
+
+    /// Merges into `out`, which has room for a row, until all is merged or the next row has no room;
+    /// returns the rows written. With `wrapped` equal rows become one, as in [`super::sum`]; without,
+    /// those of the first run come first.
+    pub(crate) fn merge(&mut self, out: &mut [u8], wrapped: Wrapped<'_>) -> usize {
+        let Some(stride) = self.stride else { return 0 };
+        let mut none = Vec::new();
+        let mut target = Target { bytes: out, used: 0, ends: &mut none, spare: 0 };
+        match wrapped {
+            Some(wrapped) => self.sums(stride, &mut target, wrapped),
+            None => {
+                let rows = Fixed::<0>(stride);
+                by_level!(L => self.rounds::<L, _, false>(rows, &mut target, &mut |_, _| {}));
+            }
+        }
+        target.used / stride
+    }
+
+    /// Equal rows of `stride` bytes become one. Rows of some lengths move by as many moves as they take.
+    fn sums(&mut self, stride: usize, out: &mut Target<'_>, wrapped: &mut dyn FnMut(&[u8], i64)) {
+        assert!(self.game.tail == 8, "a diff");
+        #[cfg(target_arch = "x86_64")]
+        if level::has_avx2() {
+            match stride {
+                32 => return self.rounds::<Avx2, _, true>(Fixed::<32>(stride), out, wrapped),
+                64 => return self.rounds::<Avx2, _, true>(Fixed::<64>(stride), out, wrapped),
+                96 => return self.rounds::<Avx2, _, true>(Fixed::<96>(stride), out, wrapped),
+                _ => {}
+            }
+        }
+        by_level!(L => self.rounds::<L, _, true>(Fixed::<0>(stride), out, wrapped));
+    }
+
+    /// The same as [`Several::merge`] of rows that vary, behind those that are in `out`.
+    pub(crate) fn merge_varying(&mut self, out: &mut Target<'_>, wrapped: Wrapped<'_>) {
+        match wrapped {
+            _ if self.stride.is_some() => {}
+            Some(wrapped) => {
+                assert!(self.game.tail == 8, "a diff");
+                by_level!(L => self.rounds::<L, _, true>(Vary, out, wrapped));
+            }
+            None => by_level!(L => self.rounds::<L, _, false>(Vary, out, &mut |_, _| {})),
+        }
+    }
+}
+
+/// The bytes in which the least of first rows and the greatest of last rows agree: all others do, too.
+fn agree<'a>(ends: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> usize {
+    let both =
+        ends.reduce(|(least, greatest), (first, last)| (least.min(first), greatest.max(last)));
+    both.map_or(0, |(least, greatest)| common(least, greatest))
+}
+
+/// Which rows of a stretch of `len` rows are looked at, where there are so many `runs`.
+fn looked_at(len: usize, runs: usize) -> impl Iterator<Item = usize> {
+    let step = len.div_ceil((SAMPLE / runs).max(2));
+    (0..len).step_by(step.max(1)).chain([len - 1])
+}
+
+/// Words of rows whose bodies, of which `sample` has some, have `body` bytes or more.
+fn words_of<'a>(
+    mut sample: impl Iterator<Item = &'a [u8]>,
+    at: usize,
+    body: usize,
+    runs: usize,
+) -> Words {
+    let first = sample.next().unwrap_or(&[]);
+    assert!(body >= 8 && first.len() >= body, "a row");
+    let shift = runs.next_power_of_two().ilog2();
+    // SAFETY: `body` bytes, as asserted.
+    let mut words = unsafe { Words::new(first.as_ptr(), at, body, shift) };
+    for row in sample {
+        assert!(row.len() >= body);
+        // SAFETY: as above.
+        unsafe { words.see(row.as_ptr()) };
+    }
+    words.choose();
+    words
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! The loop: rows are copied as they win.
+//!
+//! ```text
+//! 1. the winner's row is copied, or added to the last one, if they are equal
+//! 2. meanwhile its run's next word, which is known, goes up the tree of losers
+//! 3. and the word of the row behind that one is made, and memory ahead is asked for
+//! ```
+//!
+//! No branch depends on which word is less. The chain of loads and selections from one winner to the
+//! next is about as long as it takes to copy a row of 96 bytes, and the processor does both at once.
+//!
+//! Rows whose words agree nearly always are equal. So the loop takes them in the order of their runs, and
+//! at the first that are not equal all of its rows are merged again, `EXACT`: with a look at the rows at
+//! every game that words do not decide.
+
+use std::hint::select_unpredictable;
+
+use super::super::super::prefetch::prefetch;
+use super::super::bytes::{AHEAD, compare_from, diff_at};
+use super::game::Game;
+use super::level::Level;
+use super::stream::Rows;
+
+/// Where rows go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// The last row, or where the first one goes.
+    pub(super) to: *mut u8,
+    /// The end of the room for rows.
+    pub(super) limit: *mut u8,
+    /// Bytes to be left behind the rows for each of them.
+    pub(super) spare: usize,
+    /// Where the end of the last row is written, and its offset.
+    pub(super) end: *mut u32,
+    pub(super) offset: u32,
+    /// The last row's length; 0 if there is none.
+    pub(super) len: usize,
+    /// Its diff so far, or 1: a row whose diff is 0 is written over.
+    pub(super) sum: i64,
+    /// Its word, and where it came from.
+    pub(super) word: u64,
+    pub(super) from: *const u8,
+}
+
+/// The word of no row.
+pub(super) const NO_WORD: u64 = u64::MAX;
+
+impl Place {
+    /// Nowhere.
+    pub(super) const NONE: Self = Self {
+        to: std::ptr::null_mut(),
+        limit: std::ptr::null_mut(),
+        spare: 0,
+        end: std::ptr::null_mut(),
+        offset: 0,
+        len: 0,
+        sum: 0,
+        word: NO_WORD,
+        from: std::ptr::null(),
+    };
+}
+
+/// Why a loop stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// All rows that were asked for are merged.
+    Done,
+    /// The next row has no room. So many are merged.
+    Full(usize),
+    /// Rows whose words agree are not equal, or a sum does not fit: nothing counts.
+    Mixed,
+}
+
+/// Merges the next `count` rows of `game` to `place`. With `SUMS` rows that are equal become one; with
+/// `TIES` without a branch on whether they are.
+///
+/// If the sum of two diffs does not fit, `wrapped` hears of it, with `EXACT`; else the loop stops, as it
+/// does at rows that are not equal though their words are.
+///
+/// # Safety
+/// The game was started with the same `EXACT`, and has as many rows; they are there. There is room at
+/// `place` up to its limit, and for `count` ends, if rows vary, that overlaps no row. If they do not, and
+/// without `EXACT`, there is room for `count` rows. With `SUMS` the last eight bytes of rows are a diff and
+/// not compared. The processor has the level's instructions.
+#[inline(always)]
+pub(super) unsafe fn play<
+    R: Rows,
+    L: Level,
+    const SUMS: bool,
+    const EXACT: bool,
+    const TIES: bool,
+>(
+    rows: R,
+    game: &mut Game,
+    place: &mut Place,
+    count: usize,
+    wrapped: &mut dyn FnMut(&[u8], i64),
+) -> Stop {
+    let mut now = *place;
+    let (leaves, mask) = (game.leaves, game.leaves as u64 - 1);
+    let (mut words, tail) = (game.words, game.tail);
+    let mut winner = game.winner;
+    let mut stop = Stop::Done;
+    let mut mixed = false;
+    let streams = game.streams.as_mut_ptr();
+    for done in 0..count {
+        let run = (winner & mask) as usize;
+        // SAFETY: winners have rows, so that they have streams.
+        unsafe {
+            let stream = streams.add(run);
+            let (at, bytes) = ((*stream).head, (*stream).bytes);
+            let (row, len) = (rows.row(at, bytes), rows.len(at));
+            let before_len = if R::VARY { now.len } else { len };
+
+            let mut word = (*stream).word;
+            let tie = winner ^ now.word <= mask;
+            let same = if TIES {
+                mixed |= tie & !equal::<R, L>(rows, (row, len), (now.from, before_len), tail);
+                tie
+            } else {
+                let same = tie && equal::<R, L>(rows, (row, len), (now.from, before_len), tail);
+                if !EXACT && tie & !same {
+                    return Stop::Mixed;
+                }
+                same
+            };
+            let same = SUMS & same;
+            // The last row stays as it is, or is written over.
+            let over = same | (now.sum == 0);
+            let to = now.to.add(select_unpredictable(over, 0, before_len));
+            if EXACT || R::VARY {
+                let spare = if R::VARY { select_unpredictable(over, 0, now.spare) } else { 0 };
+                let limit = now.limit.wrapping_sub(spare);
+                if to as usize + len > limit as usize {
+                    stop = Stop::Full(done);
+                    break;
+                }
+                now.limit = limit;
+            }
+            rows.copy(row, to, len);
+            if SUMS {
+                let diff = diff_at(row, len);
+                let before = select_unpredictable(same, now.sum, 0);
+                let (sum, overflow) = diff.overflowing_add(before);
+                if !EXACT {
+                    mixed |= overflow;
+                } else if overflow {
+                    let body = std::slice::from_raw_parts(row, len - 8);
+                    wrapped(body, if diff > 0 { 1 } else { -1 });
+                }
+                now.sum = sum;
+                to.add(len - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
+            } else {
+                now.sum = 1;
+            }
+            if R::VARY {
+                now.end = now.end.add(usize::from(!over));
+                now.offset += (to as usize - now.to as usize) as u32;
+                now.end.write(now.offset + len as u32);
+            }
+            now.len = len;
+            (now.to, now.word, now.from) = (to, winner, row);
+
+            let stray;
+            let head = at.wrapping_add(rows.step());
+            if head < (*stream).last {
+                (*stream).head = head;
+                let next = rows.row(head.add(rows.step()), bytes);
+                for line in 0..rows.lines() {
+                    prefetch(next.wrapping_add(AHEAD + 64 * line));
+                }
+                ((*stream).word, stray) = words.of::<L>(next, run);
+            } else {
+                stray = game.turn::<R, L>(rows, run);
+            }
+            let mut node = (leaves + run) / 2;
+            while node > 0 {
+                let other = *game.tree.get_unchecked(node);
+                let (less, greater) = game.play::<R, EXACT>(rows, word, other);
+                *game.tree.get_unchecked_mut(node) = greater;
+                word = less;
+                node /= 2;
+            }
+            winner = word;
+            if stray != 0 {
+                game.start::<R, L, EXACT>(rows);
+                words = game.words;
+                winner = game.winner;
+                now.word = words.of::<L>(now.from, run).0;
+            }
+        }
+    }
+    if mixed {
+        return Stop::Mixed;
+    }
+    game.winner = winner;
+    *place = now;
+    stop
+}
+
+/// True if two rows are equal in what is compared.
+///
+/// # Safety
+/// They have at least 8 bytes that are compared, and `tail` others at their end.
+#[inline(always)]
+unsafe fn equal<R: Rows, L: Level>(
+    rows: R,
+    (p, p_len): (*const u8, usize),
+    (q, q_len): (*const u8, usize),
+    tail: usize,
+) -> bool {
+    let body = rows.body(p_len, tail);
+    // SAFETY: as the function's.
+    unsafe {
+        p_len == q_len
+            && if body >= 32 { !L::differ(p, q, body) } else { compare_from(p, q, 0, body).1 }
+    }
+}

@@ -1,0 +1,175 @@
+//! Rounds: so many rows at a time, and again if words do not decide.
+//!
+//! ```text
+//! round    BATCH rows, or as many as have room for sure, in the order of words
+//! mixed    words that agree, rows that differ: everything as it was before the first of these, and
+//!          again with a look at the rows
+//! full     a row of one length is the last that has room: its equals are looked for, and added
+//! ```
+
+use super::super::varying::Target;
+use super::Several;
+use super::level::Level;
+use super::play::{NO_WORD, Place, Stop};
+use super::stream::{Rows, Stream, Stretch};
+
+/// Rows of a round: few enough to be merged twice, and enough that noting where it began is nothing.
+const BATCH: usize = 1024;
+
+/// Where everything was when the words before were not those of any row to come.
+#[derive(Debug)]
+pub(super) struct Saved {
+    streams: Vec<Stream>,
+    more: Vec<Stretch>,
+    left: usize,
+    place: Place,
+    /// Ends that were written.
+    ends: usize,
+}
+
+impl Saved {
+    pub(super) fn new() -> Self {
+        Self { streams: Vec::new(), more: Vec::new(), left: 0, place: Place::NONE, ends: 0 }
+    }
+}
+
+impl Several<'_> {
+    /// Merges to `out`, until all is merged or the next row has no room. With `SUMS`, where all rows end
+    /// in a diff, equal ones become one.
+    pub(super) fn rounds<L: Level, R: Rows, const SUMS: bool>(
+        &mut self,
+        rows: R,
+        out: &mut Target<'_>,
+        wrapped: &mut dyn FnMut(&[u8], i64),
+    ) {
+        let before = out.ends.len();
+        let mut place = first_place(out);
+        let mut full = false;
+        while self.left > 0 && !full {
+            let mut count = self.left.min(BATCH);
+            let mut exact = self.exact;
+            if !R::VARY && !exact {
+                match room(&place, rows.step()) {
+                    0 => exact = true,
+                    room => count = count.min(room),
+                }
+            }
+            self.ready::<L, R>(rows, exact);
+            if place.word != NO_WORD {
+                // SAFETY: a row that was merged, and the processor has the level's instructions.
+                place.word = unsafe { self.game.words.of::<L>(place.from, 0).0 };
+            } else {
+                let stream = &self.game.streams[self.game.next()];
+                // SAFETY: the winner has a head.
+                place.from = unsafe { stream.row(rows) };
+            }
+            if R::VARY {
+                out.ends.reserve(count);
+                let written = out.ends.len() - usize::from(place.sum != 0);
+                // SAFETY: within what is reserved.
+                place.end = unsafe { out.ends.as_mut_ptr().add(written) };
+            }
+            if !exact && !self.game.ties(place.word) {
+                self.saved.streams.clone_from(&self.game.streams);
+                self.saved.more.clone_from(&self.game.more);
+                (self.saved.left, self.saved.place) = (self.left, place);
+                self.saved.ends = out.ends.len();
+            }
+            // SAFETY: `ready` started the game. `place` lies in `out` up to its limit, with `count` ends
+            // reserved, or room for as many rows, unless exact. Rows of sums end in diffs.
+            let stop = unsafe {
+                let (game, place) = (&mut self.game, &mut place);
+                match (exact, self.hints.ties) {
+                    (true, _) => L::play::<R, SUMS, true, false>(rows, game, place, count, wrapped),
+                    (false, true) if SUMS => {
+                        L::play::<R, SUMS, false, true>(rows, game, place, count, wrapped)
+                    }
+                    _ => L::play::<R, SUMS, false, false>(rows, game, place, count, wrapped),
+                }
+            };
+            let in_order = self.exact || !self.game.ties(place.word);
+            match stop {
+                Stop::Done => self.left -= count,
+                Stop::Full(done) if in_order => {
+                    self.left -= done;
+                    full = true;
+                }
+                // What words agree with may come before the last row, as may what has no room.
+                Stop::Full(_) | Stop::Mixed => {
+                    place = self.go_back::<R, SUMS>(rows, out.ends);
+                    continue;
+                }
+            }
+            if R::VARY {
+                // SAFETY: ends up to the last row's are written.
+                unsafe {
+                    let written = place.end.offset_from(out.ends.as_ptr()) as usize;
+                    out.ends.set_len(written + usize::from(place.sum != 0));
+                }
+            }
+        }
+        let last = if place.sum != 0 { place.len } else { 0 };
+        let used = place.to as usize - out.bytes.as_ptr() as usize + last;
+        self.written +=
+            if R::VARY { out.ends.len() - before } else { (used - out.used) / rows.step() };
+        out.used = used;
+    }
+
+    /// Makes words and the tree, if that is still to be done.
+    pub(super) fn ready<L: Level, R: Rows>(&mut self, rows: R, exact: bool) {
+        if self.started == Some(exact) {
+            return;
+        }
+        // SAFETY: the streams' rows live as long as this; the level is one that the processor has.
+        unsafe {
+            if exact {
+                L::start::<R, true>(&mut self.game, rows);
+            } else {
+                L::start::<R, false>(&mut self.game, rows);
+            }
+        }
+        self.started = Some(exact);
+    }
+
+    /// Has everything as it was saved, for rows to be looked at from there on. Returns the place.
+    fn go_back<R: Rows, const SUMS: bool>(&mut self, rows: R, ends: &mut Vec<u32>) -> Place {
+        let Saved { streams, more, left, place: was, ends: written } = &mut self.saved;
+        std::mem::swap(streams, &mut self.game.streams);
+        std::mem::swap(more, &mut self.game.more);
+        self.left = *left;
+        (self.exact, self.started) = (true, None);
+        ends.truncate(*written);
+        if was.sum != 0 {
+            // The last row may have been added to, or written over.
+            // SAFETY: it was written before, from a row that is there.
+            unsafe {
+                rows.copy(was.from, was.to, was.len);
+                if SUMS {
+                    was.to.add(was.len - 8).cast::<[u8; 8]>().write(was.sum.to_le_bytes());
+                }
+            }
+            if R::VARY
+                && let Some(end) = ends.last_mut()
+            {
+                *end = was.offset + was.len as u32;
+            }
+        }
+        *was
+    }
+}
+
+/// The place behind the rows of `out`.
+fn first_place(out: &mut Target<'_>) -> Place {
+    let most = out.bytes.len().min(u32::MAX as usize);
+    let limit = most.saturating_sub(out.ends.len() * out.spare);
+    assert!(out.used <= out.bytes.len());
+    let bytes = out.bytes.as_mut_ptr();
+    let (to, limit) = (bytes.wrapping_add(out.used), bytes.wrapping_add(limit));
+    Place { to, limit, spare: out.spare, offset: out.used as u32, ..Place::NONE }
+}
+
+/// How many rows of `len` bytes have room behind the last one.
+fn room(place: &Place, len: usize) -> usize {
+    let last = if place.sum != 0 { len } else { 0 };
+    (place.limit as usize - place.to as usize - last) / len
+}

@@ -1,0 +1,187 @@
+//! A block of two inputs whose rows vary: how its rows are found and compared, which loop is for it.
+//!
+//! ```text
+//! starts   i i+1 ...      the rows of `a` and of `b` are known by their numbers
+//! bytes    | the same | word | rest |        words decide, then the rest does
+//! ```
+
+use super::super::Wrapped;
+use super::super::bytes::{compare_from, word_at};
+use super::place::Place;
+use super::sum::add_up;
+use super::{Target, Varying};
+
+/// A sample with at most this many switches has runs.
+const RUNS: usize = 5;
+/// A sample in which more words agree than these has many that agree: nobody can guess which.
+const TIES: usize = 3;
+/// The loop for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Woven,
+    Deep,
+    Streamed,
+    Runs,
+}
+
+/// Rows of two inputs whose bodies are compared from byte `at` on.
+///
+/// Invariant: starts ascend and lie within the bytes; no body has less than `at + 8` bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    pub(super) a: Varying<'a>,
+    pub(super) b: Varying<'a>,
+    pub(super) at: usize,
+}
+
+impl<'a> Varying<'a> {
+    /// # Safety
+    /// The rows lie within the bytes, and `index` is at most their number.
+    #[inline(always)]
+    pub(super) unsafe fn at(&self, index: usize) -> *const u8 {
+        // SAFETY: `starts` has an entry more than rows, all within the bytes.
+        unsafe { self.bytes.as_ptr().add(*self.starts.get_unchecked(index) as usize) }
+    }
+
+    /// # Safety
+    /// `index` is below the number of rows.
+    #[inline(always)]
+    pub(super) unsafe fn bytes_of(&self, index: usize) -> usize {
+        // SAFETY: `starts` has an entry more than rows.
+        unsafe {
+            (*self.starts.get_unchecked(index + 1) - *self.starts.get_unchecked(index)) as usize
+        }
+    }
+}
+
+impl<'a> Block<'a> {
+    /// Rows of `a` and `b`, neither of which is empty and which agree in their first `at` bytes;
+    /// `None` if a body has no eight bytes.
+    ///
+    /// # Panics
+    /// If rows do not lie within their bytes.
+    #[inline(always)]
+    pub(super) fn new(a: Varying<'a>, b: Varying<'a>, at: usize) -> Option<Self> {
+        assert!(a.tail == b.tail);
+        let shortest = a.shortest().min(b.shortest());
+        let behind = shortest.checked_sub(8 + a.tail)?;
+        Some(Self { a, b, at: at.min(behind) })
+    }
+
+    /// The first rows of both.
+    pub(super) fn part(&self, a_rows: usize, b_rows: usize) -> Self {
+        Self { a: self.a.first(a_rows), b: self.b.first(b_rows), at: self.at }
+    }
+
+    /// The loop for the block, by a look at its first rows.
+    #[inline(always)]
+    pub(super) fn choose(&self, rows: usize) -> Choice {
+        match self.sample(rows) {
+            (_, ties) if ties > TIES => Choice::Deep,
+            (switches, _) if switches <= RUNS => Choice::Runs,
+            (switches, _) if switches + 2 >= rows => Choice::Streamed,
+            _ => Choice::Woven,
+        }
+    }
+
+    /// Eight bytes of the row at `row`, as a number that has their order.
+    ///
+    /// # Safety
+    /// `row` points to a row of the block.
+    #[inline(always)]
+    unsafe fn word(&self, row: *const u8) -> u64 {
+        // SAFETY: every row has `at + 8` bytes.
+        unsafe { word_at(row, self.at) }
+    }
+
+    /// True if row `j` of `b` sorts before row `i` of `a`; notes if their words agree.
+    ///
+    /// # Safety
+    /// The rows exist.
+    #[inline(always)]
+    pub(super) unsafe fn less(&self, j: usize, i: usize, ties: &mut bool) -> bool {
+        // SAFETY: the rows exist, and no body has less than `at + 8` bytes.
+        unsafe {
+            let (p, q) = (self.b.at(j), self.a.at(i));
+            let (x, y) = (self.word(p), self.word(q));
+            if x == y {
+                *ties = true;
+                let len = self.b.bytes_of(j).min(self.a.bytes_of(i)) - self.a.tail;
+                return compare_from(p, q, self.at, len).0;
+            }
+            x < y
+        }
+    }
+
+    /// Among the first rows of the merge, how often the next one comes from the other input, and how
+    /// often words agree.
+    #[inline(always)]
+    fn sample(&self, rows: usize) -> (usize, usize) {
+        let (mut i, mut j) = (0, 0);
+        let (mut before, mut switches, mut ties) = (false, 0, 0);
+        for row in 0..rows {
+            if i == self.a.len() || j == self.b.len() {
+                break;
+            }
+            let mut tie = false;
+            // SAFETY: both rows exist.
+            let take_b = unsafe { self.less(j, i, &mut tie) };
+            ties += usize::from(tie);
+            switches += usize::from(row > 0 && take_b != before);
+            before = take_b;
+            j += usize::from(take_b);
+            i += usize::from(!take_b);
+        }
+        (switches, ties)
+    }
+
+    /// Merges the block into `out`, which has room for it: all of it, if the choice is woven; else
+    /// from the front, until there are `rows` or one input is used up. Returns the rows used of
+    /// each; of rows that are equal both or none, if they are added up.
+    #[inline(always)]
+    pub(super) fn merge(
+        &self,
+        choice: Choice,
+        rows: usize,
+        out: &mut Target<'_>,
+        wrapped: &mut Wrapped<'_>,
+    ) -> (usize, usize) {
+        let all = self.a.len() + self.b.len();
+        let bytes = self.a.span() + self.b.span();
+        let most = all.min(rows + 1);
+        assert!(out.fits(most, bytes) && out.used <= out.bytes.len());
+        assert!(rows == all || choice != Choice::Woven);
+        out.ends.reserve(most);
+        let (before, start) = (out.ends.len(), out.used);
+        // SAFETY: within the bytes and the reserved ends.
+        let place = unsafe {
+            let to = out.bytes.as_mut_ptr().add(start);
+            Place { to, offset: start as u32, end: out.ends.as_mut_ptr().add(before) }
+        };
+        // SAFETY: `bytes` bytes and `most` ends have room, as asserted and reserved, and `out`,
+        // being mutable, overlaps no input. All ends are written before they count.
+        unsafe {
+            let done = match (choice, &mut *wrapped) {
+                (Choice::Deep, Some(wrapped)) => self.deep::<true>(rows, place, *wrapped),
+                (Choice::Deep, None) => self.deep::<false>(rows, place, &mut |_, _| {}),
+                (Choice::Woven, _) => self.woven(place),
+                (Choice::Streamed, _) => self.streamed::<false>(rows, place),
+                (Choice::Runs, _) => self.streamed::<true>(rows, place),
+            };
+            let done = if wrapped.is_some() { self.with_equal(done) } else { done };
+            out.ends.set_len(before + done.rows_since(&place));
+            out.used = start + (done.place.offset - place.offset) as usize;
+            if let Some(wrapped) = wrapped
+                && done.ties
+            {
+                let ends = &mut out.ends[before..];
+                let rows = out.bytes.as_mut_ptr().add(start);
+                // The rows that were just written, of which none is shorter than those merged.
+                let (rows, bytes) = add_up(rows, start as u32, ends, self.at, *wrapped);
+                out.ends.truncate(before + rows);
+                out.used = start + bytes;
+            }
+            (done.a, done.b)
+        }
+    }
+}
