@@ -3,7 +3,7 @@
 //! ```text
 //! run 0   [chunk][chunk]...  \               one run left: its chunks as they are
 //! run 1   [chunk]...          >-- merger --> two: kernel::merge                 --> chunks
-//! run 2   (spilled)(spilled) /               more: many, in blocks
+//! run 2   (spilled)(spilled) /               more: many, in blocks; kernel::merge::several
 //! ```
 //!
 //! Invariant: the output is sorted and the rule holds over all of it, not only within a chunk.

@@ -52,6 +52,13 @@ pub(super) struct Plain;
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
 
+/// True if the processor has the instructions of [`Avx2`].
+#[cfg(target_arch = "x86_64")]
+pub(super) fn has_avx2() -> bool {
+    let has_bmi = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
+    has_bmi && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("movbe")
+}
+
 macro_rules! level {
     ($level:ident $(, #[$features:meta])?) => {
         impl Level for $level {

@@ -9,7 +9,7 @@
 
 use super::Wrapped;
 #[cfg(target_arch = "x86_64")]
-use super::level::Avx2;
+use super::level::{Avx2, has_avx2};
 use super::level::{Level, Plain};
 use super::shape::{LONG, ODD, Shape, Strided, common};
 use super::steps::{Work, next, sample};
@@ -56,10 +56,7 @@ pub(crate) fn merge(
     let greatest = a.body(a.len() - 1).max(b.body(b.len() - 1));
     let at = common(least, greatest);
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("movbe")
-        && is_x86_feature_detected!("bmi2")
-    {
+    if has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { with_avx2(a, b, out, at, wrapped) };
     }

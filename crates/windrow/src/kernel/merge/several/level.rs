@@ -30,17 +30,10 @@ pub(super) trait Level {
     ) -> Stop;
 }
 
-/// True if the processor has the instructions of [`Avx2`].
-#[cfg(target_arch = "x86_64")]
-pub(super) fn has_avx2() -> bool {
-    let has_bmi = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
-    has_bmi && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("movbe")
-}
-
 /// Any processor.
 pub(super) struct Plain;
 
-/// AVX2, MOVBE, BMI1 and BMI2.
+/// AVX2, MOVBE, BMI1 and BMI2, as [`super::super::level::has_avx2`] says.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
 

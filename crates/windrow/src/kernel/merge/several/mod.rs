@@ -24,6 +24,8 @@ mod words;
 use std::marker::PhantomData;
 
 use super::Wrapped;
+#[cfg(target_arch = "x86_64")]
+use super::level::has_avx2;
 use super::shape::{Strided, common};
 use super::varying::{Target, Varying};
 use game::Game;
@@ -44,7 +46,7 @@ const SAMPLE: usize = 128;
 macro_rules! by_level {
     ($level:ident => $run:expr) => {{
         #[cfg(target_arch = "x86_64")]
-        if level::has_avx2() {
+        if has_avx2() {
             type $level = Avx2;
             $run
         } else {
@@ -213,7 +215,7 @@ impl<'a> Several<'a> {
     fn sums(&mut self, stride: usize, out: &mut Target<'_>, wrapped: &mut dyn FnMut(&[u8], i64)) {
         assert!(self.game.tail == 8, "a diff");
         #[cfg(target_arch = "x86_64")]
-        if level::has_avx2() {
+        if has_avx2() {
             match stride {
                 32 => return self.rounds::<Avx2, _, true>(Fixed::<32>(stride), out, wrapped),
                 64 => return self.rounds::<Avx2, _, true>(Fixed::<64>(stride), out, wrapped),

@@ -17,6 +17,8 @@ mod steps;
 mod sum;
 
 use super::Wrapped;
+#[cfg(target_arch = "x86_64")]
+use super::level::has_avx2;
 use super::shape::common;
 use super::steps::gallop;
 use super::two::Merged;
@@ -116,10 +118,7 @@ pub(crate) fn merge_varying(
     let least = a.body(0).min(b.body(0));
     let at = common(least, a.body(a.len() - 1).max(b.body(b.len() - 1)));
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("movbe")
-        && is_x86_feature_detected!("bmi2")
-    {
+    if has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { with_avx2(a, b, at, out, wrapped) };
     }
