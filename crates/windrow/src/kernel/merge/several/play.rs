@@ -105,7 +105,9 @@ pub(super) unsafe fn play<
     let streams = game.streams.as_mut_ptr();
     for done in 0..count {
         let run = (winner & mask) as usize;
-        // SAFETY: winners have rows, so that they have streams.
+        // SAFETY: a winner has a row, since rows are left, so its run has a stream. `to` moves behind a row
+        // only when another one has room, and `end` with it. A row behind the head is there if the head
+        // is before the last one. Nodes on the way to the root are below the number of leaves.
         unsafe {
             let stream = streams.add(run);
             let (at, bytes) = ((*stream).head, (*stream).bytes);
