@@ -6,11 +6,14 @@
 //!
 //! ```text
 //! rows  --prefix-->  (prefix | index) words  --radix-->  ordered words  --copy-->  rows in order
+//! columns  --counting-->  rows by small codes
 //! ```
 
 pub(crate) mod copy;
+pub(crate) mod counting;
 pub(crate) mod merge;
 pub(crate) mod partition;
+pub(crate) mod places;
 pub(crate) mod prefetch;
 pub(crate) mod prefix;
 pub(crate) mod radix;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keep, first, last:  | key | then | sequence | payload                    | tombstone 0 or 1 |
-//! sum:                | key | every other column that has an order | payload | time 0 or 8 | diff 8 |
+//! sum:                | key | every other column that has an order | payload | time 0 to 8 | diff 8 |
 //!                       \______ ordered code ______/            \_ equality code _/   \_ tail _/
 //! ```
 //!
@@ -41,15 +41,7 @@ impl Slot {
             OrderedCode::Nested => Node::of(plain_type(field.data_type())).map(Arc::new),
             _ => None,
         };
-        Self {
-            column,
-            descending: false,
-            nulls_first: false,
-            nullable: field.is_nullable(),
-            escapes: false,
-            code,
-            node,
-        }
+        Self { nullable: field.is_nullable(), node, ..Self::of_number(column, code) }
     }
 
     /// A column of numbers without nulls, ascending.

@@ -102,10 +102,8 @@ pub(super) fn take_longer(
         return Ok(None);
     }
     let codes: Vec<Code> = slots.iter().map(lanes::slot_code).collect();
-    let starts = std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
-    let rows: Vec<_> = starts.zip(ends).map(|(start, &end)| start..end as usize).collect();
     let (mut values, mut valid) = (vec![Vec::new(); codes.len()], vec![Vec::new(); codes.len()]);
-    if !take_growing(&codes, &rows, bytes, &mut values, &mut valid) {
+    if !take_growing(&codes, start, ends, bytes, &mut values, &mut valid) {
         return Err(corrupt("a number is cut off or has no such code"));
     }
     let mut ready = vec![None; builders.len()];

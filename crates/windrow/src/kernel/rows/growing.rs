@@ -104,25 +104,26 @@ fn put_row<const W: usize>(
     Some(at + end)
 }
 
-/// Reads back rows of nothing but columns of eight bytes, of which some take a byte more: each of `rows`
-/// is a range of `bytes`. Appends the values to `values`, one vector a column, and validity, 64 rows a
-/// word, to `valid`. False if a row holds something else; what was appended is then of no use.
+/// Reads back rows of nothing but columns of eight bytes, of which some take a byte more: they lie one
+/// behind the other from `start` of `bytes` on, and end at `ends`. Appends the values to `values`, one
+/// vector a column, and validity, 64 rows a word, to `valid`. False if a row holds something else;
+/// validity is then of no use, and no values are appended.
 ///
 /// # Panics
 /// If there are not as many vectors as codes.
 pub(crate) fn take_growing(
     codes: &[Code],
-    rows: &[Range<usize>],
+    start: usize,
+    ends: &[u32],
     bytes: &[u8],
     values: &mut [Vec<u64>],
     valid: &mut [Vec<u64>],
 ) -> bool {
     assert!(codes.len() == values.len() && codes.len() == valid.len(), "a vector for each code");
-    let count = rows.len();
+    let count = ends.len();
     let targets = values.iter_mut().map(|values| {
-        values.resize(values.len() + count, 0);
-        let first = values.len() - count;
-        values[first..].as_mut_ptr()
+        values.reserve(count);
+        values.spare_capacity_mut().as_mut_ptr().cast()
     });
     let targets: Vec<*mut u64> = targets.collect();
     let mut done = 0;
@@ -130,22 +131,28 @@ pub(crate) fn take_growing(
     if super::avx512::detected() {
         // SAFETY: the features were detected; there is a target with room for the value of each
         // row.
-        match unsafe { super::avx512::shrink(codes, rows, bytes, &targets, valid) } {
+        match unsafe { super::avx512::shrink(codes, start, ends, bytes, &targets, valid) } {
             Some(count) => done = count,
             None => return false,
         }
     }
     // SAFETY: there is a target with room for the value of each row.
-    unsafe { take_rows(codes, rows, done, bytes, &targets, valid) }
+    let fits = unsafe { take_rows(codes, start, ends, done, bytes, &targets, valid) };
+    if fits {
+        // SAFETY: there is room for a value of each row, and all of them were written.
+        values.iter_mut().for_each(|values| unsafe { values.set_len(values.len() + count) });
+    }
+    fits
 }
 
 /// The portable twin, and the last rows: those from `done` on, a multiple of 64.
 ///
 /// # Safety
-/// Each of `targets`, one for each code, has room for a value of each of `rows`.
+/// Each of `targets`, one for each code, has room for a value of each row.
 unsafe fn take_rows(
     codes: &[Code],
-    rows: &[Range<usize>],
+    start: usize,
+    ends: &[u32],
     done: usize,
     bytes: &[u8],
     targets: &[*mut u64],
@@ -155,10 +162,11 @@ unsafe fn take_rows(
     let mut padded = vec![0; most];
     let mut words = vec![0; codes.len()];
     let mut wrong = 0;
-    for (index, row) in rows.iter().enumerate().skip(done) {
-        let Some(own) = bytes.get(row.clone()) else { return false };
+    let mut start = if done == 0 { start } else { ends[done - 1] as usize };
+    for (index, &end) in ends.iter().enumerate().skip(done) {
+        let Some(own) = bytes.get(start..end as usize) else { return false };
         // All that the row can take, so that there is one check.
-        let cells = match bytes.get(row.start..row.start + most) {
+        let cells = match bytes.get(start..start + most) {
             Some(cells) => cells,
             None => {
                 padded.fill(0);
@@ -177,7 +185,8 @@ unsafe fn take_rows(
             }
         };
         wrong |= u8::from(taken != own.len());
-        if index % 64 == 63 || index + 1 == rows.len() {
+        start = end as usize;
+        if index % 64 == 63 || index + 1 == ends.len() {
             valid.iter_mut().zip(&mut words).for_each(|(valid, word)| {
                 valid.push(std::mem::take(word));
             });

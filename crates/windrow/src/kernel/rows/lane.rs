@@ -231,3 +231,11 @@ pub(crate) struct LaneOut<'a, T> {
     pub(crate) valid: &'a mut Vec<u64>,
     pub(crate) code: Code,
 }
+
+/// Says of the first `rows` rows that they are valid.
+pub(super) fn all_valid(valid: &mut [u64], rows: usize) {
+    valid[..rows / 64].fill(u64::MAX);
+    if !rows.is_multiple_of(64) {
+        valid[rows / 64] = (1 << (rows % 64)) - 1;
+    }
+}

@@ -39,7 +39,7 @@ pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use lane::{
     Bits, Code, Lane, LaneOut, Lanes, NULL, Places, Scattered, Span, Strided, Word,
 };
-pub(crate) use pack::{Pack, pack};
+pub(crate) use pack::{Clamp, Pack, clamp, pack};
 pub(crate) use wide::take_wide;
 
 use std::ops::Range;

@@ -1,7 +1,9 @@
-//! Numbers as the words that a sort moves: what tells them apart, above their place.
+//! Numbers as the words that a sort moves: what tells them apart, above their place. And as small codes,
+//! if few of them are worth telling apart.
 //!
 //! ```text
 //! word = | bits of other columns | bit of a value or null | (code - least) without its lowest bits | place |
+//! small code = code - below: 0 if that is less, top if it is more
 //! ```
 
 use super::lane::Bits;
@@ -66,6 +68,40 @@ fn pack_each(
     }
 }
 
+/// How the numbers of a column become small codes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clamp {
+    pub(crate) flip: u64,
+    pub(crate) float: u64,
+    pub(crate) below: u64,
+    pub(crate) top: u16,
+}
+
+/// Writes the small code of each number.
+///
+/// # Panics
+/// If there are not as many codes as values.
+pub(crate) fn clamp(values: &[[u8; 8]], clamp: Clamp, codes: &mut [u16]) {
+    assert_eq!(values.len(), codes.len(), "a code for each value");
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; values and codes were checked above.
+        done = unsafe { super::avx512::clamp(values, clamp, codes) };
+    }
+    clamp_each(&values[done..], clamp, &mut codes[done..]);
+}
+
+/// The portable twin, and the last few.
+fn clamp_each(values: &[[u8; 8]], clamp: Clamp, codes: &mut [u16]) {
+    for (value, small) in values.iter().zip(codes) {
+        let value = u64::from_ne_bytes(*value);
+        let negative = (value as i64 >> 63) as u64;
+        let code = value ^ (negative & clamp.float) ^ clamp.flip;
+        *small = code.saturating_sub(clamp.below).min(clamp.top.into()) as u16;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -73,6 +109,25 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn both_clamp_the_same(
+            values in prop::collection::vec(any::<u64>(), 0..100),
+            shift in 0u32..64,
+            constants: [u64; 3],
+            top: u16,
+        ) {
+            let [flip, float, below] = constants;
+            let values: Vec<[u8; 8]> =
+                values.iter().map(|value| (below.wrapping_add(value >> shift)).to_ne_bytes()).collect();
+            for (flip, float) in [(flip, float), (0, 0)] {
+                let with = Clamp { flip, float, below, top };
+                let (mut codes, mut twin) = (vec![7; values.len()], vec![9; values.len()]);
+                clamp(&values, with, &mut codes);
+                clamp_each(&values, with, &mut twin);
+                prop_assert_eq!(codes, twin);
+            }
+        }
+
         #[test]
         fn both_pack_the_same(
             values in prop::collection::vec(any::<[u8; 8]>(), 0..200),

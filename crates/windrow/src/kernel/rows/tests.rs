@@ -213,13 +213,10 @@ proptest! {
         let end = end.expect("there is room");
         prop_assert_eq!(&out[..end], &twin[..end]);
         let codes: Vec<Code> = all.iter().map(|lane| lane.code).collect();
-        let starts = [&[front as u32], &ends[1..]].concat();
-        let ranges = starts.windows(2).map(|pair| pair[0] as usize..pair[1] as usize);
-        let ranges: Vec<_> = ranges.collect();
         let mut values = vec![vec![]; codes.len()];
         let mut valid = vec![vec![]; codes.len()];
         let bytes = &out[..end];
-        prop_assert!(take_growing(&codes, &ranges, bytes, &mut values, &mut valid));
+        prop_assert!(take_growing(&codes, front, &ends[1..], bytes, &mut values, &mut valid));
         for (lane, (values, valid)) in all.iter().zip(values.iter().zip(&valid)) {
             prop_assert_eq!((values.len(), valid.len()), (rows, rows.div_ceil(64)));
             for (row, value) in values.iter().enumerate() {

@@ -13,7 +13,7 @@ use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
 use super::ranks::ranks;
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Bits, Pack, bounds};
+use crate::kernel::rows::{Bits, Clamp, Pack, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -78,6 +78,12 @@ impl PlainCode {
     pub(super) fn pack(self, least: u64, dropped: u32) -> Pack {
         let Self { flip, float, .. } = self;
         Pack { flip, float, least, dropped, width: 0, place: None, front: 0, null: 0 }
+    }
+
+    /// How values of eight bytes become small codes.
+    pub(super) fn clamp(self, below: u64, top: u16) -> Clamp {
+        let Self { flip, float, .. } = self;
+        Clamp { flip, float, below, top }
     }
 
     #[inline(always)]

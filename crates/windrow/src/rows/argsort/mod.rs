@@ -7,6 +7,7 @@
 //!            the common prefix; as many keys as fit beside the row's index in one word
 //! 2. pack    word = | key bits | index |
 //! 3. sort    words: in order already, few runs (merged), or spread (radix)
+//!            few key bits need no words: rows are counted by them and put in their places
 //! 4. ties    groups of equal key bits, if keys are left: sort(group, the rest)
 //! ```
 //!
@@ -17,6 +18,7 @@ mod key;
 mod plan;
 mod ranks;
 mod run;
+mod sample;
 #[cfg(test)]
 mod tests;
 mod ties;
@@ -27,17 +29,22 @@ use std::ops::Range;
 use arrow_array::{RecordBatch, UInt32Array};
 
 use self::key::Key;
-use self::plan::{All, Picked, Place, Plan};
+use self::plan::{All, Picked, Place, Plan, Rows};
 use self::run::{Run, run};
-use self::ties::{Tail, Tails, groups};
+use self::ties::Tails;
 use crate::error::{Error, Result};
-use crate::kernel::radix;
+use crate::kernel::places::{groups, places};
+use crate::kernel::prefetch::prefetch_all;
+use crate::kernel::{counting, radix};
 use crate::order::Layout;
 
 /// Groups up to this size are sorted by comparing whole keys.
 const SMALL: usize = 20;
-/// Words that are looked at twice in turn.
-const BLOCK: usize = 1024;
+/// Codes for each row, at the most, where rows are sorted by counting: each code is looked at once.
+const CODES_PER_ROW: usize = 4;
+/// Numbers of a column that is asked for before they are read in another order: a quarter of a
+/// second-level cache. A quarter of a sort of 8,192 rows of which half are in pairs of equal strings.
+const NEAR: usize = 32 << 10;
 /// Groups whose tails are read at once: most are of two or three rows, of 32 bytes each.
 const GROUPS: usize = 256;
 
@@ -70,8 +77,19 @@ pub fn argsort(layout: &Layout, batch: &RecordBatch) -> Result<UInt32Array> {
 /// Sorts one record batch after the other as [`argsort`] does, in the same scratch memory.
 #[derive(Debug, Default)]
 pub struct Argsorter {
+    scratch: Scratch,
+}
+
+/// Memory that is used again.
+#[derive(Debug, Default)]
+struct Scratch {
     words: Vec<u64>,
-    scratch: Vec<u64>,
+    other: Vec<u64>,
+    /// Which words agree with the next one in all bits of the keys.
+    same: Vec<u64>,
+    /// What of the keys is in few bits, and where the rows of each code end.
+    codes: Vec<u16>,
+    ends: Vec<u32>,
 }
 
 impl Argsorter {
@@ -99,38 +117,14 @@ impl Argsorter {
         if let Some(first) = keys.first_mut() {
             first.rank(count as usize);
         }
-        let words = std::mem::take(&mut self.words);
-        let scratch = std::mem::take(&mut self.scratch);
-        let mut sorter = Sorter { keys: &keys, words, scratch };
-        let order = sorter.order(count);
-        (self.words, self.scratch) = (sorter.words, sorter.scratch);
-        Ok(UInt32Array::from(order))
+        let mut sorter = Sorter { keys: &keys, scratch: &mut self.scratch };
+        Ok(UInt32Array::from(sorter.order(count)))
     }
 }
 
 struct Sorter<'a> {
     keys: &'a [Key],
-    words: Vec<u64>,
-    scratch: Vec<u64>,
-}
-
-/// The places in the low bits of `words`, and whether two neighbours among those in `open` agree in
-/// all bits above.
-fn places(words: &[u64], index_bits: u32, open: Range<usize>) -> (Vec<u32>, bool) {
-    let mask = (1 << index_bits) - 1;
-    let mut order = Vec::with_capacity(words.len());
-    let mut ties = 0;
-    // In blocks that stay in a cache for both loops, each of which is a few instructions for many words.
-    for (number, block) in words.chunks(BLOCK).enumerate() {
-        order.extend(block.iter().map(|word| (word & mask) as u32));
-        let start = (number * BLOCK).max(open.start);
-        let end = (number * BLOCK + block.len() + 1).min(open.end);
-        for pair in words.get(start..end).unwrap_or(&[]).windows(2) {
-            // The top bit, if what is above the places is equal: 0 less 1.
-            ties |= ((pair[0] ^ pair[1]) >> index_bits).wrapping_sub(1);
-        }
-    }
-    (order, ties >> 63 == 1)
+    scratch: &'a mut Scratch,
 }
 
 impl Sorter<'_> {
@@ -151,72 +145,99 @@ impl Sorter<'_> {
             }
             return order;
         }
-        plan.pack(self.keys, &all, &mut self.words);
-        let index_bits = plan.index_bits();
-        radix::sort(&mut self.words, &mut self.scratch, index_bits, index_bits + plan.bits());
-        let open = plan.open(self.keys, count as usize);
-        let (mut order, ties) = places(&self.words, index_bits, open.clone());
-        if ties && !plan.is_complete() {
-            self.sort_ties(&mut order, &plan, open);
+        if plan.bits() <= counting::BITS && 1 << plan.bits() <= CODES_PER_ROW * all.len() {
+            return self.order_by_codes(&plan, &all);
         }
+        self.sort_words(&plan, &all);
+        let Scratch { words, same, .. } = &mut *self.scratch;
+        let mut order = places(words, plan.index_bits(), same);
+        self.sort_ties(&mut order, &plan, plan.open(self.keys, count as usize));
         order
     }
 
-    /// Sorts groups that agree in the bits of `plan` by what it left out, as far as they are
-    /// `open`. `rows` is in the order of the words, which say where groups end.
+    /// The words of a plan for `rows`, sorted.
+    fn sort_words<R: Rows>(&mut self, plan: &Plan, rows: &R) {
+        let Scratch { words, other, .. } = &mut *self.scratch;
+        plan.pack(self.keys, rows, words);
+        radix::sort(words, other, plan.index_bits(), plan.index_bits() + plan.bits());
+    }
+
+    /// The order of all rows by a plan of few bits.
+    fn order_by_codes(&mut self, plan: &Plan, all: &All) -> Vec<u32> {
+        let Scratch { codes, ends, .. } = &mut *self.scratch;
+        plan.pack_codes(self.keys, all, codes);
+        let mut order = counting::order(codes, plan.bits(), ends);
+        if plan.is_complete() {
+            return order;
+        }
+        let group = |code: usize| [if code == 0 { 0 } else { ends[code - 1] }, ends[code]];
+        let groups: Vec<[u32; 2]> = match plan.left_out(self.keys) {
+            Some(codes) => codes.into_iter().map(|code| group(code as usize)).collect(),
+            None => (0..ends.len()).map(group).collect(),
+        };
+        self.sort_groups(&mut order, &groups, plan.rest());
+        order
+    }
+
+    /// Sorts groups that agree in the bits of `plan` by what it left out. `rows` is in the order of the
+    /// words, and `open` says which of these may leave something open.
     fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan, open: Range<usize>) {
-        let shift = plan.index_bits();
-        let words = std::mem::take(&mut self.words);
-        if let Some((below, above)) = plan.left_out(self.keys) {
-            // The two groups at the ends; all others are of one number each, and there is no other key.
-            let below = words.partition_point(|word| word >> shift <= below);
-            let above = words.partition_point(|word| word >> shift < above);
-            for group in [0..below, above..words.len()] {
-                if group.len() > 1 {
-                    self.sort_group(&mut rows[group], plan.rest());
-                }
-            }
-            self.words = words;
+        if plan.is_complete() {
             return;
         }
-        let rows = &mut rows[open.clone()];
-        let mut tails = Vec::new();
-        for groups in groups(&words[open], shift).chunks(GROUPS) {
-            self.sort_groups(rows, groups, plan.rest(), &mut tails);
+        let shift = plan.index_bits();
+        let Scratch { words, same, .. } = &*self.scratch;
+        if let Some(codes) = plan.left_out(self.keys) {
+            // All others are of one number each, and there is no other key.
+            let end = |code: u64| words.partition_point(|word| word >> shift < code) as u32;
+            let groups: Vec<_> = codes.iter().map(|&code| [end(code), end(code + 1)]).collect();
+            return self.sort_groups(rows, &groups, plan.rest());
         }
-        self.words = words;
+        let ends = groups(same, open);
+        if !ends.is_empty() {
+            self.fetch(plan.rest(), rows.len());
+            self.sort_groups(rows, ends.as_chunks::<2>().0, plan.rest());
+        }
+    }
+
+    /// Asks for the numbers that are about to decide among many of `rows` rows, in any order, unless most
+    /// are those of other rows.
+    fn fetch(&self, from: Place, rows: usize) {
+        let next = self.keys.iter().skip(from.key).take(2);
+        let numbers = next.filter_map(|key| Some(key.numbers()?.0));
+        let few = numbers.filter(|numbers| numbers.len() <= NEAR.min(8 * rows));
+        few.for_each(|numbers| prefetch_all(numbers.as_flattened()));
     }
 
     /// Sorts groups of rows, which stand in their own order, by their keys from `from` on.
-    fn sort_groups(
-        &mut self,
-        rows: &mut [u32],
-        groups: &[Range<usize>],
-        from: Place,
-        tails: &mut Vec<Tail>,
-    ) {
-        let Some(with) = Tails::new(self.keys, from) else {
-            return groups.iter().for_each(|group| self.sort_group(&mut rows[group.clone()], from));
-        };
-        let is_small = |group: &Range<usize>| group.len() <= SMALL;
-        tails.clear();
-        for group in groups.iter().filter(|group| is_small(group)) {
-            with.add(&rows[group.clone()], tails);
-        }
-        let mut rest = &mut tails[..];
-        for group in groups {
-            let rows = &mut rows[group.clone()];
-            if is_small(group) {
-                let (own, behind) = rest.split_at_mut(rows.len());
-                with.sort(rows, own, |rows, from| self.sort_small(rows, from));
-                rest = behind;
-            } else {
-                self.sort_group(rows, from);
+    fn sort_groups(&mut self, rows: &mut [u32], groups: &[[u32; 2]], from: Place) {
+        let with = Tails::new(self.keys, from);
+        let rows_of = |[start, end]: &[u32; 2]| *start as usize..*end as usize;
+        let is_small = |[start, end]: &&[u32; 2]| end - start <= SMALL as u32;
+        let mut tails = Vec::new();
+        for groups in groups.chunks(GROUPS) {
+            tails.clear();
+            if let Some(with) = &with {
+                let small = groups.iter().filter(is_small);
+                small.for_each(|group| with.add(&rows[rows_of(group)], &mut tails));
+            }
+            let mut rest = &mut tails[..];
+            for group in groups {
+                let rows = &mut rows[rows_of(group)];
+                match &with {
+                    Some(with) if is_small(&group) => {
+                        let (own, behind) = rest.split_at_mut(rows.len());
+                        with.sort(rows, own, |rows, from| self.sort_small(rows, from));
+                        rest = behind;
+                    }
+                    _ => self.sort_group(rows, from),
+                }
             }
         }
     }
 
-    /// Sorts rows, which stand in their own order, by their keys from `from` on.
+    /// Sorts rows, which stand in their own order, by their keys from `from` on. Words that were there
+    /// are not needed any more.
     fn sort_group(&mut self, rows: &mut [u32], from: Place) {
         if rows.len() <= SMALL {
             return self.sort_small(rows, from);
@@ -228,24 +249,14 @@ impl Sorter<'_> {
             }
             return;
         }
-        let mut words = std::mem::take(&mut self.scratch);
-        plan.pack(self.keys, &Picked(rows), &mut words);
-        let mut scratch = Vec::new();
-        let index_bits = plan.index_bits();
-        radix::sort(&mut words, &mut scratch, index_bits, index_bits + plan.bits());
-        let mask = (1 << index_bits) - 1;
+        self.sort_words(&plan, &Picked(rows));
+        let Scratch { words, same, .. } = &mut *self.scratch;
         let before = rows.to_vec();
-        for (row, word) in rows.iter_mut().zip(&words) {
-            *row = before[(word & mask) as usize];
+        for (row, place) in rows.iter_mut().zip(places(words, plan.index_bits(), same)) {
+            *row = before[place as usize];
         }
-        if plan.is_complete() {
-            self.scratch = words;
-            return;
-        }
-        let outer = std::mem::replace(&mut self.words, words);
         let open = 0..rows.len();
         self.sort_ties(rows, &plan, open);
-        self.scratch = std::mem::replace(&mut self.words, outer);
     }
 
     fn sort_small(&self, rows: &mut [u32], from: Place) {

@@ -14,7 +14,8 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 
 use super::key::Key;
-use crate::kernel::rows::{Bits, Pack, pack};
+use super::sample::Sample;
+use crate::kernel::rows::{Bits, Pack, clamp, pack};
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
@@ -133,11 +134,12 @@ impl Plan {
         self.complete
     }
 
-    /// If all that is left open is what lies below and above a window of the last key: their bits.
-    pub(super) fn left_out(&self, keys: &[Key]) -> Option<(u64, u64)> {
+    /// If all that is left open is what lies below and above a window of the last key: the bits that
+    /// may stand for several numbers.
+    pub(super) fn left_out(&self, keys: &[Key]) -> Option<Vec<u64>> {
         match self.pieces[..] {
-            [Piece { key, what: What::Window { top, .. }, .. }] if key + 1 == keys.len() => {
-                Some((0, top))
+            [Piece { key, what: What::Window { least, top }, .. }] if key + 1 == keys.len() => {
+                Some(if least > 1 { vec![0, top] } else { vec![top] })
             }
             _ => None,
         }
@@ -273,6 +275,25 @@ impl Plan {
             }
         }
     }
+
+    /// Writes the bits of each row, which are few, to `codes`.
+    pub(super) fn pack_codes<R: Rows>(&self, keys: &[Key], rows: &R, codes: &mut Vec<u16>) {
+        codes.clear();
+        codes.resize(rows.len(), 0);
+        let codes = &mut codes[..];
+        if let [piece] = &self.pieces[..]
+            && rows.is_all()
+            && piece.clamp(&keys[piece.key], codes)
+        {
+            return;
+        }
+        for piece in &self.pieces {
+            let width = piece.width();
+            piece.for_each(&keys[piece.key], rows, |at, bits| {
+                codes[at] = codes[at] << width | bits as u16;
+            });
+        }
+    }
 }
 
 impl Piece {
@@ -302,6 +323,18 @@ impl Piece {
         let valid = key.nulls.as_ref();
         let valid = valid.map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
         pack(&values[..words.len()], valid, with, words);
+        true
+    }
+
+    /// Writes its bits, at most 16, for all rows of a record batch; false if no kernel does that.
+    fn clamp(&self, key: &Key, codes: &mut [u16]) -> bool {
+        let (below, top) = match self.what {
+            What::Number { least, dropped: 0 } if !self.nulls => (least, u16::MAX),
+            What::Window { least, top } => (least - 1, top as u16),
+            _ => return false,
+        };
+        let Some((values, code)) = key.numbers() else { return false };
+        clamp(&values[..codes.len()], code.clamp(below, top), codes);
         true
     }
 
@@ -341,60 +374,6 @@ impl Piece {
                 }
             }
         }
-    }
-}
-
-/// A few numbers of a large record batch, in order; under nulls there may be any.
-struct Sample([u64; Sample::SIZE]);
-
-impl Sample {
-    const SIZE: usize = 64;
-    /// Record batches that are large enough for a guess to pay.
-    const LEAST_ROWS: usize = 1024;
-    /// Numbers of the sample that a window has to hold.
-    const MOST: usize = 48;
-
-    fn of<R: Rows>(key: &Key, rows: &R) -> Option<Self> {
-        // Not within groups: what a window leaves out might be nearly all of them, time and again.
-        if rows.len() < Self::LEAST_ROWS || !rows.is_all() {
-            return None;
-        }
-        let (values, code) = key.numbers()?;
-        let step = rows.len() / Self::SIZE;
-        let number = |index: usize| code.code(u64::from_ne_bytes(values[rows.get(index * step)]));
-        let mut sample: [u64; Self::SIZE] = std::array::from_fn(number);
-        sample.sort_unstable();
-        Some(Self(sample))
-    }
-
-    /// Bits that the numbers need at the least.
-    fn bits(&self) -> u32 {
-        let [first, .., last] = self.0;
-        u64::BITS - (last - first).leading_zeros()
-    }
-
-    /// True if no part of the numbers is much denser than the whole, which begins about at 0.
-    fn is_spread(&self) -> bool {
-        let (narrow, _) = self.narrowest();
-        self.bits() == u64::BITS && narrow >> (u64::BITS - 4) > 0
-    }
-
-    /// The least difference between numbers of which most of the sample are, and the first of them.
-    fn narrowest(&self) -> (u64, u64) {
-        let starts = 0..=Self::SIZE - Self::MOST;
-        let spans = starts.map(|at| (self.0[at + Self::MOST - 1] - self.0[at], self.0[at]));
-        spans.min().unwrap_or((u64::MAX, 0))
-    }
-
-    /// Where most numbers are, if that takes up to `room` bits and all of them take more: the least of
-    /// them, and the code of what is above.
-    fn window(&self, room: u32) -> Option<(u64, u64)> {
-        let (span, first) = self.narrowest();
-        // Somewhat more on both sides, for what the sample has missed.
-        let (least, span) = (first.saturating_sub(span / 8).max(1), span + span / 4);
-        let top = span.checked_add(2)?;
-        let bits = u64::BITS - top.leading_zeros();
-        (bits <= room && self.bits() > room).then_some((least, top))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::super::lane::all_valid;
 use super::{Code, Constants, LaneOut, Places, Word, portable, transpose_4, transpose_8};
 
 /// Up to 4 lanes, as `take` of the module.
@@ -243,12 +244,4 @@ unsafe fn take_one_8<P: Places>(
         put_valid(valid, row, bits);
     }
     _mm256_testz_si256(escaped, escaped) == 1
-}
-
-/// The first `rows` rows are valid.
-fn all_valid(valid: &mut [u64], rows: usize) {
-    valid[..rows / 64].fill(u64::MAX);
-    if !rows.is_multiple_of(64) {
-        valid[rows / 64] = (1 << (rows % 64)) - 1;
-    }
 }

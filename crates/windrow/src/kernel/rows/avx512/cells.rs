@@ -131,14 +131,14 @@ unsafe fn put_of<P: Places, const N: usize, const NULLS: bool, const FLOATS: boo
                 unsafe { cells.put::<NULLS>(codes(v, bits), bits, target(index)) };
             }
         } else if let Ok(v) = <[__m512i; 4]>::try_from(&v[..]) {
-            for (first, two) in [0, 1, 4, 5].into_iter().zip(transpose_4(v)) {
-                let bits = bits[first] | bits[first + 2] << 4;
+            for (first, two) in transpose_4(v).into_iter().enumerate() {
+                let bits = bits[first] | bits[first + 4] << 4;
                 let two = codes(two, bits);
                 let high = _mm512_castsi256_si512(_mm512_extracti64x4_epi64(two, 1));
                 // SAFETY: as above.
                 unsafe {
                     cells.put_half::<NULLS>(two, bits, target(first));
-                    cells.put_half::<NULLS>(high, bits >> 4, target(first + 2));
+                    cells.put_half::<NULLS>(high, bits >> 4, target(first + 4));
                 }
             }
         } else {

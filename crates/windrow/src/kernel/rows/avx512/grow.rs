@@ -9,7 +9,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Code, Codes, GROUP, Lane, code, spread, transpose_4};
+use super::{Code, Codes, GROUP, Lane, PAIR, code, spread, transpose_4};
 
 /// Columns that are written at once: their longest codes fit a register.
 const COLUMNS: usize = 4;
@@ -151,9 +151,9 @@ impl<'a> Block<'a> {
             valid |= spread(word >> (row % WORD), at);
         }
         // Two rows in each byte, those of a pair.
-        let valid = valid | valid >> 12;
-        for (pair, (v, shift)) in transpose_4(v).into_iter().zip([0, 8, 32, 40]).enumerate() {
-            let valid = (valid >> shift) as __mmask8;
+        let valid = valid | valid >> PAIR;
+        for (pair, v) in transpose_4(v).into_iter().enumerate() {
+            let valid = (valid >> (8 * pair)) as __mmask8;
             let v = code::<true, true>(v, &self.with);
             let one = _mm512_set1_epi64(1);
             let edges = _mm512_cmple_epu64_mask(_mm512_add_epi64(v, one), one);
@@ -172,7 +172,7 @@ impl<'a> Block<'a> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
     unsafe fn put(&self, index: usize, at: usize, out: *mut u8) -> usize {
-        let (pair, half) = (index / 4 * 2 + index % 2, index / 2 % 2);
+        let (pair, half) = (index % 4, index / 4);
         let longer = usize::from(self.longer[pair] >> (half * COLUMNS)) % (1 << COLUMNS);
         // SAFETY: an order has 64 bytes, as has a register.
         unsafe {

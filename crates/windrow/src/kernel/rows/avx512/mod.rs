@@ -27,7 +27,7 @@ pub(super) use bits::{put_bits, take_bits};
 pub(super) use blocks::put_blocks;
 pub(super) use cells::put_cells;
 pub(super) use grow::grow;
-pub(super) use pack::pack;
+pub(super) use pack::{clamp, pack};
 pub(super) use put::put;
 pub(super) use shrink::shrink;
 pub(super) use take::take;
@@ -131,12 +131,13 @@ fn transpose_8(v: [__m512i; 8]) -> [__m512i; 8] {
     out
 }
 
-/// Rows 0 and 2, 1 and 3, 4 and 6, and 5 and 7 of four columns, from columns of eight rows.
+/// Rows 0 and 4, 1 and 5, 2 and 6, and 3 and 7 of four columns, from columns of eight rows; and back: it is
+/// its own inverse too.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose_4([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    let near = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-    let far = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    let near = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    let far = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
     let even = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
     let odd = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
     [
@@ -146,6 +147,9 @@ fn transpose_4([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
         _mm512_permutex2var_epi64(odd.0, far, odd.1),
     ]
 }
+
+/// Bits that the four of row 4 move down by, to stand behind those of row 0.
+const PAIR: usize = 4 * 8 - 4;
 
 /// The lowest bit of each byte.
 const BYTES: u64 = 0x0101_0101_0101_0101;

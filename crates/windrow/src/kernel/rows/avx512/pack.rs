@@ -1,9 +1,9 @@
-//! Numbers to the words of a sort.
+//! Numbers to the words of a sort, and to small codes.
 
 use std::arch::x86_64::*;
 
 use super::super::lane::Bits;
-use super::super::pack::Pack;
+use super::super::pack::{Clamp, Pack};
 use super::GROUP;
 
 /// As `pack` of the module, of all values in whole groups; returns their number.
@@ -49,6 +49,34 @@ pub(in crate::kernel::rows) unsafe fn pack(
             _mm512_storeu_si512(word, _mm512_or_si512(_mm512_sll_epi64(v, shift), place));
         }
         places = _mm512_add_epi64(places, every(GROUP as u64));
+    }
+    end
+}
+
+/// As `clamp` of the module, of all values in whole groups; returns their number.
+///
+/// # Safety
+/// The CPU has AVX-512 F; there are as many codes as values.
+#[target_feature(enable = "avx512f")]
+pub(in crate::kernel::rows) unsafe fn clamp(
+    values: &[[u8; 8]],
+    clamp: Clamp,
+    codes: &mut [u16],
+) -> usize {
+    let every = |constant: u64| _mm512_set1_epi64(constant as i64);
+    let (flip, float) = (every(clamp.flip), every(clamp.float));
+    let (below, top) = (every(clamp.below), every(clamp.top.into()));
+    let end = values.len() / GROUP * GROUP;
+    for at in (0..end).step_by(GROUP) {
+        // SAFETY: eight values from `at` on, and as many codes.
+        unsafe {
+            let mut v = _mm512_loadu_si512(values.as_ptr().add(at).cast());
+            let negative = _mm512_cmplt_epi64_mask(v, _mm512_setzero_si512());
+            v = _mm512_mask_xor_epi64(v, negative, v, float);
+            v = _mm512_max_epu64(_mm512_xor_si512(v, flip), below);
+            v = _mm512_min_epu64(_mm512_sub_epi64(v, below), top);
+            _mm_storeu_si128(codes.as_mut_ptr().add(at).cast(), _mm512_cvtepi64_epi16(v));
+        }
     }
     end
 }

@@ -199,10 +199,10 @@ unsafe fn store<P: Places, const N: usize>(
             }
         }
     } else if let Ok(v) = <[__m512i; 4]>::try_from(&v[..]) {
-        for (row, two) in [0, 1, 4, 5].into_iter().zip(transpose_4(v)) {
-            let two = code(two, bits[row] | bits[row + 2] << 4);
+        for (row, two) in transpose_4(v).into_iter().enumerate() {
+            let two = code(two, bits[row] | bits[row + 4] << 4);
             let halves = [_mm512_castsi512_si256(two), _mm512_extracti64x4_epi64(two, 1)];
-            for (row, v) in [row, row + 2].into_iter().zip(halves) {
+            for (row, v) in [row, row + 4].into_iter().zip(halves) {
                 if row < count {
                     // SAFETY: as this function's.
                     unsafe { _mm256_storeu_si256(out.add(places.place(row)).cast(), v) };

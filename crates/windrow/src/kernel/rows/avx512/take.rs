@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Code, GROUP, LaneOut, Places, Word, portable, transpose_8};
+use super::super::lane::all_valid;
+use super::{Code, GROUP, LaneOut, Places, Word, portable, transpose_4, transpose_8};
 
 /// The constants of one lane in every element of a register.
 #[derive(Clone, Copy)]
@@ -107,12 +108,7 @@ unsafe fn take_of<T, P: Places, const N: usize, const NULLS: bool>(
         }
     }
     if !NULLS {
-        for lane in lanes {
-            lane.valid[..rows / 64].fill(u64::MAX);
-            if !rows.is_multiple_of(64) {
-                lane.valid[rows / 64] = (1 << (rows % 64)) - 1;
-            }
-        }
+        lanes.iter_mut().for_each(|lane| all_valid(lane.valid, rows));
     }
     escaped == 0
 }
@@ -132,7 +128,6 @@ unsafe fn load<P: Places, const N: usize>(places: P, at: usize, bytes: *const u8
         }
         *out = transpose_8(*out);
     } else if let Ok(out) = <&mut [__m512i; 4]>::try_from(&mut out[..]) {
-        // Rows 0 and 4, 1 and 5, and so on: then the halves of two registers are eight rows.
         let two = |index: usize| {
             // SAFETY: as this function's.
             unsafe {
@@ -141,19 +136,7 @@ unsafe fn load<P: Places, const N: usize>(places: P, at: usize, bytes: *const u8
                 _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1)
             }
         };
-        let rows = [two(0), two(1), two(2), two(3)];
-        let (ac_first, bd_first) =
-            (_mm512_unpacklo_epi64(rows[0], rows[1]), _mm512_unpackhi_epi64(rows[0], rows[1]));
-        let (ac_last, bd_last) =
-            (_mm512_unpacklo_epi64(rows[2], rows[3]), _mm512_unpackhi_epi64(rows[2], rows[3]));
-        let near = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
-        let far = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-        *out = [
-            _mm512_permutex2var_epi64(ac_first, near, ac_last),
-            _mm512_permutex2var_epi64(bd_first, near, bd_last),
-            _mm512_permutex2var_epi64(ac_first, far, ac_last),
-            _mm512_permutex2var_epi64(bd_first, far, bd_last),
-        ];
+        *out = transpose_4([two(0), two(1), two(2), two(3)]);
     }
     out
 }

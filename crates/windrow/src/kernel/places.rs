@@ -1,0 +1,144 @@
+//! Sorted words as what was sorted: the places in their low bits, and which of them agree above.
+//!
+//! ```text
+//! words    pear 0 | pear 5 | plum 1 | quin 2 | quin 3 | quin 7
+//! places   0        5        1        2        3        7
+//! same     1        0        0        1        1        0        a bit each: like the next one?
+//! ```
+
+use std::ops::Range;
+
+/// The lowest `shift` bits of each word; `same` gets a bit for each word, 64 a number, that is set if it
+/// agrees with the next one above them.
+///
+/// # Panics
+/// If `shift` is above 32.
+pub(crate) fn places(words: &[u64], shift: u32, same: &mut Vec<u64>) -> Vec<u32> {
+    assert!(shift <= 32, "places of 32 bits");
+    let mut places = Vec::with_capacity(words.len());
+    same.clear();
+    same.reserve(words.len().div_ceil(BLOCK));
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        // SAFETY: AVX-512 F was detected; there is room for a place of each word.
+        done = unsafe { avx512(words, shift, &mut places, same) };
+    }
+    each(words, done, shift, &mut places, same);
+    places
+}
+
+/// Words whose bits are one number.
+const BLOCK: usize = 64;
+
+/// The portable twin, and the last words: those from `from` on, a multiple of 64.
+fn each(words: &[u64], from: usize, shift: u32, places: &mut Vec<u32>, same: &mut Vec<u64>) {
+    let mask = (1u64 << shift) - 1;
+    places.extend(words[from..].iter().map(|word| (word & mask) as u32));
+    for first in (from..words.len()).step_by(BLOCK) {
+        let pairs = words[first..].windows(2).take(BLOCK).enumerate();
+        same.push(pairs.fold(0, |bits, (bit, pair)| {
+            bits | u64::from((pair[0] ^ pair[1]) >> shift == 0) << bit
+        }));
+    }
+}
+
+/// As [`places`], of blocks that are followed by another word; returns how many words these have.
+///
+/// # Safety
+/// The CPU has AVX-512 F; `places` has room for as many more as there are words.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn avx512(words: &[u64], shift: u32, places: &mut Vec<u32>, same: &mut Vec<u64>) -> usize {
+    use std::arch::x86_64::*;
+    const GROUP: usize = 8;
+    let above = _mm512_set1_epi64(!((1i64 << shift) - 1));
+    let below = _mm512_set1_epi64((1i64 << shift) - 1);
+    let done = words.len().saturating_sub(1) / BLOCK * BLOCK;
+    let target = places.spare_capacity_mut().as_mut_ptr();
+    for first in (0..done).step_by(BLOCK) {
+        let mut bits = 0;
+        for at in (0..BLOCK).step_by(GROUP) {
+            // SAFETY: eight words from this one on, and another one; there is room for as many places.
+            unsafe {
+                let from = words.as_ptr().add(first + at);
+                let own = _mm512_loadu_si512(from.cast());
+                let next = _mm512_loadu_si512(from.add(1).cast());
+                let alike = _mm512_testn_epi64_mask(_mm512_xor_si512(own, next), above);
+                bits |= u64::from(alike) << at;
+                let own = _mm512_cvtepi64_epi32(_mm512_and_si512(own, below));
+                _mm256_storeu_si256(target.add(first + at).cast(), own);
+            }
+        }
+        same.push(bits);
+    }
+    // SAFETY: there is room for these places, all of which were written.
+    unsafe { places.set_len(places.len() + done) };
+    done
+}
+
+/// Where groups of neighbours begin, two at the least that agree, and where they end, in turn: those among
+/// the words of `range`.
+pub(crate) fn groups(same: &[u64], range: Range<usize>) -> Vec<u32> {
+    let mut ends = Vec::new();
+    // Bits of the range: that of its last word is not about two of them.
+    let (start, end) = (range.start, range.end.saturating_sub(1));
+    let (mut inside, mut last) = (0, 0);
+    for block in start / BLOCK..end.div_ceil(BLOCK) {
+        let (from, to) = (start.saturating_sub(block * BLOCK), end - block * BLOCK);
+        let own = u64::MAX << from & if to < BLOCK { (1 << to) - 1 } else { u64::MAX };
+        let bits = same[block] & own;
+        // Set where a bit is not like the one before.
+        let mut turns = bits ^ (bits << 1 | last);
+        last = bits >> (BLOCK - 1);
+        while turns != 0 {
+            // The word behind the last bit of a group is its last one.
+            ends.push((block * BLOCK) as u32 + turns.trailing_zeros() + inside);
+            inside ^= 1;
+            turns &= turns - 1;
+        }
+    }
+    if inside == 1 {
+        ends.push(range.end as u32);
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn places_and_groups_of_sorted_words(
+            mut keys in prop::collection::vec(0u64..100, 0..400),
+            spread in 0u32..7,
+            shift in 10u32..24,
+            cut in (0usize..400, 0usize..400),
+        ) {
+            keys.iter_mut().for_each(|key| *key >>= spread);
+            keys.sort_unstable();
+            let word = |(key, at): (&u64, u64)| (key << shift) | (at * 7 % (1 << shift));
+            let words: Vec<u64> = keys.iter().zip(0..).map(word).collect();
+            let (mut same, mut twin, mut twin_places) = (vec![5], vec![], vec![]);
+            let found = places(&words, shift, &mut same);
+            each(&words, 0, shift, &mut twin_places, &mut twin);
+            prop_assert_eq!(&found, &twin_places);
+            prop_assert_eq!(&same, &twin);
+            let expected: Vec<u32> = (0..keys.len() as u32).map(|at| at * 7 % (1 << shift)).collect();
+            prop_assert_eq!(found, expected);
+            let end = cut.0.min(keys.len());
+            let start = cut.1.min(end);
+            let (mut expected, mut at) = (vec![], start as u32);
+            for group in keys[start..end].chunk_by(|a, b| a == b) {
+                if group.len() > 1 {
+                    expected.extend([at, at + group.len() as u32]);
+                }
+                at += group.len() as u32;
+            }
+            prop_assert_eq!(groups(&same, start..end), expected);
+        }
+    }
+}
