@@ -52,8 +52,7 @@ pub(super) fn take_rows(
     let Some(strings) = builders[last.column].as_mut().and_then(Builder::strings) else {
         return Ok(false);
     };
-    let starts = std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
-    let cursors: Vec<usize> = starts.take(ends.len()).collect();
+    let cursors = || std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
     let marker = usize::from(last.has_marker());
     let fixed =
         layout.slots().iter().map(|slot| usize::from(slot.has_marker()) + slot.code.width());
@@ -61,7 +60,7 @@ pub(super) fn take_rows(
     let mut valid = Vec::with_capacity(if marker == 1 { ends.len() } else { 0 });
     let null = text::markers(last).0;
     let mut spans: Vec<Span> = Vec::with_capacity(ends.len());
-    for (&start, &end) in cursors.iter().zip(ends) {
+    for (start, &end) in cursors().zip(ends) {
         let (first, end) = (start + front, end as usize);
         if first > end {
             return Err(corrupt("a row ends inside its key"));
@@ -76,8 +75,13 @@ pub(super) fn take_rows(
         spans.push(if is_null { NULL } else { (first, end) });
     }
     strings.read_ended(bytes, &spans, last.descending)?;
+    let runs_in_front = &runs[..runs.len() - 1];
+    let cursors: Vec<usize> = match runs_in_front {
+        [] => Vec::new(),
+        _ => cursors().take(ends.len()).collect(),
+    };
     let mut distance = 0;
-    for run in &runs[..runs.len() - 1] {
+    for run in runs_in_front {
         let slots = &layout.slots()[run.columns.clone()];
         let places = |distance: usize| Scattered { cursors: &cursors, distance };
         let marked = slots[0].has_marker().then(|| places(distance));

@@ -21,7 +21,7 @@ use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Span;
-use crate::kernel::rows::text::{append_text, take_ended};
+use crate::kernel::rows::text::{Form, Offset, append_text, take_ended};
 use crate::order::code::OrderedCode;
 
 /// Byte strings of one column.
@@ -35,24 +35,6 @@ pub(super) struct Strings {
 enum Offsets {
     Small(Vec<i32>),
     Large(Vec<i64>),
-}
-
-trait Offset: Copy {
-    fn of(end: usize) -> Self;
-}
-
-impl Offset for i32 {
-    #[inline(always)]
-    fn of(end: usize) -> Self {
-        end as Self
-    }
-}
-
-impl Offset for i64 {
-    #[inline(always)]
-    fn of(end: usize) -> Self {
-        end as Self
-    }
 }
 
 impl Strings {
@@ -114,15 +96,11 @@ impl Strings {
         descending: bool,
     ) -> Result<()> {
         let form = text::form(if descending { 0xff } else { 0 });
-        let mut ends = vec![0; spans.len()];
-        if !take_ended(bytes, spans, form, &mut self.data, &mut ends) {
-            return Err(corrupt("a text does not end within its row"));
-        }
-        match &mut self.offsets {
-            Offsets::Small(offsets) => offsets.extend(ends.into_iter().map(i32::of)),
-            Offsets::Large(offsets) => offsets.extend(ends.into_iter().map(i64::of)),
-        }
-        Ok(())
+        let fits = match &mut self.offsets {
+            Offsets::Small(offsets) => take_all(bytes, spans, form, &mut self.data, offsets),
+            Offsets::Large(offsets) => take_all(bytes, spans, form, &mut self.data, offsets),
+        };
+        if fits { Ok(()) } else { Err(corrupt("a text does not end within its row")) }
     }
 
     /// The array of all strings; there are none then.
@@ -174,6 +152,19 @@ impl Offsets {
             _ => Self::Small(vec![0]),
         }
     }
+}
+
+/// Appends texts, and where they end to `offsets`.
+fn take_all<O: Offset>(
+    bytes: &[u8],
+    spans: &[Span],
+    form: Form,
+    data: &mut Vec<u8>,
+    offsets: &mut Vec<O>,
+) -> bool {
+    let before = offsets.len();
+    offsets.resize(before + spans.len(), O::of(0));
+    take_ended(bytes, spans, form, data, &mut offsets[before..])
 }
 
 #[inline(always)]

@@ -24,6 +24,7 @@ pub(crate) mod blocks;
 mod bounds;
 mod cells;
 mod growing;
+mod heads;
 mod lane;
 mod pack;
 mod portable;
@@ -36,6 +37,7 @@ pub(crate) use bits::{BitLane, BitOut, put_bits, take_bits};
 pub(crate) use bounds::bounds;
 pub(crate) use cells::{Cells, put_cells};
 pub(crate) use growing::{put_growing, take_growing};
+pub(crate) use heads::{PackHeads, Strings, pack_heads};
 pub(crate) use lane::{
     Bits, Code, Lane, LaneOut, Lanes, NULL, Places, Scattered, Span, Strided, Word,
 };

@@ -16,7 +16,7 @@ pub(crate) struct Pack {
     pub(crate) least: u64,
     /// Bits that are left out of a code, below 64.
     pub(crate) dropped: u32,
-    /// Bits that what is in a word moves up by, below 64.
+    /// Bits that what is in a word moves up by; 64 if nothing of it stays.
     pub(crate) width: u32,
     /// Bits of a place, below 64; nothing if that comes later.
     pub(crate) place: Option<u32>,
@@ -63,7 +63,8 @@ fn pack_each(
         let code = value ^ (negative & pack.float) ^ pack.flip;
         let own = pack.front | code.wrapping_sub(pack.least) >> pack.dropped;
         let is_valid = valid.is_none_or(|valid| valid.get(at));
-        let own = *word << pack.width | if is_valid { own } else { pack.null };
+        let own = if is_valid { own } else { pack.null };
+        let own = word.checked_shl(pack.width).unwrap_or(0) | own;
         *word = own << shift | at as u64 & places;
     }
 }
@@ -135,7 +136,7 @@ mod tests {
             constants: [u64; 5],
             before: u64,
             dropped in 0u32..64,
-            width in 0u32..64,
+            width in 0u32..=64,
             place in prop::option::of(8u32..64),
             first in 0usize..70,
             nullable: bool,

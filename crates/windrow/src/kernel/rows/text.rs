@@ -85,6 +85,26 @@ fn put_each_of<const N: usize>(
     }
 }
 
+/// Where a text ends: 32 bits, which wrap around, or 64.
+pub(crate) trait Offset: Copy {
+    /// The low bits of `end`.
+    fn of(end: usize) -> Self;
+}
+
+impl Offset for i32 {
+    #[inline(always)]
+    fn of(end: usize) -> Self {
+        end as Self
+    }
+}
+
+impl Offset for i64 {
+    #[inline(always)]
+    fn of(end: usize) -> Self {
+        end as Self
+    }
+}
+
 /// Bytes behind the texts that reading them may write.
 const STEPS: usize = 64;
 
@@ -93,12 +113,12 @@ const STEPS: usize = 64;
 ///
 /// # Panics
 /// If a span lies outside of `bytes`, or there are not as many ends.
-pub(crate) fn take_ended(
+pub(crate) fn take_ended<O: Offset>(
     bytes: &[u8],
     spans: &[Span],
     form: Form,
     data: &mut Vec<u8>,
-    ends: &mut [usize],
+    ends: &mut [O],
 ) -> bool {
     assert_eq!(spans.len(), ends.len(), "an end for each span");
     let mut room = STEPS;
@@ -120,12 +140,12 @@ pub(crate) fn take_ended(
 }
 
 /// The portable twin.
-fn take_ended_each(
+fn take_ended_each<O: Offset>(
     bytes: &[u8],
     spans: &[Span],
     form: Form,
     data: &mut Vec<u8>,
-    ends: &mut [usize],
+    ends: &mut [O],
 ) -> bool {
     for (&(start, end), text_end) in spans.iter().zip(ends) {
         if start <= end {
@@ -134,7 +154,7 @@ fn take_ended_each(
                 _ => return false,
             }
         }
-        *text_end = data.len();
+        *text_end = O::of(data.len());
     }
     true
 }

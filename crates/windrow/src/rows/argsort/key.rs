@@ -13,7 +13,7 @@ use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
 use super::ranks::ranks;
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Bits, Clamp, Pack, bounds};
+use crate::kernel::rows::{Bits, Clamp, Pack, Strings, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -295,19 +295,6 @@ impl Key {
         }
     }
 
-    /// Two numbers that decide between rows whose bytes up to `depth`, and zeros behind them, are
-    /// equal: the eight bytes behind, and how long all of them are, at the most `most`. Of a number
-    /// itself, and 0.
-    #[inline(always)]
-    pub(super) fn tail(&self, row: usize, depth: usize, most: usize) -> (u64, usize) {
-        if !self.is_bytes() {
-            return (self.number(row), 0);
-        }
-        let (word, (_, len)) = (self.word(row, depth), self.bytes_beyond(row));
-        let len = len.min(most);
-        if self.descending { (!word, !len) } else { (word, len) }
-    }
-
     /// Takes the ranks of strings in place of them, if these are few and there are `count` rows.
     pub(super) fn rank(&mut self, count: usize) {
         if let Values::Bytes(_) = self.values
@@ -320,20 +307,24 @@ impl Key {
         }
     }
 
+    /// The strings, if they have offsets of 32 bits and none is null.
+    #[inline(always)]
+    pub(super) fn strings(&self) -> Option<Strings<'_>> {
+        match (&self.values, &self.nulls) {
+            (Values::Bytes(Bytes::Small { offsets, data }), None) => {
+                Some(Strings { offsets, data })
+            }
+            _ => None,
+        }
+    }
+
     /// The eight bytes of a row from `at` on, most significant first; zeros behind the end.
     #[inline(always)]
     pub(super) fn word(&self, row: usize, at: usize) -> u64 {
-        if let (Values::Bytes(Bytes::Small { offsets, data }), None) = (&self.values, &self.nulls) {
-            let end = offsets[row + 1] as usize;
-            let start = (offsets[row] as usize + at).min(end);
-            // What follows in the buffer is read along and masked: lengths are hard to predict.
-            if let Some(bytes) = data.get(start..start + 8) {
-                let word = u64::from_be_bytes(bytes.try_into().expect("eight bytes"));
-                let bits = 8 * (end - start).min(8) as u32;
-                return word & !u64::MAX.checked_shr(bits).unwrap_or(0);
-            }
+        match self.strings() {
+            Some(strings) => strings.head(row, at).0,
+            None => word(self.bytes(row), at),
         }
-        word(self.bytes(row), at)
     }
 
     #[inline]

@@ -42,8 +42,8 @@ use crate::order::Layout;
 const SMALL: usize = 20;
 /// Codes for each row, at the most, where rows are sorted by counting: each code is looked at once.
 const CODES_PER_ROW: usize = 4;
-/// Numbers of a column that is asked for before they are read in another order: a quarter of a
-/// second-level cache. A quarter of a sort of 8,192 rows of which half are in pairs of equal strings.
+/// Numbers of a column that is asked for while the strings in front of it are sorted: a quarter of a
+/// second-level cache. A tenth of a sort of 8,192 rows of which half are in pairs of equal strings.
 const NEAR: usize = 32 << 10;
 /// Groups whose tails are read at once: most are of two or three rows, of 32 bytes each.
 const GROUPS: usize = 256;
@@ -148,6 +148,7 @@ impl Sorter<'_> {
         if plan.bits() <= counting::BITS && 1 << plan.bits() <= CODES_PER_ROW * all.len() {
             return self.order_by_codes(&plan, &all);
         }
+        self.fetch(plan.rest());
         self.sort_words(&plan, &all);
         let Scratch { words, same, .. } = &mut *self.scratch;
         let mut order = places(words, plan.index_bits(), same);
@@ -195,18 +196,19 @@ impl Sorter<'_> {
         }
         let ends = groups(same, open);
         if !ends.is_empty() {
-            self.fetch(plan.rest(), rows.len());
             self.sort_groups(rows, ends.as_chunks::<2>().0, plan.rest());
         }
     }
 
-    /// Asks for the numbers that are about to decide among many of `rows` rows, in any order, unless most
-    /// are those of other rows.
-    fn fetch(&self, from: Place, rows: usize) {
-        let next = self.keys.iter().skip(from.key).take(2);
-        let numbers = next.filter_map(|key| Some(key.numbers()?.0));
-        let few = numbers.filter(|numbers| numbers.len() <= NEAR.min(8 * rows));
-        few.for_each(|numbers| prefetch_all(numbers.as_flattened()));
+    /// Asks for the numbers behind the strings that words hold the start of: they are read in another order
+    /// than they lie in, where these are equal.
+    fn fetch(&self, rest: Place) {
+        let [first, second, ..] = &self.keys[rest.key.min(self.keys.len())..] else { return };
+        if let (true, Some((numbers, _))) = (first.is_bytes(), second.numbers())
+            && numbers.len() <= NEAR
+        {
+            prefetch_all(numbers.as_flattened());
+        }
     }
 
     /// Sorts groups of rows, which stand in their own order, by their keys from `from` on.
@@ -214,12 +216,10 @@ impl Sorter<'_> {
         let with = Tails::new(self.keys, from);
         let rows_of = |[start, end]: &[u32; 2]| *start as usize..*end as usize;
         let is_small = |[start, end]: &&[u32; 2]| end - start <= SMALL as u32;
-        let mut tails = Vec::new();
+        let (mut picked, mut tails) = (Vec::new(), Vec::new());
         for groups in groups.chunks(GROUPS) {
-            tails.clear();
             if let Some(with) = &with {
-                let small = groups.iter().filter(is_small);
-                small.for_each(|group| with.add(&rows[rows_of(group)], &mut tails));
+                with.read(rows, groups.iter().filter(is_small), &mut picked, &mut tails);
             }
             let mut rest = &mut tails[..];
             for group in groups {

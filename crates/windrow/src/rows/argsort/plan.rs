@@ -15,7 +15,7 @@ use arrow_buffer::NullBuffer;
 
 use super::key::Key;
 use super::sample::Sample;
-use crate::kernel::rows::{Bits, Pack, clamp, pack};
+use crate::kernel::rows::{Bits, Pack, PackHeads, clamp, pack, pack_heads};
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
@@ -249,18 +249,20 @@ impl Plan {
 
     /// Writes the word of each row to `words`.
     pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, words: &mut Vec<u64>) {
-        words.clear();
         if self.pieces.is_empty() {
+            words.clear();
             words.extend(0..rows.len() as u64);
             return;
         }
+        // Whatever is in it is overwritten.
         words.resize(rows.len(), 0);
         let words = &mut words[..];
         for (number, piece) in self.pieces.iter().enumerate() {
-            let (key, width) = (&keys[piece.key], piece.width());
-            // The index goes in with the last piece.
+            let key = &keys[piece.key];
+            // Nothing is kept by the first piece, and the index goes in with the last one.
+            let width = if number == 0 { u64::BITS } else { piece.width() };
             let is_last = number + 1 == self.pieces.len();
-            if rows.is_all() && piece.pack(key, is_last.then_some(self.index_bits), words) {
+            if rows.is_all() && piece.pack(key, width, is_last.then_some(self.index_bits), words) {
                 continue;
             }
             if is_last {
@@ -278,7 +280,7 @@ impl Plan {
 
     /// Writes the bits of each row, which are few, to `codes`.
     pub(super) fn pack_codes<R: Rows>(&self, keys: &[Key], rows: &R, codes: &mut Vec<u16>) {
-        codes.clear();
+        // Whatever is in it is overwritten.
         codes.resize(rows.len(), 0);
         let codes = &mut codes[..];
         if let [piece] = &self.pieces[..]
@@ -287,6 +289,7 @@ impl Plan {
         {
             return;
         }
+        codes.fill(0);
         for piece in &self.pieces {
             let width = piece.width();
             piece.for_each(&keys[piece.key], rows, |at, bits| {
@@ -302,15 +305,20 @@ impl Piece {
         self.bits + u32::from(self.nulls)
     }
 
-    /// Adds the bits of all rows of a record batch to their words, and their places behind those if they have
-    /// any bits; false if no kernel does that.
-    fn pack(&self, key: &Key, place: Option<u32>, words: &mut [u64]) -> bool {
+    /// Adds the bits of all rows of a record batch to their words, which move up by `width`, and their
+    /// places behind those if they have any bits; false if no kernel does that.
+    fn pack(&self, key: &Key, width: u32, place: Option<u32>, words: &mut [u64]) -> bool {
+        if let (&What::Bytes { depth }, Some(strings)) = (&self.what, key.strings()) {
+            let flip = if key.descending { u64::MAX } else { 0 };
+            let dropped = u64::BITS - self.bits;
+            pack_heads(strings, PackHeads { depth, flip, dropped, width, place }, words);
+            return true;
+        }
         let (What::Number { least, dropped }, Some((values, code))) = (&self.what, key.numbers())
         else {
             return false;
         };
-        let is_narrow = *dropped < 64 && self.width() < 64 && place.is_none_or(|bits| bits < 64);
-        if !is_narrow || self.nulls != key.nulls.is_some() {
+        if *dropped >= 64 || self.nulls != key.nulls.is_some() {
             return false;
         }
         // What comes last has the bit in front set.
@@ -318,7 +326,7 @@ impl Piece {
             let is_last = self.nulls && is_null != key.nulls_first;
             u64::from(is_last) << (self.bits & 63)
         };
-        let (front, null, width) = (front(false), front(true), self.width());
+        let (front, null) = (front(false), front(true));
         let with = Pack { width, place, front, null, ..code.pack(*least, *dropped) };
         let valid = key.nulls.as_ref();
         let valid = valid.map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });

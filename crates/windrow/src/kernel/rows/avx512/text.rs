@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::lane::Span;
-use super::super::text::Form;
+use super::super::text::{Form, Offset};
 
 /// Bytes of a step.
 const STEP: usize = 64;
@@ -91,12 +91,12 @@ unsafe fn put_texts_of<const N: usize>(
 /// # Safety
 /// The CPU has AVX-512 F and BW; the spans lie within `bytes`; `data` has room for all texts and a step.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(in crate::kernel::rows) unsafe fn take_ended(
+pub(in crate::kernel::rows) unsafe fn take_ended<O: Offset>(
     bytes: &[u8],
     spans: &[Span],
     form: Form,
     data: &mut Vec<u8>,
-    ends: &mut [usize],
+    ends: &mut [O],
 ) -> Option<usize> {
     let flip = _mm512_set1_epi8(form.flip as i8);
     let add = _mm512_set1_epi8(form.back() as i8);
@@ -134,7 +134,7 @@ pub(in crate::kernel::rows) unsafe fn take_ended(
             }
             len += code - 1;
         }
-        *text_end = len;
+        *text_end = O::of(len);
         done += 1;
     }
     // SAFETY: the texts so far were written.
