@@ -37,6 +37,12 @@ pub(crate) fn prefetch_all(bytes: &[u8]) {
     }
 }
 
+/// Reads from each line of `bytes`, so that they are in the second-level cache: a CPU forgets most of what it
+/// is asked for where many lines are at once, and at once is what this is for.
+pub(crate) fn touch_all(bytes: &[u8]) {
+    std::hint::black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
+}
+
 /// Asks for the cache line at `place`, which is to be in the second-level cache.
 #[inline(always)]
 fn prefetch_near(place: *const u8) {

@@ -34,7 +34,7 @@ use self::run::{Run, run};
 use self::ties::Tails;
 use crate::error::{Error, Result};
 use crate::kernel::places::{groups, places};
-use crate::kernel::prefetch::prefetch_all;
+use crate::kernel::prefetch::touch_all;
 use crate::kernel::{counting, radix};
 use crate::order::Layout;
 
@@ -42,8 +42,8 @@ use crate::order::Layout;
 const SMALL: usize = 20;
 /// Codes for each row, at the most, where rows are sorted by counting: each code is looked at once.
 const CODES_PER_ROW: usize = 4;
-/// Numbers of a column that is asked for while the strings in front of it are sorted: a quarter of a
-/// second-level cache. A tenth of a sort of 8,192 rows of which half are in pairs of equal strings.
+/// Numbers of a column that is read as a whole before some of it is in another order: a quarter of a
+/// second-level cache. A fifth of a sort of 8,192 rows of which half are in pairs of equal strings.
 const NEAR: usize = 32 << 10;
 /// Groups whose tails are read at once: most are of two or three rows, of 32 bytes each.
 const GROUPS: usize = 256;
@@ -148,7 +148,6 @@ impl Sorter<'_> {
         if plan.bits() <= counting::BITS && 1 << plan.bits() <= CODES_PER_ROW * all.len() {
             return self.order_by_codes(&plan, &all);
         }
-        self.fetch(plan.rest());
         self.sort_words(&plan, &all);
         let Scratch { words, same, .. } = &mut *self.scratch;
         let mut order = places(words, plan.index_bits(), same);
@@ -195,19 +194,22 @@ impl Sorter<'_> {
             return self.sort_groups(rows, &groups, plan.rest());
         }
         let ends = groups(same, open);
-        if !ends.is_empty() {
-            self.sort_groups(rows, ends.as_chunks::<2>().0, plan.rest());
+        let groups = ends.as_chunks::<2>().0;
+        if !groups.is_empty() {
+            self.touch(plan.rest(), groups.len());
+            self.sort_groups(rows, groups, plan.rest());
         }
     }
 
-    /// Asks for the numbers behind the strings that words hold the start of: they are read in another order
-    /// than they lie in, where these are equal.
-    fn fetch(&self, rest: Place) {
-        let [first, second, ..] = &self.keys[rest.key.min(self.keys.len())..] else { return };
-        if let (true, Some((numbers, _))) = (first.is_bytes(), second.numbers())
-            && numbers.len() <= NEAR
-        {
-            prefetch_all(numbers.as_flattened());
+    /// Has the numbers at hand that decide next, in another order than they lie in, if they are few and
+    /// there are `groups` groups of rows that ask for most cache lines of them.
+    fn touch(&self, from: Place, groups: usize) {
+        for key in self.keys.iter().skip(from.key).take(2) {
+            if let Some((numbers, _)) = key.numbers()
+                && numbers.len() <= NEAR.min(16 * groups)
+            {
+                touch_all(numbers.as_flattened());
+            }
         }
     }
 

@@ -172,7 +172,7 @@ impl<'a> Tails<'a> {
             }
         }
         if !undecided {
-            tails.iter().zip(places).for_each(|(tail, place)| rows[place] = tail.row);
+            tails.iter().zip(&places).for_each(|(tail, &place)| rows[place] = tail.row);
         }
         !undecided
     }
