@@ -52,36 +52,46 @@ pub(super) fn take_rows(
     let Some(strings) = builders[last.column].as_mut().and_then(Builder::strings) else {
         return Ok(false);
     };
-    let cursors = || std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
     let marker = usize::from(last.has_marker());
     let fixed =
         layout.slots().iter().map(|slot| usize::from(slot.has_marker()) + slot.code.width());
     let front: usize = fixed.sum();
-    let mut valid = Vec::with_capacity(if marker == 1 { ends.len() } else { 0 });
-    let null = text::markers(last).0;
+    let (mut next, mut is_short) = (start, false);
     let mut spans: Vec<Span> = Vec::with_capacity(ends.len());
-    for (start, &end) in cursors().zip(ends) {
-        let (first, end) = (start + front, end as usize);
-        if first > end {
-            return Err(corrupt("a row ends inside its key"));
-        }
-        let is_null = marker == 1 && bytes[first - 1] == null;
-        if is_null && first != end {
-            return Err(corrupt("a row does not end where its columns do"));
-        }
-        if marker == 1 {
+    spans.extend(ends.iter().map(|&end| {
+        let span = (next + front, end as usize);
+        is_short |= span.0 > span.1;
+        next = span.1;
+        span
+    }));
+    if is_short {
+        return Err(corrupt("a row ends inside its key"));
+    }
+    let mut valid = Vec::new();
+    if marker == 1 {
+        let null = text::markers(last).0;
+        valid.reserve(ends.len());
+        for span in &mut spans {
+            let (first, end) = *span;
+            let is_null = bytes[first - 1] == null;
+            if is_null && first != end {
+                return Err(corrupt("a row does not end where its columns do"));
+            }
             valid.push(!is_null);
+            if is_null {
+                *span = NULL;
+            }
         }
-        spans.push(if is_null { NULL } else { (first, end) });
     }
     strings.read_ended(bytes, &spans, last.descending)?;
-    let runs_in_front = &runs[..runs.len() - 1];
-    let cursors: Vec<usize> = match runs_in_front {
-        [] => Vec::new(),
-        _ => cursors().take(ends.len()).collect(),
-    };
+    let in_front = &runs[..runs.len() - 1];
+    let mut cursors = Vec::new();
+    if !in_front.is_empty() {
+        let starts = std::iter::once(start).chain(ends.iter().map(|&end| end as usize));
+        cursors.extend(starts.take(ends.len()));
+    }
     let mut distance = 0;
-    for run in runs_in_front {
+    for run in in_front {
         let slots = &layout.slots()[run.columns.clone()];
         let places = |distance: usize| Scattered { cursors: &cursors, distance };
         let marked = slots[0].has_marker().then(|| places(distance));

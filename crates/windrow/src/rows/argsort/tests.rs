@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
 use proptest::prelude::*;
 
 use super::super::RowEncoder;
@@ -85,5 +85,32 @@ proptest! {
         let columns = [("k0", first, false), ("k1", second, false)];
         let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         check(rng, &batch, 1 + seed as usize % 2);
+    }
+
+    #[test]
+    fn strings_that_are_alike_and_numbers_that_decide(
+        seed: u64,
+        distinct in 1usize..1500,
+        longest in 0usize..20,
+        numbers in 1u64..50,
+        rows in 20usize..3000,
+        keys in 1usize..4,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let letter = |rng: &mut Rng| if rng.below(20) == 0 { '\0' } else { 'b' };
+        let words: Vec<String> = (0..distinct)
+            .map(|_| (0..rng.below(longest + 1)).map(|_| letter(rng)).collect())
+            .collect();
+        let first: ArrayRef = Arc::new(StringArray::from_iter_values(
+            (0..rows).map(|_| &words[rng.below(distinct)]),
+        ));
+        let number = |rng: &mut Rng| -> ArrayRef {
+            Arc::new(Int64Array::from_iter_values(
+                (0..rows).map(|_| (rng.next() % numbers) as i64 - 9),
+            ))
+        };
+        let columns = [("k0", first), ("k1", number(rng)), ("k2", number(rng))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        check(rng, &batch, keys);
     }
 }
