@@ -7,7 +7,7 @@
 //!            the common prefix; as many keys as fit beside the row's index in one word
 //! 2. pack    word = | key bits | index |
 //! 3. sort    words: in order already, few runs (merged), or spread (radix)
-//!            few key bits need no words: rows are counted by them and put in their places
+//!            few key bits: no words; rows are counted by them and put in their places
 //! 4. ties    groups of equal key bits, if keys are left: sort(group, the rest)
 //! ```
 //!
