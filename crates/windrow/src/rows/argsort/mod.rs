@@ -43,7 +43,7 @@ const SMALL: usize = 20;
 /// Codes for each row, at the most, where rows are sorted by counting: each code is looked at once.
 const CODES_PER_ROW: usize = 4;
 /// Numbers of a column that is read as a whole before some of it is in another order: a quarter of a
-/// second-level cache. A fifth of a sort of 8,192 rows of which half are in pairs of equal strings.
+/// second-level cache. A tenth of a sort of 8,192 rows of which half are in pairs of equal strings.
 const NEAR: usize = 32 << 10;
 /// Groups whose tails are read at once: most are of two or three rows, of 32 bytes each.
 const GROUPS: usize = 256;

@@ -56,7 +56,7 @@ struct Order([u8; STEP / 2]);
 /// their number, which is as many as may be read with what is behind them; nothing if one of them is
 /// wrong.
 ///
-/// Benefit: 2.5x the portable twin for four columns.
+/// Benefit: 1.3x the portable twin for four columns.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each of `targets`, one for each code, has room
