@@ -1,5 +1,5 @@
-//! Rows put in order by small codes, without words to move: how many rows have lesser codes says where
-//! the first row of a code comes.
+//! Rows put in order by small codes, without words to move: how many rows have lesser codes says
+//! where the first row of a code comes.
 //!
 //! ```text
 //! codes    2 0 2 1 2 0 ...
@@ -7,18 +7,19 @@
 //! order    1 5 | 3 | 0 2 4                  each row goes to the next place of its code
 //! ```
 //!
-//! Two bytes are read and four written a row, where a pass over words moves sixteen. Rows of one code
-//! stay in their order.
+//! Two bytes are read and four written a row, where a pass over words moves sixteen. Rows of one
+//! code stay in their order.
 
 /// Bits of a code, at the most: the counters of each are half of a first-level cache.
 pub(crate) const BITS: u32 = 11;
 
 const CODES: usize = 1 << BITS;
-/// Counters for each code, of rows that follow each other: a counter that is added to time and again
-/// waits for itself.
+/// Counters for each code, of rows that follow each other: a counter that is added to time and
+/// again waits for itself.
 const TURNS: usize = 2;
 
-/// The rows in the order of their codes; `ends` gets where those of each code below `1 << bits` end.
+/// The rows in the order of their codes; `ends` gets where those of each code below `1 << bits`
+/// end.
 ///
 /// # Panics
 /// If there are more rows than 32 bits can number, or more bits than [`BITS`].
@@ -44,8 +45,8 @@ pub(crate) fn order(codes: &[u16], bits: u32, ends: &mut Vec<u32>) -> Vec<u32> {
     let places = order.spare_capacity_mut();
     for (code, row) in codes.iter().zip(0..) {
         let place = &mut next[usize::from(*code) & mask & (CODES - 1)];
-        // SAFETY: the rows of each code have places of their own below the number of all rows, which
-        // there is room for: these are the codes that were counted.
+        // SAFETY: the rows of each code have places of their own below the number of all rows,
+        // which there is room for: these are the codes that were counted.
         unsafe { places.get_unchecked_mut(*place as usize).write(row) };
         *place += 1;
     }

@@ -8,8 +8,8 @@
 
 use std::ops::Range;
 
-/// The lowest `shift` bits of each word; `same` gets a bit for each word, 64 a number, that is set if it
-/// agrees with the next one above them.
+/// The lowest `shift` bits of each word; `same` gets a bit for each word, 64 a number, that is set
+/// if it agrees with the next one above them.
 ///
 /// # Panics
 /// If `shift` is above 32.
@@ -61,7 +61,8 @@ unsafe fn avx512(words: &[u64], shift: u32, places: &mut Vec<u32>, same: &mut Ve
     for first in (0..done).step_by(BLOCK) {
         let mut bits = 0;
         for at in (0..BLOCK).step_by(GROUP) {
-            // SAFETY: eight words from this one on, and another one; there is room for as many places.
+            // SAFETY: eight words from this one on, and another one; there is room for as many
+            // places.
             unsafe {
                 let from = words.as_ptr().add(first + at);
                 let own = _mm512_loadu_si512(from.cast());
@@ -79,8 +80,8 @@ unsafe fn avx512(words: &[u64], shift: u32, places: &mut Vec<u32>, same: &mut Ve
     done
 }
 
-/// Where groups of neighbours begin, two at the least that agree, and where they end, in turn: those among
-/// the words of `range`.
+/// Where groups of neighbours begin, two at the least that agree, and where they end, in turn:
+/// those among the words of `range`.
 pub(crate) fn groups(same: &[u64], range: Range<usize>) -> Vec<u32> {
     let mut ends = Vec::new();
     // Bits of the range: that of its last word is not about two of them.

@@ -37,8 +37,8 @@ pub(crate) fn prefetch_all(bytes: &[u8]) {
     }
 }
 
-/// Reads from each line of `bytes`, so that they are in the second-level cache: a CPU forgets most of what it
-/// is asked for where many lines are at once, and at once is what this is for.
+/// Reads from each line of `bytes`, so that they are in the second-level cache: a CPU forgets most
+/// of what it is asked for where many lines are at once, and at once is what this is for.
 pub(crate) fn touch_all(bytes: &[u8]) {
     std::hint::black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
 }
@@ -56,8 +56,8 @@ fn prefetch_near(place: *const u8) {
     let _ = place;
 }
 
-/// Memory that will be read soon, asked for a few lines at a time between other work: the memory bus is idle
-/// while words are sorted in a cache.
+/// Memory that will be read soon, asked for a few lines at a time between other work: the memory
+/// bus is idle while words are sorted in a cache.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead<'a> {
     ranges: &'a [&'a [u8]],

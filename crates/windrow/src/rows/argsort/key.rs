@@ -267,8 +267,8 @@ impl Key {
         }
     }
 
-    /// The bytes of a row, or none for a null, and what is behind them in their buffer; and how many are its
-    /// own.
+    /// The bytes of a row, or none for a null, and what is behind them in their buffer; and how
+    /// many are its own.
     #[inline(always)]
     pub(super) fn bytes_beyond(&self, row: usize) -> (&[u8], usize) {
         if let (Values::Bytes(Bytes::Small { offsets, data }), false) =

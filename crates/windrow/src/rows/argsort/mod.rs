@@ -42,8 +42,9 @@ use crate::order::Layout;
 const SMALL: usize = 20;
 /// Codes for each row, at the most, where rows are sorted by counting: each code is looked at once.
 const CODES_PER_ROW: usize = 4;
-/// Numbers of a column that is read as a whole before some of it is in another order: a quarter of a
-/// second-level cache. A tenth of a sort of 8,192 rows of which half are in pairs of equal strings.
+/// Numbers of a column that is read as a whole before some of it is in another order: a quarter of
+/// a second-level cache. A tenth of a sort of 8,192 rows of which half are in pairs of equal
+/// strings.
 const NEAR: usize = 32 << 10;
 /// Groups whose tails are read at once: most are of two or three rows, of 32 bytes each.
 const GROUPS: usize = 256;
@@ -179,8 +180,8 @@ impl Sorter<'_> {
         order
     }
 
-    /// Sorts groups that agree in the bits of `plan` by what it left out. `rows` is in the order of the
-    /// words, and `open` says which of these may leave something open.
+    /// Sorts groups that agree in the bits of `plan` by what it left out. `rows` is in the order of
+    /// the words, and `open` says which of these may leave something open.
     fn sort_ties(&mut self, rows: &mut [u32], plan: &Plan, open: Range<usize>) {
         if plan.is_complete() {
             return;
@@ -201,8 +202,8 @@ impl Sorter<'_> {
         }
     }
 
-    /// Has the numbers at hand that decide next, in another order than they lie in, if they are few and
-    /// there are `groups` groups of rows that ask for most cache lines of them.
+    /// Has the numbers at hand that decide next, in another order than they lie in, if they are few
+    /// and there are `groups` groups of rows that ask for most cache lines of them.
     fn touch(&self, from: Place, groups: usize) {
         for key in self.keys.iter().skip(from.key).take(2) {
             if let Some((numbers, _)) = key.numbers()
@@ -238,8 +239,8 @@ impl Sorter<'_> {
         }
     }
 
-    /// Sorts rows, which stand in their own order, by their keys from `from` on. Words that were there
-    /// are not needed any more.
+    /// Sorts rows, which stand in their own order, by their keys from `from` on. Words that were
+    /// there are not needed any more.
     fn sort_group(&mut self, rows: &mut [u32], from: Place) {
         if rows.len() <= SMALL {
             return self.sort_small(rows, from);

@@ -134,8 +134,8 @@ impl Plan {
         self.complete
     }
 
-    /// If all that is left open is what lies below and above a window of the last key: the bits that
-    /// may stand for several numbers.
+    /// If all that is left open is what lies below and above a window of the last key: the bits
+    /// that may stand for several numbers.
     pub(super) fn left_out(&self, keys: &[Key]) -> Option<Vec<u64>> {
         match self.pieces[..] {
             [Piece { key, what: What::Window { least, top }, .. }] if key + 1 == keys.len() => {
@@ -305,8 +305,8 @@ impl Piece {
         self.bits + u32::from(self.nulls)
     }
 
-    /// Adds the bits of all rows of a record batch to their words, which move up by `width`, and their
-    /// places behind those if they have any bits; false if no kernel does that.
+    /// Adds the bits of all rows of a record batch to their words, which move up by `width`, and
+    /// their places behind those if they have any bits; false if no kernel does that.
     fn pack(&self, key: &Key, width: u32, place: Option<u32>, words: &mut [u64]) -> bool {
         if let (&What::Bytes { depth }, Some(strings)) = (&self.what, key.strings()) {
             let flip = if key.descending { u64::MAX } else { 0 };

@@ -51,8 +51,8 @@ impl Sample {
         spans.min().unwrap_or((u64::MAX, 0))
     }
 
-    /// Where most numbers are, if that takes up to `room` bits and all of them take more: the least of
-    /// them, and the code of what is above.
+    /// Where most numbers are, if that takes up to `room` bits and all of them take more: the least
+    /// of them, and the code of what is above.
     pub(super) fn window(&self, room: u32) -> Option<(u64, u64)> {
         let (span, first) = self.narrowest();
         // Somewhat more on both sides, for what the sample has missed.

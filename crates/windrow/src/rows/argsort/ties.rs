@@ -7,16 +7,16 @@
 //! ```
 //!
 //! To compare whole keys of two rows is to wait for one column after the other, and most guesses at
-//! the outcome are wrong. The tails of many groups are read in one go, and a few of them ordered without
-//! a branch: a sixth of a sort of 8,192 rows of which half are in pairs of equal strings.
+//! the outcome are wrong. The tails of many groups are read in one go, and a few of them ordered
+//! without a branch: a sixth of a sort of 8,192 rows of which half are in pairs of equal strings.
 
 use super::key::Key;
 use super::plan::Place;
 
 /// More bytes than a tail has.
 const MORE: usize = 9;
-/// Tails of a group that are compared each with each: up to here there are less compares than a sort
-/// costs in guesses that go wrong.
+/// Tails of a group that are compared each with each: up to here there are less compares than a
+/// sort costs in guesses that go wrong.
 const FEW: usize = 6;
 
 /// What decides among the rows of a group, most significant first: in the end their order.
@@ -154,8 +154,8 @@ impl<'a> Tails<'a> {
         }
     }
 
-    /// Puts the rows of a group in order without a branch: each pair of tails is compared, and the later
-    /// one of it moves up by one. False, with all as it was, if the tails do not decide.
+    /// Puts the rows of a group in order without a branch: each pair of tails is compared, and the
+    /// later one of it moves up by one. False, with all as it was, if the tails do not decide.
     #[inline(always)]
     fn place_few(&self, rows: &mut [u32], tails: &[Tail]) -> bool {
         let mut places = [0; FEW];

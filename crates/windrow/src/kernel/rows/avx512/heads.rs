@@ -5,8 +5,8 @@ use std::arch::x86_64::*;
 use super::super::heads::{PackHeads, Strings};
 use super::GROUP;
 
-/// As `pack_heads` of the module, of the first strings in whole groups, as far as eight bytes may be read
-/// from each; returns their number.
+/// As `pack_heads` of the module, of the first strings in whole groups, as far as eight bytes may
+/// be read from each; returns their number.
 ///
 /// Benefit: 2.8x the portable twin, which is a fifth of a sort of 8,192 strings.
 ///
@@ -31,8 +31,8 @@ pub(in crate::kernel::rows) unsafe fn pack_heads(
     let mut places = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
     let end = words.len() / GROUP * GROUP;
     for at in (0..end).step_by(GROUP) {
-        // SAFETY: nine offsets from `at` on, and eight words; what is read of the data begins at `last` at
-        // the furthest.
+        // SAFETY: nine offsets from `at` on, and eight words; what is read of the data begins at
+        // `last` at the furthest.
         unsafe {
             let offsets = strings.offsets.as_ptr().add(at);
             let start = _mm512_cvtepi32_epi64(_mm256_loadu_si256(offsets.cast()));

@@ -1,5 +1,5 @@
-//! The AVX-512 paths: a block of eight columns of eight bytes is eight registers, each of which becomes a
-//! row, and 64 bits of validity are masks as they are.
+//! The AVX-512 paths: a block of eight columns of eight bytes is eight registers, each of which
+//! becomes a row, and 64 bits of validity are masks as they are.
 //!
 //! ```text
 //! values             rows                      codes, 64 bytes at once
@@ -133,8 +133,8 @@ fn transpose_8(v: [__m512i; 8]) -> [__m512i; 8] {
     out
 }
 
-/// Rows 0 and 4, 1 and 5, 2 and 6, and 3 and 7 of four columns, from columns of eight rows; and back: it is
-/// its own inverse too.
+/// Rows 0 and 4, 1 and 5, 2 and 6, and 3 and 7 of four columns, from columns of eight rows; and
+/// back: it is its own inverse too.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose_4([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
