@@ -88,9 +88,13 @@ pub(super) fn is_supported(data_type: &DataType) -> bool {
     match data_type {
         D::Utf8 | D::LargeUtf8 | D::Utf8View | D::Binary | D::LargeBinary | D::BinaryView => true,
         D::FixedSizeBinary(_) => true,
-        D::List(field) | D::LargeList(field) | D::FixedSizeList(field, _) | D::Map(field, _) => {
+        D::List(field) | D::LargeList(field) | D::FixedSizeList(field, _) => {
             is_supported(field.data_type())
         }
+        D::Map(entries, _) => match entries.data_type() {
+            D::Struct(fields) => fields.len() == 2 && is_supported(entries.data_type()),
+            _ => false,
+        },
         D::Struct(fields) => fields.iter().all(|field| is_supported(field.data_type())),
         D::Dictionary(_, values) => is_supported(values),
         D::RunEndEncoded(_, values) => is_supported(values.data_type()),

@@ -209,6 +209,18 @@ fn repeated_values_become_the_columns_that_are_expected() {
 }
 
 #[test]
+fn types_that_are_none_are_refused() {
+    let field = |data_type| Field::new("a", data_type, true);
+    let pairs = |count| Fields::from(vec![field(DataType::Int32); count]);
+    for entries in [DataType::Int32, DataType::Struct(pairs(1)), DataType::Struct(pairs(3))] {
+        let map = DataType::Map(Arc::new(field(entries)), false);
+        let schema = Arc::new(Schema::new(vec![field(map)]));
+        let error = PrestoPages::new(&schema).expect_err("refused");
+        assert!(matches!(error, Error::UnsupportedColumn { .. }), "{error}");
+    }
+}
+
+#[test]
 fn few_bytes_do_not_take_much_memory() {
     let value = || [named("INT_ARRAY"), n(1), vec![0], n(9)].concat();
     let most = i32::MAX;
