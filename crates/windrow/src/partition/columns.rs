@@ -1,7 +1,7 @@
 //! Columns of all types in the order of their partitions.
 //!
 //! ```text
-//! numbers of four bytes   several columns at once
+//! numbers of 4, 8 bytes   several columns at once
 //! numbers, views, keys    one buffer of fixed width         values, views' bytes and
 //! text, binary            offsets and bytes                 dictionaries are shared
 //! structs                 their children, with the same order
@@ -31,8 +31,13 @@ use crate::error::Result;
 use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
 use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
 use crate::kernel::partition::memory::{Memory, Piece};
-use crate::kernel::partition::moves::FOURS;
+use crate::kernel::partition::moves::SEVERAL;
 use crate::kernel::partition::order::{Load, PAD, Planned};
+
+/// Words of a line.
+const LINE: usize = 8;
+/// Bytes of numbers of which several columns may be moved at once.
+const WIDTHS: [usize; 2] = [4, 8];
 
 /// Brings columns into an order.
 pub(super) struct Columns<'a> {
@@ -49,7 +54,7 @@ impl Columns<'_> {
         batch.columns().iter().for_each(|column| find_bitmaps(column, &mut bitmaps));
         let mut moved = Moved {
             bitmaps: self.bitmaps(&bitmaps).into_iter(),
-            fours: self.fours(batch).into_iter(),
+            numbers: WIDTHS.map(|width| self.several(batch, width).into_iter()),
         };
         let columns = batch.columns().iter().map(|column| self.array(column, &mut moved));
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -57,48 +62,52 @@ impl Columns<'_> {
         Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
     }
 
+    /// Bitmaps in order. Those that are moved together share one buffer: to take and to return one
+    /// for each costs as much as to move it.
     fn bitmaps(&mut self, bitmaps: &[&BooleanBuffer]) -> Vec<BooleanBuffer> {
         let rows = self.order.rows();
         let mut done = Vec::with_capacity(bitmaps.len());
-        let memory = self.memory;
-        let take = || memory.take((rows.div_ceil(64) + 1) * 8);
-        let freeze = |piece: Piece| BooleanBuffer::new(piece.freeze(rows.div_ceil(8)), 0, rows);
+        let words = (rows.div_ceil(64) + 1).next_multiple_of(LINE);
         for group in bitmaps.chunks(GROUP) {
+            let mut piece = self.memory.take(group.len() * words * 8);
+            let mut targets = piece.as_mut().chunks_exact_mut(words);
             if let [one] = group {
-                // Nothing is allocated for one, where that is a good part of the split.
-                let mut piece = take();
-                self.order.bits(&[bits_of(one)], &mut [piece.as_mut()], self.scratch);
-                done.push(freeze(piece));
-                continue;
+                // Nothing more is allocated for one, where that is a good part of the split.
+                let target = targets.next().unwrap_or_default();
+                self.order.bits(&[bits_of(one)], &mut [target], self.scratch);
+            } else {
+                let sources: Vec<Bits<'_>> = group.iter().map(|bits| bits_of(bits)).collect();
+                let mut targets: Vec<&mut [u64]> = targets.take(group.len()).collect();
+                self.order.bits(&sources, &mut targets, self.scratch);
             }
-            let sources: Vec<Bits<'_>> = group.iter().map(|bits| bits_of(bits)).collect();
-            let mut pieces: Vec<Piece> = group.iter().map(|_| take()).collect();
-            let mut targets: Vec<&mut [u64]> = pieces.iter_mut().map(Piece::as_mut).collect();
-            self.order.bits(&sources, &mut targets, self.scratch);
-            done.extend(pieces.into_iter().map(freeze));
+            let moved = piece.freeze(group.len() * words * 8);
+            done.extend((0..group.len()).map(|index| {
+                let bits = moved.slice_with_length(index * words * 8, rows.div_ceil(8));
+                BooleanBuffer::new(bits, 0, rows)
+            }));
         }
         done
     }
 
-    /// Values of four bytes in order, if several columns of them are moved at once.
-    fn fours(&mut self, batch: &RecordBatch) -> Vec<Buffer> {
-        if !self.order.takes_fours() {
+    /// Values of `width` bytes in order, if several columns of them are moved at once.
+    fn several(&mut self, batch: &RecordBatch, width: usize) -> Vec<Buffer> {
+        if !self.order.takes_several(width) {
             return Vec::new();
         }
-        let mut fours = Vec::new();
-        batch.columns().iter().for_each(|column| find_fours(column, &mut fours));
-        let (len, mut done) = (self.order.rows() * 4, Vec::with_capacity(fours.len()));
-        for sources in fours.chunks(FOURS) {
+        let mut found = Vec::new();
+        batch.columns().iter().for_each(|column| find_numbers(column, width, &mut found));
+        let (len, mut done) = (self.order.rows() * width, Vec::with_capacity(found.len()));
+        for sources in found.chunks(SEVERAL) {
             let mut pieces: Vec<Piece> =
                 sources.iter().map(|_| self.memory.take(len + PAD)).collect();
             let mut targets: Vec<&mut [u8]> = pieces.iter_mut().map(Piece::as_mut).collect();
-            self.order.fours(sources, &mut targets);
+            self.order.several(width, sources, &mut targets);
             done.extend(pieces.into_iter().map(|piece| piece.freeze(len)));
         }
         done
     }
 
-    /// `array` in order. `moved` has what [`find_bitmaps`] and [`find_fours`] find in it, in order.
+    /// `array` in order. `moved` has what [`find_bitmaps`] and [`find_numbers`] find in it, in order.
     fn array(&mut self, array: &ArrayRef, moved: &mut Moved) -> Result<ArrayRef> {
         if is_same_in_any_order(array) {
             return Ok(array.clone());
@@ -114,7 +123,7 @@ impl Columns<'_> {
         let array: &dyn Array = array;
         let (order, memory) = (&mut self.order, self.memory);
         Ok(downcast_primitive_array! {
-            array => Arc::new(self.primitive(array, &mut moved.fours, nulls)),
+            array => Arc::new(self.primitive(array, &mut moved.numbers, nulls)),
             DataType::Utf8 => {
                 Arc::new(byte_array::<Utf8Type>(order, memory, array.as_bytes(), nulls))
             }
@@ -157,11 +166,12 @@ impl Columns<'_> {
     fn primitive<T: ArrowPrimitiveType>(
         &mut self,
         array: &PrimitiveArray<T>,
-        fours: &mut IntoIter<Buffer>,
+        numbers: &mut [IntoIter<Buffer>; WIDTHS.len()],
         nulls: Option<NullBuffer>,
     ) -> PrimitiveArray<T> {
         let width = size_of::<T::Native>();
-        let moved = if width == 4 { fours.next() } else { None };
+        let of_width = WIDTHS.iter().position(|&other| other == width);
+        let moved = of_width.and_then(|index| numbers[index].next());
         let values = moved.unwrap_or_else(|| self.fixed(array.values().inner(), width));
         let moved = PrimitiveArray::new(ScalarBuffer::from(values), nulls);
         moved.with_data_type(array.data_type().clone())
@@ -188,8 +198,8 @@ impl Columns<'_> {
 /// What is in order already, to be taken by the arrays that it is of.
 struct Moved {
     bitmaps: IntoIter<BooleanBuffer>,
-    /// None, if they are moved one by one.
-    fours: IntoIter<Buffer>,
+    /// Of each of [`WIDTHS`]; none, if they are moved one by one.
+    numbers: [IntoIter<Buffer>; WIDTHS.len()],
 }
 
 fn has_kernel(data_type: &DataType) -> bool {
@@ -237,8 +247,8 @@ fn find_bitmaps<'a>(array: &'a ArrayRef, bitmaps: &mut Vec<&'a BooleanBuffer>) {
     }
 }
 
-/// The values of four bytes in `array` that have to be moved.
-fn find_fours<'a>(array: &'a ArrayRef, fours: &mut Vec<&'a [u8]>) {
+/// The values of `width` bytes in `array` that have to be moved.
+fn find_numbers<'a>(array: &'a ArrayRef, width: usize, numbers: &mut Vec<&'a [u8]>) {
     fn values<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[u8] {
         array.values().inner()
     }
@@ -246,12 +256,13 @@ fn find_fours<'a>(array: &'a ArrayRef, fours: &mut Vec<&'a [u8]>) {
         return;
     }
     if let Some(array) = array.as_struct_opt() {
-        return array.columns().iter().for_each(|column| find_fours(column, fours));
+        let columns = array.columns().iter();
+        return columns.for_each(|column| find_numbers(column, width, numbers));
     }
-    if is_of_four(array) {
+    if array.data_type().primitive_width() == Some(width) {
         let array: &dyn Array = array;
         downcast_primitive_array! {
-            array => fours.push(values(array)),
+            array => numbers.push(values(array)),
             _other => {}
         }
     }

@@ -53,18 +53,43 @@ impl<'a> Bits<'a> {
         (u128::from_le_bytes(word) >> shift) as u64
     }
 
-    /// Appends the bits to `words`; behind the last, anything.
-    fn append_to(&self, words: &mut Vec<u64>) {
-        let mut at = 0;
-        // Most bitmaps start with a byte: a copy, where word by word takes as long as the
-        // extraction.
+    /// The bits as whole words and one more for what is left, behind which is anything. Bits that
+    /// do not start with a word are copied to `words`, which is as long as they are.
+    fn words<'b>(&self, words: &'b mut [u64]) -> Words<'b>
+    where
+        'a: 'b,
+    {
+        let whole = self.len / 64;
+        let last = if self.len.is_multiple_of(64) { 0 } else { self.word(whole * 64) };
+        // Most bitmaps start with a word: to copy them takes a third of their extraction.
         if self.offset.is_multiple_of(8) {
-            let bytes = &self.bytes[self.offset / 8..];
-            let whole = bytes.as_chunks::<8>().0.iter().take(self.len / 64);
-            words.extend(whole.map(|word| u64::from_le_bytes(*word)));
-            at = self.len / 64 * 64;
+            // SAFETY: any eight bytes are a word.
+            let (front, words, _) = unsafe { self.bytes[self.offset / 8..].align_to() };
+            if front.is_empty() && words.len() >= whole {
+                return Words { whole: &words[..whole], last };
+            }
         }
-        words.extend((at..self.len).step_by(64).map(|at| self.word(at)));
+        for (index, word) in words[..whole].iter_mut().enumerate() {
+            *word = self.word(index * 64).to_le();
+        }
+        Words { whole: &words[..whole], last }
+    }
+}
+
+/// The bits of rows, 64 at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Words<'a> {
+    /// Little-endian.
+    pub(super) whole: &'a [u64],
+    /// Of the rows behind them, if there are any.
+    pub(super) last: u64,
+}
+
+impl Words<'_> {
+    /// The word at `index`.
+    #[inline(always)]
+    pub(super) fn get(&self, index: usize) -> u64 {
+        self.whole.get(index).map_or(self.last, |&word| u64::from_le(word))
     }
 }
 
@@ -91,33 +116,31 @@ impl Planned<'_> {
         assert!(sources.len() <= GROUP && sources.len() == out.len());
         assert!(sources.iter().all(|bits| bits.len == self.rows()));
         assert!(out.iter().all(|words| words.len() > self.rows().div_ceil(64)));
-        if self.extracts(sources.len()) {
-            for (source, out) in sources.iter().zip(out.iter_mut()) {
-                scratch.words.clear();
-                source.append_to(&mut scratch.words);
-                self.extract(&scratch.words, out);
-            }
+        let extracted = self.extracts(sources.len());
+        if !extracted && !self.is_one_run() {
+            out.iter_mut().for_each(|words| words.fill(0));
+            let (level, bytes) = (self.level(), &mut scratch.bytes);
+            return self.each_run(&mut Bytes { level, sources, out, bytes });
+        }
+        let len = (self.rows() / 64).max(1);
+        scratch.words.resize(sources.len() * len, 0);
+        let mut words = [Words::default(); GROUP];
+        let copies = scratch.words.chunks_exact_mut(len);
+        for ((words, source), copy) in words.iter_mut().zip(sources).zip(copies) {
+            *words = source.words(copy);
+        }
+        let words = &words[..sources.len()];
+        if extracted {
+            words.iter().zip(out).for_each(|(words, out)| self.extract(*words, out));
             return;
         }
-        if self.is_one_run() {
-            return self.bytes(sources, out, scratch);
-        }
-        out.iter_mut().for_each(|words| words.fill(0));
-        let bytes = &mut scratch.bytes;
-        let level = self.level();
-        self.each_run(&mut Bytes { level, sources, out, bytes });
-    }
-
-    /// Brings bitmaps into order as one column of bytes.
-    fn bytes(&mut self, sources: &[Bits<'_>], out: &mut [&mut [u64]], scratch: &mut Scratch) {
+        let (bytes, moved) = (&mut scratch.bytes, &mut scratch.moved);
         let (level, rows) = (self.level(), self.rows());
-        scratch.words.clear();
-        sources.iter().for_each(|source| source.append_to(&mut scratch.words));
-        scratch.bytes.resize(rows.next_multiple_of(64), 0);
-        scratch.moved.resize(scratch.bytes.len() + PAD, 0);
-        spread_all(level, &scratch.words, scratch.bytes.as_chunks_mut().0);
-        self.fixed(1, &scratch.bytes[..rows], &mut scratch.moved[..rows + PAD]);
-        collect_all(level, &scratch.moved.as_chunks().0[..rows.div_ceil(64)], out);
+        bytes.resize(rows.next_multiple_of(64), 0);
+        moved.resize(bytes.len() + PAD, 0);
+        spread_all(level, words, bytes.as_chunks_mut().0);
+        self.fixed(1, &bytes[..rows], &mut moved[..rows + PAD]);
+        collect_all(level, &moved.as_chunks().0[..rows.div_ceil(64)], out);
     }
 }
 
@@ -170,19 +193,18 @@ fn append(out: &mut [u64], at: usize, word: u64) {
     }
 }
 
-/// Writes [`spread`] bytes for all rows. `words` has those of the first bitmap, then those of the
-/// next.
-fn spread_all(level: Level, words: &[u64], bytes: &mut [[u8; 64]]) {
+/// Writes [`spread`] bytes for all rows.
+fn spread_all(level: Level, words: &[Words<'_>], bytes: &mut [[u8; 64]]) {
     #[cfg(target_arch = "x86_64")]
     if level == Level::Avx512 {
         // SAFETY: the level says that the CPU can.
         return unsafe { wide::spread_all(words, bytes) };
     }
-    let (_, len) = (level, bytes.len().max(1));
+    let _ = level;
     for (index, bytes) in bytes.iter_mut().enumerate() {
         let mut block = [0; GROUP];
-        for (block, words) in block.iter_mut().zip(words.chunks_exact(len)) {
-            *block = words[index];
+        for (block, words) in block.iter_mut().zip(words) {
+            *block = words.get(index);
         }
         *bytes = spread_portable(&block);
     }
@@ -254,15 +276,14 @@ fn collect_portable(bytes: &[u8; 64]) -> [u64; GROUP] {
 mod wide {
     use std::arch::x86_64::*;
 
-    use super::GROUP;
+    use super::{GROUP, Words};
 
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn spread_all(words: &[u64], bytes: &mut [[u8; 64]]) {
-        let len = bytes.len();
+    pub(super) fn spread_all(words: &[Words<'_>], bytes: &mut [[u8; 64]]) {
         for (index, bytes) in bytes.iter_mut().enumerate() {
             let (mut rows, mut bit) = (_mm512_setzero_si512(), _mm512_set1_epi8(1));
-            for words in words.chunks_exact(len) {
-                rows = _mm512_mask_add_epi8(rows, words[index], rows, bit);
+            for words in words {
+                rows = _mm512_mask_add_epi8(rows, words.get(index), rows, bit);
                 bit = _mm512_add_epi8(bit, bit);
             }
             // SAFETY: 64 bytes.

@@ -7,12 +7,18 @@
 //! ```
 //!
 //! Written row by row, every partition would be a page and a line of its own to be fetched at random;
-//! run by run, lines are written whole. Few partitions are compressed to where their runs go.
+//! run by run, lines are written whole - past the cache, where it could not hold them anyway. Few
+//! partitions are compressed to where their runs go.
 
 #[cfg(target_arch = "x86_64")]
 use super::compress::compresses;
 use super::fixed::SCATTERED;
+#[cfg(target_arch = "x86_64")]
+use super::lines::{LINE, Lines};
 use super::order::Planned;
+
+/// Bytes behind a chunk that may be read with its last run.
+const PAD: usize = 64;
 
 impl Planned<'_> {
     /// Brings values into order.
@@ -22,7 +28,11 @@ impl Planned<'_> {
         let order = &mut *self.order;
         let partitions = order.offsets.len() - 1;
         let mut next = order.offsets[..partitions].to_vec();
-        order.transit.resize(order.chunk * W, 0);
+        order.transit.resize(order.chunk * W + PAD, 0);
+        #[cfg(target_arch = "x86_64")]
+        let by_lines = order.past_cache(W) && out.as_ptr().cast::<u8>().align_offset(LINE) == 0;
+        #[cfg(target_arch = "x86_64")]
+        let mut lines = by_lines.then(|| Lines::new(partitions));
         let (dealt, _) = order.transit.as_chunks_mut::<W>();
         let ends = order.ends.chunks_exact_mut(partitions);
         let values = source.chunks(order.chunk);
@@ -52,8 +62,48 @@ impl Planned<'_> {
                     to.add(target).copy_from_nonoverlapping(values.get_unchecked(row), 1);
                 });
             }
+            #[cfg(target_arch = "x86_64")]
+            if let Some(lines) = &mut lines {
+                // SAFETY: the level says that the CPU can; the transit has a pad behind the chunk;
+                // `out` starts with a line.
+                unsafe { append_lines(lines, dealt, ends, &mut next, out) };
+                continue;
+            }
             append(dealt, ends, &mut next, out);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(lines) = &lines {
+            let out = out.as_mut_ptr();
+            let place = |row: usize| out.wrapping_add(row).cast::<u8>();
+            let ends = order.offsets.windows(2).map(|pair| (place(pair[0]), place(pair[1])));
+            // SAFETY: as above; the runs of all chunks were appended.
+            unsafe { lines.finish(ends) };
+        }
+    }
+}
+
+/// [`append`], by lines.
+///
+/// # Safety
+/// The CPU has AVX-512F and BW; [`PAD`] bytes behind the runs can be read; runs of earlier chunks
+/// were appended by the same lines; `out` starts with one.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn append_lines<const W: usize>(
+    lines: &mut Lines,
+    dealt: &[[u8; W]],
+    ends: &[u32],
+    next: &mut [usize],
+    out: &mut [[u8; W]],
+) {
+    let mut start = 0;
+    for (partition, (&end, next)) in ends.iter().zip(next).enumerate() {
+        let run = dealt[start..end as usize].as_flattened();
+        let to = out[*next..*next + (end as usize - start)].as_flattened_mut();
+        *next += end as usize - start;
+        start = end as usize;
+        // SAFETY: as the caller promised.
+        unsafe { lines.append(partition, run.as_ptr(), run.len(), to.as_mut_ptr()) };
     }
 }
 

@@ -15,6 +15,7 @@
 
 use std::arch::x86_64::*;
 
+use super::bits::Words;
 use super::masks::Masks;
 use super::order::Load;
 
@@ -93,24 +94,31 @@ impl Masks {
         }
     }
 
-    /// Writes bits in order of partitions to `out`, from `words`, the bits of the rows. `out` has a
-    /// word more than they need.
+    /// Writes bits in order of partitions to `out`, which has a word more than they need.
     ///
     /// # Safety
     /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask.
+    ///
+    /// # Panics
+    /// If there are fewer bits than rows, or no room for them.
     #[target_feature(enable = "bmi2,popcnt")]
-    pub(super) unsafe fn extract(&self, words: &[u64], out: &mut [u64]) {
-        assert!(words.len() >= self.words() && out.len() > self.words());
-        let words = &words[..self.words()];
+    pub(super) unsafe fn extract(&self, source: Words<'_>, out: &mut [u64]) {
+        let whole = self.rows() / 64;
+        assert!(source.whole.len() >= whole && out.len() > self.words());
+        let words = &source.whole[..whole];
         let few = !self.halves();
         let mut bits = Appended { at: out.as_mut_ptr().cast(), held: 0, count: 0 };
         // SAFETY: the bits in all masks are `self.rows`: they end before the last word of `out`.
         unsafe {
             for mask in self.partitions() {
+                let (mask, rest) = mask.split_at(whole);
                 if few {
                     bits.append_of::<1>(mask, words);
                 } else {
                     bits.append_of::<2>(mask, words);
+                }
+                for &mask in rest {
+                    bits.append_halves(mask, source.last);
                 }
             }
             bits.at.cast::<u64>().write_unaligned(bits.held.to_le());

@@ -166,9 +166,10 @@ impl Masks {
         let mut seen = _mm512_setzero_si512();
         for (word, block) in ids.as_chunks::<64>().0.iter().enumerate() {
             let bytes = bytes(block, &mut seen);
-            for (partition, mask) in self.masks[word..].iter_mut().step_by(words).enumerate() {
-                let wanted = _mm512_set1_epi8(partition as u8 as i8);
+            let mut wanted = _mm512_setzero_si512();
+            for mask in self.masks[word..].iter_mut().step_by(words) {
                 *mask = _mm512_cmpeq_epi8_mask(bytes, wanted);
+                wanted = _mm512_add_epi8(wanted, _mm512_set1_epi8(1));
             }
         }
         debug_assert_eq!(self.masks.len(), partitions * words);

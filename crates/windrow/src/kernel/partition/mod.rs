@@ -20,9 +20,10 @@
 //!    their order, so the split is stable. Where partitions take turns there is no cursor to store.
 //! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and
 //!    from there to where it belongs. Nothing is counted before.
-//! 4. *Records*: columns of four bytes are put to where their row goes four at a time.
+//! 4. *Records*: columns of four or eight bytes are put to where their row goes four at a time.
 //! 5. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
-//!    that reads stay in cache however long the record batch is.
+//!    that reads stay in cache however long the record batch is - by *lines* past the cache, where
+//!    that could not hold them.
 
 pub(crate) mod arrays;
 pub(crate) mod bits;
@@ -35,6 +36,8 @@ mod compress;
 mod fixed;
 pub(crate) mod hash;
 mod ids;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 #[cfg(target_arch = "x86_64")]
 mod masks;
 pub(crate) mod memory;

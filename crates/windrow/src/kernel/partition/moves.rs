@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! masks, few partitions     compress (values), extract (bitmaps)
-//! several of four bytes     scatter to targets, as records
+//! several of 4 or 8 bytes   scatter to targets, as records
 //! the only column           dealt into buckets; straight from its cursors; by chunks, run by run
 //! wide, or few partitions   scatter to targets
 //! else                      gather from places
@@ -10,6 +10,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::Level;
+use super::bits::Words;
 #[cfg(target_arch = "x86_64")]
 use super::compress::compresses;
 use super::fixed::{Place, gather, gather_any, scatter};
@@ -17,11 +18,12 @@ use super::order::{Form, Load, Mover, PAD, Planned};
 #[cfg(target_arch = "x86_64")]
 use super::records::arrange;
 
-/// Columns of four bytes that are moved at once.
-pub(crate) const FOURS: usize = 4;
-/// Up to so many partitions, they are compressed faster one by one.
+/// Columns of one width that are moved at once.
+pub(crate) const SEVERAL: usize = 4;
+/// Up to so many partitions, those of four bytes are compressed faster one by one, and those of
+/// eight scattered.
 #[cfg(target_arch = "x86_64")]
-const COMPRESSED_FOURS: usize = 2;
+const ONE_BY_ONE: [usize; 2] = [2, 128];
 
 impl Planned<'_> {
     /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
@@ -99,53 +101,63 @@ impl Planned<'_> {
         }
     }
 
-    /// True if columns of four bytes a value are moved several at once, by [`Planned::fours`].
-    pub(crate) fn takes_fours(&self) -> bool {
+    /// True if columns of `width` bytes a value are moved several at once, by [`Planned::several`].
+    pub(crate) fn takes_several(&self, width: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if self.order.level >= Level::Avx2 {
-            let many = matches!(self.load, Load::ManyTargeted | Load::ManyTexts);
-            return many
-                && match self.order.form {
-                    Form::Masks => self.order.partitions > COMPRESSED_FOURS,
-                    form => form == Form::Counted,
-                };
+        if self.order.level >= Level::Avx2
+            && matches!(self.load, Load::ManyTargeted | Load::ManyTexts)
+            && matches!(self.order.form, Form::Counted | Form::Masks)
+        {
+            return match width {
+                4 => self.order.form == Form::Counted || self.order.partitions > ONE_BY_ONE[0],
+                8 => self.order.partitions > ONE_BY_ONE[1],
+                _ => false,
+            };
         }
+        let _ = width;
         false
     }
 
-    /// Brings columns of four bytes a value into order, at most [`FOURS`] of them. `outs` are
+    /// Brings columns of `width` bytes a value into order, at most [`SEVERAL`] of them. `outs` are
     /// [`PAD`] bytes longer than they are.
     ///
     /// # Panics
     /// If there are more columns, or not as many targets, or a slice is too short.
-    pub(crate) fn fours(&mut self, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
-        assert!(sources.len() == outs.len() && sources.len() <= FOURS);
+    pub(crate) fn several(&mut self, width: usize, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
+        assert!(sources.len() == outs.len() && sources.len() <= SEVERAL);
         #[cfg(target_arch = "x86_64")]
-        if self.takes_fours() {
-            match (sources, &mut *outs) {
-                (&[a, b], [c, d]) => return self.records([a, b], [c, d]),
-                (&[a, b, c], [d, e, f]) => return self.records([a, b, c], [d, e, f]),
-                (&[a, b, c, d], [e, f, g, h]) => {
-                    return self.records([a, b, c, d], [e, f, g, h]);
+        if self.takes_several(width) {
+            match (width, sources, &mut *outs) {
+                (4, &[a, b], [c, d]) => return self.records::<2, 4>([a, b], [c, d]),
+                (4, &[a, b, c], [d, e, f]) => return self.records::<3, 4>([a, b, c], [d, e, f]),
+                (4, &[a, b, c, d], [e, f, g, h]) => {
+                    return self.records::<4, 4>([a, b, c, d], [e, f, g, h]);
+                }
+                (8, &[a, b, c], [d, e, f]) => return self.records::<3, 8>([a, b, c], [d, e, f]),
+                (8, &[a, b, c, d], [e, f, g, h]) => {
+                    return self.records::<4, 8>([a, b, c, d], [e, f, g, h]);
                 }
                 _ => {}
             }
         }
         for (source, out) in sources.iter().zip(outs) {
-            self.fixed(4, source, out);
+            self.fixed(width, source, out);
         }
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn records<const N: usize>(&mut self, sources: [&[u8]; N], outs: [&mut [u8]; N]) {
+    fn records<const N: usize, const W: usize>(
+        &mut self,
+        sources: [&[u8]; N],
+        outs: [&mut [u8]; N],
+    ) {
         assert!(self.order.level >= Level::Avx2);
         self.target();
         let order = &mut *self.order;
+        let targets = &order.targets[..order.rows];
         // SAFETY: the level says that the CPU has AVX2; there is a target for each row, below the
-        // rows; slices are as long, or this panics.
-        unsafe {
-            arrange(sources, outs, &order.targets[..order.rows], &mut order.transit);
-        }
+        // rows; slices are as long, or this panics; two columns of eight bytes are not asked for.
+        unsafe { arrange::<N, W>(sources, outs, targets, &mut order.transit) };
     }
 
     /// True if that many bitmaps are cheaper by masks than as bytes.
@@ -160,17 +172,17 @@ impl Planned<'_> {
         false
     }
 
-    /// Brings words of bits into order by masks. `out` has a word more than they need.
+    /// Brings bits into order by masks. `out` has a word more than they need.
     ///
     /// # Panics
     /// If there are no masks, or a slice is too short.
-    pub(super) fn extract(&self, words: &[u64], out: &mut [u64]) {
+    pub(super) fn extract(&self, source: Words<'_>, out: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if self.order.form == Form::Masks {
-            // SAFETY: masks are built on CPUs that can.
-            return unsafe { self.order.masks.extract(words, out) };
+            // SAFETY: masks are built on CPUs that can, and every row is in one.
+            return unsafe { self.order.masks.extract(source, out) };
         }
-        unreachable!("{} words and {} have no masks", words.len(), out.len());
+        unreachable!("{} words and {} have no masks", source.whole.len(), out.len());
     }
 }
 

@@ -29,8 +29,12 @@ pub(crate) const PAD: usize = 64;
 const CHUNK: usize = 32 << 10;
 /// What a place of two bytes can tell apart.
 pub(super) const LARGEST_CHUNK: usize = 64 << 10;
-/// Up to so many partitions, the only column of a long record batch is not taken apart in chunks.
+/// Up to so many partitions, the only column of a long record batch is not taken apart in chunks;
+/// up to fewer, if chunks leave by lines past the cache.
 const STRAIGHT: usize = 64;
+const STRAIGHT_PAST_CACHE: usize = 32;
+/// Bytes of a column that no cache holds until somebody reads them.
+pub(super) const UNCACHED: usize = 48 << 20;
 /// Up to so many partitions, masks are faster even where rows take turns and no cursor is waited
 /// for.
 #[cfg(target_arch = "x86_64")]
@@ -300,7 +304,21 @@ impl Order {
         if self.level == Level::Avx512 && partitions <= FEW && matches!(load, Load::Fixed(_)) {
             return false;
         }
-        partitions <= STRAIGHT && matches!(load, Load::Fixed(_) | Load::Wide)
+        let width = match load {
+            Load::Fixed(width) => width,
+            Load::Wide => SCATTERED,
+            _ => return false,
+        };
+        partitions <= if self.past_cache(width) { STRAIGHT_PAST_CACHE } else { STRAIGHT }
+    }
+
+    /// True if columns of values of `width` bytes are written by lines past the cache.
+    pub(super) fn past_cache(&self, width: usize) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        let can = self.level == Level::Avx512;
+        #[cfg(not(target_arch = "x86_64"))]
+        let can = false;
+        can && self.rows.saturating_mul(width) > UNCACHED
     }
 
     /// Adds up what chunks have of each partition.

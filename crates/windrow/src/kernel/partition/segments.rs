@@ -32,6 +32,8 @@ const PAIRED: usize = 64;
 const PAIRED_ROWS: usize = 4096;
 /// So many pairs and their sums are numbers of two bytes.
 const MOST_PAIRED_ROWS: usize = u16::MAX as usize;
+/// Partitions that are dealt out together where they take turns.
+const TILE: usize = 16;
 /// Rows of a segment whose ids are looked at before they are counted, while they are in cache.
 const BLOCK: usize = 256;
 
@@ -165,18 +167,21 @@ fn length(rows: usize, segments: usize) -> usize {
 
 /// Calls `put` with each row and where it goes, for partitions that take turns from `first` on: in
 /// round `k`, to the start of its partition and `k`.
+///
+/// As a matrix is transposed: [`TILE`] partitions through all rounds before the next ones, so that
+/// what is written stays in cache, and a line that is read is read once.
 #[inline(always)]
 fn rounds(starts: &[u32], first: usize, rows: usize, put: impl Fn(usize, usize)) {
-    let (mut row, mut skipped) = (0, first);
-    for round in 0.. {
-        let starts = &starts[skipped..starts.len().min(skipped + rows - row)];
-        for (start, row) in starts.iter().zip(row..) {
-            put(row, start.wrapping_add(round) as usize);
-        }
-        row += starts.len();
-        skipped = 0;
-        if row == rows {
-            return;
+    let end = rows + first;
+    let all = end.div_ceil(starts.len()) as u32;
+    for (tile, tiled) in starts.chunks(TILE).enumerate() {
+        for round in 0..all {
+            let place = round as usize * starts.len() + tile * TILE;
+            let to = end.saturating_sub(place).min(tiled.len());
+            let from = first.saturating_sub(place).min(to);
+            for (start, row) in tiled[from..to].iter().zip((place + from).wrapping_sub(first)..) {
+                put(row, start.wrapping_add(round) as usize);
+            }
         }
     }
 }

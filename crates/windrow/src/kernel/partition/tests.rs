@@ -2,8 +2,8 @@
 
 use super::Level;
 use super::bits::{Bits, Scratch};
-use super::moves::FOURS;
-use super::order::{Load, Order, PAD, Plan};
+use super::moves::SEVERAL;
+use super::order::{Load, Order, PAD, Plan, UNCACHED};
 
 const LOADS: [Load; 8] = [
     Load::Bits,
@@ -46,16 +46,16 @@ fn moved(
     }
     let many = !load.is_one();
     // What is moved at once is compared with what is moved one by one.
-    let most = if many { FOURS } else { 0 };
-    for count in 1..=most {
+    let most = if many { SEVERAL } else { 0 };
+    for (count, width) in (1..=most).flat_map(|count| [(count, 4), (count, 8)]) {
         let sources: Vec<&[u8]> = (0..count).map(|n| &source[n * 40 + 3..]).collect();
-        let mut columns = vec![vec![0; rows * 4 + PAD]; count];
+        let mut columns = vec![vec![0; rows * width + PAD]; count];
         let mut targets: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
-        planned.fours(&sources, &mut targets);
+        planned.several(width, &sources, &mut targets);
         for (source, column) in sources.iter().zip(&columns) {
-            let mut expected = vec![0; rows * 4 + PAD];
-            planned.fixed(4, source, &mut expected);
-            assert_eq!(column[..rows * 4], expected[..rows * 4]);
+            let mut expected = vec![0; rows * width + PAD];
+            planned.fixed(width, source, &mut expected);
+            assert_eq!(column[..rows * width], expected[..rows * width]);
         }
     }
     let bitmaps = if many { 9 } else { 1 };
@@ -115,6 +115,40 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
                             "{rows} {partitions} {shape} {load:?} {level:?}"
                         );
                     }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_that_no_cache_holds_are_in_order() {
+    const ROWS: usize = UNCACHED / 8 + 1000;
+    let source: Vec<u64> =
+        (0..ROWS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    // SAFETY: eight bytes of any values are a number.
+    let (_, bytes, _) = unsafe { source.align_to::<u8>() };
+    let mut out = vec![0u64; ROWS + PAD];
+    for partitions in [40u64, 700] {
+        let ids: Vec<u32> =
+            source.iter().map(|i| (((i >> 32) * partitions) >> 32) as u32).collect();
+        for level in Level::all() {
+            let mut order = Order::new(level);
+            let Plan::Ordered(mut planned) = order.plan(&ids, partitions as usize, Load::Fixed(8))
+            else {
+                panic!("ids are no order");
+            };
+            // Output memory starts with a line, or not.
+            for start in [out.as_ptr().align_offset(64), out.as_ptr().align_offset(64) + 1] {
+                // SAFETY: as above.
+                let (_, out, _) = unsafe { out[start..].align_to_mut::<u8>() };
+                planned.fixed(8, bytes, out);
+                let (found, _) = out.as_chunks::<8>();
+                let mut next = planned.order.offsets.clone();
+                for (id, value) in ids.iter().zip(&source) {
+                    let next = &mut next[*id as usize];
+                    assert!(found[*next] == value.to_ne_bytes(), "{partitions} {level:?}");
+                    *next += 1;
                 }
             }
         }
