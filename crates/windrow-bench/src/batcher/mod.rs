@@ -19,7 +19,7 @@ use windrow::arrow_array::types::{Int64Type, UInt64Type};
 use windrow::{Antichain, Batcher, Pool};
 
 use crate::Result;
-use crate::cells::{Cells, seconds};
+use crate::cells::{Cells, keep_freed_memory, seconds};
 use crate::merge::data::{self, Change, Integers, Regime, RowKeyed, Shape, Wide};
 #[cfg(feature = "differential")]
 use crate::merge::differential as d;
@@ -33,6 +33,7 @@ const PUSHES: usize = 64;
 type Contender<K, V> = fn(Vec<Vec<Change<K, V>>>) -> Outcome;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
+    keep_freed_memory();
     let mut cells = Cells::new("batcher", "ns/record");
     #[cfg(feature = "differential")]
     {

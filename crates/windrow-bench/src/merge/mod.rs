@@ -20,7 +20,7 @@ use std::hint::black_box;
 use windrow::{Batch, Batcher, Layout, Order, Pool};
 
 use crate::Result;
-use crate::cells::{Cells, seconds};
+use crate::cells::{Cells, keep_freed_memory, seconds};
 use data::{Change, Integers, Regime, RowKeyed, Shape, Wide};
 
 const REGIMES: [Regime; 6] = [
@@ -86,6 +86,7 @@ fn chain<S: Shape>(
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
+    keep_freed_memory();
     let mut cells = Cells::new("merge", "ns/record");
     #[cfg(feature = "differential")]
     {
