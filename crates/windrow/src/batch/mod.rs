@@ -189,11 +189,7 @@ impl<T: Time> Batch<T> {
 
     /// Bytes of memory that the chunks hold now.
     pub fn resident_bytes(&self) -> usize {
-        let resident = |source: &Source| match source {
-            Source::Run(run) => run.resident_bytes(),
-            Source::Stream(_) => 0,
-        };
-        self.sources.iter().map(resident).sum()
+        self.sources.iter().map(Source::resident_bytes).sum()
     }
 
     /// The least row and the greatest, if the batch is one run and not empty. No row is read for it.
@@ -231,8 +227,8 @@ impl<T: Time> Batch<T> {
         if threads > 1 && !self.pool.budget().is_limited() && self.sources.iter().all(in_memory) {
             let past_caches = self.resident_bytes() > IN_CACHES;
             let runs = self.sources.drain(..).filter_map(Source::into_run).collect();
-            let how = (threads, past_caches);
-            let merged = merge_ranges(&self.layout, &self.pool, &self.wraps, runs, how)?;
+            let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
+            let merged = merge_ranges(layout, pool, wraps, runs, threads, past_caches)?;
             self.sources.push(Source::Run(merged));
             return Ok(self);
         }

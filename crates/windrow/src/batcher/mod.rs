@@ -210,8 +210,8 @@ impl<T: Time> Batcher<T> {
         match <[Run; 1]>::try_from(runs) {
             Ok([run]) => extract.push_run(run)?,
             Err(runs) if self.threads > 1 && !pool.budget().is_limited() => {
-                let how = (self.threads, false);
-                extract.push_run(merge_ranges(&layout, &pool, wraps, runs, how)?)?;
+                let merged = merge_ranges(&layout, &pool, wraps, runs, self.threads, false)?;
+                extract.push_run(merged)?;
             }
             Err(runs) => {
                 let mut merger = merger(&layout, &pool, wraps, runs);

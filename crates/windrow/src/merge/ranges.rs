@@ -37,7 +37,8 @@ pub(crate) fn merge_ranges(
     pool: &Pool,
     wraps: &Wraps,
     runs: Vec<Run>,
-    (threads, past_caches): (usize, bool),
+    threads: usize,
+    past_caches: bool,
 ) -> Result<Run> {
     let merged = |runs: Vec<Run>| {
         let out = Run::after(pool, &runs);
