@@ -45,7 +45,7 @@ pub(crate) fn touch_all(bytes: &[u8]) {
 
 /// Asks for the cache line at `place`, which is to be in the second-level cache.
 #[inline(always)]
-fn prefetch_near(place: *const u8) {
+pub(super) fn prefetch_near(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint; it faults at no address.
     unsafe {

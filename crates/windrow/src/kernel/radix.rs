@@ -259,7 +259,7 @@ impl<const N: usize> Counts<N> {
 }
 
 /// Words whose digits are counted while they are made, and that are sorted then.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     words: Vec<u64>,
     scratch: Vec<u64>,
@@ -269,24 +269,10 @@ pub(crate) struct Tally {
     high: u32,
     /// None if counting does not pay for so many words.
     digits: Option<Digits>,
-    counts: Box<Counts<2>>,
+    /// Not there before there are words to be counted: to clear them takes as long as to merge some hundred rows.
+    counts: Option<Box<Counts<2>>>,
     /// Words that are less than the one before.
     descents: usize,
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self {
-            words: Vec::new(),
-            scratch: Vec::new(),
-            fresh: Vec::new(),
-            low: 0,
-            high: 0,
-            digits: None,
-            counts: Box::new(Counts::new()),
-            descents: 0,
-        }
-    }
 }
 
 impl Tally {
@@ -300,7 +286,8 @@ impl Tally {
         self.digits =
             counted.then(|| Digits::of(count, low, high)).filter(|digits| digits.many == 2);
         if let Some(digits) = self.digits {
-            self.counts.0.iter_mut().for_each(|counts| counts[..=digits.mask()].fill(0));
+            let counts = self.counts.get_or_insert_with(|| Box::new(Counts::new()));
+            counts.0.iter_mut().for_each(|counts| counts[..=digits.mask()].fill(0));
         }
     }
 
@@ -309,8 +296,8 @@ impl Tally {
     pub(crate) fn add<R>(&mut self, make: impl FnOnce(&mut Vec<u64>) -> R) -> R {
         self.fresh.clear();
         let made = make(&mut self.fresh);
-        if let Some(digits) = self.digits {
-            self.counts.add(digits, &self.fresh);
+        if let (Some(digits), Some(counts)) = (self.digits, &mut self.counts) {
+            counts.add(digits, &self.fresh);
         }
         let mut last = self.words.last().copied().unwrap_or(0);
         for &word in &self.fresh {
@@ -325,12 +312,14 @@ impl Tally {
     pub(crate) fn sort(&mut self, ahead: &mut Ahead<'_>) -> &[u64] {
         let (words, scratch) = (&mut self.words, &mut self.scratch);
         let few = |turns: usize| turns < FEW_RUNS;
-        match self.digits {
+        match (self.digits, &mut self.counts) {
             _ if self.descents == 0 => {}
-            Some(digits) if !few(self.descents) && !few(words.len() - self.descents) => {
+            (Some(digits), Some(counts))
+                if !few(self.descents) && !few(words.len() - self.descents) =>
+            {
                 // Whatever is in it is overwritten.
                 scratch.resize(words.len(), 0);
-                if self.counts.spread(digits, words, scratch, ahead) {
+                if counts.spread(digits, words, scratch, ahead) {
                     std::mem::swap(words, scratch);
                 }
                 sort_rest(words, scratch, self.low, digits.from);

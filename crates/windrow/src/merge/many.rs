@@ -32,8 +32,8 @@ struct Size {
 
 /// Of many runs: it is read twice, from the second-level cache.
 const OF_MANY: Size = Size { bytes: 768 << 10, rows: 16 << 10 };
-/// Of several: it is read once, and larger ones are searched for less often.
-const OF_SEVERAL: Size = Size { bytes: 2 << 20, rows: 64 << 10 };
+/// Of several: it is read once, and larger ones are searched for, and their bits chosen, less often.
+const OF_SEVERAL: Size = Size { bytes: 16 << 20, rows: 512 << 10 };
 /// A block takes about this many rows of each run or more, to pay for searching its window.
 const LEAST_STEP: usize = 16;
 
@@ -51,9 +51,11 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(layout: &Layout, pool: &Pool, builder: &Builder) -> Self {
+        // What is ordered at once, and without a limit what chunks in memory have of it.
+        let stages = if pool.budget().is_limited() { 1 } else { 8 };
         Self {
             tail: layout.tail().len(),
-            most_bytes: pool.stage_bytes(),
+            most_bytes: stages * pool.stage_bytes(),
             several: builder.merges_runs(),
             hints: Hints::default(),
             step: LEAST_STEP,

@@ -88,6 +88,11 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: every move lies within the `len` bytes: the last of each width ends where they end.
     unsafe {
         if len >= 32 {
+            if len <= 64 {
+                move_bytes::<32>(from, to);
+                move_bytes::<32>(from.add(len - 32), to.add(len - 32));
+                return;
+            }
             if len > 512 {
                 std::ptr::copy_nonoverlapping(from, to, len);
                 return;

@@ -341,22 +341,10 @@ pub(super) fn gallop(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize 
     low + first(((high - 1).min(len)) - low, |index| holds(low + index))
 }
 
-/// The same, in steps of eight: what is looked at is near what comes next, and several looks are under way
-/// at once, where those of halves wait for each other.
-#[inline(always)]
-pub(super) fn pace(len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
-    const STEP: usize = 8;
-    let mut done = 0;
-    while done + STEP <= len && holds(done + STEP - 1) {
-        done += STEP;
-    }
-    done + first((len - done).min(STEP - 1), |index| holds(done + index))
-}
-
 /// The number of indexes below `len` for which `holds`, which are the first ones, found by halves: no
 /// step is guessed.
 #[inline(always)]
-fn first(mut len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
+pub(super) fn first(mut len: usize, mut holds: impl FnMut(usize) -> bool) -> usize {
     let mut low = 0;
     while len > 0 {
         let half = len.div_ceil(2);

@@ -124,7 +124,7 @@ impl<'a> Several<'a> {
         let some = || runs.iter().flatten().filter(|rows| rows.len() > 0);
         let tail = some().next()?.tail;
         assert!(some().all(|rows| rows.tail == tail));
-        let body = some().map(Varying::shortest).min()?.checked_sub(tail)?;
+        let body = some().map(|rows| rows.lengths().0).min()?.checked_sub(tail)?;
         if body < 8 || runs.len() > MOST_SEVERAL {
             return None;
         }

@@ -32,6 +32,8 @@ pub(super) struct Block<'a> {
     pub(super) a: Varying<'a>,
     pub(super) b: Varying<'a>,
     pub(super) at: usize,
+    /// Bytes of the longest row.
+    pub(super) longest: usize,
 }
 
 impl<'a> Varying<'a> {
@@ -63,14 +65,15 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(super) fn new(a: Varying<'a>, b: Varying<'a>, at: usize) -> Option<Self> {
         assert!(a.tail == b.tail);
-        let shortest = a.shortest().min(b.shortest());
+        let (lengths, others) = (a.lengths(), b.lengths());
+        let (shortest, longest) = (lengths.0.min(others.0), lengths.1.max(others.1));
         let behind = shortest.checked_sub(8 + a.tail)?;
-        Some(Self { a, b, at: at.min(behind) })
+        Some(Self { a, b, at: at.min(behind), longest })
     }
 
     /// The first rows of both.
     pub(super) fn part(&self, a_rows: usize, b_rows: usize) -> Self {
-        Self { a: self.a.first(a_rows), b: self.b.first(b_rows), at: self.at }
+        Self { a: self.a.first(a_rows), b: self.b.first(b_rows), ..*self }
     }
 
     /// The loop for the block, by a look at its first rows.
@@ -147,8 +150,8 @@ impl<'a> Block<'a> {
         wrapped: &mut Wrapped<'_>,
     ) -> (usize, usize) {
         let all = self.a.len() + self.b.len();
-        let bytes = self.a.span() + self.b.span();
         let most = all.min(rows + 1);
+        let bytes = (self.a.span() + self.b.span()).min(most * self.longest);
         assert!(out.fits(most, bytes) && out.used <= out.bytes.len());
         assert!(rows == all || choice != Choice::Woven);
         out.ends.reserve(most);

@@ -26,6 +26,8 @@ use block::{Block, Choice};
 
 /// Rows of output in a block: its rows and those merged into it stay in the second-level cache.
 const BLOCK: usize = 1024;
+/// Rows that a loop from the front has room for, or the block is cut.
+const LEAST: usize = 64;
 /// Rows looked at to choose a loop.
 const SAMPLE: usize = 32;
 
@@ -67,15 +69,16 @@ impl<'a> Varying<'a> {
         self.part(0, rows.min(self.len()))
     }
 
-    /// Bytes of the shortest row. Makes sure that the rows lie within the bytes.
-    pub(super) fn shortest(&self) -> usize {
-        let (mut ordered, mut shortest) = (true, u32::MAX);
+    /// Bytes of the shortest row, and of the longest. Makes sure that the rows lie within the bytes.
+    pub(super) fn lengths(&self) -> (usize, usize) {
+        let (mut ordered, mut shortest, mut longest) = (true, u32::MAX, 0);
         for (start, end) in self.starts.iter().zip(&self.starts[1..]) {
             ordered &= start <= end;
             shortest = shortest.min(end.wrapping_sub(*start));
+            longest = longest.max(end.wrapping_sub(*start));
         }
         assert!(ordered && self.starts[self.len()] as usize <= self.bytes.len(), "rows in bytes");
-        shortest as usize
+        (shortest as usize, longest as usize)
     }
 }
 
@@ -94,6 +97,13 @@ impl Target<'_> {
     fn fits(&self, rows: usize, bytes: usize) -> bool {
         let spare = (self.ends.len() - 1 + rows) * self.spare;
         self.used + bytes + spare <= self.bytes.len().min(u32::MAX as usize)
+    }
+
+    /// How many rows of as many bytes have room.
+    fn room(&self, bytes: usize) -> usize {
+        let spare = (self.ends.len() - 1) * self.spare;
+        let left = self.bytes.len().min(u32::MAX as usize).saturating_sub(self.used + spare);
+        left / (bytes + self.spare).max(1)
     }
 
     fn push(&mut self, row: &[u8]) {
@@ -159,12 +169,15 @@ fn blocks(
         let ahead = (left.0.first(rows), left.1.first(rows));
         let block = Block::new(ahead.0, ahead.1, at);
         let choice = block.map(|block| block.choose(SAMPLE.min(rows)));
+        let longest = block.map_or(0, |block| block.longest);
+        let sure = match out.fits(rows + 1, ahead.0.span() + ahead.1.span()) {
+            true => rows,
+            // One more may follow that is equal to the last.
+            false => out.room(longest).saturating_sub(1).min(rows),
+        };
         let (a_rows, b_rows) = match (block, choice) {
-            (Some(block), Some(choice))
-                if choice != Choice::Woven
-                    && out.fits(rows + 1, ahead.0.span() + ahead.1.span()) =>
-            {
-                block.merge(choice, rows, out, &mut wrapped)
+            (Some(block), Some(choice)) if choice != Choice::Woven && sure >= LEAST.min(rows) => {
+                block.merge(choice, sure, out, &mut wrapped)
             }
             _ => {
                 let (a_rows, b_rows) = fitting(left.0, left.1, out, wrapped.is_some());

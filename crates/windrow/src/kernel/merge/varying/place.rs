@@ -1,6 +1,7 @@
 //! Where rows that vary go: the bytes of the next one, and its end.
 
 use super::super::bytes::{copy, copy_ahead};
+use super::super::steps::first;
 use super::Varying;
 
 /// Where the next row goes.
@@ -86,6 +87,33 @@ impl Place {
             self.to = self.to.add(len);
             self.offset += len as u32;
             self.end = self.end.add(count);
+        }
+    }
+
+    /// Writes rows from row `from` on, `most` at the most, until the first that does not come now; returns
+    /// how many. Eight are moved for one that is looked at: what is looked at is what is moved next.
+    ///
+    /// # Safety
+    /// As [`Place::push_run`]'s, for `most` rows. If a row comes now, so do those before it.
+    #[inline(always)]
+    pub(super) unsafe fn push_while(
+        &mut self,
+        rows: &Varying<'_>,
+        from: usize,
+        most: usize,
+        mut comes: impl FnMut(usize) -> bool,
+    ) -> usize {
+        const STEP: usize = 8;
+        let mut done = 0;
+        // SAFETY: as the function's.
+        unsafe {
+            while done + STEP <= most && comes(from + done + STEP - 1) {
+                self.push_run(rows, from + done, STEP);
+                done += STEP;
+            }
+            let rest = first((most - done).min(STEP - 1), |at| comes(from + done + at));
+            self.push_run(rows, from + done, rest);
+            done + rest
         }
     }
 }

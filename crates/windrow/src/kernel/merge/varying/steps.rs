@@ -11,11 +11,10 @@ use std::hint::select_unpredictable;
 
 use super::super::super::prefetch::prefetch;
 use super::super::bytes::{compare_from, copy, diff_at};
-use super::super::steps::pace;
 use super::block::Block;
 use super::place::{Done, Place};
 
-/// Rows of a run that come one by one before its end is searched for.
+/// Rows of a run that come one by one before the others are looked at by eights.
 const GALLOP: usize = 4;
 
 impl Block<'_> {
@@ -106,7 +105,7 @@ impl Block<'_> {
         mut place: Place,
         wrapped: &mut dyn FnMut(&[u8], i64),
     ) -> Done {
-        let Self { a, b, at } = self;
+        let Self { a, b, at, .. } = self;
         let (mut i, mut j) = (0, 0);
         let mut left = rows;
         // SAFETY: both rows exist in every step, and no more is written than was taken.
@@ -149,7 +148,7 @@ impl Block<'_> {
     /// `done` is of this block, and its place has room for one row more.
     #[inline(always)]
     pub(super) unsafe fn with_equal(&self, mut done: Done) -> Done {
-        let Self { a, b, at } = self;
+        let Self { a, b, at, .. } = self;
         if done.a > 0 && done.b < b.len() {
             // SAFETY: both rows exist.
             unsafe {
@@ -193,14 +192,10 @@ impl Block<'_> {
                         run = 0;
                         if take_b && i < a.len() {
                             let most = (b.len() - j).min(rows - i - j);
-                            let count = pace(most, |at| self.less(j + at, i, &mut ties));
-                            place.push_run(b, j, count);
-                            j += count;
+                            j += place.push_while(b, j, most, |j| self.less(j, i, &mut ties));
                         } else if !take_b && j < b.len() {
                             let most = (a.len() - i).min(rows - i - j);
-                            let count = pace(most, |at| !self.less(j, i + at, &mut ties));
-                            place.push_run(a, i, count);
-                            i += count;
+                            i += place.push_while(a, i, most, |i| !self.less(j, i, &mut ties));
                         }
                     }
                 }
