@@ -51,7 +51,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(layout: &Layout, pool: &Pool, builder: &Builder) -> Self {
-        // What is ordered at once, and without a limit what chunks in memory have of it.
+        // With a limit blocks are no larger than what is ordered at once.
         let stages = if pool.budget().is_limited() { 1 } else { 8 };
         Self {
             tail: layout.tail().len(),

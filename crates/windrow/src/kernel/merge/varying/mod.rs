@@ -169,11 +169,12 @@ fn blocks(
         let ahead = (left.0.first(rows), left.1.first(rows));
         let block = Block::new(ahead.0, ahead.1, at);
         let choice = block.map(|block| block.choose(SAMPLE.min(rows)));
-        let longest = block.map_or(0, |block| block.longest);
-        let sure = match out.fits(rows + 1, ahead.0.span() + ahead.1.span()) {
-            true => rows,
-            // One more may follow that is equal to the last.
-            false => out.room(longest).saturating_sub(1).min(rows),
+        // Rows that have room whichever they are; one more may follow that is equal to the last.
+        let sure = if out.fits(rows + 1, ahead.0.span() + ahead.1.span()) {
+            rows
+        } else {
+            let longest = block.map_or(0, |block| block.longest);
+            out.room(longest).saturating_sub(1).min(rows)
         };
         let (a_rows, b_rows) = match (block, choice) {
             (Some(block), Some(choice)) if choice != Choice::Woven && sure >= LEAST.min(rows) => {
