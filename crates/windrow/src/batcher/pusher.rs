@@ -65,7 +65,7 @@ impl Pusher {
     /// As [`crate::Batcher::push`]. A record batch that cannot be encoded is refused as a whole; after
     /// any other error rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
-        if self.pending.is_empty() && self.push_numbers(batch)? {
+        if self.pending.is_empty() && self.push_plain(batch)? {
             return Ok(());
         }
         if self.pending.offer(&self.layout, batch, sequence)? {
@@ -84,9 +84,9 @@ impl Pusher {
         pushed
     }
 
-    /// Takes a small record batch in, if it is nothing but numbers.
-    fn push_numbers(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let pushed = self.chunker.push_numbers(batch);
+    /// Takes a record batch in that need not be made ready: it is nothing but numbers and text.
+    fn push_plain(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let pushed = self.chunker.push_plain(batch);
         if let Ok(false) | Err(Error::SchemaMismatch { .. }) = pushed {
             return pushed;
         }

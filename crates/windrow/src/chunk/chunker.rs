@@ -7,6 +7,7 @@
 //! With a limit to memory one buffer is enough.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
@@ -18,7 +19,7 @@ use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
 use crate::rows::decode::diff_of;
-use crate::rows::{Encoder, NumberEncoder, Prepared, key_len};
+use crate::rows::{Encoder, PlainEncoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
@@ -26,6 +27,8 @@ const MOST_ROWS: usize = 1 << 16;
 /// cache, as it may be with a limit to memory: the kernels go over all rows for every eight
 /// columns.
 const FEW_ROWS: usize = 1 << 11;
+/// Longer record batches with text are made ready.
+const FEW_TEXTS: usize = 1 << 9;
 
 /// Turns record batches into runs of chunks; accumulates across calls.
 #[derive(Debug)]
@@ -33,14 +36,36 @@ pub(crate) struct Chunker {
     pool: Pool,
     layout: Layout,
     encoder: Encoder,
-    numbers: Option<NumberEncoder>,
+    desk: Box<Desk>,
     /// Buffers that are full, and the one that is being filled.
     staged: Vec<Staged>,
     /// Rows of all of them.
     rows: usize,
-    arranger: Arranger,
     builder: Builder,
     runs: VecDeque<Vec<Arc<Chunk>>>,
+}
+
+/// What a chunker works with. The pool keeps it for the next one, whose layout is mostly the same.
+#[derive(Debug, Default)]
+struct Desk {
+    plain: Option<PlainEncoder>,
+    arranger: Arranger,
+}
+
+impl Desk {
+    fn of(layout: &Layout, pool: &Pool) -> Box<Self> {
+        let mut desk = pool.scratch::<Self>();
+        if !desk.plain.as_ref().is_some_and(|plain| plain.layout().is(layout)) {
+            desk.plain = PlainEncoder::new(layout);
+        }
+        desk
+    }
+}
+
+impl Drop for Chunker {
+    fn drop(&mut self) {
+        self.pool.keep_scratch(std::mem::take(&mut self.desk));
+    }
 }
 
 /// Rows in the order in which they came.
@@ -67,10 +92,9 @@ impl Chunker {
             pool: pool.clone(),
             layout: layout.clone(),
             encoder: Encoder::new(layout),
-            numbers: NumberEncoder::new(layout),
+            desk: Desk::of(layout, pool),
             staged: Vec::new(),
             rows: 0,
-            arranger: Arranger::default(),
             builder: Builder::new(layout, pool, Finish::Log, wraps),
             runs: VecDeque::new(),
         }
@@ -81,15 +105,45 @@ impl Chunker {
         self.runs.pop_front()
     }
 
-    /// Stages a record batch of nothing but numbers, if it is one; then a run may be there to
-    /// [`Chunker::take`]. Nothing is staged of one that is not. After an error rows are lost.
+    /// Stages a record batch of nothing but numbers and text, if it is one and that is worth while; then a run
+    /// may be there to [`Chunker::take`]. Nothing is staged of one that is not. After an error rows are lost.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`], and what ordering rows and taking memory report.
-    pub(crate) fn push_numbers(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let Some(stride) = self.numbers.as_ref().map(NumberEncoder::stride) else {
+    pub(crate) fn push_plain(&mut self, batch: &RecordBatch) -> Result<bool> {
+        if self.desk.plain.is_none() {
+            return Ok(false);
+        }
+        match self.layout.stride() {
+            Some(stride) => self.push_numbers(batch, stride),
+            None => self.push_texts(batch),
+        }
+    }
+
+    /// As [`Chunker::push_plain`], of rows that vary: such as fit where there is room.
+    fn push_texts(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let rows = batch.num_rows();
+        if rows > FEW_TEXTS || rows > MOST_ROWS - self.rows {
+            return Ok(false);
+        }
+        if self.staged.is_empty() {
+            self.stage(1)?;
+        }
+        let (Some(staged), Some(plain)) = (self.staged.last_mut(), &mut self.desk.plain) else {
             return Ok(false);
         };
+        let written =
+            plain.write_varying(batch, &mut staged.buffer, &mut staged.starts, OFFSET_BYTES)?;
+        if written {
+            let end = staged.starts.last().map_or(0, |&end| end as usize);
+            (staged.used, staged.rows) = (end, staged.rows + rows);
+            self.rows += rows;
+        }
+        Ok(written)
+    }
+
+    /// As [`Chunker::push_plain`], of rows of `stride` bytes.
+    fn push_numbers(&mut self, batch: &RecordBatch, stride: usize) -> Result<bool> {
         let rows = batch.num_rows();
         // With a limit a chunk that is done is collected before more is taken.
         let limited = self.pool.budget().is_limited();
@@ -99,23 +153,19 @@ impl Chunker {
         if self.staged.is_empty() {
             self.stage(stride)?;
         }
-        let room = self.staged.last().map_or(0, |last| (last.buffer.len() - last.used) / stride);
-        let fit = room.min(MOST_ROWS - self.rows);
-        if fit >= rows {
-            return self.write_numbers(batch);
+        if self.room(stride) >= rows {
+            return self.write_numbers(batch, 0..rows, stride);
         }
         if limited || batch.columns().iter().any(|column| column.null_count() > 0) {
             return Ok(false);
         }
         let mut done = 0;
         loop {
-            let room =
-                self.staged.last().map_or(0, |last| (last.buffer.len() - last.used) / stride);
-            let fit = room.min(MOST_ROWS - self.rows).min(rows - done);
-            if !self.write_numbers(&batch.slice(done, fit))? {
+            let end = rows.min(done + self.room(stride));
+            if !self.write_numbers(batch, done..end, stride)? {
                 return Ok(false);
             }
-            done += fit;
+            done = end;
             if done == rows {
                 return Ok(true);
             }
@@ -124,17 +174,27 @@ impl Chunker {
         }
     }
 
-    /// Writes a record batch behind what is staged, where there is room for it.
-    fn write_numbers(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let (Some(staged), Some(numbers)) = (self.staged.last_mut(), &mut self.numbers) else {
+    /// Rows of `stride` bytes that can be staged where there is room.
+    fn room(&self, stride: usize) -> usize {
+        let room = self.staged.last().map_or(0, |last| (last.buffer.len() - last.used) / stride);
+        room.min(MOST_ROWS - self.rows)
+    }
+
+    /// Writes `rows` of a record batch behind what is staged, where there is room for them.
+    fn write_numbers(
+        &mut self,
+        batch: &RecordBatch,
+        rows: Range<usize>,
+        stride: usize,
+    ) -> Result<bool> {
+        let (Some(staged), Some(plain)) = (self.staged.last_mut(), &mut self.desk.plain) else {
             return Ok(false);
         };
-        let rows = batch.num_rows();
-        let used = staged.used + rows * numbers.stride();
-        let written = numbers.write(batch, &mut staged.buffer[staged.used..used])?;
+        let (count, used) = (rows.len(), staged.used + rows.len() * stride);
+        let written = plain.write(batch, rows, &mut staged.buffer[staged.used..used])?;
         if written {
-            (staged.used, staged.rows) = (used, staged.rows + rows);
-            self.rows += rows;
+            (staged.used, staged.rows) = (used, staged.rows + count);
+            self.rows += count;
         }
         Ok(written)
     }
@@ -201,7 +261,8 @@ impl Chunker {
     /// A buffer to be filled, for a row of `len` bytes at the least.
     fn stage(&mut self, len: usize) -> Result<()> {
         let buffer = self.pool.buffer(len)?;
-        self.staged.push(Staged { buffer, used: 0, rows: 0, starts: vec![0] });
+        let starts = if self.layout.stride().is_some() { vec![0] } else { self.pool.starts() };
+        self.staged.push(Staged { buffer, used: 0, rows: 0, starts });
         Ok(())
     }
 
@@ -238,9 +299,15 @@ impl Chunker {
         self.builder.restart();
         let stride = self.layout.stride();
         let parts: Vec<View<'_>> = staged.iter().map(|staged| staged.view(stride)).collect();
-        self.builder.push_unordered(&mut self.arranger, &parts, false, &mut Ahead::default())?;
-        for Staged { buffer, .. } in staged {
+        self.builder.push_unordered(
+            &mut self.desk.arranger,
+            &parts,
+            false,
+            &mut Ahead::default(),
+        )?;
+        for Staged { buffer, starts, .. } in staged {
             self.pool.recycle(buffer);
+            self.pool.recycle_starts(starts);
         }
         self.builder.flush();
         let run: Vec<_> = std::iter::from_fn(|| self.builder.take()).collect();

@@ -84,8 +84,11 @@ impl Chunk {
     /// A chunk of rows that start at `starts`, the last of which is the end.
     fn varying(pool: &Pool, buffer: Buffer, mut starts: Vec<u32>) -> Self {
         debug_assert!(starts.len() > 1, "a chunk is not empty");
-        starts.shrink_to_fit();
-        let lease = pool.budget().lease(size_of_val(&starts[..]));
+        // Without a limit they are recycled as they are.
+        if pool.budget().is_limited() {
+            starts.shrink_to_fit();
+        }
+        let lease = pool.budget().lease(starts.capacity() * size_of::<u32>());
         let used = *starts.last().unwrap_or(&0) as usize;
         let places = Places::At(starts);
         let times = OnceLock::new();
@@ -187,6 +190,9 @@ impl Drop for Chunk {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             self.pool.recycle(buffer);
+        }
+        if let Places::At(starts) = &mut self.places {
+            self.pool.recycle_starts(std::mem::take(starts));
         }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::block::Block;
 use super::{Chunk, OFFSET_BYTES, Place, View};
 use crate::error::Result;
-use crate::kernel::copy::{copy_short, fence, gather};
+use crate::kernel::copy::{copy_rows, copy_short, fence, gather};
 use crate::kernel::merge::Target;
 use crate::kernel::prefetch::{Ahead, prefetch_row};
 use crate::order::Layout;
@@ -55,7 +55,7 @@ impl Output {
             stride: layout.stride(),
             buffer: None,
             used: 0,
-            starts: vec![0],
+            starts: if layout.stride().is_some() { vec![0] } else { pool.starts() },
             done: VecDeque::new(),
             small: 0,
             past_caches: false,
@@ -152,15 +152,31 @@ impl Output {
                 *row = block.row(place.index());
                 prefetch_row(row);
             }
-            for (at, row) in rows[..places.len()].iter().enumerate() {
-                if !keep(row) {
-                    return Ok(some * SOME + at);
-                }
-                ahead.ask(row.len().div_ceil(LINE));
-                self.append(row)?;
+            let rows = &rows[..places.len()];
+            let kept = rows.iter().position(|row| !keep(row)).unwrap_or(rows.len());
+            let bytes = self.append_rows(&rows[..kept])?;
+            ahead.ask(bytes.div_ceil(LINE));
+            if kept < rows.len() {
+                return Ok(some * SOME + kept);
             }
         }
         Ok(order.len())
+    }
+
+    /// Appends some rows that vary; returns their bytes.
+    fn append_rows(&mut self, rows: &[&[u8]]) -> Result<usize> {
+        let bytes = rows.iter().map(|row| row.len()).sum::<usize>();
+        let fits = bytes + self.start_bytes(rows.len()) <= self.room();
+        if fits && let Some(buffer) = &mut self.buffer {
+            copy_rows(&mut buffer[self.used..], rows);
+            for row in rows {
+                self.used += row.len();
+                self.starts.push(self.used as u32);
+            }
+        } else {
+            rows.iter().try_for_each(|row| self.append(row))?;
+        }
+        Ok(bytes)
     }
 
     /// Gives the row that was appended last another diff.
@@ -269,7 +285,7 @@ impl Output {
         let chunk = match self.stride {
             Some(stride) => Chunk::strided(&self.pool, buffer, used, stride),
             None => {
-                let starts = std::mem::replace(&mut self.starts, vec![0]);
+                let starts = std::mem::replace(&mut self.starts, self.pool.starts());
                 Chunk::varying(&self.pool, buffer, starts)
             }
         };
@@ -280,5 +296,11 @@ impl Output {
         self.flush();
         self.buffer = Some(self.pool.buffer(len)?);
         Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.pool.recycle_starts(std::mem::take(&mut self.starts));
     }
 }

@@ -133,9 +133,10 @@ impl Plan {
         self.bits
     }
 
-    /// The byte where rows with equal prefixes may first differ.
+    /// The byte where rows with equal prefixes may first differ: words before the last one of which bits are
+    /// kept are kept whole.
     pub(crate) fn start(&self) -> usize {
-        self.start
+        self.start + 8 * self.mask.iter().rposition(|&mask| mask != 0).unwrap_or(0)
     }
 
     /// Appends `prefix << shift | i` for each of the `rows`, whose `i` count up from `first`. False if

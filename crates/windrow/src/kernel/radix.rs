@@ -30,6 +30,8 @@ const NEAR: usize = 1 << 15;
 const SPARE: u32 = 9;
 /// Below this many words a comparison sort wins over clearing the counters.
 const SMALL: usize = 512;
+/// The same for words whose digits are counted while they are made.
+const FEW: usize = 96;
 /// Words that are looked at before all of them are.
 const SAMPLE: usize = 128;
 /// Runs that are merged: each level of their merge takes as long as a radix pass. Of sixteen runs of 8,192
@@ -282,7 +284,7 @@ impl Tally {
         self.words.clear();
         self.words.reserve(count);
         (self.low, self.high, self.descents) = (low, high, 0);
-        let counted = (SMALL + 1..=NEAR).contains(&count) && high > low;
+        let counted = (FEW..=NEAR).contains(&count) && high > low;
         self.digits =
             counted.then(|| Digits::of(count, low, high)).filter(|digits| digits.many == 2);
         if let Some(digits) = self.digits {

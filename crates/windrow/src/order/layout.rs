@@ -237,6 +237,11 @@ impl Layout {
         }
     }
 
+    /// True if `other` is the same, or a clone of it.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// The schema that the order was bound to.
     pub fn schema(&self) -> &SchemaRef {
         &self.inner.schema

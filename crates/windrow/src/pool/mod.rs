@@ -3,6 +3,7 @@
 //! ```text
 //! Budget   a number of bytes; leases take from it and give back on drop
 //! Buffer   memory with its lease, recycled through the pool
+//! Kept     working memory that nobody works with, where there is no limit
 //! Store    a few unlinked files, or memory outside of the process; extents of them, checksummed
 //! Spiller  threads that write pages out and read them ahead
 //! ```
@@ -19,6 +20,7 @@ mod metrics;
 mod options;
 mod policy;
 mod residents;
+mod scratch;
 mod spiller;
 mod store;
 
@@ -39,6 +41,7 @@ pub use metrics::PoolStats;
 pub use options::{PoolOptions, SpillTo};
 pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, Tiered};
 use residents::Residents;
+use scratch::Kept;
 use spiller::Spiller;
 pub(crate) use spiller::{Leave, Paged};
 pub(crate) use store::Extent;
@@ -75,6 +78,7 @@ struct Inner {
     stage_bytes: usize,
     /// Buffers of `chunk_bytes` for the next taker; they keep their leases.
     recycled: Mutex<Vec<Buffer>>,
+    kept: Mutex<Kept>,
     residents: Mutex<Residents>,
     spiller: Spiller,
     settings: Mutex<Settings>,
@@ -146,6 +150,7 @@ impl Pool {
             chunk_bytes,
             stage_bytes,
             recycled: Mutex::default(),
+            kept: Mutex::default(),
             residents: Mutex::default(),
             settings: Mutex::new(settings),
             metrics: Metrics::default(),

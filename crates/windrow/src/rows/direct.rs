@@ -15,12 +15,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, downcast_primitive};
 use arrow_schema::{DataType, SchemaRef};
 
-use super::encode::time_slot;
-use super::lanes::{Form, Line, RAW, bits, put_tiled, slot_code, slot_form};
-use crate::error::Result;
+use super::lanes::{Form, Line, RAW, bits, slot_code, slot_form};
 use crate::kernel::rows::{Code, Lane, Lanes, put_growing};
 use crate::order::code::PayloadCode;
-use crate::order::{Layout, Sequence, Slot, Tail};
+use crate::order::{Layout, Slot, Tail};
 
 /// What the rows of a layout are, if they are numbers and nothing else.
 #[derive(Debug)]
@@ -158,118 +156,5 @@ impl Column {
         }
         let values = (self.values)(array)?;
         Some(Lane { values, valid: nulls.map(bits), code: self.code })
-    }
-}
-
-/// Writes rows of numbers and a diff.
-#[derive(Debug)]
-pub(crate) struct NumberEncoder {
-    layout: Layout,
-    numbers: Numbers,
-    /// The schema that came last, which fits the layout.
-    schema: Option<SchemaRef>,
-}
-
-impl NumberEncoder {
-    /// An encoder for rows of `layout`, if they are numbers only.
-    pub(crate) fn new(layout: &Layout) -> Option<Self> {
-        let stride = layout.shape().stride?;
-        let Tail::Diff(diff) = layout.tail() else { return None };
-        let plain = layout.payload().is_empty() && layout.sequence() == Sequence::None;
-        let whole = *layout.schema().field(diff).data_type() == DataType::Int64;
-        if !plain || !whole || layout.slots().iter().any(|slot| slot.nullable) {
-            return None;
-        }
-        let time = layout.time().map(|column| time_slot(layout, column));
-        let mut numbers = Numbers::new(layout);
-        layout.slots().iter().chain(&time).try_for_each(|slot| numbers.add_slot(slot))?;
-        numbers.add(size_of::<i64>(), diff, RAW)?;
-        let is_all = numbers.stride == stride;
-        is_all.then(|| Self { layout: layout.clone(), numbers, schema: None })
-    }
-
-    /// Bytes of a row.
-    pub(crate) fn stride(&self) -> usize {
-        self.numbers.stride
-    }
-
-    /// Writes the rows of `batch` to `out`, which has room for them. False if it is for the general
-    /// encoder: something in it is null.
-    ///
-    /// # Errors
-    /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write(&mut self, batch: &RecordBatch, out: &mut [u8]) -> Result<bool> {
-        let schema = batch.schema_ref();
-        if !self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
-            self.layout.check_schema(schema)?;
-            self.schema = Some(Arc::clone(schema));
-        }
-        let Some(lines) = self.numbers.lines(batch) else { return Ok(false) };
-        put_tiled(lines.iter(), self.stride(), 0..batch.num_rows(), out);
-        Ok(true)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt64Array};
-
-    use super::*;
-    use crate::order::{Order, asc, desc};
-    use crate::rows::Encoder;
-
-    fn batch(from: i64, null: bool) -> RecordBatch {
-        let b = (0..40).map(|row| (!null || row != 7).then_some(row - 20));
-        RecordBatch::try_from_iter_with_nullable([
-            (
-                "a",
-                Arc::new(Float64Array::from_iter_values((0..40).map(|x| 3.5 - f64::from(x))))
-                    as ArrayRef,
-                false,
-            ),
-            ("b", Arc::new(Int32Array::from_iter(b)) as ArrayRef, null),
-            ("c", Arc::new(Int32Array::from_iter_values(0..40)) as ArrayRef, false),
-            (
-                "t",
-                Arc::new(UInt64Array::from_iter_values((0..40).map(|x| x * x))) as ArrayRef,
-                false,
-            ),
-            (
-                "d",
-                Arc::new(Int64Array::from_iter_values((0..40).map(|x| x - from))) as ArrayRef,
-                false,
-            ),
-        ])
-        .unwrap()
-    }
-
-    #[test]
-    fn rows_are_those_of_the_general_encoder() {
-        let whole = batch(9, false);
-        let layout =
-            Order::by([asc("c"), desc("a"), asc("b")]).time("t").diff("d").bind(&whole.schema());
-        let layout = layout.unwrap();
-        let mut numbers = NumberEncoder::new(&layout).unwrap();
-        for batch in [whole.clone(), whole.slice(3, 17), whole.slice(5, 0)] {
-            let mut got = vec![0; batch.num_rows() * numbers.stride()];
-            assert!(numbers.write(&batch, &mut got).unwrap());
-            let encoder = Encoder::new(&layout);
-            let prepared = encoder.prepare(&batch, 0).unwrap();
-            let mut expected = vec![0; got.len()];
-            encoder.encode(&prepared, 0..batch.num_rows(), &mut expected);
-            assert_eq!(got, expected);
-        }
-        // A null where none may be is for the general encoder to refuse.
-        let mut out = vec![0; 40 * numbers.stride()];
-        assert!(!numbers.write(&batch(9, true), &mut out).unwrap());
-    }
-
-    #[test]
-    fn other_layouts_have_none() {
-        let nullable = batch(9, true);
-        let layout = Order::by("b").diff("d").bind(&nullable.schema()).unwrap();
-        assert!(NumberEncoder::new(&layout).is_none());
-        let layout = Order::by("a").bind(&batch(9, false).schema()).unwrap();
-        assert!(NumberEncoder::new(&layout).is_none());
     }
 }

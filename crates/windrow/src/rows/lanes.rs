@@ -136,7 +136,7 @@ const NEAR_ROWS: usize = 128;
 const FAR_ROWS: usize = 1024;
 
 /// Rows of `stride` bytes that are written column by column before going on to the next ones.
-fn tile_rows(stride: usize) -> usize {
+pub(super) fn tile_rows(stride: usize) -> usize {
     let near = NEAR_TILE / stride.max(1) / 64 * 64;
     if near >= NEAR_ROWS { near } else { FAR_ROWS }
 }

@@ -31,6 +31,7 @@ mod lanes;
 mod length;
 mod nested;
 mod payload;
+mod plain;
 mod prepare;
 mod recode;
 mod row_ref;
@@ -47,9 +48,9 @@ mod value;
 
 pub use argsort::{Argsorter, argsort};
 pub(crate) use decode::Decoder;
-pub(crate) use direct::NumberEncoder;
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
+pub(crate) use plain::PlainEncoder;
 pub(crate) use prepare::Prepared;
 
 use crate::order::Layout;

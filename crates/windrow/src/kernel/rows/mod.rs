@@ -27,6 +27,7 @@ mod growing;
 mod heads;
 mod lane;
 mod pack;
+mod plain;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub(crate) use lane::{
     Bits, Code, Lane, LaneOut, Lanes, NULL, Places, Scattered, Span, Strided, Word,
 };
 pub(crate) use pack::{Clamp, Pack, clamp, pack};
+pub(crate) use plain::{MOST, Plain};
 pub(crate) use wide::take_wide;
 
 use std::ops::Range;

@@ -30,7 +30,7 @@ pub(super) use cells::put_cells;
 pub(super) use grow::grow;
 pub(super) use heads::pack_heads;
 pub(super) use pack::{clamp, pack};
-pub(super) use put::put;
+pub(super) use put::{put, put_plain};
 pub(super) use shrink::shrink;
 pub(super) use take::take;
 pub(super) use text::{put_texts, take_ended};
@@ -53,8 +53,9 @@ pub(super) fn detected() -> bool {
         && has!("bmi2")
 }
 
-/// The constants of lanes, one, four or eight, in each place that these have in a register of rows.
-struct Codes {
+/// The constants of lanes, one, two, four or eight, in each place that these have in a register of rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Codes {
     flip: __m512i,
     float: __m512i,
     delta: __m512i,
@@ -66,6 +67,22 @@ struct Codes {
 }
 
 impl Codes {
+    /// Those of up to eight columns, if this machine has what the kernels of this folder need: the columns
+    /// that are missing up to two, four or eight are like the last one.
+    pub(super) fn of_columns(codes: &[Code]) -> Option<Self> {
+        fn padded<const N: usize>(codes: &[Code]) -> [Code; N] {
+            std::array::from_fn(|at| codes[at.min(codes.len() - 1)])
+        }
+        // SAFETY: the features were detected.
+        detected().then(|| unsafe {
+            match codes.len() {
+                0..=2 => Self::of(&padded::<2>(codes)),
+                3 | 4 => Self::of(&padded::<4>(codes)),
+                _ => Self::of(&padded::<8>(codes)),
+            }
+        })
+    }
+
     #[target_feature(enable = "avx512f")]
     fn of<const N: usize>(codes: &[Code; N]) -> Self {
         let words = |of: fn(&Code) -> u64| {
