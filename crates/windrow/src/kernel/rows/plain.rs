@@ -25,7 +25,7 @@ pub(crate) struct Plain {
     width: usize,
     /// The codes for the widest kernel, where the machine has what it needs.
     #[cfg(target_arch = "x86_64")]
-    wide: Option<avx512::Codes>,
+    wide: Option<Box<avx512::Codes>>,
 }
 
 impl Plain {
@@ -39,7 +39,7 @@ impl Plain {
         assert!(codes.iter().all(|code| !code.escapes), "codes of one width");
         Self {
             #[cfg(target_arch = "x86_64")]
-            wide: if width == 8 { avx512::Codes::of_columns(&codes) } else { None },
+            wide: if width == 8 { avx512::Codes::of_columns(&codes).map(Box::new) } else { None },
             codes,
             width,
         }
