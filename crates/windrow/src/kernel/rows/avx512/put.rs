@@ -39,8 +39,8 @@ pub(in crate::kernel::rows) unsafe fn put<P: Places>(
 /// Up to eight columns of eight bytes, as [`super::super::Plain::put`]: those that are missing up to two, four
 /// or eight are not written.
 ///
-/// Benefit: record batches of 5 and of 16 rows are encoded in a third of the time that it takes to make the
-/// codes for each of them, and lanes for [`put`].
+/// Benefit, with the search for values that goes with it: pushes of 16 rows of 4 columns take 6.6 instead of
+/// 9.0 ns a row, of 5 rows of 12 columns 30 instead of 49: codes and lanes are not made for each.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW and VL; `with` is of as many codes as there are columns; column `i` of the `n`th
