@@ -258,19 +258,24 @@ fn record_batches_of_many_chunks() {
 #[test]
 fn ids_out_of_range_are_errors() {
     let mut rng = Rng::new(4);
-    for rows in [1, 7, 600, 70_000] {
+    for rows in [1, 7, 600, 6000, 70_000] {
         let batch = record_batch(&mut rng, &[DataType::Int32], rows);
-        for partitions in [1, 2, 16, 17, 5000] {
-            let mut ids = vec![0; rows];
+        for (partitions, spread) in
+            [1, 2, 16, 17, 500, 5000].into_iter().flat_map(|p| [(p, 1), (p, p)])
+        {
+            let mut ids: Vec<u32> = (0..rows).map(|_| rng.below(spread) as u32).collect();
             let row = rng.below(rows);
-            ids[row] = partitions as u32;
-            let found = Partitioner::ids(partitions).split_by_ids(&batch, &ids);
-            let Err(Error::PartitionOutOfRange { row: at, id, partitions: of }) = found else {
-                panic!("{found:?}")
-            };
-            assert_eq!((at, id, of), (row, partitions as u32, partitions));
-            ids[row] = u32::MAX;
-            assert!(Partitioner::ids(partitions).split_by_ids(&batch, &ids).is_err());
+            let mut partitioner = Partitioner::ids(partitions);
+            for outside in [partitions as u32, u32::MAX] {
+                ids[row] = outside;
+                let found = partitioner.split_by_ids(&batch, &ids);
+                let Err(Error::PartitionOutOfRange { row: at, id, partitions: of }) = found else {
+                    panic!("{found:?}")
+                };
+                assert_eq!((at, id, of), (row, outside, partitions));
+            }
+            ids[row] = 0;
+            assert!(partitioner.split_by_ids(&batch, &ids).is_ok());
         }
         let short = vec![0; rows - 1];
         let found = Partitioner::ids(2).split_by_ids(&batch, &short);

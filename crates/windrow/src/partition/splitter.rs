@@ -48,7 +48,7 @@ impl Splitter {
     }
 
     pub(super) fn split(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
-        let partitions = self.checked_partitions()?;
+        self.checked_partitions()?;
         let rows = batch.num_rows();
         if ids.len() != rows || u32::try_from(rows).is_err() {
             return Err(Error::InvalidOrder(format!("{} ids for {rows} rows", ids.len())));
@@ -58,15 +58,21 @@ impl Splitter {
             Plan::Ascending => {
                 return Ok(Partitioned::new(batch.clone(), self.order.take_offsets()));
             }
-            Plan::Outside => {
-                let outside = ids.iter().enumerate().find(|(_, id)| **id >= partitions);
-                let (row, &id) = outside.expect("an id was found to be outside");
-                return Err(Error::PartitionOutOfRange { row, id, partitions: self.partitions });
-            }
+            Plan::Outside => return Err(outside(ids, self.partitions)),
         };
         let mut columns =
             Columns { order, memory: &self.memory, scratch: &mut self.scratch, rows: None };
         let permuted = columns.record_batch(batch)?;
+        if self.order.is_outside() {
+            return Err(outside(ids, self.partitions));
+        }
         Ok(Partitioned::new(permuted, self.order.take_offsets()))
     }
+}
+
+/// The first of `ids` that is none of so many partitions.
+fn outside(ids: &[u32], partitions: usize) -> Error {
+    let outside = ids.iter().enumerate().find(|(_, id)| **id as usize >= partitions);
+    let (row, &id) = outside.expect("an id was found to be outside");
+    Error::PartitionOutOfRange { row, id, partitions }
 }

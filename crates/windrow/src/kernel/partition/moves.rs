@@ -11,6 +11,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::Level;
 use super::bits::Words;
+use super::buckets::Dealt;
 #[cfg(target_arch = "x86_64")]
 use super::compress::compresses;
 use super::fixed::{Place, gather, gather_any, scatter};
@@ -57,10 +58,15 @@ impl Planned<'_> {
         let rows = self.rows();
         let source = &source.as_chunks::<W>().0[..rows];
         if W <= 8 && self.order.form == Form::Buckets {
-            if self.deal_into_buckets(source, out) {
-                return;
+            match self.deal_into_buckets(source, out) {
+                Dealt::All => return,
+                Dealt::Outside => {
+                    self.order.outside = true;
+                    // Zeros are a value of any type.
+                    return out.fill(0);
+                }
+                Dealt::TooMany => self.count(),
             }
-            self.count();
         }
         let out = &mut out.as_chunks_mut::<W>().0[..rows];
         if self.deals_out() {

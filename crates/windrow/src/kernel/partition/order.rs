@@ -17,7 +17,7 @@ use super::buckets::Buckets;
 #[cfg(target_arch = "x86_64")]
 use super::compress::compresses;
 use super::fixed::{Place, SCATTERED};
-use super::ids::{Ascending, Pattern, Within, ascending, pattern};
+use super::ids::{Ascending, Pattern, ascending, pattern};
 #[cfg(target_arch = "x86_64")]
 use super::masks::{Masks, pay};
 use super::segments::Cursors;
@@ -74,6 +74,8 @@ pub(crate) struct Order {
     pub(super) ends: Vec<u32>,
     pub(super) cursors: Cursors,
     pub(super) buckets: Buckets,
+    /// Whether an id turned out to be no partition as its row was dealt into a bucket.
+    pub(super) outside: bool,
     /// Whether the only column goes by masks in each chunk.
     #[cfg(target_arch = "x86_64")]
     pub(super) masked: bool,
@@ -134,7 +136,7 @@ impl Load {
 
 /// What ids turn out to be.
 pub(crate) enum Plan<'a> {
-    /// Some id is not a partition.
+    /// Some id is not a partition. Not all such ids are found here: see [`Order::is_outside`].
     Outside,
     /// Rows are in order as they are.
     Ascending,
@@ -179,6 +181,7 @@ impl Order {
             ends: Vec::new(),
             cursors: Cursors::default(),
             buckets: Buckets::default(),
+            outside: false,
             #[cfg(target_arch = "x86_64")]
             masked: false,
             #[cfg(target_arch = "x86_64")]
@@ -214,10 +217,8 @@ impl Order {
         self.ends.clear();
         self.placed = false;
         self.targeted = false;
+        self.outside = false;
         if self.goes_by_buckets(ids, load) {
-            if !Within::new(partitions).all(ids) {
-                return Plan::Outside;
-            }
             self.form = Form::Buckets;
             return Plan::Ordered(Planned { order: self, ids, load });
         }
@@ -284,6 +285,12 @@ impl Order {
         Plan::Ordered(Planned { order: self, ids, load })
     }
 
+    /// True if an id turned out to be no partition when the only column was moved, which then is all
+    /// zeros: what is dealt into buckets is not looked at before.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.outside
+    }
+
     /// True if the only column is dealt into buckets: of ids that look evenly spread.
     fn goes_by_buckets(&mut self, ids: &[u32], load: Load) -> bool {
         let Load::Fixed(width) = load else { return false };
@@ -293,8 +300,9 @@ impl Order {
         }
         width.is_power_of_two()
             && ids.len() <= LARGEST_CHUNK
-            && pattern(ids) == Pattern::Any
             && self.buckets.suit(ids.len(), self.partitions, width)
+            && pattern(ids) == Pattern::Any
+            && self.buckets.are_due()
     }
 
     /// True if the only column is dealt out to where it belongs however long it is: with few

@@ -100,16 +100,15 @@ impl Planned<'_> {
         assert!(order.rows <= LARGEST_CHUNK);
         order.targeted = true;
         order.targets.resize(order.rows + PAD, 0);
-        let targets = order.targets.as_mut_ptr();
+        let targets = &mut order.targets[..order.rows];
         if order.placed {
             for (target, place) in order.places[..order.rows].iter().enumerate() {
-                // SAFETY: places are rows.
-                unsafe { *targets.add(usize::from(*place)) = target as u16 };
+                targets[usize::from(*place)] = target as u16;
             }
             return;
         }
-        // SAFETY: these ids were counted; rows are below the rows.
-        unsafe { order.cursors.each(self.ids, |row, target| *targets.add(row) = target as u16) };
+        // SAFETY: these ids were counted, at most 65,536 of them.
+        unsafe { order.cursors.targets(self.ids, targets) };
     }
 
     /// True if all rows are one run.
