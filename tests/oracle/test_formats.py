@@ -386,6 +386,39 @@ def parquet_by(writer, windrow, rng, tmp_path, **options):
     data.same(data.read(out), oracle.sort(data.read(path), "s,k"))
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_int96_times_are_read_whole(windrow, tmp_path, nested):
+    """Spark's are of microseconds, whatever the year; those of others of nanoseconds, or an error."""
+
+    def written(name, times, unit, **metadata):
+        values = pa.array(times, pa.int64()).view(pa.timestamp(unit))
+        if nested:
+            values = pa.StructArray.from_arrays([pa.ListArray.from_arrays(list(range(len(times) + 1)), values)], ["t"])
+        table = pa.table({"k": pa.array(range(len(times))[::-1]), "t": values})
+        path = tmp_path / f"{name}.parquet"
+        with pq.ParquetWriter(path, table.schema, use_deprecated_int96_timestamps=True, store_schema=False) as writer:
+            writer.write_table(table, row_group_size=2)
+            writer.add_key_value_metadata(metadata)
+        return path
+
+    def read(path):
+        values = data.read(path)["t"].combine_chunks()
+        values = values.field("t").values if nested else values
+        return values.type, values.cast(pa.int64()).to_pylist()
+
+    far = [-62_135_596_800_000_000, 1, 253_402_300_799_999_999]  # the years 1 and 9999
+    out = tmp_path / "out.parquet"
+    spark = written("spark", far, "us", **{"org.apache.spark.version": "3.5.0"})
+    windrow("sort", spark, "--by", "k", "-o", out).ok()
+    assert read(out) == (pa.timestamp("us"), far[::-1])
+    other = written("other", far, "us")
+    windrow("sort", other, "--by", "k", "-o", out).fails(3, "other.parquet", "'t'", "INT96")
+    near = [-(2**63) // 10**9 * 10**9 + 10**10, None, 1_500_000_000_123_456_789, 2**63 - 10**10]
+    fine = written("fine", [value or 0 for value in near], "ns") if nested else written("fine", near, "ns")
+    windrow("sort", fine, "--by", "k", "-o", out).ok()
+    assert read(out) == (pa.timestamp("ns"), [value or 0 if nested else value for value in near[::-1]])
+
+
 # Bad input
 
 

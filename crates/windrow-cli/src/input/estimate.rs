@@ -71,7 +71,9 @@ pub(super) fn parquet_reader(
         let growing = if rows > 1 { batch.saturating_mul(2) } else { batch.max(page) };
         let values = dictionary.saturating_add(page).saturating_add(growing);
         let read = dictionary.saturating_mul(2).max(values);
-        held = held.saturating_add(read).saturating_add(codec);
+        // INT96 may be read twice at a time.
+        let times = if chunk.column_type() == Type::INT96 { 2 } else { 1 };
+        held = held.saturating_add(read.saturating_add(codec).saturating_mul(times));
     }
     usize::try_from(held.saturating_add(compressed_page)).unwrap_or(usize::MAX)
 }

@@ -19,6 +19,7 @@ mod estimate;
 mod exact;
 mod expand;
 mod guard;
+mod int96;
 mod ipc;
 mod ndjson;
 mod null_lines;

@@ -14,9 +14,10 @@ use parquet::arrow::arrow_reader::{
 use parquet::basic::ConvertedType;
 use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
 
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::format::Format;
 
+use super::int96::{self, Seconds};
 use super::origin::{Origin, RandomFile};
 use super::{Batches, Content, Opened, SortColumn, Span, estimate};
 
@@ -142,7 +143,9 @@ fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy)
         .with_column_stats_policy(statistics)
         // The counts of pages in it tell how large a page is.
         .with_encoding_stats_as_mask(false);
-    ArrowReaderMetadata::load(file, options).map_err(|cause| origin.error(unreadable(file, &cause)))
+    ArrowReaderMetadata::load(file, options)
+        .and_then(int96::settled)
+        .map_err(|cause| origin.error(unreadable(file, &cause)))
 }
 
 /// Says what is wrong with a file whose footer cannot be read.
@@ -158,6 +161,8 @@ fn unreadable(file: &RandomFile, cause: &dyn std::fmt::Display) -> String {
              copy it again, or let its writer finish",
             file.len()
         )
+    } else if magic(0) == b"PARE" {
+        "the file is encrypted, which is not read; decrypt it first".into()
     } else if !starts && !ends {
         "not a Parquet file; name its format with --input-format".into()
     } else {
@@ -231,16 +236,22 @@ impl Content for ParquetFile {
                 footer
             }
         };
+        let batch_rows = batch_rows.min(self.batch_rows);
+        let mut seconds = Seconds::of(&file, &footer, part.clone(), batch_rows)
+            .map_err(|cause| self.origin.error(cause))?;
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer)
             .with_row_groups(part.collect())
-            .with_batch_size(batch_rows.min(self.batch_rows))
+            .with_batch_size(batch_rows)
             .build()
             .map_err(|cause| self.origin.error(cause))?;
         let name = self.origin.name().clone();
         Ok(Box::new(reader.map(move |batch| {
-            batch.map_err(|cause| {
-                crate::error::CliError::Data(format!("{name}: the file is damaged: {cause}"))
-            })
+            let batch = batch
+                .map_err(|cause| CliError::Data(format!("{name}: the file is damaged: {cause}")))?;
+            match seconds.as_mut().map_or(Ok(()), Seconds::check) {
+                Ok(()) => Ok(batch),
+                Err(fault) => Err(CliError::Data(format!("{name}: {fault}"))),
+            }
         })))
     }
 
