@@ -40,6 +40,9 @@ pub(super) const RANDOM: usize = 6;
 /// A cleaner holds the lock of a new temporary for microseconds, and rarely; more tries mean a broken lock.
 pub(super) const TRIES: usize = 16;
 
+/// Links that are followed, one to the next: as many as Linux does.
+pub(super) const LINKS: usize = 40;
+
 impl AtomicFile {
     /// Opens a temporary for `target`, whose directory must exist.
     pub(super) fn create(target: &Path) -> Result<Self> {
@@ -107,8 +110,6 @@ impl AtomicFile {
 
 /// What `target` names once links are followed: that is replaced, not the link. It need not exist.
 pub(super) fn linked(target: &Path) -> Result<PathBuf> {
-    /// As many as Linux follows.
-    const LINKS: usize = 40;
     let mut path = target.to_owned();
     for _ in 0..LINKS {
         if let Ok(found) = fs::canonicalize(&path) {

@@ -64,7 +64,8 @@ pub(crate) enum Target {
 impl Target {
     /// The target that an `-o` argument names.
     pub(crate) fn of(argument: &Path) -> Self {
-        if argument == Path::new("-") { Self::Stdout } else { Self::File(argument.to_owned()) }
+        let is_stdout = argument == Path::new("-") || sink::descriptor(argument) == Some(1);
+        if is_stdout { Self::Stdout } else { Self::File(argument.to_owned()) }
     }
 }
 
@@ -203,7 +204,10 @@ pub(crate) fn check(target: &Target, schema: &SchemaRef, options: &OutputOptions
     // What is dropped unfinished leaves nothing, but a pipe or a device would get the head of it.
     let nowhere = Target::File("/dev/null".into());
     let passing = match target {
-        Target::File(path) => path.exists() && !path.is_file() && !path.is_dir(),
+        Target::File(path) => {
+            let other = path.exists() && !path.is_file() && !path.is_dir();
+            other || sink::descriptor(path).is_some()
+        }
         Target::Within(_) | Target::Stdout => true,
     };
     let sample = RecordBatch::new_empty(Arc::clone(schema));

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::Target;
-use super::atomic::AtomicFile;
+use super::atomic::{AtomicFile, LINKS};
 use crate::error::{CliError, Result};
 
 /// An unbuffered, counted sequence of bytes.
@@ -25,6 +25,22 @@ enum End {
     Within(File),
     /// A device, a FIFO or the standard output: what is written cannot be taken back.
     Direct(File),
+}
+
+/// The descriptor of this process that `path` names, as `/dev/stdout` and `/dev/fd/3` do.
+pub(super) fn descriptor(path: &Path) -> Option<u32> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => fs::canonicalize(parent).ok()?,
+            _ => fs::canonicalize(".").ok()?,
+        };
+        if directory.starts_with("/proc") && directory.ends_with("fd") {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = directory.join(fs::read_link(&path).ok()?);
+    }
+    None
 }
 
 /// Write-back starts in steps of this many bytes: a few milliseconds of a disk each.
@@ -51,13 +67,16 @@ impl Sink {
     }
 
     fn open_file(path: &Path) -> Result<End> {
+        // A file that is open already is added to: another in its place would not reach who opened it.
+        let is_open = descriptor(path).is_some();
         match fs::metadata(path) {
             Ok(existing) if existing.is_dir() => Err(CliError::Usage(format!(
                 "{}: is a directory; name a file in it",
                 path.display()
             ))),
-            Ok(existing) if !existing.is_file() => OpenOptions::new()
+            Ok(existing) if is_open || !existing.is_file() => OpenOptions::new()
                 .write(true)
+                .append(is_open)
                 .open(path)
                 .map(End::Direct)
                 .map_err(|error| CliError::output(path, &error)),
