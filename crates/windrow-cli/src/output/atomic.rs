@@ -149,7 +149,7 @@ pub(crate) fn discard() {
 }
 
 /// Removes a temporary, file or directory. What cannot be removed is left.
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     /// Files that a thread makes in a directory while it is being removed.
     const LATE: usize = 8;
     if !path.is_dir() {
