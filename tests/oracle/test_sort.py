@@ -127,6 +127,16 @@ def test_names_that_need_quotes(windrow, rng, tmp_path):
     data.same(data.read(out).rename_columns(["a", "b", ""]), oracle.sort(renamed, "a:desc,b"))
 
 
+def test_names_with_quotes(windrow, tmp_path):
+    """Quoted as a field of CSV is; a quote within a name that is not quoted is itself."""
+    table = pa.table({'5" disk': [2, 1, 3], 'a,"b"': [1, 1, 0], '"': ["x", "y", "z"]})
+    path, out = data.write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet"
+    windrow("sort", path, "--by", '"a,""b""",5" disk:desc', "-o", out).ok()
+    assert data.read(out)['"'].to_pylist() == ["z", "x", "y"]
+    windrow("sort", path, "--by", '""""', "--select", '"5"" disk"', "-o", out).ok()
+    assert data.read(out).to_pylist() == [{'5" disk': value} for value in (2, 1, 3)]
+
+
 def test_select(windrow, rng, tmp_path):
     table = numbered(rng, {"k": data.column(rng, pa.int32(), 500), "v": data.column(rng, pa.string(), 500)}, 500)
     path, out = data.write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet"

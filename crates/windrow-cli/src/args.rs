@@ -162,7 +162,7 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "COL")]
     pub(crate) diff: Option<String>,
     /// Count only what happened at or before this time (or first --order-by column).
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_hyphen_values = true)]
     pub(crate) as_of: Option<String>,
     /// What to write.
     #[arg(long, value_enum, default_value_t = Mode::Snapshot)]

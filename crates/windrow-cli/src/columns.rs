@@ -1,4 +1,7 @@
 //! Lists of columns as people write them: `country,amount:desc:nulls-first,"odd, name":asc`.
+//!
+//! A part that begins with a double quote is quoted, as a field of CSV is: it ends with the next one, and
+//! two of them stand for one. Elsewhere a quote is a character like any other.
 
 use std::ops::Deref;
 use std::str::FromStr;
@@ -23,7 +26,7 @@ impl FromStr for Columns {
 fn column(text: &str) -> Result<Column, String> {
     let parts = split(text, ':')?;
     let (name, options) = parts.split_first().ok_or("an empty column name")?;
-    let name = unquote(name);
+    let name = unquoted(name);
     if name.is_empty() {
         return Err(format!("an empty column name in {text:?}"));
     }
@@ -71,15 +74,16 @@ impl Deref for Names {
 
 /// The parts of `text` between commas, without the quotes around them.
 pub(crate) fn fields(text: &str) -> Result<Vec<String>, String> {
-    Ok(split(text, ',')?.iter().map(|part| unquote(part).to_owned()).collect())
+    Ok(split(text, ',')?.iter().map(|part| unquoted(part)).collect())
 }
 
-/// The parts of `text` between separators that are outside of double quotes.
+/// The parts of `text` between separators that are outside of quotes.
 fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
     for c in text.chars() {
-        if c == '"' {
+        let begins = |part: &String| part.is_empty() || part.starts_with('"');
+        if c == '"' && parts.last().is_some_and(begins) {
             quoted = !quoted;
         }
         match parts.last_mut() {
@@ -90,8 +94,11 @@ fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
     if quoted { Err(format!("a quote without its end in {text:?}")) } else { Ok(parts) }
 }
 
-fn unquote(name: &str) -> &str {
-    name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(name)
+fn unquoted(part: &str) -> String {
+    match part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => part.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +116,10 @@ mod tests {
             Ok(vec![desc("a"), asc("b").nulls_first(), asc("c")])
         );
         assert_eq!(columns("\"a,b:c\":desc,d"), Ok(vec![desc("a,b:c"), asc("d")]));
+        assert_eq!(
+            columns(r#""say ""hi""":desc,5" disk,"""x""""#),
+            Ok(vec![desc(r#"say "hi""#), asc(r#"5" disk"#), asc(r#""x""#)])
+        );
         for text in ["", "a,,b", "a:down", "\"a", ":desc"] {
             assert!(columns(text).is_err(), "{text}");
         }
