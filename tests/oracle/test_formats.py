@@ -419,6 +419,28 @@ def test_int96_times_are_read_whole(windrow, tmp_path, nested):
     assert read(out) == (pa.timestamp("ns"), [value or 0 if nested else value for value in near[::-1]])
 
 
+@pytest.mark.parametrize("suffix", ["csv", "ndjson"])
+def test_integers_among_floats_are_kept_or_refused(windrow, tmp_path, suffix):
+    path, out = tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}"
+
+    def write(*values):
+        lines = [f'{{"k":{value}}}' for value in values]
+        path.write_text("\n".join(["k", *values] if suffix == "csv" else lines) + "\n")
+
+    write("1.5", "9007199254740992", "-12345678901234567890e0")
+    windrow("sort", path, "--by", "k", "-o", out).ok()
+    write("1.5", "9007199254740993")
+    windrow("sort", path, "--by", "k", "-o", out).fails(3, "9007199254740993", "line", "'k'", "--schema")
+    windrow("sort", path, "--by", "k", "--schema", "k:decimal128(20,1)", "-o", out).ok()
+    assert "9007199254740993" in out.read_text()
+    write("123456789012345678901234567890", "2")
+    done = windrow("sort", path, "--by", "k", "-o", out)
+    if suffix == "csv":
+        assert done.ok() and "123456789012345678901234567890" in out.read_text()
+    else:
+        done.fails(3, "123456789012345678901234567890", "'k'")
+
+
 # Bad input
 
 

@@ -1,7 +1,8 @@
 //! Values of text, to the last digit.
 //!
 //! The parsers of arrow take what they can of a value and leave the rest: the digits of a decimal behind
-//! its scale, those of a time behind its unit, the offset of a timestamp, the time of day of a date.
+//! its scale, those of a time behind its unit, the offset of a timestamp, the time of day of a date, those
+//! of an integer that a float does not hold.
 //! Columns of such types are therefore decoded as the text that they are, and parsed here:
 //!
 //! ```text
@@ -10,17 +11,19 @@
 //!  "2026-01-31T12:00+02"   timestamp_us(UTC)   2026-01-31 10:00:00 UTC
 //!  "2026-01-31T12:00+02"   timestamp_us        an error
 //! ```
-//! Invariant: a value is kept whole, or it is an error that names it and its column.
+//! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the
+//! float that is nearest, as everywhere; an integer in a column of floats may be a number of something.
 
+use std::fmt::LowerExp;
 use std::sync::Arc;
 
 use arrow::array::builder::PrimitiveBuilder;
 use arrow::array::timezone::Tz;
 use arrow::array::types::{
     ArrowPrimitiveType, ArrowTimestampType, Date32Type, Date64Type, Decimal128Type, Decimal256Type,
-    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
+    Float32Type, Float64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
 };
 use arrow::array::{
     Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
@@ -33,6 +36,10 @@ use arrow::error::ArrowError;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
+
+/// Digits that an integer may have to be sure to be a float.
+const FLOAT32_DIGITS: usize = 6;
+const FLOAT64_DIGITS: usize = 15;
 
 /// Why a value is refused, to be put behind the value.
 type Fault = String;
@@ -85,6 +92,8 @@ fn as_text(field: &FieldRef, numbers: bool) -> FieldRef {
         | DataType::Date64
         | DataType::Time32(_)
         | DataType::Time64(_)
+        | DataType::Float32
+        | DataType::Float64
         | DataType::LargeUtf8 => DataType::Utf8,
         kind if numbers && kind.is_integer() => DataType::Utf8,
         DataType::List(of) => DataType::List(as_text(of, numbers)),
@@ -177,6 +186,8 @@ fn values(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef
                 None => Date64Type::parse(value).ok_or_else(no_value),
             })
         }
+        D::Float32 => floats::<Float32Type>(text, kind, FLOAT32_DIGITS),
+        D::Float64 => floats::<Float64Type>(text, kind, FLOAT64_DIGITS),
         D::Time32(U::Second) => times::<Time32SecondType>(text, kind, 0),
         D::Time32(_) => times::<Time32MillisecondType>(text, kind, 3),
         D::Time64(U::Microsecond) => times::<Time64MicrosecondType>(text, kind, 6),
@@ -224,6 +235,35 @@ fn times<T: ArrowPrimitiveType + Parser>(
         check_fraction(value, digits)?;
         T::parse(value).ok_or_else(no_value)
     })
+}
+
+fn floats<T: ArrowPrimitiveType<Native: LowerExp> + Parser>(
+    text: &StringArray,
+    kind: &DataType,
+    digits: usize,
+) -> Result<ArrayRef, Fault> {
+    each::<T>(text, kind, |value| {
+        let parsed = T::parse(value).ok_or_else(no_value)?;
+        match value.len() > digits && !is_whole(value, &parsed) {
+            true => Err(format!("is an integer of more digits than {kind} holds")),
+            false => Ok(parsed),
+        }
+    })
+}
+
+/// Whether `parsed` is `value`, or prints as it, should that be an integer.
+fn is_whole<F: LowerExp>(value: &str, parsed: &F) -> bool {
+    let number = value.strip_prefix(['+', '-']).unwrap_or(value);
+    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return true;
+    }
+    let number = number.trim_start_matches('0').trim_end_matches('0');
+    let is_printed = |printed: String| {
+        let mantissa = printed.split('e').next().unwrap_or_default();
+        mantissa.trim_start_matches('-').replace('.', "").trim_end_matches('0') == number
+    };
+    // The digits that tell it from other floats, and all that it has.
+    is_printed(format!("{parsed:e}")) || is_printed(format!("{parsed:.*e}", value.len()))
 }
 
 fn stamps<T: ArrowTimestampType>(
@@ -399,6 +439,35 @@ mod tests {
         let parsed = one(&most, &wide, false).unwrap();
         assert_eq!(parsed.as_primitive::<Decimal256Type>().value(0).to_string(), most);
         assert!(one(&"9".repeat(77), &wide, false).is_err());
+    }
+
+    #[test]
+    fn integers_are_floats_or_refused() {
+        for (text, number) in [
+            ("9007199254740992", 9_007_199_254_740_992.0),
+            ("-9007199254740994", -9_007_199_254_740_994.0),
+            ("000000000000000001", 1.0),
+            ("00000000000000000000", 0.0),
+            ("123456789012345680000", 123_456_789_012_345_680_000.0),
+            ("1180591620717411303424", 2_f64.powi(70)),
+            ("0.1234567890123456789", 0.123_456_789_012_345_68),
+            ("12345678901234567890e0", 12_345_678_901_234_567_890_f64),
+        ] {
+            let parsed = one(text, &DataType::Float64, true);
+            let parsed = parsed.unwrap_or_else(|fault| panic!("{text}: {fault}"));
+            assert_eq!(parsed.as_primitive::<Float64Type>().value(0), number, "{text}");
+        }
+        let single = one("16777216", &DataType::Float32, false).unwrap();
+        assert_eq!(single.as_primitive::<Float32Type>().value(0), 16_777_216.0);
+        for (text, kind) in [
+            ("9007199254740993", DataType::Float64),
+            ("-123456789012345678901234567890", DataType::Float64),
+            ("99999999999999999999", DataType::Float64),
+            ("16777217", DataType::Float32),
+        ] {
+            let fault = one(text, &kind, false).unwrap_err();
+            assert!(fault.contains("more digits than") && fault.contains(text), "{text}: {fault}");
+        }
     }
 
     #[test]
