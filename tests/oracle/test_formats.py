@@ -419,6 +419,76 @@ def test_int96_times_are_read_whole(windrow, tmp_path, nested):
     assert read(out) == (pa.timestamp("ns"), [value or 0 if nested else value for value in near[::-1]])
 
 
+def test_the_same_values_in_another_form(windrow, tmp_path):
+    """Files of several writers: pyarrow, Polars and DuckDB say string, large string and view of the same column."""
+    nested = pa.struct([("a", pa.list_(pa.field("item", pa.string()))), ("m", pa.map_(pa.string(), pa.int32()))])
+    other = pa.struct([("a", pa.large_list(pa.field("element", pa.large_string()))), ("m", pa.map_(pa.large_string(), pa.int32()))])
+    forms = {
+        "s": [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.null()],
+        "b": [pa.binary(), pa.binary_view(), pa.large_binary(), pa.dictionary(pa.int32(), pa.large_binary()), pa.binary()],
+        "t": [pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "UTC"), pa.timestamp("us", "+02:00"), pa.null()],
+        "n": [nested, other, nested, other, pa.null()],
+    }
+    values = {
+        "s": ["x", None, "ä" * 40],
+        "b": [b"", b"\xff" * 30, None],
+        "t": [0, None, 10**15],
+        "n": [{"a": ["p", None], "m": [("k", 1)]}, None, {"a": [], "m": []}],
+    }
+    for first in range(5):
+        order = [first, *(i for i in range(5) if i != first)]
+        paths, rows = [], []
+        for i in order:
+            columns = {"k": pa.array([i, i + 10, i + 20])}
+            for name, kinds in forms.items():
+                plain = pa.array(values[name], pa.int64()).view(kinds[i]) if name == "t" and i < 4 else None
+                columns[name] = pa.nulls(3) if kinds[i] == pa.null() else plain if plain is not None else pa.array(values[name], kinds[i])
+            table = pa.table(columns)
+            rows += table.to_pylist()
+            paths.append(data.write(table, tmp_path / f"in{i}.{'parquet' if i % 2 == 0 else 'arrow'}"))
+        out = tmp_path / "out.arrow"
+        windrow("sort", *paths, "--by", "k", "-o", out).ok()
+        got = data.read(out)
+        assert got.to_pylist() == sorted(rows, key=lambda row: row["k"]), first
+        kinds = {name: kinds[first] for name, kinds in forms.items()}
+        if first in (0, 1, 2):
+            # A dictionary beside plain values is read as plain.
+            assert [got.schema.field(name).type for name in ("s", "b", "t")] == [kinds[name] for name in ("s", "b", "t")]
+        windrow("merge", *paths, "--by", "k", "-o", out).ok()
+        assert data.read(out).to_pylist() == sorted(rows, key=lambda row: row["k"])
+    windrow("check", *paths, "--by", "k").ok()
+
+
+def test_lists_whose_items_have_other_names(windrow, tmp_path):
+    table = pa.table({"k": [2, 1], "l": pa.array([[1, None], []], pa.list_(pa.int64()))})
+    new, old = tmp_path / "new.parquet", tmp_path / "old.parquet"
+    pq.write_table(table, new, store_schema=False)
+    pq.write_table(table, old, store_schema=False, use_compliant_nested_type=False)
+    out = tmp_path / "out.parquet"
+    for first, second in [(new, old), (old, new)]:
+        windrow("sort", first, second, "--by", "l,k", "-o", out).ok()
+        assert data.read(out)["l"].to_pylist() == [[], [], [1, None], [1, None]]
+    pq.write_table(pa.table({"k": [2], "l": pa.array([["x"]], pa.list_(pa.string()))}), old)
+    windrow("sort", new, old, "--by", "k", "-o", out).fails(3, "old.parquet", "'l'", "Utf8")
+
+
+def test_csv_beside_files_that_tell_no_types(windrow, tmp_path):
+    """Neither a column of nulls nor a header alone says what the values of another file are."""
+    nulls = data.write(pa.table({"k": [3], "s": pa.nulls(1)}), tmp_path / "nulls.parquet")
+    (tmp_path / "text.csv").write_text("s,k\nq,10\nr,9\n")
+    (tmp_path / "header.csv").write_text("s,k\n")
+    text, header, out = tmp_path / "text.csv", tmp_path / "header.csv", tmp_path / "out.parquet"
+    windrow("sort", nulls, text, "--by", "k", "-o", out).ok()
+    assert data.read(out).to_pylist() == [{"k": 3, "s": None}, {"k": 9, "s": "r"}, {"k": 10, "s": "q"}]
+    windrow("sort", header, header, text, header, "--by", "k", "-o", out).ok()
+    assert data.read(out).to_pylist() == [{"s": "r", "k": 9}, {"s": "q", "k": 10}]
+    windrow("sort", header, header, "--by", "k", "-o", out).ok()
+    assert data.read(out).schema.types == [pa.string(), pa.string()]
+    windrow("sort", header, text, "--schema", "k:int32", "--by", "k", "-o", out).ok()
+    assert data.read(out).schema.field("k").type == pa.int32()
+    windrow("sort", header, "--schema", "z:int32", "--by", "k", "-o", out).fails(2, "'z'", "header.csv")
+
+
 @pytest.mark.parametrize("suffix", ["csv", "ndjson"])
 def test_integers_among_floats_are_kept_or_refused(windrow, tmp_path, suffix):
     path, out = tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}"

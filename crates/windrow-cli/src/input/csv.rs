@@ -3,7 +3,8 @@
 //! The types of the first file stand for all; of the others only the header is looked at. An empty
 //! field is null. Inference is that of arrow, but for types that would lose data:
 //!
-//! 1. A column without a value in the sample would be `Null`, whose later values vanish: it is text.
+//! 1. A column without a value in the sample would be `Null`, whose later values vanish: it is text. Of a
+//!    file that is a header and no more, it is `Null`, and the next file tells the type.
 //! 2. Timestamps would get the coarsest unit that the sample allows, so that finer ones were refused
 //!    later: they are of microseconds, or of nanoseconds. If they have offsets from UTC they are in
 //!    UTC; if some have them and others do not, they are text.
@@ -49,12 +50,15 @@ pub(super) fn open(
     if let Err(fault) = std::str::from_utf8(text) {
         return Err(not_utf8(&origin, csv, &text[..fault.valid_up_to()]));
     }
+    let is_null = |field: &Arc<Field>| field.data_type().is_null();
+    let reference = reference.filter(|first| !first.fields().iter().all(is_null));
     let rows = if reference.is_some() { 0 } else { SAMPLE_ROWS };
-    let (inferred, _) = reader(csv)
+    let (inferred, seen) = reader(csv)
         .infer_schema(text, Some(rows))
         .map_err(|cause| origin.error(format!("the sample of its first rows: {cause}")))?;
     let schema = match reference {
         Some(first) => like(&inferred, first),
+        None if seen == 0 => header_only(&origin, &inferred, options.schema.as_deref())?,
         None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
     };
     let header = sample.iter().position(|byte| *byte == b'\n').filter(|_| csv.has_header);
@@ -94,11 +98,35 @@ fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
 /// The columns of a later file, with the types of the first where it has them.
 fn like(names: &Schema, first: &Schema) -> Schema {
     let fields = names.fields().iter().map(|field| {
-        let kind = first.field_with_name(field.name()).map(Field::data_type);
-        let kind = kind.unwrap_or(&DataType::Utf8).clone();
-        Field::new(field.name(), kind, true)
+        let kind = match first.field_with_name(field.name()).map(Field::data_type) {
+            Ok(DataType::Null) | Err(_) => &DataType::Utf8,
+            Ok(kind) => kind,
+        };
+        Field::new(field.name(), kind.clone(), true)
     });
     Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// The columns of a file without rows: those that `--schema` names have types.
+fn header_only(origin: &Origin, names: &Schema, named: Option<&Schema>) -> Result<Schema> {
+    named.map_or(Ok(()), |named| are_in_header(origin, names, named))?;
+    let fields = names.fields().iter().map(|field| {
+        let kind = named.and_then(|named| named.field_with_name(field.name()).ok());
+        let kind = kind.map_or(&DataType::Null, Field::data_type);
+        Field::new(field.name(), kind.clone(), true)
+    });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn are_in_header(origin: &Origin, header: &Schema, named: &Schema) -> Result<()> {
+    match named.fields().iter().find(|field| header.field_with_name(field.name()).is_err()) {
+        None => Ok(()),
+        Some(field) => Err(CliError::Usage(format!(
+            "--schema: column '{}' is not in the header of {}",
+            field.name(),
+            origin.name()
+        ))),
+    }
 }
 
 /// The columns of the first file: inferred, unless `--schema` names them.
@@ -120,15 +148,7 @@ fn first_file(
             }
             return Ok(named.clone());
         }
-        for field in named.fields() {
-            if inferred.field_with_name(field.name()).is_err() {
-                return Err(CliError::Usage(format!(
-                    "--schema: column '{}' is not in the header of {}",
-                    field.name(),
-                    origin.name()
-                )));
-            }
-        }
+        are_in_header(origin, &inferred, named)?;
     }
     let seen = look_at_values(csv, text, &inferred);
     let fields = inferred.fields().iter().enumerate().map(|(column, field)| {

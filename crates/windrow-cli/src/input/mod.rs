@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{CliError, Result};
 use crate::format::Format;
@@ -222,7 +222,7 @@ impl Inputs {
         let mut contents = Vec::with_capacity(sources.len());
         let (mut reader_bytes, mut row_bytes) = (0, 0);
         for (ordinal, source) in sources.iter().enumerate() {
-            let reference = unifier.as_ref().map(Unifier::first_schema);
+            let reference = unifier.as_ref().map(Unifier::so_far);
             let origin = Origin::of(source, &mut stdin)?;
             let opened = opener.open(source, origin, ordinal, reference.as_deref())?;
             let name = opened.content.name().clone();
@@ -247,6 +247,10 @@ impl Inputs {
         let schema = unifier
             .ok_or_else(|| CliError::Usage("no input; name files, or - for stdin".into()))?
             .finish();
+        let schema = match files.iter().all(|file| file.format == Format::Csv) {
+            true => nulls_as_text(schema),
+            false => schema,
+        };
         let contents: Arc<[File]> = contents.into();
         let units = spans
             .into_iter()
@@ -315,6 +319,18 @@ impl Inputs {
     pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<parquet::Footer>> {
         self.contents[file].content.footer().transpose()
     }
+}
+
+/// The schema of CSV of which there is no row.
+fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
+    if !schema.fields().iter().any(|field| field.data_type().is_null()) {
+        return schema;
+    }
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Null => Field::clone(field).with_data_type(DataType::Utf8),
+        _ => Field::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 impl Unit {
