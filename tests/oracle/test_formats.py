@@ -511,6 +511,17 @@ def test_integers_among_floats_are_kept_or_refused(windrow, tmp_path, suffix):
         done.fails(3, "123456789012345678901234567890", "'k'")
 
 
+def test_files_that_are_no_text(windrow, tmp_path):
+    import gzip
+
+    (tmp_path / "a.csv").write_bytes(gzip.compress(b"k\n1\n"))
+    (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(b'{"k":1}\n'))
+    data.write(pa.table({"k": [1]}), tmp_path / "c.parquet").rename(tmp_path / "c.csv")
+    (tmp_path / "d.parquet").write_bytes(b"PARE" + bytes(100) + b"PARE")
+    for name, what in [("a.csv", "gzip -dc"), ("b.ndjson.gz", "gzip -dc"), ("c.csv", "--input-format parquet"), ("d.parquet", "encrypted")]:
+        windrow("sort", tmp_path / name, "--by", "k", "-o", tmp_path / "out.parquet").fails(3, name, what)
+
+
 # Bad input
 
 

@@ -57,6 +57,18 @@ impl Format {
         }
     }
 
+    /// What compressed the file that opens with `head`, if it is one of those in use for text.
+    pub(crate) fn compressor(head: &[u8]) -> Option<&'static str> {
+        const MAGIC: [(&[u8], &str); 5] = [
+            (b"\x1f\x8b", "gzip"),
+            (b"\x28\xb5\x2f\xfd", "zstd"),
+            (b"\xfd7zXZ\0", "xz"),
+            (b"\x04\x22\x4d\x18", "lz4"),
+            (b"BZh", "bzip2"),
+        ];
+        MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, name)| *name)
+    }
+
     /// The format of a stream that opens with `head`: what has no magic number is text.
     pub(crate) fn of_stream(head: &[u8]) -> Self {
         let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);

@@ -355,6 +355,20 @@ impl Unit {
     }
 }
 
+/// Refuses what opens with the bytes of another thing than text.
+fn is_text(head: &[u8]) -> Result<(), String> {
+    if let Some(compressor) = Format::compressor(head) {
+        return Err(format!(
+            "is compressed with {compressor}; decompress it first, or on the way: \
+             {compressor} -dc FILE | windrow ... -"
+        ));
+    }
+    match Format::of_magic(head) {
+        Some(format) => Err(format!("is no text; read it with --input-format {format}")),
+        None => Ok(()),
+    }
+}
+
 /// Chooses the format of each source.
 struct Opener<'a> {
     options: &'a InputOptions,
@@ -382,6 +396,7 @@ impl Opener<'_> {
                     Some(format) => format,
                     None if origin.passes_once() => Format::of_stream(&head),
                     None => {
+                        is_text(&head).map_err(|what| origin.error(what))?;
                         return Err(CliError::Usage(format!(
                             "{}: the extension is of no known format; \
                              name the format with --input-format",
@@ -397,6 +412,10 @@ impl Opener<'_> {
             if let Some(Format::ArrowFile | Format::ArrowStream) = magic {
                 format = magic.unwrap_or(format);
             }
+        }
+        if matches!(format, Format::Csv | Format::Ndjson) {
+            let head = origin.head(8)?;
+            is_text(&head).map_err(|what| origin.error(what))?;
         }
         let name = origin.name().clone();
         let temp_dir = self.options.temp_dir.as_deref();
