@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -245,3 +246,27 @@ def test_limits_that_cannot_be(windrow, log, tmp_path):
     windrow("sort", path, "--by", "id", "--memory-limit", "64MiB", "--max-temp-size", "1MiB", "-o", out).fails(5)
     windrow("sort", path, "--by", "id", "--memory-limit", "lots", "-o", out).fails(2, "lots")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shape", ["dictionary.arrow", "dictionary.parquet", "lists.parquet"])
+def test_rows_longer_than_in_their_file(windrow, rng, tmp_path, shape):
+    """A dictionary has a long value once, a row has it each time: what is planned are rows."""
+    keys = pa.array(rng.integers(0, 1 << 40, 60_000))
+    if shape.startswith("dictionary"):
+        values = pa.array([f"{i}" + "x" * 2500 for i in range(50)])
+        held = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 50, 60_000), pa.int32()), values)
+    else:
+        keys = keys.slice(0, 12_000)
+        held = pa.array([list(range(i % 3000)) for i in range(12_000)], pa.list_(pa.int32()))
+    table = pa.table({"k": keys, "v": held})
+    path, out = tmp_path / f"in-{shape}", tmp_path / shape
+    if path.suffix == ".arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        data.write(table, path)
+    for threads, limit in [(1, 64), (2, 64), (2, 128)]:
+        done = windrow("sort", path, "--by", "k", "--threads", threads, "--memory-limit", f"{limit}MiB", "-o", out).ok()
+        assert done.stats["peak_rss_bytes"] <= limit * MIB
+    order = pc.sort_indices(table["k"])
+    data.same(data.read(out), data.take(table, order))

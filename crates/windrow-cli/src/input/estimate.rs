@@ -78,6 +78,12 @@ pub(super) fn parquet_reader(
     usize::try_from(held.saturating_add(compressed_page)).unwrap_or(usize::MAX)
 }
 
+/// What a row of `group` takes once it is decoded, on average.
+pub(super) fn decoded_row(group: &RowGroupMetaData) -> usize {
+    let bytes = group.columns().iter().map(|chunk| row_bytes(group, chunk));
+    usize::try_from(bytes.fold(0, u64::saturating_add)).unwrap_or(usize::MAX)
+}
+
 /// A size or a count of the footer; a negative one is that of a damaged file, told elsewhere.
 fn size(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)

@@ -111,11 +111,13 @@ fn batch_rows_of(metadata: &ParquetMetaData, most: usize) -> usize {
     most.min(BATCH_BYTES / longest_row(metadata).max(1)).max(1)
 }
 
-/// Bytes of a row on average, in the row group where that is most.
+/// Bytes of a row on average, in the row group where that is most: as it is in the file or, where a
+/// dictionary makes it shorter there, as it is decoded.
 fn longest_row(metadata: &ParquetMetaData) -> usize {
     let row_bytes = |group: &RowGroupMetaData| {
         let bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
-        bytes / usize::try_from(group.num_rows()).unwrap_or(0).max(1)
+        let written = bytes / usize::try_from(group.num_rows()).unwrap_or(0).max(1);
+        written.max(estimate::decoded_row(group))
     };
     metadata.row_groups().iter().map(row_bytes).max().unwrap_or(0)
 }
