@@ -233,6 +233,50 @@ def test_delta_cdf_as_of_a_version(windrow, rng, tmp_path):
     data.same(data.read(out), latest_plain(past, "_change_type", "_commit_version", "'update_preimage'", "'delete'", "id, name, score"))
 
 
+@pytest.mark.parametrize("by", ["_commit_version", "_commit_timestamp,_commit_version"])
+def test_delta_commits_are_sets(windrow, rng, tmp_path, by):
+    """In one commit keys move, and rows are deleted and inserted anew; the rows of it come in any order."""
+    table, rows = {}, []
+    for version in range(1, 300):
+        before = dict(table)
+        stamp = {"_commit_version": version, "_commit_timestamp": 1_700_000_000_000_000 + version // 2}
+        commit, taken = [], set()
+        for key in rng.choice(40, int(rng.integers(1, 12)), replace=False).tolist():
+            new = {"id": key, "name": f"v{version}", "score": float(version)}
+            target = int(rng.integers(40, 80))
+            if key in taken:
+                continue
+            if key not in before:
+                commit.append({**new, "_change_type": "insert", **stamp})
+            elif rng.random() < 0.3 and target not in before and target not in taken:
+                taken.add(target)
+                commit.append({**before[key], "_change_type": "update_preimage", **stamp})
+                commit.append({**new, "id": target, "_change_type": "update_postimage", **stamp})
+                new, table[target] = None, {**new, "id": target}
+            elif rng.random() < 0.5:
+                commit.append({**before[key], "_change_type": "delete", **stamp})
+                commit.append({**new, "_change_type": "insert", **stamp})
+            else:
+                commit.append({**before[key], "_change_type": "delete", **stamp})
+                new = None
+            table.pop(key, None)
+            if new:
+                table[key] = new
+        for key in [key for key in before if key >= 40 and key not in taken and rng.random() < 0.05]:
+            commit.append({**before[key], "_change_type": "delete", **stamp})
+            table.pop(key)
+        rows += [commit[i] for i in rng.permutation(len(commit))]
+    log = pa.Table.from_pylist(rows).sort_by("_commit_version") if by == "_commit_version" else pa.Table.from_pylist(rows)
+    path, out = data.write(log, tmp_path / "cdf.parquet"), tmp_path / "out.parquet"
+    windrow("compact", path, "--op-preset", "delta-cdf", "--key", "id", "--order-by", by, "-o", out).ok()
+    assert rows_of(out) == [table[key] for key in sorted(table)]
+    windrow("compact", path, "--op-preset", "delta-cdf", "--key", "id", "--order-by", by, "--mode", "log", "-o", out).ok()
+    got = data.read(out)
+    assert got.column_names == log.column_names
+    live = [row["id"] for row in got.to_pylist() if row["_change_type"] in ("insert", "update_postimage")]
+    assert live == sorted(table)
+
+
 # wal2json, flattened
 
 

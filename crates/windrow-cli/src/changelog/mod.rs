@@ -17,10 +17,15 @@
 //! | preset | operation in | row in | upsert | delete | ignored |
 //! |---|---|---|---|---|---|
 //! | generic | `--op-column` | plain columns | I U c r u +I +U insert update upsert ... false | D -D delete true | -U update_preimage |
-//! | delta-cdf | `_change_type` | plain columns | insert, update_postimage | delete | update_preimage |
+//! | delta-cdf | `_change_type` | plain columns | insert, update_postimage | delete; update_preimage, by commit | else it |
 //! | paimon | `_ROW_KIND`, `rowkind`, `_VALUE_KIND` | plain columns | +I +U 0 2 | -D 3 | -U 1 |
 //! | wal2json | `action`, `kind` | plain columns | I U | D | B C M |
 //! | debezium | `op` | `after`, `before` | c u, snapshot: r | d | m, records without a value |
+//!
+//! A commit of a Delta table is a set: what it deletes was there before it, what it inserts is there after it,
+//! and the two images of an update may have different keys. So with `_commit_version` in `--order-by` the old
+//! side of a commit comes before the new one, whatever the order of the rows, and an `update_preimage` is a
+//! delete: one that shows where no new row has its key.
 //!
 //! A truncate is an error in every format: it deletes rows that the log does not list.
 //!
@@ -52,12 +57,16 @@ use crate::error::{CliError, Result};
 const DELETED: &str = "__windrow_deleted";
 /// 0 for rows of an initial snapshot, 1 for events of the stream that followed it.
 const CLASS: &str = "__windrow_class";
+/// 0 for the old side of a commit, deletes and old images; 1 for the new one.
+const SIDE: &str = "__windrow_side";
+/// The column of Delta's change data feed that tells the commits apart.
+const COMMIT: &str = "_commit_version";
 /// Numbers that order by log sequence numbers: those of wal2json's two columns of them.
 const LSNS: [(&str, &str); 2] = [("lsn", "__windrow_lsn"), ("nextlsn", "__windrow_nextlsn")];
 
 /// Whether a column is of our own, which the user does not see.
 pub(crate) fn is_own(name: &str) -> bool {
-    [DELETED, CLASS].contains(&name) || LSNS.iter().any(|(_, own)| *own == name)
+    [DELETED, CLASS, SIDE].contains(&name) || LSNS.iter().any(|(_, own)| *own == name)
 }
 
 /// A format of change logs, as named by `--op-preset`.
@@ -91,7 +100,7 @@ impl Preset {
     /// Whether the format itself adds this column to the table's.
     fn adds(self, name: &str, schema: &Schema) -> bool {
         match self {
-            Self::DeltaCdf => matches!(name, "_commit_version" | "_commit_timestamp"),
+            Self::DeltaCdf => matches!(name, COMMIT | "_commit_timestamp"),
             // Data files of a Paimon table repeat the key's columns under this prefix.
             Self::Paimon => match name.strip_prefix("_KEY_") {
                 Some(of) => schema.column_with_name(of).is_some(),
@@ -122,6 +131,8 @@ pub(crate) struct ChangeLog {
     rows: RowsIn,
     /// Input columns of log sequence numbers as text, each of which becomes a column of numbers.
     lsns: Vec<usize>,
+    /// Whether rows have a [`SIDE`].
+    sided: bool,
 }
 
 /// Where the columns of the output come from.
@@ -178,6 +189,7 @@ impl ChangeLog {
             operations,
             rows: RowsIn::Plain { op },
             lsns: Vec::new(),
+            sided: false,
         })
     }
 
@@ -197,6 +209,7 @@ impl ChangeLog {
             operations,
             rows: RowsIn::Envelope(envelope),
             lsns: Vec::new(),
+            sided: false,
         })
     }
 
@@ -211,10 +224,10 @@ impl ChangeLog {
 
     /// Orders by the numbers that columns stand for: wal2json writes its log sequence numbers as text.
     /// The names in `order_by` become those of columns with the numbers, and `as_of`, a value of the
-    /// first of them, a number.
+    /// first of them, a number. Behind the number of a Delta commit comes the side of it.
     pub(crate) fn ordered_by(
         mut self,
-        order_by: &mut [Column],
+        order_by: &mut Vec<Column>,
         as_of: Option<&mut String>,
     ) -> Result<Self> {
         let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
@@ -232,6 +245,15 @@ impl ChangeLog {
                 self.bookkeeping.push(column.name.clone());
                 fields.push(Arc::new(Field::new(&column.name, DataType::UInt64, true)));
             }
+        }
+        let is_commit = |column: &Column| column.name == COMMIT && !column.descending;
+        if self.operations.preset() == Preset::DeltaCdf
+            && let Some(commit) = order_by.iter().position(is_commit)
+        {
+            order_by.insert(commit + 1, windrow::asc(SIDE));
+            self.bookkeeping.push(SIDE.to_owned());
+            fields.push(Arc::new(Field::new(SIDE, DataType::Int8, false)));
+            self.sided = true;
         }
         if let (Some(as_of), Some(first)) = (as_of, order_by.first())
             && is_own(&first.name)
@@ -290,8 +312,12 @@ impl ChangeLog {
         }
         let (changes, mut columns) = match &self.rows {
             RowsIn::Plain { op } => {
-                let changes = self.operations.read(batch.column(*op), first_row)?;
+                let mut changes = self.operations.read(batch.column(*op), first_row)?;
                 reject_unsaid(&changes, self.operations.column(), first_row)?;
+                if self.sided {
+                    let old = changes.iter_mut().filter(|change| **change == Change::Ignore);
+                    old.for_each(|change| *change = Change::Delete);
+                }
                 (changes, batch.columns().to_vec())
             }
             RowsIn::Envelope(envelope) => {
@@ -309,6 +335,10 @@ impl ChangeLog {
         for &i in &self.lsns {
             let name = self.input.field(i).name();
             columns.push(lsn::numbers(batch.column(i), name, first_row)?);
+        }
+        if self.sided {
+            let side = |change: &Change| i8::from(*change != Change::Delete);
+            columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(side))));
         }
         let whole = RecordBatch::try_new(self.schema.clone(), columns).map_err(misfit)?;
         if !changes.contains(&Change::Ignore) {

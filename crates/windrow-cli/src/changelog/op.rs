@@ -143,6 +143,10 @@ impl Operations {
             && form(field.data_type()) == Some(Form::Text)
     }
 
+    pub(super) fn preset(&self) -> Preset {
+        self.preset
+    }
+
     pub(super) fn column(&self) -> &str {
         &self.column
     }
