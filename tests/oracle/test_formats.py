@@ -511,6 +511,14 @@ def test_integers_among_floats_are_kept_or_refused(windrow, tmp_path, suffix):
         done.fails(3, "123456789012345678901234567890", "'k'")
 
 
+@pytest.mark.parametrize("delimiter", ['"', "\n", "\r", "é", "ÿ"])
+def test_delimiters_that_cannot_be(windrow, tmp_path, delimiter):
+    (tmp_path / "in.csv").write_text("k\n1\n")
+    out = tmp_path / "out.csv"
+    windrow("sort", tmp_path / "in.csv", "--by", "k", "--csv-delimiter", delimiter, "-o", out).fails(2, "--csv-delimiter")
+    assert not out.exists()
+
+
 def test_files_that_are_no_text(windrow, tmp_path):
     import gzip
 

@@ -94,7 +94,14 @@ pub(crate) fn input_options(
         }
     }
     let delimiter = u8::try_from(input.csv_delimiter)
-        .map_err(|_| CliError::Usage("--csv-delimiter takes one ASCII character".to_owned()))?;
+        .ok()
+        .filter(|byte| byte.is_ascii() && !b"\"\r\n".contains(byte))
+        .ok_or_else(|| {
+            CliError::Usage(
+                "--csv-delimiter takes one ASCII character that is no quote and ends no line"
+                    .to_owned(),
+            )
+        })?;
     Ok(InputOptions {
         format: input.input_format,
         schema,
