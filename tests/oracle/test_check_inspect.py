@@ -154,3 +154,11 @@ def test_inspect_of_several_files(windrow, tmp_path):
     windrow("inspect", tmp_path / "missing.parquet").fails(3, "missing.parquet")
     (tmp_path / "text.parquet").write_text("no Parquet at all, but long enough to be one")
     windrow("inspect", tmp_path / "text.parquet").fails(3, "text.parquet")
+
+
+def test_inspect_shows_no_control_characters(windrow, tmp_path):
+    table = pa.table({"a\x1b[31m": ["\x07\0", "\x1b[2J"], "tab\tname": [1, 2]})
+    path = data.write(table, tmp_path / "in.parquet")
+    shown = windrow("inspect", path).ok().stdout.decode()
+    assert not any(ord(c) < 32 and c != "\n" for c in shown)
+    assert "a\\u{1b}[31m" in shown and "tab\\tname" in shown

@@ -161,11 +161,25 @@ fn size(bytes: u64) -> String {
     }
 }
 
+/// `text` without what moves the cursor or colours a terminal: names and values are anyone's.
+fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+        shown
+    })
+}
+
 /// Prints `rows` in columns as wide as their widest cell, or as [`WIDEST`]; those in `right` are aligned
 /// to the right.
 fn table(rows: &[Vec<String>], right: &[usize], out: &mut dyn Write) -> Result<()> {
     /// A name longer than this moves what is behind it on its own line only.
     const WIDEST: usize = 64;
+    let shown: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
+    let rows = &shown;
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
