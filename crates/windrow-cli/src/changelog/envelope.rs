@@ -13,14 +13,21 @@
 //! structs are opened one level, so that `source.lsn` is a column. A name that a column of the
 //! row has already gets `_envelope` put behind it: the row's own name wins.
 //!
+//! An update may change the key, where that is not the one by which Debezium tells rows apart: the key that
+//! `before` has is deleted then, just before `after` is there.
+//!
 //! Kafka Connect's JSON converter wraps the whole once more, as `{schema, payload}`; `payload`
 //! is then opened and `schema` left out.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, make_comparator, new_null_array,
+};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{CastOptions, can_cast_types, cast_with_options, kernels::zip::zip, nullif};
+use arrow::compute::{
+    CastOptions, SortOptions, can_cast_types, cast_with_options, kernels::zip::zip, nullif,
+};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use arrow::error::ArrowError;
 
@@ -191,6 +198,45 @@ impl Envelope {
             columns.push(column(batch, path).map_err(misfit)?);
         }
         Ok(columns)
+    }
+}
+
+/// The old rows of updates that changed the key, which the key that they had has no more.
+pub(super) struct Moved {
+    /// The ordinals of these updates.
+    pub(super) rows: Vec<usize>,
+    /// The row's columns of all events, from `before`.
+    pub(super) columns: Vec<ArrayRef>,
+}
+
+impl Envelope {
+    /// Finds the updates that changed the key. Nothing is known of one that has no old key.
+    pub(super) fn moved(&self, batch: &RecordBatch, changes: &[Change]) -> Result<Option<Moved>> {
+        let (Some(after), Some(before)) = (&self.after, &self.before) else { return Ok(None) };
+        let after = column(batch, after).map_err(misfit)?;
+        let before = column(batch, before).map_err(misfit)?;
+        let mut rows: Vec<usize> = (0..changes.len())
+            .filter(|&i| changes[i] == Change::Upsert && before.is_valid(i))
+            .collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let of =
+            |part: &RowColumn, image: &ArrayRef, at| part.of(Some(image), at, batch.num_rows());
+        let mut differs = vec![false; changes.len()];
+        for part in self.row.iter().filter(|part| part.key) {
+            let new = of(part, &after, part.after)?;
+            let old = of(part, &before, part.before)?;
+            rows.retain(|&i| old.is_valid(i));
+            let order = make_comparator(&old, &new, SortOptions::default()).map_err(misfit)?;
+            rows.iter().for_each(|&i| differs[i] |= order(i, i).is_ne());
+        }
+        rows.retain(|&i| differs[i]);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let columns = self.row.iter().map(|part| of(part, &before, part.before));
+        Ok(Some(Moved { rows, columns: columns.collect::<Result<_>>()? }))
     }
 }
 

@@ -43,13 +43,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::filter_record_batch;
+use arrow::compute::{filter_record_batch, interleave_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
 use windrow::Column;
 
-use self::envelope::Envelope;
+use self::envelope::{Envelope, Moved};
 use self::op::{Change, Operations};
 use crate::error::{CliError, Result};
 
@@ -296,8 +296,8 @@ impl ChangeLog {
     }
 
     /// Turns a record batch of the input into one of [`schema`](Self::schema), without the rows
-    /// to ignore. If there were any, the second value has the ordinal in `batch` of each row
-    /// kept. `first_row` is the ordinal of the batch's first row in its input, for messages.
+    /// to ignore, and with a delete of each key that an update changed. If there were any, the
+    /// second value has the ordinal in `batch` of each row. `first_row` is the ordinal of the batch's first row in its input, for messages.
     pub(crate) fn apply(
         &self,
         batch: &RecordBatch,
@@ -310,6 +310,7 @@ impl ChangeLog {
                 self.input.fields().len()
             )));
         }
+        let mut moved = None;
         let (changes, mut columns) = match &self.rows {
             RowsIn::Plain { op } => {
                 let mut changes = self.operations.read(batch.column(*op), first_row)?;
@@ -324,6 +325,7 @@ impl ChangeLog {
                 let op = envelope.op(batch).map_err(misfit)?;
                 let mut changes = self.operations.read(&op, first_row)?;
                 let columns = envelope.unwrap(batch, &mut changes, first_row)?;
+                moved = envelope.moved(batch, &changes)?;
                 (changes, columns)
             }
         };
@@ -341,12 +343,44 @@ impl ChangeLog {
             columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(side))));
         }
         let whole = RecordBatch::try_new(self.schema.clone(), columns).map_err(misfit)?;
+        if let Some(moved) = moved {
+            return Self::with_moved(&whole, moved, &changes);
+        }
         if !changes.contains(&Change::Ignore) {
             return Ok((whole, None));
         }
         let kept = BooleanBuffer::collect_bool(changes.len(), |i| changes[i] != Change::Ignore);
         let ordinals = UInt32Array::from_iter_values(kept.set_indices().map(|i| i as u32));
         let rows = filter_record_batch(&whole, &BooleanArray::new(kept, None)).map_err(misfit)?;
+        Ok((rows, Some(ordinals)))
+    }
+}
+
+impl ChangeLog {
+    /// The rows of `whole` that are not to ignore, and before each that moved a delete of its old key.
+    fn with_moved(
+        whole: &RecordBatch,
+        moved: Moved,
+        changes: &[Change],
+    ) -> Result<(RecordBatch, Option<UInt32Array>)> {
+        let mut columns = moved.columns;
+        columns.extend_from_slice(&whole.columns()[columns.len()..]);
+        let deleted = whole.schema().index_of(DELETED).map_err(misfit)?;
+        let all = BooleanBuffer::new_set(changes.len());
+        columns[deleted] = Arc::new(BooleanArray::new(all, None));
+        let old = RecordBatch::try_new(whole.schema(), columns).map_err(misfit)?;
+        let mut places = Vec::with_capacity(changes.len() + moved.rows.len());
+        let mut rows = moved.rows.into_iter().peekable();
+        for (row, change) in changes.iter().enumerate() {
+            if rows.next_if_eq(&row).is_some() {
+                places.push((1, row));
+            }
+            if *change != Change::Ignore {
+                places.push((0, row));
+            }
+        }
+        let ordinals = UInt32Array::from_iter_values(places.iter().map(|(_, row)| *row as u32));
+        let rows = interleave_record_batch(&[whole, &old], &places).map_err(misfit)?;
         Ok((rows, Some(ordinals)))
     }
 }
