@@ -1,5 +1,6 @@
 """Formats in and out: types come back as they were, and other engines read what we write."""
 
+import decimal
 import json
 
 import duckdb
@@ -457,6 +458,27 @@ def test_the_same_values_in_another_form(windrow, tmp_path):
         windrow("merge", *paths, "--by", "k", "-o", out).ok()
         assert data.read(out).to_pylist() == sorted(rows, key=lambda row: row["k"])
     windrow("check", *paths, "--by", "k").ok()
+
+
+def test_decimals_and_lists_of_other_widths(windrow, tmp_path):
+    lists = [pa.list_(pa.int32(), 2), pa.list_(pa.int32()), pa.list_(pa.int32(), 2), pa.list_(pa.int32(), 2)]
+    kinds = [pa.decimal32(7, 2), pa.decimal64(7, 2), pa.decimal128(7, 2), pa.decimal256(7, 2)]
+    values = [decimal.Decimal("-99999.99"), None, decimal.Decimal("99999.99"), decimal.Decimal("0.01")]
+    paths, out = [], tmp_path / "out.arrow"
+    for i, (kind, held) in enumerate(zip(kinds, lists)):
+        table = pa.table({"d": pa.array(values, kind), "l": pa.array([[1, 2], None, [3, None], [4, 5]], held)})
+        paths.append(data.write(table, tmp_path / f"in{i}.arrow"))
+    for first in range(4):
+        order = [paths[first], *(path for path in paths if path != paths[first])]
+        windrow("sort", *order, "--by", "d", "-o", out).ok()
+        got = data.read(out)
+        assert got.schema.types == [kinds[first], lists[1]]
+        assert got["d"].to_pylist() == [value for value in [values[0], values[3], values[2], None] for _ in range(4)]
+        assert got["l"].to_pylist() == [value for value in [[1, 2], [4, 5], [3, None], None] for _ in range(4)]
+    wide = data.write(pa.table({"d": pa.array(values, pa.decimal128(9, 2)), "l": pa.array([[1]] * 4, lists[1])}), tmp_path / "wide.arrow")
+    windrow("sort", paths[0], wide, "--by", "d", "-o", out).fails(3, "wide.arrow", "'d'", "Decimal128(9, 2)")
+    longer = data.write(pa.table({"d": pa.array(values, kinds[0]), "l": pa.array([[1, 2, 3]] * 4, pa.list_(pa.int32(), 3))}), tmp_path / "longer.arrow")
+    windrow("sort", paths[0], longer, "--by", "d", "-o", out).fails(3, "longer.arrow", "'l'", "FixedSizeList(3")
 
 
 def test_lists_whose_items_have_other_names(windrow, tmp_path):

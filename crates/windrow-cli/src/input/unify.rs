@@ -6,7 +6,9 @@
 //! ```text
 //!  string, large string, string view; binary alike       the first's
 //!  a dictionary and another, or what is in it             what is in it
+//!  decimals of another width, of as many digits           the first's
 //!  lists and large lists, whatever their items are called the first's
+//!  lists of fixed length and others                       lists
 //!  timestamps of two zones                                the first's: the instants are the same
 //!  nothing but nulls                                      the other's
 //! ```
@@ -145,6 +147,9 @@ fn common_type(first: &DataType, other: &DataType) -> Option<DataType> {
         (D::FixedSizeList(of, length), D::FixedSizeList(other, same)) if length == same => {
             D::FixedSizeList(common_field(of, other)?, *length)
         }
+        (D::FixedSizeList(of, _), D::List(other)) | (D::List(of), D::FixedSizeList(other, _)) => {
+            D::List(common_field(of, other)?)
+        }
         (D::Map(of, sorted), D::Map(other, same)) if sorted == same => {
             // Of a map only the places tell which are the keys.
             D::Map(common_entries(of, other)?, *sorted)
@@ -155,6 +160,9 @@ fn common_type(first: &DataType, other: &DataType) -> Option<DataType> {
             let pairs = fields.iter().zip(others);
             let fields = pairs.map(|(field, other)| common_field(field, other));
             D::Struct(fields.collect::<Option<_>>().filter(|_| named_alike)?)
+        }
+        (first, other) if digits(first).is_some() && digits(first) == digits(other) => {
+            first.clone()
         }
         (first, other) if first.is_string() && other.is_string() => first.clone(),
         (first, other) if is_binary(first) && is_binary(other) => first.clone(),
@@ -172,6 +180,17 @@ fn common_entries(first: &FieldRef, other: &Field) -> Option<FieldRef> {
     let pairs = fields.iter().zip(others);
     let fields = pairs.map(|(field, other)| common_field(field, other)).collect::<Option<_>>()?;
     Some(Arc::new(Field::clone(first).with_data_type(DataType::Struct(fields))))
+}
+
+/// The precision and the scale of a decimal of any width.
+fn digits(kind: &DataType) -> Option<(u8, i8)> {
+    match kind {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => Some((*precision, *scale)),
+        _ => None,
+    }
 }
 
 fn is_binary(kind: &DataType) -> bool {
