@@ -111,7 +111,9 @@ impl Run {
 
     /// A run of chunks that went through no merge.
     pub(crate) fn of(pool: &Pool, chunks: Vec<Arc<Chunk>>) -> Self {
-        let pieces = chunks.into_iter().map(Piece::Resident).collect();
+        // With room for a run of one chunk to be put behind it.
+        let mut pieces = VecDeque::with_capacity(chunks.len().max(4));
+        pieces.extend(chunks.into_iter().map(Piece::Resident));
         Self { pool: pool.clone(), pieces, generation: 0 }
     }
 
