@@ -51,8 +51,9 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(layout: &Layout, pool: &Pool, builder: &Builder) -> Self {
-        // With a limit blocks are no larger than what is ordered at once.
-        let stages = if pool.budget().is_limited() { 1 } else { 8 };
+        // With a limit a block is no more than what is ordered at once. Rows that vary gain nothing by more.
+        let is_large = layout.stride().is_some() && !pool.budget().is_limited();
+        let stages = if is_large { 8 } else { 1 };
         Self {
             tail: layout.tail().len(),
             most_bytes: stages * pool.stage_bytes(),

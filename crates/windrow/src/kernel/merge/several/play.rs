@@ -15,7 +15,6 @@
 
 use std::hint::select_unpredictable;
 
-use super::super::super::prefetch::prefetch_near;
 use super::super::bytes::{AHEAD, compare_from, diff_at};
 use super::game::Game;
 use super::level::Level;
@@ -169,7 +168,7 @@ pub(super) unsafe fn play<
                 (*stream).head = head;
                 let next = rows.row(head.add(rows.step()), bytes);
                 for line in 0..rows.lines() {
-                    prefetch_near(next.wrapping_add(AHEAD + 64 * line));
+                    rows.ask(next.wrapping_add(AHEAD + 64 * line));
                 }
                 ((*stream).word, stray) = words.of::<L>(next, run);
             } else {

@@ -8,6 +8,7 @@
 //!
 //! A row is known by a cursor: where it stands, or, if rows vary, where its start stands.
 
+use super::super::super::prefetch::{prefetch, prefetch_near};
 use super::super::bytes::copy;
 
 /// Rows that stand one behind the other.
@@ -64,6 +65,9 @@ pub(super) trait Rows: Copy {
     /// Lines of a row that are asked for ahead: of longer rows the hardware finds the rest.
     fn lines(self) -> usize;
 
+    /// Asks for a line ahead.
+    fn ask(self, line: *const u8);
+
     /// Copies a row of `len` bytes.
     ///
     /// # Safety
@@ -105,6 +109,12 @@ impl<const S: usize> Rows for Fixed<S> {
     #[inline(always)]
     fn lines(self) -> usize {
         self.step().div_ceil(64).min(4)
+    }
+
+    /// Of 64 runs more is ahead than the first-level cache holds.
+    #[inline(always)]
+    fn ask(self, line: *const u8) {
+        prefetch_near(line);
     }
 
     #[inline(always)]
@@ -153,6 +163,12 @@ impl Rows for Vary {
     #[inline(always)]
     fn lines(self) -> usize {
         2
+    }
+
+    /// For the first-level cache all the same: to find out where a row is takes its start.
+    #[inline(always)]
+    fn ask(self, line: *const u8) {
+        prefetch(line);
     }
 }
 
