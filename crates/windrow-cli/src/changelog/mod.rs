@@ -297,7 +297,8 @@ impl ChangeLog {
 
     /// Turns a record batch of the input into one of [`schema`](Self::schema), without the rows
     /// to ignore, and with a delete of each key that an update changed. If there were any, the
-    /// second value has the ordinal in `batch` of each row. `first_row` is the ordinal of the batch's first row in its input, for messages.
+    /// second value has the ordinal in `batch` of each row. `first_row` is the ordinal of the
+    /// batch's first row in its input, for messages.
     pub(crate) fn apply(
         &self,
         batch: &RecordBatch,

@@ -356,7 +356,7 @@ impl Unit {
 }
 
 /// Refuses what opens with the bytes of another thing than text.
-fn is_text(head: &[u8]) -> Result<(), String> {
+fn check_text(head: &[u8]) -> Result<(), String> {
     if let Some(compressor) = Format::compressor(head) {
         return Err(format!(
             "is compressed with {compressor}; decompress it first, or on the way: \
@@ -396,7 +396,7 @@ impl Opener<'_> {
                     Some(format) => format,
                     None if origin.passes_once() => Format::of_stream(&head),
                     None => {
-                        is_text(&head).map_err(|what| origin.error(what))?;
+                        check_text(&head).map_err(|what| origin.error(what))?;
                         return Err(CliError::Usage(format!(
                             "{}: the extension is of no known format; \
                              name the format with --input-format",
@@ -415,7 +415,7 @@ impl Opener<'_> {
         }
         if matches!(format, Format::Csv | Format::Ndjson) {
             let head = origin.head(8)?;
-            is_text(&head).map_err(|what| origin.error(what))?;
+            check_text(&head).map_err(|what| origin.error(what))?;
         }
         let name = origin.name().clone();
         let temp_dir = self.options.temp_dir.as_deref();

@@ -271,7 +271,8 @@ pub(crate) struct Tally {
     high: u32,
     /// None if counting does not pay for so many words.
     digits: Option<Digits>,
-    /// Not there before there are words to be counted: to clear them takes as long as to merge some hundred rows.
+    /// Not there before there are words to be counted: to clear them takes as long as to merge a hundred
+    /// rows.
     counts: Option<Box<Counts<2>>>,
     /// Words that are less than the one before.
     descents: usize,

@@ -103,7 +103,8 @@ impl Pool {
         Self::new(budget, PoolOptions { directories, ..PoolOptions::default() })
     }
 
-    /// A pool without a limit, which never spills.
+    /// A pool without a limit, which never spills. It keeps up to some ten megabytes of working memory for
+    /// the next batcher, until it is dropped.
     pub fn unlimited() -> Self {
         Self::new(Budget::unlimited(), PoolOptions::default())
             .expect("files are made when the first chunk is spilled")

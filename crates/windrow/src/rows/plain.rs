@@ -173,8 +173,8 @@ impl PlainEncoder {
         Ok(())
     }
 
-    /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. False if they are for
-    /// the general encoder: something in the batch is null.
+    /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. False if they are
+    /// for the general encoder: something in the batch is null.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].

@@ -12,7 +12,8 @@
 //! d0 d1 d2 d3                                        | a3 | b3 | c3 | d3 |   place(3)
 //! ```
 //!
-//! `put` writes rows, `take` reads them; each has paths for AVX2 and AVX-512, and a portable twin.
+//! `put` writes rows, `take` reads them; each has paths for AVX2 and AVX-512, and a portable twin. `plain` is
+//! for the same columns of many small batches: what `put` makes of their codes it makes once.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

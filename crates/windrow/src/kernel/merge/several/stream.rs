@@ -111,7 +111,7 @@ impl<const S: usize> Rows for Fixed<S> {
         self.step().div_ceil(64).min(4)
     }
 
-    /// Of 64 runs more is ahead than the first-level cache holds.
+    /// To the second-level cache: of 64 runs more is ahead than the first holds.
     #[inline(always)]
     fn ask(self, line: *const u8) {
         prefetch_near(line);
@@ -165,7 +165,7 @@ impl Rows for Vary {
         2
     }
 
-    /// For the first-level cache all the same: to find out where a row is takes its start.
+    /// To the first-level cache: from the second, merges of such rows took a tenth longer.
     #[inline(always)]
     fn ask(self, line: *const u8) {
         prefetch(line);
