@@ -19,3 +19,5 @@ pub(crate) mod prefix;
 pub(crate) mod radix;
 pub(crate) mod region;
 pub(crate) mod rows;
+pub(crate) mod strings;
+pub(crate) mod values;

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, make_array};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
@@ -20,6 +20,7 @@ use super::text;
 use crate::error::Result;
 use crate::kernel::prefetch::prefetch_all;
 use crate::kernel::rows::{BitOut, Code, LaneOut, Places, Word, take, take_bits, take_wide};
+use crate::kernel::values::Values;
 use crate::order::code::plain_type;
 use crate::order::{Layout, Slot};
 
@@ -64,18 +65,18 @@ pub(super) fn take_slots<P: Places>(
 }
 
 /// Reads adjacent columns of one width.
-fn take_run<T: Word + ArrowNativeType, P: Places>(
+fn take_run<T: Word, P: Places>(
     layout: &Layout,
     columns: &[(usize, Code)],
     rows: Rows<'_, P>,
     ready: &mut [Option<ArrayRef>],
 ) -> Result<()> {
     let words = rows.count.div_ceil(64);
-    let mut read: Vec<(Vec<T>, Vec<u64>)> = columns
+    let mut read: Vec<(Values<T>, Vec<u64>)> = columns
         .iter()
         .map(|(_, code)| {
             let words = if code.escapes { words } else { 0 };
-            (Vec::with_capacity(rows.count), Vec::with_capacity(words))
+            (Values::with_capacity(rows.count), Vec::with_capacity(words))
         })
         .collect();
     let mut valid_of_tile: Vec<Vec<u64>> = vec![Vec::new(); columns.len()];
@@ -106,7 +107,7 @@ fn take_run<T: Word + ArrowNativeType, P: Places>(
         let nulls = code.escapes.then(|| NullBuffer::new(bits()));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         let data_type = layout.schema().field(column).data_type();
-        ready[column] = Some(numbers(Buffer::from_vec(values), nulls, rows.count, data_type)?);
+        ready[column] = Some(numbers(values.into(), nulls, rows.count, data_type)?);
     }
     Ok(())
 }
@@ -118,7 +119,8 @@ fn take_wide_run<P: Places>(
     rows: Rows<'_, P>,
     ready: &mut [Option<ArrayRef>],
 ) -> Result<()> {
-    let mut read = vec![Vec::with_capacity(rows.count); columns.len()];
+    let room = |_: &_| Values::with_capacity(rows.count);
+    let mut read: Vec<Values<u128>> = columns.iter().map(room).collect();
     for start in (0..rows.count).step_by(rows.tile) {
         let count = rows.tile.min(rows.count - start);
         let mut places = rows.places.behind(start);
@@ -129,7 +131,7 @@ fn take_wide_run<P: Places>(
     }
     for (values, &(column, _)) in read.into_iter().zip(columns) {
         let data_type = layout.schema().field(column).data_type();
-        ready[column] = Some(numbers(Buffer::from_vec(values), None, rows.count, data_type)?);
+        ready[column] = Some(numbers(values.into(), None, rows.count, data_type)?);
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use super::lanes::{self, Form};
 use super::text;
 use crate::error::Result;
 use crate::kernel::rows::{Code, Strided, take_growing};
+use crate::kernel::values::Values;
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot, Tail};
 
@@ -102,7 +103,9 @@ pub(super) fn take_longer(
         return Ok(None);
     }
     let codes: Vec<Code> = slots.iter().map(lanes::slot_code).collect();
-    let (mut values, mut valid) = (vec![Vec::new(); codes.len()], vec![Vec::new(); codes.len()]);
+    let mut values: Vec<Values<u64>> =
+        codes.iter().map(|_| Values::with_capacity(ends.len())).collect();
+    let mut valid = vec![Vec::new(); codes.len()];
     if !take_growing(&codes, start, ends, bytes, &mut values, &mut valid) {
         return Err(corrupt("a number is cut off or has no such code"));
     }
@@ -112,8 +115,7 @@ pub(super) fn take_longer(
             let bits = BooleanBuffer::new(Buffer::from_vec(valid), 0, ends.len());
             let nulls = Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0);
             let data_type = layout.schema().field(slot.column).data_type();
-            let values = Buffer::from_vec(values);
-            ready[slot.column] = Some(numbers(values, nulls, ends.len(), data_type)?);
+            ready[slot.column] = Some(numbers(values.into(), nulls, ends.len(), data_type)?);
         }
     }
     Ok(Some(ready))

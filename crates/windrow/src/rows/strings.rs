@@ -10,8 +10,7 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray, StringArray,
-    StringViewArray,
+    ArrayRef, BinaryViewArray, GenericBinaryArray, OffsetSizeTrait, StringViewArray,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
@@ -22,6 +21,7 @@ use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Span;
 use crate::kernel::rows::text::{Form, Offset, append_text, take_ended};
+use crate::kernel::strings::string_array;
 use crate::order::code::OrderedCode;
 
 /// Byte strings of one column.
@@ -107,17 +107,12 @@ impl Strings {
     pub(super) fn finish(&mut self, name: &str, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let offsets = std::mem::replace(&mut self.offsets, Offsets::new(&self.data_type));
         let bytes = self.data.len();
-        let data = Buffer::from_vec(std::mem::take(&mut self.data));
+        let data = std::mem::take(&mut self.data);
         let array: ArrayRef = match offsets {
-            Offsets::Large(offsets) => {
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-                match self.data_type {
-                    DataType::LargeBinary => {
-                        Arc::new(LargeBinaryArray::try_new(offsets, data, nulls)?)
-                    }
-                    _ => Arc::new(LargeStringArray::try_new(offsets, data, nulls)?),
-                }
-            }
+            Offsets::Large(offsets) => match self.data_type {
+                DataType::LargeBinary => Arc::new(binary_array(offsets, data, nulls)?),
+                _ => Arc::new(string_array(offsets, data, nulls)?),
+            },
             Offsets::Small(_) if i32::try_from(bytes).is_err() => {
                 return Err(Error::Value {
                     column: name.to_owned(),
@@ -125,21 +120,16 @@ impl Strings {
                         .into(),
                 });
             }
-            Offsets::Small(offsets) => {
-                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-                match self.data_type {
-                    DataType::Binary => Arc::new(BinaryArray::try_new(offsets, data, nulls)?),
-                    DataType::BinaryView => {
-                        let array = BinaryArray::try_new(offsets, data, nulls)?;
-                        Arc::new(BinaryViewArray::from(&array))
-                    }
-                    DataType::Utf8View => {
-                        let array = StringArray::try_new(offsets, data, nulls)?;
-                        Arc::new(StringViewArray::from(&array))
-                    }
-                    _ => Arc::new(StringArray::try_new(offsets, data, nulls)?),
+            Offsets::Small(offsets) => match self.data_type {
+                DataType::Binary => Arc::new(binary_array(offsets, data, nulls)?),
+                DataType::BinaryView => {
+                    Arc::new(BinaryViewArray::from(&binary_array(offsets, data, nulls)?))
                 }
-            }
+                DataType::Utf8View => {
+                    Arc::new(StringViewArray::from(&string_array(offsets, data, nulls)?))
+                }
+                _ => Arc::new(string_array(offsets, data, nulls)?),
+            },
         };
         Ok(array)
     }
@@ -152,6 +142,15 @@ impl Offsets {
             _ => Self::Small(vec![0]),
         }
     }
+}
+
+fn binary_array<O: OffsetSizeTrait>(
+    offsets: Vec<O>,
+    data: Vec<u8>,
+    nulls: Option<NullBuffer>,
+) -> Result<GenericBinaryArray<O>> {
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    Ok(GenericBinaryArray::try_new(offsets, Buffer::from_vec(data), nulls)?)
 }
 
 /// Appends texts, and where they end to `offsets`.

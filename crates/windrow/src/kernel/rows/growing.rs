@@ -8,6 +8,7 @@ use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::lane::{Code, Lane, Lanes};
+use crate::kernel::values::Values;
 
 /// Columns from which on the path of AVX-512 is the faster one: it takes four at a time.
 #[cfg(target_arch = "x86_64")]
@@ -116,16 +117,12 @@ pub(crate) fn take_growing(
     start: usize,
     ends: &[u32],
     bytes: &[u8],
-    values: &mut [Vec<u64>],
+    values: &mut [Values<u64>],
     valid: &mut [Vec<u64>],
 ) -> bool {
     assert!(codes.len() == values.len() && codes.len() == valid.len(), "a vector for each code");
     let count = ends.len();
-    let targets = values.iter_mut().map(|values| {
-        values.reserve(count);
-        values.spare_capacity_mut().as_mut_ptr().cast()
-    });
-    let targets: Vec<*mut u64> = targets.collect();
+    let targets: Vec<*mut u64> = values.iter_mut().map(|values| values.room(count)).collect();
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
@@ -140,7 +137,7 @@ pub(crate) fn take_growing(
     let fits = unsafe { take_rows(codes, start, ends, done, bytes, &targets, valid) };
     if fits {
         // SAFETY: there is room for a value of each row, and all of them were written.
-        values.iter_mut().for_each(|values| unsafe { values.set_len(values.len() + count) });
+        values.iter_mut().for_each(|values| unsafe { values.grow(count) });
     }
     fits
 }

@@ -1,6 +1,13 @@
 //! What the kernels of rows work on: where rows are, and the values and constants of one column.
 
-use super::cut;
+use std::ops::Range;
+
+use arrow_buffer::ArrowNativeType;
+
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+use super::{cut, sizes_put};
+use crate::kernel::values::Values;
 
 /// Where each row of a block of rows has its columns.
 pub(crate) trait Places: Copy {
@@ -156,12 +163,34 @@ pub(crate) struct Lane<'a> {
     pub(crate) code: Code,
 }
 
+/// Columns that are written at once.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) columns: Range<usize>,
+    /// Their codes as the registers of the widest kernel hold them, if that is to write them. Made once: rows
+    /// are written a few hundred at a time, and for so few it took as long as a tenth of the writing.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) codes: Option<avx512::BlockCodes>,
+}
+
+impl Block {
+    fn new(columns: Range<usize>, lanes: &[Lane<'_>], width: usize) -> Self {
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            codes: if width == 8 { avx512::BlockCodes::of(&lanes[columns.clone()]) } else { None },
+            columns,
+        }
+    }
+}
+
 /// Adjacent columns of one width, for some number of rows.
 ///
-/// Invariant: each lane holds a value, and a validity bit if it has any, for each row.
+/// Invariant: each lane holds a value, and a validity bit if it has any, for each row; each lane is one of one
+/// block.
 #[derive(Debug)]
 pub(crate) struct Lanes<'a> {
     lanes: Vec<Lane<'a>>,
+    blocks: Vec<Block>,
     rows: usize,
     width: usize,
 }
@@ -178,12 +207,15 @@ impl<'a> Lanes<'a> {
             assert!(lane.values.len() >= bytes, "a lane holds a value for each row");
             assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
         }
-        Self { lanes, rows, width }
+        let blocks = cut(lanes.len(), sizes_put(lanes.len(), width))
+            .map(|columns| Block::new(columns, &lanes, width))
+            .collect();
+        Self { lanes, blocks, rows, width }
     }
 
     /// True if all of them are written at once.
     pub(crate) fn is_one_block(&self) -> bool {
-        cut(self.lanes.len(), self.width).count() <= 1
+        self.blocks.len() <= 1
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -199,13 +231,17 @@ impl<'a> Lanes<'a> {
         self.rows
     }
 
+    pub(super) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
     pub(super) fn all(&self) -> &[Lane<'a>] {
         &self.lanes
     }
 }
 
 /// A number that columns are read to.
-pub(crate) trait Word: Copy {
+pub(crate) trait Word: ArrowNativeType {
     /// The low bits of `value`.
     fn of(value: u64) -> Self;
 }
@@ -226,7 +262,7 @@ impl Word for u64 {
 #[derive(Debug)]
 pub(crate) struct LaneOut<'a, T> {
     /// The values, appended; nulls are zero.
-    pub(crate) values: &'a mut Vec<T>,
+    pub(crate) values: &'a mut Values<T>,
     /// Validity of the rows of one call, 64 rows a word; overwritten. Bits behind them are zero.
     pub(crate) valid: &'a mut Vec<u64>,
     pub(crate) code: Code,

@@ -1,6 +1,6 @@
 //! Kernels of rows: columns of fixed width into rows and back.
 //!
-//! Up to four adjacent columns of one width make a block, or eight with AVX-512, which is loaded
+//! Up to four adjacent columns of one width make a block, or up to twelve with AVX-512, which is loaded
 //! column by column and stored row by row (or the other way round), with the change from value to
 //! code on the way:
 //!
@@ -49,7 +49,7 @@ pub(crate) use wide::take_wide;
 
 use std::ops::Range;
 
-/// Columns that a block takes, unless a wider kernel takes twice as many.
+/// Columns that a block takes, unless a wider kernel takes more.
 const BLOCK: usize = 4;
 
 /// Writes adjacent columns for the rows `rows`; the columns of the first of them begin at
@@ -77,24 +77,25 @@ fn put_of<const W: usize, P: Places>(
     out: &mut [u8],
 ) -> bool {
     assert!(rows.end <= lanes.rows(), "lanes hold a value for each row");
-    let lanes = lanes.all();
-    check_bounds(lanes.len() * W, rows.len(), places, out.len());
+    check_bounds(lanes.bytes(), rows.len(), places, out.len());
     let mut escaped = false;
-    for (first, lanes) in cut(lanes.len(), W).map(|block| (block.start, &lanes[block])) {
-        let places = places.shifted(first * W);
+    for block in lanes.blocks() {
+        let places = places.shifted(block.columns.start * W);
+        let of_block = &lanes.all()[block.columns.clone()];
         #[cfg(target_arch = "x86_64")]
-        if W == 8 && matches!(lanes.len(), 2 | 4 | 8) && avx512::detected() {
-            // SAFETY: the features were detected; places and values were checked above.
-            escaped |= unsafe { avx512::put(lanes, rows.clone(), places, out) };
+        if let Some(codes) = &block.codes {
+            // SAFETY: the features were detected when the codes were made, for these lanes of eight bytes;
+            // places and values were checked above.
+            escaped |= unsafe { avx512::put(of_block, codes, rows.clone(), places, out) };
             continue;
         }
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: AVX2 was detected; places and values were checked above.
-            escaped |= unsafe { avx2::put::<W, P>(lanes, rows.clone(), places, out) };
+            escaped |= unsafe { avx2::put::<W, P>(of_block, rows.clone(), places, out) };
             continue;
         }
-        escaped |= portable::put::<W, P>(lanes, rows.clone(), 0, places, out);
+        escaped |= portable::put::<W, P>(of_block, rows.clone(), 0, places, out);
     }
     escaped
 }
@@ -121,22 +122,21 @@ pub(crate) fn take<T: Word, P: Places>(
     let width = size_of::<T>();
     check_bounds(lanes.len() * width, rows, places, bytes.len());
     for lane in &mut *lanes {
-        lane.values.reserve(rows);
         lane.valid.resize(rows.div_ceil(64), 0);
     }
     let mut fits = true;
-    for block in cut(lanes.len(), width) {
+    for block in cut(lanes.len(), sizes_taken(lanes.len(), width)) {
         let places = places.shifted(block.start * width);
         let lanes = &mut lanes[block];
         #[cfg(target_arch = "x86_64")]
-        if width == 8 && lanes.len() >= BLOCK && avx512::detected() {
-            // SAFETY: the features were detected; places were checked, and room made, above.
+        if lanes.len() > 1 && is_wide(width) {
+            // SAFETY: the features were detected; places were checked, and room for bits made, above.
             fits &= unsafe { avx512::take::<T, P>(lanes, rows, places, bytes) };
             continue;
         }
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: AVX2 was detected; places were checked, and room made, above.
+            // SAFETY: AVX2 was detected; places were checked, and room for bits made, above.
             fits &= unsafe { avx2::take::<T, P>(lanes, rows, places, bytes) };
             continue;
         }
@@ -145,27 +145,42 @@ pub(crate) fn take<T: Word, P: Places>(
     fits
 }
 
-/// The blocks of `count` columns of `width` bytes: as many as the widest kernel takes, the last ones up to
-/// four.
-fn cut(count: usize, width: usize) -> impl Iterator<Item = Range<usize>> {
-    let widest = widest(width);
+/// Cuts `count` columns into blocks, each the first of `sizes` that there are enough columns for.
+fn cut(count: usize, sizes: &'static [usize]) -> impl Iterator<Item = Range<usize>> {
     let mut first = 0;
     std::iter::from_fn(move || {
-        let left = count - first;
-        let block = if left >= widest { widest } else { left.min(BLOCK) };
+        let block = *sizes.iter().find(|&&size| size <= count - first)?;
         first += block;
-        (block > 0).then_some(first - block..first)
+        Some(first - block..first)
     })
 }
 
-#[cfg(target_arch = "x86_64")]
-fn widest(width: usize) -> usize {
-    if width == 8 && avx512::detected() { 2 * BLOCK } else { BLOCK }
+/// The sizes of blocks of columns of `width` bytes that are written one behind the other.
+fn sizes(width: usize) -> &'static [usize] {
+    if is_wide(width) { &[8, BLOCK, 3, 2, 1] } else { &[BLOCK, 3, 2, 1] }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn widest(_: usize) -> usize {
-    BLOCK
+/// The sizes of blocks that [`put`] writes, of `count` columns.
+fn sizes_put(count: usize, width: usize) -> &'static [usize] {
+    // Of more columns than these each row is written in parts anyway.
+    if is_wide(width) && matches!(count, 10 | 12) { &[12, 10] } else { sizes(width) }
+}
+
+/// The sizes of blocks that [`take`] reads, of `count` columns.
+fn sizes_taken(count: usize, width: usize) -> &'static [usize] {
+    match is_wide(width) {
+        true if matches!(count, 10 | 12) => &[12, 10],
+        true => &[8, 7, 6, 5, 4, 3, 2, 1],
+        false => sizes(width),
+    }
+}
+
+/// Whether there are kernels for more columns of `width` bytes than [`BLOCK`].
+fn is_wide(width: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return width == 8 && avx512::detected();
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
 }
 
 fn check_bounds<P: Places>(width: usize, rows: usize, places: P, len: usize) {

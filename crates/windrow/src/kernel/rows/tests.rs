@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::kernel::values::Values;
 
 /// Constants of a column of `W` bytes.
 fn code<const W: usize>(kind: u8, descending: bool, nulls: Option<bool>, big: bool) -> Code {
@@ -68,11 +69,15 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
         assert_eq!((escaped, &narrow), (expected, &twin));
     }
 
-    let mut read: Vec<(Vec<T>, Vec<u64>)> = codes.iter().map(|_| (vec![], vec![7; 9])).collect();
+    let mut read: Vec<(Values<T>, Vec<u64>)> =
+        codes.iter().map(|_| (Values::with_capacity(0), vec![7; 9])).collect();
     let words = rows.div_ceil(64);
-    let mut read_twin: Vec<(Vec<T>, Vec<u64>)> =
-        codes.iter().map(|_| (vec![], vec![7; words])).collect();
-    fn outs<'a, T>(read: &'a mut [(Vec<T>, Vec<u64>)], codes: &[Code]) -> Vec<LaneOut<'a, T>> {
+    let mut read_twin: Vec<(Values<T>, Vec<u64>)> =
+        codes.iter().map(|_| (Values::with_capacity(0), vec![7; words])).collect();
+    fn outs<'a, T: Word>(
+        read: &'a mut [(Values<T>, Vec<u64>)],
+        codes: &[Code],
+    ) -> Vec<LaneOut<'a, T>> {
         let lanes = read.iter_mut().zip(codes);
         lanes.map(|((values, valid), &code)| LaneOut { values, valid, code }).collect()
     }
@@ -82,8 +87,8 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
     assert_eq!(read, read_twin);
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        let mut narrow: Vec<(Vec<T>, Vec<u64>)> =
-            codes.iter().map(|_| (Vec::with_capacity(rows), vec![7; words])).collect();
+        let mut narrow: Vec<(Values<T>, Vec<u64>)> =
+            codes.iter().map(|_| (Values::with_capacity(0), vec![7; words])).collect();
         let mut fits = true;
         for (block, lanes) in outs(&mut narrow, codes).chunks_mut(BLOCK).enumerate() {
             let places = strided.shifted(block * BLOCK * W);
@@ -102,7 +107,7 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
                 if valid {
                     value[..W].copy_from_slice(&lane.values[row * W..][..W]);
                 }
-                assert_eq!(got[at], T::of(u64::from_le_bytes(value)));
+                assert_eq!(got.as_ref()[at], T::of(u64::from_le_bytes(value)));
             }
         }
     }
@@ -132,7 +137,7 @@ fn numbers<const W: usize>(rows: usize, seed: u64, edges: bool) -> Vec<u8> {
 proptest! {
     #[test]
     fn both_paths_write_and_read_the_same(
-        kinds in prop::collection::vec((0u8..3, any::<bool>(), any::<Option<bool>>(), any::<bool>()), 1..10),
+        kinds in prop::collection::vec((0u8..3, any::<bool>(), any::<Option<bool>>(), any::<bool>()), 1..14),
         rows in 0usize..200,
         first_bit in 0usize..70,
         seed: u64,
@@ -213,13 +218,13 @@ proptest! {
         let end = end.expect("there is room");
         prop_assert_eq!(&out[..end], &twin[..end]);
         let codes: Vec<Code> = all.iter().map(|lane| lane.code).collect();
-        let mut values = vec![vec![]; codes.len()];
+        let mut values: Vec<_> = codes.iter().map(|_| Values::with_capacity(0)).collect();
         let mut valid = vec![vec![]; codes.len()];
         let bytes = &out[..end];
         prop_assert!(take_growing(&codes, front, &ends[1..], bytes, &mut values, &mut valid));
         for (lane, (values, valid)) in all.iter().zip(values.iter().zip(&valid)) {
-            prop_assert_eq!((values.len(), valid.len()), (rows, rows.div_ceil(64)));
-            for (row, value) in values.iter().enumerate() {
+            prop_assert_eq!((values.as_ref().len(), valid.len()), (rows, rows.div_ceil(64)));
+            for (row, value) in values.as_ref().iter().enumerate() {
                 let is_valid = lane.valid.is_none_or(|valid| valid.get(row));
                 prop_assert_eq!(valid[row / 64] >> (row % 64) & 1 == 1, is_valid);
                 let expected = if is_valid { &lane.values[row * 8..][..8] } else { &[0; 8] };

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::lane::{Code, Lane, Places};
+use crate::kernel::values::Values;
 
 /// Bytes of a value.
 pub(super) const WIDE: usize = 16;
@@ -52,15 +53,20 @@ pub(crate) fn take_wide<P: Places>(
     rows: usize,
     places: P,
     bytes: &[u8],
-    values: &mut Vec<u128>,
+    values: &mut Values<u128>,
 ) {
     super::check_bounds(WIDE, rows, places, bytes.len());
     let (start, flip) = (bytes.as_ptr(), flip(code));
-    values.extend((0..rows).map(|row| {
-        // SAFETY: the furthest place was checked above.
-        let word = unsafe { start.add(places.place(row)).cast::<u128>().read_unaligned() };
-        (if code.big { u128::from_be(word) } else { word }) ^ flip
-    }));
+    let target = values.room(rows);
+    for row in 0..rows {
+        // SAFETY: the furthest place was checked above, and there is room for a value of each row.
+        unsafe {
+            let word = start.add(places.place(row)).cast::<u128>().read_unaligned();
+            target.add(row).write((if code.big { u128::from_be(word) } else { word }) ^ flip);
+        }
+    }
+    // SAFETY: all of them were written.
+    unsafe { values.grow(rows) };
 }
 
 #[cfg(test)]
@@ -87,9 +93,11 @@ mod tests {
                 let order = code_of(row - 1).cmp(code_of(row));
                 assert_eq!(order, if descending { 1.cmp(&0) } else { 0.cmp(&1) });
             }
-            let mut back = Vec::new();
+            let mut back = Values::with_capacity(ROWS);
             take_wide(&code, ROWS, places.shifted(WIDE), &out, &mut back);
-            assert!(back.iter().zip(&numbers).all(|(back, number)| *back as i128 == *number));
+            assert!(
+                back.as_ref().iter().zip(&numbers).all(|(back, number)| *back as i128 == *number)
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{Code, Constants, LaneOut, Places, Word, portable, transpose_4, trans
 ///
 /// # Safety
 /// The CPU has AVX2; lane `i` of row `n` lies within `bytes` at `places.place(n) + i * size_of::<T>()`
-/// for all rows below `rows`; the lanes have room for `rows` more values, and as many bits.
+/// for all rows below `rows`; the lanes have room for as many bits.
 #[target_feature(enable = "avx2")]
 pub(in crate::kernel::rows) unsafe fn take<T: Word, P: Places>(
     lanes: &mut [LaneOut<'_, T>],
@@ -21,7 +21,7 @@ pub(in crate::kernel::rows) unsafe fn take<T: Word, P: Places>(
     let nulls = lanes.iter().any(|lane| lane.code.escapes);
     let start = bytes.as_ptr();
     // Behind the values that are there: where the first row goes.
-    let out = |lane: &mut LaneOut<'_, T>| lane.values.spare_capacity_mut().as_mut_ptr();
+    let out = |lane: &mut LaneOut<'_, T>| lane.values.room(rows);
     let mut fits = true;
     let mut done = rows & !3;
     if let [a, b, c, d] = lanes {
@@ -64,7 +64,7 @@ pub(in crate::kernel::rows) unsafe fn take<T: Word, P: Places>(
     }
     for lane in &mut *lanes {
         // SAFETY: there is room for `rows` more values; the first `done` of them were written.
-        unsafe { lane.values.set_len(lane.values.len() + done) };
+        unsafe { lane.values.grow(done) };
     }
     fits & portable::take::<T, P>(lanes, done, rows, places, bytes)
 }

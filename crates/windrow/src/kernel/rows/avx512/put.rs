@@ -4,13 +4,34 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Codes, GROUP, Lane, Places, code, spread, transpose_4, transpose_8};
+use super::{Code, Codes, GROUP, Lane, Places, code, spread, transpose_4, transpose_8};
 
-/// Eight lanes of eight bytes, four or two, as `put` of the module. The last few rows are loaded under
-/// a mask.
+/// Lanes that are written at once, at the most.
+const MOST: usize = 12;
+
+/// The codes of lanes that [`put`] writes at once: of the first eight, and of those behind.
+#[derive(Debug)]
+pub(in crate::kernel::rows) struct BlockCodes([Codes; 2]);
+
+impl BlockCodes {
+    /// Those of `lanes`, if this machine has what the kernels of this folder need, and [`put`] takes so many.
+    pub(in crate::kernel::rows) fn of(lanes: &[Lane<'_>]) -> Option<Self> {
+        if !matches!(lanes.len(), 2 | 4 | 8 | 10 | 12) {
+            return None;
+        }
+        let codes: [Code; MOST] = std::array::from_fn(|at| lanes[at.min(lanes.len() - 1)].code);
+        let (near, far) = codes[..lanes.len()].split_at(lanes.len().min(GROUP));
+        let near = Codes::of_columns(near)?;
+        let far = if far.is_empty() { near } else { Codes::of_columns(far)? };
+        Some(Self([near, far]))
+    }
+}
+
+/// Lanes of eight bytes, two, four, eight, ten or twelve, as `put` of the module, `with` the codes
+/// of these. The last few rows are loaded under a mask.
 ///
-/// Benefit: 1.3x the path of AVX2 for 50 columns, and 2x where they have nulls. A batcher takes a fifth
-/// less time for record batches of five rows than where the last rows are written value by value.
+/// Benefit: 1.3x the path of AVX2 for 50 columns, and 2x where they have nulls. Ten columns at once, so that rows
+/// are written from front to back, take 17 instead of 22 us for eight and then two.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW and VL, and BMI2; lane `i` of the `n`th of `rows` lies within `out` at
@@ -21,19 +42,22 @@ use super::{Codes, GROUP, Lane, Places, code, spread, transpose_4, transpose_8};
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put<P: Places>(
     lanes: &[Lane<'_>],
+    with: &BlockCodes,
     rows: Range<usize>,
     places: P,
     out: &mut [u8],
 ) -> bool {
     let out = out.as_mut_ptr();
-    // SAFETY: as this function's.
-    unsafe {
-        match lanes.len() {
-            8 => Block::<P, 8>::of(lanes, rows, places).put(out),
-            4 => Block::<P, 4>::of(lanes, rows, places).put(out),
-            _ => Block::<P, 2>::of(lanes, rows, places).put(out),
-        }
+    macro_rules! counts {
+        ($($count:literal)*) => {
+            match lanes.len() {
+                // SAFETY: as this function's.
+                $($count => unsafe { Block::<P, $count>::of(lanes, with, rows, places).put(out) },)*
+                count => panic!("{count} lanes"),
+            }
+        };
     }
+    counts!(2 4 8 10 12)
 }
 
 /// Up to eight columns of eight bytes, as [`super::super::Plain::put`]: those that are missing up to two, four
@@ -95,27 +119,26 @@ unsafe fn put_columns<P: Places, const N: usize>(
                 _mm512_maskz_loadu_epi64(present, values)
             };
         }
-        let mut to_codes =
-            |v: __m512i, _: __mmask8| _mm512_shuffle_epi8(code::<false, true>(v, with), with.order);
+        let mut to_codes = |_: usize, v: __m512i, _: __mmask8| {
+            _mm512_shuffle_epi8(code::<false, true>(v, with), with.order)
+        };
         // SAFETY: the columns of these rows lie within `out`.
-        unsafe { store(v, 0, group, places.behind(at), out, &mut to_codes) };
+        unsafe { store(v, [0; 2], group, places.behind(at), out, &mut to_codes) };
     }
 }
 
-/// Lanes, 8, 4 or 2, of some rows.
+/// Lanes, as many as [`put`] takes at once, of some rows.
 struct Block<'a, P, const N: usize> {
     lanes: &'a [Lane<'a>; N],
-    with: Codes,
+    with: &'a [Codes; 2],
     rows: Range<usize>,
     places: P,
 }
 
 impl<'a, P: Places, const N: usize> Block<'a, P, N> {
-    #[target_feature(enable = "avx512f")]
-    fn of(lanes: &'a [Lane<'a>], rows: Range<usize>, places: P) -> Self {
-        let lanes: &[Lane<'_>; N] = lanes.try_into().expect("as many lanes as it is for");
-        let with = Codes::of(&lanes.each_ref().map(|lane| lane.code));
-        Self { lanes, with, rows, places }
+    fn of(lanes: &'a [Lane<'a>], with: &'a BlockCodes, rows: Range<usize>, places: P) -> Self {
+        let lanes = lanes.try_into().expect("as many lanes as it is for");
+        Self { lanes, with: &with.0, rows, places }
     }
 
     /// Writes the rows; true if a value has no code of its width.
@@ -128,7 +151,7 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
         let escapes = self.lanes.iter().any(|lane| lane.code.escapes);
         let floats = self.lanes.iter().any(|lane| lane.code.float != 0);
         let whole = self.rows.len() / GROUP * GROUP;
-        let mut escaped = 0;
+        let mut escaped = [0; 2];
         if whole > 0 {
             // SAFETY: as this function's.
             escaped = unsafe {
@@ -144,12 +167,13 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
         }
         if whole < self.rows.len() {
             // SAFETY: as this function's.
-            escaped |= unsafe { self.last(whole, out) };
+            let last = unsafe { self.last(whole, out) };
+            escaped = [escaped[0] | last[0], escaped[1] | last[1]];
         }
-        escaped & self.with.escapes != 0
+        escaped.iter().zip(self.with).any(|(escaped, with)| escaped & with.escapes != 0)
     }
 
-    /// Writes the first `rows` rows, which are whole groups. Returns the places in a register at which a
+    /// Writes the first `rows` rows, which are whole groups. Returns the places in registers at which a
     /// value had no code of its width. `EDGES` if that can be, `NULLS` if there may be one.
     ///
     /// # Safety
@@ -159,10 +183,10 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
         &self,
         rows: usize,
         out: *mut u8,
-    ) -> __mmask8 {
+    ) -> [__mmask8; 2] {
         let values = self.lanes.each_ref().map(|lane| lane.values.as_ptr());
         let mut valid = [u64::MAX; N];
-        let mut escaped = 0;
+        let mut escaped = [0; 2];
         for at in (0..rows).step_by(GROUP) {
             let row = self.rows.start + at;
             if NULLS && at.is_multiple_of(64) {
@@ -171,16 +195,16 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
                 }
             }
             let mut v = [_mm512_setzero_si512(); N];
-            let mut bits = 0u64;
+            let mut bits = [0u64; 2];
             for lane in 0..N {
                 // SAFETY: eight rows from `row` on hold 64 bytes of values.
                 v[lane] = unsafe { _mm512_loadu_si512(values[lane].add(row * 8).cast()) };
                 if NULLS {
-                    bits |= spread(valid[lane] >> (at % 64), lane);
+                    bits[lane / GROUP] |= spread(valid[lane] >> (at % 64), lane % GROUP);
                 }
             }
-            let mut to_codes = |v: __m512i, valid: __mmask8| {
-                codes::<NULLS, EDGES, FLOATS>(v, valid, &self.with, &mut escaped)
+            let mut to_codes = |part: usize, v: __m512i, valid: __mmask8| {
+                codes::<NULLS, EDGES, FLOATS>(v, valid, &self.with[part], &mut escaped[part])
             };
             // SAFETY: the lanes of these rows lie within `out`.
             unsafe { store(v, bits, GROUP, self.places.behind(at), out, &mut to_codes) };
@@ -193,24 +217,22 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
     /// # Safety
     /// As [`put`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-    unsafe fn last(&self, at: usize, out: *mut u8) -> __mmask8 {
+    unsafe fn last(&self, at: usize, out: *mut u8) -> [__mmask8; 2] {
         let (row, count) = (self.rows.start + at, self.rows.len() - at);
         let present = (1u8 << count) - 1;
         let mut v = [_mm512_setzero_si512(); N];
-        let mut bits = 0u64;
-        let mut escaped = 0;
-        for (lane, v) in self.lanes.iter().zip(&mut v) {
+        let mut bits = [0u64; 2];
+        let mut escaped = [0; 2];
+        for (index, (lane, v)) in self.lanes.iter().zip(&mut v).enumerate() {
             // SAFETY: `count` rows from `row` on hold a value each; no other is loaded.
             *v = unsafe {
                 _mm512_maskz_loadu_epi64(present, lane.values.as_ptr().add(row * 8).cast())
             };
-        }
-        for (index, lane) in self.lanes.iter().enumerate() {
             let valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
-            bits |= spread(valid & u64::from(present), index);
+            bits[index / GROUP] |= spread(valid & u64::from(present), index % GROUP);
         }
-        let mut to_codes = |v: __m512i, valid: __mmask8| {
-            codes::<true, true, true>(v, valid, &self.with, &mut escaped)
+        let mut to_codes = |part: usize, v: __m512i, valid: __mmask8| {
+            codes::<true, true, true>(v, valid, &self.with[part], &mut escaped[part])
         };
         // SAFETY: the lanes of these rows lie within `out`.
         unsafe { store(v, bits, count, self.places.behind(at), out, &mut to_codes) };
@@ -240,81 +262,127 @@ fn codes<const NULLS: bool, const EDGES: bool, const FLOATS: bool>(
     _mm512_shuffle_epi8(v, with.order)
 }
 
-/// Writes the codes of the first `count` of eight rows of `N` columns, eight at the most, whose validity is
-/// `bits`.
+/// Writes the codes of the first `count` of eight rows of `N` columns, whose validity is `bits`: of the first
+/// eight columns, and of the rest. `code` makes codes of a register of rows of either part.
 ///
 /// # Safety
-/// `N` eight-byte words at the places of these rows lie within `out`.
+/// `N` eight-byte words, up to eight, ten or twelve, at the places of these rows lie within `out`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn store<P: Places, const N: usize>(
     v: [__m512i; N],
-    bits: u64,
+    bits: [u64; 2],
     count: usize,
     places: P,
     out: *mut u8,
-    code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
+    code: &mut impl FnMut(usize, __m512i, __mmask8) -> __m512i,
 ) {
-    let bits = bits.to_le_bytes();
-    let mut all = [_mm512_setzero_si512(); GROUP];
-    all[..N].copy_from_slice(&v);
-    if N > 4 {
-        for (row, v) in transpose_8(all).into_iter().enumerate() {
-            let v = code(v, bits[row]);
-            if row < count {
-                // SAFETY: as this function's; the mask is of `N` words.
+    let (near, far) = v.split_at(N.min(GROUP));
+    // SAFETY: as this function's.
+    let to = |row: usize| unsafe { out.add(places.place(row)) };
+    if N > 8 {
+        let near = rows_of_8(near, bits[0], &mut |v, valid| code(0, v, valid));
+        let code = &mut |v: __m512i, valid: __mmask8| code(1, v, valid);
+        if N == 12 {
+            let rows = near.into_iter().zip(rows_of_4(far, bits[1], code)).enumerate();
+            for (row, (near, far)) in rows.take(count) {
+                // SAFETY: as this function's.
                 unsafe {
-                    let to = out.add(places.place(row));
-                    match N {
-                        8 => _mm512_storeu_si512(to.cast(), v),
-                        _ => _mm512_mask_storeu_epi64(to.cast(), u8::MAX >> (8 - N), v),
-                    }
+                    _mm512_storeu_si512(to(row).cast(), near);
+                    _mm256_storeu_si256(to(row).add(64).cast(), far);
                 }
             }
+        } else {
+            let rows = near.into_iter().zip(rows_of_2(far, bits[1], code)).enumerate();
+            for (row, (near, far)) in rows.take(count) {
+                // SAFETY: as this function's.
+                unsafe {
+                    _mm512_storeu_si512(to(row).cast(), near);
+                    _mm_storeu_si128(to(row).add(64).cast(), far);
+                }
+            }
+        }
+        return;
+    }
+    let code = &mut |v: __m512i, valid: __mmask8| code(0, v, valid);
+    if N > 4 {
+        for (row, v) in rows_of_8(near, bits[0], code).into_iter().enumerate().take(count) {
+            // SAFETY: as this function's; the mask is of `N` words.
+            unsafe { _mm512_mask_storeu_epi64(to(row).cast(), u8::MAX >> (8 - N), v) };
         }
     } else if N > 2 {
-        let four = [all[0], all[1], all[2], all[3]];
-        for (row, two) in transpose_4(four).into_iter().enumerate() {
-            let two = code(two, bits[row] | bits[row + 4] << 4);
-            let halves = [_mm512_castsi512_si256(two), _mm512_extracti64x4_epi64(two, 1)];
-            for (row, v) in [row, row + 4].into_iter().zip(halves) {
-                if row < count {
-                    // SAFETY: as this function's; the mask is of three words.
-                    unsafe {
-                        let to = out.add(places.place(row));
-                        match N {
-                            4 => _mm256_storeu_si256(to.cast(), v),
-                            _ => _mm256_mask_storeu_epi64(to.cast(), 0b111, v),
-                        }
-                    }
-                }
-            }
+        for (row, v) in rows_of_4(near, bits[0], code).into_iter().enumerate().take(count) {
+            // SAFETY: as this function's; the mask is of `N` words.
+            unsafe { _mm256_mask_storeu_epi64(to(row).cast(), 0b1111 >> (4 - N), v) };
         }
     } else {
-        let (a, b) = (all[0], all[1]);
-        let halves = [_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)];
-        for (odd, four) in halves.into_iter().enumerate() {
-            let bits = [0, 2, 4, 6].map(|row| bits[odd + row] << row);
-            let four = code(four, bits[0] | bits[1] | bits[2] | bits[3]);
-            let rows = [
-                _mm512_castsi512_si128(four),
-                _mm512_extracti32x4_epi32(four, 1),
-                _mm512_extracti32x4_epi32(four, 2),
-                _mm512_extracti32x4_epi32(four, 3),
-            ];
-            for (two, v) in rows.into_iter().enumerate() {
-                let row = odd + 2 * two;
-                if row < count {
-                    // SAFETY: as this function's; of one column eight bytes are written.
-                    unsafe {
-                        let to = out.add(places.place(row));
-                        match N {
-                            2 => _mm_storeu_si128(to.cast(), v),
-                            _ => _mm_storel_epi64(to.cast(), v),
-                        }
-                    }
+        for (row, v) in rows_of_2(near, bits[0], code).into_iter().enumerate().take(count) {
+            // SAFETY: as this function's; of one column eight bytes are written.
+            unsafe {
+                match N {
+                    2 => _mm_storeu_si128(to(row).cast(), v),
+                    _ => _mm_storel_epi64(to(row).cast(), v),
                 }
             }
         }
     }
+}
+
+/// The first `N` of `v`, and zeros.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn padded<const N: usize>(v: &[__m512i]) -> [__m512i; N] {
+    let mut all = [_mm512_setzero_si512(); N];
+    all[..v.len()].copy_from_slice(v);
+    all
+}
+
+/// Codes of eight rows of up to eight columns.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn rows_of_8(
+    v: &[__m512i],
+    bits: u64,
+    code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
+) -> [__m512i; 8] {
+    let (rows, bits) = (transpose_8(padded(v)), bits.to_le_bytes());
+    std::array::from_fn(|row| code(rows[row], bits[row]))
+}
+
+/// Codes of eight rows of up to four columns.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn rows_of_4(
+    v: &[__m512i],
+    bits: u64,
+    code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
+) -> [__m256i; 8] {
+    let (pairs, bits) = (transpose_4(padded(v)), bits.to_le_bytes());
+    let pairs: [_; 4] = std::array::from_fn(|row| code(pairs[row], bits[row] | bits[row + 4] << 4));
+    std::array::from_fn(|row| match row / 4 {
+        0 => _mm512_castsi512_si256(pairs[row % 4]),
+        _ => _mm512_extracti64x4_epi64(pairs[row % 4], 1),
+    })
+}
+
+/// Codes of eight rows of up to two columns.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn rows_of_2(
+    v: &[__m512i],
+    bits: u64,
+    code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
+) -> [__m128i; 8] {
+    let ([a, b], bits) = (padded(v), bits.to_le_bytes());
+    let mut four = |odd: usize, v: __m512i| {
+        let bits = [0, 2, 4, 6].map(|row| bits[odd + row] << row);
+        code(v, bits[0] | bits[1] | bits[2] | bits[3])
+    };
+    let fours = [four(0, _mm512_unpacklo_epi64(a, b)), four(1, _mm512_unpackhi_epi64(a, b))];
+    std::array::from_fn(|row| match row / 2 {
+        0 => _mm512_castsi512_si128(fours[row % 2]),
+        1 => _mm512_extracti32x4_epi32(fours[row % 2], 1),
+        2 => _mm512_extracti32x4_epi32(fours[row % 2], 2),
+        _ => _mm512_extracti32x4_epi32(fours[row % 2], 3),
+    })
 }
