@@ -163,34 +163,16 @@ pub(crate) struct Lane<'a> {
     pub(crate) code: Code,
 }
 
-/// Columns that are written at once.
-#[derive(Debug)]
-pub(super) struct Block {
-    pub(super) columns: Range<usize>,
-    /// Their codes as the registers of the widest kernel hold them, if that is to write them. Made once: rows
-    /// are written a few hundred at a time, and for so few it took as long as a tenth of the writing.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) codes: Option<avx512::BlockCodes>,
-}
-
-impl Block {
-    fn new(columns: Range<usize>, lanes: &[Lane<'_>], width: usize) -> Self {
-        Self {
-            #[cfg(target_arch = "x86_64")]
-            codes: if width == 8 { avx512::BlockCodes::of(&lanes[columns.clone()]) } else { None },
-            columns,
-        }
-    }
-}
-
 /// Adjacent columns of one width, for some number of rows.
 ///
-/// Invariant: each lane holds a value, and a validity bit if it has any, for each row; each lane is one of one
-/// block.
+/// Invariant: each lane holds a value, and a validity bit if it has any, for each row.
 #[derive(Debug)]
 pub(crate) struct Lanes<'a> {
     lanes: Vec<Lane<'a>>,
-    blocks: Vec<Block>,
+    /// The codes of blocks that the widest kernel writes, as its registers hold them. Made once: rows are written
+    /// a few hundred at a time, and to make them took as long as a tenth of that.
+    #[cfg(target_arch = "x86_64")]
+    codes: Vec<avx512::Codes>,
     rows: usize,
     width: usize,
 }
@@ -207,15 +189,21 @@ impl<'a> Lanes<'a> {
             assert!(lane.values.len() >= bytes, "a lane holds a value for each row");
             assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
         }
-        let blocks = cut(lanes.len(), sizes_put(lanes.len(), width))
-            .map(|columns| Block::new(columns, &lanes, width))
-            .collect();
-        Self { lanes, blocks, rows, width }
+        Self {
+            #[cfg(target_arch = "x86_64")]
+            codes: match width {
+                8 => avx512::codes_of_blocks(&lanes, cut(lanes.len(), sizes_put(lanes.len(), 8))),
+                _ => Vec::new(),
+            },
+            lanes,
+            rows,
+            width,
+        }
     }
 
     /// True if all of them are written at once.
     pub(crate) fn is_one_block(&self) -> bool {
-        self.blocks.len() <= 1
+        self.blocks().count() <= 1
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -231,8 +219,15 @@ impl<'a> Lanes<'a> {
         self.rows
     }
 
-    pub(super) fn blocks(&self) -> &[Block] {
-        &self.blocks
+    /// Columns that are written at once.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> {
+        cut(self.lanes.len(), sizes_put(self.lanes.len(), self.width))
+    }
+
+    /// The codes of the blocks that [`avx512::put`] is to write, of each eight columns of them.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn codes(&self) -> &[avx512::Codes] {
+        &self.codes
     }
 
     pub(super) fn all(&self) -> &[Lane<'a>] {

@@ -78,15 +78,20 @@ fn put_of<const W: usize, P: Places>(
 ) -> bool {
     assert!(rows.end <= lanes.rows(), "lanes hold a value for each row");
     check_bounds(lanes.bytes(), rows.len(), places, out.len());
+    #[cfg(target_arch = "x86_64")]
+    let mut codes = lanes.codes();
     let mut escaped = false;
     for block in lanes.blocks() {
-        let places = places.shifted(block.columns.start * W);
-        let of_block = &lanes.all()[block.columns.clone()];
+        let places = places.shifted(block.start * W);
+        let of_block = &lanes.all()[block];
         #[cfg(target_arch = "x86_64")]
-        if let Some(codes) = &block.codes {
+        if let Some(count) = avx512::codes_of(of_block.len())
+            && let Some((of_these, behind)) = codes.split_at_checked(count)
+        {
+            codes = behind;
             // SAFETY: the features were detected when the codes were made, for these lanes of eight bytes;
             // places and values were checked above.
-            escaped |= unsafe { avx512::put(of_block, codes, rows.clone(), places, out) };
+            escaped |= unsafe { avx512::put(of_block, of_these, rows.clone(), places, out) };
             continue;
         }
         #[cfg(target_arch = "x86_64")]

@@ -30,7 +30,7 @@ pub(super) use cells::put_cells;
 pub(super) use grow::grow;
 pub(super) use heads::pack_heads;
 pub(super) use pack::{clamp, pack};
-pub(super) use put::{BlockCodes, put, put_plain};
+pub(super) use put::{codes_of, codes_of_blocks, put, put_plain};
 pub(super) use shrink::shrink;
 pub(super) use take::take;
 pub(super) use text::{put_texts, take_ended};

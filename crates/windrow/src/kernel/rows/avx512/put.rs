@@ -6,29 +6,30 @@ use std::ops::Range;
 
 use super::{Code, Codes, GROUP, Lane, Places, code, spread, transpose_4, transpose_8};
 
-/// Lanes that are written at once, at the most.
-const MOST: usize = 12;
-
-/// The codes of lanes that [`put`] writes at once: of the first eight, and of those behind.
-#[derive(Debug)]
-pub(in crate::kernel::rows) struct BlockCodes([Codes; 2]);
-
-impl BlockCodes {
-    /// Those of `lanes`, if this machine has what the kernels of this folder need, and [`put`] takes so many.
-    pub(in crate::kernel::rows) fn of(lanes: &[Lane<'_>]) -> Option<Self> {
-        if !matches!(lanes.len(), 2 | 4 | 8 | 10 | 12) {
-            return None;
-        }
-        let codes: [Code; MOST] = std::array::from_fn(|at| lanes[at.min(lanes.len() - 1)].code);
-        let (near, far) = codes[..lanes.len()].split_at(lanes.len().min(GROUP));
-        let near = Codes::of_columns(near)?;
-        let far = if far.is_empty() { near } else { Codes::of_columns(far)? };
-        Some(Self([near, far]))
-    }
+/// How many [`Codes`] a block of `lanes` takes, if [`put`] writes so many at once: one for each eight.
+pub(in crate::kernel::rows) fn codes_of(lanes: usize) -> Option<usize> {
+    matches!(lanes, 2 | 4 | 8 | 10 | 12).then(|| lanes.div_ceil(GROUP))
 }
 
-/// Lanes of eight bytes, two, four, eight, ten or twelve, as `put` of the module, `with` the codes
-/// of these. The last few rows are loaded under a mask.
+/// The codes of those of `blocks` that [`put`] writes, one behind the other; none if this machine does not have
+/// what the kernels of this folder need.
+pub(in crate::kernel::rows) fn codes_of_blocks(
+    lanes: &[Lane<'_>],
+    blocks: impl Iterator<Item = Range<usize>>,
+) -> Vec<Codes> {
+    let mut codes = Vec::new();
+    for block in blocks.filter(|block| codes_of(block.len()).is_some()) {
+        for lanes in lanes[block].chunks(GROUP) {
+            let eight: [Code; GROUP] =
+                std::array::from_fn(|at| lanes[at.min(lanes.len() - 1)].code);
+            codes.extend(Codes::of_columns(&eight[..lanes.len()]));
+        }
+    }
+    codes
+}
+
+/// Lanes of eight bytes, two, four, eight, ten or twelve, as `put` of the module; `with` are
+/// their codes, of each eight. The last few rows are loaded under a mask.
 ///
 /// Benefit: 1.3x the path of AVX2 for 50 columns, and 2x where they have nulls. Ten columns at once, so that rows
 /// are written from front to back, take 17 instead of 22 us for eight and then two.
@@ -38,11 +39,11 @@ impl BlockCodes {
 /// `places.place(n) + i * 8`; each lane holds values and validity bits of all `rows`.
 ///
 /// # Panics
-/// If there is another number of lanes.
+/// If there is another number of lanes, or too few codes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put<P: Places>(
     lanes: &[Lane<'_>],
-    with: &BlockCodes,
+    with: &[Codes],
     rows: Range<usize>,
     places: P,
     out: &mut [u8],
@@ -130,15 +131,15 @@ unsafe fn put_columns<P: Places, const N: usize>(
 /// Lanes, as many as [`put`] takes at once, of some rows.
 struct Block<'a, P, const N: usize> {
     lanes: &'a [Lane<'a>; N],
-    with: &'a [Codes; 2],
+    with: [&'a Codes; 2],
     rows: Range<usize>,
     places: P,
 }
 
 impl<'a, P: Places, const N: usize> Block<'a, P, N> {
-    fn of(lanes: &'a [Lane<'a>], with: &'a BlockCodes, rows: Range<usize>, places: P) -> Self {
+    fn of(lanes: &'a [Lane<'a>], with: &'a [Codes], rows: Range<usize>, places: P) -> Self {
         let lanes = lanes.try_into().expect("as many lanes as it is for");
-        Self { lanes, with: &with.0, rows, places }
+        Self { lanes, with: [&with[0], &with[(N - 1) / GROUP]], rows, places }
     }
 
     /// Writes the rows; true if a value has no code of its width.
@@ -204,7 +205,7 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
                 }
             }
             let mut to_codes = |part: usize, v: __m512i, valid: __mmask8| {
-                codes::<NULLS, EDGES, FLOATS>(v, valid, &self.with[part], &mut escaped[part])
+                codes::<NULLS, EDGES, FLOATS>(v, valid, self.with[part], &mut escaped[part])
             };
             // SAFETY: the lanes of these rows lie within `out`.
             unsafe { store(v, bits, GROUP, self.places.behind(at), out, &mut to_codes) };
@@ -232,7 +233,7 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
             bits[index / GROUP] |= spread(valid & u64::from(present), index % GROUP);
         }
         let mut to_codes = |part: usize, v: __m512i, valid: __mmask8| {
-            codes::<true, true, true>(v, valid, &self.with[part], &mut escaped[part])
+            codes::<true, true, true>(v, valid, self.with[part], &mut escaped[part])
         };
         // SAFETY: the lanes of these rows lie within `out`.
         unsafe { store(v, bits, count, self.places.behind(at), out, &mut to_codes) };
