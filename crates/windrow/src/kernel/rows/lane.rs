@@ -71,7 +71,13 @@ impl Places for Scattered<'_> {
     }
 
     fn furthest(self, rows: usize) -> usize {
-        self.cursors[..rows].iter().max().expect("a row") + self.distance
+        // Four at a time: none waits for the one before.
+        let (fours, rest) = self.cursors[..rows].as_chunks::<4>();
+        let most = fours
+            .iter()
+            .fold([0; 4], |most, four| std::array::from_fn(|at| most[at].max(four[at])));
+        let most = most.iter().chain(rest).max().expect("a cursor");
+        most + self.distance
     }
 
     #[inline(always)]

@@ -52,15 +52,19 @@ pub(in crate::kernel::rows) unsafe fn take<T: Word, P: Places>(
                 }
             }
         }
-    } else if width == 8 {
-        for (index, lane) in lanes.iter_mut().enumerate() {
-            let target = out(lane).cast();
-            let places = places.shifted(index * width);
-            // SAFETY: as this function's.
-            fits &= unsafe { take_one_8(&lane.code, target, lane.valid, rows, places, start) };
-        }
     } else {
-        done = 0;
+        for (index, lane) in lanes.iter_mut().enumerate() {
+            let (target, places) = (out(lane), places.shifted(index * width));
+            // SAFETY: as this function's.
+            fits &= unsafe {
+                if width == 8 {
+                    take_one_8(&lane.code, target.cast(), lane.valid, rows, places, start)
+                } else {
+                    done = rows & !7;
+                    take_one_4(&lane.code, target.cast(), lane.valid, rows, places, start)
+                }
+            };
+        }
     }
     for lane in &mut *lanes {
         // SAFETY: there is room for `rows` more values; the first `done` of them were written.
@@ -240,6 +244,51 @@ unsafe fn take_one_8<P: Places>(
         };
         let (value, bits) = value_8::<true>(v, &with, &mut escaped);
         // SAFETY: there is room for four values from `row` on.
+        unsafe { _mm256_storeu_si256(target.add(row).cast(), value) };
+        put_valid(valid, row, bits);
+    }
+    _mm256_testz_si256(escaped, escaped) == 1
+}
+
+/// As [`take_one_8`], for one lane of four bytes and the rows below `rows / 8 * 8`.
+///
+/// # Safety
+/// As [`take_one_8`].
+#[target_feature(enable = "avx2")]
+unsafe fn take_one_4<P: Places>(
+    code: &Code,
+    target: *mut u32,
+    valid: &mut [u64],
+    rows: usize,
+    places: P,
+    bytes: *const u8,
+) -> bool {
+    let with = Constants::of_4(code);
+    let adjacent = places.stride() == Some(4);
+    let mut escaped = _mm256_setzero_si256();
+    for row in (0..rows / 8 * 8).step_by(8) {
+        let v = if adjacent {
+            // SAFETY: eight rows of four bytes, one behind the other, lie within `bytes`.
+            unsafe { _mm256_loadu_si256(bytes.add(places.place(row)).cast()) }
+        } else {
+            let word = |index: usize| {
+                let place = places.place(row + index);
+                // SAFETY: the lane of this row is four bytes within `bytes`.
+                unsafe { bytes.add(place).cast::<i32>().read_unaligned() }
+            };
+            _mm256_setr_epi32(
+                word(0),
+                word(1),
+                word(2),
+                word(3),
+                word(4),
+                word(5),
+                word(6),
+                word(7), //
+            )
+        };
+        let (value, bits) = value_4::<true>(v, &with, &mut escaped);
+        // SAFETY: there is room for eight values from `row` on.
         unsafe { _mm256_storeu_si256(target.add(row).cast(), value) };
         put_valid(valid, row, bits);
     }
