@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::cells::put_block;
-use super::{Constants, Lane, Places, mask_4, mask_8, transpose_4, transpose_8};
+use super::{Constants, Lane, Places, group, mask, negative, transpose_4, transpose_8};
 
 /// Four lanes, as `put_cells` of the module.
 ///
@@ -43,6 +43,34 @@ pub(in crate::kernel::rows) unsafe fn put_cells<P: Places>(
     put_block(&lanes.map(|lane| *lane), &nulls, width, rows, done, places, out);
 }
 
+/// The codes of a group of rows from `row` on, and the bits of nulls, as many for each lane as it has rows.
+///
+/// # Safety
+/// The lanes hold values and validity bits of the group.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn codes<const W: usize>(
+    lanes: [&Lane<'_>; 4],
+    with: &[Constants; 4],
+    row: usize,
+) -> ([__m256i; 4], u32) {
+    let (mut v, mut missing) = ([_mm256_setzero_si256(); 4], 0);
+    let all = (1 << group(W)) - 1;
+    for (index, (lane, with)) in lanes.iter().zip(with).enumerate() {
+        // SAFETY: as this function's.
+        let mut value = unsafe { _mm256_loadu_si256(lane.values.as_ptr().add(row * W).cast()) };
+        value = _mm256_xor_si256(value, _mm256_and_si256(negative::<W>(value), with.float));
+        value = _mm256_xor_si256(value, with.flip);
+        if let Some(bits) = lane.valid {
+            let bits = bits.word(row) & all;
+            missing |= ((bits ^ all) as u32) << (group(W) * index);
+            value = _mm256_and_si256(value, mask::<W>(bits));
+        }
+        v[index] = _mm256_shuffle_epi8(value, with.shuffle);
+    }
+    (v, missing)
+}
+
 /// # Safety
 /// As [`put_cells`], for lanes of eight bytes and whole groups of four rows.
 #[target_feature(enable = "avx2")]
@@ -53,8 +81,7 @@ unsafe fn put_8<P: Places>(
     places: P,
     out: *mut u8,
 ) {
-    let with = lanes.map(|lane| Constants::of_8(&lane.code));
-    let zero = _mm256_setzero_si256();
+    let with = lanes.map(|lane| Constants::of::<8>(&lane.code));
     // Each half gets the four words that its bytes are made of; four bytes are left.
     let near = _mm256_setr_epi32(0, 1, 2, 3, 3, 4, 5, 6);
     let apart = _mm256_setr_epi8(
@@ -66,21 +93,8 @@ unsafe fn put_8<P: Places>(
         0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0,
     );
     for row in rows.clone().step_by(4) {
-        let mut v = [zero; 4];
-        let mut missing = 0u32;
-        for (index, lane) in lanes.iter().enumerate() {
-            // SAFETY: four rows from `row` on hold 32 bytes of values.
-            let mut value = unsafe { _mm256_loadu_si256(lane.values.as_ptr().add(row * 8).cast()) };
-            let negative = _mm256_cmpgt_epi64(zero, value);
-            value = _mm256_xor_si256(value, _mm256_and_si256(negative, with[index].float));
-            value = _mm256_xor_si256(value, with[index].flip);
-            if let Some(bits) = lane.valid {
-                let bits = bits.word(row) & 0xf;
-                missing |= (bits as u32 ^ 0xf) << (4 * index);
-                value = _mm256_and_si256(value, mask_8(bits));
-            }
-            v[index] = _mm256_shuffle_epi8(value, with[index].shuffle);
-        }
+        // SAFETY: a group of rows from `row` on holds 32 bytes of values.
+        let (v, missing) = unsafe { codes::<8>(lanes, &with, row) };
         let first = row - rows.start;
         for (index, v) in transpose_8(v).into_iter().enumerate() {
             let cells = _mm256_shuffle_epi8(_mm256_permutevar8x32_epi32(v, near), apart);
@@ -108,27 +122,13 @@ unsafe fn put_4<P: Places>(
     places: P,
     out: *mut u8,
 ) {
-    let with = lanes.map(|lane| Constants::of_4(&lane.code));
-    let zero = _mm256_setzero_si256();
+    let with = lanes.map(|lane| Constants::of::<4>(&lane.code));
     // Three markers (1: a value) with four bytes behind each, and the fourth; four bytes are left.
     let apart = _mm_setr_epi8(-1, 0, 1, 2, 3, -1, 4, 5, 6, 7, -1, 8, 9, 10, 11, -1);
     let markers = _mm_setr_epi8(1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1);
     for row in rows.clone().step_by(8) {
-        let mut v = [zero; 4];
-        let mut missing = 0u32;
-        for (index, lane) in lanes.iter().enumerate() {
-            // SAFETY: eight rows from `row` on hold 32 bytes of values.
-            let mut value = unsafe { _mm256_loadu_si256(lane.values.as_ptr().add(row * 4).cast()) };
-            let negative = _mm256_cmpgt_epi32(zero, value);
-            value = _mm256_xor_si256(value, _mm256_and_si256(negative, with[index].float));
-            value = _mm256_xor_si256(value, with[index].flip);
-            if let Some(bits) = lane.valid {
-                let bits = bits.word(row) & 0xff;
-                missing |= (bits as u32 ^ 0xff) << (8 * index);
-                value = _mm256_and_si256(value, mask_4(bits));
-            }
-            v[index] = _mm256_shuffle_epi8(value, with[index].shuffle);
-        }
+        // SAFETY: a group of rows from `row` on holds 32 bytes of values.
+        let (v, missing) = unsafe { codes::<4>(lanes, &with, row) };
         let first = row - rows.start;
         for (index, v) in transpose_4(v).into_iter().enumerate() {
             let halves = [_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)];

@@ -11,7 +11,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Constants, Lane, mask_8};
+use super::{Constants, Lane, mask};
 
 /// Rows of a tile: one word of validity.
 const TILE: usize = 64;
@@ -43,7 +43,8 @@ pub(in crate::kernel::rows) unsafe fn grow(
     out: &mut [u8],
     ends: &mut Vec<u32>,
 ) -> (usize, usize) {
-    let constants: Vec<Constants> = lanes.iter().map(|lane| Constants::of_8(&lane.code)).collect();
+    let constants: Vec<Constants> =
+        lanes.iter().map(|lane| Constants::of::<8>(&lane.code)).collect();
     let start = out.as_mut_ptr();
     ends.reserve(rows);
     for row in (0..rows / TILE * TILE).step_by(TILE) {
@@ -105,7 +106,7 @@ unsafe fn code(lane: &Lane<'_>, with: &Constants, row: usize, valid: u64) -> Cod
     value = _mm256_add_epi64(_mm256_xor_si256(value, with.flip), with.delta);
     let least = _mm256_cmpeq_epi64(value, zero);
     let edge = _mm256_or_si256(least, _mm256_cmpeq_epi64(value, ones));
-    let valid = mask_8(valid);
+    let valid = mask::<8>(valid);
     let longer = _mm256_and_si256(_mm256_and_si256(edge, with.escapes), valid);
     value = _mm256_blendv_epi8(with.null, value, valid);
     value = _mm256_blendv_epi8(value, _mm256_xor_si256(with.null, ones), longer);

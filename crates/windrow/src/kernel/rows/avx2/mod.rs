@@ -36,43 +36,88 @@ struct Constants {
 }
 
 impl Constants {
+    /// Of a lane of `W` bytes.
     #[target_feature(enable = "avx2")]
-    fn of_8(code: &Code) -> Self {
-        let reverse = _mm256_setr_epi8(
-            7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, //
-            7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8,
-        );
+    fn of<const W: usize>(code: &Code) -> Self {
+        let big = if W == 8 {
+            _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8)
+        } else {
+            _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12)
+        };
+        let same = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         Self {
-            flip: _mm256_set1_epi64x(code.flip as i64),
-            float: _mm256_set1_epi64x(code.float as i64),
-            delta: _mm256_set1_epi64x(code.delta as i64),
-            null: _mm256_set1_epi64x(code.null as i64),
-            escapes: _mm256_set1_epi64x(-i64::from(code.escapes)),
-            shuffle: if code.big { reverse } else { identity() },
-        }
-    }
-
-    #[target_feature(enable = "avx2")]
-    fn of_4(code: &Code) -> Self {
-        let reverse = _mm256_setr_epi8(
-            3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, //
-            3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12,
-        );
-        Self {
-            flip: _mm256_set1_epi32(code.flip as i32),
-            float: _mm256_set1_epi32(code.float as i32),
-            delta: _mm256_set1_epi32(code.delta as i32),
-            null: _mm256_set1_epi32(code.null as i32),
-            escapes: _mm256_set1_epi32(-i32::from(code.escapes)),
-            shuffle: if code.big { reverse } else { identity() },
+            flip: splat::<W>(code.flip),
+            float: splat::<W>(code.float),
+            delta: splat::<W>(code.delta),
+            null: splat::<W>(code.null),
+            escapes: splat::<W>(if code.escapes { u64::MAX } else { 0 }),
+            shuffle: _mm256_broadcastsi128_si256(if code.big { big } else { same }),
         }
     }
 }
 
+// Elements of `W` bytes, 4 or 8.
+
+/// Elements of a register, which are the rows of a group.
+const fn group(width: usize) -> usize {
+    32 / width
+}
+
+#[inline]
 #[target_feature(enable = "avx2")]
-fn identity() -> __m256i {
-    let bytes = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    _mm256_broadcastsi128_si256(bytes)
+fn splat<const W: usize>(value: u64) -> __m256i {
+    if W == 8 { _mm256_set1_epi64x(value as i64) } else { _mm256_set1_epi32(value as i32) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add<const W: usize>(a: __m256i, b: __m256i) -> __m256i {
+    if W == 8 { _mm256_add_epi64(a, b) } else { _mm256_add_epi32(a, b) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sub<const W: usize>(a: __m256i, b: __m256i) -> __m256i {
+    if W == 8 { _mm256_sub_epi64(a, b) } else { _mm256_sub_epi32(a, b) }
+}
+
+/// All ones in the elements that are equal.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn equal<const W: usize>(a: __m256i, b: __m256i) -> __m256i {
+    if W == 8 { _mm256_cmpeq_epi64(a, b) } else { _mm256_cmpeq_epi32(a, b) }
+}
+
+/// All ones in the elements that are negative.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn negative<const W: usize>(v: __m256i) -> __m256i {
+    let zero = _mm256_setzero_si256();
+    if W == 8 { _mm256_cmpgt_epi64(zero, v) } else { _mm256_cmpgt_epi32(zero, v) }
+}
+
+/// All ones in the elements whose bit of `bits` is set.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn mask<const W: usize>(bits: u64) -> __m256i {
+    let each = if W == 8 {
+        _mm256_setr_epi64x(1, 2, 4, 8)
+    } else {
+        _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128)
+    };
+    equal::<W>(_mm256_and_si256(splat::<W>(bits), each), each)
+}
+
+/// The highest bit of each element.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn highest<const W: usize>(v: __m256i) -> u64 {
+    let bits = if W == 8 {
+        _mm256_movemask_pd(_mm256_castsi256_pd(v))
+    } else {
+        _mm256_movemask_ps(_mm256_castsi256_ps(v))
+    };
+    bits as u64
 }
 
 /// Rows of four columns of eight bytes, from columns of four rows; and back: it is its own inverse.
@@ -106,18 +151,4 @@ fn transpose_4(v: [__m256i; 4]) -> [__m256i; 4] {
         _mm256_unpacklo_epi64(high_ab, high_cd),
         _mm256_unpackhi_epi64(high_ab, high_cd),
     ]
-}
-
-/// All ones in the elements whose bit of `bits` (the lowest four) is set.
-#[target_feature(enable = "avx2")]
-fn mask_8(bits: u64) -> __m256i {
-    let each = _mm256_setr_epi64x(1, 2, 4, 8);
-    _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(bits as i64), each), each)
-}
-
-/// All ones in the elements whose bit of `bits` (the lowest eight) is set.
-#[target_feature(enable = "avx2")]
-fn mask_4(bits: u64) -> __m256i {
-    let each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits as i32), each), each)
 }

@@ -3,7 +3,9 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Constants, Lane, Places, mask_4, mask_8, portable, transpose_4, transpose_8};
+use super::{
+    Constants, Lane, Places, add, equal, group, mask, negative, portable, transpose_4, transpose_8,
+};
 
 /// Up to 4 lanes, as `put` of the module.
 ///
@@ -23,100 +25,64 @@ pub(in crate::kernel::rows) unsafe fn put<const W: usize, P: Places>(
     macro_rules! dispatch {
         ($kernel:ident, $lanes:expr, $skipped:expr) => {{
             let places = places.shifted($skipped * W);
+            let rows = rows.clone();
             // SAFETY: as this function's.
             unsafe {
                 match (nulls, floats) {
-                    (false, false) => {
-                        $kernel::<P, false, false>($lanes, rows.clone(), places, start)
-                    }
-                    (false, true) => $kernel::<P, false, true>($lanes, rows.clone(), places, start),
-                    (true, false) => $kernel::<P, true, false>($lanes, rows.clone(), places, start),
-                    (true, true) => $kernel::<P, true, true>($lanes, rows.clone(), places, start),
+                    (false, false) => $kernel::<W, P, false, false>($lanes, rows, places, start),
+                    (false, true) => $kernel::<W, P, false, true>($lanes, rows, places, start),
+                    (true, false) => $kernel::<W, P, true, false>($lanes, rows, places, start),
+                    (true, true) => $kernel::<W, P, true, true>($lanes, rows, places, start),
                 }
             }
         }};
     }
-    let (mut escaped, done) = match (W, lanes) {
-        (8, [a, b, c, d]) => (dispatch!(put_quad_8, [a, b, c, d], 0), rows.len() & !3),
-        (8, [a, b, rest @ ..]) => {
-            let mut escaped = dispatch!(put_pair_8, [a, b], 0);
+    let mut escaped = match lanes {
+        [a, b, c, d] => dispatch!(put_quad, [a, b, c, d], 0),
+        [a, b, rest @ ..] if W == 8 => {
+            let mut escaped = dispatch!(put_pair, [a, b], 0);
             if let [c] = rest {
-                escaped |= dispatch!(put_one_8, [c], 2);
+                escaped |= dispatch!(put_one, [c], 2);
             }
-            (escaped, rows.len() & !3)
+            escaped
         }
-        (8, [a]) => (dispatch!(put_one_8, [a], 0), rows.len() & !3),
-        (4, [a, b, c, d]) => (dispatch!(put_quad_4, [a, b, c, d], 0), rows.len() & !7),
-        (4, lanes) => {
+        lanes => {
             let mut escaped = false;
             for (index, lane) in lanes.iter().enumerate() {
-                escaped |= dispatch!(put_one_4, [lane], index);
+                escaped |= dispatch!(put_one, [lane], index);
             }
-            (escaped, rows.len() & !7)
+            escaped
         }
-        _ => (false, 0),
     };
+    let done = rows.len() / group(W) * group(W);
     escaped |= portable::put::<W, P>(lanes, rows, done, places, out);
     escaped
 }
 
-/// Codes of four values, in the byte order of the row; `escaped` collects those that have none.
+/// Codes of a register of values, in the byte order of the row; `escaped` collects those that have none.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn code_8<const NULLS: bool, const FLOATS: bool>(
+fn code<const W: usize, const NULLS: bool, const FLOATS: bool>(
     mut v: __m256i,
     with: &Constants,
     valid: u64,
     escaped: &mut __m256i,
 ) -> __m256i {
-    let zero = _mm256_setzero_si256();
     if FLOATS {
-        v = _mm256_xor_si256(v, _mm256_and_si256(_mm256_cmpgt_epi64(zero, v), with.float));
+        v = _mm256_xor_si256(v, _mm256_and_si256(negative::<W>(v), with.float));
     }
     v = _mm256_xor_si256(v, with.flip);
     if NULLS {
-        v = _mm256_add_epi64(v, with.delta);
-        let least = _mm256_cmpeq_epi64(v, zero);
-        let most = _mm256_cmpeq_epi64(v, _mm256_set1_epi64x(-1));
+        v = add::<W>(v, with.delta);
+        let least = equal::<W>(v, _mm256_setzero_si256());
+        let most = equal::<W>(v, _mm256_set1_epi8(-1));
         let edge = _mm256_or_si256(least, most);
         let edge = _mm256_and_si256(edge, with.escapes);
         if valid == u64::MAX {
             // No null in this tile: the same for all of it, and predicted.
             *escaped = _mm256_or_si256(*escaped, edge);
         } else {
-            let valid = mask_8(valid);
-            *escaped = _mm256_or_si256(*escaped, _mm256_and_si256(edge, valid));
-            v = _mm256_blendv_epi8(with.null, v, valid);
-        }
-    }
-    _mm256_shuffle_epi8(v, with.shuffle)
-}
-
-/// As [`code_8`], for eight values of four bytes.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn code_4<const NULLS: bool, const FLOATS: bool>(
-    mut v: __m256i,
-    with: &Constants,
-    valid: u64,
-    escaped: &mut __m256i,
-) -> __m256i {
-    let zero = _mm256_setzero_si256();
-    if FLOATS {
-        v = _mm256_xor_si256(v, _mm256_and_si256(_mm256_cmpgt_epi32(zero, v), with.float));
-    }
-    v = _mm256_xor_si256(v, with.flip);
-    if NULLS {
-        v = _mm256_add_epi32(v, with.delta);
-        let least = _mm256_cmpeq_epi32(v, zero);
-        let most = _mm256_cmpeq_epi32(v, _mm256_set1_epi32(-1));
-        let edge = _mm256_or_si256(least, most);
-        let edge = _mm256_and_si256(edge, with.escapes);
-        if valid == u64::MAX {
-            // No null in this tile: the same for all of it, and predicted.
-            *escaped = _mm256_or_si256(*escaped, edge);
-        } else {
-            let valid = mask_4(valid);
+            let valid = mask::<W>(valid);
             *escaped = _mm256_or_si256(*escaped, _mm256_and_si256(edge, valid));
             v = _mm256_blendv_epi8(with.null, v, valid);
         }
@@ -132,7 +98,7 @@ fn valid_word(lane: &Lane<'_>, row: usize) -> u64 {
 
 /// Rows in groups of `STEP`, 64 at a time with their validity words.
 macro_rules! for_rows {
-    ($rows:expr, $step:literal, $lanes:expr, $nulls:expr,
+    ($rows:expr, $step:expr, $lanes:expr, $nulls:expr,
      |$at:ident, $row:ident, $valid:ident| $body:block) => {
         let end = $rows.len() / $step * $step;
         let mut first = 0;
@@ -155,50 +121,61 @@ macro_rules! for_rows {
 }
 
 /// # Safety
-/// As [`put`], for these lanes of eight bytes and `rows` in whole groups of 4.
+/// As [`put`], for these lanes and `rows` in whole groups.
 #[target_feature(enable = "avx2")]
-unsafe fn put_quad_8<P: Places, const NULLS: bool, const FLOATS: bool>(
+unsafe fn put_quad<const W: usize, P: Places, const NULLS: bool, const FLOATS: bool>(
     lanes: [&Lane<'_>; 4],
     rows: Range<usize>,
     places: P,
     out: *mut u8,
 ) -> bool {
-    let with = lanes.map(|lane| Constants::of_8(&lane.code));
+    let with = lanes.map(|lane| Constants::of::<W>(&lane.code));
     let values = lanes.map(|lane| lane.values.as_ptr());
     let mut escaped = _mm256_setzero_si256();
-    for_rows!(rows, 4, lanes, NULLS, |at, row, valid| {
+    for_rows!(rows, group(W), lanes, NULLS, |at, row, valid| {
         let mut v = [_mm256_setzero_si256(); 4];
         for lane in 0..4 {
-            // SAFETY: four rows from `row` on hold 32 bytes of values.
-            let values = unsafe { _mm256_loadu_si256(values[lane].add(row * 8).cast()) };
-            v[lane] = code_8::<NULLS, FLOATS>(values, &with[lane], valid[lane], &mut escaped);
+            // SAFETY: a group of rows from `row` on holds 32 bytes of values.
+            let values = unsafe { _mm256_loadu_si256(values[lane].add(row * W).cast()) };
+            v[lane] = code::<W, NULLS, FLOATS>(values, &with[lane], valid[lane], &mut escaped);
         }
-        for (index, v) in transpose_8(v).into_iter().enumerate() {
-            // SAFETY: the four lanes of this row are 32 bytes within `out`.
-            unsafe { _mm256_storeu_si256(out.add(places.place(at + index)).cast(), v) };
+        if W == 8 {
+            for (index, v) in transpose_8(v).into_iter().enumerate() {
+                // SAFETY: the four lanes of this row are 32 bytes within `out`.
+                unsafe { _mm256_storeu_si256(out.add(places.place(at + index)).cast(), v) };
+            }
+        } else {
+            for (index, v) in transpose_4(v).into_iter().enumerate() {
+                let (near, far) = (_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+                // SAFETY: the four lanes of each row are 16 bytes within `out`.
+                unsafe {
+                    _mm_storeu_si128(out.add(places.place(at + index)).cast(), near);
+                    _mm_storeu_si128(out.add(places.place(at + 4 + index)).cast(), far);
+                }
+            }
         }
     });
     _mm256_testz_si256(escaped, escaped) == 0
 }
 
 /// # Safety
-/// As [`put`], for these lanes of eight bytes and `rows` in whole groups of 4.
+/// As [`put`], for these lanes of eight bytes and `rows` in whole groups.
 #[target_feature(enable = "avx2")]
-unsafe fn put_pair_8<P: Places, const NULLS: bool, const FLOATS: bool>(
+unsafe fn put_pair<const W: usize, P: Places, const NULLS: bool, const FLOATS: bool>(
     lanes: [&Lane<'_>; 2],
     rows: Range<usize>,
     places: P,
     out: *mut u8,
 ) -> bool {
-    let with = lanes.map(|lane| Constants::of_8(&lane.code));
+    let with = lanes.map(|lane| Constants::of::<W>(&lane.code));
     let values = lanes.map(|lane| lane.values.as_ptr());
     let mut escaped = _mm256_setzero_si256();
-    for_rows!(rows, 4, lanes, NULLS, |at, row, valid| {
+    for_rows!(rows, group(W), lanes, NULLS, |at, row, valid| {
         let mut v = [_mm256_setzero_si256(); 2];
         for lane in 0..2 {
-            // SAFETY: four rows from `row` on hold 32 bytes of values.
-            let values = unsafe { _mm256_loadu_si256(values[lane].add(row * 8).cast()) };
-            v[lane] = code_8::<NULLS, FLOATS>(values, &with[lane], valid[lane], &mut escaped);
+            // SAFETY: a group of rows from `row` on holds 32 bytes of values.
+            let values = unsafe { _mm256_loadu_si256(values[lane].add(row * W).cast()) };
+            v[lane] = code::<W, NULLS, FLOATS>(values, &with[lane], valid[lane], &mut escaped);
         }
         let even = _mm256_unpacklo_epi64(v[0], v[1]);
         let odd = _mm256_unpackhi_epi64(v[0], v[1]);
@@ -217,99 +194,32 @@ unsafe fn put_pair_8<P: Places, const NULLS: bool, const FLOATS: bool>(
 }
 
 /// # Safety
-/// As [`put`], for this lane of eight bytes and `rows` in whole groups of 4.
+/// As [`put`], for this lane and `rows` in whole groups.
 #[target_feature(enable = "avx2")]
-unsafe fn put_one_8<P: Places, const NULLS: bool, const FLOATS: bool>(
+unsafe fn put_one<const W: usize, P: Places, const NULLS: bool, const FLOATS: bool>(
     lanes: [&Lane<'_>; 1],
     rows: Range<usize>,
     places: P,
     out: *mut u8,
 ) -> bool {
-    let with = Constants::of_8(&lanes[0].code);
+    let with = Constants::of::<W>(&lanes[0].code);
     let values = lanes[0].values.as_ptr();
-    let adjacent = places.stride() == Some(8);
+    let adjacent = places.stride() == Some(W);
     let mut escaped = _mm256_setzero_si256();
-    for_rows!(rows, 4, lanes, NULLS, |at, row, valid| {
-        // SAFETY: four rows from `row` on hold 32 bytes of values.
-        let v = unsafe { _mm256_loadu_si256(values.add(row * 8).cast()) };
-        let v = code_8::<NULLS, FLOATS>(v, &with, valid[0], &mut escaped);
+    for_rows!(rows, group(W), lanes, NULLS, |at, row, valid| {
+        // SAFETY: a group of rows from `row` on holds 32 bytes of values.
+        let v = unsafe { _mm256_loadu_si256(values.add(row * W).cast()) };
+        let v = code::<W, NULLS, FLOATS>(v, &with, valid[0], &mut escaped);
         if adjacent {
-            // SAFETY: four rows of eight bytes, one behind the other, lie within `out`.
+            // SAFETY: a group of rows, one behind the other, is 32 bytes within `out`.
             unsafe { _mm256_storeu_si256(out.add(places.place(at)).cast(), v) };
         } else {
-            let words = [
-                _mm256_extract_epi64(v, 0),
-                _mm256_extract_epi64(v, 1),
-                _mm256_extract_epi64(v, 2),
-                _mm256_extract_epi64(v, 3),
-            ];
-            for (index, word) in words.into_iter().enumerate() {
-                // SAFETY: the lane of this row is eight bytes within `out`.
-                unsafe { out.add(places.place(at + index)).cast::<i64>().write_unaligned(word) };
-            }
-        }
-    });
-    _mm256_testz_si256(escaped, escaped) == 0
-}
-
-/// # Safety
-/// As [`put`], for these lanes of four bytes and `rows` in whole groups of 8.
-#[target_feature(enable = "avx2")]
-unsafe fn put_quad_4<P: Places, const NULLS: bool, const FLOATS: bool>(
-    lanes: [&Lane<'_>; 4],
-    rows: Range<usize>,
-    places: P,
-    out: *mut u8,
-) -> bool {
-    let with = lanes.map(|lane| Constants::of_4(&lane.code));
-    let values = lanes.map(|lane| lane.values.as_ptr());
-    let mut escaped = _mm256_setzero_si256();
-    for_rows!(rows, 8, lanes, NULLS, |at, row, valid| {
-        let mut v = [_mm256_setzero_si256(); 4];
-        for lane in 0..4 {
-            // SAFETY: eight rows from `row` on hold 32 bytes of values.
-            let values = unsafe { _mm256_loadu_si256(values[lane].add(row * 4).cast()) };
-            v[lane] = code_4::<NULLS, FLOATS>(values, &with[lane], valid[lane], &mut escaped);
-        }
-        for (index, v) in transpose_4(v).into_iter().enumerate() {
-            let (near, far) = (_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-            // SAFETY: the four lanes of each row are 16 bytes within `out`.
-            unsafe {
-                _mm_storeu_si128(out.add(places.place(at + index)).cast(), near);
-                _mm_storeu_si128(out.add(places.place(at + 4 + index)).cast(), far);
-            }
-        }
-    });
-    _mm256_testz_si256(escaped, escaped) == 0
-}
-
-/// # Safety
-/// As [`put`], for this lane of four bytes and `rows` in whole groups of 8.
-#[target_feature(enable = "avx2")]
-unsafe fn put_one_4<P: Places, const NULLS: bool, const FLOATS: bool>(
-    lanes: [&Lane<'_>; 1],
-    rows: Range<usize>,
-    places: P,
-    out: *mut u8,
-) -> bool {
-    let with = Constants::of_4(&lanes[0].code);
-    let values = lanes[0].values.as_ptr();
-    let adjacent = places.stride() == Some(4);
-    let mut escaped = _mm256_setzero_si256();
-    for_rows!(rows, 8, lanes, NULLS, |at, row, valid| {
-        // SAFETY: eight rows from `row` on hold 32 bytes of values.
-        let v = unsafe { _mm256_loadu_si256(values.add(row * 4).cast()) };
-        let v = code_4::<NULLS, FLOATS>(v, &with, valid[0], &mut escaped);
-        if adjacent {
-            // SAFETY: eight rows of four bytes, one behind the other, lie within `out`.
-            unsafe { _mm256_storeu_si256(out.add(places.place(at)).cast(), v) };
-        } else {
-            let mut words = [0u32; 8];
-            // SAFETY: `words` has 32 bytes.
+            let mut words = [[0; W]; 32 / 4];
+            // SAFETY: there are 32 bytes of words, or more.
             unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), v) };
-            for (index, word) in words.into_iter().enumerate() {
-                // SAFETY: the lane of this row is four bytes within `out`.
-                unsafe { out.add(places.place(at + index)).cast::<u32>().write_unaligned(word) };
+            for (index, word) in words.into_iter().enumerate().take(group(W)) {
+                // SAFETY: the lane of this row is `W` bytes within `out`.
+                unsafe { out.add(places.place(at + index)).cast::<[u8; W]>().write(word) };
             }
         }
     });
