@@ -1,0 +1,128 @@
+//! Values that are kept whole, and values that are refused.
+
+use arrow::array::types::{
+    Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int64Type,
+    TimestampMicrosecondType,
+};
+use arrow::datatypes::TimeUnit;
+
+use super::*;
+
+fn one(value: &str, kind: &DataType, numbers: bool) -> Result<ArrayRef, Fault> {
+    values(&StringArray::from(vec![Some(value), None]), kind, numbers)
+}
+
+#[test]
+fn decimals_are_kept_whole_or_refused() {
+    let kind = DataType::Decimal128(5, 2);
+    for (text, unscaled) in [
+        ("1.25", 125),
+        ("-1.250", -125),
+        ("+.5", 50),
+        ("7.", 700),
+        ("0.00", 0),
+        ("-0", 0),
+        ("00012", 1200),
+        ("1.25e1", 1250),
+        ("12500e-4", 125),
+        ("999.99", 99_999),
+        ("0e99999999", 0),
+    ] {
+        let parsed = one(text, &kind, false).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        let parsed = parsed.as_primitive::<Decimal128Type>();
+        assert_eq!((parsed.value(0), parsed.is_null(1)), (unscaled, true), "{text}");
+    }
+    for (text, why) in [
+        ("1.255", "3 digits behind the point"),
+        ("1e-3", "3 digits behind the point"),
+        ("1000", "more digits than"),
+        ("1e2147483647", "more digits than"),
+        ("", "no value"),
+        (".", "no value"),
+        ("1.2.3", "no value"),
+        ("1e", "no value"),
+        ("--1", "no value"),
+        ("1,5", "no value"),
+    ] {
+        let fault = one(text, &kind, false).unwrap_err();
+        assert!(fault.contains(why) && fault.contains(text), "{text}: {fault}");
+    }
+    let wide = DataType::Decimal256(76, 0);
+    let most = "9".repeat(76);
+    let parsed = one(&most, &wide, false).unwrap();
+    assert_eq!(parsed.as_primitive::<Decimal256Type>().value(0).to_string(), most);
+    assert!(one(&"9".repeat(77), &wide, false).is_err());
+}
+
+#[test]
+fn integers_are_floats_or_refused() {
+    for (text, number) in [
+        ("9007199254740992", 9_007_199_254_740_992.0),
+        ("-9007199254740994", -9_007_199_254_740_994.0),
+        ("000000000000000001", 1.0),
+        ("00000000000000000000", 0.0),
+        ("123456789012345680000", 123_456_789_012_345_680_000.0),
+        ("1180591620717411303424", 2_f64.powi(70)),
+        ("0.1234567890123456789", 0.123_456_789_012_345_68),
+        ("12345678901234567890e0", 12_345_678_901_234_567_890_f64),
+    ] {
+        let parsed = one(text, &DataType::Float64, true);
+        let parsed = parsed.unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        assert_eq!(parsed.as_primitive::<Float64Type>().value(0), number, "{text}");
+    }
+    let single = one("16777216", &DataType::Float32, false).unwrap();
+    assert_eq!(single.as_primitive::<Float32Type>().value(0), 16_777_216.0);
+    for (text, kind) in [
+        ("9007199254740993", DataType::Float64),
+        ("-123456789012345678901234567890", DataType::Float64),
+        ("99999999999999999999", DataType::Float64),
+        ("16777217", DataType::Float32),
+    ] {
+        let fault = one(text, &kind, false).unwrap_err();
+        assert!(fault.contains("more digits than") && fault.contains(text), "{text}: {fault}");
+    }
+}
+
+#[test]
+fn times_are_kept_whole_or_refused() {
+    let stamp = |unit, zone: Option<&str>| DataType::Timestamp(unit, zone.map(Into::into));
+    let us = stamp(TimeUnit::Microsecond, None);
+    let utc = stamp(TimeUnit::Microsecond, Some("UTC"));
+    let ns = stamp(TimeUnit::Nanosecond, None);
+    let value = |text: &str, kind: &DataType| {
+        let parsed = one(text, kind, false);
+        parsed.map(|parsed| cast_with_options(&parsed, &DataType::Int64, &CastOptions::default()))
+    };
+    let hour = 3_600_000_000;
+    for (text, kind, expected) in [
+        ("1970-01-01T01:00:00", &us, hour),
+        ("1970-01-01 00:00:00.000001000", &us, 1),
+        ("1970-01-01T01:00:00+02:00", &utc, -hour),
+        ("1970-01-01T00:00:00Z", &utc, 0),
+        ("1970-01-01T00:00:00", &utc, 0),
+        ("1970-01-01 00:00:00", &DataType::Date64, 0),
+    ] {
+        let parsed = value(text, kind).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        let parsed = parsed.unwrap();
+        assert_eq!(parsed.as_primitive::<Int64Type>().value(0), expected);
+    }
+    for (text, kind, why) in [
+        ("1970-01-01T01:00:00+02:00", &us, "offset"),
+        ("1970-01-01T01:00:00 Z", &us, "offset"),
+        ("1970-01-01T01:00:00.0000001", &us, "7 digits"),
+        ("1600-01-01T00:00:00", &ns, "out of the range of nanoseconds"),
+        ("1970-01-01 10:00:00", &DataType::Date32, "time of day"),
+        ("1970-13-01", &DataType::Date32, "no value"),
+        ("10:00:00.5", &DataType::Time32(TimeUnit::Second), "1 digits"),
+        ("17", &us, "no value"),
+    ] {
+        let fault = one(text, kind, false).unwrap_err();
+        assert!(fault.contains(why) && fault.contains(text), "{text}: {fault}");
+    }
+    assert_eq!(
+        one("17", &us, true).unwrap().as_primitive::<TimestampMicrosecondType>().value(0),
+        17
+    );
+    let days = one("1970-01-02 00:00:00", &DataType::Date32, false).unwrap();
+    assert_eq!(days.as_primitive::<Date32Type>().value(0), 1);
+}

@@ -1,0 +1,162 @@
+//! Timestamps, dates and times of day, to the last digit behind the point.
+//!
+//! ```text
+//! 2026-01-31T12:00:00.5+02:00
+//! \________/          |  \___/   an offset, which a timestamp without a zone would lose
+//!    date             a fraction, which a unit may not keep
+//! ```
+
+use arrow::array::timezone::Tz;
+use arrow::array::types::{
+    ArrowPrimitiveType, ArrowTimestampType, Date32Type, Date64Type, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
+use arrow::array::{ArrayRef, StringArray};
+use arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
+use arrow::datatypes::{DataType, TimeUnit};
+use arrow::error::ArrowError;
+
+use super::{Fault, cast, each, no_value};
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Times of `kind`. With `numbers`, an integer counts their units.
+pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef, Fault> {
+    use DataType as D;
+    use TimeUnit as U;
+    match kind {
+        D::Timestamp(unit, zone) => {
+            let zone = Zone::of(zone.as_deref())?;
+            match unit {
+                U::Second => stamps::<TimestampSecondType>(text, kind, zone, numbers),
+                U::Millisecond => stamps::<TimestampMillisecondType>(text, kind, zone, numbers),
+                U::Microsecond => stamps::<TimestampMicrosecondType>(text, kind, zone, numbers),
+                U::Nanosecond => stamps::<TimestampNanosecondType>(text, kind, zone, numbers),
+            }
+        }
+        D::Date32 => {
+            let zone = Zone::of(None)?;
+            each::<Date32Type>(text, kind, |value| match plain_number(value, numbers) {
+                Some(days) => i32::try_from(days).map_err(|_| no_value()),
+                None if has_time(value) => match timestamp(value, U::Second, zone)? {
+                    seconds if seconds % DAY == 0 => {
+                        i32::try_from(seconds / DAY).map_err(|_| no_value())
+                    }
+                    _ => Err("has a time of day, which a date would lose".to_owned()),
+                },
+                None => Date32Type::parse(value).ok_or_else(no_value),
+            })
+        }
+        D::Date64 => {
+            let zone = Zone::of(None)?;
+            each::<Date64Type>(text, kind, |value| match plain_number(value, numbers) {
+                Some(milliseconds) => Ok(milliseconds),
+                None if has_time(value) => timestamp(value, U::Millisecond, zone),
+                None => Date64Type::parse(value).ok_or_else(no_value),
+            })
+        }
+        D::Time32(U::Second) => times_of::<Time32SecondType>(text, kind, 0),
+        D::Time32(_) => times_of::<Time32MillisecondType>(text, kind, 3),
+        D::Time64(U::Microsecond) => times_of::<Time64MicrosecondType>(text, kind, 6),
+        D::Time64(_) => times_of::<Time64NanosecondType>(text, kind, 9),
+        _ => cast(text, kind),
+    }
+}
+
+fn times_of<T: ArrowPrimitiveType + Parser>(
+    text: &StringArray,
+    kind: &DataType,
+    digits: usize,
+) -> Result<ArrayRef, Fault> {
+    each::<T>(text, kind, |value| {
+        check_fraction(value, digits)?;
+        T::parse(value).ok_or_else(no_value)
+    })
+}
+
+fn stamps<T: ArrowTimestampType>(
+    text: &StringArray,
+    kind: &DataType,
+    zone: Zone,
+    numbers: bool,
+) -> Result<ArrayRef, Fault> {
+    each::<T>(text, kind, |value| match plain_number(value, numbers) {
+        Some(units) => Ok(units),
+        None => timestamp(value, T::UNIT, zone),
+    })
+}
+
+/// What a timestamp without an offset is relative to.
+#[derive(Clone, Copy)]
+struct Zone {
+    zone: Tz,
+    /// An offset would be lost.
+    local: bool,
+}
+
+impl Zone {
+    fn of(name: Option<&str>) -> Result<Self, Fault> {
+        let zone = name.unwrap_or("+00:00").parse();
+        let zone = zone.map_err(|error: ArrowError| error.to_string())?;
+        Ok(Self { zone, local: name.is_none() })
+    }
+}
+
+/// Units since the epoch.
+fn timestamp(value: &str, unit: TimeUnit, Zone { zone, local }: Zone) -> Result<i64, Fault> {
+    if local && has_offset(value) {
+        return Err("has an offset, which a timestamp without a zone would lose; \
+                    give its column a zone, as in timestamp_us(UTC)"
+            .to_owned());
+    }
+    check_fraction(value, digits_of(unit))?;
+    let at = string_to_datetime(&zone, value).map_err(|_| no_value())?;
+    match unit {
+        TimeUnit::Second => Ok(at.timestamp()),
+        TimeUnit::Millisecond => Ok(at.timestamp_millis()),
+        TimeUnit::Microsecond => Ok(at.timestamp_micros()),
+        TimeUnit::Nanosecond => at.timestamp_nanos_opt().ok_or_else(|| {
+            "is out of the range of nanoseconds, 1677-09-21 to 2262-04-11; \
+             give its column another unit, as in timestamp_us"
+                .to_owned()
+        }),
+    }
+}
+
+fn plain_number(value: &str, numbers: bool) -> Option<i64> {
+    if numbers { value.parse().ok() } else { None }
+}
+
+/// Digits behind the point that a unit keeps.
+fn digits_of(unit: TimeUnit) -> usize {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    }
+}
+
+fn check_fraction(value: &str, keeps: usize) -> Result<(), Fault> {
+    let Some((_, behind)) = value.split_once('.') else { return Ok(()) };
+    let end = behind.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(behind.len());
+    match behind[..end].trim_end_matches('0').len() {
+        digits if digits > keeps => {
+            Err(format!("has {digits} digits behind the point, of which its type keeps {keeps}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether there is more than a date. A year may have a sign and any number of digits.
+fn has_time(value: &str) -> bool {
+    value.len() > 10 && !value.starts_with(['+', '-'])
+}
+
+/// Whether a timestamp says how far from UTC it is, or in which zone.
+pub(in super::super) fn has_offset(value: &str) -> bool {
+    let time = value.as_bytes().get(11..).unwrap_or_default();
+    time.iter().any(|byte| matches!(byte, b'+' | b'-') || byte.is_ascii_alphabetic())
+}
