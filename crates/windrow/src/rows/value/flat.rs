@@ -39,7 +39,7 @@ pub(super) struct PrimitiveReader<T> {
     /// Arrow's own, because it is aligned for every `T`.
     values: MutableBuffer,
     nulls: NullBufferBuilder,
-    number: PhantomData<T>,
+    number: PhantomData<fn() -> T>,
 }
 
 impl<T: ArrowPrimitiveType> PrimitiveReader<T> {

@@ -76,7 +76,7 @@ pub(super) fn map_writer(array: &MapArray) -> Result<Box<dyn ValueWriter + '_>> 
 
 /// Offsets, elements and validity -> the array.
 type Build<O> =
-    dyn Fn(OffsetBuffer<O>, ArrayRef, Option<NullBuffer>) -> Result<ArrayRef, ArrowError>;
+    dyn Fn(OffsetBuffer<O>, ArrayRef, Option<NullBuffer>) -> Result<ArrayRef, ArrowError> + Send;
 
 pub(super) struct ListReader<O: OffsetSizeTrait> {
     data_type: DataType,

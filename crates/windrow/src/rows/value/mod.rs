@@ -75,7 +75,7 @@ pub(crate) trait ValueWriter {
 ///
 /// After an error a reader holds part of a value: drop it. (`finish` then reports an error or gives
 /// an array of no meaning, but does not panic.)
-pub(crate) trait ValueReader {
+pub(crate) trait ValueReader: Send {
     /// Reads one value and advances `bytes` past it.
     fn read(&mut self, bytes: &mut &[u8]) -> Result<()>;
 
