@@ -105,6 +105,18 @@ fn splitters_that_make_no_sense_are_errors() {
 }
 
 #[test]
+fn samples_are_not_cut_into_more_partitions_than_there_can_be() {
+    let batch = numbers(vec![Some(1), Some(2)]);
+    let layout = Order::by("n").bind(&batch.schema()).unwrap();
+    for partitions in [0, (1 << 24) + 1, usize::MAX] {
+        for sample in [batch.slice(0, 0), batch.clone()] {
+            let made = Partitioner::range_of_sample(&layout, &sample, partitions);
+            assert!(matches!(made, Err(Error::InvalidOrder(_))), "{partitions}");
+        }
+    }
+}
+
+#[test]
 fn turns_go_on_from_one_record_batch_to_the_next() {
     let batch = numbers((0..10).map(Some).collect());
     let mut partitioner = Partitioner::round_robin(4);

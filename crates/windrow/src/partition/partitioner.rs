@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use super::hash::{Hash, VERSION};
 use super::partitioned::Partitioned;
 use super::range::Range;
-use super::splitter::Splitter;
+use super::splitter::{Splitter, checked_partitions};
 use crate::error::{Error, Result};
 use crate::order::Layout;
 
@@ -87,11 +87,13 @@ impl Partitioner {
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`] if the sample is not of the layout's schema.
+    /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
     pub fn range_of_sample(
         layout: &Layout,
         sample: &RecordBatch,
         partitions: usize,
     ) -> Result<Self> {
+        checked_partitions(partitions)?;
         let range = Range::of_sample(layout, sample, partitions)?;
         Ok(Self::new(Rule::Range(range), partitions))
     }

@@ -38,13 +38,7 @@ impl Splitter {
 
     /// The number of partitions, which is neither 0 nor too large.
     pub(super) fn checked_partitions(&self) -> Result<u32> {
-        match u32::try_from(self.partitions) {
-            Ok(partitions) if (1..=MAX_PARTITIONS).contains(&self.partitions) => Ok(partitions),
-            _ => Err(Error::InvalidOrder(format!(
-                "{} partitions: there can be 1 to {MAX_PARTITIONS}",
-                self.partitions
-            ))),
-        }
+        checked_partitions(self.partitions)
     }
 
     pub(super) fn split(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<Partitioned> {
@@ -67,6 +61,16 @@ impl Splitter {
             return Err(outside(ids, self.partitions));
         }
         Ok(Partitioned::new(permuted, self.order.take_offsets()))
+    }
+}
+
+/// `partitions`, if that is neither 0 nor too large.
+pub(super) fn checked_partitions(partitions: usize) -> Result<u32> {
+    match u32::try_from(partitions) {
+        Ok(checked) if (1..=MAX_PARTITIONS).contains(&partitions) => Ok(checked),
+        _ => Err(Error::InvalidOrder(format!(
+            "{partitions} partitions: there can be 1 to {MAX_PARTITIONS}"
+        ))),
     }
 }
 
