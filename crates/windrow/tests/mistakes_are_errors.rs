@@ -149,6 +149,27 @@ fn of_temporary_space() {
     assert!(matches!(pushed, Err(Error::TempSpace { .. })), "{pushed:?}");
 }
 
+/// A machine without a temporary directory. The test runs itself again on one.
+#[test]
+fn of_the_systems_directory() {
+    const MISSING: &str = "/no/such/directory";
+    let here = std::env::temp_dir();
+    if here != std::path::Path::new(MISSING) {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", "of_the_systems_directory"]).env("TMPDIR", MISSING);
+        let ran = again.output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+        return;
+    }
+    let input = numbers(100_000);
+    let layout = Order::by("id").bind(&input.schema()).unwrap();
+    assert_eq!(consolidate(&layout, &input).unwrap().num_rows(), 100_000);
+    let pool = Pool::new(Budget::bytes(1 << 20), PoolOptions::default()).unwrap();
+    let mut batcher = Batcher::new(&layout, &pool);
+    let pushed = (0..10).try_for_each(|_| batcher.push(&input));
+    assert!(matches!(pushed, Err(Error::TempSpace { dir, .. }) if dir == MISSING));
+}
+
 #[test]
 fn of_pushers_whose_rows_would_be_lost() {
     let input = numbers(10);

@@ -94,10 +94,12 @@ struct Settings {
 }
 
 impl Pool {
-    /// A pool that spills into files under `directory`, unlinked from the start.
+    /// A pool that spills into files under `directory`, unlinked from the start and made when the
+    /// first rows are spilled.
     ///
     /// # Errors
-    /// [`Error::TempSpace`] if no file can be made there.
+    /// [`Error::TempSpace`] if it is not a directory. That no file can be made there shows when rows are
+    /// spilled, as the same error.
     pub fn in_dir(directory: impl AsRef<Path>, budget: Budget) -> Result<Self> {
         let directories = vec![directory.as_ref().to_path_buf()];
         Self::new(budget, PoolOptions { directories, ..PoolOptions::default() })
@@ -107,13 +109,13 @@ impl Pool {
     /// the next batcher, until it is dropped.
     pub fn unlimited() -> Self {
         Self::new(Budget::unlimited(), PoolOptions::default())
-            .expect("files are made when the first chunk is spilled")
+            .expect("no directory was named that may be missing")
     }
 
     /// A pool with every option.
     ///
     /// # Errors
-    /// [`Error::TempSpace`] if a directory is not there or cannot be written to.
+    /// As [`Pool::in_dir`], for the directories that are named.
     pub fn new(budget: Budget, options: PoolOptions) -> Result<Self> {
         let share = (budget.limit() / CHUNKS_PER_BUDGET).clamp(SMALLEST_CHUNK, CHUNK_BYTES) & !4095;
         let chunk = if budget.is_limited() { share } else { UNSPILLED_CHUNK };

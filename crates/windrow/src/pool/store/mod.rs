@@ -103,9 +103,6 @@ impl Store {
     /// A store of chunks of up to `usual` bytes, and of longer rows.
     pub(super) fn new(options: PoolOptions, budget: &Budget, usual: usize) -> Result<Self> {
         let mut directories = options.directories;
-        if directories.is_empty() {
-            directories.push(std::env::temp_dir());
-        }
         for directory in &directories {
             if !directory.is_dir() {
                 return Err(Error::TempSpace {
@@ -113,6 +110,10 @@ impl Store {
                     message: "not a directory".into(),
                 });
             }
+        }
+        if directories.is_empty() {
+            // Nobody asked for it: it has to be there only if something is spilled.
+            directories.push(std::env::temp_dir());
         }
         let disks = (0..FILES).flat_map(|_| &directories).cloned();
         let disks =
