@@ -10,7 +10,8 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 use windrow::{
-    Batcher, Budget, Error, Order, OrderCheck, Partitioner, Pool, PoolOptions, consolidate, merge,
+    Batch, Batcher, Budget, Error, Merging, Order, OrderCheck, Partitioner, Pool, PoolOptions,
+    consolidate, desc, merge,
 };
 
 fn table() -> RecordBatch {
@@ -92,6 +93,54 @@ fn of_record_batches() {
         let merged = merge(&layout, [vec![Ok(wrong)]]).unwrap().next();
         assert!(matches!(merged, Some(Err(Error::SchemaMismatch { .. }))));
     }
+}
+
+#[test]
+fn of_layouts_that_do_not_go_together() {
+    let schema = Schema::new(vec![
+        Field::new("a", DataType::Int64, true),
+        Field::new("b", DataType::Int64, false),
+    ]);
+    let loose = Schema::new(vec![
+        Field::new("a", DataType::Int64, true),
+        Field::new("b", DataType::Int64, true),
+    ]);
+    let narrow = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
+    let batch = |order: &Order, schema: &Schema| {
+        let columns = schema.fields().iter().map(|_| Arc::new(Int64Array::from(vec![1, 2])) as _);
+        let rows = RecordBatch::try_new(Arc::new(schema.clone()), columns.collect()).unwrap();
+        let layout = order.bind(schema).unwrap();
+        let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+        batcher.push(&rows).unwrap();
+        (layout, batcher.finish().unwrap())
+    };
+    let by_a = Order::by("a");
+    let (layout, _) = batch(&by_a, &schema);
+    let others = [
+        batch(&by_a, &narrow),
+        batch(&by_a, &loose),
+        batch(&Order::by("b"), &schema),
+        batch(&Order::by(["a", "b"]), &schema),
+        batch(&Order::by(desc("a")), &schema),
+        batch(&by_a.clone().first(), &schema),
+        batch(&by_a.clone().diff("b"), &schema),
+    ];
+    let pool = Pool::unlimited();
+    let union = |other| Batch::union(&layout, &pool, vec![batch(&by_a, &schema).1, other]);
+    for (_, other) in others {
+        let read: Result<Vec<_>, _> = union(other).record_batches(10).unwrap().collect();
+        assert!(matches!(read, Err(Error::SchemaMismatch { .. })), "{read:?}");
+    }
+    for settled in [
+        union(batch(&by_a, &narrow).1).settle(),
+        union(batch(&by_a, &narrow).1).settle_on(4),
+        union(batch(&by_a, &narrow).1).spill(),
+        Merging::new(&layout, &pool, vec![batch(&by_a, &narrow).1]).finish(),
+    ] {
+        assert!(matches!(settled.map(|_| ()), Err(Error::SchemaMismatch { .. })));
+    }
+    // The same words, bound again, are the same layout.
+    assert_eq!(union(batch(&by_a, &schema).1).settle().unwrap().rows(), Some(4));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct Merging<T = u64> {
 }
 
 impl<T: Time> Merging<T> {
-    /// A merge of `batches`, which are of one layout.
+    /// A merge of `batches`, which are of one layout: see [`Batch::union`].
     pub fn new(layout: &Layout, pool: &Pool, batches: Vec<Batch<T>>) -> Self {
         Self::of(Batch::union(layout, pool, batches))
     }

@@ -26,7 +26,7 @@ pub(crate) use settle::{held_by_chunk, merger, own_bytes, settle};
 pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
 
 use crate::chunk::{Chunk, FEW_SMALL, Finish, Wraps};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::merge::{ChunkSource, Merger, Run, merge_ranges};
 use crate::order::Layout;
 use crate::pool::Pool;
@@ -79,6 +79,15 @@ impl ChunkSource for Source {
     }
 }
 
+/// A source of nothing but the reason why.
+struct Refused(Option<Error>);
+
+impl ChunkSource for Refused {
+    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
+        self.0.take().map_or(Ok(None), Err)
+    }
+}
+
 /// Sorted rows, to be read once.
 pub struct Batch<T = u64> {
     layout: Layout,
@@ -122,8 +131,13 @@ impl<T: Time> Batch<T> {
     }
 
     /// All of `batches`, which are of one layout, as one: from the least `lower` to the greatest
-    /// `upper`, readable from the greatest `since` on.
+    /// `upper`, readable from the greatest `since` on. If one is of another layout, whoever reads or
+    /// merges the whole gets [`Error::SchemaMismatch`].
     pub fn union(layout: &Layout, pool: &Pool, batches: Vec<Self>) -> Self {
+        if let Some(error) = batches.iter().find_map(|b| layout.check_same(&b.layout).err()) {
+            let refused = Source::Stream(Box::new(Refused(Some(error))));
+            return Self::of_sources(layout, pool, &Wraps::default(), vec![refused]);
+        }
         let mut batches = batches.into_iter();
         let Some(mut union) = batches.next() else {
             return Self::of_sources(layout, pool, &Wraps::default(), Vec::new());

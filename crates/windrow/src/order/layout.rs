@@ -20,7 +20,7 @@ use super::{Column, Order, Rule, find};
 use crate::error::{Error, Result};
 
 /// A column in the ordered part of a row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// Position in the schema.
     pub(crate) column: usize,
@@ -240,6 +240,23 @@ impl Layout {
     /// True if `other` is the same, or a clone of it.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Fails unless rows of `other` are rows of this layout.
+    pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
+        if self.is(other) {
+            return Ok(());
+        }
+        self.check_schema(other.schema())?;
+        let (a, b) = (&*self.inner, &*other.inner);
+        let same = (a.rule, a.time, a.tail, a.key_slots) == (b.rule, b.time, b.tail, b.key_slots)
+            && (&a.slots, &a.payload) == (&b.slots, &b.payload)
+            && a.shape.null_bits == b.shape.null_bits;
+        if same {
+            return Ok(());
+        }
+        let order = |of: &Inner| format!("rows by {:?}, {:?}", of.order, of.rule);
+        Err(Error::SchemaMismatch { expected: order(a), got: order(b) })
     }
 
     /// The schema that the order was bound to.
