@@ -45,6 +45,10 @@ where
 
 /// As [`merge`], in the memory of `pool`, to be read in any way that a [`Batch`] can be. Each run
 /// comes with its number, which orders equal rows and names it in errors.
+///
+/// What fails is told by whoever reads the batch: [`Error::OutOfOrder`], what the runs report, and
+/// [`Error::InvalidOrder`] for a number from 2^24 on, or more than 2^40 rows of one run, unless the rule
+/// is [`crate::Rule::Sum`].
 pub fn merge_in<I>(
     layout: &Layout,
     pool: &Pool,

@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 use windrow::{
     Batch, Batcher, Budget, Error, Merging, Order, OrderCheck, Partitioner, Pool, PoolOptions,
-    consolidate, desc, merge,
+    consolidate, desc, merge, merge_in,
 };
 
 fn table() -> RecordBatch {
@@ -141,6 +141,26 @@ fn of_layouts_that_do_not_go_together() {
     }
     // The same words, bound again, are the same layout.
     assert_eq!(union(batch(&by_a, &schema).1).settle().unwrap().rows(), Some(4));
+}
+
+#[test]
+fn of_places_in_the_input() {
+    let input = numbers(3);
+    let layout = Order::by("id").bind(&input.schema()).unwrap();
+    let batcher = Batcher::new(&layout, &Pool::unlimited());
+    let mut pusher = batcher.pushers(1).remove(0);
+    assert!(matches!(pusher.push(&input, u64::MAX - 1), Err(Error::InvalidOrder(_))));
+    pusher.push(&input, u64::MAX - 3).unwrap();
+    pusher.flush().unwrap();
+    assert_eq!(batcher.finish().unwrap().rows(), Some(3), "what was refused left nothing");
+    let last = (1 << 24) - 1;
+    for (number, fits) in [(last, true), (last + 1, false), (usize::MAX, false)] {
+        let run = [Ok(input.slice(0, 1))].into_iter();
+        let merged = merge_in(&layout, &Pool::unlimited(), [(number, run)]);
+        let read: Result<Vec<_>, _> = merged.record_batches(10).unwrap().collect();
+        assert_eq!(read.is_ok(), fits, "{number}");
+        assert!(fits || matches!(read, Err(Error::InvalidOrder(_))));
+    }
 }
 
 #[test]

@@ -62,9 +62,14 @@ impl Pusher {
     /// which decides between equals; those after it follow on.
     ///
     /// # Errors
-    /// As [`crate::Batcher::push`]. A record batch that cannot be encoded is refused as a whole; after
-    /// any other error rows are missing, and the batcher does not finish.
+    /// As [`crate::Batcher::push`], and [`Error::InvalidOrder`] for a place beyond 64 bits. A record
+    /// batch that cannot be encoded is refused as a whole; after any other error rows are missing, and
+    /// the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
+        if sequence.checked_add(batch.num_rows() as u64).is_none() {
+            let message = format!("the rows from {sequence} on have no place in an input");
+            return Err(Error::InvalidOrder(message));
+        }
         if self.pending.is_empty() && self.push_plain(batch)? {
             return Ok(());
         }

@@ -13,7 +13,7 @@ use super::ChunkSource;
 use crate::chunk::{Arranger, Builder, Chunk, Finish, Place, Wraps};
 use crate::error::{Error, Result};
 use crate::kernel::prefetch::Ahead;
-use crate::order::{Layout, Rule};
+use crate::order::{Layout, Rule, Sequence};
 use crate::pool::Pool;
 use crate::rows::decode::diff_of;
 use crate::rows::{Encoder, key_len};
@@ -140,8 +140,6 @@ pub(crate) struct SortedInput<I> {
     bytes: Vec<u8>,
     /// The row that stands for the last group so far.
     held: Vec<u8>,
-    /// Numbers the rows of one input behind those of the inputs before it.
-    base: u64,
     ended: bool,
 }
 
@@ -165,13 +163,27 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
             builder: Builder::new(layout, pool, Finish::Log, wraps),
             bytes: Vec::new(),
             held: Vec::new(),
-            base: (input as u64) << ROW_BITS,
             ended: false,
         }
     }
 
+    /// The number of the next row, behind those of the inputs before this one. `rows` come.
+    fn sequence(&self, rows: usize) -> Result<u64> {
+        let Steps { input, row, .. } = self.steps;
+        let first = (input as u64).checked_mul(1 << ROW_BITS);
+        let fits = row.saturating_add(rows as u64) <= 1 << ROW_BITS;
+        match first.filter(|_| fits) {
+            Some(first) => Ok(first + row),
+            // Nothing is numbered.
+            None if self.layout.sequence() == Sequence::None => Ok(0),
+            None => Err(Error::InvalidOrder(format!(
+                "row {row} of input {input}: there can be 2^24 inputs of 2^{ROW_BITS} rows each"
+            ))),
+        }
+    }
+
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
-        let sequence = self.base + self.steps.row;
+        let sequence = self.sequence(batch.num_rows())?;
         let ends = encode(&self.encoder, batch, sequence, &mut self.bytes)?;
         let held = std::mem::take(&mut self.held);
         let mut rows: Vec<&[u8]> = Vec::with_capacity(ends.len() + 1);
