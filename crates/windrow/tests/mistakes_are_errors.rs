@@ -5,13 +5,14 @@ mod common;
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    types::Int32Type,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, ListArray, RecordBatch,
+    StringArray,
+    types::{Int8Type, Int32Type},
 };
 use arrow_schema::{DataType, Field, Schema};
 use windrow::{
-    Batch, Batcher, Budget, Error, Merging, Order, OrderCheck, Partitioner, Pool, PoolOptions,
-    consolidate, desc, merge, merge_in,
+    Batch, Batcher, Budget, Decoder, Error, Finish, Merging, Order, OrderCheck, Partitioner, Pool,
+    PoolOptions, consolidate, desc, merge, merge_in,
 };
 
 fn table() -> RecordBatch {
@@ -141,6 +142,33 @@ fn of_layouts_that_do_not_go_together() {
     }
     // The same words, bound again, are the same layout.
     assert_eq!(union(batch(&by_a, &schema).1).settle().unwrap().rows(), Some(4));
+}
+
+#[test]
+fn of_slabs_that_a_decoder_cannot_take() {
+    // Distinct words outnumber the keys of a dictionary where many rows are decoded at once.
+    let words = |range: std::ops::Range<i32>| {
+        let words: Vec<String> = range.map(|word| format!("{word:05}")).collect();
+        let words: DictionaryArray<Int8Type> = words.iter().map(|word| Some(&word[..])).collect();
+        let numbers = Int64Array::from_iter_values(0..words.len() as i64);
+        let columns = [("n", Arc::new(numbers) as ArrayRef), ("word", Arc::new(words))];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    for key in ["word", "n"] {
+        let layout = Order::by(key).bind(&words(0..1).schema()).unwrap();
+        let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+        batcher.push(&words(0..100)).unwrap();
+        batcher.push(&words(100..200)).unwrap();
+        let mut slabs = batcher.finish().unwrap().slabs(Finish::Log);
+        let mut slab = |rows| slabs.next(rows, usize::MAX).unwrap().unwrap();
+        let mut decoder = Decoder::new(&layout, &[0, 1]).unwrap();
+        let found = decoder.decode(&slab(150));
+        assert!(
+            matches!(&found, Err(Error::Value { column, .. }) if column == "word"),
+            "{found:?}"
+        );
+        assert_eq!(decoder.decode(&slab(50)).unwrap().num_rows(), 50, "{key}");
+    }
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the rows are not of the decoder's layout, [`Error::Value`] if a column
-    /// cannot hold them.
+    /// cannot hold them. The decoder goes on with other slabs.
     pub fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
         let mut rows: Vec<&[u8]> = Vec::with_capacity(slab.rows);
         for (chunk, range) in &slab.pieces {

@@ -246,7 +246,7 @@ impl Builder {
             Values::Bytes(strings) => strings.push(bytes),
             Values::Value(reader, _) => {
                 let mut rest = bytes;
-                reader.read(&mut rest)?;
+                in_column(&self.name, reader.read(&mut rest))?;
                 if !rest.is_empty() {
                     return Err(Error::Corrupt {
                         place: format!("column {:?} of a row", self.name),
@@ -282,13 +282,13 @@ impl Builder {
             for at in 0..rest.len() {
                 let marker = rest[at].byte().ok_or_else(|| corrupt("a row ends inside its key"))?;
                 if marker == null {
-                    reader.read_bodies(node, form, &mut rest[first..at])?;
+                    in_column(&self.name, reader.read_bodies(node, form, &mut rest[first..at]))?;
                     reader.read(&mut &[0][..])?;
                     first = at + 1;
                 }
             }
         }
-        reader.read_bodies(node, form, &mut rest[first..])?;
+        in_column(&self.name, reader.read_bodies(node, form, &mut rest[first..]))?;
         for ((row, rest), cursor) in rows.iter().zip(rest).zip(cursors) {
             *cursor = row.len() - rest.len();
         }
@@ -331,10 +331,18 @@ impl Builder {
                 make_array(data.build()?)
             }
             Values::Bytes(strings) => strings.finish(&self.name, nulls)?,
-            Values::Value(reader, _) => return reader.finish(),
+            Values::Value(reader, _) => return in_column(&self.name, reader.finish()),
         };
         if plain == self.data_type { Ok(array) } else { recode(&array, &self.data_type) }
     }
+}
+
+/// `result`, of which an error about a value names the column: readers know types alone.
+fn in_column<T>(name: &str, result: Result<T>) -> Result<T> {
+    result.map_err(|error| match error {
+        Error::Value { message, .. } => Error::Value { column: name.to_owned(), message },
+        other => other,
+    })
 }
 
 /// The tree of a slot whose values are read one by one: nested ones, and those that are stored once for

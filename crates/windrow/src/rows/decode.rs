@@ -62,10 +62,15 @@ impl Decoder {
         &self.schema
     }
 
-    /// The columns of `rows`.
+    /// The columns of `rows`. After an error the decoder is as new.
     pub(crate) fn decode(&mut self, rows: &[&[u8]]) -> Result<RecordBatch> {
         let bytes = rows.iter().map(|row| row.len()).sum();
-        self.decode_refs(rows.len(), bytes, |index| RowRef::exact(rows[index]))
+        let decoded = self.decode_refs(rows.len(), bytes, |index| RowRef::exact(rows[index]));
+        if decoded.is_err() {
+            // Columns were built up to different rows.
+            *self = Self::new(&self.layout, &self.projection)?;
+        }
+        decoded
     }
 
     /// The columns of `count` rows of `bytes` in all.
