@@ -101,13 +101,17 @@ pub enum Error {
         partitions: usize,
     },
 
-    /// Rows were pushed that would not be in the batch: flush every pusher before the end, and give
-    /// the job up when a push or a flush fails.
+    /// Rows were pushed that would not be in the batch: flush every pusher before the end.
     #[error("{pushers} pushers hold rows that they did not hand over: flush them first")]
     Unflushed {
-        /// How many pushers hold rows or lost some to an error.
+        /// How many pushers hold rows.
         pushers: usize,
     },
+
+    /// An earlier call failed, and rows are lost since: what is left is not the answer. Mend what that
+    /// error was about, and start the job again.
+    #[error("rows are lost since an earlier error: start again")]
+    Lost,
 
     /// The limit is below what the job needs to go on at all: raise it to `needed`.
     #[error("a limit of {limit} bytes is below the floor of this job, {needed} bytes")]

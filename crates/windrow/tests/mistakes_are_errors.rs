@@ -9,10 +9,10 @@ use arrow_array::{
     StringArray,
     types::{Int8Type, Int32Type},
 };
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use windrow::{
-    Batch, Batcher, Budget, Decoder, Error, Finish, Merging, Order, OrderCheck, Partitioner, Pool,
-    PoolOptions, consolidate, desc, merge, merge_in,
+    Antichain, Batch, Batcher, Budget, Decoder, Error, Finish, Merging, Order, OrderCheck,
+    Partitioner, Pool, PoolOptions, consolidate, desc, merge, merge_in,
 };
 
 fn table() -> RecordBatch {
@@ -291,5 +291,42 @@ fn of_pushers_whose_rows_would_be_lost() {
     let mut batcher = Batcher::new(&layout, &pool);
     let input = numbers(100_000);
     assert!(batcher.push(&input).is_err());
-    assert!(matches!(batcher.finish(), Err(Error::TempSpace { .. } | Error::Unflushed { .. })));
+    assert!(matches!(batcher.finish(), Err(Error::Lost)));
+}
+
+#[test]
+fn of_those_who_go_on_after_an_error() {
+    let changes = |rows: &[[i64; 3]]| {
+        let column = |at: usize| Int64Array::from_iter_values(rows.iter().map(|row| row[at]));
+        let columns = ["id", "time", "diff"].into_iter().enumerate();
+        let columns = columns.map(|(at, name)| (name, Arc::new(column(at)) as ArrayRef));
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let layout = Order::by("id").time("time").diff("diff").bind(&changes(&[]).schema()).unwrap();
+    for wrong in [&[[3, 2, 1]][..], &[[3, 6, i64::MAX], [3, 6, i64::MAX]]] {
+        let mut batcher: Batcher<i64> = Batcher::timed(&layout, &Pool::unlimited());
+        batcher.push(&changes(&[[1, 1, 1], [2, 9, 1]])).unwrap();
+        assert_eq!(batcher.seal(&Antichain::at(5)).unwrap().rows(), Some(1));
+        assert!(matches!(batcher.seal(&Antichain::at(4)), Err(Error::InvalidOrder(_))));
+        batcher.push(&changes(wrong)).unwrap();
+        let sealed = batcher.seal(&Antichain::at(8)).map(|_| ());
+        assert!(matches!(sealed, Err(Error::Value { .. } | Error::DiffOverflow { .. })));
+        assert!(matches!(batcher.seal(&Antichain::at(8)), Err(Error::Lost)));
+        assert!(matches!(batcher.finish(), Err(Error::Lost)));
+    }
+
+    let layout = Order::by("id").bind(&numbers(1).schema()).unwrap();
+    let runs = || {
+        let failing = Err(ArrowError::ComputeError("a reader".into()).into());
+        let runs = [vec![Ok(numbers(1))], vec![Ok(numbers(1)), failing, Ok(numbers(1))]];
+        merge_in(&layout, &Pool::unlimited(), runs.into_iter().map(Vec::into_iter).enumerate())
+    };
+    let mut slabs = runs().slabs(Finish::Log);
+    let first = std::iter::from_fn(|| Some(slabs.next(1, 1))).find_map(Result::err).unwrap();
+    assert!(matches!(first, Error::Arrow(_)));
+    assert!(matches!(slabs.next(1, 1), Err(Error::Lost)));
+    let mut merging = Merging::new(&layout, &Pool::unlimited(), vec![runs()]);
+    assert!(matches!(merging.work(&mut i64::MAX.clone()), Err(Error::Arrow(_))));
+    assert!(matches!(merging.work(&mut 1), Err(Error::Lost)));
+    assert!(matches!(merging.finish(), Err(Error::Lost)));
 }

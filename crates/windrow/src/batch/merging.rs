@@ -43,6 +43,7 @@ pub struct Merging<T = u64> {
     advance: Option<Advance<T>>,
     out: Run,
     done: bool,
+    failed: bool,
     frontiers: (Antichain<T>, Antichain<T>, Antichain<T>),
 }
 
@@ -63,6 +64,7 @@ impl<T: Time> Merging<T> {
             merger: None,
             advance: None,
             done: false,
+            failed: false,
             frontiers: (batch.lower, batch.upper, batch.since),
         }
     }
@@ -82,8 +84,17 @@ impl<T: Time> Merging<T> {
     /// takes a block of rows more than it has fuel for at the most.
     ///
     /// # Errors
-    /// What merging and spilling report; the merge is then of no more use.
+    /// What merging and spilling report; after that, [`Error::Lost`].
     pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
+        if self.failed {
+            return Err(Error::Lost);
+        }
+        let worked = self.merge(fuel);
+        self.failed = worked.is_err();
+        worked
+    }
+
+    fn merge(&mut self, fuel: &mut i64) -> Result<bool> {
         while !self.done {
             let merger = match &mut self.merger {
                 Some(merger) => merger,
@@ -120,7 +131,7 @@ impl<T: Time> Merging<T> {
     /// The merged batch; what is not merged yet is merged now.
     ///
     /// # Errors
-    /// What merging and spilling report.
+    /// As [`Merging::work`].
     pub fn finish(mut self) -> Result<Batch<T>> {
         self.work(&mut i64::MAX.clone())?;
         let (out, wraps) = match self.advance {

@@ -30,6 +30,7 @@ pub struct Slabs {
     sources: Vec<Source>,
     merger: Option<Merger>,
     pending: Option<(Arc<Chunk>, usize)>,
+    failed: bool,
 }
 
 /// A few thousand rows in order, not decoded yet.
@@ -68,6 +69,7 @@ impl Slabs {
             sources,
             merger: None,
             pending: None,
+            failed: false,
         }
     }
 
@@ -89,8 +91,17 @@ impl Slabs {
     ///
     /// # Errors
     /// What merging and reading back report; at the end, [`Error::NegativeDiff`] and
-    /// [`Error::DiffOverflow`].
+    /// [`Error::DiffOverflow`]. After an error, [`Error::Lost`].
     pub fn next(&mut self, rows: usize, bytes: usize) -> Result<Option<Slab>> {
+        if self.failed {
+            return Err(Error::Lost);
+        }
+        let slab = self.merged(rows, bytes);
+        self.failed = slab.is_err();
+        slab
+    }
+
+    fn merged(&mut self, rows: usize, bytes: usize) -> Result<Option<Slab>> {
         let (rows, bytes) = (rows.max(1), bytes.max(1));
         let mut slab = Slab { pieces: Vec::new(), rows: 0, bytes: 0 };
         while slab.rows < rows && slab.bytes < bytes {

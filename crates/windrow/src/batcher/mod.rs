@@ -21,7 +21,7 @@ mod pusher;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -49,13 +49,23 @@ struct Shared {
     /// Sums that do not fit, so far.
     wraps: Wraps,
     sink: Sink,
-    /// Pushers with rows that are not in `runs`: not flushed yet, or lost to an error.
+    /// Pushers with rows that are not in `runs` yet.
     open: AtomicUsize,
+    /// Rows were lost to an error.
+    lost: AtomicBool,
 }
 
 impl Shared {
     fn runs(&self) -> MutexGuard<'_, Vec<Held>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that rows are lost, if `result` is an error.
+    fn noting<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.lost.store(true, Ordering::Release);
+        }
+        result
     }
 }
 
@@ -158,7 +168,8 @@ impl<T: Time> Batcher<T> {
     ///
     /// # Errors
     /// What encoding and spilling report: [`crate::Error::SchemaMismatch`],
-    /// [`crate::Error::Value`], [`crate::Error::TempSpace`], ...
+    /// [`crate::Error::Value`], [`crate::Error::TempSpace`], ... A record batch that cannot be encoded
+    /// is refused as a whole; after any other error rows are missing, and the batcher does not finish.
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.own.push(batch, self.pushed)?;
         self.pushed += batch.num_rows() as u64;
@@ -175,7 +186,8 @@ impl<T: Time> Batcher<T> {
     /// is read.
     ///
     /// # Errors
-    /// What merging and spilling report; [`Error::Unflushed`] if rows would be missing.
+    /// What merging and spilling report; [`Error::Unflushed`] and [`Error::Lost`] if rows would be
+    /// missing.
     pub fn finish(mut self) -> Result<Batch<T>> {
         let runs = self.collected()?;
         let wraps = &self.shared.wraps;
@@ -189,10 +201,10 @@ impl<T: Time> Batcher<T> {
     /// is held.
     ///
     /// # Errors
-    /// What merging and spilling report; [`Error::Unflushed`] if rows would be missing;
-    /// [`Error::InvalidOrder`] if `upper` goes back, or the layout has no such times;
-    /// [`Error::Value`] for a change that came too late; [`Error::DiffOverflow`]. After an error rows
-    /// are missing.
+    /// [`Error::InvalidOrder`] if `upper` goes back or the layout has no times, and
+    /// [`Error::UnsupportedColumn`] if it has others than `T`; [`Error::Unflushed`]: all stays as it was.
+    /// What merging and spilling report; [`Error::Value`] for a change that came too late;
+    /// [`Error::DiffOverflow`]: rows are lost, and any later call is [`Error::Lost`].
     pub fn seal(&mut self, upper: &Antichain<T>) -> Result<Batch<T>> {
         if !self.lower.before(upper) {
             let (lower, upper) = (self.lower.elements(), upper.elements());
@@ -202,9 +214,16 @@ impl<T: Time> Batcher<T> {
         if !all {
             check_times::<T>(&self.layout)?;
         }
+        let runs = self.collected()?;
+        let sealed = self.cut(runs, upper, all);
+        self.shared.noting(sealed)
+    }
+
+    /// What of `runs` is before `upper`, or all of it; the rest is kept.
+    fn cut(&mut self, runs: Vec<Run>, upper: &Antichain<T>, all: bool) -> Result<Batch<T>> {
         let (layout, pool, wraps) =
             (self.layout.clone(), self.pool.clone(), &self.shared.wraps.clone());
-        let runs = settle(&layout, &pool, wraps, self.collected()?)?;
+        let runs = settle(&layout, &pool, wraps, runs)?;
         let width = time_width(&layout);
         let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
         match <[Run; 1]>::try_from(runs) {
@@ -245,6 +264,9 @@ impl<T: Time> Batcher<T> {
     /// All runs that the pushers handed over.
     fn collected(&mut self) -> Result<Vec<Run>> {
         self.own.flush()?;
+        if self.shared.lost.load(Ordering::Acquire) {
+            return Err(Error::Lost);
+        }
         let pushers = self.shared.open.load(Ordering::Acquire);
         if pushers > 0 {
             return Err(Error::Unflushed { pushers });

@@ -27,8 +27,6 @@ pub struct Pusher {
     shared: Arc<Shared>,
     /// Whether this pusher counts as open.
     open: bool,
-    /// Rows were lost to an error: open for ever.
-    failed: bool,
     pending: Pending,
     chunker: Chunker,
     ladder: Ladder,
@@ -47,7 +45,6 @@ impl Pusher {
             pool: pool.clone(),
             shared: Arc::clone(shared),
             open: false,
-            failed: false,
             pending: Pending::default(),
             chunker: Chunker::new(layout, pool, &shared.wraps),
             ladder: Ladder::new(layout, pool, &shared.wraps, &shared.sink),
@@ -85,8 +82,7 @@ impl Pusher {
         let prepared = self.chunker.prepare(batch, sequence)?;
         self.open();
         let pushed = self.stage(&prepared);
-        self.failed |= pushed.is_err();
-        pushed
+        self.shared.noting(pushed)
     }
 
     /// Takes a record batch in that need not be made ready: it is nothing but numbers and text.
@@ -97,8 +93,7 @@ impl Pusher {
         }
         self.open();
         let collected = pushed.and_then(|_| self.collect());
-        self.failed |= collected.is_err();
-        collected.map(|()| true)
+        self.shared.noting(collected).map(|()| true)
     }
 
     /// Counts as open from here on.
@@ -117,8 +112,7 @@ impl Pusher {
             }
             None => Ok(()),
         });
-        self.failed |= pushed.is_err();
-        pushed
+        self.shared.noting(pushed)
     }
 
     /// Stages rows and collects chunks in turn, so that no more of them pile up than fit.
@@ -138,10 +132,9 @@ impl Pusher {
     pub fn flush(&mut self) -> Result<()> {
         let flushed =
             self.push_pending().and_then(|()| self.chunker.flush()).and_then(|()| self.collect());
-        self.failed |= flushed.is_err();
-        flushed?;
+        self.shared.noting(flushed)?;
         self.shared.runs().extend(self.ladder.take());
-        if !self.failed && std::mem::replace(&mut self.open, false) {
+        if std::mem::replace(&mut self.open, false) {
             self.shared.open.fetch_sub(1, Ordering::Release);
         }
         Ok(())
