@@ -12,7 +12,7 @@ use arrow_array::{
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use windrow::{
     Antichain, Batch, Batcher, Budget, Decoder, Error, Finish, Merging, Order, OrderCheck,
-    Partitioner, Pool, PoolOptions, consolidate, desc, merge, merge_in,
+    PartitionBuilder, Partitioner, Pool, PoolOptions, consolidate, desc, merge, merge_in,
 };
 
 fn table() -> RecordBatch {
@@ -325,6 +325,16 @@ fn of_those_who_go_on_after_an_error() {
     let first = std::iter::from_fn(|| Some(slabs.next(1, 1))).find_map(Result::err).unwrap();
     assert!(matches!(first, Error::Arrow(_)));
     assert!(matches!(slabs.next(1, 1), Err(Error::Lost)));
+    let options = PoolOptions { max_temp_bytes: 4096, ..PoolOptions::default() };
+    let pool = Pool::new(Budget::bytes(1), options).unwrap();
+    let input = numbers(20_000);
+    let partitioner = Partitioner::round_robin(3);
+    let mut builder = PartitionBuilder::new(partitioner, &input.schema(), &pool).unwrap();
+    let lost = builder.push(&input).and_then(|()| builder.settle());
+    assert!(matches!(lost, Err(Error::TempSpace { .. })), "{lost:?}");
+    assert!(matches!(builder.push(&input), Err(Error::Lost)));
+    assert!(matches!(builder.flush(0), Err(Error::Lost)));
+
     let mut merging = Merging::new(&layout, &Pool::unlimited(), vec![runs()]);
     assert!(matches!(merging.work(&mut i64::MAX.clone()), Err(Error::Arrow(_))));
     assert!(matches!(merging.work(&mut 1), Err(Error::Lost)));

@@ -96,6 +96,8 @@ pub struct PartitionBuilder {
     /// For `held` and `staged_bytes`, [`STEP`] bytes each.
     leases: Vec<Lease>,
     block: Vec<u8>,
+    /// Rows were lost to an error.
+    lost: bool,
 }
 
 impl PartitionBuilder {
@@ -121,6 +123,7 @@ impl PartitionBuilder {
             held,
             leases: Vec::new(),
             block: Vec::new(),
+            lost: false,
         })
     }
 
@@ -160,8 +163,9 @@ impl PartitionBuilder {
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`] if the record batch has another schema, [`Error::InvalidOrder`] if
-    /// ids have to be given; [`Error::TempSpace`] and [`Error::Io`] if rows have to be stored and
-    /// cannot. After an error of storage rows may be missing: give the builder up.
+    /// ids have to be given: no row was added. [`Error::TempSpace`] and [`Error::Io`] if rows have to be
+    /// stored and cannot, [`Error::Arrow`] if record batches do not go together (dictionaries with more
+    /// values than keys): rows may be lost, and any later call is then [`Error::Lost`].
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.check_schema(batch)?;
         let mut ids = Vec::new();
@@ -192,6 +196,15 @@ impl PartitionBuilder {
     /// # Errors
     /// As [`PartitionBuilder::push`].
     pub fn settle(&mut self) -> Result<()> {
+        if self.lost {
+            return Err(Error::Lost);
+        }
+        let split = self.split_staged();
+        self.lost = split.is_err();
+        split
+    }
+
+    fn split_staged(&mut self) -> Result<()> {
         let staged = std::mem::take(&mut self.staged);
         let ids = std::mem::take(&mut self.ids);
         let batch = match staged.as_slice() {
@@ -232,6 +245,12 @@ impl PartitionBuilder {
     /// If there are not so many partitions.
     pub fn flush(&mut self, partition: usize) -> Result<PartitionChunks> {
         self.settle()?;
+        let flushed = self.take(partition);
+        self.lost = flushed.is_err();
+        flushed
+    }
+
+    fn take(&mut self, partition: usize) -> Result<PartitionChunks> {
         let mut waiting = std::mem::take(&mut self.waiting[partition]);
         self.held -= waiting.held();
         waiting.seal();
@@ -263,6 +282,15 @@ impl PartitionBuilder {
 
     /// Keeps `batch` for the next split, in pieces that one split may have.
     fn stage(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {
+        if self.lost {
+            return Err(Error::Lost);
+        }
+        let staged = self.stage_pieces(batch, ids);
+        self.lost = staged.is_err();
+        staged
+    }
+
+    fn stage_pieces(&mut self, batch: &RecordBatch, ids: &[u32]) -> Result<()> {
         let rows = batch.num_rows();
         if rows == 0 {
             return Ok(());
@@ -354,7 +382,8 @@ fn used_bytes(batch: &RecordBatch) -> usize {
         .sum()
 }
 
-/// The rows of a partition, as record batches. Made by [`PartitionBuilder::flush`].
+/// The rows of a partition, as record batches. Made by [`PartitionBuilder::flush`]. Ends with the first
+/// error.
 #[derive(Debug)]
 pub struct PartitionChunks {
     schema: SchemaRef,
@@ -396,7 +425,13 @@ impl Iterator for PartitionChunks {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
-        self.chunk().transpose()
+        let chunk = self.chunk();
+        if chunk.is_err() {
+            // What was taken is lost, so what is behind it is not the answer.
+            self.stored.clear();
+            self.sealed.clear();
+        }
+        chunk.transpose()
     }
 }
 
