@@ -207,6 +207,23 @@ fn of_nulls() {
         let found = consolidate(layout, &null(column));
         assert!(matches!(found, Err(Error::Value { column, .. }) if column == name));
     }
+    // Chunks of partitions are of the schema that they were asked for.
+    let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
+    let named = Field::new("id", DataType::Int64, true);
+    let named = named.with_metadata([("of".into(), "another".into())].into());
+    let ids = |values: Vec<Option<i64>>| {
+        let schema = Arc::new(Schema::new(vec![named.clone()]));
+        RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(values))]).unwrap()
+    };
+    let (partitioner, pool) = (Partitioner::round_robin(1), Pool::unlimited());
+    let mut builder = PartitionBuilder::new(partitioner, &schema, &pool).unwrap();
+    let found = builder.push(&ids(vec![Some(1), None]));
+    assert!(matches!(found, Err(Error::Value { column, .. }) if column == "id"));
+    builder.push(&ids(vec![Some(1)])).unwrap();
+    builder.push(&ids(vec![Some(2)])).unwrap();
+    let chunk = builder.flush(0).unwrap().next().unwrap().unwrap();
+    assert_eq!((chunk.num_rows(), chunk.schema()), (2, schema));
+
     // A schema that says there are none, and record batches that say there may be.
     let fields: Vec<_> = table.schema().fields().iter().cloned().collect();
     let strict: Vec<_> = fields.iter().map(|f| f.as_ref().clone().with_nullable(false)).collect();

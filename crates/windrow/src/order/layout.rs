@@ -321,26 +321,31 @@ impl Layout {
 
     /// Fails unless a record batch of `schema` can be encoded with this layout.
     pub(crate) fn check_schema(&self, schema: &Schema) -> Result<()> {
-        let expected = self.schema();
-        let mismatch = |expected: String, got: String| Err(Error::SchemaMismatch { expected, got });
-        if expected.fields().len() != schema.fields().len() {
+        check_fields(self.schema(), schema)
+    }
+}
+
+/// Fails unless `got` has the columns of `expected`, by name and type; metadata may be others, and that a
+/// column may have nulls is found where it has some.
+pub(crate) fn check_fields(expected: &Schema, got: &Schema) -> Result<()> {
+    let mismatch = |expected: String, got: String| Err(Error::SchemaMismatch { expected, got });
+    if expected.fields().len() != got.fields().len() {
+        return mismatch(
+            format!("{} columns", expected.fields().len()),
+            format!("{} columns", got.fields().len()),
+        );
+    }
+    for (want, got) in expected.fields().iter().zip(got.fields()) {
+        let same = Arc::ptr_eq(want, got)
+            || want.name() == got.name() && want.data_type() == got.data_type();
+        if !same {
             return mismatch(
-                format!("{} columns", expected.fields().len()),
-                format!("{} columns", schema.fields().len()),
+                format!("{:?}: {}", want.name(), want.data_type()),
+                format!("{:?}: {}", got.name(), got.data_type()),
             );
         }
-        for (want, got) in expected.fields().iter().zip(schema.fields()) {
-            let same = Arc::ptr_eq(want, got)
-                || want.name() == got.name() && want.data_type() == got.data_type();
-            if !same {
-                return mismatch(
-                    format!("{:?}: {}", want.name(), want.data_type()),
-                    format!("{:?}: {}", got.name(), got.data_type()),
-                );
-            }
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 fn time_column(schema: &Schema, name: &str) -> Result<usize> {

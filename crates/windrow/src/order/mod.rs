@@ -22,7 +22,7 @@ mod shape;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 pub use layout::Layout;
-pub(crate) use layout::{Slot, Tail};
+pub(crate) use layout::{Slot, Tail, check_fields};
 pub(crate) use shape::{Sequence, Shape};
 
 use crate::error::{Error, Result};

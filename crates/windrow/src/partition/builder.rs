@@ -30,6 +30,7 @@ use super::flat;
 use super::partitioner::Partitioner;
 use super::waiting::Waiting;
 use crate::error::{Error, Result};
+use crate::order::check_fields;
 use crate::pool::Extent;
 use crate::pool::Lease;
 use crate::pool::Pool;
@@ -101,7 +102,8 @@ pub struct PartitionBuilder {
 }
 
 impl PartitionBuilder {
-    /// A builder of as many partitions as `partitioner` has, for record batches of `schema`.
+    /// A builder of as many partitions as `partitioner` has, for record batches of `schema`, which is that
+    /// of the chunks too: metadata of others is not kept.
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
@@ -162,8 +164,8 @@ impl PartitionBuilder {
     /// Adds the rows of `batch`, each to the partition that the partitioner says.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the record batch has another schema, [`Error::InvalidOrder`] if
-    /// ids have to be given: no row was added. [`Error::TempSpace`] and [`Error::Io`] if rows have to be
+    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
+    /// the schema has none, [`Error::InvalidOrder`] if ids have to be given: no row was added. [`Error::TempSpace`] and [`Error::Io`] if rows have to be
     /// stored and cannot, [`Error::Arrow`] if record batches do not go together (dictionaries with more
     /// values than keys): rows may be lost, and any later call is then [`Error::Lost`].
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
@@ -271,13 +273,17 @@ impl PartitionBuilder {
     }
 
     fn check_schema(&self, batch: &RecordBatch) -> Result<()> {
-        if batch.schema_ref().fields() == self.schema.fields() {
-            return Ok(());
+        check_fields(&self.schema, batch.schema_ref())?;
+        let fields = self.schema.fields().iter().zip(batch.columns());
+        for (field, column) in fields.filter(|(field, _)| !field.is_nullable()) {
+            if column.logical_null_count() > 0 {
+                return Err(Error::Value {
+                    column: field.name().clone(),
+                    message: "a null in a column that must not have one".into(),
+                });
+            }
         }
-        Err(Error::SchemaMismatch {
-            expected: format!("{:?}", self.schema.fields()),
-            got: format!("{:?}", batch.schema_ref().fields()),
-        })
+        Ok(())
     }
 
     /// Keeps `batch` for the next split, in pieces that one split may have.
