@@ -33,6 +33,34 @@ fn read(batch: Batch) -> Vec<RecordBatch> {
 }
 
 #[test]
+fn batchers_share_a_pool() {
+    let rng = &mut Rng::new(21);
+    let input = numbers(rng, 60_000);
+    let layout = Order::by("key").bind(&input.schema()).unwrap();
+    let expected = read(sorted(&layout, &Pool::unlimited(), &input));
+    let budget = 2 << 20;
+    // All at a time, and one after the other, each of them holding what it has.
+    for pieces in [60, 1] {
+        let pool = Way { budget, ..Way::PLAIN }.pool();
+        let mut batchers: Vec<Batcher> = (0..4).map(|_| Batcher::new(&layout, &pool)).collect();
+        let rows = input.num_rows() / pieces;
+        for piece in 0..pieces {
+            for batcher in &mut batchers {
+                batcher.push(&input.slice(piece * rows, rows)).unwrap();
+            }
+        }
+        let stats = pool.stats();
+        let most = if pieces > 1 { budget } else { 2 * budget };
+        assert!(stats.peak_leased <= most, "{pieces} {stats:?}");
+        for batcher in batchers {
+            assert_eq!(read(batcher.finish().unwrap()), expected);
+        }
+        pool.wait_for_spills();
+        assert_eq!(pool.budget().used(), 0, "all leases returned");
+    }
+}
+
+#[test]
 fn batches_at_rest_leave_for_those_that_come() {
     let rng = &mut Rng::new(20);
     let input = numbers(rng, 60_000);

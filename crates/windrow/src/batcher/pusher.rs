@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::merge::{Merger, Run};
 use crate::order::{Layout, Rule};
 use crate::pool::Pool;
+use crate::pool::Share;
 use crate::rows::Prepared;
 
 /// The part of a pusher's memory, one of so many, that is left to what waits to be compressed.
@@ -25,8 +26,8 @@ pub struct Pusher {
     layout: Layout,
     pool: Pool,
     shared: Arc<Shared>,
-    /// Whether this pusher counts as open.
-    open: bool,
+    /// While it holds rows it counts as open, and has a part of the budget.
+    open: Option<Share>,
     pending: Pending,
     chunker: Chunker,
     ladder: Ladder,
@@ -44,7 +45,7 @@ impl Pusher {
             layout: layout.clone(),
             pool: pool.clone(),
             shared: Arc::clone(shared),
-            open: false,
+            open: None,
             pending: Pending::default(),
             chunker: Chunker::new(layout, pool, &shared.wraps),
             ladder: Ladder::new(layout, pool, &shared.wraps, &shared.sink),
@@ -98,7 +99,8 @@ impl Pusher {
 
     /// Counts as open from here on.
     fn open(&mut self) {
-        if !std::mem::replace(&mut self.open, true) {
+        if self.open.is_none() {
+            self.open = Some(self.pool.join());
             self.shared.open.fetch_add(1, Ordering::Release);
         }
     }
@@ -134,7 +136,7 @@ impl Pusher {
             self.push_pending().and_then(|()| self.chunker.flush()).and_then(|()| self.collect());
         self.shared.noting(flushed)?;
         self.shared.runs().extend(self.ladder.take());
-        if std::mem::replace(&mut self.open, false) {
+        if self.open.take().is_some() {
             self.shared.open.fetch_sub(1, Ordering::Release);
         }
         Ok(())
@@ -142,7 +144,7 @@ impl Pusher {
 
     fn collect(&mut self) -> Result<()> {
         while let Some(chunks) = self.chunker.take() {
-            let share = self.pool.budget().limit() / self.pushers;
+            let share = self.pool.share(self.pushers);
             // One row that is longer than a chunk is staged while another one leaves.
             for chunk in &chunks {
                 self.longest = self.longest.max(chunk.leased_bytes());
@@ -155,13 +157,20 @@ impl Pusher {
                 room -= room / WAITING;
             }
             self.ladder.push(Run::of(&self.pool, chunks), room)?;
-            if self.ladder.resident_bytes() > room {
+            let held = self.ladder.resident_bytes();
+            if held > room || held > room / 4 && self.is_crowded() {
                 self.spill()?;
             } else if self.ladder.resident_bytes() > room / 2 && self.live <= room / 4 {
                 self.thin_out(room)?;
             }
         }
         Ok(())
+    }
+
+    /// True if others have taken more of the budget than was theirs before this one came.
+    fn is_crowded(&self) -> bool {
+        let budget = self.pool.budget();
+        self.pool.sharing() > self.pushers && budget.used() > budget.limit()
     }
 
     /// Merges all that is in memory, in memory, to see whether much of it cancels: what dies young is

@@ -21,6 +21,7 @@ mod options;
 mod policy;
 mod residents;
 mod scratch;
+mod share;
 mod spiller;
 mod store;
 
@@ -31,6 +32,7 @@ mod sync {
 }
 
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::Budget;
@@ -42,6 +44,7 @@ pub use options::{PoolOptions, SpillTo};
 pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, Tiered};
 use residents::Residents;
 use scratch::Kept;
+pub(crate) use share::Share;
 use spiller::Spiller;
 pub(crate) use spiller::{Leave, Paged};
 pub(crate) use store::Extent;
@@ -79,6 +82,8 @@ struct Inner {
     /// Buffers of `chunk_bytes` for the next taker; they keep their leases.
     recycled: Mutex<Vec<Buffer>>,
     kept: Mutex<Kept>,
+    /// How many fill memory now.
+    sharing: AtomicUsize,
     residents: Mutex<Residents>,
     spiller: Spiller,
     settings: Mutex<Settings>,
@@ -154,6 +159,7 @@ impl Pool {
             stage_bytes,
             recycled: Mutex::default(),
             kept: Mutex::default(),
+            sharing: AtomicUsize::new(0),
             residents: Mutex::default(),
             settings: Mutex::new(settings),
             metrics: Metrics::default(),
