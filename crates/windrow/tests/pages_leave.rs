@@ -33,6 +33,26 @@ fn read(batch: Batch) -> Vec<RecordBatch> {
 }
 
 #[test]
+fn what_was_dropped_half_way_can_be_released() {
+    let rng = &mut Rng::new(22);
+    let input = numbers(rng, 60_000);
+    let layout = Order::by("key").bind(&input.schema()).unwrap();
+    for budget in [usize::MAX, 1 << 20] {
+        let pool = Way { budget, ..Way::PLAIN }.pool();
+        let mut batcher = Batcher::new(&layout, &pool);
+        batcher.push(&input).unwrap();
+        drop(batcher);
+        let mut half = sorted(&layout, &pool, &input).record_batches(1000).unwrap();
+        half.next().unwrap().unwrap();
+        drop(half);
+        pool.wait_for_spills();
+        assert!(pool.budget().used() > 0, "kept for whoever asks next");
+        pool.release();
+        assert_eq!(pool.budget().used(), 0);
+    }
+}
+
+#[test]
 fn batchers_share_a_pool() {
     let rng = &mut Rng::new(21);
     let input = numbers(rng, 60_000);

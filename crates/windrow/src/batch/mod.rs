@@ -281,7 +281,9 @@ impl<T: Time> Batch<T> {
         self.sources.len()
     }
 
-    /// All columns of all rows, `rows` at a time; deletions and diffs as they are.
+    /// All columns of all rows, `rows` at a time; deletions and diffs as they are. A record batch ends
+    /// before that where its rows take 1 GiB. Its rows and the columns made of them are in memory together,
+    /// whatever the budget: ask for as many rows as fit twice.
     ///
     /// # Errors
     /// What merging and decoding report, here and from the iterator.

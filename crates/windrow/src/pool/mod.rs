@@ -110,8 +110,9 @@ impl Pool {
         Self::new(budget, PoolOptions { directories, ..PoolOptions::default() })
     }
 
-    /// A pool without a limit, which never spills. It keeps up to some ten megabytes of working memory for
-    /// the next batcher, until it is dropped.
+    /// A pool without a limit, which never spills. It keeps memory that was used for whoever asks next:
+    /// some ten megabytes after a seal, all that was held where batchers or batches are dropped. It goes
+    /// with the pool, or by [`Pool::release`].
     pub fn unlimited() -> Self {
         Self::new(Budget::unlimited(), PoolOptions::default())
             .expect("no directory was named that may be missing")
@@ -199,12 +200,22 @@ impl Pool {
     /// What spilling reports.
     pub fn set_limit(&self, limit: usize) -> Result<()> {
         self.budget().set_limit(limit);
+        if self.budget().is_limited() {
+            self.release_scratch();
+        }
         while self.budget().used() > limit {
             if self.release_recycled() == 0 && !self.wait_or_evict()? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Gives the memory that nobody works with back to the system: what is kept for whoever asks next.
+    /// With a limit that counts as leased until somebody needs it; reading a batch to its end does the same.
+    pub fn release(&self) {
+        self.release_scratch();
+        self.release_recycled();
     }
 
     /// Waits until nothing is being written out or read ahead.

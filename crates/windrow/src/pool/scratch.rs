@@ -51,6 +51,12 @@ impl Pool {
         }
     }
 
+    /// Keeps nothing of it.
+    pub(super) fn release_scratch(&self) {
+        let Kept { pieces, starts } = self.kept(std::mem::take);
+        drop((pieces, starts));
+    }
+
     /// A list of where rows start, which is to be filled: nothing but the zero that the first one starts at.
     pub(crate) fn starts(&self) -> Vec<u32> {
         let mut starts = self.kept(|kept| kept.starts.pop()).unwrap_or_default();

@@ -31,7 +31,8 @@ const NULLS_FIRST: u8 = 2;
 
 impl Layout {
     /// The layout as bytes, to stand in front of its rows. They say everything that rows depend on:
-    /// the version of the format, schema and nullability, order, rule, and how floats compare.
+    /// the version of the format, schema and nullability, order, rule, and how floats compare. Types
+    /// nested over 64 levels deep are written, but not read back.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.raw(MAGIC);
