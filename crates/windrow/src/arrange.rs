@@ -28,7 +28,8 @@ pub fn consolidate(layout: &Layout, changes: &RecordBatch) -> Result<RecordBatch
 }
 
 /// Merges runs that are sorted already, one chunk of each in memory. Equal rows come in the order
-/// of their runs.
+/// of their runs. Sorted by what, [`crate::OrderCheck`] says: under [`crate::Rule::Sum`] by every column
+/// but the diff, as rows come out of a [`crate::Batcher`].
 ///
 /// # Errors
 /// [`Error::OutOfOrder`] names the run and the row where a run is not sorted.

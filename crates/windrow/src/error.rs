@@ -113,7 +113,8 @@ pub enum Error {
     #[error("rows are lost since an earlier error: start again")]
     Lost,
 
-    /// The limit is below what the job needs to go on at all: raise it to `needed`.
+    /// The limit is below what the job needs to go on at all: raise it to `needed`. For those who plan a
+    /// job around the engine, which itself goes on at any limit, with a buffer more than that if need be.
     #[error("a limit of {limit} bytes is below the floor of this job, {needed} bytes")]
     MemoryFloor {
         /// Bytes below which the job cannot run.
@@ -149,7 +150,7 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// The job was asked to stop.
+    /// The job was asked to stop: by the caller's own readers, since the engine is stopped by dropping it.
     #[error("interrupted")]
     Interrupted,
 

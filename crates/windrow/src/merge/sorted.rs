@@ -18,7 +18,9 @@ use crate::pool::Pool;
 use crate::rows::decode::diff_of;
 use crate::rows::{Encoder, key_len};
 
-/// Verifies that the rows of one input ascend by the order that a layout was bound from.
+/// Verifies that the rows of one input ascend by the order that a layout was bound from, as
+/// [`crate::merge`] asks for: by the key and what is within it. Under [`Rule::Sum`] that is the key, then
+/// every other column in the order of the schema, then the time; under [`Rule::Last`] the key alone.
 ///
 /// ```
 /// use std::sync::Arc;
