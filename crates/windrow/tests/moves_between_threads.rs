@@ -1,6 +1,7 @@
 //! Whatever holds rows can go to another thread, with all that is left to do; what is only read can be
 //! shared.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
@@ -11,8 +12,9 @@ use windrow::{
     RecordBatches, RowEncoder, Rows, Slab, Slabs,
 };
 
-fn moves<T: Send + 'static>() {}
-fn is_shared<T: Send + Sync + 'static>() {}
+// What is returned by calls that may fail is also shown, by `unwrap_err` for one.
+fn moves<T: Debug + Send + 'static>() {}
+fn is_shared<T: Debug + Send + Sync + 'static>() {}
 
 #[test]
 fn by_type() {

@@ -144,6 +144,14 @@ impl<T: Time> Merging<T> {
     }
 }
 
+impl<T> std::fmt::Debug for Merging<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Merging");
+        out.field("order", &self.layout.order()).field("done", &self.done);
+        out.finish_non_exhaustive()
+    }
+}
+
 /// Fails unless the time column of `layout` holds times of type `T`.
 pub(crate) fn check_times<T: Time>(layout: &Layout) -> Result<()> {
     let Some(column) = layout.time() else {

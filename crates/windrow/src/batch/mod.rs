@@ -89,6 +89,7 @@ impl ChunkSource for Refused {
 }
 
 /// Sorted rows, to be read once.
+#[must_use = "its rows are nowhere else"]
 pub struct Batch<T = u64> {
     layout: Layout,
     pool: Pool,
@@ -206,7 +207,8 @@ impl<T: Time> Batch<T> {
         self.sources.iter().map(Source::resident_bytes).sum()
     }
 
-    /// The least row and the greatest, if the batch is one run and not empty. No row is read for it.
+    /// The least row and the greatest, if the batch is one run and not empty, and neither is longer than
+    /// 1 KiB where chunks may leave memory. No row is read for it.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] if they are not of the layout.
@@ -304,6 +306,15 @@ impl<T: Time> Batch<T> {
     /// The rows in slabs, for readers that decode on several threads.
     pub fn slabs(self, finish: Finish) -> Slabs {
         Slabs::new(&self.layout, &self.pool, &self.wraps, finish, self.sources)
+    }
+}
+
+impl<T: Time> std::fmt::Debug for Batch<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Batch");
+        out.field("order", &self.layout.order()).field("runs", &self.runs());
+        out.field("lower", &self.lower).field("upper", &self.upper).field("since", &self.since);
+        out.finish_non_exhaustive()
     }
 }
 

@@ -21,6 +21,7 @@ use crate::rows;
 use crate::time::Time;
 
 /// Rows of a [`Batch`] in order, merged as they are asked for.
+#[must_use = "rows are merged as they are asked for"]
 pub struct Slabs {
     layout: Layout,
     pool: Pool,
@@ -184,6 +185,7 @@ impl Decoder {
 }
 
 /// Record batches of a [`Batch`], merged and decoded as they are asked for. Ends with the first error.
+#[must_use = "rows are merged as they are asked for"]
 pub struct RecordBatches {
     slabs: Slabs,
     decoder: Decoder,
@@ -217,5 +219,26 @@ impl Iterator for RecordBatches {
         let decoded = slab.and_then(|slab| self.decoder.decode(&slab));
         self.failed = decoded.is_err();
         Some(decoded)
+    }
+}
+
+impl std::fmt::Debug for Slabs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Slabs");
+        out.field("order", &self.layout.order()).field("finish", &self.finish);
+        out.finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("schema", self.schema()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for RecordBatches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("RecordBatches");
+        out.field("slabs", &self.slabs).field("rows", &self.rows).finish_non_exhaustive()
     }
 }

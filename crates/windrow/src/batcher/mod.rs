@@ -275,3 +275,12 @@ impl<T: Time> Batcher<T> {
         Ok(held.into_iter().filter_map(Held::take).collect())
     }
 }
+
+impl<T: Time> std::fmt::Debug for Batcher<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Batcher");
+        out.field("order", &self.layout.order()).field("pushed", &self.pushed);
+        out.field("lower", &self.lower).field("frontier", &self.frontier);
+        out.finish_non_exhaustive()
+    }
+}

@@ -204,3 +204,11 @@ impl Pusher {
         self.layout.rule() != Rule::Keep && after <= before / 4 * 3
     }
 }
+
+impl std::fmt::Debug for Pusher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Pusher");
+        out.field("order", &self.layout.order()).field("holds_rows", &self.open.is_some());
+        out.finish_non_exhaustive()
+    }
+}

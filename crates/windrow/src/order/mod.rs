@@ -70,7 +70,14 @@ impl<S: Into<String>> From<S> for Column {
     }
 }
 
-/// One or more columns: a name, a [`Column`], or an array or vector of either.
+/// One or more columns: a name, a [`Column`], or an array, slice or vector of either.
+///
+/// ```
+/// use windrow::{Order, asc};
+/// let names: Vec<String> = vec!["country".into(), "city".into()];
+/// let order = Order::by(&names[..]).then(names[1].clone()).then([asc("amount").nulls_first()]);
+/// # let _ = order;
+/// ```
 pub trait IntoColumns {
     /// The columns, most significant first.
     fn into_columns(self) -> Vec<Column>;
@@ -85,6 +92,18 @@ impl IntoColumns for Column {
 impl IntoColumns for &str {
     fn into_columns(self) -> Vec<Column> {
         vec![asc(self)]
+    }
+}
+
+impl IntoColumns for String {
+    fn into_columns(self) -> Vec<Column> {
+        vec![asc(self)]
+    }
+}
+
+impl<C: Into<Column> + Clone> IntoColumns for &[C] {
+    fn into_columns(self) -> Vec<Column> {
+        self.iter().cloned().map(Into::into).collect()
     }
 }
 

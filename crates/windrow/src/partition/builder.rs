@@ -391,6 +391,7 @@ fn used_bytes(batch: &RecordBatch) -> usize {
 /// The rows of a partition, as record batches. Made by [`PartitionBuilder::flush`]. Ends with the first
 /// error.
 #[derive(Debug)]
+#[must_use = "its rows are nowhere else"]
 pub struct PartitionChunks {
     schema: SchemaRef,
     pool: Pool,

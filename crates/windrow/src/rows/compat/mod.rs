@@ -214,6 +214,12 @@ impl Converter {
     }
 }
 
+impl std::fmt::Debug for Converter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.fields.iter().map(|(field, _)| field)).finish()
+    }
+}
+
 fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "a row of arrow-row".into(), message: message.into() }
 }
