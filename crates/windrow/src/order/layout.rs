@@ -214,10 +214,17 @@ impl Layout {
     }
 
     /// The same order for rows that stand alone: without a place in the input, so that equal rows
-    /// are equal bytes, and with codes for nulls wherever there are some to spare.
+    /// are equal bytes, with codes for nulls wherever there are some to spare, and in the order that the
+    /// user named also where the rule has the winner come first.
     pub(crate) fn standing_alone(&self) -> Self {
         let inner = &*self.inner;
         let mut slots = inner.slots.clone();
+        if inner.rule == Rule::Last {
+            for slot in &mut slots[inner.key_slots..] {
+                slot.descending = !slot.descending;
+                slot.nulls_first = !slot.nulls_first;
+            }
+        }
         let_escape(&mut slots);
         let time_len = inner.time.map_or(0, |time| ordered_width(&inner.schema, time));
         let payload = inner.payload.clone();

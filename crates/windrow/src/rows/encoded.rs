@@ -343,7 +343,7 @@ mod tests {
     use arrow_array::{ArrayRef, Int64Array, StringArray, UInt32Array};
 
     use super::*;
-    use crate::order::{Order, desc};
+    use crate::order::{Order, asc, desc};
 
     fn batch(numbers: Vec<Option<i64>>) -> RecordBatch {
         let small = UInt32Array::from_iter_values(0..numbers.len() as u32);
@@ -374,6 +374,23 @@ mod tests {
         encoder.encode_into(&plain, &mut rows).unwrap();
         assert_eq!((rows.stride(), rows.len()), (Some(12), 2));
         assert_eq!(encoder.decode(&rows, 0..2).unwrap(), plain);
+    }
+
+    #[test]
+    fn the_rule_plays_no_part() {
+        let rows = batch(vec![Some(3), None, Some(-1), Some(3)]);
+        for then in [asc("n"), desc("n"), asc("n").nulls_first()] {
+            let order = Order::by("small").then(then);
+            let encoded = |order: &Order| {
+                let encoder = RowEncoder::new(&order.bind(&rows.schema()).unwrap());
+                let encoded = encoder.encode(&rows).unwrap();
+                assert_eq!(encoder.decode(&encoded, 0..4).unwrap(), rows);
+                encoded.bytes().to_vec()
+            };
+            let expected = encoded(&order);
+            assert_eq!(encoded(&order.clone().first()), expected);
+            assert_eq!(encoded(&order.clone().last()), expected);
+        }
     }
 
     #[test]
