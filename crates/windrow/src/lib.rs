@@ -95,6 +95,16 @@
 //! # assert_eq!(written[0].column(0).as_ref(), &Int64Array::from(vec![1, 2, 3, 4]));
 //! # Ok::<(), windrow::Error>(())
 //! ```
+//!
+//! # Threads, memory, and going on after errors
+//!
+//! Every type can be moved to another thread; [`Layout`], [`Pool`], [`Partitioned`], [`Rows`], [`Slab`] and
+//! encoders can be shared, too. Calls work on the thread that makes them, and may wait for a disk: in an
+//! async program, make them where blocking is allowed. Batchers that share a [`Pool`] share its budget.
+//!
+//! To cancel a job, drop what holds it: temporary files go with the pool, memory as [`Pool::release`] says.
+//! A call that fails says whether it left all as it was; where rows are lost, later calls are
+//! [`Error::Lost`].
 
 mod arrange;
 mod batch;
