@@ -100,7 +100,8 @@
 //!
 //! Every type can be moved to another thread; [`Layout`], [`Pool`], [`Partitioned`], [`Rows`], [`Slab`] and
 //! encoders can be shared, too. Calls work on the thread that makes them, and may wait for a disk: in an
-//! async program, make them where blocking is allowed. Batchers that share a [`Pool`] share its budget.
+//! async program, make them where blocking is allowed. Batchers that share a [`Budget`], by a
+//! pool or several, share what it allows.
 //!
 //! To cancel a job, drop what holds it: temporary files go with the pool, memory as [`Pool::release`] says.
 //! A call that fails says whether it left all as it was; where rows are lost, later calls are

@@ -9,8 +9,8 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use common::arrays::Rng;
 use common::engine::{Way, collect};
 use windrow::{
-    Batch, Batcher, Codec, Decision, ForceSpill, Layout, Offer, Order, Pool, SpillEvent,
-    SpillPolicy, SpillTo, Tiered,
+    Batch, Batcher, Codec, Decision, ForceSpill, Layout, Offer, Order, Pool, PoolOptions,
+    SpillEvent, SpillPolicy, SpillTo, Tiered,
 };
 
 /// `rows` rows of 24 bytes, in no order.
@@ -53,7 +53,7 @@ fn what_was_dropped_half_way_can_be_released() {
 }
 
 #[test]
-fn batchers_share_a_pool() {
+fn batchers_share_a_budget() {
     let rng = &mut Rng::new(21);
     let input = numbers(rng, 60_000);
     let layout = Order::by("key").bind(&input.schema()).unwrap();
@@ -62,7 +62,10 @@ fn batchers_share_a_pool() {
     // All at a time, and one after the other, each of them holding what it has.
     for pieces in [60, 1] {
         let pool = Way { budget, ..Way::PLAIN }.pool();
-        let mut batchers: Vec<Batcher> = (0..4).map(|_| Batcher::new(&layout, &pool)).collect();
+        // Two of them in another pool, of the same budget.
+        let other = Pool::new(pool.budget().clone(), PoolOptions::default()).unwrap();
+        let pools = [&pool, &other, &pool, &other];
+        let mut batchers = pools.map(|pool| Batcher::new(&layout, pool));
         let rows = input.num_rows() / pieces;
         for piece in 0..pieces {
             for batcher in &mut batchers {
@@ -75,7 +78,7 @@ fn batchers_share_a_pool() {
         for batcher in batchers {
             assert_eq!(read(batcher.finish().unwrap()), expected);
         }
-        pool.wait_for_spills();
+        pools.map(Pool::wait_for_spills);
         assert_eq!(pool.budget().used(), 0, "all leases returned");
     }
 }

@@ -100,7 +100,7 @@ impl Pusher {
     /// Counts as open from here on.
     fn open(&mut self) {
         if self.open.is_none() {
-            self.open = Some(self.pool.join());
+            self.open = Some(self.pool.budget().join());
             self.shared.open.fetch_add(1, Ordering::Release);
         }
     }
@@ -144,7 +144,7 @@ impl Pusher {
 
     fn collect(&mut self) -> Result<()> {
         while let Some(chunks) = self.chunker.take() {
-            let share = self.pool.share(self.pushers);
+            let share = self.pool.budget().share(self.pushers);
             // One row that is longer than a chunk is staged while another one leaves.
             for chunk in &chunks {
                 self.longest = self.longest.max(chunk.leased_bytes());
@@ -170,7 +170,7 @@ impl Pusher {
     /// True if others have taken more of the budget than was theirs before this one came.
     fn is_crowded(&self) -> bool {
         let budget = self.pool.budget();
-        self.pool.sharing() > self.pushers && budget.used() > budget.limit()
+        budget.sharing() > self.pushers && budget.used() > budget.limit()
     }
 
     /// Merges all that is in memory, in memory, to see whether much of it cancels: what dies young is

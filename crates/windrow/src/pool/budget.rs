@@ -1,5 +1,11 @@
 //! The budget: one number of bytes for everything, and leases that return themselves.
 //!
+//! ```text
+//! limit   | pusher of one batcher | pusher of the same | pusher of another |      a third each
+//! ```
+//! What can leave memory when somebody needs it is nobody's part: that of batches at rest. Rows that a
+//! pusher holds cannot leave, so those who hold some share the limit, whatever pool they belong to.
+//!
 //! A lease gives its bytes back to the budget as it is at that moment: shrinking or growing the
 //! limit while leases are out changes what may be leased next, never what is counted as used. Tested
 //! in `tests/budget_under_every_interleaving.rs`.
@@ -17,6 +23,8 @@ struct Counters {
     limit: AtomicUsize,
     used: AtomicUsize,
     peak: AtomicUsize,
+    /// How many hold rows that cannot leave.
+    sharing: AtomicUsize,
 }
 
 impl Budget {
@@ -26,6 +34,7 @@ impl Budget {
             limit: AtomicUsize::new(limit),
             used: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
+            sharing: AtomicUsize::new(0),
         };
         Self { counters: Arc::new(counters) }
     }
@@ -58,6 +67,22 @@ impl Budget {
     /// The most bytes that were leased at one time.
     pub fn peak(&self) -> usize {
         self.counters.peak.load(Ordering::Relaxed)
+    }
+
+    /// One more who holds rows that cannot leave.
+    pub(crate) fn join(&self) -> Share {
+        self.counters.sharing.fetch_add(1, Ordering::Relaxed);
+        Share { budget: self.clone() }
+    }
+
+    /// How many there are now.
+    pub(crate) fn sharing(&self) -> usize {
+        self.counters.sharing.load(Ordering::Relaxed)
+    }
+
+    /// Bytes for each of them, or of `expected` if they are fewer.
+    pub(crate) fn share(&self, expected: usize) -> usize {
+        self.limit() / self.sharing().max(expected).max(1)
     }
 
     /// Leases `bytes` if the limit allows it.
@@ -94,5 +119,17 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.budget.counters.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// One who holds rows that cannot leave, until this drops.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: Budget,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.counters.sharing.fetch_sub(1, Ordering::Relaxed);
     }
 }

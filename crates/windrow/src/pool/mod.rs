@@ -21,7 +21,6 @@ mod options;
 mod policy;
 mod residents;
 mod scratch;
-mod share;
 mod spiller;
 mod store;
 
@@ -32,11 +31,10 @@ mod sync {
 }
 
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::Budget;
-pub(crate) use budget::Lease;
+pub(crate) use budget::{Lease, Share};
 pub use codec::Codec;
 use metrics::Metrics;
 pub use metrics::PoolStats;
@@ -44,7 +42,6 @@ pub use options::{PoolOptions, SpillTo};
 pub use policy::{Decision, ForceSpill, Offer, SpillEvent, SpillPolicy, Tiered};
 use residents::Residents;
 use scratch::Kept;
-pub(crate) use share::Share;
 use spiller::Spiller;
 pub(crate) use spiller::{Leave, Paged};
 pub(crate) use store::Extent;
@@ -82,8 +79,6 @@ struct Inner {
     /// Buffers of `chunk_bytes` for the next taker; they keep their leases.
     recycled: Mutex<Vec<Buffer>>,
     kept: Mutex<Kept>,
-    /// How many fill memory now.
-    sharing: AtomicUsize,
     residents: Mutex<Residents>,
     spiller: Spiller,
     settings: Mutex<Settings>,
@@ -160,7 +155,6 @@ impl Pool {
             stage_bytes,
             recycled: Mutex::default(),
             kept: Mutex::default(),
-            sharing: AtomicUsize::new(0),
             residents: Mutex::default(),
             settings: Mutex::new(settings),
             metrics: Metrics::default(),
