@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A pusher belongs to one thread and shares nothing with the others but the budget, of which each
-//! has an equal part, those of other batchers of the budget too. Which pusher a row went through never shows: rows carry their place in the
-//! input.
+//! has an equal part, those of other batchers of the budget too. Which pusher a row went through never
+//! shows: rows carry their place in the input.
 //!
 //! Invariant: all rows pushed are in a run of exactly one pusher, or in its chunker, or wait for more.
 
