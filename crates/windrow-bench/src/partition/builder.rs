@@ -12,7 +12,7 @@ use arrow::compute::concat_batches;
 use windrow::{Budget, PartitionBuilder, Partitioner, Pool};
 
 use super::Options;
-use super::data::{Kind, Shape, ids, record_batch};
+use super::data::{Ids, Kind, Shape, record_batch};
 use super::rivals::Lists;
 use crate::Result;
 use crate::cells::Cells;
@@ -21,13 +21,15 @@ const PARTITIONS: usize = 2048;
 /// Rows of a record batch, and record batches: about 400 MiB of ten columns.
 const ROWS: usize = 8192;
 const BATCHES: usize = 500;
+/// Sets of ids in turn: half a million, more than any branch predictor learns.
+const SETS: usize = 64;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     println!("{:<34} {:>8} {:>8} {:>9} {:>9}", "builder", "ns a row", "limit", "leased", "stored");
     for shape in [Shape::Skewed, Shape::Uniform] {
         let batch = record_batch(Kind::Mixed, 10, ROWS, true);
-        let all: Vec<Vec<u32>> = (0..8).map(|seed| ids(shape, ROWS, PARTITIONS, seed)).collect();
-        let ids = |turn: usize| &all[turn % all.len()][..];
+        let all = Ids::new(shape, ROWS, PARTITIONS, SETS);
+        let ids = |turn: usize| all.set(turn).ids();
         let start = Instant::now();
         in_memory(&batch, ids)?;
         let rival = start.elapsed().as_secs_f64() * 1e9 / (ROWS * BATCHES) as f64;

@@ -1,18 +1,17 @@
 //! The cells of the matrix, and the bars that they are held to.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 
 use windrow::Partitioner;
 
-use super::data::{Kind, Shape, ids, record_batch};
+use super::data::{Ids, Kind, Shape, record_batch};
 use super::rivals::{Lists, Loops, Unroll};
-use super::{Contender, Options, least};
+use super::{Contender, Options, TURNS, least_of_fresh};
 use crate::Result;
 use crate::cells::Cells;
 
 const PARTITIONS: [usize; 6] = [2, 4, 16, 64, 256, 1024];
-/// Ids in rotation, so that no branch predictor learns them.
-const ROTATION: usize = 8;
 
 struct Case {
     kind: Kind,
@@ -86,40 +85,44 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
 fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<Vec<String>> {
     let rows = options.rows;
     let batch = record_batch(case.kind, case.columns, rows, case.nulls);
-    let all: Vec<Vec<u32>> =
-        (0..ROTATION).map(|seed| ids(case.shape, rows, case.partitions, seed as u64)).collect();
-    let ids = |turn: usize| &all[turn % ROTATION][..];
+    let all = RefCell::new(Ids::new(case.shape, rows, case.partitions, TURNS));
 
     let mut ours = Partitioner::ids(case.partitions);
     let mut sliced = ours.clone();
     let mut lists = [Lists::new(case.partitions), Lists::new(case.partitions)];
     let [take, grouped] = &mut lists;
     let mut loops: Vec<Loops> =
-        (0..3).filter_map(|_| Loops::new(&batch, case.partitions, &all)).collect();
+        (0..3).filter_map(|_| Loops::new(&batch, case.partitions)).collect();
     let mut contenders = vec![
         Contender::new("ours", |turn| {
-            black_box(ours.split_by_ids(&batch, ids(turn)).expect("valid ids"));
+            black_box(ours.split_by_ids(&batch, all.borrow().set(turn).ids()).expect("valid ids"));
         }),
         Contender::new("sliced", |turn| {
-            let parts = sliced.split_by_ids(&batch, ids(turn)).expect("valid ids");
+            let parts =
+                sliced.split_by_ids(&batch, all.borrow().set(turn).ids()).expect("valid ids");
             for part in parts.occupied() {
                 black_box(part);
             }
         }),
         Contender::new("take", |turn| {
-            black_box(take.take(&batch, ids(turn)));
+            black_box(take.take(&batch, all.borrow().set(turn).ids()));
         }),
         Contender::new("grouped", |turn| {
-            black_box(grouped.grouped(&batch, ids(turn)));
+            black_box(grouped.grouped(&batch, all.borrow().set(turn).ids()));
         }),
     ];
     if let [naive, unrolled, striped] = &mut loops[..] {
-        contenders.push(Contender::new("naive", |turn| naive.scatter(ids(turn), Unroll::No)));
-        contenders
-            .push(Contender::new("unrolled", |turn| unrolled.scatter(ids(turn), Unroll::Four)));
-        contenders.push(Contender::new("striped", |turn| striped.striped(ids(turn))));
+        contenders.push(Contender::new("naive", |turn| {
+            naive.scatter(all.borrow().set(turn), Unroll::No);
+        }));
+        contenders.push(Contender::new("unrolled", |turn| {
+            unrolled.scatter(all.borrow().set(turn), Unroll::Four);
+        }));
+        contenders.push(Contender::new("striped", |turn| {
+            striped.striped(all.borrow().set(turn));
+        }));
     }
-    let times = least(&mut contenders, options.samples);
+    let times = least_of_fresh(&mut contenders, options.samples, || all.borrow_mut().refresh());
     let time = |name: &str| {
         contenders.iter().position(|contender| contender.name == name).map(|index| times[index])
     };

@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use windrow::Partitioner;
 
-use super::data::{Kind, Shape, ids, record_batch};
+use super::data::{Ids, Kind, Shape, record_batch};
 use super::rivals::{Lists, Loops, Unroll};
 use super::{Contender, Options, least};
 use crate::Result;
@@ -32,22 +32,22 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
                 continue;
             }
             let batch = record_batch(kind, 1, ROWS, false);
-            let ids = vec![ids(shape, ROWS, partitions, 1)];
-            let loops = || Loops::new(&batch, partitions, &ids).expect("numbers have a loop");
+            let ids = Ids::new(shape, ROWS, partitions, 1);
+            let loops = || Loops::new(&batch, partitions).expect("numbers have a loop");
             let (mut ours, mut warm) = (Partitioner::ids(partitions), loops());
             let mut lists = Lists::new(partitions);
             let mut naive = loops();
             let mut contenders = [
                 Contender::new("ours", |_| {
-                    black_box(ours.split_by_ids(&batch, &ids[0]).expect("valid ids"));
+                    black_box(ours.split_by_ids(&batch, ids.set(0).ids()).expect("valid ids"));
                 }),
                 Contender::new("naive", |_| {
                     naive.forget();
-                    naive.scatter(&ids[0], Unroll::No);
+                    naive.scatter(ids.set(0), Unroll::No);
                 }),
-                Contender::new("naive, warm", |_| warm.scatter(&ids[0], Unroll::No)),
+                Contender::new("naive, warm", |_| warm.scatter(ids.set(0), Unroll::No)),
                 Contender::new("grouped", |_| {
-                    black_box(lists.grouped(&batch, &ids[0]));
+                    black_box(lists.grouped(&batch, ids.set(0).ids()));
                 }),
             ];
             let times = least(&mut contenders, 2);

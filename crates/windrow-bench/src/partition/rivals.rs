@@ -1,11 +1,13 @@
 //! What others do: loops over cursors, and takes.
 //!
 //! The loops are as their authors would have them: no bounds are checked, targets are allocated
-//! and warm. Each proves its ids once, when it is made.
+//! and warm. That ids are partitions is proved where they are made.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::DataType;
+
+use super::data::Set;
 
 /// A column as a loop sees it: values of a fixed width, or bits.
 enum Lane {
@@ -33,9 +35,7 @@ pub(super) enum Unroll {
 
 impl Loops {
     /// `None` for columns that no loop moves.
-    pub(super) fn new(batch: &RecordBatch, partitions: usize, ids: &[Vec<u32>]) -> Option<Self> {
-        assert!(ids.iter().all(|ids| ids.len() == batch.num_rows()));
-        assert!(ids.iter().flatten().all(|&id| (id as usize) < partitions));
+    pub(super) fn new(batch: &RecordBatch, partitions: usize) -> Option<Self> {
         let mut lanes = Vec::new();
         for column in batch.columns() {
             lanes.push(lane(column)?);
@@ -53,25 +53,35 @@ impl Loops {
         })
     }
 
-    /// `out[cursor[id]++] = in`. The ids are among those given to [`Loops::new`].
-    pub(super) fn scatter(&mut self, ids: &[u32], unroll: Unroll) {
-        self.move_all(ids, self.partitions, unroll);
+    /// `out[cursor[id]++] = in`.
+    ///
+    /// # Panics
+    /// If there are not as many ids as rows, or other partitions.
+    pub(super) fn scatter(&mut self, set: Set<'_>, unroll: Unroll) {
+        assert_eq!(set.partitions(), self.partitions);
+        // SAFETY: a set has ids that are below its partitions.
+        unsafe { self.move_all(set.ids(), self.partitions, unroll) };
     }
 
     /// The seed's way for few partitions: rows are dealt to `fanout` cursors of each.
-    pub(super) fn striped(&mut self, ids: &[u32]) {
+    ///
+    /// # Panics
+    /// As [`Loops::scatter`].
+    pub(super) fn striped(&mut self, set: Set<'_>) {
         let mut fanout = 1;
         while self.partitions > 1 && self.partitions * fanout * 2 <= 256 {
             fanout *= 2;
         }
         if fanout == 1 {
-            return self.scatter(ids, Unroll::Four);
+            return self.scatter(set, Unroll::Four);
         }
+        assert_eq!(set.partitions(), self.partitions);
         let mut striped = std::mem::take(&mut self.ids);
         striped.clear();
-        let stripes = ids.iter().zip(0u32..);
+        let stripes = set.ids().iter().zip(0u32..);
         striped.extend(stripes.map(|(id, row)| id * fanout as u32 + (row & (fanout as u32 - 1))));
-        self.move_all(&striped, self.partitions * fanout, Unroll::Four);
+        // SAFETY: an id below the partitions, times the fanout and less than one more.
+        unsafe { self.move_all(&striped, self.partitions * fanout, Unroll::Four) };
         self.ids = striped;
     }
 
@@ -87,12 +97,14 @@ impl Loops {
         }
     }
 
-    fn move_all(&mut self, ids: &[u32], partitions: usize, unroll: Unroll) {
+    /// # Safety
+    /// Ids are below `partitions`.
+    unsafe fn move_all(&mut self, ids: &[u32], partitions: usize, unroll: Unroll) {
         assert_eq!(ids.len(), self.rows);
         self.ends.clear();
         self.ends.resize(partitions + 1, 0);
         for &id in ids {
-            // SAFETY: `new` checked that ids are partitions.
+            // SAFETY: as the caller promised.
             unsafe { *self.ends.get_unchecked_mut(id as usize + 1) += 1 };
         }
         for index in 1..=partitions {
@@ -101,7 +113,7 @@ impl Loops {
         for lane in &mut self.lanes {
             self.cursors.clear();
             self.cursors.extend_from_slice(&self.ends[..partitions]);
-            // SAFETY: ids are partitions, and columns are as long as ids; a cursor starts where
+            // SAFETY: ids are below `partitions`, and columns are as long as ids; a cursor starts where
             // its partition does and is moved on once a row, so that it stays below the rows.
             unsafe {
                 match lane {

@@ -23,8 +23,9 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
+use std::mem::take;
 use std::sync::Arc;
-use std::vec::IntoIter;
+use std::vec::{Drain, IntoIter};
 
 use super::nested::select;
 use crate::error::Result;
@@ -44,31 +45,35 @@ pub(super) struct Columns<'a> {
     pub(super) order: Planned<'a>,
     pub(super) memory: &'a Memory,
     pub(super) scratch: &'a mut Scratch,
+    /// Bitmaps on their way; none between two record batches.
+    pub(super) bitmaps: &'a mut Vec<BooleanBuffer>,
     /// The order as rows to take, for types without a kernel of their own.
     pub(super) rows: Option<Vec<u64>>,
 }
 
 impl Columns<'_> {
     pub(super) fn record_batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let mut bitmaps = Vec::new();
+        let mut bitmaps = take(self.bitmaps);
         batch.columns().iter().for_each(|column| find_bitmaps(column, &mut bitmaps));
+        self.move_bitmaps(&mut bitmaps);
         let mut moved = Moved {
-            bitmaps: self.bitmaps(&bitmaps).into_iter(),
+            bitmaps: bitmaps.drain(..),
             numbers: WIDTHS.map(|width| self.several(batch, width).into_iter()),
         };
         let columns = batch.columns().iter().map(|column| self.array(column, &mut moved));
         let columns = columns.collect::<Result<Vec<_>>>()?;
+        drop(moved);
+        *self.bitmaps = bitmaps;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
     }
 
-    /// Bitmaps in order. Those that are moved together share one buffer: to take and to return one
-    /// for each costs as much as to move it.
-    fn bitmaps(&mut self, bitmaps: &[&BooleanBuffer]) -> Vec<BooleanBuffer> {
+    /// Brings bitmaps into order. Those that are moved together share one buffer: to take and to
+    /// return one for each costs as much as to move it.
+    fn move_bitmaps(&mut self, bitmaps: &mut [BooleanBuffer]) {
         let rows = self.order.rows();
-        let mut done = Vec::with_capacity(bitmaps.len());
         let words = (rows.div_ceil(64) + 1).next_multiple_of(LINE);
-        for group in bitmaps.chunks(GROUP) {
+        for group in bitmaps.chunks_mut(GROUP) {
             let mut piece = self.memory.take(group.len() * words * 8);
             let mut targets = piece.as_mut().chunks_exact_mut(words);
             if let [one] = group {
@@ -76,17 +81,16 @@ impl Columns<'_> {
                 let target = targets.next().unwrap_or_default();
                 self.order.bits(&[bits_of(one)], &mut [target], self.scratch);
             } else {
-                let sources: Vec<Bits<'_>> = group.iter().map(|bits| bits_of(bits)).collect();
+                let sources: Vec<Bits<'_>> = group.iter().map(bits_of).collect();
                 let mut targets: Vec<&mut [u64]> = targets.take(group.len()).collect();
                 self.order.bits(&sources, &mut targets, self.scratch);
             }
             let moved = piece.freeze(group.len() * words * 8);
-            done.extend((0..group.len()).map(|index| {
+            for (index, bitmap) in group.iter_mut().enumerate() {
                 let bits = moved.slice_with_length(index * words * 8, rows.div_ceil(8));
-                BooleanBuffer::new(bits, 0, rows)
-            }));
+                *bitmap = BooleanBuffer::new(bits, 0, rows);
+            }
         }
-        done
     }
 
     /// Values of `width` bytes in order, if several columns of them are moved at once.
@@ -108,7 +112,7 @@ impl Columns<'_> {
     }
 
     /// `array` in order. `moved` has what [`find_bitmaps`] and [`find_numbers`] find in it, in order.
-    fn array(&mut self, array: &ArrayRef, moved: &mut Moved) -> Result<ArrayRef> {
+    fn array(&mut self, array: &ArrayRef, moved: &mut Moved<'_>) -> Result<ArrayRef> {
         if is_same_in_any_order(array) {
             return Ok(array.clone());
         }
@@ -174,6 +178,9 @@ impl Columns<'_> {
         let moved = of_width.and_then(|index| numbers[index].next());
         let values = moved.unwrap_or_else(|| self.fixed(array.values().inner(), width));
         let moved = PrimitiveArray::new(ScalarBuffer::from(values), nulls);
+        if moved.data_type() == array.data_type() {
+            return moved;
+        }
         moved.with_data_type(array.data_type().clone())
     }
 
@@ -196,8 +203,8 @@ impl Columns<'_> {
 }
 
 /// What is in order already, to be taken by the arrays that it is of.
-struct Moved {
-    bitmaps: IntoIter<BooleanBuffer>,
+struct Moved<'a> {
+    bitmaps: Drain<'a, BooleanBuffer>,
     /// Of each of [`WIDTHS`]; none, if they are moved one by one.
     numbers: [IntoIter<Buffer>; WIDTHS.len()],
 }
@@ -234,14 +241,15 @@ fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
 }
 
 /// The bitmaps of `array` that have to be moved.
-fn find_bitmaps<'a>(array: &'a ArrayRef, bitmaps: &mut Vec<&'a BooleanBuffer>) {
+fn find_bitmaps(array: &ArrayRef, bitmaps: &mut Vec<BooleanBuffer>) {
     if is_same_in_any_order(array) || !has_kernel(array.data_type()) {
         return;
     }
     if let Some(array) = array.as_boolean_opt() {
-        bitmaps.push(array.values());
+        bitmaps.push(array.values().clone());
     }
-    bitmaps.extend(array.nulls().filter(|nulls| nulls.null_count() > 0).map(NullBuffer::inner));
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    bitmaps.extend(nulls.map(|nulls| nulls.inner().clone()));
     if let Some(array) = array.as_struct_opt() {
         array.columns().iter().for_each(|column| find_bitmaps(column, bitmaps));
     }
@@ -269,7 +277,7 @@ fn find_numbers<'a>(array: &'a ArrayRef, width: usize, numbers: &mut Vec<&'a [u8
 }
 
 /// The nulls of `array` in order, if it has any.
-fn nulls(array: &ArrayRef, bitmaps: &mut IntoIter<BooleanBuffer>) -> Option<NullBuffer> {
+fn nulls(array: &ArrayRef, bitmaps: &mut Drain<'_, BooleanBuffer>) -> Option<NullBuffer> {
     let moved = (array.null_count() > 0).then(|| bitmaps.next()).flatten();
     moved.map(NullBuffer::new)
 }

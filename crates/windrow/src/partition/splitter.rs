@@ -1,6 +1,7 @@
 //! The split itself: ids and a record batch in, a permuted record batch and offsets out.
 
 use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 
 use super::columns::{Columns, load};
 use super::partitioned::Partitioned;
@@ -20,6 +21,7 @@ pub(super) struct Splitter {
     order: Order,
     memory: Memory,
     scratch: Scratch,
+    bitmaps: Vec<BooleanBuffer>,
 }
 
 impl Splitter {
@@ -29,6 +31,7 @@ impl Splitter {
             order: Order::new(Level::detect()),
             memory: Memory::default(),
             scratch: Scratch::default(),
+            bitmaps: Vec::new(),
         }
     }
 
@@ -54,8 +57,13 @@ impl Splitter {
             }
             Plan::Outside => return Err(outside(ids, self.partitions)),
         };
-        let mut columns =
-            Columns { order, memory: &self.memory, scratch: &mut self.scratch, rows: None };
+        let mut columns = Columns {
+            order,
+            memory: &self.memory,
+            scratch: &mut self.scratch,
+            bitmaps: &mut self.bitmaps,
+            rows: None,
+        };
         let permuted = columns.record_batch(batch)?;
         if self.order.is_outside() {
             return Err(outside(ids, self.partitions));

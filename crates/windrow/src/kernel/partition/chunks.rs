@@ -10,8 +10,6 @@
 //! run by run, lines are written whole - past the cache, where it could not hold them anyway. Few
 //! partitions are compressed to where their runs go.
 
-#[cfg(target_arch = "x86_64")]
-use super::compress::compresses;
 use super::fixed::SCATTERED;
 #[cfg(target_arch = "x86_64")]
 use super::lines::{LINE, Lines};
@@ -23,8 +21,6 @@ const PAD: usize = 64;
 impl Planned<'_> {
     /// Brings values into order.
     pub(super) fn deal_chunks<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
-        #[cfg(target_arch = "x86_64")]
-        let load = self.load;
         let order = &mut *self.order;
         let partitions = order.offsets.len() - 1;
         let mut next = order.offsets[..partitions].to_vec();
@@ -39,7 +35,7 @@ impl Planned<'_> {
         for ((ids, values), ends) in self.ids.chunks(order.chunk).zip(values).zip(ends) {
             assert!(values.len() == ids.len());
             #[cfg(target_arch = "x86_64")]
-            if order.masked && compresses(load, W, partitions) {
+            if order.masked {
                 // SAFETY: chunks are masked on CPUs that can; there are fewer than 255 partitions.
                 assert!(unsafe { order.masks.build(ids, ends) }, "ids were looked at before");
                 let (values, out) = (values.as_flattened(), out.as_flattened_mut());

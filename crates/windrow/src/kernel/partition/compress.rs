@@ -17,7 +17,6 @@ use std::arch::x86_64::*;
 
 use super::bits::Words;
 use super::masks::Masks;
-use super::order::Load;
 
 /// Words of masks in a block: 4 KiB of eight-byte values.
 const BLOCK: usize = 8;
@@ -26,13 +25,13 @@ const MOST_BITS: u32 = 56;
 /// The most partitions that are compressed.
 const MOST: usize = 16;
 
-/// True if values of a width are compressed, instead of gathered or scattered.
-pub(super) const fn compresses(load: Load, width: usize, partitions: usize) -> bool {
-    let only = matches!(load, Load::Fixed(_));
+/// True if values of a width are compressed, instead of put to their targets, where both are one
+/// chunk.
+pub(super) const fn compresses(width: usize, partitions: usize) -> bool {
     match width {
         1 | 2 => partitions <= MOST,
-        4 => partitions <= if only { 10 } else { 6 },
-        8 => partitions <= if only { 4 } else { 2 },
+        4 => partitions <= 6,
+        8 => partitions <= 2,
         _ => false,
     }
 }

@@ -6,6 +6,10 @@
 //!                                mask 2  0 0 0 1 0 0               2 0 3 5 1 4
 //! ```
 //!
+//! A row's target is where its partition is to go on at this word of masks, and how many rows of it
+//! the word has in front of the row: the first looked up by id in a register, the second numbers
+//! expanded to the rows of a mask, as bytes, 64 at a time.
+//!
 //! A compressed register is stored whole, and what it has beyond its rows is overwritten by what
 //! comes next, at last by nothing: places are [`PAD`] bytes longer than their rows. Cost: a few
 //! cycles for 64 rows and partition, whatever the ids are. The portable twin is the way of
@@ -28,6 +32,8 @@ pub(super) const fn pay(load: Load, partitions: usize) -> bool {
 
 /// Up to so many partitions, targets are found from masks; beyond, cheaper from places.
 pub(super) const MOST_EXPANDED: usize = 16;
+/// Words of masks whose rows are counted together: a register.
+const COUNTED: usize = 8;
 
 /// The numbers of rows in a register.
 const FIRST: [u16; 32] = {
@@ -49,6 +55,28 @@ const BYTES: [u8; 64] = {
         row += 1;
     }
     bytes
+};
+
+/// The numbers of rows in a register, as bytes.
+const RANKS: [u8; 64] = {
+    let mut ranks = [0; 64];
+    let mut row = 0;
+    while row < 64 {
+        ranks[row] = row as u8;
+        row += 1;
+    }
+    ranks
+};
+
+/// The lower half of each id of two registers.
+const HALVES: [u16; 32] = {
+    let mut halves = [0; 32];
+    let mut row = 0;
+    while row < 32 {
+        halves[row] = 2 * row as u16;
+        row += 1;
+    }
+    halves
 };
 
 /// The ids of a block as bytes, if they fit; what bits they have is added to `seen`.
@@ -77,6 +105,13 @@ fn any(seen: __m512i) -> u32 {
     _mm512_reduce_or_epi32(seen) as u32
 }
 
+/// The ids behind the last whole block, and zeros.
+fn padded(rest: &[u32]) -> [u32; 64] {
+    let mut block = [0; 64];
+    block[..rest.len()].copy_from_slice(rest);
+    block
+}
+
 /// A bit for each row and partition: all words of partition 0, then those of partition 1.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Masks {
@@ -102,20 +137,12 @@ impl Masks {
         self.rows = ids.len();
         let words = self.words();
         self.masks.resize(words * ends.len(), 0);
-        let known = match ends.len() {
-            2 => self.build_of_planes::<2>(ids),
-            3 => self.build_of_planes::<3>(ids),
-            4 => self.build_of_planes::<4>(ids),
-            _ => self.build_of_bytes(ids, ends.len()),
-        };
-        let rest = ids.as_chunks::<64>().1;
+        let (blocks, rest) = ids.as_chunks::<64>();
+        let mut known = self.build_blocks(blocks, 0, ends.len());
         if !rest.is_empty() {
-            self.masks.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word = 0);
-        }
-        for (row, &id) in rest.iter().enumerate() {
-            if (id as usize) < ends.len() {
-                self.masks[id as usize * words + words - 1] |= 1 << row;
-            }
+            known &= self.build_blocks(&[padded(rest)], words - 1, ends.len());
+            let rows = (1 << rest.len()) - 1;
+            self.masks.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word &= rows);
         }
         let mut sum = 0;
         for (mask, end) in self.masks.chunks_exact(words.max(1)).zip(ends) {
@@ -126,16 +153,27 @@ impl Masks {
         known && sum as usize == ids.len()
     }
 
-    /// Masks of two to four partitions, of whole words: the two lower bits of ids are masks, from
-    /// which those of partitions follow 512 rows at a time. False if an id has more bits.
+    /// The words of all masks from word `first` on. False if an id has more bits than any partition.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn build_of_planes<const P: usize>(&mut self, ids: &[u32]) -> bool {
+    fn build_blocks(&mut self, blocks: &[[u32; 64]], first: usize, partitions: usize) -> bool {
+        match partitions {
+            2 => self.build_of_planes::<2>(blocks, first),
+            3 => self.build_of_planes::<3>(blocks, first),
+            4 => self.build_of_planes::<4>(blocks, first),
+            _ => self.build_of_bytes(blocks, first),
+        }
+    }
+
+    /// [`Masks::build_blocks`] of two to four partitions: the two lower bits of ids are masks, from
+    /// which those of partitions follow 512 rows at a time.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn build_of_planes<const P: usize>(&mut self, blocks: &[[u32; 64]], first: usize) -> bool {
         let words = self.words();
         let (zero, rest) = self.masks.split_at_mut(words);
         let (one, rest) = rest.split_at_mut(words);
         let (two, three) = if P > 2 { rest.split_at_mut(words) } else { (rest, [].as_mut_slice()) };
+        let (zero, one) = (&mut zero[first..], &mut one[first..]);
         let mut seen = _mm512_setzero_si512();
-        let blocks = ids.as_chunks::<64>().0;
         if P == 2 {
             for (block, one) in blocks.iter().zip(&mut *one) {
                 *one = _mm512_test_epi8_mask(bytes(block, &mut seen), _mm512_set1_epi8(1));
@@ -143,13 +181,14 @@ impl Masks {
             zero.iter_mut().zip(one).for_each(|(zero, one)| *zero = !*one);
             return any(seen) < 2;
         }
+        let two = &mut two[first..];
         for ((block, one), two) in blocks.iter().zip(&mut *one).zip(&mut *two) {
             let bytes = bytes(block, &mut seen);
             *one = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(1));
             *two = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(2));
         }
         if P > 3 {
-            three.iter_mut().zip(&*one).zip(&*two).for_each(|((three, one), two)| {
+            three[first..].iter_mut().zip(&*one).zip(&*two).for_each(|((three, one), two)| {
                 *three = one & two;
             });
         }
@@ -159,12 +198,12 @@ impl Masks {
         any(seen) < 4
     }
 
-    /// Masks of any number of partitions, of whole words. False if an id does not fit a byte.
+    /// [`Masks::build_blocks`] of any number of partitions.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn build_of_bytes(&mut self, ids: &[u32], partitions: usize) -> bool {
+    fn build_of_bytes(&mut self, blocks: &[[u32; 64]], first: usize) -> bool {
         let words = self.words();
         let mut seen = _mm512_setzero_si512();
-        for (word, block) in ids.as_chunks::<64>().0.iter().enumerate() {
+        for (word, block) in (first..).zip(blocks) {
             let bytes = bytes(block, &mut seen);
             let mut wanted = _mm512_setzero_si512();
             for mask in self.masks[word..].iter_mut().step_by(words) {
@@ -172,7 +211,6 @@ impl Masks {
                 wanted = _mm512_add_epi8(wanted, _mm512_set1_epi8(1));
             }
         }
-        debug_assert_eq!(self.masks.len(), partitions * words);
         any(seen) < 256
     }
 
@@ -208,40 +246,100 @@ impl Masks {
     /// Writes where each row goes to `targets`, which has [`PAD`] bytes more than rows.
     ///
     /// # Safety
-    /// As [`Masks::places`].
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
-    pub(super) unsafe fn targets(&self, ends: &[u32], targets: &mut [u16]) {
-        assert!(targets.len() >= self.rows + PAD / 2);
+    /// As [`Masks::places`]; the masks are of `ids`, and partitions end at `ends`.
+    ///
+    /// # Panics
+    /// If there are more than [`MOST_EXPANDED`] partitions.
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq,popcnt"
+    )]
+    pub(super) unsafe fn targets(&self, ids: &[u32], ends: &[u32], targets: &mut [u16]) {
+        assert!(ids.len() == self.rows && targets.len() >= self.rows + PAD / 2);
+        assert!(ends.len() <= MOST_EXPANDED && self.masks.len() == ends.len() * self.words());
         let words = self.words();
-        let partitions = self.masks.len() / words.max(1);
-        assert!(partitions <= MOST_EXPANDED && ends.len() == partitions);
-        // SAFETY: `FIRST` has 64 bytes.
-        let first = unsafe { _mm512_loadu_si512(FIRST.as_ptr().cast()) };
-        let mut next = [first; MOST_EXPANDED];
-        let starts = [0].into_iter().chain(ends.iter().copied());
-        for (next, start) in next[..partitions].iter_mut().zip(starts) {
-            *next = _mm512_add_epi16(first, _mm512_set1_epi16(start as i16));
+        let (blocks, rest) = ids.as_chunks::<64>();
+        let last = padded(rest);
+        let mut starts = [0; 32];
+        for (start, &end) in starts[1..].iter_mut().zip(ends) {
+            *start = end as u16;
         }
-        for word in 0..words {
-            let mut found = [_mm512_setzero_si512(); 2];
-            for (partition, next) in next[..partitions].iter_mut().enumerate() {
-                let mask = self.masks[partition * words + word];
-                for (found, half) in found.iter_mut().zip([mask as u32, (mask >> 32) as u32]) {
-                    *found = _mm512_mask_expand_epi16(*found, half, *next);
-                    let count = _mm512_set1_epi16(half.count_ones() as i16);
-                    *next = _mm512_add_epi16(*next, count);
+        // SAFETY: arrays of 64 bytes.
+        let (mut next, numbers, halves) = unsafe {
+            (
+                _mm512_loadu_si512(starts.as_ptr().cast()),
+                _mm512_loadu_si512(RANKS.as_ptr().cast()),
+                _mm512_loadu_si512(HALVES.as_ptr().cast()),
+            )
+        };
+        for first in (0..words).step_by(COUNTED) {
+            for (word, counts) in (first..words).zip(self.counts(first)) {
+                let mut ranks = _mm512_setzero_si512();
+                for partition in 0..ends.len() {
+                    // SAFETY: there is a mask of so many words for each of `ends`.
+                    let mask = unsafe { *self.masks.get_unchecked(partition * words + word) };
+                    ranks = _mm512_mask_expand_epi8(ranks, mask, numbers);
                 }
+                let block = blocks.get(word).unwrap_or(&last);
+                let ranks = [_mm512_castsi512_si256(ranks), _mm512_extracti64x4_epi64::<1>(ranks)];
+                let found = [0, 32].map(|at| {
+                    // SAFETY: a block is four registers.
+                    let (low, high) = unsafe {
+                        let ids = block.as_ptr().add(at);
+                        (_mm512_loadu_si512(ids.cast()), _mm512_loadu_si512(ids.add(16).cast()))
+                    };
+                    let ids = _mm512_permutex2var_epi16(low, halves, high);
+                    let start = _mm512_permutexvar_epi16(ids, next);
+                    _mm512_add_epi16(start, _mm512_cvtepu8_epi16(ranks[at / 32]))
+                });
+                // SAFETY: the rows of a word and the pad are in `targets`: 128 bytes, of which at
+                // least one row is there, or 64 and the pad.
+                unsafe {
+                    let at = targets.as_mut_ptr().add(word * 64);
+                    _mm512_storeu_si512(at.cast(), found[0]);
+                    if self.rows > word * 64 + 32 {
+                        _mm512_storeu_si512(at.add(32).cast(), found[1]);
+                    }
+                }
+                // SAFETY: 16 bytes.
+                let counts = unsafe { _mm_loadu_si128(counts.as_ptr().cast()) };
+                let counts = _mm512_zextsi256_si512(_mm256_cvtepu8_epi16(counts));
+                next = _mm512_add_epi16(next, counts);
             }
-            // SAFETY: the rows of a word and the pad are in `targets`: 128 bytes, of which at least
-            // one row is there, or 64 and the pad.
+        }
+    }
+
+    /// How many rows each partition has in each of [`COUNTED`] words from word `first` on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,avx512vpopcntdq")]
+    fn counts(&self, first: usize) -> [[u8; MOST_EXPANDED]; COUNTED] {
+        let lanes = u8::MAX >> COUNTED.saturating_sub(self.words() - first);
+        // A byte for a partition, in the lane of its word; the partitions from the ninth on apart.
+        let mut counts = [_mm512_setzero_si512(); 2];
+        for (partition, mask) in self.partitions().enumerate() {
+            // SAFETY: only lanes of words that are there are read.
+            let mask = unsafe { _mm512_maskz_loadu_epi64(lanes, mask[first..].as_ptr().cast()) };
+            let shift = _mm_cvtsi32_si128((partition % 8 * 8) as i32);
+            let shifted = _mm512_sll_epi64(_mm512_popcnt_epi64(mask), shift);
+            counts[partition / 8] = _mm512_or_si512(counts[partition / 8], shifted);
+        }
+        let [low, high] = counts;
+        let even = _mm512_unpacklo_epi64(low, high);
+        let odd = _mm512_unpackhi_epi64(low, high);
+        let mut sums = [[0; MOST_EXPANDED]; COUNTED];
+        for (pair, sums) in sums.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            let lane = |of: __m512i| match pair {
+                0 => _mm512_extracti32x4_epi32::<0>(of),
+                1 => _mm512_extracti32x4_epi32::<1>(of),
+                2 => _mm512_extracti32x4_epi32::<2>(of),
+                _ => _mm512_extracti32x4_epi32::<3>(of),
+            };
+            // SAFETY: 16 bytes each.
             unsafe {
-                let at = targets.as_mut_ptr().add(word * 64);
-                _mm512_storeu_si512(at.cast(), found[0]);
-                if self.rows > word * 64 + 32 {
-                    _mm512_storeu_si512(at.add(32).cast(), found[1]);
-                }
+                _mm_storeu_si128(sums[0].as_mut_ptr().cast(), lane(even));
+                _mm_storeu_si128(sums[1].as_mut_ptr().cast(), lane(odd));
             }
         }
+        sums
     }
 
     /// A mask after the other, each with a word for 64 rows.

@@ -3,7 +3,7 @@
 //! ```text
 //! strings --string_hash--> words --hash, search--> ids --ids, order--> Planned
 //!                                                                      |  masks
-//!                                                                      |  cursors
+//!                                                                      |  cursors, ranks
 //!                              moves, bits, text, views                v  places, targets
 //!                     column --------------------------------------------> column in order
 //! ```
@@ -13,15 +13,17 @@
 //! of these they do without:
 //!
 //! 1. *Masks*: a bit per row and partition, once per record batch; then rows are compressed out of
-//!    registers, partition by partition. No load depends on a store. For up to a dozen
-//!    partitions, on CPUs that compress.
+//!    registers, partition by partition, or their targets are found 64 at a time. No load depends
+//!    on a store. For up to sixteen partitions, on CPUs that compress.
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
 //!    their order, so the split is stable. Where partitions take turns there is no cursor to store.
 //! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and
 //!    from there to where it belongs. Nothing is counted before.
-//! 4. *Records*: columns of four or eight bytes are put to where their row goes four at a time.
-//! 5. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
+//! 4. *Ranks*: where more than one column, or a wide one, goes to targets, rows are counted and
+//!    ranked in one pass, and starts added in registers.
+//! 5. *Records*: columns of four or eight bytes are put to where their row goes four at a time.
+//! 6. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
 //!    that reads stay in cache however long the record batch is - by *lines* past the cache, where
 //!    that could not hold them.
 
@@ -44,6 +46,8 @@ pub(crate) mod memory;
 pub(crate) mod moves;
 pub(crate) mod order;
 mod planned;
+#[cfg(target_arch = "x86_64")]
+mod ranks;
 #[cfg(target_arch = "x86_64")]
 mod records;
 pub(crate) mod search;

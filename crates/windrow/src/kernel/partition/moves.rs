@@ -3,7 +3,8 @@
 //! ```text
 //! masks, few partitions     compress (values), extract (bitmaps)
 //! several of 4 or 8 bytes   scatter to targets, as records
-//! the only column           dealt into buckets; straight from its cursors; by chunks, run by run
+//! the only column           scatter to targets; dealt into buckets; straight from its cursors;
+//!                           by chunks, run by run
 //! wide, or few partitions   scatter to targets
 //! else                      gather from places
 //! ```
@@ -48,8 +49,7 @@ impl Planned<'_> {
 
     fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if self.order.form == Form::Masks && compresses(self.load, W, self.order.offsets.len() - 1)
-        {
+        if self.order.form == Form::Masks && compresses(W, self.order.partitions) {
             let (starts, ends) = (&self.order.offsets[..], &self.order.offsets[1..]);
             // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8;
             // from one offset to the next there are as many rows as in a mask.
@@ -87,7 +87,7 @@ impl Planned<'_> {
 
     /// True if rows go straight to where they belong: nothing else asks for places or targets.
     pub(super) fn deals_out(&self) -> bool {
-        self.load.is_one() && self.order.form == Form::Counted
+        self.load.is_one() && self.order.form == Form::Counted && !self.order.targeted
     }
 
     /// Brings values into order without finding places or targets.

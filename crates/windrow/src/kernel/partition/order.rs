@@ -14,12 +14,12 @@
 
 use super::Level;
 use super::buckets::Buckets;
-#[cfg(target_arch = "x86_64")]
-use super::compress::compresses;
 use super::fixed::{Place, SCATTERED};
 use super::ids::{Ascending, Pattern, ascending, pattern};
 #[cfg(target_arch = "x86_64")]
 use super::masks::{Masks, pay};
+#[cfg(target_arch = "x86_64")]
+use super::ranks::{Ranks, suit};
 use super::segments::Cursors;
 
 /// Bytes behind the rows of a target that may be overwritten.
@@ -81,6 +81,8 @@ pub(crate) struct Order {
     pub(super) masked: bool,
     #[cfg(target_arch = "x86_64")]
     pub(super) masks: Masks,
+    #[cfg(target_arch = "x86_64")]
+    ranks: Ranks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +188,8 @@ impl Order {
             masked: false,
             #[cfg(target_arch = "x86_64")]
             masks: Masks::default(),
+            #[cfg(target_arch = "x86_64")]
+            ranks: Ranks::default(),
         }
     }
 
@@ -235,6 +239,20 @@ impl Order {
             self.ends.resize(partitions, 0);
             // SAFETY: the level says that the CPU can; there are fewer than 256 partitions.
             if !unsafe { self.masks.build(ids, &mut self.ends) } {
+                return Plan::Outside;
+            }
+            self.find_offsets(partitions);
+            return Plan::Ordered(Planned { order: self, ids, load });
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.goes_by_ranks(ids, load) {
+            self.form = Form::Counted;
+            self.targeted = true;
+            self.targets.resize(self.rows + PAD, 0);
+            self.ends.resize(partitions, 0);
+            let targets = &mut self.targets[..self.rows];
+            // SAFETY: the level says that the CPU can; there are at most 65,536 ids.
+            if !unsafe { self.ranks.targets(ids, &mut self.ends, targets) } {
                 return Plan::Outside;
             }
             self.find_offsets(partitions);
@@ -295,7 +313,7 @@ impl Order {
     fn goes_by_buckets(&mut self, ids: &[u32], load: Load) -> bool {
         let Load::Fixed(width) = load else { return false };
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && compresses(load, width, self.partitions) {
+        if self.level == Level::Avx512 && pay(load, self.partitions) {
             return false;
         }
         width.is_power_of_two()
@@ -303,6 +321,18 @@ impl Order {
             && self.buckets.suit(ids.len(), self.partitions, width)
             && pattern(ids) == Pattern::Any
             && self.buckets.are_due()
+    }
+
+    /// True if rows are ranked as they are counted: where all have targets, and rows of a partition
+    /// are seldom neighbours, which would wait for each other's count.
+    #[cfg(target_arch = "x86_64")]
+    fn goes_by_ranks(&self, ids: &[u32], load: Load) -> bool {
+        let targeted = matches!(load, Load::Wide | Load::ManyTargeted) || self.spread;
+        targeted
+            && self.level == Level::Avx512
+            && ids.len() <= LARGEST_CHUNK
+            && suit(self.partitions)
+            && pattern(ids) == Pattern::Any
     }
 
     /// True if the only column is dealt out to where it belongs however long it is: with few

@@ -89,9 +89,9 @@ impl Planned<'_> {
             let order = &mut *self.order;
             order.targeted = true;
             order.targets.resize(order.rows + PAD, 0);
-            // SAFETY: masks are built on CPUs that can, of at most 65,536 rows, each of which is in
-            // one.
-            return unsafe { order.masks.targets(&order.ends, &mut order.targets) };
+            // SAFETY: masks are built on CPUs that can, of these ids, at most 65,536, each of which
+            // is in one.
+            return unsafe { order.masks.targets(self.ids, &order.ends, &mut order.targets) };
         }
         if self.order.form != Form::Counted {
             self.place();

@@ -200,7 +200,7 @@ impl Cursors {
 
 /// Four numbers as one, the first one low.
 #[inline(always)]
-fn packed(four: [u32; 4]) -> u64 {
+pub(super) fn packed(four: [u32; 4]) -> u64 {
     let shifted = four.into_iter().zip([0, 16, 32, 48]);
     shifted.fold(0, |all, (number, shift)| all | u64::from(number) << shift)
 }
@@ -367,7 +367,18 @@ fn both(pair: &[u32; 2]) -> u64 {
 /// Four ids by two loads.
 #[inline(always)]
 fn four_ids(four: &[u32; 4]) -> [u64; 4] {
-    let [low, high] = [0, 2].map(|at| both(four[at..].first_chunk().expect("two ids")));
+    apart(pairs(four))
+}
+
+/// Four ids as two numbers, see [`both`].
+#[inline(always)]
+pub(super) fn pairs(four: &[u32; 4]) -> [u64; 2] {
+    [0, 2].map(|at| both(four[at..].first_chunk().expect("two ids")))
+}
+
+/// The ids of two pairs.
+#[inline(always)]
+pub(super) fn apart([low, high]: [u64; 2]) -> [u64; 4] {
     [u64::from(low as u32), low >> 32, u64::from(high as u32), high >> 32]
 }
 
