@@ -36,7 +36,7 @@ pub(super) const MOST_EXPANDED: usize = 16;
 const COUNTED: usize = 8;
 
 /// The numbers of rows in a register.
-const FIRST: [u16; 32] = {
+pub(super) const FIRST: [u16; 32] = {
     let mut first = [0; 32];
     let mut row = 0;
     while row < 32 {

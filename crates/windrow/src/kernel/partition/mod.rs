@@ -30,6 +30,8 @@
 pub(crate) mod arrays;
 pub(crate) mod bits;
 #[cfg(target_arch = "x86_64")]
+mod blocks;
+#[cfg(target_arch = "x86_64")]
 mod boundaries;
 mod buckets;
 mod chunks;

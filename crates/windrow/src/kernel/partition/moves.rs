@@ -12,6 +12,8 @@
 #[cfg(target_arch = "x86_64")]
 use super::Level;
 use super::bits::Words;
+#[cfg(target_arch = "x86_64")]
+use super::blocks::gathers;
 use super::buckets::Dealt;
 #[cfg(target_arch = "x86_64")]
 use super::compress::compresses;
@@ -49,11 +51,17 @@ impl Planned<'_> {
 
     fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if self.order.form == Form::Masks && compresses(W, self.order.partitions) {
+        if self.order.form == Form::Masks {
+            let partitions = self.order.partitions;
             let (starts, ends) = (&self.order.offsets[..], &self.order.offsets[1..]);
-            // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8;
-            // from one offset to the next there are as many rows as in a mask.
-            return unsafe { self.order.masks.compress::<W>(source, out, starts, ends) };
+            // SAFETY, of both: masks are built on CPUs that can; widths that compress are 1, 2, 4
+            // and 8; from one offset to the next there are as many rows as in a mask.
+            if compresses(W, partitions) {
+                return unsafe { self.order.masks.compress::<W>(source, out, starts, ends) };
+            }
+            if gathers(self.load, W, partitions) {
+                return unsafe { self.order.masks.gather(source, out, starts, ends) };
+            }
         }
         let rows = self.rows();
         let source = &source.as_chunks::<W>().0[..rows];
