@@ -11,7 +11,7 @@
 //! has beyond its rows is still the partition's own, to be overwritten; at the end it is cut.
 //!
 //! Stores are what it costs: one of 64 bytes, at any address, takes four cycles, one of 32 less
-//! than two and a half. With three partitions or more, half a register is mostly enough.
+//! than two and a half. With four partitions or more, half a register is mostly enough.
 
 use std::arch::x86_64::*;
 
@@ -24,6 +24,8 @@ const BLOCK: usize = 8;
 const MOST_BITS: u32 = 56;
 /// The most partitions that are compressed.
 const MOST: usize = 16;
+/// Up to so many partitions, half a register is too little too often.
+const MOST_WHOLE: usize = 3;
 
 /// True if values of a width are compressed, instead of put to their targets, where both are one
 /// chunk.
@@ -54,7 +56,7 @@ impl Masks {
         let rows = self.rows();
         assert!(source.len() >= rows * W);
         let lanes = 64 / W;
-        let half = self.halves();
+        let half = self.partitions().count() > MOST_WHOLE;
         let mut next = [std::ptr::null_mut::<u8>(); MOST];
         let mut whole = [std::ptr::null_mut::<u8>(); MOST];
         for (partition, mask) in self.partitions().enumerate() {

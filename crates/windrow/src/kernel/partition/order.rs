@@ -39,6 +39,9 @@ pub(super) const UNCACHED: usize = 48 << 20;
 /// for.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 4;
+/// Up to so many partitions, the only column, of wide values, is faster by targets than straight.
+#[cfg(target_arch = "x86_64")]
+const MOST_RANKED: usize = 256;
 /// From so many partitions on, short values are gathered faster than they are scattered; where rows
 /// take turns, beyond so many.
 const GATHERED: usize = 32;
@@ -327,7 +330,11 @@ impl Order {
     /// are seldom neighbours, which would wait for each other's count.
     #[cfg(target_arch = "x86_64")]
     fn goes_by_ranks(&self, ids: &[u32], load: Load) -> bool {
-        let targeted = matches!(load, Load::Wide | Load::ManyTargeted) || self.spread;
+        let targeted = match load {
+            Load::Wide => self.partitions <= MOST_RANKED,
+            Load::ManyTargeted => true,
+            _ => self.spread,
+        };
         targeted
             && self.level == Level::Avx512
             && ids.len() <= LARGEST_CHUNK
