@@ -7,8 +7,8 @@
 //!
 //! Of eight-byte values a register has too few to be compressed for so many partitions, and to put
 //! each to its target is a store for each. The rows of a partition in a block are compressed
-//! instead, 32 at a time, and eight values gathered to a store: 4.0 us of 10,000 rows for 4.35. With
-//! more partitions rows take longer to compress than targets to find; so they do for several columns.
+//! instead, 32 at a time, and eight values gathered to a store: 4.0 us of 10,000 rows for 4.35.
+//! With more partitions rows take longer to compress than targets to find.
 
 use std::arch::x86_64::*;
 
@@ -29,8 +29,8 @@ pub(super) const fn gathers(load: Load, width: usize, partitions: usize) -> bool
 }
 
 impl Masks {
-    /// Writes the values of eight bytes of `source` to `out`, those of each partition from the value
-    /// that `starts` says on, up to `ends`.
+    /// Writes the values of eight bytes of `source` to `out`, those of each partition from the
+    /// value that `starts` says on, up to `ends`.
     ///
     /// # Safety
     /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask, and there are as

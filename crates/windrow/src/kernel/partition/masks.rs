@@ -69,7 +69,7 @@ const RANKS: [u8; 64] = {
 };
 
 /// The lower half of each id of two registers.
-const HALVES: [u16; 32] = {
+pub(super) const HALVES: [u16; 32] = {
     let mut halves = [0; 32];
     let mut row = 0;
     while row < 32 {

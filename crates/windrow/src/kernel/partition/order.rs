@@ -231,7 +231,7 @@ impl Order {
         }
         let takes_turns = || pattern(ids) == Pattern::Turns;
         self.spread = load == Load::Many
-            && (partitions < GATHERED || partitions <= MOST_SPREAD && takes_turns());
+            && (partitions < GATHERED || partitions <= MOST_SPREAD && self.scatters_short(ids));
         #[cfg(target_arch = "x86_64")]
         if self.level == Level::Avx512
             && ids.len() <= LARGEST_CHUNK
@@ -324,6 +324,20 @@ impl Order {
             && self.buckets.suit(ids.len(), self.partitions, width)
             && pattern(ids) == Pattern::Any
             && self.buckets.are_due()
+    }
+
+    /// True if short values are scattered to targets even with many partitions: where rows take
+    /// turns, or targets are found by ranks.
+    fn scatters_short(&self, ids: &[u32]) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        let ranked = self.level == Level::Avx512;
+        #[cfg(not(target_arch = "x86_64"))]
+        let ranked = false;
+        match pattern(ids) {
+            Pattern::Turns => true,
+            Pattern::Any => ranked,
+            Pattern::Runs => false,
+        }
     }
 
     /// True if rows are ranked as they are counted: where all have targets, and rows of a partition

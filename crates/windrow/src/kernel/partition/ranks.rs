@@ -15,6 +15,7 @@
 
 use std::arch::x86_64::*;
 
+use super::masks::HALVES;
 use super::segments::{apart, packed, pairs};
 
 /// Numbers of a register.
@@ -23,17 +24,6 @@ const LANES: usize = 32;
 const MOST: usize = 512;
 /// Pairs of registers of starts.
 const MOST_PAIRS: usize = MOST / LANES / 2;
-
-/// The lower half of each id of two registers.
-const HALVES: [u16; LANES] = {
-    let mut halves = [0; LANES];
-    let mut row = 0;
-    while row < LANES {
-        halves[row] = 2 * row as u16;
-        row += 1;
-    }
-    halves
-};
 
 /// True if so many partitions can be looked up.
 pub(super) const fn suit(partitions: usize) -> bool {
