@@ -18,10 +18,8 @@
 use std::arch::x86_64::*;
 
 use super::compress::store;
-use super::order::Load;
+use super::order::{Load, PAD};
 
-/// Bytes behind the rows of a target that a store may touch.
-pub(crate) const PAD: usize = 64;
 /// True if masks are the cheapest way to find the order of rows for `partitions` partitions.
 pub(super) const fn pay(load: Load, partitions: usize) -> bool {
     match load {

@@ -95,7 +95,7 @@ impl Planned<'_> {
 
     /// True if rows go straight to where they belong: nothing else asks for places or targets.
     pub(super) fn deals_out(&self) -> bool {
-        self.load.is_one() && self.order.form == Form::Counted && !self.order.targeted
+        self.load.is_one() && self.order.form == Form::Counted
     }
 
     /// Brings values into order without finding places or targets.
@@ -120,10 +120,10 @@ impl Planned<'_> {
         #[cfg(target_arch = "x86_64")]
         if self.order.level >= Level::Avx2
             && matches!(self.load, Load::ManyTargeted | Load::ManyTexts)
-            && matches!(self.order.form, Form::Counted | Form::Masks)
+            && matches!(self.order.form, Form::Counted | Form::Ranked | Form::Masks)
         {
             return match width {
-                4 => self.order.form == Form::Counted || self.order.partitions > ONE_BY_ONE[0],
+                4 => self.order.form != Form::Masks || self.order.partitions > ONE_BY_ONE[0],
                 8 => self.order.partitions > ONE_BY_ONE[1],
                 _ => false,
             };

@@ -43,7 +43,7 @@ const FEW: usize = 4;
 #[cfg(target_arch = "x86_64")]
 const MOST_RANKED: usize = 256;
 /// From so many partitions on, short values are gathered faster than they are scattered; where rows
-/// take turns, beyond so many.
+/// take turns or are ranked, beyond so many.
 const GATHERED: usize = 32;
 const MOST_SPREAD: usize = 512;
 /// Runs of fewer rows than this are not worth appending: chunks get larger, and in the end all rows
@@ -95,6 +95,9 @@ pub(super) enum Form {
     Masks,
     /// One chunk of one column: nothing is counted, nor are offsets known before it is moved.
     Buckets,
+    /// One chunk: targets are found as rows are counted.
+    #[cfg(target_arch = "x86_64")]
+    Ranked,
     /// One chunk: rows are counted.
     Counted,
     /// Places of chunks.
@@ -225,85 +228,97 @@ impl Order {
         self.placed = false;
         self.targeted = false;
         self.outside = false;
-        if self.goes_by_buckets(ids, load) {
-            self.form = Form::Buckets;
-            return Plan::Ordered(Planned { order: self, ids, load });
+        self.form = self.choose(ids, load);
+        // What is dealt into buckets is looked at on the way.
+        if self.form != Form::Buckets {
+            if !self.look_at(ids, load) {
+                return Plan::Outside;
+            }
+            self.find_offsets(partitions);
         }
-        let takes_turns = || pattern(ids) == Pattern::Turns;
+        Plan::Ordered(Planned { order: self, ids, load })
+    }
+
+    /// The form that is cheapest.
+    fn choose(&mut self, ids: &[u32], load: Load) -> Form {
+        let partitions = self.partitions;
+        if self.goes_by_buckets(ids, load) {
+            return Form::Buckets;
+        }
         self.spread = load == Load::Many
             && (partitions < GATHERED || partitions <= MOST_SPREAD && self.scatters_short(ids));
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512
-            && ids.len() <= LARGEST_CHUNK
-            && pay(load, partitions)
-            && (partitions <= FEW || load == Load::Bits || !takes_turns())
-        {
-            self.form = Form::Masks;
-            self.ends.resize(partitions, 0);
-            // SAFETY: the level says that the CPU can; there are fewer than 256 partitions.
-            if !unsafe { self.masks.build(ids, &mut self.ends) } {
-                return Plan::Outside;
+        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK {
+            let by_masks = partitions <= FEW || load == Load::Bits;
+            if pay(load, partitions) && (by_masks || pattern(ids) != Pattern::Turns) {
+                return Form::Masks;
             }
-            self.find_offsets(partitions);
-            return Plan::Ordered(Planned { order: self, ids, load });
-        }
-        #[cfg(target_arch = "x86_64")]
-        if self.goes_by_ranks(ids, load) {
-            self.form = Form::Counted;
-            self.targeted = true;
-            self.targets.resize(self.rows + PAD, 0);
-            self.ends.resize(partitions, 0);
-            let targets = &mut self.targets[..self.rows];
-            // SAFETY: the level says that the CPU can; there are at most 65,536 ids.
-            if !unsafe { self.ranks.targets(ids, &mut self.ends, targets) } {
-                return Plan::Outside;
+            let targeted = match load {
+                Load::Wide => partitions <= MOST_RANKED,
+                Load::ManyTargeted => true,
+                _ => self.spread,
+            };
+            // Rows of a partition that are neighbours would wait for each other's count.
+            if targeted && suit(partitions) && pattern(ids) == Pattern::Any {
+                return Form::Ranked;
             }
-            self.find_offsets(partitions);
-            return Plan::Ordered(Planned { order: self, ids, load });
         }
-        let wide = load == Load::Wide;
         if ids.len() <= LARGEST_CHUNK || self.goes_straight(partitions, load) {
-            self.form = Form::Counted;
-            self.ends.resize(partitions, 0);
-            if !self.cursors.count(ids, &mut self.ends, wide) {
-                return Plan::Outside;
-            }
+            Form::Counted
         } else if self.chunk > LARGEST_CHUNK {
-            self.form = Form::Whole;
-            self.wide.resize(ids.len(), 0);
-            self.ends.resize(partitions, 0);
-            let places = self.wide.as_mut_ptr();
-            if !self.cursors.count(ids, &mut self.ends, wide) {
-                return Plan::Outside;
-            }
-            // SAFETY: these ids were counted; targets are below the rows.
-            unsafe { self.cursors.each(ids, |row, target| *places.add(target) = row as u32) };
+            Form::Whole
         } else {
-            self.form = Form::Chunks;
-            self.ends.resize(partitions * ids.len().div_ceil(self.chunk), 0);
-            let ends = self.ends.chunks_exact_mut(partitions);
-            #[cfg(target_arch = "x86_64")]
-            {
-                self.masked = self.level == Level::Avx512
-                    && matches!(load, Load::Fixed(_))
-                    && partitions <= FEW;
-            }
-            for (ids, ends) in ids.chunks(self.chunk).zip(ends) {
-                #[cfg(target_arch = "x86_64")]
-                if self.masked {
-                    // SAFETY: the level says that the CPU can; there are fewer than 255 partitions.
-                    if !unsafe { self.masks.build(ids, ends) } {
-                        return Plan::Outside;
-                    }
-                    continue;
-                }
-                if !self.cursors.count(ids, ends, wide) {
-                    return Plan::Outside;
-                }
-            }
+            Form::Chunks
         }
-        self.find_offsets(partitions);
-        Plan::Ordered(Planned { order: self, ids, load })
+    }
+
+    /// Finds what the form says of `ids`, and where partitions end. False if an id is no partition.
+    fn look_at(&mut self, ids: &[u32], load: Load) -> bool {
+        let (partitions, wide) = (self.partitions, load == Load::Wide);
+        let chunks = if self.form == Form::Chunks { ids.len().div_ceil(self.chunk) } else { 1 };
+        self.ends.resize(partitions * chunks, 0);
+        match self.form {
+            // SAFETY: the level says that the CPU can; there are fewer than 255 partitions.
+            #[cfg(target_arch = "x86_64")]
+            Form::Masks => unsafe { self.masks.build(ids, &mut self.ends) },
+            #[cfg(target_arch = "x86_64")]
+            Form::Ranked => {
+                self.targeted = true;
+                self.targets.resize(self.rows + PAD, 0);
+                let targets = &mut self.targets[..self.rows];
+                // SAFETY: the level says that the CPU can; there are at most 65,536 ids.
+                unsafe { self.ranks.targets(ids, &mut self.ends, targets) }
+            }
+            Form::Counted => self.cursors.count(ids, &mut self.ends, wide),
+            Form::Whole => {
+                if !self.cursors.count(ids, &mut self.ends, wide) {
+                    return false;
+                }
+                self.wide.resize(ids.len(), 0);
+                let places = self.wide.as_mut_ptr();
+                // SAFETY: these ids were counted; targets are below the rows.
+                unsafe { self.cursors.each(ids, |row, target| *places.add(target) = row as u32) };
+                true
+            }
+            Form::Chunks => {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    self.masked = self.level == Level::Avx512
+                        && matches!(load, Load::Fixed(_))
+                        && partitions <= FEW;
+                }
+                let ends = self.ends.chunks_exact_mut(partitions);
+                ids.chunks(self.chunk).zip(ends).all(|(ids, ends)| {
+                    #[cfg(target_arch = "x86_64")]
+                    if self.masked {
+                        // SAFETY: as above.
+                        return unsafe { self.masks.build(ids, ends) };
+                    }
+                    self.cursors.count(ids, ends, wide)
+                })
+            }
+            Form::Buckets => unreachable!("they are found as rows are dealt"),
+        }
     }
 
     /// True if an id turned out to be no partition when the only column was moved, which then is all
@@ -338,22 +353,6 @@ impl Order {
             Pattern::Any => ranked,
             Pattern::Runs => false,
         }
-    }
-
-    /// True if rows are ranked as they are counted: where all have targets, and rows of a partition
-    /// are seldom neighbours, which would wait for each other's count.
-    #[cfg(target_arch = "x86_64")]
-    fn goes_by_ranks(&self, ids: &[u32], load: Load) -> bool {
-        let targeted = match load {
-            Load::Wide => self.partitions <= MOST_RANKED,
-            Load::ManyTargeted => true,
-            _ => self.spread,
-        };
-        targeted
-            && self.level == Level::Avx512
-            && ids.len() <= LARGEST_CHUNK
-            && suit(self.partitions)
-            && pattern(ids) == Pattern::Any
     }
 
     /// True if the only column is dealt out to where it belongs however long it is: with few
