@@ -20,7 +20,7 @@
 //!    their order, so the split is stable. Where partitions take turns there is no cursor to store.
 //! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and
 //!    from there to where it belongs. Nothing is counted before.
-//! 4. *Ranks*: where more than one column, or a wide one, goes to targets, rows are counted and
+//! 4. *Ranks*: where several columns go to targets, or bits or wide values, rows are counted and
 //!    ranked in one pass, and starts added in registers.
 //! 5. *Records*: columns of four or eight bytes are put to where their row goes four at a time.
 //! 6. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so

@@ -39,7 +39,8 @@ pub(super) const UNCACHED: usize = 48 << 20;
 /// for.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 4;
-/// Up to so many partitions, the only column, of wide values, is faster by targets than straight.
+/// Up to so many partitions, the only column, of bits or wide values, is faster by targets than
+/// straight.
 #[cfg(target_arch = "x86_64")]
 const MOST_RANKED: usize = 256;
 /// From so many partitions on, short values are gathered faster than they are scattered; where rows
@@ -135,7 +136,7 @@ impl Load {
     /// rows are far apart from the next of their partition.
     pub(super) fn scatters(self, width: usize, spread: bool) -> bool {
         match self {
-            Self::Fixed(_) | Self::ManyTargeted => true,
+            Self::Bits | Self::Fixed(_) | Self::ManyTargeted => true,
             Self::Many if spread => true,
             _ => width >= SCATTERED,
         }
@@ -254,7 +255,7 @@ impl Order {
                 return Form::Masks;
             }
             let targeted = match load {
-                Load::Wide => partitions <= MOST_RANKED,
+                Load::Bits | Load::Wide => partitions <= MOST_RANKED,
                 Load::ManyTargeted => true,
                 _ => self.spread,
             };
