@@ -1,8 +1,8 @@
 //! Columns of fixed width in a new order.
 //!
 //! Two ways, by what the cache likes: values of up to four bytes are *gathered*, from anywhere to
-//! one place after the other, several to a register; wider ones are *scattered*, read one after
-//! the other and put where they go, so that the larger side is read in order.
+//! one place after the other; wider ones are *scattered*, read one after the other and put where
+//! they go, so that the larger side is read in order.
 
 /// The row that comes at a place, or the place where a row goes.
 pub(crate) trait Place: Copy {
@@ -54,23 +54,6 @@ pub(super) unsafe fn gather<const W: usize, P: Place>(
 ) {
     debug_assert_eq!(places.len(), out.len());
     debug_assert!(places.iter().all(|place| place.row() < source.len()));
-    #[cfg(target_arch = "x86_64")]
-    if W == 4 && is_x86_feature_detected!("avx") {
-        // SAFETY: as the caller promised, and the CPU has AVX.
-        return unsafe { gather_four(source, places, out) };
-    }
-    // SAFETY: as the caller promised.
-    unsafe { gather_portable(source, places, out) };
-}
-
-/// # Safety
-/// As [`gather`].
-#[inline(always)]
-unsafe fn gather_portable<const W: usize, P: Place>(
-    source: &[[u8; W]],
-    places: &[P],
-    out: &mut [[u8; W]],
-) {
     let (blocks, rest) = places.as_chunks::<4>();
     let (out_blocks, out_rest) = out.as_chunks_mut::<4>();
     let from = source.as_ptr();
@@ -85,38 +68,6 @@ unsafe fn gather_portable<const W: usize, P: Place>(
         for (place, out) in rest.iter().zip(out_rest) {
             *out = *source.get_unchecked(place.row());
         }
-    }
-}
-
-/// Four values of four bytes to a store: 0.26 ns a row instead of 0.34.
-///
-/// # Safety
-/// As [`gather`], and `W` is 4, and the CPU has AVX.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx")]
-unsafe fn gather_four<const W: usize, P: Place>(
-    source: &[[u8; W]],
-    places: &[P],
-    out: &mut [[u8; W]],
-) {
-    use std::arch::x86_64::{
-        _mm_cvtsi32_si128, _mm_insert_epi32, _mm_storeu_si128, _mm_unpacklo_epi64,
-    };
-    debug_assert_eq!(W, 4);
-    let (blocks, rest) = places.as_chunks::<4>();
-    let (out_blocks, out_rest) = out.as_chunks_mut::<4>();
-    let from = source.as_ptr().cast::<i32>();
-    // SAFETY: the caller promises that places are below the length of `source`; any address may be
-    // unaligned; four values are 16 bytes.
-    unsafe {
-        let load = |row: usize| from.add(row).read_unaligned();
-        for (places, out) in blocks.iter().zip(out_blocks) {
-            let [a, b, c, d] = P::rows(places);
-            let low = _mm_insert_epi32::<1>(_mm_cvtsi32_si128(load(a)), load(b));
-            let high = _mm_insert_epi32::<1>(_mm_cvtsi32_si128(load(c)), load(d));
-            _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_unpacklo_epi64(low, high));
-        }
-        gather_portable(source, rest, out_rest);
     }
 }
 
@@ -184,10 +135,6 @@ mod tests {
             let mut again = vec![[0; W]; places.len()];
             // SAFETY: as above.
             unsafe { gather(source, &wide, &mut again) };
-            assert_eq!(out, again);
-            again.fill([0; W]);
-            // SAFETY: as above.
-            unsafe { gather_portable(source, &places, &mut again) };
             assert_eq!(out, again);
             assert!(out.iter().zip(&places).all(|(v, p)| *v == source[p.row()]));
             let mut expected = out.clone();

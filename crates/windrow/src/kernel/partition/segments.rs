@@ -331,22 +331,6 @@ fn counted_by_pairs(ids: &[u32], counts: &mut [u32]) -> bool {
 
 /// Adds what pairs have of each id, at either place, to `sums`.
 fn add_pairs(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the CPU has AVX2.
-        return unsafe { add_pairs_avx2(pairs, sums) };
-    }
-    add_pairs_portable(pairs, sums);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn add_pairs_avx2(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
-    add_pairs_portable(pairs, sums);
-}
-
-#[inline(always)]
-fn add_pairs_portable(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
     // No more than the rows in any of them: 16 bits do.
     let mut first = [0u16; PAIRED];
     for (second, pairs) in pairs.as_chunks::<PAIRED>().0.iter().enumerate() {
