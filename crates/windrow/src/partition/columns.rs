@@ -1,7 +1,7 @@
 //! Columns of all types in the order of their partitions.
 //!
 //! ```text
-//! numbers of 4, 8 bytes   several columns at once
+//! numbers of 4 to 16 B    several columns at once
 //! numbers, views, keys    one buffer of fixed width         values, views' bytes and
 //! text, binary            offsets and bytes                 dictionaries are shared
 //! structs                 their children, with the same order
@@ -38,7 +38,7 @@ use crate::kernel::partition::order::{Load, PAD, Planned};
 /// Words of a line.
 const LINE: usize = 8;
 /// Bytes of numbers of which several columns may be moved at once.
-const WIDTHS: [usize; 2] = [4, 8];
+const WIDTHS: [usize; 3] = [4, 8, 16];
 
 /// Brings columns into an order.
 pub(super) struct Columns<'a> {

@@ -99,6 +99,39 @@ pub(super) unsafe fn scatter<const W: usize>(
     }
 }
 
+/// [`scatter`], of two columns: targets are loaded and taken apart once for both. More columns than
+/// two take more registers than there are.
+///
+/// # Safety
+/// As [`scatter`], of both.
+#[inline(always)]
+pub(super) unsafe fn scatter_two<const W: usize>(
+    sources: [&[[u8; W]]; 2],
+    targets: &[u16],
+    outs: [&mut [[u8; W]]; 2],
+) {
+    debug_assert!(sources.iter().all(|source| source.len() == targets.len()));
+    debug_assert!(targets.iter().all(|&t| outs.iter().all(|out| usize::from(t) < out.len())));
+    let sources = sources.map(<[[u8; W]]>::as_ptr);
+    let outs = outs.map(<[[u8; W]]>::as_mut_ptr);
+    let put = |row: usize, target: usize| {
+        for (source, out) in sources.into_iter().zip(outs) {
+            // SAFETY: the caller promises that targets are below the length of `outs`, and that
+            // there are as many values as targets.
+            unsafe { out.add(target).copy_from_nonoverlapping(source.add(row), 1) };
+        }
+    };
+    let (blocks, rest) = targets.as_chunks::<4>();
+    for (block, targets) in blocks.iter().enumerate() {
+        for (k, target) in u16::rows(targets).into_iter().enumerate() {
+            put(block * 4 + k, target);
+        }
+    }
+    for (row, target) in (blocks.len() * 4..).zip(rest) {
+        put(row, usize::from(*target));
+    }
+}
+
 /// As [`gather`], of values of any width.
 ///
 /// # Panics
@@ -144,6 +177,17 @@ mod tests {
             // SAFETY: as above.
             unsafe { scatter(source, &places, &mut out) };
             assert_eq!(out, expected);
+            let other: Vec<[u8; W]> = source.iter().rev().copied().collect();
+            let [mut again, mut others] = [(); 2].map(|()| vec![[0; W]; places.len()]);
+            // SAFETY: as above.
+            unsafe { scatter_two([source, &other], &places, [&mut again, &mut others]) };
+            let mut expected_others = vec![[0; W]; places.len()];
+            // SAFETY: as above.
+            unsafe { scatter(&other, &places, &mut expected_others) };
+            for target in &places {
+                assert_eq!(again[target.row()], expected[target.row()]);
+                assert_eq!(others[target.row()], expected_others[target.row()]);
+            }
         }
         for len in [1, 7, 8, 9, 300] {
             check::<1>(&source, len);

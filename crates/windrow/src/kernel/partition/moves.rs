@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! masks, few partitions     compress (values), extract (bitmaps)
-//! several of 4 or 8 bytes   scatter to targets, as records
+//! several of 4 to 16 bytes  scatter to targets, as records, or two at a time
 //! the only column           scatter to targets; dealt into buckets; straight from its cursors;
 //!                           by chunks, run by run
 //! wide, or few partitions   scatter to targets
@@ -17,7 +17,7 @@ use super::blocks::gathers;
 use super::buckets::Dealt;
 #[cfg(target_arch = "x86_64")]
 use super::compress::compresses;
-use super::fixed::{Place, gather, gather_any, scatter};
+use super::fixed::{Place, gather, gather_any, scatter, scatter_two};
 use super::order::{Form, Load, Mover, PAD, Planned};
 #[cfg(target_arch = "x86_64")]
 use super::records::arrange;
@@ -28,6 +28,10 @@ pub(crate) const SEVERAL: usize = 4;
 /// eight scattered.
 #[cfg(target_arch = "x86_64")]
 const ONE_BY_ONE: [usize; 2] = [2, 128];
+
+/// Up to so many partitions, columns of a width are scattered two at a time: with more, the lines of
+/// two are too many for the first-level cache.
+const IN_PAIRS: [(usize, usize); 2] = [(8, 64), (16, 16)];
 
 impl Planned<'_> {
     /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
@@ -117,6 +121,23 @@ impl Planned<'_> {
 
     /// True if columns of `width` bytes a value are moved several at once, by [`Planned::several`].
     pub(crate) fn takes_several(&self, width: usize) -> bool {
+        self.takes_pairs(width) || self.takes_records(width)
+    }
+
+    /// True if columns of `width` bytes a value are scattered two at a time.
+    fn takes_pairs(&self, width: usize) -> bool {
+        let (order, partitions) = (&*self.order, self.order.partitions);
+        #[cfg(target_arch = "x86_64")]
+        if order.form == Form::Masks && compresses(width, partitions) {
+            return false;
+        }
+        let most = IN_PAIRS.iter().find(|(other, _)| *other == width).map_or(0, |(_, most)| *most);
+        let targeted = !matches!(order.form, Form::Chunks | Form::Whole);
+        self.load == Load::ManyTargeted && targeted && partitions <= most
+    }
+
+    /// True if columns of `width` bytes a value go as records.
+    fn takes_records(&self, width: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.order.level >= Level::Avx2
             && matches!(self.load, Load::ManyTargeted | Load::ManyTexts)
@@ -139,8 +160,15 @@ impl Planned<'_> {
     /// If there are more columns, or not as many targets, or a slice is too short.
     pub(crate) fn several(&mut self, width: usize, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
         assert!(sources.len() == outs.len() && sources.len() <= SEVERAL);
+        if self.takes_pairs(width) {
+            match width {
+                8 => return self.pairs::<8>(sources, outs),
+                16 => return self.pairs::<16>(sources, outs),
+                _ => {}
+            }
+        }
         #[cfg(target_arch = "x86_64")]
-        if self.takes_several(width) {
+        if self.takes_records(width) {
             match (width, sources, &mut *outs) {
                 (4, &[a, b], [c, d]) => return self.records::<2, 4>([a, b], [c, d]),
                 (4, &[a, b, c], [d, e, f]) => return self.records::<3, 4>([a, b, c], [d, e, f]),
@@ -156,6 +184,30 @@ impl Planned<'_> {
         }
         for (source, out) in sources.iter().zip(outs) {
             self.fixed(width, source, out);
+        }
+    }
+
+    fn pairs<const W: usize>(&mut self, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
+        self.target();
+        let rows = self.order.rows;
+        let targets = &self.order.targets[..rows];
+        for (sources, outs) in sources.chunks(2).zip(outs.chunks_mut(2)) {
+            match (sources, outs) {
+                (&[a, b], [c, d]) => {
+                    let sources = [a, b].map(|source| &source.as_chunks::<W>().0[..rows]);
+                    let outs = [c, d].map(|out| &mut out.as_chunks_mut::<W>().0[..rows]);
+                    // SAFETY: there is a target for each row, below the rows, and as many values.
+                    unsafe { scatter_two(sources, targets, outs) };
+                }
+                (sources, outs) => {
+                    for (source, out) in sources.iter().zip(outs) {
+                        let source = &source.as_chunks::<W>().0[..rows];
+                        let out = &mut out.as_chunks_mut::<W>().0[..rows];
+                        // SAFETY: as above.
+                        unsafe { scatter(source, targets, out) };
+                    }
+                }
+            }
         }
     }
 

@@ -47,7 +47,7 @@ fn moved(
     let many = !load.is_one();
     // What is moved at once is compared with what is moved one by one.
     let most = if many { SEVERAL } else { 0 };
-    for (count, width) in (1..=most).flat_map(|count| [(count, 4), (count, 8)]) {
+    for (count, width) in (1..=most).flat_map(|count| [(count, 4), (count, 8), (count, 16)]) {
         let sources: Vec<&[u8]> = (0..count).map(|n| &source[n * 40 + 3..]).collect();
         let mut columns = vec![vec![0; rows * width + PAD]; count];
         let mut targets: Vec<&mut [u8]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
