@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn ids_that_fall_or_are_outside_are_found_wherever_they_are() {
         let mut offsets = Vec::new();
-        for partitions in [2, 1000] {
+        for partitions in [2, 100, 1000] {
             for at in [0, 1, 15, 16, 17, 300, 4998, 4999] {
                 let mut ids: Vec<u32> = (0..5000).map(|row| row * partitions / 5000).collect();
                 assert_eq!(ascending(&ids, partitions as usize, &mut offsets), Ascending::Yes);
@@ -279,7 +279,11 @@ mod tests {
         let some = (0..1000).map(|row| row * row / 30_000 % 7).collect::<Vec<u32>>();
         // Most partitions start behind the one before them, some two behind.
         let short = (0..5000).map(|row| row / 5 + row / 700).collect::<Vec<u32>>();
-        for mut ids in [vec![], vec![1], vec![0, 0, 2, 2, 2, 5], vec![4; 1000], some, short] {
+        let long = (0..5000).map(|row| row / 40).collect::<Vec<u32>>();
+        // Now and then several start in one block of rows.
+        let bursts = (0..5000).map(|row| row / 60 + row / 1000 * 9 + (row % 1000).min(9)).collect();
+        let few = [vec![], vec![1], vec![0, 0, 2, 2, 2, 5], vec![4; 1000]];
+        for mut ids in few.into_iter().chain([some, short, long, bursts]) {
             ids.sort_unstable();
             let least = ids.last().map_or(1, |&last| last as usize + 1);
             for partitions in [7, 100, 1100, least, least + 15].into_iter().filter(|p| *p >= least)
