@@ -58,12 +58,13 @@ impl Planned<'_> {
         if self.order.form == Form::Masks {
             let partitions = self.order.partitions;
             let (starts, ends) = (&self.order.offsets[..], &self.order.offsets[1..]);
-            // SAFETY, of both: masks are built on CPUs that can; widths that compress are 1, 2, 4
-            // and 8; from one offset to the next there are as many rows as in a mask.
             if compresses(W, partitions) {
+                // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8;
+                // from one offset to the next there are as many rows as in a mask.
                 return unsafe { self.order.masks.compress::<W>(source, out, starts, ends) };
             }
             if gathers(self.load, W, partitions) {
+                // SAFETY: as above; values that are gathered have eight bytes.
                 return unsafe { self.order.masks.gather(source, out, starts, ends) };
             }
         }
