@@ -68,9 +68,41 @@ impl Pusher {
             let message = format!("the rows from {sequence} on have no place in an input");
             return Err(Error::InvalidOrder(message));
         }
-        if self.pending.is_empty() && self.push_plain(batch)? {
-            return Ok(());
+        let next = if self.pending.is_empty() { self.push_plain(batch)? } else { Some(0) };
+        match next {
+            None => Ok(()),
+            Some(0) => self.push_any(batch, sequence),
+            Some(next) => {
+                let rest = batch.slice(next, batch.num_rows() - next);
+                let pushed = self.push_any(&rest, sequence + next as u64);
+                // The rows in front of these are in already.
+                self.shared.noting(pushed)
+            }
         }
+    }
+
+    /// Takes rows of a record batch in that need not be made ready, being nothing but numbers and text; the
+    /// first that has to be, if there is one.
+    fn push_plain(&mut self, batch: &RecordBatch) -> Result<Option<usize>> {
+        let mut next = 0;
+        loop {
+            match self.chunker.push_plain(batch, next) {
+                Ok(None) => return Ok(Some(next)),
+                Err(error @ Error::SchemaMismatch { .. }) => return Err(error),
+                pushed => {
+                    self.open();
+                    let collected = pushed.and_then(|pushed| self.collect().map(|()| pushed));
+                    next = self.shared.noting(collected)?.unwrap_or(next);
+                }
+            }
+            if next == batch.num_rows() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes a record batch in whose columns are to be resolved.
+    fn push_any(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
         if self.pending.offer(&self.layout, batch, sequence)? {
             self.open();
             return Ok(());
@@ -84,17 +116,6 @@ impl Pusher {
         self.open();
         let pushed = self.stage(&prepared);
         self.shared.noting(pushed)
-    }
-
-    /// Takes a record batch in that need not be made ready: it is nothing but numbers and text.
-    fn push_plain(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let pushed = self.chunker.push_plain(batch);
-        if let Ok(false) | Err(Error::SchemaMismatch { .. }) = pushed {
-            return pushed;
-        }
-        self.open();
-        let collected = pushed.and_then(|_| self.collect());
-        self.shared.noting(collected).map(|()| true)
     }
 
     /// Counts as open from here on.

@@ -10,16 +10,15 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 
 use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES, Starts, View, Wraps};
 use crate::error::Result;
-use crate::kernel::merge::ascends;
+use crate::kernel::merge::{ascends, ascends_varying};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
-use crate::rows::decode::diff_of;
-use crate::rows::{Encoder, PlainEncoder, Prepared, key_len};
+use crate::rows::{Behind, Encoder, PlainEncoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
@@ -76,12 +75,26 @@ struct Staged {
     rows: usize,
     /// Where rows start, and where the last one ends; only the zero if they have one length.
     starts: Vec<u32>,
+    /// The first so many rows are in order, and the rule would leave them as they are; nothing if those behind
+    /// are not.
+    ordered: Option<usize>,
 }
 
 impl Staged {
     fn view(&self, stride: Option<usize>) -> View<'_> {
         let starts = stride.map_or(Starts::At(&self.starts), Starts::Every);
         View { bytes: &self.buffer[..self.used], starts }
+    }
+
+    /// Looks at the rows behind those that are known to be in order: true if they go on so.
+    fn look(&mut self, layout: &Layout) -> bool {
+        if let Some(known) = self.ordered
+            && known < self.rows
+        {
+            let rows = self.view(layout.stride()).part(known.saturating_sub(1)..self.rows);
+            self.ordered = is_ordered(layout, rows).then_some(self.rows);
+        }
+        self.ordered.is_some()
     }
 }
 
@@ -105,98 +118,79 @@ impl Chunker {
         self.runs.pop_front()
     }
 
-    /// Stages a record batch of nothing but numbers and text, if it is one and that is worth while; then a run
-    /// may be there to [`Chunker::take`]. Nothing is staged of one that is not. After an error rows are lost.
+    /// Stages rows of a record batch of nothing but numbers and text from row `next` on, if it is one and that
+    /// is worth while, until a run is there to [`Chunker::take`]. Returns the first row that is not staged yet;
+    /// nothing if the rest is to be made ready. After an error rows are lost.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`], and what ordering rows and taking memory report.
-    pub(crate) fn push_plain(&mut self, batch: &RecordBatch) -> Result<bool> {
-        if self.desk.plain.is_none() {
-            return Ok(false);
-        }
-        match self.layout.stride() {
-            Some(stride) => self.push_numbers(batch, stride),
-            None => self.push_texts(batch),
-        }
-    }
-
-    /// As [`Chunker::push_plain`], of rows that vary: such as fit where there is room.
-    fn push_texts(&mut self, batch: &RecordBatch) -> Result<bool> {
-        let rows = batch.num_rows();
-        if rows > FEW_TEXTS || rows > MOST_ROWS - self.rows {
-            return Ok(false);
-        }
-        if self.staged.is_empty() {
-            self.stage(1)?;
-        }
-        let (Some(staged), Some(plain)) = (self.staged.last_mut(), &mut self.desk.plain) else {
-            return Ok(false);
+    pub(crate) fn push_plain(&mut self, batch: &RecordBatch, next: usize) -> Result<Option<usize>> {
+        let stride = self.layout.stride();
+        let few = if stride.is_none() {
+            FEW_TEXTS
+        } else if self.pool.budget().is_limited() {
+            FEW_ROWS
+        } else {
+            usize::MAX
         };
-        let written =
-            plain.write_varying(batch, &mut staged.buffer, &mut staged.starts, OFFSET_BYTES)?;
-        if written {
-            let end = staged.starts.last().map_or(0, |&end| end as usize);
-            (staged.used, staged.rows) = (end, staged.rows + rows);
-            self.rows += rows;
+        if self.desk.plain.is_none() || batch.num_rows() > few {
+            return Ok(None);
         }
-        Ok(written)
-    }
-
-    /// As [`Chunker::push_plain`], of rows of `stride` bytes.
-    fn push_numbers(&mut self, batch: &RecordBatch, stride: usize) -> Result<bool> {
-        let rows = batch.num_rows();
-        // With a limit a chunk that is done is collected before more is taken.
-        let limited = self.pool.budget().is_limited();
-        if limited && rows > FEW_ROWS {
-            return Ok(false);
+        let mut is_new = self.staged.is_empty();
+        if is_new {
+            self.stage(stride.unwrap_or(1))?;
         }
-        if self.staged.is_empty() {
-            self.stage(stride)?;
-        }
-        if self.room(stride) >= rows {
-            return self.write_numbers(batch, 0..rows, stride);
-        }
-        if limited || batch.columns().iter().any(|column| column.null_count() > 0) {
-            return Ok(false);
-        }
-        let mut done = 0;
         loop {
-            let end = rows.min(done + self.room(stride));
-            if !self.write_numbers(batch, done..end, stride)? {
-                return Ok(false);
+            let rows = next..batch.num_rows().min(next + MOST_ROWS - self.rows);
+            match self.write_plain(batch, rows)? {
+                Some(0) if next < batch.num_rows() => {}
+                Some(written) => return Ok(Some(next + written)),
+                None => return Ok(None),
             }
-            done = end;
-            if done == rows {
-                return Ok(true);
+            if is_new {
+                // A row that is longer than a chunk.
+                return Ok(None);
             }
             self.close()?;
-            self.stage(stride)?;
+            if !self.runs.is_empty() {
+                // What was shipped makes room for more once it is collected.
+                return Ok(Some(next));
+            }
+            self.stage(stride.unwrap_or(1))?;
+            is_new = true;
         }
     }
 
-    /// Rows of `stride` bytes that can be staged where there is room.
-    fn room(&self, stride: usize) -> usize {
-        let room = self.staged.last().map_or(0, |last| (last.buffer.len() - last.used) / stride);
-        room.min(MOST_ROWS - self.rows)
-    }
-
-    /// Writes `rows` of a record batch behind what is staged, where there is room for them.
-    fn write_numbers(
+    /// Writes as many of `rows` of a record batch behind what is staged as there is room for; how many. Nothing
+    /// if they are to be made ready.
+    fn write_plain(
         &mut self,
         batch: &RecordBatch,
-        rows: Range<usize>,
-        stride: usize,
-    ) -> Result<bool> {
+        mut rows: Range<usize>,
+    ) -> Result<Option<usize>> {
         let (Some(staged), Some(plain)) = (self.staged.last_mut(), &mut self.desk.plain) else {
-            return Ok(false);
+            return Ok(None);
         };
-        let (count, used) = (rows.len(), staged.used + rows.len() * stride);
-        let written = plain.write(batch, rows, &mut staged.buffer[staged.used..used])?;
-        if written {
-            (staged.used, staged.rows) = (used, staged.rows + count);
-            self.rows += count;
-        }
-        Ok(written)
+        let Staged { buffer, used, starts, .. } = staged;
+        let written = if let Some(stride) = self.layout.stride() {
+            let room = buffer.len() - *used;
+            // Hardly ever divided.
+            if rows.len() * stride > room {
+                rows.end = rows.start + room / stride;
+            }
+            let end = *used + rows.len() * stride;
+            let out = &mut buffer[*used..end];
+            plain.write(batch, rows.clone(), out)?.then(|| (rows.len(), end))
+        } else {
+            let mut behind = Behind { bytes: buffer, starts, spare: OFFSET_BYTES };
+            let written = plain.write_varying(batch, rows, &mut behind)?;
+            written.map(|written| (written, behind.starts.last().map_or(0, |&end| end as usize)))
+        };
+        let Some((written, end)) = written else { return Ok(None) };
+        (staged.used, staged.rows) = (end, staged.rows + written);
+        staged.look(&self.layout);
+        self.rows += written;
+        Ok(Some(written))
     }
 
     /// Resolves the columns of `batch`, the first row of which is number `sequence` of the input.
@@ -262,16 +256,14 @@ impl Chunker {
     fn stage(&mut self, len: usize) -> Result<()> {
         let buffer = self.pool.buffer(len)?;
         let starts = if self.layout.stride().is_some() { vec![0] } else { self.pool.starts() };
-        self.staged.push(Staged { buffer, used: 0, rows: 0, starts });
+        self.staged.push(Staged { buffer, used: 0, rows: 0, starts, ordered: Some(0) });
         Ok(())
     }
 
     /// Nothing is added to the last buffer any more: it is a chunk, or is ordered with the others.
     fn close(&mut self) -> Result<()> {
         let stride = self.layout.stride();
-        let Some(last) =
-            self.staged.pop_if(|last| last.rows == 0 || is_chunk(&self.layout, last.view(stride)))
-        else {
+        let Some(last) = self.staged.pop_if(|last| last.look(&self.layout)) else {
             let bytes: usize = self.staged.iter().map(|staged| staged.buffer.len()).sum();
             let enough = bytes + self.pool.chunk_bytes() > self.pool.stage_bytes();
             return if enough || self.rows == MOST_ROWS { self.ship() } else { Ok(()) };
@@ -320,30 +312,22 @@ impl Chunker {
 
 /// True if rows are in order and the rule would leave them as they are. Rows in no order are found
 /// out by the first few.
-fn is_chunk(layout: &Layout, rows: View<'_>) -> bool {
-    let tail = layout.tail().len();
-    let body = |row: &'_ [u8]| row.len() - tail;
-    let rule = layout.rule();
-    if rule == Rule::Sum && diff_of(rows.row(0)) == 0 {
-        return false;
-    }
-    if let (Rule::Keep | Rule::Sum, Some(strided)) = (rule, rows.strided(0..rows.len(), tail))
-        && strided.body >= 8
-    {
-        return ascends(strided, rule == Rule::Sum);
-    }
-    let mut before = rows.row(0);
-    for index in 1..rows.len() {
-        let row = rows.row(index);
-        let stays = match rule {
-            Rule::Keep => true,
-            Rule::First | Rule::Last => !row.starts_with(&before[..key_len(layout, before)]),
-            Rule::Sum => diff_of(row) != 0,
+fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
+    let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
+    if !matches!(layout.rule(), Rule::First | Rule::Last) {
+        let all = 0..rows.len();
+        return match rows.strided(all.clone(), tail) {
+            Some(rows) => ascends(rows, sums),
+            None => rows.varying(all, tail).is_some_and(|rows| ascends_varying(rows, sums)),
         };
-        if before[..body(before)] >= row[..body(row)] || !stays {
-            return false;
-        }
-        before = row;
     }
-    true
+    let body = |row: &'_ [u8]| row.len() - tail;
+    let mut before = rows.row(0);
+    (1..rows.len()).all(|index| {
+        let row = rows.row(index);
+        let ascends = before[..body(before)] < row[..body(row)];
+        let repeats = row.starts_with(&before[..key_len(layout, before)]);
+        before = row;
+        ascends && !repeats
+    })
 }

@@ -9,10 +9,12 @@
 //! sum     neighbours in out that are equal become one
 //! varying the same for rows of any length, in one loop
 //! several more than two runs at once
+//! ascends whether there is anything to merge
 //! ```
 //!
 //! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
 
+mod ascends;
 mod bytes;
 mod level;
 mod runs;
@@ -23,9 +25,10 @@ mod sum;
 mod two;
 mod varying;
 
+pub(crate) use ascends::{ascends, ascends_varying};
 pub(crate) use several::{Hints, MOST_SEVERAL, Several};
 pub(crate) use shape::Strided;
-pub(crate) use two::{ascends, merge};
+pub(crate) use two::merge;
 pub(crate) use varying::{Target, Varying, merge_varying};
 
 /// Hears of sums that do not fit: the compared bytes of the row, and 1 or -1 for the 2^64 that are

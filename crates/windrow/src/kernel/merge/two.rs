@@ -80,31 +80,6 @@ unsafe fn with_avx2(
     with_shape::<Avx2>(a, b, out, at, wrapped)
 }
 
-/// True if every row sorts before the next one, and, with `diffs`, none has a diff of zero.
-pub(crate) fn ascends(rows: Strided<'_>, diffs: bool) -> bool {
-    let (stride, body, len) = (rows.stride, rows.body, rows.len());
-    assert!((8..=stride).contains(&body) && (!diffs || body + 8 <= stride));
-    let not_zero = |row: usize| {
-        let diff = &rows.bytes[(row + 1) * stride - 8..(row + 1) * stride];
-        !diffs || diff != [0; 8]
-    };
-    if stride == 32 && body == 24 {
-        return up(Shape::<32, 3>::new(stride, 0, body), rows) && (0..len).all(not_zero);
-    }
-    if body >= 24 {
-        return up(Shape::<0, LONG>::new(stride, 0, body), rows) && (0..len).all(not_zero);
-    }
-    up(Shape::<0, ODD>::new(stride, 0, body), rows) && (0..len).all(not_zero)
-}
-
-#[inline(always)]
-fn up<const S: usize, const W: usize>(shape: Shape<S, W>, rows: Strided<'_>) -> bool {
-    let (start, stride) = (rows.bytes.as_ptr(), shape.stride());
-    // SAFETY: both rows lie in `bytes`, which has `len` whole ones.
-    (1..rows.len())
-        .all(|row| unsafe { shape.less(start.add((row - 1) * stride), start.add(row * stride)) })
-}
-
 /// Chooses the comparison: `at` bytes are equal in all rows.
 #[inline(always)]
 fn with_shape<L: Level>(

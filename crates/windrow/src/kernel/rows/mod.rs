@@ -30,6 +30,7 @@ mod lane;
 mod pack;
 mod plain;
 mod portable;
+mod starts;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
@@ -45,6 +46,7 @@ pub(crate) use lane::{
 };
 pub(crate) use pack::{Clamp, Pack, clamp, pack};
 pub(crate) use plain::{MOST, Plain};
+pub(crate) use starts::{Starts, put_texts_at};
 pub(crate) use wide::take_wide;
 
 use std::ops::Range;

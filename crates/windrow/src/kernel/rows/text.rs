@@ -89,6 +89,8 @@ fn put_each_of<const N: usize>(
 pub(crate) trait Offset: Copy {
     /// The low bits of `end`.
     fn of(end: usize) -> Self;
+    /// Where it is; one below zero is beyond all bytes.
+    fn at(self) -> usize;
 }
 
 impl Offset for i32 {
@@ -96,12 +98,22 @@ impl Offset for i32 {
     fn of(end: usize) -> Self {
         end as Self
     }
+
+    #[inline(always)]
+    fn at(self) -> usize {
+        self as usize
+    }
 }
 
 impl Offset for i64 {
     #[inline(always)]
     fn of(end: usize) -> Self {
         end as Self
+    }
+
+    #[inline(always)]
+    fn at(self) -> usize {
+        self as usize
     }
 }
 
@@ -163,7 +175,7 @@ fn take_ended_each<O: Offset>(
 /// complemented, to `target` from `at` on, `N` bytes at once. Up to `N - 1` bytes behind them are
 /// overwritten too.
 #[inline(always)]
-fn add_over<const N: usize>(
+pub(super) fn add_over<const N: usize>(
     target: &mut [u8],
     at: usize,
     source: &[u8],

@@ -19,6 +19,7 @@ mod heads;
 mod pack;
 mod put;
 mod shrink;
+mod starts;
 mod take;
 mod text;
 
@@ -32,6 +33,7 @@ pub(super) use heads::pack_heads;
 pub(super) use pack::{clamp, pack};
 pub(super) use put::{codes_of, codes_of_blocks, put, put_plain};
 pub(super) use shrink::shrink;
+pub(super) use starts::put_texts_at;
 pub(super) use take::take;
 pub(super) use text::{put_texts, take_ended};
 

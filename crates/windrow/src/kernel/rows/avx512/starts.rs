@@ -1,0 +1,91 @@
+//! Texts into rows that start anywhere, 64 bytes at a time.
+
+use std::arch::x86_64::*;
+
+use super::super::starts::Starts;
+use super::super::text::{Form, Offset};
+
+/// Bytes of a step.
+const STEP: usize = 64;
+/// Bytes of a text, on average, up to which steps of half the length are faster: a store of 64 bytes nearly
+/// always crosses from one cache line to the next.
+const SHORT: usize = 24;
+
+/// As `put_texts_at` of the module.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW and VL, and BMI2.
+///
+/// # Panics
+/// As that.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+pub(in crate::kernel::rows) unsafe fn put_texts_at<O: Offset>(
+    source: &[u8],
+    offsets: &[O],
+    form: Form,
+    places: Starts<'_>,
+    is_free: bool,
+    out: &mut [u8],
+) {
+    let [first, rest @ ..] = offsets else { return };
+    let bytes = rest.last().map_or(0, |end| end.at().wrapping_sub(first.at()));
+    // SAFETY: as this function's.
+    unsafe {
+        match bytes <= SHORT * rest.len() {
+            true => put::<O, { STEP / 2 }>(source, offsets, form, places, is_free, out),
+            false => put::<O, STEP>(source, offsets, form, places, is_free, out),
+        }
+    }
+}
+
+/// # Safety
+/// As [`put_texts_at`]; `N` is a step or half of it.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+unsafe fn put<O: Offset, const N: usize>(
+    source: &[u8],
+    offsets: &[O],
+    form: Form,
+    places: Starts<'_>,
+    is_free: bool,
+    out: &mut [u8],
+) {
+    let (add, flip) = (_mm512_set1_epi8(form.shift as i8), _mm512_set1_epi8(form.flip as i8));
+    let end_byte = form.end ^ form.flip;
+    // Whole steps, where what is behind may be read and overwritten.
+    let readable = source.len().saturating_sub(N);
+    let writable = if is_free { out.len().saturating_sub(N) } else { 0 };
+    let mut end = offsets[0].at();
+    let rows = &places.starts[..offsets.len() - 1];
+    let at = |row: u32| (row as usize + places.ahead).wrapping_sub(places.back);
+    for (offset, to) in offsets[1..].iter().zip(rows.iter().map(|&row| at(row))) {
+        let start = std::mem::replace(&mut end, offset.at());
+        let len = end.wrapping_sub(start);
+        let is_within = start <= end && end <= source.len() && to.saturating_add(len) < out.len();
+        assert!(is_within, "a text lies within its bytes");
+        // SAFETY: `source` reaches to `start`, and `out` to `to`.
+        let (from, target) = unsafe { (source.as_ptr().add(start), out.as_mut_ptr().add(to)) };
+        let whole = end <= readable && to + len <= writable;
+        let mut at = 0;
+        while at < len {
+            // SAFETY: a whole step lies within both, or the mask leaves what does.
+            unsafe {
+                let (from, target) = (from.add(at), target.add(at));
+                if !whole {
+                    let own = _bzhi_u64(u64::MAX, (len - at).min(N) as u32);
+                    let sum = _mm512_add_epi8(_mm512_maskz_loadu_epi8(own, from.cast()), add);
+                    _mm512_mask_storeu_epi8(target.cast(), own, _mm512_xor_si512(sum, flip));
+                } else if N == STEP {
+                    let sum = _mm512_add_epi8(_mm512_loadu_si512(from.cast()), add);
+                    _mm512_storeu_si512(target.cast(), _mm512_xor_si512(sum, flip));
+                } else {
+                    let (add, flip) = (_mm512_castsi512_si256(add), _mm512_castsi512_si256(flip));
+                    let sum = _mm256_add_epi8(_mm256_loadu_si256(from.cast()), add);
+                    _mm256_storeu_si256(target.cast(), _mm256_xor_si256(sum, flip));
+                }
+            }
+            at += N;
+        }
+        // SAFETY: the byte behind the text lies within `out`, as was checked.
+        unsafe { target.add(len).write(end_byte) };
+    }
+}
