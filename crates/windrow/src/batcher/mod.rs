@@ -225,21 +225,15 @@ impl<T: Time> Batcher<T> {
             (self.layout.clone(), self.pool.clone(), &self.shared.wraps.clone());
         let runs = settle(&layout, &pool, wraps, runs)?;
         let width = time_width(&layout);
-        let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
-        match <[Run; 1]>::try_from(runs) {
-            Ok([run]) => extract.push_run(run)?,
-            Err(runs) if self.threads > 1 && !pool.budget().is_limited() => {
-                let merged = merge_ranges(&layout, &pool, wraps, runs, self.threads, false)?;
-                extract.push_run(merged)?;
+        let (ship, keep, mut frontier) = match <[Run; 1]>::try_from(runs) {
+            // Nothing is merged, and nothing is cut.
+            Ok([run]) if all => (run, Run::new(&pool), Antichain::new()),
+            runs => {
+                let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
+                self.merge_into(&mut extract, runs.map_or_else(|runs| runs, Vec::from))?;
+                extract.finish()?
             }
-            Err(runs) => {
-                let mut merger = merger(&layout, &pool, wraps, runs);
-                while let Some(chunk) = merger.next_chunk()? {
-                    extract.push_chunk(chunk)?;
-                }
-            }
-        }
-        let (ship, keep, mut frontier) = extract.finish()?;
+        };
         let time = |body: &[u8]| T::from_code(code_of(&body[body.len() - width..]));
         let sealed = wraps.split(&pool, |body| all || !upper.less_equal(time(body)));
         sealed.check(&layout)?;
@@ -254,6 +248,23 @@ impl<T: Time> Batcher<T> {
         let batch = batch.between(&self.lower, upper);
         (self.lower, self.frontier) = (upper.clone(), frontier);
         Ok(batch)
+    }
+
+    /// Merges `runs` and has them cut.
+    fn merge_into(&self, extract: &mut Extract<'_, T>, mut runs: Vec<Run>) -> Result<()> {
+        let (layout, pool, wraps) = (&self.layout, &self.pool, &self.shared.wraps);
+        if self.threads > 1 && runs.len() > 1 && !pool.budget().is_limited() {
+            let merged = merge_ranges(layout, pool, wraps, runs, self.threads, false)?;
+            runs = vec![merged];
+        }
+        if runs.len() == 1 {
+            return runs.into_iter().try_for_each(|run| extract.push_run(run));
+        }
+        let mut merger = merger(layout, pool, wraps, runs);
+        while let Some(chunk) = merger.next_chunk()? {
+            extract.push_chunk(chunk)?;
+        }
+        Ok(())
     }
 
     /// The lower bounds of the times that the last seal kept: no change that is held is before them.

@@ -78,9 +78,17 @@ impl Arranger {
         }
         let words = self.words.sort(ahead);
         let mask = (1u64 << index_bits) - 1;
+        let (mut before, mut alike) = (!words.first().copied().unwrap_or(0), false);
         self.order.clear();
-        self.order.extend(words.iter().map(|word| Place((word & mask) as u32)));
-        mend(words, &mut self.order, index_bits, block, plan.start(), tail);
+        self.order.extend(words.iter().map(|&word| {
+            alike |= (word ^ before) >> index_bits == 0;
+            before = word;
+            Place((word & mask) as u32)
+        }));
+        // Nearly always all prefixes differ.
+        if alike {
+            mend(words, &mut self.order, index_bits, block, plan.start(), tail);
+        }
         &self.order
     }
 
@@ -118,7 +126,7 @@ fn mend<'a>(
         &row[start.min(row.len() - tail)..row.len() - tail]
     };
     let mut first = 0;
-    // Nearly all prefixes differ.
+    // Most prefixes differ.
     let alike = |pair: &[u64]| (pair[0] ^ pair[1]) >> index_bits == 0;
     while let Some(alone) = words[first..].windows(2).position(alike) {
         first += alone;

@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-use super::View;
 use crate::kernel::copy::Table;
 
 /// Rows that are known by an index.
@@ -36,24 +35,28 @@ impl<'a> Block<'a> for &'a [&'a [u8]] {
     }
 }
 
-/// Rows that vary; the low `bits` of an index are the place in the part.
+/// Rows that vary: the bytes of each part and where its rows start; the low `bits` of an index are the place
+/// in the part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'p, 'a> {
-    pub(super) parts: &'p [View<'a>],
+    pub(super) parts: &'p [(&'a [u8], &'a [u32])],
     pub(super) bits: u32,
 }
 
 impl<'a> Block<'a> for Parts<'_, 'a> {
     #[inline(always)]
     fn row(self, index: usize) -> &'a [u8] {
-        self.parts[index >> self.bits].row(index & ((1 << self.bits) - 1))
+        let (bytes, starts) = self.parts[index >> self.bits];
+        let at = index & ((1 << self.bits) - 1);
+        &bytes[starts[at] as usize..starts[at + 1] as usize]
     }
 
     #[inline(always)]
     fn rows(self, indexes: Range<usize>) -> impl Iterator<Item = &'a [u8]> {
-        let (part, first) =
-            (&self.parts[indexes.start >> self.bits], indexes.start & ((1 << self.bits) - 1));
-        (first..first + indexes.len()).map(|at| part.row(at))
+        let (bytes, starts) = self.parts[indexes.start >> self.bits];
+        let first = indexes.start & ((1 << self.bits) - 1);
+        let ends = starts[first..=first + indexes.len()].windows(2);
+        ends.map(move |ends| &bytes[ends[0] as usize..ends[1] as usize])
     }
 }
 

@@ -169,7 +169,8 @@ impl Builder {
             let block = Table { parts: &parts, bits, stride };
             self.push(block, arranger.order(&indexes, block, tail, ahead), of_chunks, ahead)
         } else {
-            let block = Parts { parts, bits };
+            let parts: Vec<_> = parts.iter().filter_map(View::listed).collect();
+            let block = Parts { parts: &parts, bits };
             self.push(block, arranger.order(&indexes, block, tail, ahead), of_chunks, ahead)
         }
     }

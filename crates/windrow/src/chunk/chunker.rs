@@ -26,6 +26,8 @@ const MOST_ROWS: usize = 1 << 16;
 /// cache, as it may be with a limit to memory: the kernels go over all rows for every eight
 /// columns.
 const FEW_ROWS: usize = 1 << 11;
+/// Bytes of rows that are looked at together whether they are in order, while the first-level cache holds them.
+const LOOK_BYTES: usize = 8 << 10;
 /// Longer record batches with text are made ready.
 const FEW_TEXTS: usize = 1 << 9;
 
@@ -34,7 +36,6 @@ const FEW_TEXTS: usize = 1 << 9;
 pub(crate) struct Chunker {
     pool: Pool,
     layout: Layout,
-    encoder: Encoder,
     desk: Box<Desk>,
     /// Buffers that are full, and the one that is being filled.
     staged: Vec<Staged>,
@@ -47,6 +48,7 @@ pub(crate) struct Chunker {
 /// What a chunker works with. The pool keeps it for the next one, whose layout is mostly the same.
 #[derive(Debug, Default)]
 struct Desk {
+    encoder: Option<Encoder>,
     plain: Option<PlainEncoder>,
     arranger: Arranger,
 }
@@ -54,10 +56,16 @@ struct Desk {
 impl Desk {
     fn of(layout: &Layout, pool: &Pool) -> Box<Self> {
         let mut desk = pool.scratch::<Self>();
-        if !desk.plain.as_ref().is_some_and(|plain| plain.layout().is(layout)) {
+        if !desk.encoder.as_ref().is_some_and(|encoder| encoder.layout().is(layout)) {
+            desk.encoder = Some(Encoder::new(layout));
             desk.plain = PlainEncoder::new(layout);
         }
         desk
+    }
+
+    /// The encoder of `layout`.
+    fn encoder(&mut self, layout: &Layout) -> &Encoder {
+        self.encoder.get_or_insert_with(|| Encoder::new(layout))
     }
 }
 
@@ -78,6 +86,8 @@ struct Staged {
     /// The first so many rows are in order, and the rule would leave them as they are; nothing if those behind
     /// are not.
     ordered: Option<usize>,
+    /// Bytes of the rows that were looked at for that.
+    looked: usize,
 }
 
 impl Staged {
@@ -93,6 +103,7 @@ impl Staged {
         {
             let rows = self.view(layout.stride()).part(known.saturating_sub(1)..self.rows);
             self.ordered = is_ordered(layout, rows).then_some(self.rows);
+            self.looked = self.used;
         }
         self.ordered.is_some()
     }
@@ -104,7 +115,6 @@ impl Chunker {
         Self {
             pool: pool.clone(),
             layout: layout.clone(),
-            encoder: Encoder::new(layout),
             desk: Desk::of(layout, pool),
             staged: Vec::new(),
             rows: 0,
@@ -188,14 +198,16 @@ impl Chunker {
         };
         let Some((written, end)) = written else { return Ok(None) };
         (staged.used, staged.rows) = (end, staged.rows + written);
-        staged.look(&self.layout);
+        if staged.used - staged.looked >= LOOK_BYTES {
+            staged.look(&self.layout);
+        }
         self.rows += written;
         Ok(Some(written))
     }
 
     /// Resolves the columns of `batch`, the first row of which is number `sequence` of the input.
-    pub(crate) fn prepare(&self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
-        self.encoder.prepare(batch, sequence)
+    pub(crate) fn prepare(&mut self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
+        self.desk.encoder(&self.layout).prepare(batch, sequence)
     }
 
     /// Stages rows from `next` on, until a run is there to [`Chunker::take`]. Returns the first row that
@@ -214,7 +226,7 @@ impl Chunker {
             }
             if let Some(staged) = self.staged.last_mut() {
                 let out = &mut staged.buffer[staged.used..end];
-                self.encoder.encode(prepared, next..next + fit, out);
+                self.desk.encoder(&self.layout).encode(prepared, next..next + fit, out);
                 (staged.used, staged.rows) = (end, staged.rows + fit);
             }
             self.rows += fit;
@@ -256,7 +268,7 @@ impl Chunker {
     fn stage(&mut self, len: usize) -> Result<()> {
         let buffer = self.pool.buffer(len)?;
         let starts = if self.layout.stride().is_some() { vec![0] } else { self.pool.starts() };
-        self.staged.push(Staged { buffer, used: 0, rows: 0, starts, ordered: Some(0) });
+        self.staged.push(Staged { buffer, used: 0, rows: 0, starts, ordered: Some(0), looked: 0 });
         Ok(())
     }
 

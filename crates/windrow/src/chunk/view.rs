@@ -102,6 +102,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The bytes and where rows start in them, if that is written down.
+    pub(crate) fn listed(&self) -> Option<(&'a [u8], &'a [u32])> {
+        match self.starts {
+            Starts::Every(_) => None,
+            Starts::At(starts) => Some((self.bytes, starts)),
+        }
+    }
+
     /// The rows of `range` for the merge of rows that vary, if that is what they are.
     pub(crate) fn varying(&self, range: Range<usize>, tail: usize) -> Option<Varying<'a>> {
         match self.starts {

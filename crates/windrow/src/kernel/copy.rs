@@ -170,9 +170,23 @@ fn gather_of<const N: usize>(
     target: &mut [u8],
     copy: impl Fn(&mut [u8; N], &[u8; N]),
 ) -> usize {
+    // Of one part the index is the place in it.
+    if let [part] = table.parts {
+        let rows = part.as_chunks::<N>().0;
+        return gather_rows(indexes.map(|index| &rows[index]), keep, target, copy);
+    }
+    gather_rows(indexes.map(|index| table.row_of(index)), keep, target, copy)
+}
+
+#[inline(always)]
+fn gather_rows<'a, const N: usize>(
+    rows: impl Iterator<Item = &'a [u8; N]>,
+    keep: impl Fn(&[u8]) -> bool,
+    target: &mut [u8],
+    copy: impl Fn(&mut [u8; N], &[u8; N]),
+) -> usize {
     let mut count = 0;
-    for (to, index) in target.as_chunks_mut::<N>().0.iter_mut().zip(indexes) {
-        let row = table.row_of(index);
+    for (to, row) in target.as_chunks_mut::<N>().0.iter_mut().zip(rows) {
         if !keep(row) {
             break;
         }

@@ -28,6 +28,9 @@ const NEAR: usize = 1 << 15;
 /// Bits above the logarithm of the number of words that tell most of them apart, where half of the bits are
 /// always the same: text.
 const SPARE: u32 = 9;
+/// Words of a group that are sorted by insertion without a call: 341 records of 12 columns, 40 % of them equal,
+/// were sealed with a tenth of all instructions in such calls.
+const TINY: usize = 12;
 /// Below this many words a comparison sort wins over clearing the counters.
 const SMALL: usize = 512;
 /// The same for words whose digits are counted while they are made.
@@ -186,6 +189,16 @@ impl Digits {
         Self { many, from: high.saturating_sub(many * width).max(low), width }
     }
 
+    /// The same, if they are two, or one that can be halved.
+    fn two_of(count: usize, low: u32, high: u32) -> Option<Self> {
+        let digits = Self::of(count, low, high);
+        match digits.many {
+            2 => Some(digits),
+            _ if digits.width < 2 => None,
+            _ => Some(Self { many: 2, width: digits.width.div_ceil(2), ..digits }),
+        }
+    }
+
     /// The value of digit number `at`.
     #[inline(always)]
     fn digit(self, word: u64, at: usize) -> usize {
@@ -286,8 +299,7 @@ impl Tally {
         self.words.reserve(count);
         (self.low, self.high, self.descents) = (low, high, 0);
         let counted = (FEW..=NEAR).contains(&count) && high > low;
-        self.digits =
-            counted.then(|| Digits::of(count, low, high)).filter(|digits| digits.many == 2);
+        self.digits = if counted { Digits::two_of(count, low, high) } else { None };
         if let Some(digits) = self.digits {
             let counts = self.counts.get_or_insert_with(|| Box::new(Counts::new()));
             counts.0.iter_mut().for_each(|counts| counts[..=digits.mask()].fill(0));
@@ -333,6 +345,20 @@ impl Tally {
     }
 }
 
+/// Sorts a few words.
+#[inline(always)]
+fn insert_each(words: &mut [u64]) {
+    for at in 1..words.len() {
+        let word = words[at];
+        let mut to = at;
+        while to > 0 && words[to - 1] > word {
+            words[to] = words[to - 1];
+            to -= 1;
+        }
+        words[to] = word;
+    }
+}
+
 /// Sorts groups of words that agree in the bits from `from` on.
 fn sort_groups(words: &mut [u64], scratch: &mut [u64], low: u32, from: u32) {
     let mut start = 0;
@@ -349,6 +375,7 @@ fn sort_groups(words: &mut [u64], scratch: &mut [u64], low: u32, from: u32) {
                     words.swap(start, start + 1);
                 }
             }
+            3..=TINY => insert_each(&mut words[start..end]),
             count if count <= SMALL => words[start..end].sort_unstable(),
             _ => {
                 let (group, other) = (&mut words[start..end], &mut scratch[start..end]);

@@ -9,6 +9,8 @@
 //! What stands in front of the text is so far ahead of where its row starts, what stands behind it so far
 //! back from where the next one does: of one text there is nothing more to know about a row.
 
+use std::ops::Range;
+
 use super::super::copy::add_short;
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
@@ -19,11 +21,40 @@ use super::text::{Form, Offset, add_over};
 const STEP: usize = 32;
 
 /// A place in each row: `ahead` of its start, or `back` from it.
+///
+/// Invariant: starts ascend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Starts<'a> {
-    pub(crate) starts: &'a [u32],
-    pub(crate) ahead: usize,
-    pub(crate) back: usize,
+    starts: &'a [u32],
+    ahead: usize,
+    back: usize,
+}
+
+impl<'a> Starts<'a> {
+    /// The starts of rows.
+    ///
+    /// # Panics
+    /// If they do not ascend.
+    pub(crate) fn new(starts: &'a [u32]) -> Self {
+        assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]), "starts ascend");
+        Self { starts, ahead: 0, back: 0 }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.starts.len()
+    }
+
+    /// Those of some of the rows, `back` from each.
+    pub(crate) fn part(self, rows: Range<usize>, back: usize) -> Self {
+        Self { starts: &self.starts[rows], back: self.back + back, ..self }
+    }
+
+    /// Where they are.
+    #[inline(always)]
+    pub(super) fn places(self) -> impl Iterator<Item = usize> + 'a {
+        let Self { starts, ahead, back } = self;
+        starts.iter().map(move |&start| (start as usize + ahead).wrapping_sub(back))
+    }
 }
 
 impl Places for Starts<'_> {
@@ -34,11 +65,9 @@ impl Places for Starts<'_> {
     }
 
     fn furthest(self, rows: usize) -> usize {
-        let ends =
-            |(least, greatest): (u32, u32), &start: &u32| (least.min(start), greatest.max(start));
-        let (least, greatest) = self.starts[..rows].iter().fold((u32::MAX, 0), ends);
-        assert!(least as usize + self.ahead >= self.back, "places within the rows");
-        greatest as usize + self.ahead - self.back
+        let (first, last) = (self.starts[0] as usize, self.starts[rows - 1] as usize);
+        assert!(first + self.ahead >= self.back, "places within the rows");
+        last + self.ahead - self.back
     }
 
     #[inline(always)]
@@ -86,15 +115,16 @@ fn put_each_at<O: Offset>(
     is_free: bool,
     out: &mut [u8],
 ) {
-    for (row, ends) in offsets.windows(2).enumerate() {
-        let (start, end, to) = (ends[0].at(), ends[1].at(), places.place(row));
-        let is_within = start <= end && end <= source.len() && to + (end - start) < out.len();
+    assert!(offsets.len() <= places.len() + 1, "a place for each text");
+    for (ends, to) in offsets.windows(2).zip(places.places()) {
+        let (start, end) = (ends[0].at(), ends[1].at());
+        let len = end.wrapping_sub(start);
+        let is_within = start <= end && end <= source.len() && to.saturating_add(len) < out.len();
         assert!(is_within, "a text lies within its bytes");
-        let (text, len) = (start..end, end - start);
         if is_free {
             add_over::<STEP>(out, to, source, (start, end), form.shift, form.flip);
         } else {
-            add_short(&mut out[to..to + len], &source[text], form.shift, form.flip);
+            add_short(&mut out[to..to + len], &source[start..end], form.shift, form.flip);
         }
         out[to + len] = form.end ^ form.flip;
     }
@@ -117,7 +147,7 @@ mod tests {
                     starts.push(end);
                     end += len + 1 + 4;
                 }
-                let places = Starts { starts: &starts, ahead: 2, back };
+                let places = Starts::new(&starts).part(0..starts.len(), back).shifted(2);
                 let room = end as usize + if is_free { 63 } else { 0 };
                 let mut expected = vec![0xaa; room];
                 for (row, ends) in offsets.windows(2).enumerate() {
@@ -147,7 +177,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "lies within its bytes")]
     fn a_text_that_has_no_room_is_not_written() {
-        let places = Starts { starts: &[0, 4], ahead: 0, back: 0 };
+        let places = Starts::new(&[0, 4]);
         put_texts_at(
             &[1; 8],
             &[0i32, 3, 8],

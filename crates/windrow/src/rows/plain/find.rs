@@ -25,6 +25,8 @@ pub(super) fn numbers_of(data_type: &DataType) -> Option<FindNumbers> {
         columns: &[usize],
         out: &mut [&'a [u8]],
     ) -> bool {
+        // In this form the two halves of a type's number are compared, each of which was written on its own.
+        // Compared as a whole they have to be in memory first: of 12 columns that took half as long again.
         columns.iter().zip(out).all(|(&column, out)| {
             let array = arrays[column].as_ref().as_any().downcast_ref::<PrimitiveArray<T>>();
             array.filter(|array| !has_nulls(array.nulls())).is_some_and(|array| {

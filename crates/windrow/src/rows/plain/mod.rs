@@ -45,6 +45,8 @@ pub(crate) struct PlainEncoder {
     tile: usize,
     /// The schema that came last, which fits the layout.
     schema: Option<SchemaRef>,
+    /// Bytes behind the last text.
+    behind_texts: usize,
     /// Where what stands between two texts begins in each row.
     between: Vec<Vec<u32>>,
 }
@@ -90,15 +92,12 @@ impl PlainEncoder {
             fixed,
             // Of one part there is nothing in tiles.
             tile: if parts.len() == 1 { usize::MAX } else { tile_rows(fixed) },
+            behind_texts: parts.iter().rev().map_while(Part::numbers).map(Numbers::bytes).sum(),
             between: vec![Vec::new(); texts.saturating_sub(1)],
             layout: layout.clone(),
             parts,
             schema: None,
         })
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
     }
 
     /// Fails unless a record batch of `schema` is one of the layout.
@@ -124,12 +123,12 @@ impl PlainEncoder {
         self.check_schema(batch.schema_ref())?;
         let stride = self.fixed;
         let (mut tile, mut first) = (rows.start..rows.start, 0);
+        let mut columns = [&[][..]; MOST];
         loop {
             tile = tile.end..rows.end.min(tile.end.saturating_add(self.tile));
             let mut places = Strided { first, stride };
             for part in &self.parts {
                 let Part::Numbers(numbers) = part else { return Ok(false) };
-                let mut columns = [&[][..]; MOST];
                 let Some(columns) = numbers.find(batch.columns(), &mut columns) else {
                     return Ok(false);
                 };

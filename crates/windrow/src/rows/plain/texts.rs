@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 
 use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
-use super::{Numbers, Part, PlainEncoder};
+use super::{Part, PlainEncoder};
 use crate::error::Result;
 use crate::kernel::rows::text::{Form, Offset};
 use crate::kernel::rows::{MOST, Places, Starts, put_texts_at};
@@ -91,16 +91,34 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// Moves each of `ends` by the bytes of the texts up to there.
-    fn move_ends(self, ends: &mut [u32]) {
-        fn add<O: Offset>(offsets: &[O], ends: &mut [u32]) {
-            for (end, offset) in ends.iter_mut().zip(&offsets[1..]) {
-                *end += (offset.at() - offsets[0].at()) as u32;
-            }
+    /// Adds where rows end that hold them and `fixed` bytes, and that begin at `end`.
+    fn add_ends(self, mut end: u32, fixed: u32, ends: &mut Vec<u32>) {
+        macro_rules! add {
+            ($offsets:ident) => {
+                ends.extend($offsets.windows(2).map(|offsets| {
+                    end += fixed + (offsets[1] - offsets[0]) as u32;
+                    end
+                }))
+            };
         }
         match self {
-            Self::Small(offsets, _) => add(offsets, ends),
-            Self::Large(offsets, _) => add(offsets, ends),
+            Self::Small(offsets, _) => add!(offsets),
+            Self::Large(offsets, _) => add!(offsets),
+        }
+    }
+
+    /// Moves each of `ends` by the bytes of the texts up to there.
+    fn move_ends(self, ends: &mut [u32]) {
+        macro_rules! add {
+            ($offsets:ident) => {
+                for (end, offset) in ends.iter_mut().zip(&$offsets[1..]) {
+                    *end += (offset - $offsets[0]) as u32;
+                }
+            };
+        }
+        match self {
+            Self::Small(offsets, _) => add!(offsets),
+            Self::Large(offsets, _) => add!(offsets),
         }
     }
 
@@ -109,7 +127,7 @@ impl<'a> Texts<'a> {
         fn ends<O: Offset>(offsets: &[O], places: Starts<'_>, behind: &mut Vec<u32>) {
             behind.clear();
             behind.extend(
-                offsets.windows(2).zip(0..places.starts.len()).map(|(ends, row)| {
+                offsets.windows(2).zip(0..places.len()).map(|(ends, row)| {
                     (places.place(row) + (ends[1].at() - ends[0].at()) + 1) as u32
                 }),
             );
@@ -122,7 +140,7 @@ impl<'a> Texts<'a> {
 
     /// Writes them to their places.
     fn put(self, form: Form, places: Starts<'_>, is_free: bool, out: &mut [u8]) {
-        let rows = places.starts.len();
+        let rows = places.len();
         match self {
             Self::Small(offsets, bytes) => {
                 put_texts_at(bytes, &offsets[..=rows], form, places, is_free, out);
@@ -130,28 +148,6 @@ impl<'a> Texts<'a> {
             Self::Large(offsets, bytes) => {
                 put_texts_at(bytes, &offsets[..=rows], form, places, is_free, out);
             }
-        }
-    }
-}
-
-/// Where the parts of rows begin.
-#[derive(Clone, Copy)]
-struct Starting<'a> {
-    /// Where rows start, and where the last one ends.
-    starts: &'a [u32],
-    /// The part behind the last text, and how far in front of the next row it begins.
-    last: usize,
-    back: usize,
-}
-
-impl<'a> Starting<'a> {
-    /// Part number `at`; those that are neither the first nor the last begin `between` texts.
-    fn part(self, at: usize, between: &'a [Vec<u32>]) -> Starts<'a> {
-        let rows = self.starts.len() - 1;
-        match at {
-            0 => Starts { starts: &self.starts[..rows], ahead: 0, back: 0 },
-            _ if at == self.last => Starts { starts: &self.starts[1..], ahead: 0, back: self.back },
-            _ => Starts { starts: &between[at - 1], ahead: 0, back: 0 },
         }
     }
 }
@@ -188,9 +184,8 @@ impl PlainEncoder {
         let bytes: usize = found.iter().map(|texts| texts.bytes()).sum();
         // Starts are 32 bits wide.
         u32::try_from(start as usize + bytes + rows.len() * self.fixed).ok()?;
-        let fixed = self.fixed as u32;
-        target.starts.extend((1..=rows.len() as u32).map(|row| start + row * fixed));
-        found.iter().for_each(|texts| texts.move_ends(&mut target.starts[known..]));
+        found[0].add_ends(start, self.fixed as u32, target.starts);
+        found[1..].iter().for_each(|texts| texts.move_ends(&mut target.starts[known..]));
         let fit = target.fit(known);
         rows.end = rows.start + fit;
         let written = self.put_parts(batch, rows, found, known, target);
@@ -209,36 +204,36 @@ impl PlainEncoder {
         known: usize,
         target: &mut Behind<'_>,
     ) -> Option<()> {
-        let (starts, out) = (&target.starts[known - 1..], &mut *target.bytes);
-        let back = self.parts.iter().rev().map_while(Part::numbers).map(Numbers::bytes).sum();
-        let parts = Starting { starts, last: found.len(), back };
+        let (count, out) = (rows.len(), &mut *target.bytes);
+        let starts = Starts::new(&target.starts[known - 1..]);
+        let last = starts.part(1..count + 1, self.behind_texts);
         // Texts first: they may overwrite what stands behind them, which is written after them.
-        let (mut at, mut ahead) = (0, 0);
-        for each in &self.parts {
-            match each {
-                Part::Numbers(numbers) => ahead += numbers.bytes(),
+        let mut places = starts.part(0..count, 0);
+        let (mut between, mut at) = (self.between.iter_mut(), 0);
+        for part in &self.parts {
+            match part {
+                Part::Numbers(numbers) => places = places.shifted(numbers.bytes()),
                 Part::Text(text) => {
-                    let (before, behind) = self.between.split_at_mut(at);
-                    let places = parts.part(at, before).shifted(std::mem::take(&mut ahead));
                     found[at].put(text.form, places, at == 0, out);
-                    if let Some(behind) = behind.first_mut() {
-                        found[at].follow(places, behind);
+                    if let Some(between) = between.next() {
+                        found[at].follow(places, between);
+                        places = Starts::new(between);
                     }
                     at += 1;
                 }
             }
         }
-        (at, ahead) = (0, 0);
-        for each in &self.parts {
-            match each {
+        let mut values = [&[][..]; MOST];
+        let mut between = self.between.iter();
+        places = starts.part(0..count, 0);
+        for part in &self.parts {
+            match part {
                 Part::Numbers(numbers) => {
-                    let mut values = [&[][..]; MOST];
                     let values = numbers.find(batch.columns(), &mut values)?;
-                    let places = parts.part(at, &self.between).shifted(ahead);
                     numbers.plain.put(values, rows.clone(), places, out);
-                    ahead += numbers.bytes();
+                    places = places.shifted(numbers.bytes());
                 }
-                Part::Text(_) => (at, ahead) = (at + 1, 0),
+                Part::Text(_) => places = between.next().map_or(last, |next| Starts::new(next)),
             }
         }
         Some(())

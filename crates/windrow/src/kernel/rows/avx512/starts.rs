@@ -27,6 +27,7 @@ pub(in crate::kernel::rows) unsafe fn put_texts_at<O: Offset>(
     is_free: bool,
     out: &mut [u8],
 ) {
+    assert!(offsets.len() <= places.len() + 1, "a place for each text");
     let [first, rest @ ..] = offsets else { return };
     let bytes = rest.last().map_or(0, |end| end.at().wrapping_sub(first.at()));
     // SAFETY: as this function's.
@@ -51,41 +52,40 @@ unsafe fn put<O: Offset, const N: usize>(
 ) {
     let (add, flip) = (_mm512_set1_epi8(form.shift as i8), _mm512_set1_epi8(form.flip as i8));
     let end_byte = form.end ^ form.flip;
-    // Whole steps, where what is behind may be read and overwritten.
-    let readable = source.len().saturating_sub(N);
+    // Whole steps are written where what is behind may be overwritten.
     let writable = if is_free { out.len().saturating_sub(N) } else { 0 };
+    let (from, target) = (source.as_ptr(), out.as_mut_ptr());
     let mut end = offsets[0].at();
-    let rows = &places.starts[..offsets.len() - 1];
-    let at = |row: u32| (row as usize + places.ahead).wrapping_sub(places.back);
-    for (offset, to) in offsets[1..].iter().zip(rows.iter().map(|&row| at(row))) {
+    for (offset, to) in offsets[1..].iter().zip(places.places()) {
         let start = std::mem::replace(&mut end, offset.at());
         let len = end.wrapping_sub(start);
-        let is_within = start <= end && end <= source.len() && to.saturating_add(len) < out.len();
+        let behind = to.saturating_add(len);
+        let is_within = start <= end && end <= source.len() && behind < out.len();
         assert!(is_within, "a text lies within its bytes");
-        // SAFETY: `source` reaches to `start`, and `out` to `to`.
-        let (from, target) = unsafe { (source.as_ptr().add(start), out.as_mut_ptr().add(to)) };
-        let whole = end <= readable && to + len <= writable;
+        let whole = behind <= writable;
         let mut at = 0;
         while at < len {
-            // SAFETY: a whole step lies within both, or the mask leaves what does.
+            let own = _bzhi_u64(u64::MAX, (len - at).min(N) as u32);
+            // SAFETY: the mask leaves of a step what lies within `source`, and of one that is not to be written
+            // as a whole what lies within `out`.
             unsafe {
-                let (from, target) = (from.add(at), target.add(at));
+                let (from, target) = (from.add(start + at), target.add(to + at));
                 if !whole {
-                    let own = _bzhi_u64(u64::MAX, (len - at).min(N) as u32);
-                    let sum = _mm512_add_epi8(_mm512_maskz_loadu_epi8(own, from.cast()), add);
-                    _mm512_mask_storeu_epi8(target.cast(), own, _mm512_xor_si512(sum, flip));
+                    let v = _mm512_add_epi8(_mm512_maskz_loadu_epi8(own, from.cast()), add);
+                    _mm512_mask_storeu_epi8(target.cast(), own, _mm512_xor_si512(v, flip));
                 } else if N == STEP {
-                    let sum = _mm512_add_epi8(_mm512_loadu_si512(from.cast()), add);
-                    _mm512_storeu_si512(target.cast(), _mm512_xor_si512(sum, flip));
+                    let v = _mm512_add_epi8(_mm512_maskz_loadu_epi8(own, from.cast()), add);
+                    _mm512_storeu_si512(target.cast(), _mm512_xor_si512(v, flip));
                 } else {
                     let (add, flip) = (_mm512_castsi512_si256(add), _mm512_castsi512_si256(flip));
-                    let sum = _mm256_add_epi8(_mm256_loadu_si256(from.cast()), add);
-                    _mm256_storeu_si256(target.cast(), _mm256_xor_si256(sum, flip));
+                    let v = _mm256_maskz_loadu_epi8(own as __mmask32, from.cast());
+                    let v = _mm256_xor_si256(_mm256_add_epi8(v, add), flip);
+                    _mm256_storeu_si256(target.cast(), v);
                 }
             }
             at += N;
         }
         // SAFETY: the byte behind the text lies within `out`, as was checked.
-        unsafe { target.add(len).write(end_byte) };
+        unsafe { target.add(behind).write(end_byte) };
     }
 }
