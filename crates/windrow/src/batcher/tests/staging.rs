@@ -48,6 +48,27 @@ fn what_comes_in_order_is_one_run() {
 }
 
 #[test]
+fn the_order_may_end_with_any_push() {
+    const PUSHES: usize = 200;
+    for keys in ALL_KEYS {
+        // Whether rows are in order is looked at some pushes at a time.
+        for (last, change) in [1, 2, 29, 30, PUSHES - 1].into_iter().flat_map(|last| {
+            [(0, 1, 2, 1), (last as u64 * 7 - 1, 1, 2, 5), (9999, 1, 2, 0)].map(|c| (last, c))
+        }) {
+            let pool = Pool::tiny(32 << 10);
+            let mut changes: Vec<Change> =
+                (0..PUSHES as u64 * 7).map(|key| (key, 1, 2, 1)).collect();
+            let mut batcher: Batcher = Batcher::new(&keys.layout(), &pool);
+            changes[last * 7] = change;
+            for piece in changes.chunks(7) {
+                batcher.push(&keys.record_batch(piece)).unwrap();
+            }
+            assert_eq!(keys.read(batcher.finish().unwrap()).unwrap(), keys.model(&changes));
+        }
+    }
+}
+
+#[test]
 fn a_null_refuses_a_record_batch_as_a_whole() {
     let keys = Keys::Numbers;
     // Room for a few rows: the record batch does not fit behind the first one.
