@@ -31,8 +31,8 @@ pub(crate) struct Behind<'a> {
 }
 
 impl Behind<'_> {
-    /// Puts as many of the rows that the starts behind the first `known` are of where there is room for them,
-    /// and forgets the others; how many.
+    /// Of the rows that end at the starts behind the first `known`, forgets those that have no room; how many
+    /// are left.
     fn fit(&mut self, known: usize) -> usize {
         let (spare, room) = (self.spare, self.bytes.len());
         let fits = |at: usize, end: u32| end as usize + at * spare <= room;
