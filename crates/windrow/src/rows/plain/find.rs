@@ -26,7 +26,7 @@ pub(super) fn numbers_of(data_type: &DataType) -> Option<FindNumbers> {
         out: &mut [&'a [u8]],
     ) -> bool {
         // In this form the two halves of a type's number are compared, each of which was written on its own.
-        // Compared as a whole they have to be in memory first: of 12 columns that took half as long again.
+        // Compared as a whole they have to be in memory first: to seal 12 columns in order took a third longer.
         columns.iter().zip(out).all(|(&column, out)| {
             let array = arrays[column].as_ref().as_any().downcast_ref::<PrimitiveArray<T>>();
             array.filter(|array| !has_nulls(array.nulls())).is_some_and(|array| {
@@ -57,7 +57,7 @@ pub(super) type FindTexts = for<'a> fn(&'a dyn Array) -> Option<Texts<'a>>;
 pub(super) fn texts_of(data_type: &DataType) -> Option<FindTexts> {
     fn find<T: ByteArrayType>(array: &dyn Array) -> Option<(&[T::Offset], &[u8])> {
         let array = array.as_any().downcast_ref::<GenericByteArray<T>>()?;
-        (!has_nulls(array.nulls())).then(|| (&array.value_offsets()[..], array.value_data()))
+        (!has_nulls(array.nulls())).then(|| (array.value_offsets(), array.value_data()))
     }
     fn small(array: &dyn Array) -> Option<Texts<'_>> {
         find::<Utf8Type>(array).map(|(offsets, bytes)| Texts::Small(offsets, bytes))
