@@ -5,28 +5,22 @@
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use windrow::{Decoder, Error, Layout, Slab};
+use windrow::{Decoder, Error, Slab};
 
 use super::Arrangement;
 use crate::error::{CliError, Result};
 
 /// The engine's decoder of an arrangement's columns.
-pub(super) struct RowDecoder {
-    decoder: Decoder,
-    layout: Layout,
-    projection: Vec<usize>,
-}
+pub(super) struct RowDecoder(Decoder);
 
 impl RowDecoder {
     pub(super) fn new(arrangement: &Arrangement) -> Result<Self> {
-        let Arrangement { layout, projection, .. } = arrangement;
-        let decoder = Decoder::new(layout, projection)?;
-        Ok(Self { decoder, layout: layout.clone(), projection: projection.clone() })
+        Ok(Self(Decoder::new(&arrangement.layout, &arrangement.projection)?))
     }
 
     /// The schema of the columns.
     pub(super) fn schema(&self) -> &SchemaRef {
-        self.decoder.schema()
+        self.0.schema()
     }
 
     /// The rows of `slab` as columns.
@@ -34,28 +28,23 @@ impl RowDecoder {
     /// # Errors
     /// `Unfit` that names the column in which the rows do not fit.
     pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
-        self.decoder.decode(slab).map_err(|error| match error {
-            Error::Value { .. } => self.blame(slab).unwrap_or_else(|| error.into()),
-            other => other.into(),
+        self.0.decode(slab).map_err(|error| match &error {
+            Error::Value { column, message } => match self.schema().column_with_name(column) {
+                Some((_, field)) => unfit(column, &field.data_type().to_string(), message),
+                None => error.into(),
+            },
+            _ => error.into(),
         })
     }
+}
 
-    /// The first column that cannot be decoded by itself.
-    fn blame(&self, slab: &Slab) -> Option<CliError> {
-        self.projection.iter().find_map(|&column| {
-            let mut alone = Decoder::new(&self.layout, &[column]).ok()?;
-            let error = alone.decode(slab).err()?;
-            let field = self.layout.schema().field(column);
-            let (name, data_type) = (field.name(), field.data_type());
-            let why = match &error {
-                Error::Value { column, .. } if column.starts_with("Dictionary") => {
-                    "the values of its dictionaries, of all inputs together, outnumber their keys; \
-                     give it wider keys, or plain values, in the inputs"
-                        .to_owned()
-                }
-                other => other.to_string(),
-            };
-            Some(CliError::Unfit(format!("column {name:?}, of type {data_type}: {why}")))
-        })
-    }
+fn unfit(column: &str, data_type: &str, message: &str) -> CliError {
+    let why = match data_type.contains("Dictionary(") {
+        true => {
+            "the values of its dictionaries, of all inputs together, outnumber their keys; give it \
+             wider keys, or plain values, in the inputs"
+        }
+        false => message,
+    };
+    CliError::Unfit(format!("column {column:?}, of type {data_type}: {why}"))
 }
