@@ -281,25 +281,27 @@ unsafe fn store<P: Places, const N: usize>(
     let (near, far) = v.split_at(N.min(GROUP));
     // SAFETY: as this function's.
     let to = |row: usize| unsafe { out.add(places.place(row)) };
+    // All eight are gone through, for the rows to stay in registers.
+    let is_one = |row: &usize| *row < count;
     if N > 8 {
         let near = rows_of_8(near, bits[0], &mut |v, valid| code(0, v, valid));
         let code = &mut |v: __m512i, valid: __mmask8| code(1, v, valid);
         if N == 12 {
-            let rows = near.into_iter().zip(rows_of_4(far, bits[1], code)).enumerate();
-            for (row, (near, far)) in rows.take(count) {
+            let far = rows_of_4(far, bits[1], code);
+            for row in (0..GROUP).filter(is_one) {
                 // SAFETY: as this function's.
                 unsafe {
-                    _mm512_storeu_si512(to(row).cast(), near);
-                    _mm256_storeu_si256(to(row).add(64).cast(), far);
+                    _mm512_storeu_si512(to(row).cast(), near[row]);
+                    _mm256_storeu_si256(to(row).add(64).cast(), far[row]);
                 }
             }
         } else {
-            let rows = near.into_iter().zip(rows_of_2(far, bits[1], code)).enumerate();
-            for (row, (near, far)) in rows.take(count) {
+            let far = rows_of_2(far, bits[1], code);
+            for row in (0..GROUP).filter(is_one) {
                 // SAFETY: as this function's.
                 unsafe {
-                    _mm512_storeu_si512(to(row).cast(), near);
-                    _mm_storeu_si128(to(row).add(64).cast(), far);
+                    _mm512_storeu_si512(to(row).cast(), near[row]);
+                    _mm_storeu_si128(to(row).add(64).cast(), far[row]);
                 }
             }
         }
@@ -307,22 +309,25 @@ unsafe fn store<P: Places, const N: usize>(
     }
     let code = &mut |v: __m512i, valid: __mmask8| code(0, v, valid);
     if N > 4 {
-        for (row, v) in rows_of_8(near, bits[0], code).into_iter().enumerate().take(count) {
+        let rows = rows_of_8(near, bits[0], code);
+        for row in (0..GROUP).filter(is_one) {
             // SAFETY: as this function's; the mask is of `N` words.
-            unsafe { _mm512_mask_storeu_epi64(to(row).cast(), u8::MAX >> (8 - N), v) };
+            unsafe { _mm512_mask_storeu_epi64(to(row).cast(), u8::MAX >> (8 - N), rows[row]) };
         }
     } else if N > 2 {
-        for (row, v) in rows_of_4(near, bits[0], code).into_iter().enumerate().take(count) {
+        let rows = rows_of_4(near, bits[0], code);
+        for row in (0..GROUP).filter(is_one) {
             // SAFETY: as this function's; the mask is of `N` words.
-            unsafe { _mm256_mask_storeu_epi64(to(row).cast(), 0b1111 >> (4 - N), v) };
+            unsafe { _mm256_mask_storeu_epi64(to(row).cast(), 0b1111 >> (4 - N), rows[row]) };
         }
     } else {
-        for (row, v) in rows_of_2(near, bits[0], code).into_iter().enumerate().take(count) {
+        let rows = rows_of_2(near, bits[0], code);
+        for row in (0..GROUP).filter(is_one) {
             // SAFETY: as this function's; of one column eight bytes are written.
             unsafe {
                 match N {
-                    2 => _mm_storeu_si128(to(row).cast(), v),
-                    _ => _mm_storel_epi64(to(row).cast(), v),
+                    2 => _mm_storeu_si128(to(row).cast(), rows[row]),
+                    _ => _mm_storel_epi64(to(row).cast(), rows[row]),
                 }
             }
         }
