@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::cut::{Begun, Cutter, Decoders, Extent};
+use super::cut::{Begun, Cutter, Decoders, Extent, Piece};
 use super::finish::{Out, Spread};
 use super::ingest::join;
 use super::{Arrangement, Reporter, interrupt};
@@ -79,20 +79,19 @@ impl Shared<'_> {
     fn hold(&self) -> Result<()> {
         let mut decoders = Decoders::new(self.arrangement, self.partitioning)?;
         loop {
-            let mut pieces = Vec::new();
-            let Begun { ordinal, encoder, opened } = {
+            let taken = {
                 let mut cutter = lock(&self.cutter);
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let Some(begun) = cutter.begin(&mut decoders)? else { return Ok(()) };
-                let mut extent = Extent::default();
-                while let Some(piece) = cutter.next(&mut extent, &mut decoders)? {
-                    self.pause()?;
-                    pieces.push(piece);
+                let taken = self.take(&mut cutter, &mut decoders);
+                if taken.is_err() {
+                    // Before anybody else has the rows: there are no more behind an error.
+                    self.failed.store(true, Ordering::Relaxed);
                 }
-                begun
+                taken?
             };
+            let Some((Begun { ordinal, encoder, opened }, pieces)) = taken else { return Ok(()) };
             // Each slab's memory is free as soon as it is decoded.
             let mut batches = pieces.into_iter().map(|piece| decoders.decode(piece));
             let part = encoder.encode(&mut batches)?;
@@ -117,6 +116,21 @@ impl Shared<'_> {
             self.reporter.wrote(rows);
             self.appended.notify_all();
         }
+    }
+
+    /// The next part and all its rows, if there is one.
+    fn take(
+        &self,
+        cutter: &mut Cutter<'_>,
+        decoders: &mut Decoders,
+    ) -> Result<Option<(Begun, Vec<Piece>)>> {
+        let Some(begun) = cutter.begin(decoders)? else { return Ok(None) };
+        let (mut pieces, mut extent) = (Vec::new(), Extent::default());
+        while let Some(piece) = cutter.next(&mut extent, decoders)? {
+            self.pause()?;
+            pieces.push(piece);
+        }
+        Ok(Some((begun, pieces)))
     }
 
     /// Encodes rows as they are merged.
