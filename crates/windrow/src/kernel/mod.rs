@@ -1,12 +1,14 @@
 //! Slices in, slices out: every loop that moves or orders bytes, and all `unsafe` code of the engine.
 //!
 //! A kernel knows no Arrow type, no option and no error: nulls, types and directions are resolved
-//! before its loop. Kernels with an instruction-set path detect it at run time and keep a portable
+//! before its loop. Only `strings` and `partition::arrays` make arrays, of what was just moved: to say that it
+//! is still valid takes `unsafe`. Kernels with an instruction-set path detect it at run time and keep a portable
 //! twin beside it; a test runs both on the same data.
 //!
 //! ```text
 //! rows  --prefix-->  (prefix | index) words  --radix-->  ordered words  --copy-->  rows in order
 //! columns  --counting-->  rows by small codes
+//! columns  --rows-->  encoded rows  --rows-->  values, strings
 //! ```
 
 pub(crate) mod copy;

@@ -98,6 +98,7 @@ pub(crate) fn put_texts_at<O: Offset>(
     is_free: bool,
     out: &mut [u8],
 ) {
+    assert!(offsets.len() <= places.len() + 1, "a place for each text");
     #[cfg(target_arch = "x86_64")]
     if avx512::detected() {
         // SAFETY: the features were detected.
@@ -115,7 +116,6 @@ fn put_each_at<O: Offset>(
     is_free: bool,
     out: &mut [u8],
 ) {
-    assert!(offsets.len() <= places.len() + 1, "a place for each text");
     for (ends, to) in offsets.windows(2).zip(places.places()) {
         let (start, end) = (ends[0].at(), ends[1].at());
         let len = end.wrapping_sub(start);

@@ -4,12 +4,7 @@ use std::arch::x86_64::*;
 
 use super::super::starts::Starts;
 use super::super::text::{Form, Offset};
-
-/// Bytes of a step.
-const STEP: usize = 64;
-/// Bytes of a text, on average, up to which steps of half the length are faster: a store of 64 bytes nearly
-/// always crosses from one cache line to the next.
-const SHORT: usize = 24;
+use super::text::{SHORT, STEP};
 
 /// As `put_texts_at` of the module.
 ///
@@ -27,7 +22,6 @@ pub(in crate::kernel::rows) unsafe fn put_texts_at<O: Offset>(
     is_free: bool,
     out: &mut [u8],
 ) {
-    assert!(offsets.len() <= places.len() + 1, "a place for each text");
     let [first, rest @ ..] = offsets else { return };
     let bytes = rest.last().map_or(0, |end| end.at().wrapping_sub(first.at()));
     // SAFETY: as this function's.

@@ -6,10 +6,10 @@ use super::super::lane::Span;
 use super::super::text::{Form, Offset};
 
 /// Bytes of a step.
-const STEP: usize = 64;
+pub(super) const STEP: usize = 64;
 /// Bytes of a text, on average, up to which steps of half the length are faster: a store of 64 bytes nearly
 /// always crosses from one cache line to the next.
-const SHORT: usize = 24;
+pub(super) const SHORT: usize = 24;
 
 /// As `put_texts` of the module.
 ///
