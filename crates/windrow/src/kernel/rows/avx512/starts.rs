@@ -1,4 +1,6 @@
 //! Texts into rows that start anywhere, 64 bytes at a time.
+//!
+//! A loop of its own: one that is shared with `text` takes a third longer there for texts of 4 to 12 bytes.
 
 use std::arch::x86_64::*;
 
