@@ -11,15 +11,17 @@ use super::{Contender, Options, race};
 use crate::Result;
 use crate::cells::Cells;
 
+/// Calls of a contender that count before the next one has its turn.
+const CALLS: usize = 4;
 /// Rows of one record batch.
 const ROWS: usize = 8192;
 /// Record batches that take turns, at the most.
 const INPUTS: usize = 8;
-/// Bytes that they have in all, at the least three of them: more than a second-level cache.
+/// Bytes that they have in all, at the least two of them: more than a second-level cache.
 const INPUT_BYTES: usize = 4 << 20;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
-    let rounds = if options.quick { 40 } else { 200 };
+    let rounds = if options.quick { 20 } else { 100 };
     for shape in codec_shapes() {
         let names =
             ["encode", "decode", "compare", "compat"].map(|c| format!("{c} {}", shape.name));
@@ -45,7 +47,7 @@ fn measure(
     cells: &mut Cells,
 ) -> Result<()> {
     let one = shape.batch(0, ROWS)?.get_array_memory_size();
-    let count = INPUT_BYTES.div_ceil(one).clamp(3, INPUTS);
+    let count = INPUT_BYTES.div_ceil(one).clamp(2, INPUTS);
     let inputs: Vec<RecordBatch> =
         (0..count).map(|seed| shape.batch(seed as u64, ROWS)).collect::<Result<_>>()?;
     let schema = inputs[0].schema();
@@ -58,12 +60,13 @@ fn measure(
         .iter()
         .map(|batch| Ok(converter.convert_columns(batch.columns())?))
         .collect::<Result<Vec<_>>>()?;
+    let calls = if options.every_call { 1 } else { CALLS };
     let asked = |name: &String| name.contains(&options.only);
 
     if asked(&names[0]) {
         let (mut recycled, mut appended) = (Rows::default(), converter.empty_rows(0, 0));
         let mut target = vec![0; ours.iter().map(|rows| rows.bytes().len()).max().unwrap_or(0)];
-        let mut contenders: [Contender<'_>; 3] = [
+        let mut contenders: [Contender<'_>; 2] = [
             ("ours", Box::new(|at| Ok(encoder.encode_into(&inputs[at], &mut recycled)?))),
             (
                 "append",
@@ -72,6 +75,12 @@ fn measure(
                     Ok(converter.append(&mut appended, inputs[at].columns())?)
                 }),
             ),
+        ];
+        let times = race(rounds, calls, count, &mut contenders)?;
+        cells.push(&names[0], times[0], "arrow-row append, recycled", times[1]);
+        drop(contenders);
+        let mut contenders: [Contender<'_>; 2] = [
+            ("ours", Box::new(|at| Ok(encoder.encode_into(&inputs[at], &mut recycled)?))),
             (
                 "memcpy",
                 Box::new(|at| {
@@ -81,9 +90,8 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, count, &mut contenders)?;
-        cells.push(&names[0], times[0], "arrow-row append, recycled", times[1]);
-        cells.push(&names[0], times[0], "memcpy of the rows", times[2]);
+        let times = race(rounds, calls, count, &mut contenders)?;
+        cells.push(&names[0], times[0], "memcpy of the rows", times[1]);
         drop(contenders);
         let mut contenders: [Contender<'_>; 2] = [
             (
@@ -101,7 +109,7 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, count, &mut contenders)?;
+        let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[0], times[0], "arrow-row convert, fresh", times[1]);
         let mut contenders: [Contender<'_>; 2] = [
             ("ours, recycled", Box::new(|at| Ok(encoder.encode_into(&inputs[at], &mut recycled)?))),
@@ -113,7 +121,7 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, count, &mut contenders)?;
+        let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[0], times[0], "arrow convert; ours recycled", times[1]);
         let bytes = |rows: &[u8]| rows.len() as f64 / ROWS as f64;
         let their_bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
@@ -144,7 +152,7 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, count, &mut contenders)?;
+        let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[3], times[0], "arrow-row append, recycled", times[1]);
     }
     if asked(&names[1]) {
@@ -164,7 +172,7 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, count, &mut contenders)?;
+        let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[1], times[0], "arrow-row convert_rows", times[1]);
     }
     if asked(&names[2]) {
@@ -188,7 +196,7 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, count, &mut contenders)?;
+        let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[2], times[0], "arrow-row Row::cmp, adjacent", times[1]);
     }
     Ok(())

@@ -75,7 +75,7 @@ fn measure(
             }),
         ),
     ];
-    let times = race(rounds, inputs_count, &mut contenders)?;
+    let times = race(rounds, 1, inputs_count, &mut contenders)?;
     cells.push(name, times[0], "arrow-row convert + sort", times[1]);
     cells.push(name, times[0], "lexsort_to_indices", times[2]);
     Ok(())

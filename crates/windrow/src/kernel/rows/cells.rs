@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
+use super::blocks;
 use super::lane::{Lane, Places};
-use super::{cut, sizes};
 
 /// The marker of a value.
 pub(super) const VALUE: u8 = 1;
@@ -57,7 +57,7 @@ pub(crate) fn put_cells<P: Places>(
         assert!(lane.values.len() / width >= rows.end, "a value for each row");
         assert!(lane.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
     }
-    for block in cut(lanes.len(), sizes(width)) {
+    for block in blocks(lanes.len(), width) {
         let places = places.shifted(block.start * (width + 1));
         let (lanes, nulls) = (&lanes[block.clone()], &nulls[block]);
         #[cfg(target_arch = "x86_64")]

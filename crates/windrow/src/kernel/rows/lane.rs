@@ -6,7 +6,7 @@ use arrow_buffer::ArrowNativeType;
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
-use super::{cut, sizes_put};
+use super::blocks_put;
 use crate::kernel::values::Values;
 
 /// Where each row of a block of rows has its columns.
@@ -179,6 +179,7 @@ pub(crate) struct Lanes<'a> {
     /// a few hundred at a time, and to make them took as long as a tenth of that.
     #[cfg(target_arch = "x86_64")]
     codes: Vec<avx512::Codes>,
+    blocks: Vec<Range<usize>>,
     rows: usize,
     width: usize,
 }
@@ -195,12 +196,12 @@ impl<'a> Lanes<'a> {
             assert!(lane.values.len() >= bytes, "a lane holds a value for each row");
             assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
         }
+        let nulls = lanes.iter().any(|lane| lane.valid.is_some());
+        let blocks: Vec<_> = blocks_put(lanes.len(), width, nulls).collect();
         Self {
             #[cfg(target_arch = "x86_64")]
-            codes: match width {
-                8 => avx512::codes_of_blocks(&lanes, cut(lanes.len(), sizes_put(lanes.len(), 8))),
-                _ => Vec::new(),
-            },
+            codes: if width == 8 { avx512::codes_of_blocks(&lanes, &blocks) } else { Vec::new() },
+            blocks,
             lanes,
             rows,
             width,
@@ -209,7 +210,7 @@ impl<'a> Lanes<'a> {
 
     /// True if all of them are written at once.
     pub(crate) fn is_one_block(&self) -> bool {
-        self.blocks().count() <= 1
+        self.blocks.len() <= 1
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -226,8 +227,8 @@ impl<'a> Lanes<'a> {
     }
 
     /// Columns that are written at once.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> {
-        cut(self.lanes.len(), sizes_put(self.lanes.len(), self.width))
+    pub(super) fn blocks(&self) -> &[Range<usize>] {
+        &self.blocks
     }
 
     /// The codes of the blocks that [`avx512::put`] is to write, of each eight columns of them.

@@ -85,7 +85,7 @@ fn put_of<const W: usize, P: Places>(
     let mut escaped = false;
     for block in lanes.blocks() {
         let places = places.shifted(block.start * W);
-        let of_block = &lanes.all()[block];
+        let of_block = &lanes.all()[block.clone()];
         #[cfg(target_arch = "x86_64")]
         if let Some(count) = avx512::codes_of(of_block.len())
             && let Some((of_these, behind)) = codes.split_at_checked(count)
@@ -132,7 +132,7 @@ pub(crate) fn take<T: Word, P: Places>(
         lane.valid.resize(rows.div_ceil(64), 0);
     }
     let mut fits = true;
-    for block in cut(lanes.len(), sizes_taken(lanes.len(), width)) {
+    for block in blocks_taken(lanes.len(), width) {
         let places = places.shifted(block.start * width);
         let lanes = &mut lanes[block];
         #[cfg(target_arch = "x86_64")]
@@ -152,33 +152,47 @@ pub(crate) fn take<T: Word, P: Places>(
     fits
 }
 
-/// Cuts `count` columns into blocks, each the first of `sizes` that there are enough columns for.
-fn cut(count: usize, sizes: &'static [usize]) -> impl Iterator<Item = Range<usize>> {
+/// Cuts `count` columns into blocks: what is left if that is one of `whole`, else the first of `sizes` that
+/// there are enough columns for.
+fn cut(
+    count: usize,
+    whole: &'static [usize],
+    sizes: &'static [usize],
+) -> impl Iterator<Item = Range<usize>> {
     let mut first = 0;
     std::iter::from_fn(move || {
-        let block = *sizes.iter().find(|&&size| size <= count - first)?;
+        let left = count - first;
+        let block = match whole.contains(&left) {
+            true => left,
+            false => *sizes.iter().find(|&&size| size <= left)?,
+        };
         first += block;
         Some(first - block..first)
     })
 }
 
-/// The sizes of blocks of columns of `width` bytes that are written one behind the other.
-fn sizes(width: usize) -> &'static [usize] {
-    if is_wide(width) { &[8, BLOCK, 3, 2, 1] } else { &[BLOCK, 3, 2, 1] }
+/// Blocks of `count` columns of `width` bytes that are written one behind the other.
+fn blocks(count: usize, width: usize) -> impl Iterator<Item = Range<usize>> {
+    cut(count, &[], if is_wide(width) { &[8, BLOCK, 3, 2, 1] } else { &[BLOCK, 3, 2, 1] })
 }
 
-/// The sizes of blocks that [`put`] writes, of `count` columns.
-fn sizes_put(count: usize, width: usize) -> &'static [usize] {
-    // Of more columns than these each row is written in parts anyway.
-    if is_wide(width) && matches!(count, 10 | 12) { &[12, 10] } else { sizes(width) }
-}
-
-/// The sizes of blocks that [`take`] reads, of `count` columns.
-fn sizes_taken(count: usize, width: usize) -> &'static [usize] {
+/// Blocks of `count` columns that [`put`] writes; `nulls` if there may be some.
+fn blocks_put(count: usize, width: usize, nulls: bool) -> impl Iterator<Item = Range<usize>> {
     match is_wide(width) {
-        true if matches!(count, 10 | 12) => &[12, 10],
-        true => &[8, 7, 6, 5, 4, 3, 2, 1],
-        false => sizes(width),
+        // What is left of more columns is slower in one turn if it has nulls.
+        true if !nulls || count <= 12 => cut(count, &[10, 12], &[8, BLOCK, 3, 2, 1]),
+        true => cut(count, &[], &[8, BLOCK, 3, 2, 1]),
+        false => cut(count, &[], &[BLOCK, 3, 2, 1]),
+    }
+}
+
+/// Blocks of `count` columns that [`take`] reads.
+fn blocks_taken(count: usize, width: usize) -> impl Iterator<Item = Range<usize>> {
+    match is_wide(width) {
+        // Columns begin at lines only if they are read from the first on.
+        true if matches!(count, 10 | 12) => cut(count, &[10, 12], &[]),
+        true => cut(count, &[], &[8, 7, 6, 5, 4, 3, 2, 1]),
+        false => cut(count, &[], &[BLOCK, 3, 2, 1]),
     }
 }
 

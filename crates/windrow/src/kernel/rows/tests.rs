@@ -137,7 +137,7 @@ fn numbers<const W: usize>(rows: usize, seed: u64, edges: bool) -> Vec<u8> {
 proptest! {
     #[test]
     fn both_paths_write_and_read_the_same(
-        kinds in prop::collection::vec((0u8..3, any::<bool>(), any::<Option<bool>>(), any::<bool>()), 1..14),
+        kinds in prop::collection::vec((0u8..3, any::<bool>(), any::<Option<bool>>(), any::<bool>()), 1..24),
         rows in 0usize..200,
         first_bit in 0usize..70,
         seed: u64,

@@ -20,6 +20,7 @@ mod pack;
 mod put;
 mod shrink;
 mod starts;
+mod store;
 mod take;
 mod text;
 
@@ -66,6 +67,10 @@ pub(super) struct Codes {
     order: __m512i,
     /// Which places are those of lanes whose codes may be longer.
     escapes: __mmask8,
+    /// Whether a lane is of floats.
+    floats: bool,
+    /// Whether a lane has validity bits: not known from codes alone, and false until somebody says so.
+    nulls: bool,
 }
 
 impl Codes {
@@ -104,6 +109,8 @@ impl Codes {
             // SAFETY: the array has 64 bytes.
             order: unsafe { _mm512_loadu_si512(order.as_ptr().cast()) },
             escapes: (0..GROUP).map(|at| u8::from(codes[at % N].escapes) << at).sum(),
+            floats: codes.iter().any(|code| code.float != 0),
+            nulls: false,
         }
     }
 

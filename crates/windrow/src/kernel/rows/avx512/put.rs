@@ -4,7 +4,8 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Code, Codes, GROUP, Lane, Places, code, spread, transpose_4, transpose_8};
+use super::store::{store, store_two};
+use super::{Code, Codes, GROUP, Lane, Places, code, spread};
 
 /// How many [`Codes`] a block of `lanes` takes, if [`put`] writes so many at once: one for each eight.
 pub(in crate::kernel::rows) fn codes_of(lanes: usize) -> Option<usize> {
@@ -15,14 +16,16 @@ pub(in crate::kernel::rows) fn codes_of(lanes: usize) -> Option<usize> {
 /// what the kernels of this folder need.
 pub(in crate::kernel::rows) fn codes_of_blocks(
     lanes: &[Lane<'_>],
-    blocks: impl Iterator<Item = Range<usize>>,
+    blocks: &[Range<usize>],
 ) -> Vec<Codes> {
     let mut codes = Vec::new();
-    for block in blocks.filter(|block| codes_of(block.len()).is_some()) {
-        for lanes in lanes[block].chunks(GROUP) {
+    for block in blocks.iter().filter(|block| codes_of(block.len()).is_some()) {
+        for lanes in lanes[block.clone()].chunks(GROUP) {
             let eight: [Code; GROUP] =
                 std::array::from_fn(|at| lanes[at.min(lanes.len() - 1)].code);
-            codes.extend(Codes::of_columns(&eight[..lanes.len()]));
+            let nulls = lanes.iter().any(|lane| lane.valid.is_some());
+            let of_lanes = Codes::of_columns(&eight[..lanes.len()]);
+            codes.extend(of_lanes.map(|codes| Codes { nulls, ..codes }));
         }
     }
     codes
@@ -148,9 +151,10 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
     /// As [`put`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
     unsafe fn put(&self, out: *mut u8) -> bool {
-        let nulls = self.lanes.iter().any(|lane| lane.valid.is_some());
-        let escapes = self.lanes.iter().any(|lane| lane.code.escapes);
-        let floats = self.lanes.iter().any(|lane| lane.code.float != 0);
+        let [near, far] = self.with;
+        let nulls = near.nulls || far.nulls;
+        let escapes = near.escapes | far.escapes != 0;
+        let floats = near.floats || far.floats;
         let whole = self.rows.len() / GROUP * GROUP;
         let mut escaped = [0; 2];
         if whole > 0 {
@@ -185,30 +189,42 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
         rows: usize,
         out: *mut u8,
     ) -> [__mmask8; 2] {
-        let values = self.lanes.each_ref().map(|lane| lane.values.as_ptr());
+        let mut values = [std::ptr::null(); N];
+        for (values, lane) in values.iter_mut().zip(self.lanes) {
+            // SAFETY: a value of the first row.
+            *values = unsafe { lane.values.as_ptr().add(self.rows.start * 8) };
+        }
         let mut valid = [u64::MAX; N];
         let mut escaped = [0; 2];
         for at in (0..rows).step_by(GROUP) {
-            let row = self.rows.start + at;
             if NULLS && at.is_multiple_of(64) {
                 for (valid, lane) in valid.iter_mut().zip(self.lanes) {
-                    *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
-                }
-            }
-            let mut v = [_mm512_setzero_si512(); N];
-            let mut bits = [0u64; 2];
-            for lane in 0..N {
-                // SAFETY: eight rows from `row` on hold 64 bytes of values.
-                v[lane] = unsafe { _mm512_loadu_si512(values[lane].add(row * 8).cast()) };
-                if NULLS {
-                    bits[lane / GROUP] |= spread(valid[lane] >> (at % 64), lane % GROUP);
+                    *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(self.rows.start + at));
                 }
             }
             let mut to_codes = |part: usize, v: __m512i, valid: __mmask8| {
                 codes::<NULLS, EDGES, FLOATS>(v, valid, self.with[part], &mut escaped[part])
             };
+            let places = self.places.behind(at);
+            if N >= GROUP && !NULLS {
+                for pair in [0, 2, 4, 6] {
+                    let places = places.behind(pair);
+                    // SAFETY: values of eight rows; the lanes of these lie within `out`.
+                    unsafe { store_two(&values, at + pair, places, out, &mut to_codes) };
+                }
+                continue;
+            }
+            let mut v = [_mm512_setzero_si512(); N];
+            let mut bits = [0u64; 2];
+            for lane in 0..N {
+                // SAFETY: eight rows hold 64 bytes of values.
+                v[lane] = unsafe { _mm512_loadu_si512(values[lane].add(at * 8).cast()) };
+                if NULLS {
+                    bits[lane / GROUP] |= spread(valid[lane] >> (at % 64), lane % GROUP);
+                }
+            }
             // SAFETY: the lanes of these rows lie within `out`.
-            unsafe { store(v, bits, GROUP, self.places.behind(at), out, &mut to_codes) };
+            unsafe { store(v, bits, GROUP, places, out, &mut to_codes) };
         }
         escaped
     }
@@ -261,134 +277,4 @@ fn codes<const NULLS: bool, const EDGES: bool, const FLOATS: bool>(
         v = _mm512_mask_mov_epi64(with.null, valid, v);
     }
     _mm512_shuffle_epi8(v, with.order)
-}
-
-/// Writes the codes of the first `count` of eight rows of `N` columns, whose validity is `bits`: of the first
-/// eight columns, and of the rest. `code` makes codes of a register of rows of either part.
-///
-/// # Safety
-/// `N` eight-byte words, up to eight, ten or twelve, at the places of these rows lie within `out`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn store<P: Places, const N: usize>(
-    v: [__m512i; N],
-    bits: [u64; 2],
-    count: usize,
-    places: P,
-    out: *mut u8,
-    code: &mut impl FnMut(usize, __m512i, __mmask8) -> __m512i,
-) {
-    let (near, far) = v.split_at(N.min(GROUP));
-    // SAFETY: as this function's.
-    let to = |row: usize| unsafe { out.add(places.place(row)) };
-    // All eight are gone through, for the rows to stay in registers.
-    let is_one = |row: &usize| *row < count;
-    if N > 8 {
-        let near = rows_of_8(near, bits[0], &mut |v, valid| code(0, v, valid));
-        let code = &mut |v: __m512i, valid: __mmask8| code(1, v, valid);
-        if N == 12 {
-            let far = rows_of_4(far, bits[1], code);
-            for row in (0..GROUP).filter(is_one) {
-                // SAFETY: as this function's.
-                unsafe {
-                    _mm512_storeu_si512(to(row).cast(), near[row]);
-                    _mm256_storeu_si256(to(row).add(64).cast(), far[row]);
-                }
-            }
-        } else {
-            let far = rows_of_2(far, bits[1], code);
-            for row in (0..GROUP).filter(is_one) {
-                // SAFETY: as this function's.
-                unsafe {
-                    _mm512_storeu_si512(to(row).cast(), near[row]);
-                    _mm_storeu_si128(to(row).add(64).cast(), far[row]);
-                }
-            }
-        }
-        return;
-    }
-    let code = &mut |v: __m512i, valid: __mmask8| code(0, v, valid);
-    if N > 4 {
-        let rows = rows_of_8(near, bits[0], code);
-        for row in (0..GROUP).filter(is_one) {
-            // SAFETY: as this function's; the mask is of `N` words.
-            unsafe { _mm512_mask_storeu_epi64(to(row).cast(), u8::MAX >> (8 - N), rows[row]) };
-        }
-    } else if N > 2 {
-        let rows = rows_of_4(near, bits[0], code);
-        for row in (0..GROUP).filter(is_one) {
-            // SAFETY: as this function's; the mask is of `N` words.
-            unsafe { _mm256_mask_storeu_epi64(to(row).cast(), 0b1111 >> (4 - N), rows[row]) };
-        }
-    } else {
-        let rows = rows_of_2(near, bits[0], code);
-        for row in (0..GROUP).filter(is_one) {
-            // SAFETY: as this function's; of one column eight bytes are written.
-            unsafe {
-                match N {
-                    2 => _mm_storeu_si128(to(row).cast(), rows[row]),
-                    _ => _mm_storel_epi64(to(row).cast(), rows[row]),
-                }
-            }
-        }
-    }
-}
-
-/// The first `N` of `v`, and zeros.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn padded<const N: usize>(v: &[__m512i]) -> [__m512i; N] {
-    let mut all = [_mm512_setzero_si512(); N];
-    all[..v.len()].copy_from_slice(v);
-    all
-}
-
-/// Codes of eight rows of up to eight columns.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rows_of_8(
-    v: &[__m512i],
-    bits: u64,
-    code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
-) -> [__m512i; 8] {
-    let (rows, bits) = (transpose_8(padded(v)), bits.to_le_bytes());
-    std::array::from_fn(|row| code(rows[row], bits[row]))
-}
-
-/// Codes of eight rows of up to four columns.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rows_of_4(
-    v: &[__m512i],
-    bits: u64,
-    code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
-) -> [__m256i; 8] {
-    let (pairs, bits) = (transpose_4(padded(v)), bits.to_le_bytes());
-    let pairs: [_; 4] = std::array::from_fn(|row| code(pairs[row], bits[row] | bits[row + 4] << 4));
-    std::array::from_fn(|row| match row / 4 {
-        0 => _mm512_castsi512_si256(pairs[row % 4]),
-        _ => _mm512_extracti64x4_epi64(pairs[row % 4], 1),
-    })
-}
-
-/// Codes of eight rows of up to two columns.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rows_of_2(
-    v: &[__m512i],
-    bits: u64,
-    code: &mut impl FnMut(__m512i, __mmask8) -> __m512i,
-) -> [__m128i; 8] {
-    let ([a, b], bits) = (padded(v), bits.to_le_bytes());
-    let mut four = |odd: usize, v: __m512i| {
-        let bits = [0, 2, 4, 6].map(|row| bits[odd + row] << row);
-        code(v, bits[0] | bits[1] | bits[2] | bits[3])
-    };
-    let fours = [four(0, _mm512_unpacklo_epi64(a, b)), four(1, _mm512_unpackhi_epi64(a, b))];
-    std::array::from_fn(|row| match row / 2 {
-        0 => _mm512_castsi512_si128(fours[row % 2]),
-        1 => _mm512_extracti32x4_epi32(fours[row % 2], 1),
-        2 => _mm512_extracti32x4_epi32(fours[row % 2], 2),
-        _ => _mm512_extracti32x4_epi32(fours[row % 2], 3),
-    })
 }
