@@ -125,8 +125,8 @@ impl Encoder {
         match (layout.sequence(), self.sequence_len(prepared, tile)) {
             (_, Some(len)) => tile.distance += len,
             (_, None) => {
-                let (distance, cursors, out) = tile.next_part();
-                sequence::put_short(first, self.sequence_flip(), cursors, distance, out);
+                let (cursors, out) = tile.next_part();
+                sequence::put_short(first, self.sequence_flip(), cursors, 0, out);
             }
         }
         tile.distance += layout.shape().head;

@@ -69,12 +69,11 @@ pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     };
     let up = slot.nulls_first;
     let rows = tile.rows.clone();
-    let (distance, cursors, out) = tile.next_part();
+    let (cursors, out) = tile.next_part();
     with_word!(width, W => {
         let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
         let values = values.chunks_exact(W::BYTES).map(W::read_native);
         for ((cursor, row), value) in cursors.iter_mut().zip(rows).zip(values) {
-            *cursor += distance;
             let target = &mut out[*cursor..*cursor + W::BYTES];
             *cursor += W::BYTES;
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {

@@ -56,11 +56,10 @@ pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
 /// Writes the length and the bytes of a column that varies, and goes on to the next part.
 pub(super) fn put_bytes(column: &Column, tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
-    let (distance, cursors, out) = tile.next_part();
+    let (cursors, out) = tile.next_part();
     let mut cursors = cursors.iter_mut();
     column.for_each_bytes(rows, |_, bytes| {
         let (Some(cursor), bytes) = (cursors.next(), bytes.unwrap_or_default()) else { return };
-        *cursor += distance;
         *cursor += length::put(bytes.len(), &mut out[*cursor..]);
         copy_short(&mut out[*cursor..], bytes);
         *cursor += bytes.len();

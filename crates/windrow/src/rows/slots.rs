@@ -107,36 +107,30 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     }
     let is_first = tile.part == 0;
     let rows = tile.rows.clone();
-    let (distance, cursors, out) = tile.next_part();
+    let (cursors, out) = tile.next_part();
     let flip = if slot.descending { 0xff } else { 0 };
     if let Column::Nested(nested) = column {
-        cursors.iter_mut().for_each(|cursor| *cursor += distance);
         return nested.put(rows, flip, cursors, out);
     }
     if let (OrderedCode::Text, true, Column::Bytes { values, nulls }) =
         (slot.code, is_first, column)
     {
-        cursors.iter_mut().for_each(|cursor| *cursor += distance);
         let is_valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         if let Some((offsets, data, keys)) = values.small() {
+            let form = text::form(flip);
+            if let (None, None) = (keys, nulls) {
+                let spans = offsets[rows.start..=rows.end].windows(2);
+                let spans = spans.map(|ends| (ends[0] as usize, ends[1] as usize));
+                return put_texts(data, spans, form, cursors, out);
+            }
             let mut spans = [NULL; TILE];
             let spans = &mut spans[..rows.len()];
-            match (keys, nulls) {
-                (None, None) => {
-                    let ends = offsets[rows.start..=rows.end].windows(2);
-                    for (span, ends) in spans.iter_mut().zip(ends) {
-                        *span = (ends[0] as usize, ends[1] as usize);
-                    }
-                }
-                _ => {
-                    for (span, row) in spans.iter_mut().zip(rows) {
-                        let at = keys.map_or(row, |keys| keys[row] as usize);
-                        let own = (offsets[at] as usize, offsets[at + 1] as usize);
-                        *span = if is_valid(row) { own } else { NULL };
-                    }
-                }
+            for (span, row) in spans.iter_mut().zip(rows) {
+                let at = keys.map_or(row, |keys| keys[row] as usize);
+                let own = (offsets[at] as usize, offsets[at + 1] as usize);
+                *span = if is_valid(row) { own } else { NULL };
             }
-            return put_texts(data, spans, text::form(flip), cursors, out);
+            return put_texts(data, spans.iter().copied(), form, cursors, out);
         }
         let spots = rows.zip(cursors.iter_mut()).filter(|(row, _)| is_valid(*row));
         for (row, cursor) in spots {
@@ -149,7 +143,6 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     let mut cursors = cursors.iter_mut();
     column.for_each_bytes(rows, |_, bytes| {
         let Some(cursor) = cursors.next() else { return };
-        *cursor += distance;
         if let Some(bytes) = bytes {
             *cursor += text::encode(code, descending, bytes, &mut out[*cursor..]);
         }

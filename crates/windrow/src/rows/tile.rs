@@ -37,9 +37,9 @@ impl Tile<'_> {
         (Scattered { cursors, distance: self.distance }, self.out)
     }
 
-    /// Goes on to the next part, for a field that varies: its cursors are those of this part, to be
-    /// moved behind the field that stands `distance` behind them.
-    pub(super) fn next_part(&mut self) -> (usize, &mut [usize], &mut [u8]) {
+    /// Goes on to the next part, for a field that varies: its cursors stand at that field, to be moved
+    /// behind it.
+    pub(super) fn next_part(&mut self) -> (&mut [usize], &mut [u8]) {
         let distance = std::mem::take(&mut self.distance);
         self.part += 1;
         if self.parts.len() == self.part {
@@ -47,7 +47,9 @@ impl Tile<'_> {
         }
         let (before, after) = self.parts.split_at_mut(self.part);
         let cursors = &mut after[0][..self.rows.len()];
-        cursors.copy_from_slice(&before[self.part - 1][..self.rows.len()]);
-        (distance, cursors, self.out)
+        for (cursor, before) in cursors.iter_mut().zip(&before[self.part - 1]) {
+            *cursor = before + distance;
+        }
+        (cursors, self.out)
     }
 }

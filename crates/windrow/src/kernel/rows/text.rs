@@ -43,7 +43,7 @@ impl Form {
 /// null. Up to 127 bytes behind are overwritten too.
 pub(crate) fn put_texts(
     source: &[u8],
-    spans: &[Span],
+    spans: impl ExactSizeIterator<Item = Span> + Clone,
     form: Form,
     cursors: &mut [usize],
     out: &mut [u8],
@@ -57,8 +57,14 @@ pub(crate) fn put_texts(
 }
 
 /// The portable twin.
-fn put_each(source: &[u8], spans: &[Span], form: Form, cursors: &mut [usize], out: &mut [u8]) {
-    let lens = spans.iter().map(|(start, end)| end.saturating_sub(*start));
+fn put_each(
+    source: &[u8],
+    spans: impl ExactSizeIterator<Item = Span> + Clone,
+    form: Form,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    let lens = spans.clone().map(|(start, end)| end.saturating_sub(start));
     // As many bytes at once as most strings take.
     match lens.sum::<usize>() / spans.len().max(1) {
         0..=20 => put_each_of::<32>(source, spans, form, cursors, out),
@@ -69,12 +75,12 @@ fn put_each(source: &[u8], spans: &[Span], form: Form, cursors: &mut [usize], ou
 
 fn put_each_of<const N: usize>(
     source: &[u8],
-    spans: &[Span],
+    spans: impl Iterator<Item = Span>,
     form: Form,
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    for (&(start, end), cursor) in spans.iter().zip(cursors) {
+    for ((start, end), cursor) in spans.zip(cursors) {
         if start > end {
             continue;
         }
@@ -381,8 +387,8 @@ mod tests {
             }
             let (mut out, mut twin) = (vec![0xaa; end], vec![0xaa; end]);
             let (mut moved, mut moved_twin) = (cursors.clone(), cursors.clone());
-            put_texts(&source, &spans, form, &mut moved, &mut out);
-            put_each(&source, &spans, form, &mut moved_twin, &mut twin);
+            put_texts(&source, spans.iter().copied(), form, &mut moved, &mut out);
+            put_each(&source, spans.iter().copied(), form, &mut moved_twin, &mut twin);
             prop_assert_eq!(&moved, &moved_twin);
             prop_assert_eq!(&out, &twin);
             let codes: Vec<Span> = cursors

@@ -20,12 +20,12 @@ pub(super) const SHORT: usize = 24;
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put_texts(
     source: &[u8],
-    spans: &[Span],
+    spans: impl ExactSizeIterator<Item = Span> + Clone,
     form: Form,
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    let bytes: usize = spans.iter().map(|(start, end)| end.saturating_sub(*start)).sum();
+    let bytes: usize = spans.clone().map(|(start, end)| end.saturating_sub(start)).sum();
     // SAFETY: as this function's.
     unsafe {
         match bytes <= SHORT * spans.len() {
@@ -40,14 +40,14 @@ pub(in crate::kernel::rows) unsafe fn put_texts(
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 unsafe fn put_texts_of<const N: usize>(
     source: &[u8],
-    spans: &[Span],
+    spans: impl Iterator<Item = Span>,
     form: Form,
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
     let (add, flip) = (_mm512_set1_epi8(form.shift as i8), _mm512_set1_epi8(form.flip as i8));
     let end_byte = form.end ^ form.flip;
-    for (&(start, end), cursor) in spans.iter().zip(cursors) {
+    for ((start, end), cursor) in spans.zip(cursors) {
         if start > end {
             continue;
         }
