@@ -18,7 +18,7 @@ pub(in crate::kernel::rows) fn codes_of_blocks(
     lanes: &[Lane<'_>],
     blocks: &[Range<usize>],
 ) -> Vec<Codes> {
-    let mut codes = Vec::new();
+    let mut codes = Vec::with_capacity(blocks.len() + 1);
     for block in blocks.iter().filter(|block| codes_of(block.len()).is_some()) {
         for lanes in lanes[block.clone()].chunks(GROUP) {
             let eight: [Code; GROUP] =
