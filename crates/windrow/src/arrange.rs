@@ -4,11 +4,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use arrow_select::concat::concat_batches;
 
-use crate::batch::{Batch, RecordBatches, Source};
+use crate::batch::{Batch, RecordBatches};
 use crate::batcher::Batcher;
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
-use crate::merge::SortedInput;
+use crate::merge::{SortedInput, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 
@@ -65,5 +65,5 @@ where
             Source::Stream(Box::new(SortedInput::new(layout, pool, input, &wraps, run)))
         })
         .collect();
-    Batch::of_sources(layout, pool, &wraps, sources)
+    Batch::of_sources(layout, pool, Some(wraps), sources)
 }

@@ -1,10 +1,10 @@
 //! A merge of batches that can be left and taken up again.
 
 use super::settle::within_budget;
-use super::{Batch, Source, after, boxed};
+use super::{Batch, Sources};
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
-use crate::merge::{Advance, Merger, Run};
+use crate::merge::{Advance, Merger, Run, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
@@ -37,7 +37,7 @@ pub struct Merging<T = u64> {
     layout: Layout,
     pool: Pool,
     /// What is to be merged, until the first work is done.
-    inputs: Vec<Source>,
+    inputs: Sources,
     wraps: Wraps,
     merger: Option<Merger>,
     advance: Option<Advance<T>>,
@@ -60,7 +60,7 @@ impl<T: Time> Merging<T> {
             layout: batch.layout,
             pool: batch.pool,
             inputs: batch.sources,
-            wraps: batch.wraps,
+            wraps: batch.wraps.unwrap_or_default(),
             merger: None,
             advance: None,
             done: false,
@@ -99,13 +99,13 @@ impl<T: Time> Merging<T> {
             let merger = match &mut self.merger {
                 Some(merger) => merger,
                 none => {
-                    let inputs = std::mem::take(&mut self.inputs);
+                    let inputs = std::mem::take(&mut self.inputs).into_iter().collect();
                     let inputs = within_budget(&self.layout, &self.pool, &self.wraps, inputs)?;
                     let (layout, pool) = (&self.layout, &self.pool);
-                    self.out = after(pool, &inputs);
+                    self.out = Run::after(pool, inputs.iter().filter_map(Source::run));
                     let bytes: usize = inputs.iter().map(Source::resident_bytes).sum();
                     let merger = if *fuel == i64::MAX { Merger::at_once } else { Merger::new };
-                    let mut merger = merger(layout, pool, Finish::Log, &self.wraps, boxed(inputs));
+                    let mut merger = merger(layout, pool, Finish::Log, &self.wraps, inputs);
                     if bytes > IN_CACHES && self.advance.is_none() {
                         merger.write_past_caches();
                     }
@@ -138,7 +138,8 @@ impl<T: Time> Merging<T> {
             Some(advance) => advance.finish(&self.wraps)?,
             None => (self.out, self.wraps),
         };
-        let mut batch = Batch::new(&self.layout, &self.pool, &wraps, vec![out]);
+        let mut batch = Batch::of_run(&self.layout, &self.pool, out);
+        batch.wraps = wraps.any().then_some(wraps);
         (batch.lower, batch.upper, batch.since) = self.frontiers;
         Ok(batch)
     }

@@ -13,8 +13,7 @@
 mod merging;
 mod settle;
 mod slabs;
-
-use std::sync::Arc;
+mod sources;
 
 use arrow_array::RecordBatch;
 
@@ -24,77 +23,25 @@ pub(crate) use merging::check_times;
 pub use settle::fan_in;
 pub(crate) use settle::{held_by_chunk, merger, own_bytes, settle};
 pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
+use sources::Refused;
+pub(crate) use sources::Sources;
 
-use crate::chunk::{Chunk, FEW_SMALL, Finish, Wraps};
-use crate::error::{Error, Result};
-use crate::merge::{ChunkSource, Merger, Run, merge_ranges};
+use crate::chunk::{Finish, Wraps};
+use crate::error::Result;
+use crate::merge::{Merger, Run, Source, merge_ranges};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::rows;
 use crate::time::{Antichain, Time};
-
-/// Where rows of a batch come from.
-pub(crate) enum Source {
-    /// Chunks that are there.
-    Run(Run),
-    /// Chunks that are made as they are asked for.
-    Stream(Box<dyn ChunkSource>),
-}
-
-impl Source {
-    /// Bytes of its chunks that are in memory.
-    fn resident_bytes(&self) -> usize {
-        match self {
-            Self::Run(run) => run.resident_bytes(),
-            Self::Stream(_) => 0,
-        }
-    }
-
-    fn run(&self) -> Option<&Run> {
-        match self {
-            Self::Run(run) => Some(run),
-            Self::Stream(_) => None,
-        }
-    }
-
-    fn into_run(self) -> Option<Run> {
-        match self {
-            Self::Run(run) => Some(run),
-            Self::Stream(_) => None,
-        }
-    }
-
-    /// The first row, if no disk has to be read for it.
-    fn first_row(&self) -> Option<&[u8]> {
-        self.run().and_then(Run::ends).map(|ends| ends[0])
-    }
-}
-
-impl ChunkSource for Source {
-    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
-        match self {
-            Self::Run(run) => run.next_chunk(),
-            Self::Stream(stream) => stream.next_chunk(),
-        }
-    }
-}
-
-/// A source of nothing but the reason why.
-struct Refused(Option<Error>);
-
-impl ChunkSource for Refused {
-    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
-        self.0.take().map_or(Ok(None), Err)
-    }
-}
 
 /// Sorted rows, to be read once.
 #[must_use = "its rows are nowhere else"]
 pub struct Batch<T = u64> {
     layout: Layout,
     pool: Pool,
-    sources: Vec<Source>,
-    wraps: Wraps,
+    sources: Sources,
+    /// Notes of sums that do not fit, if there may be any.
+    wraps: Option<Wraps>,
     lower: Antichain<T>,
     upper: Antichain<T>,
     since: Antichain<T>,
@@ -102,24 +49,28 @@ pub struct Batch<T = u64> {
 
 impl<T: Time> Batch<T> {
     /// All changes that there are, in `runs`. What of them is in memory may leave it from now on.
-    pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, mut runs: Vec<Run>) -> Self {
-        if pool.budget().is_limited() {
-            runs.iter_mut().for_each(Run::rest);
-        }
-        Self::of_sources(layout, pool, wraps, runs.into_iter().map(Source::Run).collect())
+    pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Self {
+        let rested = |run| Source::Run(rested(pool, run));
+        let wraps = wraps.any().then(|| wraps.clone());
+        Self::of_sources(layout, pool, wraps, runs.into_iter().map(rested).collect())
+    }
+
+    /// As [`Batch::new`], of one run with all its sums.
+    pub(crate) fn of_run(layout: &Layout, pool: &Pool, run: Run) -> Self {
+        Self::of_sources(layout, pool, None, Sources::from(rested(pool, run)))
     }
 
     pub(crate) fn of_sources(
         layout: &Layout,
         pool: &Pool,
-        wraps: &Wraps,
-        sources: Vec<Source>,
+        wraps: Option<Wraps>,
+        sources: Sources,
     ) -> Self {
         Self {
             layout: layout.clone(),
             pool: pool.clone(),
             sources,
-            wraps: wraps.clone(),
+            wraps,
             lower: Antichain::least(),
             upper: Antichain::new(),
             since: Antichain::least(),
@@ -136,16 +87,23 @@ impl<T: Time> Batch<T> {
     /// merges the whole gets [`Error::SchemaMismatch`].
     pub fn union(layout: &Layout, pool: &Pool, batches: Vec<Self>) -> Self {
         if let Some(error) = batches.iter().find_map(|b| layout.check_same(&b.layout).err()) {
-            let refused = Source::Stream(Box::new(Refused(Some(error))));
-            return Self::of_sources(layout, pool, &Wraps::default(), vec![refused]);
+            let mut sources = Sources::default();
+            sources.push(Source::Stream(Box::new(Refused(Some(error)))));
+            return Self::of_sources(layout, pool, None, sources);
         }
         let mut batches = batches.into_iter();
         let Some(mut union) = batches.next() else {
-            return Self::of_sources(layout, pool, &Wraps::default(), Vec::new());
+            return Self::of_sources(layout, pool, None, Sources::default());
         };
-        (union.layout, union.pool) = (layout.clone(), pool.clone());
-        for mut batch in batches {
-            union.wraps.absorb(pool, &batch.wraps);
+        if !union.layout.is(layout) || !union.pool.is(pool) {
+            (union.layout, union.pool) = (layout.clone(), pool.clone());
+        }
+        for batch in batches {
+            match (&mut union.wraps, batch.wraps) {
+                (_, None) => {}
+                (Some(all), Some(wraps)) => all.absorb(pool, &wraps),
+                (none, wraps) => *none = wraps,
+            }
             if union.lower != batch.lower {
                 union.lower = union.lower.meet(&batch.lower);
             }
@@ -155,7 +113,7 @@ impl<T: Time> Batch<T> {
             if union.since != batch.since {
                 union.since = union.since.join(&batch.since);
             }
-            union.sources.append(&mut batch.sources);
+            union.sources.append(batch.sources);
         }
         union
     }
@@ -177,34 +135,27 @@ impl<T: Time> Batch<T> {
 
     /// Number of rows, if the batch is one run: as many as it yields. No row is read for it.
     pub fn rows(&self) -> Option<u64> {
-        match &self.sources[..] {
-            [] => Some(0),
-            [Source::Run(run)] => Some(run.rows() as u64),
-            _ => None,
-        }
+        self.whole().map(|run| run.map_or(0, |run| run.rows() as u64))
     }
 
     /// Bytes that the rows take in memory or before compression, if the batch is one run.
     pub fn bytes(&self) -> Option<u64> {
-        match &self.sources[..] {
-            [] => Some(0),
-            [Source::Run(run)] => Some(run.bytes() as u64),
-            _ => None,
-        }
+        self.whole().map(|run| run.map_or(0, |run| run.bytes() as u64))
     }
 
     /// Number of chunks, if the batch is one run.
     pub fn chunks(&self) -> Option<usize> {
-        match &self.sources[..] {
-            [] => Some(0),
-            [Source::Run(run)] => Some(run.chunks()),
-            _ => None,
-        }
+        self.whole().map(|run| run.map_or(0, Run::chunks))
+    }
+
+    /// The run that the batch is, if it is one, or none if it is empty.
+    fn whole(&self) -> Option<Option<&Run>> {
+        self.sources.are_settled().then(|| self.sources.run())
     }
 
     /// Bytes of memory that the chunks hold now.
     pub fn resident_bytes(&self) -> usize {
-        self.sources.iter().map(Source::resident_bytes).sum()
+        self.sources.resident_bytes()
     }
 
     /// The least row and the greatest, if the batch is one run and not empty, and neither is longer than
@@ -213,8 +164,7 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// [`crate::Error::Corrupt`] if they are not of the layout.
     pub fn bounds(&self) -> Result<Option<RecordBatch>> {
-        let [Source::Run(run)] = &self.sources[..] else { return Ok(None) };
-        let Some(ends) = run.ends() else { return Ok(None) };
+        let Some(ends) = self.sources.run().and_then(Run::ends) else { return Ok(None) };
         let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
         Ok(Some(rows::Decoder::new(&self.layout, &all)?.decode(&ends)?))
     }
@@ -233,19 +183,18 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// What merging and spilling report.
     pub fn settle_on(mut self, threads: usize) -> Result<Self> {
-        if matches!(self.sources[..], [] | [Source::Run(_)]) {
-            return Ok(self);
-        }
-        if chain(&self.layout, &mut self.sources) {
+        if self.sources.are_settled() || self.sources.chain(&self.layout) {
             return Ok(self);
         }
         let in_memory = |source: &Source| matches!(source, Source::Run(_));
         if threads > 1 && !self.pool.budget().is_limited() && self.sources.iter().all(in_memory) {
             let past_caches = self.resident_bytes() > IN_CACHES;
-            let runs = self.sources.drain(..).filter_map(Source::into_run).collect();
-            let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
+            let sources = std::mem::take(&mut self.sources);
+            let runs = sources.into_iter().filter_map(Source::into_run).collect();
+            let (layout, pool) = (&self.layout, &self.pool);
+            let wraps = self.wraps.get_or_insert_default();
             let merged = merge_ranges(layout, pool, wraps, runs, threads, past_caches)?;
-            self.sources.push(Source::Run(merged));
+            self.sources = Sources::from(merged);
             return Ok(self);
         }
         let mut merging = Merging::of(self);
@@ -271,10 +220,12 @@ impl<T: Time> Batch<T> {
     /// What merging and spilling report.
     pub fn spill(mut self) -> Result<Self> {
         let sources = std::mem::take(&mut self.sources);
-        let out = after(&self.pool, &sources);
+        let out = sources.after(&self.pool);
         let (layout, pool) = (&self.layout, &self.pool);
-        let mut merger = Merger::new(layout, pool, Finish::Log, &self.wraps, boxed(sources));
-        self.sources = vec![Source::Run(out.spilled(&mut merger)?)];
+        let wraps = self.wraps.get_or_insert_default();
+        let sources = sources.into_iter().collect();
+        let mut merger = Merger::new(layout, pool, Finish::Log, wraps, sources);
+        self.sources = Sources::from(out.spilled(&mut merger)?);
         Ok(self)
     }
 
@@ -305,7 +256,8 @@ impl<T: Time> Batch<T> {
 
     /// The rows in slabs, for readers that decode on several threads.
     pub fn slabs(self, finish: Finish) -> Slabs {
-        Slabs::new(&self.layout, &self.pool, &self.wraps, finish, self.sources)
+        let sources = self.sources.into_iter().collect();
+        Slabs::new(&self.layout, &self.pool, self.wraps.unwrap_or_default(), finish, sources)
     }
 }
 
@@ -318,47 +270,10 @@ impl<T: Time> std::fmt::Debug for Batch<T> {
     }
 }
 
-/// Puts all of `sources` one behind the other, if that is what their merge is: they do not overlap,
-/// no rule has a say in it, and few of their chunks are small. Costs a look at every chunk; nothing
-/// is read or copied. False if there is something to merge; the sources may stand in another order
-/// then.
-fn chain(layout: &Layout, sources: &mut Vec<Source>) -> bool {
-    let mut small = 0;
-    for source in &*sources {
-        match source.run().and_then(|run| run.small_chunks(layout)) {
-            Some(chunks) => small += chunks,
-            None => return false,
-        }
+/// A run whose chunks may leave memory from now on, where that has a limit.
+fn rested(pool: &Pool, mut run: Run) -> Run {
+    if pool.budget().is_limited() {
+        run.rest();
     }
-    if small > FEW_SMALL {
-        return false;
-    }
-    if !sources.is_sorted_by(|a, b| a.first_row() <= b.first_row()) {
-        sources.sort_by(|a, b| a.first_row().cmp(&b.first_row()));
-    }
-    let follows = |a: &Source, b: &Source| match (a.run(), b.run()) {
-        (Some(a), Some(b)) => a.stands_before(layout, b),
-        _ => false,
-    };
-    if !sources.is_sorted_by(follows) {
-        return false;
-    }
-    let mut runs = sources.drain(..).filter_map(Source::into_run);
-    let Some(mut whole) = runs.next() else { return false };
-    whole.chain(runs);
-    sources.push(Source::Run(whole));
-    true
-}
-
-/// A run to take what comes out of a merge of `sources`.
-fn after(pool: &Pool, sources: &[Source]) -> Run {
-    Run::after(pool, sources.iter().filter_map(Source::run))
-}
-
-pub(crate) fn boxed(sources: Vec<Source>) -> Vec<Box<dyn ChunkSource>> {
-    let boxed = |source| match source {
-        Source::Run(run) => Box::new(run) as Box<dyn ChunkSource>,
-        Source::Stream(stream) => stream,
-    };
-    sources.into_iter().map(boxed).collect()
+    run
 }

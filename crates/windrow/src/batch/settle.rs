@@ -7,10 +7,9 @@
 //!
 //! A chunk of one long row is as large as that row, so what a window takes is looked up in each run.
 
-use super::{Source, after, boxed};
 use crate::chunk::{Finish, Wraps};
 use crate::error::Result;
-use crate::merge::{ChunkSource, Merger, Run};
+use crate::merge::{Merger, Run, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 
@@ -60,7 +59,7 @@ fn fits(pool: &Pool, runs: &[Run]) -> bool {
 
 /// A merge of runs, not to pause, that keeps deletions and diffs.
 pub(crate) fn merger(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Merger {
-    let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>).collect();
+    let sources = runs.into_iter().map(Source::Run).collect();
     Merger::at_once(layout, pool, Finish::Log, wraps, sources)
 }
 
@@ -135,8 +134,8 @@ pub(super) fn within_budget(
     }
     while !streams.is_empty() && runs.len() + streams.len() > most {
         let group = streams.split_off(streams.len().saturating_sub(most));
-        let out = after(pool, &group);
-        let mut merger = Merger::new(layout, pool, Finish::Log, wraps, boxed(group));
+        let out = Run::after(pool, group.iter().filter_map(Source::run));
+        let mut merger = Merger::new(layout, pool, Finish::Log, wraps, group);
         runs.push(out.spilled(&mut merger)?);
     }
     let runs = settle(layout, pool, wraps, runs)?;

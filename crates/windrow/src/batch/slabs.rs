@@ -10,11 +10,11 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::Batch;
 use super::settle::within_budget;
-use super::{Batch, Source, boxed};
 use crate::chunk::{Chunk, Findings, Finish, Wraps, describe};
 use crate::error::{Error, Result};
-use crate::merge::Merger;
+use crate::merge::{Merger, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::rows;
@@ -58,14 +58,14 @@ impl Slabs {
     pub(super) fn new(
         layout: &Layout,
         pool: &Pool,
-        wraps: &Wraps,
+        wraps: Wraps,
         finish: Finish,
         sources: Vec<Source>,
     ) -> Self {
         Self {
             layout: layout.clone(),
             pool: pool.clone(),
-            wraps: wraps.clone(),
+            wraps,
             finish,
             sources,
             merger: None,
@@ -80,7 +80,7 @@ impl Slabs {
             none => {
                 let sources = std::mem::take(&mut self.sources);
                 let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
-                let sources = boxed(within_budget(layout, pool, wraps, sources)?);
+                let sources = within_budget(layout, pool, wraps, sources)?;
                 none.insert(Merger::at_once(layout, pool, self.finish, wraps, sources))
             }
         };

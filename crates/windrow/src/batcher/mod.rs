@@ -235,16 +235,18 @@ impl<T: Time> Batcher<T> {
             }
         };
         let time = |body: &[u8]| T::from_code(code_of(&body[body.len() - width..]));
-        let sealed = wraps.split(&pool, |body| all || !upper.less_equal(time(body)));
-        sealed.check(&layout)?;
-        wraps.each(|body| {
-            frontier.insert(time(body));
-        });
+        if wraps.any() {
+            let sealed = wraps.split(&pool, |body| all || !upper.less_equal(time(body)));
+            sealed.check(&layout)?;
+            wraps.each(|body| {
+                frontier.insert(time(body));
+            });
+        }
         if !keep.is_empty() {
             self.shared.runs().push(Held::new(keep, &self.shared.sink));
         }
         pool.release_recycled_beyond(STASH);
-        let batch = Batch::new(&layout, &pool, &Wraps::default(), vec![ship]);
+        let batch = Batch::of_run(&layout, &pool, ship);
         let batch = batch.between(&self.lower, upper);
         (self.lower, self.frontier) = (upper.clone(), frontier);
         Ok(batch)

@@ -18,7 +18,7 @@ use crate::kernel::merge::{ascends, ascends_varying};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
-use crate::rows::{Behind, Encoder, PlainEncoder, Prepared, key_len};
+use crate::rows::{Behind, Encoder, Found, PlainEncoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
@@ -81,7 +81,7 @@ struct Staged {
     buffer: Buffer,
     used: usize,
     rows: usize,
-    /// Where rows start, and where the last one ends; only the zero if they have one length.
+    /// Where rows start, and where the last one ends; nothing if they have one length.
     starts: Vec<u32>,
     /// The first so many rows are in order, and the rule would leave them as they are; nothing if those behind
     /// are not.
@@ -94,6 +94,30 @@ impl Staged {
     fn view(&self, stride: Option<usize>) -> View<'_> {
         let starts = stride.map_or(Starts::At(&self.starts), Starts::Every);
         View { bytes: &self.buffer[..self.used], starts }
+    }
+
+    /// Looks at the rows at the end, `rows` of a record batch, by the columns that were `found` of it, if those
+    /// before them are known to be in order.
+    fn look_at(
+        &mut self,
+        layout: &Layout,
+        plain: &PlainEncoder,
+        found: Found<'_>,
+        rows: Range<usize>,
+    ) {
+        let first = self.rows - rows.len();
+        if rows.is_empty() || self.ordered != Some(first) {
+            return;
+        }
+        let (view, tail) = (self.view(layout.stride()), layout.tail().len());
+        let goes_on = |row: usize, equal: usize| {
+            let (before, row) = (view.row(first + row - 1), view.row(first + row));
+            is_less(&before[equal..before.len() - tail], &row[equal..row.len() - tail])
+        };
+        let Some(ascends) = plain.ascends(found, rows, goes_on) else { return };
+        let ascends = ascends && (first == 0 || goes_on(0, 0));
+        self.ordered = ascends.then_some(self.rows);
+        self.looked = self.used;
     }
 
     /// Looks at the rows behind those that are known to be in order: true if they go on so.
@@ -182,6 +206,7 @@ impl Chunker {
             return Ok(None);
         };
         let Staged { buffer, used, starts, .. } = staged;
+        let start = rows.start;
         let written = if let Some(stride) = self.layout.stride() {
             let room = buffer.len() - *used;
             // Hardly ever divided.
@@ -190,14 +215,17 @@ impl Chunker {
             }
             let end = *used + rows.len() * stride;
             let out = &mut buffer[*used..end];
-            plain.write(batch, rows.clone(), out)?.then(|| (rows.len(), end))
+            plain.write(batch, rows.clone(), out)?.map(|found| (rows.len(), end, found))
         } else {
             let mut behind = Behind { bytes: buffer, starts, spare: OFFSET_BYTES };
             let written = plain.write_varying(batch, rows, &mut behind)?;
-            written.map(|written| (written, behind.starts.last().map_or(0, |&end| end as usize)))
+            written.map(|(written, found)| {
+                (written, behind.starts.last().map_or(0, |&end| end as usize), found)
+            })
         };
-        let Some((written, end)) = written else { return Ok(None) };
+        let Some((written, end, found)) = written else { return Ok(None) };
         (staged.used, staged.rows) = (end, staged.rows + written);
+        staged.look_at(&self.layout, plain, found, start..start + written);
         if staged.used - staged.looked >= LOOK_BYTES {
             staged.look(&self.layout);
         }
@@ -267,7 +295,10 @@ impl Chunker {
     /// A buffer to be filled, for a row of `len` bytes at the least.
     fn stage(&mut self, len: usize) -> Result<()> {
         let buffer = self.pool.buffer(len)?;
-        let starts = if self.layout.stride().is_some() { vec![0] } else { self.pool.starts() };
+        let starts = match self.layout.stride() {
+            Some(_) => Vec::new(),
+            None => self.pool.starts(),
+        };
         self.staged.push(Staged { buffer, used: 0, rows: 0, starts, ordered: Some(0), looked: 0 });
         Ok(())
     }
@@ -319,6 +350,14 @@ impl Chunker {
             self.runs.push_back(run);
         }
         Ok(())
+    }
+}
+
+/// True if `a` sorts before `b`. Where many rows are alike so far, they mostly differ in the next few bytes.
+fn is_less(a: &[u8], b: &[u8]) -> bool {
+    match (a.first_chunk::<16>(), b.first_chunk::<16>()) {
+        (Some(a), Some(b)) if a != b => u128::from_be_bytes(*a) < u128::from_be_bytes(*b),
+        _ => a < b,
     }
 }
 

@@ -64,8 +64,8 @@ pub(crate) struct Chunk {
     places: Places,
     /// Whether the starts stand behind the rows, too.
     written: bool,
-    /// For the starts; the buffer has its own.
-    lease: Lease,
+    /// For the starts, if there are any; the buffer has its own.
+    lease: Option<Lease>,
     /// Found when first asked for.
     times: OnceLock<TimeCodes>,
 }
@@ -74,11 +74,10 @@ impl Chunk {
     /// A chunk of rows of `stride` bytes, in the first `used` bytes of `buffer`.
     fn strided(pool: &Pool, buffer: Buffer, used: usize, stride: usize) -> Self {
         debug_assert!(used > 0 && used.is_multiple_of(stride), "whole rows, at least one");
-        let lease = pool.budget().lease(0);
         let places = Places::Every(stride);
         let times = OnceLock::new();
         let pool = pool.clone();
-        Self { pool, buffer: Some(buffer), used, places, written: false, lease, times }
+        Self { pool, buffer: Some(buffer), used, places, written: false, lease: None, times }
     }
 
     /// A chunk of rows that start at `starts`, the last of which is the end.
@@ -88,7 +87,7 @@ impl Chunk {
         if pool.budget().is_limited() {
             starts.shrink_to_fit();
         }
-        let lease = pool.budget().lease(starts.capacity() * size_of::<u32>());
+        let lease = Some(pool.budget().lease(starts.capacity() * size_of::<u32>()));
         let used = *starts.last().unwrap_or(&0) as usize;
         let places = Places::At(starts);
         let times = OnceLock::new();
@@ -122,7 +121,8 @@ impl Chunk {
 
     /// Bytes of memory that the chunk holds.
     pub(crate) fn leased_bytes(&self) -> usize {
-        self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + self.lease.bytes()
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len())
+            + self.lease.as_ref().map_or(0, Lease::bytes)
     }
 
     /// Asks for what a merge looks at first: the first rows, and the last one.

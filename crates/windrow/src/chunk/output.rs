@@ -39,7 +39,7 @@ pub(super) struct Output {
     stride: Option<usize>,
     buffer: Option<Buffer>,
     used: usize,
-    /// Where rows start, and where the last one ends; only the zero if they have one length.
+    /// Where rows start, and where the last one ends; nothing if they have one length.
     starts: Vec<u32>,
     done: VecDeque<Arc<Chunk>>,
     /// Small chunks that were passed on so far.
@@ -55,7 +55,7 @@ impl Output {
             stride: layout.stride(),
             buffer: None,
             used: 0,
-            starts: if layout.stride().is_some() { vec![0] } else { pool.starts() },
+            starts: if layout.stride().is_some() { Vec::new() } else { pool.starts() },
             done: VecDeque::new(),
             small: 0,
             past_caches: false,

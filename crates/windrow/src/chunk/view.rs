@@ -47,6 +47,16 @@ impl<'a> View<'a> {
         &self.bytes[self.start(index)..self.start(index + 1)]
     }
 
+    /// The last row. There is one.
+    #[inline(always)]
+    pub(crate) fn last(&self) -> &'a [u8] {
+        let end = self.bytes.len();
+        match self.starts {
+            Starts::Every(stride) => &self.bytes[end - stride..],
+            Starts::At(starts) => self.row(starts.len() - 2),
+        }
+    }
+
     /// The rows of `range`, as they stand.
     pub(crate) fn span(&self, range: Range<usize>) -> &'a [u8] {
         &self.bytes[self.start(range.start)..self.start(range.end)]

@@ -12,9 +12,9 @@
 
 use std::sync::Arc;
 
-use super::ChunkSource;
 use super::many::Blocks;
 use super::window::Window;
+use super::{ChunkSource, Source};
 use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps};
 use crate::error::Result;
 use crate::order::Layout;
@@ -51,7 +51,7 @@ impl Merger {
         pool: &Pool,
         finish: Finish,
         wraps: &Wraps,
-        sources: Vec<Box<dyn ChunkSource>>,
+        sources: Vec<Source>,
     ) -> Self {
         let builder = Builder::new(layout, pool, finish, wraps);
         let tail = layout.tail().len();
@@ -72,14 +72,16 @@ impl Merger {
         pool: &Pool,
         finish: Finish,
         wraps: &Wraps,
-        mut sources: Vec<Box<dyn ChunkSource>>,
+        mut sources: Vec<Source>,
     ) -> Self {
         if (3..=MOST_BY_TWO).contains(&sources.len())
             && layout.stride().is_some_and(|stride| stride <= SHORT_ROW)
             && two_way(layout, &Builder::new(layout, pool, finish, wraps))
         {
             let right = sources.split_off(sources.len() / 2);
-            let half = |sources| Box::new(Self::at_once(layout, pool, finish, wraps, sources));
+            let half = |sources| {
+                Source::Stream(Box::new(Self::at_once(layout, pool, finish, wraps, sources)))
+            };
             sources = vec![half(sources), half(right)];
         }
         Self::new(layout, pool, finish, wraps, sources)

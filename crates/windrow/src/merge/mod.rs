@@ -15,6 +15,7 @@ mod merger;
 mod ranges;
 mod run;
 mod sorted;
+mod source;
 mod window;
 
 pub(crate) use advance::Advance;
@@ -24,3 +25,4 @@ pub(crate) use ranges::merge_ranges;
 pub(crate) use run::{ChunkSource, Run};
 pub use sorted::OrderCheck;
 pub(crate) use sorted::SortedInput;
+pub(crate) use source::Source;

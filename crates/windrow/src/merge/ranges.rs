@@ -15,7 +15,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-use super::{ChunkSource, Merger, Run};
+use super::{Merger, Run, Source};
 use crate::chunk::{Builder, Finish, Wraps};
 use crate::error::Result;
 use crate::order::{Layout, Rule};
@@ -42,8 +42,7 @@ pub(crate) fn merge_ranges(
 ) -> Result<Run> {
     let merged = |runs: Vec<Run>| {
         let out = Run::after(pool, &runs);
-        let sources = runs.into_iter().map(|run| Box::new(run) as Box<dyn ChunkSource>);
-        let sources = sources.collect();
+        let sources = runs.into_iter().map(Source::Run).collect();
         let mut merger = Merger::at_once(layout, pool, Finish::Log, wraps, sources);
         if past_caches {
             merger.write_past_caches();

@@ -70,14 +70,19 @@ impl Piece {
         }
     }
 
-    /// The first row and the last, if no disk has to be read for them.
-    fn ends(&self) -> Option<[&[u8]; 2]> {
+    /// The first row, if no disk has to be read for it.
+    fn first_row(&self) -> Option<&[u8]> {
         match self {
-            Self::Resident(chunk) => {
-                let rows = chunk.rows();
-                Some([rows.row(0), rows.row(rows.len() - 1)])
-            }
-            Self::Paged(page) => page.ends(),
+            Self::Resident(chunk) => Some(chunk.rows().row(0)),
+            Self::Paged(page) => page.ends().map(|ends| ends[0]),
+        }
+    }
+
+    /// The last row, if no disk has to be read for it.
+    fn last_row(&self) -> Option<&[u8]> {
+        match self {
+            Self::Resident(chunk) => Some(chunk.rows().last()),
+            Self::Paged(page) => page.ends().map(|ends| ends[1]),
         }
     }
 
@@ -167,10 +172,7 @@ impl Run {
         if !matches!(layout.rule(), Rule::Keep | Rule::Sum) {
             return false;
         }
-        let (Some(last), Some(first)) = (self.pieces.back(), behind.pieces.front()) else {
-            return false;
-        };
-        let (Some([_, last]), Some([first, _])) = (last.ends(), first.ends()) else { return false };
+        let (Some(last), Some(first)) = (self.last_row(), behind.first_row()) else { return false };
         let tail = layout.tail().len();
         last[..last.len() - tail] < first[..first.len() - tail]
     }
@@ -180,12 +182,10 @@ impl Run {
         self.pieces.append(&mut behind.pieces);
     }
 
-    /// How many of its chunks are small; `None` if it has none at all, or a disk has to be read for
-    /// its ends.
-    pub(crate) fn small_chunks(&self, layout: &Layout) -> Option<usize> {
-        self.ends()?;
+    /// How many of its chunks are small.
+    pub(crate) fn small_chunks(&self, layout: &Layout) -> usize {
         let small = |piece: &&Piece| !piece.fills_half(layout, &self.pool);
-        Some(self.pieces.iter().filter(small).count())
+        self.pieces.iter().filter(small).count()
     }
 
     /// Puts runs behind this one, each of which [stands behind](Run::stands_before) the one before
@@ -273,10 +273,19 @@ impl Run {
         self.pieces.iter().map(Piece::bytes).max().unwrap_or(0)
     }
 
-    /// The first row and the last, if there are any and they are in memory.
+    /// The first row, if there is one and no disk has to be read for it.
+    pub(crate) fn first_row(&self) -> Option<&[u8]> {
+        self.pieces.front()?.first_row()
+    }
+
+    /// The last row, if there is one and no disk has to be read for it.
+    fn last_row(&self) -> Option<&[u8]> {
+        self.pieces.back()?.last_row()
+    }
+
+    /// Both of them.
     pub(crate) fn ends(&self) -> Option<[&[u8]; 2]> {
-        let (first, last) = (self.pieces.front()?, self.pieces.back()?);
-        Some([first.ends()?[0], last.ends()?[1]])
+        Some([self.first_row()?, self.last_row()?])
     }
 }
 

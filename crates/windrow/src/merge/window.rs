@@ -8,13 +8,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ChunkSource;
+use super::{ChunkSource, Source};
 use crate::chunk::{Chunk, Starts, View};
 use crate::error::Result;
 
 /// One chunk of a run, of which the rows from `at` on are left.
 pub(super) struct Window {
-    source: Box<dyn ChunkSource>,
+    source: Source,
     chunk: Option<Arc<Chunk>>,
     /// The chunk behind it, if it was in memory when it was looked for.
     next: Option<Arc<Chunk>>,
@@ -24,7 +24,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(source: Box<dyn ChunkSource>) -> Self {
+    pub(super) fn new(source: Source) -> Self {
         Self { source, chunk: None, next: None, at: 0, fresh: false }
     }
 

@@ -217,6 +217,11 @@ impl Pool {
         self.inner.spiller.wait_for_all();
     }
 
+    /// True if `other` is the same, or a clone of it.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Bytes that a chunk may hold.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.inner.chunk_bytes
@@ -271,6 +276,9 @@ impl Pool {
 
     /// Bytes of the budget that are free, recycled ones too, beyond what whoever works needs.
     fn spare(&self) -> usize {
+        if !self.inner.budget.is_limited() {
+            return usize::MAX;
+        }
         let recycled = self.recycled().len() * self.inner.chunk_bytes;
         let used = self.inner.budget.used() + SPARE_CHUNKS * self.inner.chunk_bytes;
         self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))

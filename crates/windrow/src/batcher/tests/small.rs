@@ -64,3 +64,36 @@ fn are_refused_when_they_are_pushed() {
     let model = keys.model(&[&first[..], &second[..]].concat());
     assert_eq!(keys.read(batcher.finish().unwrap()).unwrap(), model);
 }
+
+#[test]
+fn are_one_run_while_they_go_on_in_order() {
+    let each = 40;
+    // Two rows of a key, which values tell apart, and three of every other value, which times do.
+    let change = |at: u64| (at / 6, at / 3 % 2, at % 3, 1 + at as i64 % 5);
+    let sorted: Vec<_> = (0..7 * each).map(change).collect();
+    for keys in ALL_KEYS {
+        for (at, other) in [
+            (0, None),
+            // A diff of zero: first of all, of a push, and within one.
+            (0, Some((0, 0, 0, 0))),
+            (2 * each, Some((2 * each / 6, 0, 2, 0))),
+            (2 * each + 9, Some((0, 0, 0, 0))),
+            // Behind the one before, by key, value and time, at the seam of pushes and within one.
+            (3 * each, Some((0, 0, 0, 3))),
+            (3 * each + 20, Some((3 * each / 6, 0, 0, 3))),
+            (5 * each, Some(change(5 * each - 1))),
+            (5 * each + 17, Some(change(5 * each + 16))),
+            (7 * each - 1, Some(change(7 * each - 3))),
+        ] {
+            let mut changes = sorted.clone();
+            if let Some(other) = other {
+                changes[at as usize] = other;
+            }
+            let mut batcher = Batcher::new(&keys.layout(), &Pool::unlimited());
+            for piece in changes.chunks(each as usize) {
+                batcher.push(&keys.record_batch(piece)).unwrap();
+            }
+            assert_eq!(keys.read(batcher.finish().unwrap()).unwrap(), keys.model(&changes));
+        }
+    }
+}

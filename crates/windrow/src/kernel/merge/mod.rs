@@ -10,11 +10,13 @@
 //! varying the same for rows of any length, in one loop
 //! several more than two runs at once
 //! ascends whether there is anything to merge
+//! behind  the same, of rows that are columns still
 //! ```
 //!
 //! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
 
 mod ascends;
+mod behind;
 mod bytes;
 mod level;
 mod runs;
@@ -26,6 +28,7 @@ mod two;
 mod varying;
 
 pub(crate) use ascends::{ascends, ascends_varying};
+pub(crate) use behind::{MOST as MOST_BEHIND, Word, ties};
 pub(crate) use several::{Hints, MOST_SEVERAL, Several};
 pub(crate) use shape::Strided;
 pub(crate) use two::merge;

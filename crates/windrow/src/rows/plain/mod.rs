@@ -14,6 +14,7 @@
 //! record batch, even a single null, is for the general encoder: no row is written then.
 
 mod find;
+mod lead;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -31,6 +32,8 @@ use crate::kernel::rows::{Code, MOST, Plain, Strided};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot, Tail};
 use find::{FindNumbers, numbers_of};
+pub(crate) use lead::Found;
+use lead::Lead;
 pub(crate) use texts::Behind;
 use texts::Text;
 
@@ -39,6 +42,8 @@ use texts::Text;
 pub(crate) struct PlainEncoder {
     layout: Layout,
     parts: Vec<Part>,
+    /// What tells whether rows are in order, if they begin with it.
+    lead: Option<Lead>,
     /// Bytes of a row without its texts, but with their ends.
     fixed: usize,
     /// Rows that are written part by part before going on to the next ones.
@@ -81,6 +86,10 @@ impl PlainEncoder {
             add_slot(&mut runs, slot)?;
         }
         add_number(&mut runs, size_of::<i64>(), diff, RAW);
+        let lead = match runs.first() {
+            Some(Run::Numbers { width, columns }) => Lead::of(*width, columns),
+            _ => None,
+        };
         let parts =
             runs.into_iter().map(|run| Part::of(schema, run)).collect::<Option<Vec<_>>>()?;
         let texts = parts.iter().filter_map(Part::text).count();
@@ -96,6 +105,7 @@ impl PlainEncoder {
             between: vec![Vec::new(); texts.saturating_sub(1)],
             layout: layout.clone(),
             parts,
+            lead,
             schema: None,
         })
     }
@@ -109,35 +119,36 @@ impl PlainEncoder {
         Ok(())
     }
 
-    /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. False if they are
+    /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. Nothing if they are
     /// for the general encoder: something in the batch is null.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write(
+    pub(crate) fn write<'a>(
         &mut self,
-        batch: &RecordBatch,
+        batch: &'a RecordBatch,
         rows: Range<usize>,
         out: &mut [u8],
-    ) -> Result<bool> {
+    ) -> Result<Option<Found<'a>>> {
         self.check_schema(batch.schema_ref())?;
         let stride = self.fixed;
         let (mut tile, mut first) = (rows.start..rows.start, 0);
-        let mut columns = [&[][..]; MOST];
+        let (mut columns, mut found) = ([&[][..]; MOST], Found::default());
         loop {
             tile = tile.end..rows.end.min(tile.end.saturating_add(self.tile));
             let mut places = Strided { first, stride };
             for part in &self.parts {
-                let Part::Numbers(numbers) = part else { return Ok(false) };
+                let Part::Numbers(numbers) = part else { return Ok(None) };
                 let Some(columns) = numbers.find(batch.columns(), &mut columns) else {
-                    return Ok(false);
+                    return Ok(None);
                 };
+                found.note(columns, places.first == first);
                 numbers.plain.put(columns, tile.clone(), places, out);
                 places.first += numbers.bytes();
             }
             first += tile.len() * stride;
             if tile.end == rows.end {
-                return Ok(true);
+                return Ok(Some(found));
             }
         }
     }

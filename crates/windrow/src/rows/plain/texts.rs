@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 
 use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
-use super::{Part, PlainEncoder};
+use super::{Found, Part, PlainEncoder};
 use crate::error::Result;
 use crate::kernel::rows::text::{Form, Offset};
 use crate::kernel::rows::{MOST, Places, Starts, put_texts_at};
@@ -158,22 +158,22 @@ impl PlainEncoder {
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write_varying(
+    pub(crate) fn write_varying<'a>(
         &mut self,
-        batch: &RecordBatch,
+        batch: &'a RecordBatch,
         rows: Range<usize>,
         target: &mut Behind<'_>,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<(usize, Found<'a>)>> {
         self.check_schema(batch.schema_ref())?;
         Ok(self.write_texts(batch, rows, target))
     }
 
-    fn write_texts(
+    fn write_texts<'a>(
         &mut self,
-        batch: &RecordBatch,
+        batch: &'a RecordBatch,
         mut rows: Range<usize>,
         target: &mut Behind<'_>,
-    ) -> Option<usize> {
+    ) -> Option<(usize, Found<'a>)> {
         let mut found = [Texts::NONE; MOST];
         let texts = self.parts.iter().filter_map(Part::text);
         for (found, text) in found.iter_mut().zip(texts) {
@@ -192,18 +192,18 @@ impl PlainEncoder {
         if written.is_none() {
             target.starts.truncate(known);
         }
-        written.map(|()| fit)
+        written.map(|values| (fit, values))
     }
 
     /// Writes `rows` behind the first `known` starts, which are those of the rows in front, and one more.
-    fn put_parts(
+    fn put_parts<'a>(
         &mut self,
-        batch: &RecordBatch,
+        batch: &'a RecordBatch,
         rows: Range<usize>,
         found: &[Texts<'_>],
         known: usize,
         target: &mut Behind<'_>,
-    ) -> Option<()> {
+    ) -> Option<Found<'a>> {
         let (count, out) = (rows.len(), &mut *target.bytes);
         let starts = Starts::new(&target.starts[known - 1..]);
         let last = starts.part(1..count + 1, self.behind_texts);
@@ -223,19 +223,20 @@ impl PlainEncoder {
                 }
             }
         }
-        let mut values = [&[][..]; MOST];
+        let (mut values, mut noted) = ([&[][..]; MOST], Found::default());
         let mut between = self.between.iter();
         places = starts.part(0..count, 0);
-        for part in &self.parts {
+        for (at, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Numbers(numbers) => {
                     let values = numbers.find(batch.columns(), &mut values)?;
+                    noted.note(values, at == 0);
                     numbers.plain.put(values, rows.clone(), places, out);
                     places = places.shifted(numbers.bytes());
                 }
                 Part::Text(_) => places = between.next().map_or(last, |next| Starts::new(next)),
             }
         }
-        Some(())
+        Some(noted)
     }
 }

@@ -1,0 +1,67 @@
+//! Where a merge has rows from.
+//!
+//! ```text
+//! run      [chunk][chunk][chunk]       all there
+//! stream   [chunk] ...                 made as they are asked for, by a merge or from record batches
+//! ```
+
+use std::sync::Arc;
+
+use super::{ChunkSource, Run};
+use crate::chunk::Chunk;
+use crate::error::Result;
+
+/// Chunks in order.
+pub(crate) enum Source {
+    /// Chunks that are there.
+    Run(Run),
+    /// Chunks that are made as they are asked for.
+    Stream(Box<dyn ChunkSource>),
+}
+
+impl Source {
+    /// Bytes of its chunks that are in memory.
+    pub(crate) fn resident_bytes(&self) -> usize {
+        match self {
+            Self::Run(run) => run.resident_bytes(),
+            Self::Stream(_) => 0,
+        }
+    }
+
+    pub(crate) fn run(&self) -> Option<&Run> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Stream(_) => None,
+        }
+    }
+
+    pub(crate) fn into_run(self) -> Option<Run> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Stream(_) => None,
+        }
+    }
+}
+
+impl ChunkSource for Source {
+    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
+        match self {
+            Self::Run(run) => run.next_chunk(),
+            Self::Stream(stream) => stream.next_chunk(),
+        }
+    }
+
+    fn next_resident(&mut self) -> Option<Arc<Chunk>> {
+        match self {
+            Self::Run(run) => run.next_resident(),
+            Self::Stream(stream) => stream.next_resident(),
+        }
+    }
+
+    fn read_ahead(&self) {
+        match self {
+            Self::Run(run) => run.read_ahead(),
+            Self::Stream(stream) => stream.read_ahead(),
+        }
+    }
+}
