@@ -1,7 +1,7 @@
 //! A merge of batches that can be left and taken up again.
 
 use super::settle::within_budget;
-use super::{Batch, Sources};
+use super::{Batch, Sources, rested};
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
 use crate::merge::{Advance, Merger, Run, Source};
@@ -138,10 +138,16 @@ impl<T: Time> Merging<T> {
             Some(advance) => advance.finish(&self.wraps)?,
             None => (self.out, self.wraps),
         };
-        let mut batch = Batch::of_run(&self.layout, &self.pool, out);
-        batch.wraps = wraps.any().then_some(wraps);
-        (batch.lower, batch.upper, batch.since) = self.frontiers;
-        Ok(batch)
+        let (lower, upper, since) = self.frontiers;
+        Ok(Batch {
+            sources: Sources::from(rested(&self.pool, out)),
+            layout: self.layout,
+            pool: self.pool,
+            wraps: wraps.any().then_some(wraps),
+            lower,
+            upper,
+            since,
+        })
     }
 }
 

@@ -173,6 +173,7 @@ impl<T: Time> Batch<T> {
     ///
     /// # Errors
     /// What merging and spilling report.
+    #[inline]
     pub fn settle(self) -> Result<Self> {
         self.settle_on(1)
     }
@@ -182,10 +183,17 @@ impl<T: Time> Batch<T> {
     ///
     /// # Errors
     /// What merging and spilling report.
+    #[inline]
     pub fn settle_on(mut self, threads: usize) -> Result<Self> {
-        if self.sources.are_settled() || self.sources.chain(&self.layout) {
-            return Ok(self);
-        }
+        if self.is_chained() { Ok(self) } else { self.merged_on(threads) }
+    }
+
+    /// True if there is nothing to merge, or nothing any more.
+    fn is_chained(&mut self) -> bool {
+        self.sources.are_settled() || self.sources.chain(&self.layout)
+    }
+
+    fn merged_on(mut self, threads: usize) -> Result<Self> {
         let in_memory = |source: &Source| matches!(source, Source::Run(_));
         if threads > 1 && !self.pool.budget().is_limited() && self.sources.iter().all(in_memory) {
             let past_caches = self.resident_bytes() > IN_CACHES;

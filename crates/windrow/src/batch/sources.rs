@@ -42,7 +42,11 @@ impl Sources {
 
     /// Puts those of another batch behind these.
     pub(super) fn append(&mut self, behind: Self) {
-        behind.into_iter().for_each(|source| self.push(source));
+        let Self { first, others } = behind;
+        first.into_iter().for_each(|source| self.push(source));
+        if !others.is_empty() {
+            self.others.extend(others);
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -89,7 +93,7 @@ impl Sources {
             }
         }
         let Some(Source::Run(whole)) = &mut self.first else { return false };
-        whole.chain(std::mem::take(&mut self.others).into_iter().filter_map(Source::into_run));
+        whole.chain(self.others.drain(..).filter_map(Source::into_run));
         true
     }
 

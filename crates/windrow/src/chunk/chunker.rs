@@ -106,7 +106,7 @@ impl Staged {
         rows: Range<usize>,
     ) {
         let first = self.rows - rows.len();
-        if rows.is_empty() || self.ordered != Some(first) {
+        if self.ordered != Some(first) {
             return;
         }
         let (view, tail) = (self.view(layout.stride()), layout.tail().len());
@@ -206,7 +206,7 @@ impl Chunker {
             return Ok(None);
         };
         let Staged { buffer, used, starts, .. } = staged;
-        let start = rows.start;
+        let (start, mut found) = (rows.start, Found::default());
         let written = if let Some(stride) = self.layout.stride() {
             let room = buffer.len() - *used;
             // Hardly ever divided.
@@ -215,17 +215,17 @@ impl Chunker {
             }
             let end = *used + rows.len() * stride;
             let out = &mut buffer[*used..end];
-            plain.write(batch, rows.clone(), out)?.map(|found| (rows.len(), end, found))
+            plain.write(batch, rows.clone(), out, &mut found)?.then(|| (rows.len(), end))
         } else {
             let mut behind = Behind { bytes: buffer, starts, spare: OFFSET_BYTES };
-            let written = plain.write_varying(batch, rows, &mut behind)?;
-            written.map(|(written, found)| {
-                (written, behind.starts.last().map_or(0, |&end| end as usize), found)
-            })
+            let written = plain.write_varying(batch, rows, &mut behind, &mut found)?;
+            written.map(|written| (written, behind.starts.last().map_or(0, |&end| end as usize)))
         };
-        let Some((written, end, found)) = written else { return Ok(None) };
+        let Some((written, end)) = written else { return Ok(None) };
         (staged.used, staged.rows) = (end, staged.rows + written);
-        staged.look_at(&self.layout, plain, found, start..start + written);
+        if plain.tells_order(written) {
+            staged.look_at(&self.layout, plain, found, start..start + written);
+        }
         if staged.used - staged.looked >= LOOK_BYTES {
             staged.look(&self.layout);
         }

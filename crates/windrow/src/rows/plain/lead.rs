@@ -17,7 +17,7 @@ const COLUMNS: usize = 2;
 /// Bytes of a number.
 const WORD: usize = 8;
 /// Rows below which it takes as long to compare what was written of them.
-const SOME: usize = 16;
+const SOME: usize = 32;
 
 /// What is known of the first columns.
 #[derive(Debug)]
@@ -35,6 +35,7 @@ pub(crate) struct Found<'a> {
 
 impl<'a> Found<'a> {
     /// Notes the columns of a part of the rows.
+    #[inline]
     pub(super) fn note(&mut self, columns: &[&'a [u8]], is_first: bool) {
         if is_first && let [a, b, ..] = columns {
             self.lead = [a, b];
@@ -55,17 +56,23 @@ impl Lead {
 }
 
 impl PlainEncoder {
+    /// True if columns tell whether so many rows are in order, and it does not take as long to look at what was
+    /// written.
+    pub(crate) fn tells_order(&self, rows: usize) -> bool {
+        self.lead.is_some() && rows >= SOME
+    }
+
     /// Whether each of `rows` of a record batch behind the first sorts behind the one before it, and all have
     /// diffs that are not zero. `goes_on` is asked about rows whose first columns do not tell: with their place
-    /// among `rows` and the bytes at their start that are equal. Nothing if it takes as long to look at what was
-    /// written.
+    /// among `rows` and the bytes at their start that are equal. Nothing if columns do not
+    /// [tell](PlainEncoder::tells_order).
     pub(crate) fn ascends(
         &self,
         Found { lead, diffs }: Found<'_>,
         rows: Range<usize>,
         goes_on: impl Fn(usize, usize) -> bool,
     ) -> Option<bool> {
-        let flips = self.lead.as_ref().filter(|_| rows.len() >= SOME)?.flips;
+        let flips = self.lead.as_ref().filter(|_| self.tells_order(rows.len()))?.flips;
         if diffs[rows.start * WORD..][..WORD] == [0; WORD] {
             return Some(false);
         }

@@ -119,8 +119,8 @@ impl PlainEncoder {
         Ok(())
     }
 
-    /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. Nothing if they are
-    /// for the general encoder: something in the batch is null.
+    /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. False if they are
+    /// for the general encoder: something in the batch is null. What tells their order is noted in `found`.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
@@ -129,26 +129,30 @@ impl PlainEncoder {
         batch: &'a RecordBatch,
         rows: Range<usize>,
         out: &mut [u8],
-    ) -> Result<Option<Found<'a>>> {
+        found: &mut Found<'a>,
+    ) -> Result<bool> {
         self.check_schema(batch.schema_ref())?;
         let stride = self.fixed;
         let (mut tile, mut first) = (rows.start..rows.start, 0);
-        let (mut columns, mut found) = ([&[][..]; MOST], Found::default());
+        let mut columns = [&[][..]; MOST];
+        let notes = self.tells_order(rows.len());
         loop {
             tile = tile.end..rows.end.min(tile.end.saturating_add(self.tile));
             let mut places = Strided { first, stride };
             for part in &self.parts {
-                let Part::Numbers(numbers) = part else { return Ok(None) };
+                let Part::Numbers(numbers) = part else { return Ok(false) };
                 let Some(columns) = numbers.find(batch.columns(), &mut columns) else {
-                    return Ok(None);
+                    return Ok(false);
                 };
-                found.note(columns, places.first == first);
+                if notes {
+                    found.note(columns, places.first == first);
+                }
                 numbers.plain.put(columns, tile.clone(), places, out);
                 places.first += numbers.bytes();
             }
             first += tile.len() * stride;
             if tile.end == rows.end {
-                return Ok(Some(found));
+                return Ok(true);
             }
         }
     }

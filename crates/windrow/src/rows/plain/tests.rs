@@ -50,17 +50,17 @@ fn numbers_are_those_of_the_general_encoder() {
     let stride = layout.stride().unwrap();
     let mut plain = PlainEncoder::new(&layout).unwrap();
     for batch in [whole.clone(), whole.slice(3, 17), whole.slice(5, 0)] {
-        let expected = encoded(&layout, &batch).0;
+        let (expected, mut none) = (encoded(&layout, &batch).0, Found::default());
         let mut got = vec![0; expected.len()];
-        assert!(plain.write(&batch, 0..batch.num_rows(), &mut got).unwrap().is_some());
+        assert!(plain.write(&batch, 0..batch.num_rows(), &mut got, &mut none).unwrap());
         assert_eq!(got, expected);
     }
-    let mut got = vec![0; 40 * stride];
-    assert!(plain.write(&whole, 100..140, &mut got).unwrap().is_some());
+    let (mut got, mut none) = (vec![0; 40 * stride], Found::default());
+    assert!(plain.write(&whole, 100..140, &mut got, &mut none).unwrap());
     assert_eq!(got, encoded(&layout, &whole.slice(100, 40)).0);
     // A null where none may be is for the general encoder to refuse.
     let nulls = batch(9, true).project(&[0, 1, 2, 5, 6, 7]).unwrap();
-    assert!(plain.write(&nulls, 0..40, &mut got).unwrap().is_none());
+    assert!(!plain.write(&nulls, 0..40, &mut got, &mut Found::default()).unwrap());
 }
 
 /// Writes `rows` of `batch` behind ten bytes and `before` rows in front of those.
@@ -72,8 +72,8 @@ fn written(
 ) -> (Option<usize>, Vec<u8>, Vec<u32>) {
     let (mut bytes, mut starts) = (vec![0; room], vec![0, 10]);
     let mut target = Behind { bytes: &mut bytes, starts: &mut starts, spare };
-    let written = plain.write_varying(batch, rows, &mut target).unwrap();
-    (written.map(|(rows, _)| rows), bytes, starts)
+    let written = plain.write_varying(batch, rows, &mut target, &mut Found::default()).unwrap();
+    (written, bytes, starts)
 }
 
 #[test]
@@ -176,17 +176,19 @@ proptest! {
             };
             let mut plain = PlainEncoder::new(&layout).unwrap();
             let mut out = vec![0; 2 * bytes.len()];
-            let found = if layout.stride().is_some() {
-                plain.write(&batch, from..rows.len(), &mut out[..(rows.len() - from) * 24]).unwrap()
+            let (mut found, all) = (Found::default(), from..rows.len());
+            if let Some(stride) = layout.stride() {
+                let out = &mut out[..all.len() * stride];
+                assert!(plain.write(&batch, all.clone(), out, &mut found).unwrap());
             } else {
                 let mut behind = Behind { bytes: &mut out, starts: &mut vec![0], spare: 0 };
-                let written = plain.write_varying(&batch, from..rows.len(), &mut behind).unwrap();
-                written.map(|(_, found)| found)
-            };
-            let got = plain.ascends(found.unwrap(), from..rows.len(), goes_on);
+                let written = plain.write_varying(&batch, all.clone(), &mut behind, &mut found);
+                assert_eq!(written.unwrap(), Some(all.len()));
+            }
+            let got = plain.ascends(found, all, goes_on);
             let ascends = (from + 1..rows.len()).all(|row| body(row - 1) < body(row));
             let ascends = ascends && rows[from..].iter().all(|row| row.3 != 0);
-            let looks = names[..2] == ["a", "b"] && rows.len() - from >= 16;
+            let looks = names[..2] == ["a", "b"] && rows.len() - from >= 32;
             prop_assert_eq!(got, looks.then_some(ascends));
         }
     }

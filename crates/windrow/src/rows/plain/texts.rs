@@ -91,15 +91,18 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// Adds where rows end that hold them and `fixed` bytes, and that begin at `end`.
-    fn add_ends(self, mut end: u32, fixed: u32, ends: &mut Vec<u32>) {
+    /// Adds where rows end that hold them and `fixed` bytes, and that begin at `start`.
+    fn add_ends(self, start: u32, fixed: u32, ends: &mut Vec<u32>) {
+        let known = ends.len();
         macro_rules! add {
-            ($offsets:ident) => {
-                ends.extend($offsets.windows(2).map(|offsets| {
-                    end += fixed + (offsets[1] - offsets[0]) as u32;
-                    end
-                }))
-            };
+            ($offsets:ident) => {{
+                let [first, rest @ ..] = $offsets else { return };
+                ends.resize(known + rest.len(), 0);
+                // None follows from the one before: many at a time are made.
+                for ((end, offset), row) in ends[known..].iter_mut().zip(rest).zip(1..) {
+                    *end = start + fixed * row + (offset - first) as u32;
+                }
+            }};
         }
         match self {
             Self::Small(offsets, _) => add!(offsets),
@@ -154,7 +157,8 @@ impl<'a> Texts<'a> {
 
 impl PlainEncoder {
     /// Writes `rows` of `batch` behind those that are there, as many as there is room for; returns how many.
-    /// Nothing if they are for the general encoder: something in the batch is null.
+    /// Nothing if they are for the general encoder: something in the batch is null. What tells their order is
+    /// noted in `found`.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
@@ -163,9 +167,10 @@ impl PlainEncoder {
         batch: &'a RecordBatch,
         rows: Range<usize>,
         target: &mut Behind<'_>,
-    ) -> Result<Option<(usize, Found<'a>)>> {
+        found: &mut Found<'a>,
+    ) -> Result<Option<usize>> {
         self.check_schema(batch.schema_ref())?;
-        Ok(self.write_texts(batch, rows, target))
+        Ok(self.write_texts(batch, rows, target, found))
     }
 
     fn write_texts<'a>(
@@ -173,26 +178,27 @@ impl PlainEncoder {
         batch: &'a RecordBatch,
         mut rows: Range<usize>,
         target: &mut Behind<'_>,
-    ) -> Option<(usize, Found<'a>)> {
-        let mut found = [Texts::NONE; MOST];
-        let texts = self.parts.iter().filter_map(Part::text);
-        for (found, text) in found.iter_mut().zip(texts) {
-            *found = text.find(batch, rows.clone())?;
+        found: &mut Found<'a>,
+    ) -> Option<usize> {
+        let mut texts = [Texts::NONE; MOST];
+        let columns = self.parts.iter().filter_map(Part::text);
+        for (texts, column) in texts.iter_mut().zip(columns) {
+            *texts = column.find(batch, rows.clone())?;
         }
-        let found = &found[..=self.between.len()];
+        let texts = &texts[..=self.between.len()];
         let (known, start) = (target.starts.len(), *target.starts.last()?);
-        let bytes: usize = found.iter().map(|texts| texts.bytes()).sum();
+        let bytes: usize = texts.iter().map(|texts| texts.bytes()).sum();
         // Starts are 32 bits wide.
         u32::try_from(start as usize + bytes + rows.len() * self.fixed).ok()?;
-        found[0].add_ends(start, self.fixed as u32, target.starts);
-        found[1..].iter().for_each(|texts| texts.move_ends(&mut target.starts[known..]));
+        texts[0].add_ends(start, self.fixed as u32, target.starts);
+        texts[1..].iter().for_each(|texts| texts.move_ends(&mut target.starts[known..]));
         let fit = target.fit(known);
         rows.end = rows.start + fit;
-        let written = self.put_parts(batch, rows, found, known, target);
+        let written = self.put_parts(batch, rows, texts, (known, target), found);
         if written.is_none() {
             target.starts.truncate(known);
         }
-        written.map(|values| (fit, values))
+        written.map(|()| fit)
     }
 
     /// Writes `rows` behind the first `known` starts, which are those of the rows in front, and one more.
@@ -200,10 +206,10 @@ impl PlainEncoder {
         &mut self,
         batch: &'a RecordBatch,
         rows: Range<usize>,
-        found: &[Texts<'_>],
-        known: usize,
-        target: &mut Behind<'_>,
-    ) -> Option<Found<'a>> {
+        texts: &[Texts<'_>],
+        (known, target): (usize, &mut Behind<'_>),
+        found: &mut Found<'a>,
+    ) -> Option<()> {
         let (count, out) = (rows.len(), &mut *target.bytes);
         let starts = Starts::new(&target.starts[known - 1..]);
         let last = starts.part(1..count + 1, self.behind_texts);
@@ -214,29 +220,32 @@ impl PlainEncoder {
             match part {
                 Part::Numbers(numbers) => places = places.shifted(numbers.bytes()),
                 Part::Text(text) => {
-                    found[at].put(text.form, places, at == 0, out);
+                    texts[at].put(text.form, places, at == 0, out);
                     if let Some(between) = between.next() {
-                        found[at].follow(places, between);
+                        texts[at].follow(places, between);
                         places = Starts::new(between);
                     }
                     at += 1;
                 }
             }
         }
-        let (mut values, mut noted) = ([&[][..]; MOST], Found::default());
+        let mut values = [&[][..]; MOST];
+        let notes = self.tells_order(count);
         let mut between = self.between.iter();
         places = starts.part(0..count, 0);
         for (at, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Numbers(numbers) => {
                     let values = numbers.find(batch.columns(), &mut values)?;
-                    noted.note(values, at == 0);
+                    if notes {
+                        found.note(values, at == 0);
+                    }
                     numbers.plain.put(values, rows.clone(), places, out);
                     places = places.shifted(numbers.bytes());
                 }
                 Part::Text(_) => places = between.next().map_or(last, |next| Starts::new(next)),
             }
         }
-        Some(noted)
+        Some(())
     }
 }
