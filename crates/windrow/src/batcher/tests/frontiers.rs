@@ -185,3 +185,22 @@ fn batches_know_their_bounds() {
     assert_eq!((ends.value(0), ends.value(1)), (&*keys.text(0), &*keys.text(499)));
     assert_eq!(batch_of(keys, &Pool::unlimited(), &[]).bounds().unwrap(), None);
 }
+
+#[test]
+fn of_the_same_times_are_the_same_however_they_came_to_be() {
+    let of = |times: &[Round]| times.iter().copied().collect::<Antichain<Round>>();
+    let (low, left, right) = (Round(1, 1), Round(2, 1), Round(1, 2));
+    let mut both = of(&[left, right]);
+    assert_eq!(both, of(&[right, left]));
+    assert_eq!(both.elements(), [right, left]);
+    assert_eq!(format!("{both:?}"), "Antichain { elements: [Round(1, 2), Round(2, 1)] }");
+    assert!(!both.insert(Round(2, 2)) && both.less_equal(Round(2, 2)) && !both.less_equal(low));
+    // One at whose time both are beyond takes their place.
+    assert!(both.insert(low));
+    assert_eq!(both, Antichain::at(low));
+    assert_eq!(of(&[left, right]).meet(&Antichain::at(low)), Antichain::at(low));
+    assert_eq!(Antichain::at(left).join(&Antichain::at(right)), Antichain::at(Round(2, 2)));
+    assert_eq!(of(&[]), Antichain::new());
+    assert!(of(&[]).is_empty() && of(&[]).advance(low).is_none());
+    assert_eq!(of(&[left, right]).advance(low), Some(low));
+}

@@ -93,15 +93,15 @@ impl<'a> Texts<'a> {
 
     /// Adds where rows end that hold them and `fixed` bytes, and that begin at `start`.
     fn add_ends(self, start: u32, fixed: u32, ends: &mut Vec<u32>) {
-        let known = ends.len();
         macro_rules! add {
             ($offsets:ident) => {{
                 let [first, rest @ ..] = $offsets else { return };
-                ends.resize(known + rest.len(), 0);
-                // None follows from the one before: many at a time are made.
-                for ((end, offset), row) in ends[known..].iter_mut().zip(rest).zip(1..) {
-                    *end = start + fixed * row + (offset - first) as u32;
-                }
+                // Modulo 2^32 none follows from the one before: many at a time are made.
+                let mut behind = start.wrapping_sub(*first as u32);
+                ends.extend(rest.iter().map(|offset| {
+                    behind = behind.wrapping_add(fixed);
+                    behind.wrapping_add(*offset as u32)
+                }));
             }};
         }
         match self {
