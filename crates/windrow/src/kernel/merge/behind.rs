@@ -7,7 +7,7 @@
 //! ties                   x          rows whose columns do not tell
 //! ```
 //!
-//! Benefit over rows that are written already: 2 instructions a row instead of 26.
+//! Benefit over rows that are written already: 3 instructions a row instead of 26.
 
 /// A column of numbers of eight bytes.
 #[derive(Clone, Copy, Debug)]
