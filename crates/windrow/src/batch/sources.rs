@@ -105,13 +105,15 @@ impl Sources {
         })
     }
 
-    /// Puts them in the order of their first rows; of two that are in no order, the other one first.
+    /// Puts them in the order of their first rows; those whose are equal stay in theirs.
     fn sort(&mut self) {
         fn first_row(source: &Source) -> Option<&[u8]> {
             source.run().and_then(Run::first_row)
         }
         if let (Some(first), [other]) = (&mut self.first, &mut self.others[..]) {
-            std::mem::swap(first, other);
+            if first_row(other) < first_row(first) {
+                std::mem::swap(first, other);
+            }
             return;
         }
         self.others.extend(self.first.take());
