@@ -43,7 +43,7 @@ const WIDTHS: [usize; 3] = [4, 8, 16];
 /// Brings columns into an order.
 pub(super) struct Columns<'a> {
     pub(super) order: Planned<'a>,
-    pub(super) memory: &'a Memory,
+    pub(super) memory: &'a mut Memory,
     pub(super) scratch: &'a mut Scratch,
     /// Bitmaps on their way; none between two record batches.
     pub(super) bitmaps: &'a mut Vec<BooleanBuffer>,
@@ -53,39 +53,54 @@ pub(super) struct Columns<'a> {
 
 impl Columns<'_> {
     pub(super) fn record_batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        self.memory.next_batch();
+        let columns = match batch.columns() {
+            [column] if self.order.moves_one() => vec![self.only(column)?],
+            columns => self.all(columns)?,
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+    }
+
+    /// The only column, which is of numbers, views or bits and has no nulls: nothing is looked for.
+    fn only(&mut self, column: &ArrayRef) -> Result<ArrayRef> {
+        if let Some(array) = column.as_boolean_opt() {
+            let values = self.bits(array.values());
+            return Ok(Arc::new(BooleanArray::new(values, None)));
+        }
+        self.values(column, &mut WIDTHS.map(|_| Vec::new().into_iter()), None)
+    }
+
+    fn all(&mut self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         let mut bitmaps = take(self.bitmaps);
-        batch.columns().iter().for_each(|column| find_bitmaps(column, &mut bitmaps));
+        columns.iter().for_each(|column| find_bitmaps(column, &mut bitmaps));
         self.move_bitmaps(&mut bitmaps);
         let mut moved = Moved {
             bitmaps: bitmaps.drain(..),
-            numbers: WIDTHS.map(|width| self.several(batch, width).into_iter()),
+            numbers: WIDTHS.map(|width| self.several(columns, width).into_iter()),
         };
-        let columns = batch.columns().iter().map(|column| self.array(column, &mut moved));
-        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let columns = columns.iter().map(|column| self.array(column, &mut moved));
+        let columns = columns.collect::<Result<_>>()?;
         drop(moved);
         *self.bitmaps = bitmaps;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+        Ok(columns)
     }
 
     /// Brings bitmaps into order. Those that are moved together share one buffer: to take and to
     /// return one for each costs as much as to move it.
     fn move_bitmaps(&mut self, bitmaps: &mut [BooleanBuffer]) {
-        let rows = self.order.rows();
-        let words = (rows.div_ceil(64) + 1).next_multiple_of(LINE);
+        if let [one] = bitmaps {
+            *one = self.bits(one);
+            return;
+        }
+        let (rows, words) = (self.order.rows(), self.words());
         for group in bitmaps.chunks_mut(GROUP) {
             let mut piece = self.memory.take(group.len() * words * 8);
-            let mut targets = piece.as_mut().chunks_exact_mut(words);
-            if let [one] = group {
-                // Nothing more is allocated for one, where that is a good part of the split.
-                let target = targets.next().unwrap_or_default();
-                self.order.bits(&[bits_of(one)], &mut [target], self.scratch);
-            } else {
-                let sources: Vec<Bits<'_>> = group.iter().map(bits_of).collect();
-                let mut targets: Vec<&mut [u64]> = targets.take(group.len()).collect();
-                self.order.bits(&sources, &mut targets, self.scratch);
-            }
-            let moved = piece.freeze(group.len() * words * 8);
+            let targets = piece.as_mut().chunks_exact_mut(words);
+            let sources: Vec<Bits<'_>> = group.iter().map(bits_of).collect();
+            let mut targets: Vec<&mut [u64]> = targets.take(group.len()).collect();
+            self.order.bits(&sources, &mut targets, self.scratch);
+            let moved = self.memory.freeze(piece, group.len() * words * 8);
             for (index, bitmap) in group.iter_mut().enumerate() {
                 let bits = moved.slice_with_length(index * words * 8, rows.div_ceil(8));
                 *bitmap = BooleanBuffer::new(bits, 0, rows);
@@ -93,20 +108,33 @@ impl Columns<'_> {
         }
     }
 
+    /// One bitmap in order.
+    fn bits(&mut self, bitmap: &BooleanBuffer) -> BooleanBuffer {
+        let (rows, words) = (self.order.rows(), self.words());
+        let mut piece = self.memory.take(words * 8);
+        self.order.bits(&[bits_of(bitmap)], &mut [piece.as_mut()], self.scratch);
+        BooleanBuffer::new(self.memory.freeze(piece, rows.div_ceil(8)), 0, rows)
+    }
+
+    /// Words of a bitmap, and one more, in whole lines.
+    fn words(&self) -> usize {
+        (self.order.rows().div_ceil(64) + 1).next_multiple_of(LINE)
+    }
+
     /// Values of `width` bytes in order, if several columns of them are moved at once.
-    fn several(&mut self, batch: &RecordBatch, width: usize) -> Vec<Buffer> {
+    fn several(&mut self, columns: &[ArrayRef], width: usize) -> Vec<Buffer> {
         if !self.order.takes_several(width) {
             return Vec::new();
         }
         let mut found = Vec::new();
-        batch.columns().iter().for_each(|column| find_numbers(column, width, &mut found));
+        columns.iter().for_each(|column| find_numbers(column, width, &mut found));
         let (len, mut done) = (self.order.rows() * width, Vec::with_capacity(found.len()));
         for sources in found.chunks(SEVERAL) {
             let mut pieces: Vec<Piece> =
                 sources.iter().map(|_| self.memory.take(len + PAD)).collect();
             let mut targets: Vec<&mut [u8]> = pieces.iter_mut().map(Piece::as_mut).collect();
             self.order.several(width, sources, &mut targets);
-            done.extend(pieces.into_iter().map(|piece| piece.freeze(len)));
+            done.extend(pieces.into_iter().map(|piece| self.memory.freeze(piece, len)));
         }
         done
     }
@@ -124,10 +152,26 @@ impl Columns<'_> {
             return self.select(array);
         }
         let nulls = nulls(array, &mut moved.bitmaps);
+        if let Some(array) = array.as_struct_opt() {
+            let columns = array.columns().iter().map(|column| self.array(column, moved));
+            let columns = columns.collect::<Result<_>>()?;
+            let (fields, len) = (array.fields().clone(), self.order.rows());
+            return Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, len)?));
+        }
+        self.values(array, &mut moved.numbers, nulls)
+    }
+
+    /// The values of `array`, which has a kernel and no bits nor children, with `nulls`.
+    fn values(
+        &mut self,
+        array: &ArrayRef,
+        numbers: &mut [IntoIter<Buffer>; WIDTHS.len()],
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         let array: &dyn Array = array;
-        let (order, memory) = (&mut self.order, self.memory);
+        let (order, memory) = (&mut self.order, &mut *self.memory);
         Ok(downcast_primitive_array! {
-            array => Arc::new(self.primitive(array, &mut moved.numbers, nulls)),
+            array => Arc::new(self.primitive(array, numbers, nulls)),
             DataType::Utf8 => {
                 Arc::new(byte_array::<Utf8Type>(order, memory, array.as_bytes(), nulls))
             }
@@ -156,13 +200,6 @@ impl Columns<'_> {
                 array => Arc::new(dictionary(order, memory, array, nulls)),
                 _other => array.slice(0, array.len()),
             },
-            DataType::Struct(fields) => {
-                let columns = array.as_struct().columns().iter();
-                let columns = columns.map(|column| self.array(column, moved));
-                let columns = columns.collect::<Result<Vec<_>>>()?;
-                let len = self.order.rows();
-                Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, len)?)
-            }
             _other => array.slice(0, array.len()),
         })
     }
@@ -188,7 +225,7 @@ impl Columns<'_> {
         let len = self.order.rows() * width;
         let mut out = self.memory.take(len + PAD);
         self.order.fixed(width, source, out.as_mut());
-        out.freeze(len)
+        self.memory.freeze(out, len)
     }
 
     fn select(&mut self, array: &ArrayRef) -> Result<ArrayRef> {

@@ -59,7 +59,7 @@ impl Splitter {
         };
         let mut columns = Columns {
             order,
-            memory: &self.memory,
+            memory: &mut self.memory,
             scratch: &mut self.scratch,
             bitmaps: &mut self.bitmaps,
             rows: None,

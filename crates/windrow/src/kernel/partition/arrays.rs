@@ -22,7 +22,7 @@ const PINNED: usize = 2;
 /// If the array has another number of rows than the order.
 pub(crate) fn byte_array<T: ByteArrayType>(
     order: &mut Planned<'_>,
-    memory: &Memory,
+    memory: &mut Memory,
     array: &GenericByteArray<T>,
     nulls: Option<NullBuffer>,
 ) -> GenericByteArray<T>
@@ -36,12 +36,13 @@ where
     let mut out_offsets = memory.take((rows + 1) * size_of::<T::Offset>());
     let mut out = memory.take(total + PAD);
     order.text(offsets, array.value_data(), out_offsets.as_mut(), out.as_mut());
-    let out_offsets = out_offsets.freeze((rows + 1) * size_of::<T::Offset>());
+    let out_offsets = memory.freeze(out_offsets, (rows + 1) * size_of::<T::Offset>());
+    let out = memory.freeze(out, total);
     // SAFETY: `text` writes offsets that ascend from 0 to `total`, which is the length of `out`;
     // between two of them lies a value of `array`, whole, and those are valid.
     unsafe {
         let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(out_offsets));
-        GenericByteArray::new_unchecked(offsets, out.freeze(total), nulls)
+        GenericByteArray::new_unchecked(offsets, out, nulls)
     }
 }
 
@@ -52,7 +53,7 @@ where
 /// As [`byte_array`].
 pub(crate) fn byte_views<T: ByteViewType>(
     order: &mut Planned<'_>,
-    memory: &Memory,
+    memory: &mut Memory,
     array: &GenericByteViewArray<T>,
     nulls: Option<NullBuffer>,
 ) -> GenericByteViewArray<T> {
@@ -69,10 +70,10 @@ pub(crate) fn byte_views<T: ByteViewType>(
         if used < pinned / PINNED && i32::try_from(used).is_ok() {
             let mut out = memory.take(used + views::PAD);
             copy_out(views, &buffers, out.as_mut());
-            buffers = vec![out.freeze(used)];
+            buffers = vec![memory.freeze(out, used)];
         }
     }
-    let views = ScalarBuffer::from(piece.freeze(rows * 16));
+    let views = ScalarBuffer::from(memory.freeze(piece, rows * 16));
     // SAFETY: every view is one of `array` over the same buffers, or has been made to point to a copy
     // of the same bytes; or it pointed nowhere, and is an empty string.
     unsafe { GenericByteViewArray::new_unchecked(views, buffers, nulls) }
@@ -84,7 +85,7 @@ pub(crate) fn byte_views<T: ByteViewType>(
 /// As [`byte_array`].
 pub(crate) fn dictionary<K: ArrowDictionaryKeyType>(
     order: &mut Planned<'_>,
-    memory: &Memory,
+    memory: &mut Memory,
     array: &DictionaryArray<K>,
     nulls: Option<NullBuffer>,
 ) -> DictionaryArray<K> {
@@ -93,7 +94,8 @@ pub(crate) fn dictionary<K: ArrowDictionaryKeyType>(
     assert!(rows == order.rows() && nulls.as_ref().is_none_or(|nulls| nulls.len() == rows));
     let mut keys = memory.take(rows * width + PAD);
     order.fixed(width, array.keys().values().inner(), keys.as_mut());
-    let keys = PrimitiveArray::new(ScalarBuffer::from(keys.freeze(rows * width)), nulls);
+    let keys = ScalarBuffer::from(memory.freeze(keys, rows * width));
+    let keys = PrimitiveArray::new(keys, nulls);
     if array.null_count() > 0 {
         // A key under a null may be anything, and only the caller knows where nulls went.
         return DictionaryArray::new(keys, array.values().clone());

@@ -1,103 +1,222 @@
-//! Memory for columns in order: buffers that come back when the last array that uses them drops.
+//! Memory for columns in order: buffers that are taken again once the last array that uses them dropped.
 //!
 //! ```text
-//! shelf --take--> Piece --freeze--> Buffer (arrays, slices, other threads)
-//!   ^                                  |
-//!   |______________ drop ______________|       if the shelf is still there and not full
+//! shelf of a length   | slot | slot | slot |     a slot is kept here whoever has it, so that nothing
+//!                        |             ^         is done when an array drops
+//!                       take           |
+//!                        v             |
+//!                      Piece --freeze--+--> Buffer (arrays, slices, other threads)
 //! ```
 //!
 //! A fresh allocation of 128 KiB or more is a mapping, and its first touch a page fault for each
-//! 4 KiB: several times the cost of the split itself. What comes back is also initialised already.
+//! 4 KiB: several times the cost of the split itself. What is taken again is initialised already.
+//!
+//! Slots of a shelf are looked at in turn, from the first one on where that is free: who drops a record
+//! batch before the next one gets the same, cached memory; who keeps some for a while gets the oldest.
 
-use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
 use crate::kernel::region::Region;
 
-/// Buffers above this are given back to the system: they are too few to be worth keeping. They are
-/// mappings of their own: an allocator would write zeros to what the system has just cleared.
-const LARGEST: usize = 8 << 20;
-/// Bytes on a shelf, at the most.
-const SHELF: usize = 32 << 20;
+/// Bytes that are kept unless something else is asked for.
+pub(crate) const KEPT: usize = 32 << 20;
+/// Buffers of more than this part of all that is kept are given back to the system: they are too few
+/// to be worth keeping.
+const LARGEST_PART: usize = 4;
+/// Buffers above this are mappings of their own: an allocator would write zeros to what the system
+/// has just cleared.
+const MAPPED: usize = 8 << 20;
+/// Slots that are looked at until a fresh one is made: to look at all that are in use could take
+/// longer than that.
+const LOOKS: usize = 8;
+/// Record batches after which slots that none of them needed are given back, if memory is wanted.
+const STALE: u64 = 64;
+/// The shortest slots, and what their lengths are multiples of.
+const SHORTEST: usize = 64;
+/// Lengths for each power of two, and one for the power itself.
+const STEPS: usize = 9;
 
-/// A shelf of buffers. A clone has one of its own.
-#[derive(Debug, Default)]
+/// Slots to take memory from. A clone has its own.
+#[derive(Debug)]
 pub(crate) struct Memory {
-    shelf: Arc<Mutex<Shelf>>,
+    /// By [`class`].
+    shelves: Vec<Shelf>,
+    /// Of all slots on shelves, in use or not; at the most `most`.
+    bytes: usize,
+    most: usize,
+    /// The number of the record batch.
+    turn: u64,
 }
 
-impl Clone for Memory {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
+/// Slots of one length.
 #[derive(Debug, Default)]
 struct Shelf {
-    /// By their length, which is one of few.
-    buffers: BTreeMap<usize, Vec<MutableBuffer>>,
-    bytes: usize,
-}
-
-impl Memory {
-    /// At least `len` bytes with any contents.
-    pub(crate) fn take(&self, len: usize) -> Piece {
-        if len > LARGEST
-            && let Ok(region) = Region::new(len.next_multiple_of(64))
-        {
-            return Piece { bytes: Bytes::Mapped(region), shelf: Weak::new() };
-        }
-        let len = rounded(len);
-        let kept = {
-            let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-            let kept = shelf.buffers.get_mut(&len).and_then(Vec::pop);
-            shelf.bytes -= kept.as_ref().map_or(0, |buffer| buffer.len());
-            kept
-        };
-        let buffer = kept.unwrap_or_else(|| MutableBuffer::from_len_zeroed(len));
-        Piece { bytes: Bytes::Allocated(buffer), shelf: Arc::downgrade(&self.shelf) }
-    }
-}
-
-/// Four lengths for each power of two, so that buffers fit what is asked next.
-fn rounded(len: usize) -> usize {
-    let step = (len.next_power_of_two() / 8).max(64);
-    len.next_multiple_of(step)
-}
-
-/// Bytes of a shelf.
-#[derive(Debug)]
-pub(crate) struct Piece {
-    bytes: Bytes,
-    shelf: Weak<Mutex<Shelf>>,
+    /// `None` while a [`Piece`] has it.
+    slots: Vec<Option<Arc<Slot>>>,
+    /// The one that is looked at next.
+    next: usize,
+    /// The record batch that was here last.
+    turn: u64,
 }
 
 #[derive(Debug)]
-enum Bytes {
+enum Slot {
     Allocated(MutableBuffer),
     Mapped(Region),
 }
 
-impl Piece {
-    /// The first `len` bytes as an Arrow buffer, which gives the memory back when it drops.
-    pub(crate) fn freeze(self, len: usize) -> Buffer {
-        let owner = Arc::new(self);
-        let bytes: &[u8] = (*owner).as_ref();
+impl Default for Memory {
+    fn default() -> Self {
+        Self::keeping(KEPT)
+    }
+}
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self::keeping(self.most)
+    }
+}
+
+impl Memory {
+    /// Keeps at most so many bytes.
+    pub(crate) fn keeping(most: usize) -> Self {
+        Self { shelves: Vec::new(), bytes: 0, most, turn: 0 }
+    }
+
+    /// To be called in front of each record batch.
+    pub(crate) fn next_batch(&mut self) {
+        self.turn += 1;
+    }
+
+    /// At least `len` bytes with any contents.
+    pub(crate) fn take(&mut self, len: usize) -> Piece {
+        let (class, len) = class(len);
+        if self.shelves.len() <= class {
+            self.shelves.resize_with(class + 1, Shelf::default);
+        }
+        if let Some((place, slot)) = self.shelves[class].take(self.turn) {
+            return Piece { slot, home: Some((class, place)) };
+        }
+        let home = self.has_room(len).then(|| {
+            let slots = &mut self.shelves[class].slots;
+            slots.push(None);
+            (class, slots.len() - 1)
+        });
+        Piece { slot: Arc::new(Slot::new(len)), home }
+    }
+
+    /// The first `len` bytes of `piece` as an Arrow buffer. They are taken again when it dropped.
+    pub(crate) fn freeze(&mut self, piece: Piece, len: usize) -> Buffer {
+        let Piece { slot, home } = piece;
+        let bytes: &[u8] = slot.as_ref().as_ref();
         let (start, all) = (NonNull::from(bytes).cast(), bytes.len());
-        // SAFETY: the bytes are on the heap or a mapping, and stay where they are while the owner lives,
-        // which nobody else can reach: nothing writes to them any more.
-        let buffer = unsafe { Buffer::from_custom_allocation(start, all, owner) };
+        // SAFETY: the bytes are on the heap or a mapping, and stay where they are while the slot lives,
+        // which only the shelf has but for the buffer: nothing writes to them until that dropped.
+        let buffer = unsafe { Buffer::from_custom_allocation(start, all, slot.clone()) };
+        if let Some((class, place)) = home {
+            self.shelves[class].slots[place] = Some(slot);
+        }
         buffer.slice_with_length(0, len)
     }
 
+    /// True if another slot of `len` bytes may be kept; it is counted then.
+    fn has_room(&mut self, len: usize) -> bool {
+        if len > self.most / LARGEST_PART {
+            return false;
+        }
+        if self.bytes + len > self.most {
+            for shelf in self.shelves.iter_mut().filter(|shelf| shelf.turn + STALE < self.turn) {
+                self.bytes -= shelf.clear();
+            }
+        }
+        let fits = self.bytes + len <= self.most;
+        self.bytes += if fits { len } else { 0 };
+        fits
+    }
+}
+
+impl Shelf {
+    /// A slot that nobody uses, and its place.
+    fn take(&mut self, turn: u64) -> Option<(usize, Arc<Slot>)> {
+        if self.turn != turn {
+            self.turn = turn;
+            if let Some(slot) = self.take_at(0) {
+                self.next = 1;
+                return Some((0, slot));
+            }
+        }
+        for _ in 0..self.slots.len().min(LOOKS) {
+            let place = if self.next < self.slots.len() { self.next } else { 0 };
+            self.next = place + 1;
+            if let Some(slot) = self.take_at(place) {
+                return Some((place, slot));
+            }
+        }
+        None
+    }
+
+    fn take_at(&mut self, place: usize) -> Option<Arc<Slot>> {
+        let slot = self.slots.get_mut(place)?;
+        Arc::get_mut(slot.as_mut()?)?;
+        slot.take()
+    }
+
+    /// Gives back the slots that nobody uses; says how many bytes that is.
+    fn clear(&mut self) -> usize {
+        let mut bytes = 0;
+        self.slots.retain_mut(|slot| {
+            let idle = slot.as_mut().and_then(Arc::get_mut).map(|slot| slot.as_ref().len());
+            bytes += idle.unwrap_or(0);
+            idle.is_none()
+        });
+        bytes
+    }
+}
+
+impl Slot {
+    fn new(len: usize) -> Self {
+        match Region::new(if len > MAPPED { len } else { 0 }) {
+            Ok(region) if !region.is_empty() => Self::Mapped(region),
+            _ => Self::Allocated(MutableBuffer::from_len_zeroed(len)),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Slot {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Allocated(buffer) => buffer,
+            Self::Mapped(region) => region,
+        }
+    }
+}
+
+/// The shelf for `len` bytes, and the length of its slots: four for each power of two, so that they
+/// fit what is asked next.
+fn class(len: usize) -> (usize, usize) {
+    let step = (len.next_power_of_two() / 8).max(SHORTEST);
+    let steps = len.div_ceil(step);
+    let power = step.ilog2() - SHORTEST.ilog2();
+    (power as usize * STEPS + steps, steps * step)
+}
+
+/// Bytes that nobody else has.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    slot: Arc<Slot>,
+    /// Shelf and place.
+    home: Option<(usize, usize)>,
+}
+
+impl Piece {
     /// The bytes as numbers; the buffer is aligned for all of them.
     pub(crate) fn as_mut<T: ArrowNativeType>(&mut self) -> &mut [T] {
-        match &mut self.bytes {
-            Bytes::Allocated(buffer) => buffer.typed_data_mut(),
-            Bytes::Mapped(region) => {
+        match Arc::get_mut(&mut self.slot).expect("a piece is all there is of its slot") {
+            Slot::Allocated(buffer) => buffer.typed_data_mut(),
+            Slot::Mapped(region) => {
                 // SAFETY: the trait is Arrow's, sealed, for numbers, of which any bytes are one.
                 let (front, numbers, back) = unsafe { region.align_to_mut() };
                 debug_assert!(front.is_empty() && back.is_empty());
@@ -107,72 +226,85 @@ impl Piece {
     }
 }
 
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        match &self.bytes {
-            Bytes::Allocated(buffer) => buffer,
-            Bytes::Mapped(region) => region,
-        }
-    }
-}
-
-impl Drop for Piece {
-    fn drop(&mut self) {
-        let Bytes::Allocated(buffer) = &mut self.bytes else { return };
-        let len = buffer.len();
-        let Some(shelf) = self.shelf.upgrade().filter(|_| len <= LARGEST) else { return };
-        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.bytes + len <= SHELF {
-            shelf.bytes += len;
-            let buffer = std::mem::replace(buffer, MutableBuffer::new(0));
-            shelf.buffers.entry(len).or_default().push(buffer);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn buffers_come_back_once_nobody_uses_them() {
-        let memory = Memory::default();
-        let mut piece = memory.take(1000);
-        piece.as_mut::<u64>()[0] = 7;
-        let buffer = piece.freeze(16);
-        let slice = buffer.slice(8);
-        let place = buffer.as_ptr();
-        drop(buffer);
-        assert_ne!(memory.take(1000).freeze(1).as_ptr(), place);
-        assert_eq!(slice.len(), 8);
-        std::thread::spawn(move || drop(slice)).join().unwrap();
-        // The one that came back, or a new one: whichever the shelf holds.
-        let mut found = [memory.take(990), memory.take(1000)];
-        assert!(found.iter_mut().any(|piece| piece.as_mut::<u64>()[0] == 7));
-        let again = found;
-        drop(memory);
-        drop(again);
+    /// A buffer of `len` bytes that starts with `first`.
+    fn buffer(memory: &mut Memory, len: usize, first: u64) -> Buffer {
+        let mut piece = memory.take(len);
+        piece.as_mut::<u64>()[0] = first;
+        memory.freeze(piece, len)
     }
 
     #[test]
-    fn a_shelf_has_an_end() {
-        let memory = Memory::default();
-        let pieces: Vec<Piece> = (0..9).map(|_| memory.take(LARGEST)).collect();
-        drop(pieces);
-        let mut mapped = memory.take(LARGEST + 1);
-        assert!(mapped.as_mut::<u64>().len() * 8 > LARGEST);
+    fn memory_is_taken_again_once_nobody_uses_it() {
+        let mut memory = Memory::default();
+        let held = buffer(&mut memory, 1000, 7);
+        let slice = held.slice(8);
+        let place = held.as_ptr();
+        drop(held);
+        memory.next_batch();
+        assert_ne!(buffer(&mut memory, 1000, 1).as_ptr(), place);
+        assert_eq!(slice.len(), 992);
+        std::thread::spawn(move || drop(slice)).join().unwrap();
+        memory.next_batch();
+        let again = buffer(&mut memory, 990, 2);
+        assert_eq!(again.as_ptr(), place);
+        drop(memory);
+        assert_eq!(again.typed_data::<u8>()[0], 2);
+    }
+
+    #[test]
+    fn the_oldest_come_first_where_some_are_in_use() {
+        let mut memory = Memory::default();
+        let mut window = std::collections::VecDeque::new();
+        let mut places = std::collections::HashSet::new();
+        for turn in 0..100 {
+            memory.next_batch();
+            window.push_back([0, 1].map(|_| buffer(&mut memory, 5000, turn)));
+            if window.len() > 20 {
+                for buffer in window.pop_front().unwrap() {
+                    assert_eq!(buffer.typed_data::<u64>()[0], turn - 20);
+                    places.insert(buffer.as_ptr());
+                }
+            }
+        }
+        assert!(places.len() <= 42 + 2 * LOOKS, "{} slots", places.len());
+        assert_eq!(memory.bytes, places.len() * class(5000).1);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_was_asked_for() {
+        let mut memory = Memory::keeping(KEPT);
+        let largest = KEPT / LARGEST_PART;
+        let held: Vec<Buffer> = (0..9).map(|_| buffer(&mut memory, largest, 1)).collect();
+        drop(held);
+        assert_eq!(memory.bytes, KEPT);
+        let mut mapped = memory.take(largest + 1);
+        assert!(mapped.as_mut::<u64>().len() * 8 > largest && mapped.home.is_none());
         mapped.as_mut::<u128>()[7] = 1;
-        assert_eq!(mapped.freeze(LARGEST + 1).as_slice()[112], 1);
-        let shelf = memory.shelf.lock().unwrap();
-        assert_eq!(shelf.bytes, SHELF);
-        assert_eq!(shelf.buffers.values().flatten().map(|b| b.len()).sum::<usize>(), SHELF);
+        assert_eq!(memory.freeze(mapped, largest + 1).as_slice()[112], 1);
+        // What nobody needed for long makes room, but for what is in use.
+        let used = buffer(&mut memory, largest, 5);
+        (0..=STALE).for_each(|_| memory.next_batch());
+        drop(buffer(&mut memory, 1000, 1));
+        assert_eq!(memory.bytes, largest + class(1000).1);
+        assert_eq!(used.typed_data::<u64>()[0], 5);
+        let mut none = Memory::keeping(0);
+        drop(buffer(&mut none, 1000, 1));
+        assert_eq!(none.bytes, 0);
+        assert!(Memory::keeping(1 << 30).take(100 << 20).home.is_some());
     }
 
     #[test]
     fn lengths_are_few_and_long_enough() {
-        for len in [0, 1, 63, 64, 65, 1000, 4096, 4097, 1 << 20, (1 << 20) + 1] {
-            let rounded = rounded(len);
+        let mut shelves = std::collections::HashMap::new();
+        for len in (0..5000).chain([(1 << 20) - 1, 1 << 20, (1 << 20) + 1, usize::MAX / 4]) {
+            let (shelf, rounded) = class(len);
             assert!(rounded >= len && rounded <= len + len / 4 + 64, "{len} {rounded}");
+            assert_eq!(*shelves.entry(shelf).or_insert(rounded), rounded);
         }
+        assert!(shelves.len() < 40);
     }
 }

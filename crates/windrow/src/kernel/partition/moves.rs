@@ -98,6 +98,11 @@ impl Planned<'_> {
         self.each_run(&mut Fixed { source, out });
     }
 
+    /// True if there is one column or bitmap, and nothing else.
+    pub(crate) fn moves_one(&self) -> bool {
+        self.load.is_one()
+    }
+
     /// True if rows go straight to where they belong: nothing else asks for places or targets.
     pub(super) fn deals_out(&self) -> bool {
         self.load.is_one() && self.order.form == Form::Counted
