@@ -260,3 +260,38 @@ fn what_no_page_holds_is_refused() {
         assert!(matches!(refused, Error::SchemaMismatch { .. }), "{name}");
     }
 }
+
+#[test]
+fn metadata_may_be_others_and_the_readers_is_what_is_read() {
+    let batch = RecordBatch::try_from_iter([("a", rows(40).column(0).slice(0, 40))]).unwrap();
+    let column = batch.column(0).clone();
+    let tagged = |nullable: bool, value: &str| {
+        let metadata = || [("tag".to_owned(), value.to_owned())].into();
+        let field = Field::new("a", column.data_type().clone(), nullable).with_metadata(metadata());
+        Arc::new(Schema::new_with_metadata(vec![field], metadata()))
+    };
+    let (ours, theirs) = (tagged(true, "ours"), tagged(true, "theirs"));
+    let written = RecordBatch::try_new(theirs.clone(), vec![column.clone()]).unwrap();
+    let renamed = RecordBatch::try_from_iter([("b", column.clone())]).unwrap();
+    let strict = tagged(false, "ours");
+    for index in 0..formats(&ours).len() {
+        let (name, bytes, write, read) = formats(&ours).swap_remove(index);
+        let mut wire = Vec::new();
+        let written_bytes = write(&written, &mut wire).expect("written");
+        assert!(bytes(&written).expect("written") >= written_bytes, "{name}");
+        let (got, _) = read(&wire).expect("read");
+        assert_eq!((got.schema(), got.column(0)), (ours.clone(), &column), "{name}");
+        // Written under one schema and read under another: the reader's.
+        let (got, _) = (formats(&theirs).swap_remove(index).3)(&wire).expect("read");
+        assert_eq!((got.schema(), got.column(0)), (theirs.clone(), &column), "{name}");
+        let refused = write(&renamed, &mut Vec::new()).expect_err("another name");
+        assert!(matches!(refused, Error::SchemaMismatch { .. }), "{name}");
+        // A null where there must be none is found on both sides.
+        assert!(column.null_count() > 0);
+        let (_, _, write_strict, read_strict) = formats(&strict).swap_remove(index);
+        let refused = write_strict(&written, &mut Vec::new()).expect_err("a null");
+        assert!(matches!(refused, Error::Value { .. }), "{name}");
+        let refused = read_strict(&wire).expect_err("a null");
+        assert!(matches!(refused, Error::Corrupt { .. }), "{name}");
+    }
+}

@@ -6,8 +6,8 @@ mod common;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_array::types::{Int8Type, UInt64Type};
+use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::DataType;
 use common::arrays::{Rng, array_of, data_type};
 use common::engine::{Way, cases};
@@ -159,5 +159,35 @@ fn a_builder_takes_only_what_it_was_made_for() {
     for partition in 0..3 {
         let found = flushed(&mut builder, partition);
         assert_same(&rows(&found), &rows([&parts.partition(partition)]), &partition);
+    }
+}
+
+#[test]
+fn dictionaries_that_are_too_large_together_come_out_as_several_chunks() {
+    let dictionary = |first: usize| -> ArrayRef {
+        let texts: Vec<String> = (first..first + 90).map(|n| format!("text {n}")).collect();
+        Arc::new(
+            texts.iter().map(|text| Some(text.as_str())).collect::<DictionaryArray<Int8Type>>(),
+        )
+    };
+    let batch = |first: usize| RecordBatch::try_from_iter([("a", dictionary(first))]).unwrap();
+    for budget in [1, usize::MAX] {
+        let pool = Way { budget, ..Way::any(&mut Rng::new(7)) }.pool();
+        let partitioner = Partitioner::ids(3);
+        let mut builder = PartitionBuilder::new(partitioner, &batch(0).schema(), &pool).unwrap();
+        let mut expected: Vec<Vec<Row>> = vec![Vec::new(); 3];
+        // Each goes with the next one or two, not with all.
+        for first in (0..900).step_by(45) {
+            let ids: Vec<u32> = (0..90).map(|row| if row % 5 == 0 { 1 } else { 2 }).collect();
+            builder.push_by_ids(&batch(first), &ids).unwrap();
+            for (row, id) in rows([&batch(first)]).into_iter().zip(ids) {
+                expected[id as usize].push(row);
+            }
+        }
+        for (partition, expected) in expected.into_iter().enumerate() {
+            let chunks = flushed(&mut builder, partition);
+            assert_same(&rows(&chunks), &expected, &partition);
+            assert!(partition < 2 || chunks.len() > 1);
+        }
     }
 }

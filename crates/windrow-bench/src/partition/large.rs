@@ -1,8 +1,11 @@
 //! One record batch that no cache holds.
 //!
-//! Every contender gets fresh output memory but `warm`, the naive loop to memory that was touched
-//! before.
+//! Two cells each: `fresh`, where outputs are memory that the system has yet to supply, and `recycled`,
+//! where they were touched before - ours by a partitioner that keeps as much. Takes allocate either
+//! way. Beside them what memory allows: a copy of the column and one of the ids, to memory that was
+//! touched before.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 
 use windrow::Partitioner;
@@ -15,11 +18,15 @@ use crate::cells::Cells;
 
 /// Rows: 256 MiB of four-byte values, and as many of ids.
 const ROWS: usize = 64 << 20;
+/// Bytes that the partitioner keeps: a column is not more than a quarter.
+const KEPT: usize = 4 << 30;
+/// Samples of each, of which the least counts.
+const SAMPLES: usize = 3;
 
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     println!(
-        "{:<34} {:>8} {:>8} {:>8} {:>8}   ns a row",
-        "64M rows", "ours", "naive", "warm", "grouped"
+        "{:<42} {:>8} {:>8} {:>8} {:>8} {:>8}   ns a row",
+        "64M rows", "ours", "naive", "grouped", "column", "ids"
     );
     for (kind, shape) in [
         (Kind::Integer, Shape::Uniform),
@@ -28,44 +35,58 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     ] {
         for partitions in [4, 16, 64, 256, 1024] {
             let name = format!("{} 64M P{partitions} {}", kind.name(), shape.name());
-            if !options.wants(&name) {
-                continue;
+            if options.wants(&name) {
+                measure(&name, kind, shape, partitions, cells);
             }
-            let batch = record_batch(kind, 1, ROWS, false);
-            let ids = Ids::new(shape, ROWS, partitions, 1);
-            let loops = || Loops::new(&batch, partitions).expect("numbers have a loop");
-            let (mut ours, mut warm) = (Partitioner::ids(partitions), loops());
-            let mut lists = Lists::new(partitions);
-            let mut naive = loops();
-            let mut contenders = [
-                Contender::new("ours", |_| {
-                    black_box(ours.split_by_ids(&batch, ids.set(0).ids()).expect("valid ids"));
-                }),
-                Contender::new("naive", |_| {
-                    naive.forget();
-                    naive.scatter(ids.set(0), Unroll::No);
-                }),
-                Contender::new("naive, warm", |_| warm.scatter(ids.set(0), Unroll::No)),
-                Contender::new("grouped", |_| {
-                    black_box(lists.grouped(&batch, ids.set(0).ids()));
-                }),
-            ];
-            let times = least(&mut contenders, 2);
-            for (contender, &rival) in contenders.iter().zip(&times).skip(1) {
-                cells.push(&name, times[0], contender.name, rival);
-            }
-            let row = |index: usize| times[index] * 1e3 / ROWS as f64;
-            println!(
-                "{name:<34} {:>8.2} {:>8.2} {:>8.2} {:>8.2}   {:.2}x naive, {:.2}x warm, {:.2}x grouped",
-                row(0),
-                row(1),
-                row(2),
-                row(3),
-                row(1) / row(0),
-                row(2) / row(0),
-                row(3) / row(0),
-            );
         }
     }
     Ok(())
+}
+
+fn measure(name: &str, kind: Kind, shape: Shape, partitions: usize, cells: &mut Cells) {
+    let batch = record_batch(kind, 1, ROWS, false);
+    let ids = Ids::new(shape, ROWS, partitions, 1);
+    let mut lists = Lists::new(partitions);
+    let loops = RefCell::new(Loops::new(&batch, partitions).expect("numbers have a loop"));
+    let mut fresh = Partitioner::ids(partitions);
+    let mut recycled = fresh.clone().keeping(KEPT);
+    let split = |ours: &mut Partitioner| {
+        black_box(ours.split_by_ids(&batch, ids.set(0).ids()).expect("valid ids"));
+    };
+    let mut copied_ids = vec![0; ROWS];
+    let mut contenders = [
+        Contender::new("ours, fresh", |_| split(&mut fresh)),
+        Contender::new("ours, recycled", |_| split(&mut recycled)),
+        Contender::new("naive, recycled", |_| loops.borrow_mut().scatter(ids.set(0), Unroll::No)),
+        Contender::new("naive, fresh", |_| {
+            loops.borrow_mut().forget();
+            loops.borrow_mut().scatter(ids.set(0), Unroll::No);
+        }),
+        Contender::new("grouped", |_| {
+            black_box(lists.grouped(&batch, ids.set(0).ids()));
+        }),
+        Contender::new("copy of the column", |_| loops.borrow_mut().copy()),
+        Contender::new("copy of the ids", |_| {
+            copied_ids.copy_from_slice(black_box(ids.set(0).ids()));
+            black_box(&mut copied_ids);
+        }),
+    ];
+    let times: Vec<f64> =
+        least(&mut contenders, SAMPLES).into_iter().map(|us| us * 1e3 / ROWS as f64).collect();
+    for (memory, ours, naive) in [("fresh", 0, 3), ("recycled", 1, 2)] {
+        let name = format!("{name} {memory}");
+        for rival in [naive, 4, 5, 6] {
+            cells.push_in(&name, times[ours], contenders[rival].name, times[rival], "ns");
+        }
+        println!(
+            "{name:<42} {:>8.2} {:>8.2} {:>8.2} {:>8.2} {:>8.2}   {:.2}x naive/1.8, {:.2}x grouped/3",
+            times[ours],
+            times[naive],
+            times[4],
+            times[5],
+            times[6],
+            times[naive] / times[ours],
+            times[4] / times[ours],
+        );
+    }
 }

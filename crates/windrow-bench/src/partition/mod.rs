@@ -14,8 +14,8 @@
 //! ten thousand of them. Before each turn new ones are made for a few calls, the first of which is
 //! not timed. Contenders take turns in one run, and the least time of many counts.
 //!
-//! *Output memory.* Ours comes from the partitioner's shelf and goes back when the output drops, as
-//! it does in a loop that writes partitions out. The scatter loops write to the same warm memory
+//! *Output memory.* Ours comes from the partitioner's shelf and is taken again once the output dropped,
+//! as in a loop that writes partitions out. The scatter loops write to the same warm memory
 //! every time, make no arrays and check nothing. Takes allocate as arrow-rs does, and drop.
 //!
 //! Partitions are slices made on demand in ours; `sliced` is ours with every one made, as `take`

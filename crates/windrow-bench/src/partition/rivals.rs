@@ -97,6 +97,18 @@ impl Loops {
         }
     }
 
+    /// The columns to the same targets, in the order they have.
+    pub(super) fn copy(&mut self) {
+        for lane in &mut self.lanes {
+            match lane {
+                Lane::Bits(from, to) => to.copy_from_slice(from),
+                Lane::Four(from, to) => to.copy_from_slice(from),
+                Lane::Eight(from, to) => to.copy_from_slice(from),
+                Lane::Sixteen(from, to) => to.copy_from_slice(from),
+            }
+        }
+    }
+
     /// # Safety
     /// Ids are below `partitions`.
     unsafe fn move_all(&mut self, ids: &[u32], partitions: usize, unroll: Unroll) {

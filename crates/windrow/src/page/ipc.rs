@@ -24,8 +24,8 @@ use arrow_ipc::writer::{
 use arrow_ipc::{CompressionType, MessageHeader, root_as_message};
 use arrow_schema::SchemaRef;
 
-use super::{MOST_BYTES, PageCodec, damaged};
-use crate::error::{Error, Result};
+use super::{MOST_BYTES, PageCodec, damaged, with_schema};
+use crate::error::Result;
 
 const PLACE: &str = "Arrow page";
 /// What a checksum opens with.
@@ -113,8 +113,9 @@ impl IpcPages {
     /// Appends the page of `batch` to `out`, which grows once, by exactly the page; returns its bytes.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the record batch has another schema, [`Error::Arrow`] for types
-    /// that have no Arrow IPC form.
+    /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if columns have other names or types,
+    /// [`Error::Value`](crate::Error::Value) for a null where the schema has none,
+    /// [`Error::Arrow`](crate::Error::Arrow) for types that have no Arrow IPC form.
     pub fn write(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize> {
         let Messages { options, messages, bytes } = self.messages(batch)?;
         let start = out.len();
@@ -135,8 +136,8 @@ impl IpcPages {
     /// The first page of `bytes` as a record batch, and how many bytes it has.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for bytes that are no such page or not as they were written, or a page
-    /// that is larger than [`IpcPages::most_bytes`].
+    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are no such page or not as they were
+    /// written, or a page that is larger than [`IpcPages::most_bytes`].
     pub fn read(&self, bytes: &[u8]) -> Result<(RecordBatch, usize)> {
         let stream = self.stream_bytes(bytes)?;
         let mut length = stream;
@@ -176,11 +177,7 @@ impl IpcPages {
         }
         decoder.finish().map_err(failed)?;
         let batch = found.ok_or_else(|| damaged(PLACE, "no record batch"))?;
-        if batch.schema_ref().fields() != self.schema.fields() {
-            let message = format!("expected {:?}, got {:?}", self.schema, batch.schema_ref());
-            return Err(damaged(PLACE, message));
-        }
-        Ok(batch)
+        with_schema(&self.schema, batch).map_err(|error| damaged(PLACE, error.to_string()))
     }
 
     /// Walks the messages at the start of `bytes` and returns where they end. Checks what they claim
@@ -227,15 +224,11 @@ impl IpcPages {
     }
 
     fn messages(&self, batch: &RecordBatch) -> Result<Messages> {
-        if batch.schema_ref().fields() != self.schema.fields() {
-            return Err(Error::SchemaMismatch {
-                expected: format!("{:?}", self.schema.fields()),
-                got: format!("{:?}", batch.schema_ref().fields()),
-            });
+        let mut batch = with_schema(&self.schema, batch.clone())?;
+        if batch.num_rows() == 0 {
+            // An empty slice of runs would be written as a run of no rows, which no reader takes.
+            batch = RecordBatch::new_empty(Arc::clone(&self.schema));
         }
-        // An empty slice of runs would be written as a run of no rows, which no reader takes.
-        let empty = RecordBatch::new_empty(Arc::clone(&self.schema));
-        let batch = if batch.num_rows() == 0 { &empty } else { batch };
         let compression = match self.codec {
             PageCodec::None => None,
             PageCodec::Lz4 => Some(CompressionType::LZ4_FRAME),
@@ -247,7 +240,8 @@ impl IpcPages {
         let mut context = IpcWriteContext::default();
         let schema =
             generator.schema_to_bytes_with_dictionary_tracker(&self.schema, &mut tracker, &options);
-        let (dictionaries, rows) = generator.encode(batch, &mut tracker, &options, &mut context)?;
+        let (dictionaries, rows) =
+            generator.encode(&batch, &mut tracker, &options, &mut context)?;
         let mut messages = vec![schema];
         messages.extend(dictionaries);
         messages.push(rows);

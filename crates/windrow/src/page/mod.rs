@@ -9,6 +9,9 @@
 //! Each format is a feature of the crate: `presto`, the format of Presto and Velox exchanges, and
 //! `ipc`, Arrow's own streams. `docs/page-format.md` draws the bytes.
 //!
+//! Both sides have the schema. What is written has its columns, by name and type; metadata may be
+//! others, and what is read has the reader's.
+//!
 //! Invariant: what is read is what was written, or an error; damaged bytes neither panic nor take
 //! more memory than the reader was allowed.
 
@@ -21,6 +24,15 @@ mod presto;
 pub use ipc::IpcPages;
 #[cfg(feature = "presto")]
 pub use presto::PrestoPages;
+
+#[cfg(any(feature = "ipc", feature = "presto"))]
+use {
+    crate::error::{Error, Result},
+    crate::order::check_fields,
+    arrow_array::{Array, RecordBatch, RecordBatchOptions},
+    arrow_schema::SchemaRef,
+    std::sync::Arc,
+};
 
 /// Compression of pages. The reader of Presto pages has to know it; Arrow pages tell it.
 #[cfg(any(feature = "ipc", feature = "presto"))]
@@ -41,6 +53,31 @@ const MOST_BYTES: usize = 1 << 30;
 
 /// The error of a page that is not what was written.
 #[cfg(any(feature = "ipc", feature = "presto"))]
-fn damaged(place: &str, message: impl Into<String>) -> crate::error::Error {
-    crate::error::Error::Corrupt { place: place.to_owned(), message: message.into() }
+fn damaged(place: &str, message: impl Into<String>) -> Error {
+    Error::Corrupt { place: place.to_owned(), message: message.into() }
+}
+
+/// `batch` with `schema`, metadata included, instead of its own.
+///
+/// # Errors
+/// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
+/// the schema has none.
+#[cfg(any(feature = "ipc", feature = "presto"))]
+fn with_schema(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
+    if Arc::ptr_eq(schema, batch.schema_ref()) {
+        return Ok(batch);
+    }
+    check_fields(schema, batch.schema_ref())?;
+    let mut fields = schema.fields().iter().zip(batch.columns());
+    if let Some((field, _)) =
+        fields.find(|(field, column)| !field.is_nullable() && column.null_count() > 0)
+    {
+        return Err(Error::Value {
+            column: field.name().clone(),
+            message: "a null in a column that must not have one".into(),
+        });
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns().to_vec();
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
-use arrow_select::concat::concat_batches;
 
+use super::concat::concat_batches;
 use super::flat;
 use super::partitioner::Partitioner;
 use super::waiting::Waiting;
@@ -130,8 +130,8 @@ impl PartitionBuilder {
     }
 
     /// About how many bytes a chunk is to have: 1 MiB unless said otherwise, at most 256 MiB and a
-    /// sixteenth of the budget. A chunk has less where a partition ends, and up to what is split at
-    /// once more.
+    /// sixteenth of the budget. A chunk has less where a partition ends or dictionaries would have more
+    /// values than keys, and up to what is split at once more.
     #[must_use]
     pub fn chunk_bytes(mut self, bytes: usize) -> Self {
         let most = LARGEST_TARGET.min(self.pool.budget().limit() / CHUNKS_PER_BUDGET);
@@ -166,8 +166,8 @@ impl PartitionBuilder {
     /// # Errors
     /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
     /// the schema has none, [`Error::InvalidOrder`] if ids have to be given: no row was added. [`Error::TempSpace`] and [`Error::Io`] if rows have to be
-    /// stored and cannot, [`Error::Arrow`] if record batches do not go together (dictionaries with more
-    /// values than keys): rows may be lost, and any later call is then [`Error::Lost`].
+    /// stored and cannot, [`Error::Arrow`] if record batches do not go together (strings too long for their
+    /// offsets): rows may be lost, and any later call is then [`Error::Lost`].
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.check_schema(batch)?;
         let mut ids = Vec::new();
@@ -207,16 +207,30 @@ impl PartitionBuilder {
     }
 
     fn split_staged(&mut self) -> Result<()> {
-        let staged = std::mem::take(&mut self.staged);
-        let ids = std::mem::take(&mut self.ids);
-        let batch = match staged.as_slice() {
+        let (staged, ids) = (std::mem::take(&mut self.staged), std::mem::take(&mut self.ids));
+        self.split_all(staged, &ids)?;
+        self.staged_bytes = 0;
+        self.pay()
+    }
+
+    /// Splits record batches as one, or as several where they do not go into one.
+    fn split_all(&mut self, mut batches: Vec<RecordBatch>, ids: &[u32]) -> Result<()> {
+        let batch = match batches.as_slice() {
             [] => return Ok(()),
             [batch] => batch.clone(),
             // Copied once to be split once: a split of each would leave a few rows a partition.
-            batches => concat_batches(&self.schema, batches)?,
+            all => match concat_batches(&self.schema, all)? {
+                Some(batch) => batch,
+                None => {
+                    let back = batches.split_off(batches.len() / 2);
+                    let rows = batches.iter().map(RecordBatch::num_rows).sum();
+                    self.split_all(batches, &ids[..rows])?;
+                    return self.split_all(back, &ids[rows..]);
+                }
+            },
         };
-        drop(staged);
-        let parts = self.partitioner.split_by_ids(&batch, &ids)?;
+        drop(batches);
+        let parts = self.partitioner.split_by_ids(&batch, ids)?;
         drop(batch);
         let mut block = std::mem::take(&mut self.block);
         let mut writer = flat::Writer::new(parts.batch());
@@ -229,11 +243,8 @@ impl PartitionBuilder {
             self.held = self.held - before + waiting.held();
             self.pay()?;
         }
-        drop(writer);
-        drop(parts);
         self.block = block;
-        self.staged_bytes = 0;
-        self.pay()
+        Ok(())
     }
 
     /// All rows of `partition` so far, in the order they came, as record batches of about the
@@ -268,6 +279,7 @@ impl PartitionBuilder {
             target: self.target,
             stored: waiting.stored,
             sealed: waiting.sealed,
+            ready: VecDeque::new(),
             _lease: self.pool.budget().lease(held),
         })
     }
@@ -398,6 +410,8 @@ pub struct PartitionChunks {
     target: usize,
     stored: VecDeque<Extent>,
     sealed: VecDeque<Vec<u8>>,
+    /// Chunks that were read with one in front of them.
+    ready: VecDeque<RecordBatch>,
     _lease: Lease,
 }
 
@@ -414,6 +428,9 @@ impl PartitionChunks {
     }
 
     fn chunk(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(chunk) = self.ready.pop_front() {
+            return Ok(Some(chunk));
+        }
         let mut blocks = Vec::new();
         let mut bytes = 0;
         while bytes < self.target {
@@ -421,10 +438,10 @@ impl PartitionChunks {
             bytes += more.len();
             blocks.push(more);
         }
-        if blocks.is_empty() {
-            return Ok(None);
+        if !blocks.is_empty() {
+            flat::read(&self.schema, &blocks, &mut self.ready)?;
         }
-        flat::read(&self.schema, &blocks).map(Some)
+        Ok(self.ready.pop_front())
     }
 }
 

@@ -68,16 +68,25 @@ impl Columns<'_> {
             let values = self.bits(array.values());
             return Ok(Arc::new(BooleanArray::new(values, None)));
         }
-        self.values(column, &mut WIDTHS.map(|_| Vec::new().into_iter()), None)
+        self.values(column, None, None)
     }
 
     fn all(&mut self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-        let mut bitmaps = take(self.bitmaps);
-        columns.iter().for_each(|column| find_bitmaps(column, &mut bitmaps));
+        let mut found = Found {
+            bitmaps: take(self.bitmaps),
+            wanted: WIDTHS.map(|width| self.order.takes_several(width)),
+            numbers: WIDTHS.map(|_| Vec::new()),
+        };
+        columns.iter().for_each(|column| found.add(column));
+        let Found { mut bitmaps, numbers, .. } = found;
         self.move_bitmaps(&mut bitmaps);
+        let mut widths = WIDTHS.into_iter();
         let mut moved = Moved {
             bitmaps: bitmaps.drain(..),
-            numbers: WIDTHS.map(|width| self.several(columns, width).into_iter()),
+            numbers: numbers.map(|found| {
+                let width = widths.next().unwrap_or_default();
+                self.several(&found, width).into_iter()
+            }),
         };
         let columns = columns.iter().map(|column| self.array(column, &mut moved));
         let columns = columns.collect::<Result<_>>()?;
@@ -121,15 +130,10 @@ impl Columns<'_> {
         (self.order.rows().div_ceil(64) + 1).next_multiple_of(LINE)
     }
 
-    /// Values of `width` bytes in order, if several columns of them are moved at once.
-    fn several(&mut self, columns: &[ArrayRef], width: usize) -> Vec<Buffer> {
-        if !self.order.takes_several(width) {
-            return Vec::new();
-        }
-        let mut found = Vec::new();
-        columns.iter().for_each(|column| find_numbers(column, width, &mut found));
-        let (len, mut done) = (self.order.rows() * width, Vec::with_capacity(found.len()));
-        for sources in found.chunks(SEVERAL) {
+    /// Columns of values of `width` bytes in order, several at once.
+    fn several(&mut self, columns: &[&[u8]], width: usize) -> Vec<Buffer> {
+        let (len, mut done) = (self.order.rows() * width, Vec::with_capacity(columns.len()));
+        for sources in columns.chunks(SEVERAL) {
             let mut pieces: Vec<Piece> =
                 sources.iter().map(|_| self.memory.take(len + PAD)).collect();
             let mut targets: Vec<&mut [u8]> = pieces.iter_mut().map(Piece::as_mut).collect();
@@ -139,7 +143,7 @@ impl Columns<'_> {
         done
     }
 
-    /// `array` in order. `moved` has what [`find_bitmaps`] and [`find_numbers`] find in it, in order.
+    /// `array` in order. `moved` has what [`Found`] has of it, in order.
     fn array(&mut self, array: &ArrayRef, moved: &mut Moved<'_>) -> Result<ArrayRef> {
         if is_same_in_any_order(array) {
             return Ok(array.clone());
@@ -152,26 +156,29 @@ impl Columns<'_> {
             return self.select(array);
         }
         let nulls = nulls(array, &mut moved.bitmaps);
-        if let Some(array) = array.as_struct_opt() {
-            let columns = array.columns().iter().map(|column| self.array(column, moved));
+        if let DataType::Struct(fields) = array.data_type() {
+            let columns = array.as_struct().columns().iter();
+            let columns = columns.map(|column| self.array(column, moved));
             let columns = columns.collect::<Result<_>>()?;
-            let (fields, len) = (array.fields().clone(), self.order.rows());
+            let (fields, len) = (fields.clone(), self.order.rows());
             return Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, len)?));
         }
-        self.values(array, &mut moved.numbers, nulls)
+        let numbers = index_of(array.data_type()).and_then(|index| moved.numbers[index].next());
+        self.values(array, numbers, nulls)
     }
 
-    /// The values of `array`, which has a kernel and no bits nor children, with `nulls`.
+    /// The values of `array`, which has a kernel and no bits nor children, with `nulls`. `moved` are its
+    /// values, if they are in order already.
     fn values(
         &mut self,
         array: &ArrayRef,
-        numbers: &mut [IntoIter<Buffer>; WIDTHS.len()],
+        moved: Option<Buffer>,
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
         let array: &dyn Array = array;
         let (order, memory) = (&mut self.order, &mut *self.memory);
         Ok(downcast_primitive_array! {
-            array => Arc::new(self.primitive(array, numbers, nulls)),
+            array => Arc::new(self.primitive(array, moved, nulls)),
             DataType::Utf8 => {
                 Arc::new(byte_array::<Utf8Type>(order, memory, array.as_bytes(), nulls))
             }
@@ -207,12 +214,10 @@ impl Columns<'_> {
     fn primitive<T: ArrowPrimitiveType>(
         &mut self,
         array: &PrimitiveArray<T>,
-        numbers: &mut [IntoIter<Buffer>; WIDTHS.len()],
+        moved: Option<Buffer>,
         nulls: Option<NullBuffer>,
     ) -> PrimitiveArray<T> {
         let width = size_of::<T::Native>();
-        let of_width = WIDTHS.iter().position(|&other| other == width);
-        let moved = of_width.and_then(|index| numbers[index].next());
         let values = moved.unwrap_or_else(|| self.fixed(array.values().inner(), width));
         let moved = PrimitiveArray::new(ScalarBuffer::from(values), nulls);
         if moved.data_type() == array.data_type() {
@@ -246,6 +251,12 @@ struct Moved<'a> {
     numbers: [IntoIter<Buffer>; WIDTHS.len()],
 }
 
+/// Which of [`WIDTHS`] the numbers of a type have.
+fn index_of(data_type: &DataType) -> Option<usize> {
+    let width = data_type.primitive_width()?;
+    WIDTHS.iter().position(|&other| other == width)
+}
+
 fn has_kernel(data_type: &DataType) -> bool {
     use DataType as T;
     match data_type {
@@ -277,38 +288,38 @@ fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
     Bits::new(buffer.values(), buffer.offset(), buffer.len())
 }
 
-/// The bitmaps of `array` that have to be moved.
-fn find_bitmaps(array: &ArrayRef, bitmaps: &mut Vec<BooleanBuffer>) {
-    if is_same_in_any_order(array) || !has_kernel(array.data_type()) {
-        return;
-    }
-    if let Some(array) = array.as_boolean_opt() {
-        bitmaps.push(array.values().clone());
-    }
-    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
-    bitmaps.extend(nulls.map(|nulls| nulls.inner().clone()));
-    if let Some(array) = array.as_struct_opt() {
-        array.columns().iter().for_each(|column| find_bitmaps(column, bitmaps));
-    }
+/// What columns have that is moved together, in the order in which their arrays ask for it.
+struct Found<'a> {
+    bitmaps: Vec<BooleanBuffer>,
+    /// Which of [`WIDTHS`] are moved several columns at once.
+    wanted: [bool; WIDTHS.len()],
+    /// Values of these widths.
+    numbers: [Vec<&'a [u8]>; WIDTHS.len()],
 }
 
-/// The values of `width` bytes in `array` that have to be moved.
-fn find_numbers<'a>(array: &'a ArrayRef, width: usize, numbers: &mut Vec<&'a [u8]>) {
-    fn values<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[u8] {
-        array.values().inner()
-    }
-    if is_same_in_any_order(array) {
-        return;
-    }
-    if let Some(array) = array.as_struct_opt() {
-        let columns = array.columns().iter();
-        return columns.for_each(|column| find_numbers(column, width, numbers));
-    }
-    if array.data_type().primitive_width() == Some(width) {
-        let array: &dyn Array = array;
-        downcast_primitive_array! {
-            array => numbers.push(values(array)),
-            _other => {}
+impl<'a> Found<'a> {
+    fn add(&mut self, array: &'a ArrayRef) {
+        if is_same_in_any_order(array) || !has_kernel(array.data_type()) {
+            return;
+        }
+        if let DataType::Boolean = array.data_type() {
+            self.bitmaps.push(array.as_boolean().values().clone());
+        }
+        if array.null_count() > 0 {
+            self.bitmaps.extend(array.nulls().map(|nulls| nulls.inner().clone()));
+        }
+        if let DataType::Struct(_) = array.data_type() {
+            return array.as_struct().columns().iter().for_each(|column| self.add(column));
+        }
+        if let Some(index) = index_of(array.data_type()).filter(|&index| self.wanted[index]) {
+            fn values<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[u8] {
+                array.values().inner()
+            }
+            let array: &dyn Array = array;
+            downcast_primitive_array! {
+                array => self.numbers[index].push(values(array)),
+                _other => {}
+            }
         }
     }
 }

@@ -16,6 +16,7 @@
 
 mod builder;
 mod columns;
+mod concat;
 mod flat;
 mod hash;
 mod keys;

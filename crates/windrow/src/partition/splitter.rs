@@ -35,6 +35,11 @@ impl Splitter {
         }
     }
 
+    /// Keeps at most so many bytes for the columns of the next record batches.
+    pub(super) fn keep(&mut self, bytes: usize) {
+        self.memory = Memory::keeping(bytes);
+    }
+
     pub(super) fn partitions(&self) -> usize {
         self.partitions
     }

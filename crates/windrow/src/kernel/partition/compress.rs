@@ -17,6 +17,7 @@ use std::arch::x86_64::*;
 
 use super::bits::Words;
 use super::masks::Masks;
+use super::permute::permutes;
 
 /// Words of masks in a block: 4 KiB of eight-byte values.
 const BLOCK: usize = 8;
@@ -53,6 +54,10 @@ impl Masks {
         starts: &[usize],
         ends: &[usize],
     ) {
+        if permutes(W, self.partitions().count()) {
+            // SAFETY: as the caller promised.
+            return unsafe { self.permute(source, out, starts, ends) };
+        }
         let rows = self.rows();
         assert!(source.len() >= rows * W);
         let lanes = 64 / W;

@@ -157,10 +157,11 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
     }
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("popcnt")
     {
-        // SAFETY: the CPU has AVX-512F and VL, and POPCNT.
+        // SAFETY: the CPU has AVX-512F, BW and VL, and POPCNT.
         return unsafe { boundaries(ids, partitions, offsets) };
     }
     if !ascend(ids) {

@@ -56,7 +56,7 @@ const BYTES: [u8; 64] = {
 };
 
 /// The numbers of rows in a register, as bytes.
-const RANKS: [u8; 64] = {
+pub(super) const RANKS: [u8; 64] = {
     let mut ranks = [0; 64];
     let mut row = 0;
     while row < 64 {

@@ -47,6 +47,8 @@ mod masks;
 pub(crate) mod memory;
 pub(crate) mod moves;
 pub(crate) mod order;
+#[cfg(target_arch = "x86_64")]
+mod permute;
 mod planned;
 #[cfg(target_arch = "x86_64")]
 mod ranks;

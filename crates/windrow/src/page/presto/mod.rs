@@ -27,7 +27,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
-use super::{MOST_BYTES, PageCodec, damaged};
+use super::{MOST_BYTES, PageCodec, damaged, with_schema};
 use crate::error::{Error, Result};
 use block::Block;
 use cursor::Cursor;
@@ -137,8 +137,8 @@ impl PrestoPages {
     /// Appends the page of `batch` to `out`; returns its bytes.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if the record batch has another schema, [`Error::Value`] if it does
-    /// not fit a page: offsets and sizes are 31 bits.
+    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
+    /// the schema has none, or if the record batch does not fit a page: offsets and sizes are 31 bits.
     pub fn write(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize> {
         let (blocks, payload) = self.blocks(batch)?;
         let start = out.len();
@@ -236,16 +236,7 @@ impl PrestoPages {
 
     /// The blocks of a record batch, and their bytes with the number of columns.
     fn blocks(&self, batch: &RecordBatch) -> Result<(Vec<Block>, usize)> {
-        let schema = batch.schema_ref();
-        let types = |schema: &SchemaRef| -> Vec<_> {
-            schema.fields().iter().map(|field| field.data_type().clone()).collect()
-        };
-        if !Arc::ptr_eq(schema, &self.schema) && types(schema) != types(&self.schema) {
-            return Err(Error::SchemaMismatch {
-                expected: format!("{:?}", types(&self.schema)),
-                got: format!("{:?}", types(schema)),
-            });
-        }
+        let batch = with_schema(&self.schema, batch.clone())?;
         let blocks: Result<Vec<Block>> = batch.columns().iter().map(Block::of).collect();
         let blocks = blocks?;
         let payload = 4 + blocks.iter().map(Block::bytes).sum::<usize>();

@@ -5,6 +5,7 @@
 //!                                                          b: an array of each block, concatenated
 //! ```
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, make_array};
@@ -12,19 +13,24 @@ use arrow_buffer::builder::BooleanBufferBuilder;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
-use arrow_select::concat::concat;
 
 use super::{ALIGNMENT, HEAD, Plain, children, damaged};
 use crate::error::Result;
 use crate::kernel::partition::views::INLINE;
+use crate::partition::concat::concat;
 
-/// The rows of all blocks of all `bytes`, one behind the other; of a single block over the same memory.
+/// Appends the rows of all blocks of all `bytes` to `out`, as one record batch; as several, where
+/// dictionaries have more values together than keys. Those of a single block are over the same memory.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) if these bytes are no blocks of the schema's types,
 /// [`Error::Arrow`](crate::Error::Arrow) if strings get too long for their offsets.
-pub(in crate::partition) fn read(schema: &SchemaRef, bytes: &[Buffer]) -> Result<RecordBatch> {
-    let mut rows = 0;
+pub(in crate::partition) fn read(
+    schema: &SchemaRef,
+    bytes: &[Buffer],
+    out: &mut VecDeque<RecordBatch>,
+) -> Result<()> {
+    let mut rows = Vec::new();
     let mut columns: Vec<Vec<Raw>> = schema.fields().iter().map(|_| Vec::new()).collect();
     for bytes in bytes {
         let mut left = bytes.clone();
@@ -40,25 +46,44 @@ pub(in crate::partition) fn read(schema: &SchemaRef, bytes: &[Buffer]) -> Result
                 }
                 column.push(array);
             }
-            rows += block;
+            rows.push(block);
             left = rest;
         }
     }
-    let columns = schema.fields().iter().zip(columns);
-    let columns = columns.map(|(field, blocks)| column(field.data_type(), blocks));
-    let columns = columns.collect::<Result<_>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    let columns: Vec<&[Raw]> = columns.iter().map(Vec::as_slice).collect();
+    join(schema, &rows, &columns, out)
 }
 
-fn column(data_type: &DataType, blocks: Vec<Raw>) -> Result<ArrayRef> {
+/// Appends blocks, which have so many `rows` each, to `out`.
+fn join(
+    schema: &SchemaRef,
+    rows: &[usize],
+    columns: &[&[Raw]],
+    out: &mut VecDeque<RecordBatch>,
+) -> Result<()> {
+    let arrays = schema.fields().iter().zip(columns);
+    let arrays = arrays.map(|(field, blocks)| column(field.data_type(), blocks).transpose());
+    let Some(arrays) = arrays.map(Option::transpose).collect::<Result<Option<Vec<_>>>>()? else {
+        let middle = rows.len() / 2;
+        let (front, back): (Vec<_>, Vec<_>) =
+            columns.iter().map(|blocks| blocks.split_at(middle)).unzip();
+        join(schema, &rows[..middle], &front, out)?;
+        return join(schema, &rows[middle..], &back, out);
+    };
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.iter().sum()));
+    out.push_back(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?);
+    Ok(())
+}
+
+/// The values of all blocks; `None` if they do not go into one array.
+fn column(data_type: &DataType, blocks: &[Raw]) -> Result<Option<ArrayRef>> {
     match Plain::of(data_type) {
-        Some(plain) if blocks.len() > 1 => joined(plain, data_type, &blocks),
+        Some(plain) if blocks.len() > 1 => joined(plain, data_type, blocks).map(Some),
         _ => {
-            let arrays = blocks.into_iter().map(|raw| Ok(make_array(raw.filled(data_type)?)));
+            let arrays = blocks.iter().map(|raw| Ok(make_array(raw.filled(data_type)?)));
             let arrays = arrays.collect::<Result<Vec<_>>>()?;
             let arrays: Vec<&dyn arrow_array::Array> = arrays.iter().map(AsRef::as_ref).collect();
-            Ok(concat(&arrays)?)
+            concat(&arrays)
         }
     }
 }
@@ -174,11 +199,12 @@ impl Raw {
         Ok(std::array::from_fn(|index| &self.buffers[index]))
     }
 
-    fn filled(self, data_type: &DataType) -> Result<ArrayData> {
-        let pairs = children(data_type).into_iter().zip(self.children);
+    fn filled(&self, data_type: &DataType) -> Result<ArrayData> {
+        let pairs = children(data_type).into_iter().zip(&self.children);
         let children = pairs.map(|(data_type, raw)| raw.filled(data_type));
-        let builder = ArrayData::builder(data_type.clone()).len(self.len).nulls(self.nulls);
-        let builder = builder.buffers(self.buffers).child_data(children.collect::<Result<_>>()?);
+        let builder = ArrayData::builder(data_type.clone()).len(self.len).nulls(self.nulls.clone());
+        let builder = builder.buffers(self.buffers.clone());
+        let builder = builder.child_data(children.collect::<Result<_>>()?);
         Ok(builder.align_buffers(true).build()?)
     }
 }
