@@ -256,6 +256,31 @@ fn record_batches_of_many_chunks() {
 }
 
 #[test]
+fn memory_is_not_taken_again_while_rows_are_in_it() {
+    let mut rng = Rng::new(8);
+    let types = [DataType::Int64, DataType::Utf8, DataType::Boolean, DataType::Utf8View];
+    for bytes in [0, 100_000, 1 << 30] {
+        let mut partitioner = Partitioner::ids(5).keeping(bytes);
+        let mut held = std::collections::VecDeque::new();
+        for turn in 0..60 {
+            let batch = record_batch(&mut rng, &types, 500 + turn % 3 * 700);
+            let ids: Vec<u32> = (0..batch.num_rows()).map(|_| rng.below(5) as u32).collect();
+            let parts = partitioner.split_by_ids(&batch, &ids).unwrap();
+            let expected = Partitioner::ids(5).split_by_ids(&batch, &ids).unwrap();
+            // A slice keeps what all slices share.
+            held.push_back((parts.partition(turn % 5), expected.partition(turn % 5)));
+            if held.len() > turn % 12 {
+                held.pop_front();
+            }
+            assert!(held.iter().all(|(found, expected)| found == expected), "{bytes} {turn}");
+        }
+        let elsewhere = std::thread::spawn(move || held.iter().all(|(a, b)| a == b));
+        drop(partitioner);
+        assert!(elsewhere.join().unwrap());
+    }
+}
+
+#[test]
 fn ids_out_of_range_are_errors() {
     let mut rng = Rng::new(4);
     for rows in [1, 7, 600, 6000, 70_000] {

@@ -130,8 +130,8 @@ impl PartitionBuilder {
     }
 
     /// About how many bytes a chunk is to have: 1 MiB unless said otherwise, at most 256 MiB and a
-    /// sixteenth of the budget. A chunk has less where a partition ends or dictionaries would have more
-    /// values than keys, and up to what is split at once more.
+    /// sixteenth of the budget. A chunk has less where a partition ends or dictionaries would have
+    /// more values than keys, and up to what is split at once more.
     #[must_use]
     pub fn chunk_bytes(mut self, bytes: usize) -> Self {
         let most = LARGEST_TARGET.min(self.pool.budget().limit() / CHUNKS_PER_BUDGET);
@@ -164,10 +164,11 @@ impl PartitionBuilder {
     /// Adds the rows of `batch`, each to the partition that the partitioner says.
     ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where
-    /// the schema has none, [`Error::InvalidOrder`] if ids have to be given: no row was added. [`Error::TempSpace`] and [`Error::Io`] if rows have to be
-    /// stored and cannot, [`Error::Arrow`] if record batches do not go together (strings too long for their
-    /// offsets): rows may be lost, and any later call is then [`Error::Lost`].
+    /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null
+    /// where the schema has none, [`Error::InvalidOrder`] if ids have to be given: no row was added.
+    /// [`Error::TempSpace`] and [`Error::Io`] if rows have to be stored and cannot, [`Error::Arrow`]
+    /// if record batches do not go together (strings too long for their offsets): rows may be lost,
+    /// and any later call is then [`Error::Lost`].
     pub fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         self.check_schema(batch)?;
         let mut ids = Vec::new();

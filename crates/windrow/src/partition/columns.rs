@@ -23,6 +23,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
+use std::array::from_fn;
 use std::mem::take;
 use std::sync::Arc;
 use std::vec::{Drain, IntoIter};
@@ -45,7 +46,7 @@ pub(super) struct Columns<'a> {
     pub(super) order: Planned<'a>,
     pub(super) memory: &'a mut Memory,
     pub(super) scratch: &'a mut Scratch,
-    /// Bitmaps on their way; none between two record batches.
+    /// Bitmaps in order, until their arrays take them; none between two record batches.
     pub(super) bitmaps: &'a mut Vec<BooleanBuffer>,
     /// The order as rows to take, for types without a kernel of their own.
     pub(super) rows: Option<Vec<u64>>,
@@ -65,7 +66,7 @@ impl Columns<'_> {
     /// The only column, which is of numbers, views or bits and has no nulls: nothing is looked for.
     fn only(&mut self, column: &ArrayRef) -> Result<ArrayRef> {
         if let Some(array) = column.as_boolean_opt() {
-            let values = self.bits(array.values());
+            let values = self.bits(bits_of(array.values()));
             return Ok(Arc::new(BooleanArray::new(values, None)));
         }
         self.values(column, None, None)
@@ -73,13 +74,13 @@ impl Columns<'_> {
 
     fn all(&mut self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         let mut found = Found {
-            bitmaps: take(self.bitmaps),
+            bitmaps: Vec::new(),
             wanted: WIDTHS.map(|width| self.order.takes_several(width)),
             numbers: WIDTHS.map(|_| Vec::new()),
         };
         columns.iter().for_each(|column| found.add(column));
-        let Found { mut bitmaps, numbers, .. } = found;
-        self.move_bitmaps(&mut bitmaps);
+        let (numbers, mut bitmaps) = (found.numbers, take(self.bitmaps));
+        self.move_bitmaps(&found.bitmaps, &mut bitmaps);
         let mut widths = WIDTHS.into_iter();
         let mut moved = Moved {
             bitmaps: bitmaps.drain(..),
@@ -95,33 +96,32 @@ impl Columns<'_> {
         Ok(columns)
     }
 
-    /// Brings bitmaps into order. Those that are moved together share one buffer: to take and to
-    /// return one for each costs as much as to move it.
-    fn move_bitmaps(&mut self, bitmaps: &mut [BooleanBuffer]) {
+    /// Brings bitmaps into order, to `out`. Those that are moved together share one buffer: to take and
+    /// to return one for each costs as much as to move it.
+    fn move_bitmaps(&mut self, bitmaps: &[Bits<'_>], out: &mut Vec<BooleanBuffer>) {
         if let [one] = bitmaps {
-            *one = self.bits(one);
+            out.push(self.bits(*one));
             return;
         }
         let (rows, words) = (self.order.rows(), self.words());
-        for group in bitmaps.chunks_mut(GROUP) {
+        for group in bitmaps.chunks(GROUP) {
             let mut piece = self.memory.take(group.len() * words * 8);
-            let targets = piece.as_mut().chunks_exact_mut(words);
-            let sources: Vec<Bits<'_>> = group.iter().map(bits_of).collect();
-            let mut targets: Vec<&mut [u64]> = targets.take(group.len()).collect();
-            self.order.bits(&sources, &mut targets, self.scratch);
+            let mut parts = piece.as_mut().chunks_exact_mut(words);
+            let mut targets: [&mut [u64]; GROUP] = from_fn(|_| parts.next().unwrap_or_default());
+            self.order.bits(group, &mut targets[..group.len()], self.scratch);
             let moved = self.memory.freeze(piece, group.len() * words * 8);
-            for (index, bitmap) in group.iter_mut().enumerate() {
+            out.extend((0..group.len()).map(|index| {
                 let bits = moved.slice_with_length(index * words * 8, rows.div_ceil(8));
-                *bitmap = BooleanBuffer::new(bits, 0, rows);
-            }
+                BooleanBuffer::new(bits, 0, rows)
+            }));
         }
     }
 
     /// One bitmap in order.
-    fn bits(&mut self, bitmap: &BooleanBuffer) -> BooleanBuffer {
+    fn bits(&mut self, bitmap: Bits<'_>) -> BooleanBuffer {
         let (rows, words) = (self.order.rows(), self.words());
         let mut piece = self.memory.take(words * 8);
-        self.order.bits(&[bits_of(bitmap)], &mut [piece.as_mut()], self.scratch);
+        self.order.bits(&[bitmap], &mut [piece.as_mut()], self.scratch);
         BooleanBuffer::new(self.memory.freeze(piece, rows.div_ceil(8)), 0, rows)
     }
 
@@ -136,8 +136,9 @@ impl Columns<'_> {
         for sources in columns.chunks(SEVERAL) {
             let mut pieces: Vec<Piece> =
                 sources.iter().map(|_| self.memory.take(len + PAD)).collect();
-            let mut targets: Vec<&mut [u8]> = pieces.iter_mut().map(Piece::as_mut).collect();
-            self.order.several(width, sources, &mut targets);
+            let mut parts = pieces.iter_mut().map(Piece::as_mut);
+            let mut targets: [&mut [u8]; SEVERAL] = from_fn(|_| parts.next().unwrap_or_default());
+            self.order.several(width, sources, &mut targets[..sources.len()]);
             done.extend(pieces.into_iter().map(|piece| self.memory.freeze(piece, len)));
         }
         done
@@ -290,7 +291,7 @@ fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
 
 /// What columns have that is moved together, in the order in which their arrays ask for it.
 struct Found<'a> {
-    bitmaps: Vec<BooleanBuffer>,
+    bitmaps: Vec<Bits<'a>>,
     /// Which of [`WIDTHS`] are moved several columns at once.
     wanted: [bool; WIDTHS.len()],
     /// Values of these widths.
@@ -303,10 +304,10 @@ impl<'a> Found<'a> {
             return;
         }
         if let DataType::Boolean = array.data_type() {
-            self.bitmaps.push(array.as_boolean().values().clone());
+            self.bitmaps.push(bits_of(array.as_boolean().values()));
         }
         if array.null_count() > 0 {
-            self.bitmaps.extend(array.nulls().map(|nulls| nulls.inner().clone()));
+            self.bitmaps.extend(array.nulls().map(|nulls| bits_of(nulls.inner())));
         }
         if let DataType::Struct(_) = array.data_type() {
             return array.as_struct().columns().iter().for_each(|column| self.add(column));

@@ -3,8 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 use super::boundaries::boundaries;
 
-/// Ids that are looked at before all are.
-const SAMPLE: usize = 32;
+/// Ids that are looked at before all are, at the start and all over.
+const SAMPLE: usize = 16;
 /// Rows that are looked at between two questions.
 const BLOCK: usize = 512;
 /// Pairs of neighbours that tell whether rows of a partition are neighbours.

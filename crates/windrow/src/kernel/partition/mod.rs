@@ -12,9 +12,9 @@
 //! the row, one to move its cursor on, one for each of its values. The ways to move differ in which
 //! of these they do without:
 //!
-//! 1. *Masks*: a bit per row and partition, once per record batch; then rows are compressed out of
-//!    registers, partition by partition, or gathered a block at a time, or their targets are found
-//!    64 at a time. No load depends on a store. For up to sixteen partitions, on CPUs that compress.
+//! 1. *Masks*: a bit per row and partition, once per record batch; then rows are compressed or
+//!    permuted out of registers, or gathered a block at a time, or their targets are found 64 at a
+//!    time. No load depends on a store. For up to sixteen partitions, on CPUs that compress.
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
 //!    their order, so the split is stable. Where partitions take turns there is no cursor to store.
@@ -57,6 +57,7 @@ mod records;
 pub(crate) mod search;
 mod segments;
 pub(crate) mod string_hash;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod text;

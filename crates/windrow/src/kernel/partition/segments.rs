@@ -16,6 +16,7 @@
 use std::ops::Range;
 
 use super::ids::{Pattern, Within, pattern, take_turns};
+use super::sums::sum_up;
 
 /// From so many partitions on, rows meet only if some partition has most of them; otherwise four
 /// times the cursors cost more than they save.
@@ -75,16 +76,11 @@ impl Cursors {
             self.rows = 0;
             return false;
         }
-        let mut sum = 0;
         if self.segments == 1 {
-            // A store for each, not two: with many partitions, all this takes a part of the time.
-            for (count, end) in self.starts.iter().zip(&mut *ends) {
-                sum += count;
-                *end = sum;
-            }
-            self.start_behind(ends);
+            sum_up(&mut self.starts, ends);
             return true;
         }
+        let mut sum = 0;
         for (counts, end) in self.starts.chunks_exact_mut(self.segments).zip(ends) {
             for count in counts {
                 sum += std::mem::replace(count, sum);
