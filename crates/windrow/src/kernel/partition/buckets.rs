@@ -28,7 +28,7 @@ use super::order::{Form, PAD, Planned};
 const LEAST_ROWS: usize = 4096;
 /// Partitions of fewer rows, of up to four bytes, take as long to copy as to count; of twice the
 /// bytes, twice the rows.
-const LEAST_MEAN: usize = 8;
+const LEAST_MEAN: usize = 10;
 /// Buckets of more bytes than this do not stay in the second-level cache with what they come from.
 const MOST_BYTES: usize = 768 << 10;
 /// Up to so many partitions, rows meet at cursors often enough for two segments to pay. Four take

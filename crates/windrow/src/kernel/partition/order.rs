@@ -29,10 +29,8 @@ pub(crate) const PAD: usize = 64;
 const CHUNK: usize = 32 << 10;
 /// What a place of two bytes can tell apart.
 pub(super) const LARGEST_CHUNK: usize = 64 << 10;
-/// Up to so many partitions, the only column of a long record batch is not taken apart in chunks;
-/// up to fewer, if chunks leave by lines past the cache.
+/// Up to so many partitions, the only column of a long record batch is not taken apart in chunks.
 const STRAIGHT: usize = 64;
-const STRAIGHT_PAST_CACHE: usize = 32;
 /// Bytes of a column that no cache holds until somebody reads them.
 pub(super) const UNCACHED: usize = 48 << 20;
 /// Up to so many partitions, masks are faster even where rows take turns and no cursor is waited
@@ -363,12 +361,7 @@ impl Order {
         if self.level == Level::Avx512 && partitions <= FEW && matches!(load, Load::Fixed(_)) {
             return false;
         }
-        let width = match load {
-            Load::Fixed(width) => width,
-            Load::Wide => SCATTERED,
-            _ => return false,
-        };
-        partitions <= if self.past_cache(width) { STRAIGHT_PAST_CACHE } else { STRAIGHT }
+        partitions <= STRAIGHT && matches!(load, Load::Fixed(_) | Load::Wide)
     }
 
     /// True if columns of values of `width` bytes are written by lines past the cache.

@@ -129,7 +129,7 @@ fn columns_that_no_cache_holds_are_in_order() {
     // SAFETY: eight bytes of any values are a number.
     let (_, bytes, _) = unsafe { source.align_to::<u8>() };
     let mut out = vec![0u64; ROWS + PAD];
-    for partitions in [40u64, 700] {
+    for partitions in [70u64, 700] {
         let ids: Vec<u32> =
             source.iter().map(|i| (((i >> 32) * partitions) >> 32) as u32).collect();
         for level in Level::all() {
