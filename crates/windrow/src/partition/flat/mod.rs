@@ -127,7 +127,7 @@ mod tests {
         bytes
     }
 
-    fn read_one(like: &RecordBatch, bytes: &[Buffer]) -> crate::Result<RecordBatch> {
+    fn read_one(like: &RecordBatch, bytes: &[Buffer]) -> crate::error::Result<RecordBatch> {
         let mut out = VecDeque::new();
         read(&like.schema(), bytes, &mut out)?;
         assert_eq!(out.len(), 1);
