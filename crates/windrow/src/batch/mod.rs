@@ -84,7 +84,7 @@ impl<T: Time> Batch<T> {
 
     /// All of `batches`, which are of one layout, as one: from the least `lower` to the greatest
     /// `upper`, readable from the greatest `since` on. If one is of another layout, whoever reads or
-    /// merges the whole gets [`Error::SchemaMismatch`].
+    /// merges the whole gets [`crate::Error::SchemaMismatch`].
     pub fn union(layout: &Layout, pool: &Pool, batches: Vec<Self>) -> Self {
         if let Some(error) = batches.iter().find_map(|b| layout.check_same(&b.layout).err()) {
             let mut sources = Sources::default();

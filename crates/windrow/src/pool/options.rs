@@ -20,7 +20,7 @@ pub enum SpillTo {
     Memory,
 }
 
-/// How a [`Pool`] spills.
+/// How a [`Pool`](crate::Pool) spills.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
     /// Directories for temporary files, used in turn. Empty: the system's.

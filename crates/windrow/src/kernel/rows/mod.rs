@@ -171,19 +171,21 @@ fn cut(
     })
 }
 
+/// The sizes of blocks of columns of `width` bytes.
+fn sizes(width: usize) -> &'static [usize] {
+    if is_wide(width) { &[8, BLOCK, 3, 2, 1] } else { &[BLOCK, 3, 2, 1] }
+}
+
 /// Blocks of `count` columns of `width` bytes that are written one behind the other.
 fn blocks(count: usize, width: usize) -> impl Iterator<Item = Range<usize>> {
-    cut(count, &[], if is_wide(width) { &[8, BLOCK, 3, 2, 1] } else { &[BLOCK, 3, 2, 1] })
+    cut(count, &[], sizes(width))
 }
 
 /// Blocks of `count` columns that [`put`] writes; `nulls` if there may be some.
 fn blocks_put(count: usize, width: usize, nulls: bool) -> impl Iterator<Item = Range<usize>> {
-    match is_wide(width) {
-        // What is left of more columns is slower in one turn if it has nulls.
-        true if !nulls || count <= 12 => cut(count, &[10, 12], &[8, BLOCK, 3, 2, 1]),
-        true => cut(count, &[], &[8, BLOCK, 3, 2, 1]),
-        false => cut(count, &[], &[BLOCK, 3, 2, 1]),
-    }
+    // What is left of more columns is slower in one turn if it has nulls.
+    let at_once = is_wide(width) && (!nulls || count <= 12);
+    cut(count, if at_once { &[10, 12] } else { &[] }, sizes(width))
 }
 
 /// Blocks of `count` columns that [`take`] reads.
@@ -192,7 +194,7 @@ fn blocks_taken(count: usize, width: usize) -> impl Iterator<Item = Range<usize>
         // Columns begin at lines only if they are read from the first on.
         true if matches!(count, 10 | 12) => cut(count, &[10, 12], &[]),
         true => cut(count, &[], &[8, 7, 6, 5, 4, 3, 2, 1]),
-        false => cut(count, &[], &[BLOCK, 3, 2, 1]),
+        false => cut(count, &[], sizes(width)),
     }
 }
 

@@ -8,8 +8,9 @@
 //! h0 h1 ... h7                                 | a0 | b0 | ... | h0 |
 //! ```
 //!
-//! Four columns are two rows in a register, and two columns four. What is narrower goes the way of
-//! AVX2.
+//! Of eight columns without nulls two rows at a time are loaded to where they stand, which takes half the
+//! shuffles (`store`). Four columns are two rows in a register, and two columns four. What is narrower
+//! goes the way of AVX2.
 
 mod bits;
 mod blocks;
