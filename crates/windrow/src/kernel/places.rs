@@ -8,12 +8,29 @@
 
 use std::ops::Range;
 
+use super::radix::Word;
+
+/// Words that are read several at a time.
+pub(crate) trait Vector: Word {
+    /// As [`places`], of blocks that are followed by another word; returns how many words these have.
+    ///
+    /// # Safety
+    /// The CPU has AVX-512 F; `places` has room for as many more as there are words.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn avx512(
+        words: &[Self],
+        shift: u32,
+        places: &mut Vec<u32>,
+        same: &mut Vec<u64>,
+    ) -> usize;
+}
+
 /// The lowest `shift` bits of each word; `same` gets a bit for each word, 64 a number, that is set
 /// if it agrees with the next one above them.
 ///
 /// # Panics
 /// If `shift` is above 32.
-pub(crate) fn places(words: &[u64], shift: u32, same: &mut Vec<u64>) -> Vec<u32> {
+pub(crate) fn places<W: Vector>(words: &[W], shift: u32, same: &mut Vec<u64>) -> Vec<u32> {
     assert!(shift <= 32, "places of 32 bits");
     let mut places = Vec::with_capacity(words.len());
     same.clear();
@@ -22,7 +39,7 @@ pub(crate) fn places(words: &[u64], shift: u32, same: &mut Vec<u64>) -> Vec<u32>
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: AVX-512 F was detected; there is room for a place of each word.
-        done = unsafe { avx512(words, shift, &mut places, same) };
+        done = unsafe { W::avx512(words, shift, &mut places, same) };
     }
     each(words, done, shift, &mut places, same);
     places
@@ -32,45 +49,91 @@ pub(crate) fn places(words: &[u64], shift: u32, same: &mut Vec<u64>) -> Vec<u32>
 const BLOCK: usize = 64;
 
 /// The portable twin, and the last words: those from `from` on, a multiple of 64.
-fn each(words: &[u64], from: usize, shift: u32, places: &mut Vec<u32>, same: &mut Vec<u64>) {
+fn each<W: Word>(words: &[W], from: usize, shift: u32, places: &mut Vec<u32>, same: &mut Vec<u64>) {
     let mask = (1u64 << shift) - 1;
-    places.extend(words[from..].iter().map(|word| (word & mask) as u32));
+    places.extend(words[from..].iter().map(|&word| (word.into() & mask) as u32));
     for first in (from..words.len()).step_by(BLOCK) {
         let pairs = words[first..].windows(2).take(BLOCK).enumerate();
         same.push(pairs.fold(0, |bits, (bit, pair)| {
-            bits | u64::from((pair[0] ^ pair[1]) >> shift == 0) << bit
+            bits | u64::from((pair[0].into() ^ pair[1].into()) >> shift == 0) << bit
         }));
     }
 }
 
-/// As [`places`], of blocks that are followed by another word; returns how many words these have.
-///
 /// Benefit: 3.8x the portable twin, which is a tenth of a sort of 8,192 numbers.
+impl Vector for u64 {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn avx512(
+        words: &[u64],
+        shift: u32,
+        places: &mut Vec<u32>,
+        same: &mut Vec<u64>,
+    ) -> usize {
+        use std::arch::x86_64::*;
+        let above = _mm512_set1_epi64(!((1i64 << shift) - 1));
+        // SAFETY: what is asked for is what the caller promises.
+        unsafe {
+            blocks::<u64, 8>(words, places, same, |own, next, target| {
+                let alike = _mm512_testn_epi64_mask(_mm512_xor_si512(own, next), above);
+                let own = _mm512_cvtepi64_epi32(_mm512_andnot_si512(above, own));
+                _mm256_storeu_si256(target.cast(), own);
+                u64::from(alike)
+            })
+        }
+    }
+}
+
+impl Vector for u32 {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn avx512(
+        words: &[u32],
+        shift: u32,
+        places: &mut Vec<u32>,
+        same: &mut Vec<u64>,
+    ) -> usize {
+        use std::arch::x86_64::*;
+        let above = _mm512_set1_epi32(!((1i64 << shift) - 1) as i32);
+        // SAFETY: what is asked for is what the caller promises.
+        unsafe {
+            blocks::<u32, 16>(words, places, same, |own, next, target| {
+                let alike = _mm512_testn_epi32_mask(_mm512_xor_si512(own, next), above);
+                _mm512_storeu_si512(target.cast(), _mm512_andnot_si512(above, own));
+                u64::from(alike)
+            })
+        }
+    }
+}
+
+/// The blocks of words that are followed by another one, `GROUP` words of 64 bytes at a time: `read` gets
+/// them, those behind each of them, and where their places go, and returns a bit for each.
 ///
 /// # Safety
-/// The CPU has AVX-512 F; `places` has room for as many more as there are words.
+/// The CPU has AVX-512 F; `places` has room for as many more as there are words; `read` writes that
+/// many places.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn avx512(words: &[u64], shift: u32, places: &mut Vec<u32>, same: &mut Vec<u64>) -> usize {
+unsafe fn blocks<W, const GROUP: usize>(
+    words: &[W],
+    places: &mut Vec<u32>,
+    same: &mut Vec<u64>,
+    read: impl Fn(std::arch::x86_64::__m512i, std::arch::x86_64::__m512i, *mut u32) -> u64,
+) -> usize {
     use std::arch::x86_64::*;
-    const GROUP: usize = 8;
-    let above = _mm512_set1_epi64(!((1i64 << shift) - 1));
-    let below = _mm512_set1_epi64((1i64 << shift) - 1);
+    const { assert!(GROUP * size_of::<W>() == size_of::<__m512i>() && BLOCK.is_multiple_of(GROUP)) };
     let done = words.len().saturating_sub(1) / BLOCK * BLOCK;
-    let target = places.spare_capacity_mut().as_mut_ptr();
+    let target = places.spare_capacity_mut().as_mut_ptr().cast::<u32>();
     for first in (0..done).step_by(BLOCK) {
         let mut bits = 0;
         for at in (0..BLOCK).step_by(GROUP) {
-            // SAFETY: eight words from this one on, and another one; there is room for as many
+            // SAFETY: as many words from this one on, and another one; there is room for as many
             // places.
             unsafe {
                 let from = words.as_ptr().add(first + at);
                 let own = _mm512_loadu_si512(from.cast());
                 let next = _mm512_loadu_si512(from.add(1).cast());
-                let alike = _mm512_testn_epi64_mask(_mm512_xor_si512(own, next), above);
-                bits |= u64::from(alike) << at;
-                let own = _mm512_cvtepi64_epi32(_mm512_and_si512(own, below));
-                _mm256_storeu_si256(target.add(first + at).cast(), own);
+                bits |= read(own, next, target.add(first + at)) << at;
             }
         }
         same.push(bits);
@@ -132,7 +195,13 @@ mod tests {
             prop_assert_eq!(&found, &twin_places);
             prop_assert_eq!(&same, &twin);
             let expected: Vec<u32> = (0..keys.len() as u32).map(|at| at * 7 % (1 << shift)).collect();
-            prop_assert_eq!(found, expected);
+            prop_assert_eq!(&found, &expected);
+            let words: Vec<u32> = words.iter().map(|&word| word as u32).collect();
+            let (mut narrow, mut twin, mut twin_places) = (vec![5], vec![], vec![]);
+            prop_assert_eq!(&places(&words, shift, &mut narrow), &expected);
+            each(&words, 0, shift, &mut twin_places, &mut twin);
+            prop_assert_eq!(&twin_places, &expected);
+            prop_assert_eq!(&narrow, &twin);
             let end = cut.0.min(keys.len());
             let start = cut.1.min(end);
             let (mut expected, mut at) = (vec![], start as u32);

@@ -5,7 +5,7 @@
 //! sort(group, keys from here on)
 //! 1. plan    of each key what tells the group's rows apart: numbers less their minimum, bytes behind
 //!            the common prefix; as many keys as fit beside the row's index in one word
-//! 2. pack    word = | key bits | index |
+//! 2. pack    word = | key bits | index |, 32 bits if that is enough to tell most rows apart, or 64
 //! 3. sort    words: in order already, few runs (merged), or spread (radix)
 //!            few key bits: no words; rows are counted by them and put in their places
 //! 4. ties    groups of equal key bits, if keys are left: sort(group, the rest)
@@ -22,6 +22,7 @@ mod sample;
 #[cfg(test)]
 mod tests;
 mod ties;
+mod words;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -32,10 +33,11 @@ use self::key::Key;
 use self::plan::{All, Picked, Place, Plan, Rows};
 use self::run::{Run, run};
 use self::ties::Tails;
+use self::words::Words;
 use crate::error::{Error, Result};
-use crate::kernel::places::{groups, places};
+use crate::kernel::counting;
+use crate::kernel::places::groups;
 use crate::kernel::prefetch::touch_all;
-use crate::kernel::{counting, radix};
 use crate::order::Layout;
 
 /// Groups up to this size are sorted by comparing whole keys.
@@ -84,10 +86,7 @@ pub struct Argsorter {
 /// Memory that is used again.
 #[derive(Debug, Default)]
 struct Scratch {
-    words: Vec<u64>,
-    other: Vec<u64>,
-    /// Which words agree with the next one in all bits of the keys.
-    same: Vec<u64>,
+    words: Words,
     /// What of the keys is in few bits, and where the rows of each code end.
     codes: Vec<u16>,
     ends: Vec<u32>,
@@ -149,18 +148,9 @@ impl Sorter<'_> {
         if plan.bits() <= counting::BITS && 1 << plan.bits() <= CODES_PER_ROW * all.len() {
             return self.order_by_codes(&plan, &all);
         }
-        self.sort_words(&plan, &all);
-        let Scratch { words, same, .. } = &mut *self.scratch;
-        let mut order = places(words, plan.index_bits(), same);
+        let mut order = self.scratch.words.sort(&plan, self.keys, &all);
         self.sort_ties(&mut order, &plan, plan.open(self.keys, count as usize));
         order
-    }
-
-    /// The words of a plan for `rows`, sorted.
-    fn sort_words<R: Rows>(&mut self, plan: &Plan, rows: &R) {
-        let Scratch { words, other, .. } = &mut *self.scratch;
-        plan.pack(self.keys, rows, words);
-        radix::sort(words, other, plan.index_bits(), plan.index_bits() + plan.bits());
     }
 
     /// The order of all rows by a plan of few bits.
@@ -186,15 +176,14 @@ impl Sorter<'_> {
         if plan.is_complete() {
             return;
         }
-        let shift = plan.index_bits();
-        let Scratch { words, same, .. } = &*self.scratch;
+        let words = &self.scratch.words;
         if let Some(codes) = plan.left_out(self.keys) {
             // All others are of one number each, and there is no other key.
-            let end = |code: u64| words.partition_point(|word| word >> shift < code) as u32;
-            let groups: Vec<_> = codes.iter().map(|&code| [end(code), end(code + 1)]).collect();
+            let group = |&code: &u64| [words.below(plan, code), words.below(plan, code + 1)];
+            let groups: Vec<_> = codes.iter().map(group).collect();
             return self.sort_groups(rows, &groups, plan.rest());
         }
-        let ends = groups(same, open);
+        let ends = groups(words.same(), open);
         let groups = ends.as_chunks::<2>().0;
         if !groups.is_empty() {
             self.touch(plan.rest(), groups.len());
@@ -252,10 +241,9 @@ impl Sorter<'_> {
             }
             return;
         }
-        self.sort_words(&plan, &Picked(rows));
-        let Scratch { words, same, .. } = &mut *self.scratch;
+        let places = self.scratch.words.sort(&plan, self.keys, &Picked(rows));
         let before = rows.to_vec();
-        for (row, place) in rows.iter_mut().zip(places(words, plan.index_bits(), same)) {
+        for (row, place) in rows.iter_mut().zip(places) {
             *row = before[place as usize];
         }
         let open = 0..rows.len();

@@ -17,6 +17,10 @@ use super::key::Key;
 use super::sample::Sample;
 use crate::kernel::rows::{Bits, Pack, PackHeads, clamp, pack, pack_heads};
 
+/// Bits above the logarithm of the number of rows that tell all but some hundredths of them apart, if their
+/// numbers are spread evenly.
+const SPARE: u32 = 5;
+
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
     fn len(&self) -> usize;
@@ -124,6 +128,11 @@ impl Plan {
         self.bits
     }
 
+    /// True if words of 32 bits are enough.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.index_bits + self.bits <= u32::BITS
+    }
+
     /// Bits of the index in a word, below those of the keys.
     pub(super) fn index_bits(&self) -> u32 {
         self.index_bits
@@ -166,6 +175,12 @@ impl Plan {
         64 - self.index_bits - self.bits
     }
 
+    /// Bits of a narrow word for a first piece, if that tells most rows of evenly spread numbers apart.
+    fn narrow_capacity(&self, nulls: bool) -> Option<u32> {
+        let bits = u32::BITS.checked_sub(self.index_bits + u32::from(nulls))?;
+        (self.bits == 0 && bits >= self.index_bits + SPARE).then_some(bits)
+    }
+
     fn push(&mut self, nulls: bool, bits: u32, what: What) {
         if bits > 0 || nulls {
             self.bits += bits + u32::from(nulls);
@@ -181,6 +196,8 @@ impl Plan {
             let room = self.capacity().saturating_sub(u32::from(nulls));
             // Wide numbers need all the bits there are: no pass to find out how many.
             if sample.is_spread() && room > 0 && room < sample.bits() {
+                let narrow = self.narrow_capacity(nulls).filter(|_| sample.is_even());
+                let room = narrow.unwrap_or(room);
                 self.push(nulls, room, What::Number { least: 0, dropped: u64::BITS - room });
                 return false;
             }
@@ -209,7 +226,8 @@ impl Plan {
         let mixed = nulls > 0 && nulls < rows.len();
         let needed = u64::BITS - most.saturating_sub(least).leading_zeros();
         let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
-        let bits = needed.min(room);
+        let narrow = self.narrow_capacity(mixed).filter(|_| sample.is_some_and(|it| it.is_even()));
+        let bits = needed.min(narrow.unwrap_or(room));
         self.push(mixed, bits, What::Number { least, dropped: needed - bits });
         bits == needed
     }

@@ -44,6 +44,12 @@ impl Sample {
         self.bits() == u64::BITS && narrow >> (u64::BITS - 4) > 0
     }
 
+    /// True if numbers are spread evenly: three quarters of the sample take up three eighths of its span at the least.
+    pub(super) fn is_even(&self) -> bool {
+        let [first, .., last] = self.0;
+        self.narrowest().0 > (last - first) / 8 * 3
+    }
+
     /// The least difference between numbers of which most of the sample are, and the first of them.
     fn narrowest(&self) -> (u64, u64) {
         let starts = 0..=Self::SIZE - Self::MOST;

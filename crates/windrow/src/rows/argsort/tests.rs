@@ -71,6 +71,7 @@ proptest! {
         base: u64,
         span in 0u32..64,
         outliers in 0usize..60,
+        nulls in 0usize..30,
         rows in 1000usize..3000,
     ) {
         let rng = &mut Rng::new(seed);
@@ -78,11 +79,12 @@ proptest! {
             true => rng.next(),
             false => base.wrapping_add(rng.next() & ((1 << span) - 1)),
         };
-        let first: ArrayRef =
-            Arc::new(UInt64Array::from_iter_values((0..rows).map(|_| number(rng))));
+        let nulls = nulls.saturating_sub(10);
+        let value = |rng: &mut Rng| (rng.below(100) >= nulls).then(|| number(rng));
+        let first: ArrayRef = Arc::new(UInt64Array::from_iter((0..rows).map(|_| value(rng))));
         let second: ArrayRef =
             Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.below(9) as i64)));
-        let columns = [("k0", first, false), ("k1", second, false)];
+        let columns = [("k0", first, nulls > 0), ("k1", second, false)];
         let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         check(rng, &batch, 1 + seed as usize % 2);
     }
