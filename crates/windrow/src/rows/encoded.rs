@@ -14,11 +14,11 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
 
-use super::compare::compare;
 use super::direct::Numbers;
 use super::lanes::{Line, put_tiled};
 use super::{Decoder, Encoder};
 use crate::error::{Error, Result};
+use crate::kernel::compare::compare;
 use crate::order::Layout;
 
 /// Turns record batches into [`Rows`] and back.

@@ -16,7 +16,6 @@ mod argsort;
 mod builder;
 mod column;
 mod columns;
-mod compare;
 pub mod compat;
 pub(crate) mod decode;
 mod direct;

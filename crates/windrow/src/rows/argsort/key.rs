@@ -8,11 +8,11 @@ use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
 use super::super::column::{Bytes, Column};
-use super::super::compare::compare;
 use super::super::fixed::{Word, with_word};
 use super::plan::Rows;
 use super::ranks::ranks;
 use crate::error::{Error, Result};
+use crate::kernel::compare::compare;
 use crate::kernel::rows::{Bits, Clamp, Pack, Strings, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
