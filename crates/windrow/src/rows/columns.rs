@@ -121,13 +121,10 @@ fn take_wide_run<P: Places>(
 ) -> Result<()> {
     let room = |_: &_| Values::with_capacity(rows.count);
     let mut read: Vec<Values<u128>> = columns.iter().map(room).collect();
+    let codes: Vec<Code> = columns.iter().map(|&(_, code)| code).collect();
     for start in (0..rows.count).step_by(rows.tile) {
         let count = rows.tile.min(rows.count - start);
-        let mut places = rows.places.behind(start);
-        for (values, (_, code)) in read.iter_mut().zip(columns) {
-            take_wide(code, count, places, rows.bytes, values);
-            places = places.shifted(size_of::<u128>());
-        }
+        take_wide(&codes, count, rows.places.behind(start), rows.bytes, &mut read);
     }
     for (values, &(column, _)) in read.into_iter().zip(columns) {
         let data_type = layout.schema().field(column).data_type();

@@ -1,4 +1,9 @@
-//! Numbers of sixteen bytes: decimals. A value is two stores, and memory is what bounds them.
+//! Numbers of sixteen bytes: decimals.
+//!
+//! ```text
+//! | a | b | c | d |     the upper half of a number gets the code for 64 bits; what complements that
+//! | a | b | c | d |     complements the lower half too
+//! ```
 
 use std::ops::Range;
 
@@ -9,14 +14,12 @@ use crate::kernel::values::Values;
 pub(super) const WIDE: usize = 16;
 
 /// What of `code`, which is for 64 bits, turns a value of 128 into its code: no nulls, and no floats.
-fn flip(code: &Code) -> u128 {
+pub(super) fn flip(code: &Code) -> u128 {
     let low = 0u64.wrapping_sub(code.flip & 1);
     u128::from(code.flip) << 64 | u128::from(low)
 }
 
 /// Writes adjacent columns, as `put` of the module; nulls are zeros.
-///
-/// Benefit: unchecked, 2x the loop that is not.
 ///
 /// # Safety
 /// Lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * 16`; each lane holds values
@@ -27,6 +30,23 @@ pub(super) unsafe fn put<P: Places>(
     places: P,
     out: &mut [u8],
 ) {
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; the rest as this function's.
+        unsafe { super::avx512::put_wide(lanes, rows, places, out) };
+        return;
+    }
+    // SAFETY: as this function's.
+    unsafe { put_each(lanes, rows, places, out) };
+}
+
+/// The portable twin.
+///
+/// Benefit: unchecked, 2x the loop that is not.
+///
+/// # Safety
+/// As [`put`].
+unsafe fn put_each<P: Places>(lanes: &[Lane<'_>], rows: Range<usize>, places: P, out: &mut [u8]) {
     let start = out.as_mut_ptr();
     for (index, lane) in lanes.iter().enumerate() {
         let (flip, places) = (flip(&lane.code), places.shifted(index * WIDE));
@@ -44,60 +64,131 @@ pub(super) unsafe fn put<P: Places>(
     }
 }
 
-/// Appends the values of a column of `rows` rows of `bytes` to `values`.
+/// Appends the values of adjacent columns of `rows` rows of `bytes` to `values`, of each column.
 ///
 /// # Panics
-/// If a place lies outside of `bytes`.
+/// If a place lies outside of `bytes`, or there are not as many columns as codes.
 pub(crate) fn take_wide<P: Places>(
-    code: &Code,
+    codes: &[Code],
     rows: usize,
     places: P,
     bytes: &[u8],
-    values: &mut Values<u128>,
+    values: &mut [Values<u128>],
 ) {
-    super::check_bounds(WIDE, rows, places, bytes.len());
-    let (start, flip) = (bytes.as_ptr(), flip(code));
-    let target = values.room(rows);
-    for row in 0..rows {
-        // SAFETY: the furthest place was checked above, and there is room for a value of each row.
-        unsafe {
-            let word = start.add(places.place(row)).cast::<u128>().read_unaligned();
-            target.add(row).write((if code.big { u128::from_be(word) } else { word }) ^ flip);
+    super::check_bounds(codes.len() * WIDE, rows, places, bytes.len());
+    assert_eq!(codes.len(), values.len(), "values of each column");
+    let targets: Vec<*mut u128> = values.iter_mut().map(|values| values.room(rows)).collect();
+    let mut done = 0;
+    // SAFETY: the furthest place was checked above, and there is room for a value of each row; all of them
+    // were written when they are said to be there. The features were detected.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if super::avx512::detected() {
+            done = super::avx512::take_wide(codes, &targets, rows, places, bytes.as_ptr());
+        }
+        take_each(codes, &targets, done..rows, places, bytes.as_ptr());
+        values.iter_mut().for_each(|values| values.grow(rows));
+    }
+}
+
+/// The portable twin, and the last few: those of `rows`.
+///
+/// # Safety
+/// Column `i` of row `n` lies within `bytes` at `places.place(n) + i * 16`; each target has room for a value
+/// of all rows up to the last.
+unsafe fn take_each<P: Places>(
+    codes: &[Code],
+    targets: &[*mut u128],
+    rows: Range<usize>,
+    places: P,
+    bytes: *const u8,
+) {
+    for (index, (code, target)) in codes.iter().zip(targets).enumerate() {
+        let (flip, places) = (flip(code), places.shifted(index * WIDE));
+        for row in rows.clone() {
+            // SAFETY: as this function's.
+            unsafe {
+                let word = bytes.add(places.place(row)).cast::<u128>().read_unaligned();
+                target.add(row).write((if code.big { u128::from_be(word) } else { word }) ^ flip);
+            }
         }
     }
-    // SAFETY: all of them were written.
-    unsafe { values.grow(rows) };
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::lane::{Lanes, Strided};
+    use arrow_buffer::Buffer;
+    use proptest::prelude::*;
+
+    use super::super::lane::{Bits, Lanes, Strided};
     use super::*;
 
-    #[test]
-    fn wide_numbers_are_written_in_order_and_read_back() {
-        const ROWS: usize = 50;
-        let numbers: Vec<i128> =
-            (0..ROWS as i128).map(|n| (n - 25) * 0x1234_5678_9abc_def0_0fed_cba9).collect();
-        let values: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-        for descending in [false, true] {
-            let flip = if descending { u64::MAX >> 1 } else { 1 << 63 };
-            let code = Code { flip, float: 0, delta: 0, null: 0, big: true, escapes: false };
-            let lanes = vec![Lane { values: &values, valid: None, code }; 2];
-            let lanes = Lanes::new(lanes, WIDE, ROWS);
-            let mut out = vec![0; 3 + ROWS * 40];
-            let places = Strided { first: 3, stride: 40 };
-            super::super::put(&lanes, 0..ROWS, places, &mut out);
-            let code_of = |row: usize| &out[3 + row * 40 + WIDE..][..WIDE];
-            for row in 1..ROWS {
-                let order = code_of(row - 1).cmp(code_of(row));
-                assert_eq!(order, if descending { 1.cmp(&0) } else { 0.cmp(&1) });
+    proptest! {
+        #[test]
+        fn wide_numbers_are_written_in_order_and_read_back(
+            numbers in prop::collection::vec(any::<i128>(), 3..60),
+            columns in prop::collection::vec((any::<bool>(), any::<bool>()), 1..10),
+            bits in prop::collection::vec(any::<u8>(), 9),
+            nullable: u16,
+            first in 0usize..3,
+        ) {
+            let rows = numbers.len();
+            let of_column = |column: usize| {
+                let mut own = numbers.clone();
+                own.rotate_left(column % rows);
+                own
+            };
+            let values = |column: usize| -> Vec<u8> {
+                of_column(column).iter().flat_map(|number| number.to_ne_bytes()).collect()
+            };
+            let values: Vec<Vec<u8>> = (0..columns.len()).map(values).collect();
+            let code = |&(descending, big): &(bool, bool)| {
+                let flip = if descending { u64::MAX >> 1 } else { 1 << 63 };
+                Code { flip, float: 0, delta: 0, null: 0, big, escapes: false }
+            };
+            let codes: Vec<Code> = columns.iter().map(code).collect();
+            let valid = |column: usize| {
+                (nullable >> column & 1 == 1).then_some(Bits { bytes: &bits, first: column })
+            };
+            let lane = |column: usize| Lane {
+                values: &values[column],
+                valid: valid(column),
+                code: codes[column],
+            };
+            let lanes: Vec<Lane<'_>> = (0..columns.len()).map(lane).collect();
+            let stride = columns.len() * WIDE + 5;
+            let (mut out, mut twin) = (vec![7; 3 + rows * stride], vec![7; 3 + rows * stride]);
+            let places = Strided { first: 3, stride };
+            // SAFETY: there is room for the columns of all rows, whose values and bits there are.
+            unsafe { put_each(&lanes, first..rows, places, &mut twin) };
+            let lanes = Lanes::new(lanes, WIDE, rows);
+            super::super::put(&lanes, first..rows, places, &mut out);
+            prop_assert_eq!(&out, &twin);
+            let mut back: Vec<Values<u128>> =
+                columns.iter().map(|_| Values::with_capacity(rows)).collect();
+            let count = rows - first;
+            // In two parts: values are appended.
+            take_wide(&codes, 1, places, &out, &mut back);
+            take_wide(&codes, count - 1, places.behind(1), &out, &mut back);
+            for (column, back) in back.into_iter().enumerate() {
+                let back: &[i128] = &Buffer::from(back).typed_data::<i128>().to_vec();
+                let is_valid = |row: usize| valid(column).is_none_or(|bits| bits.get(row));
+                for (row, (found, number)) in
+                    (first..).zip(back.iter().zip(&of_column(column)[first..]))
+                {
+                    let null = flip(&codes[column]) as i128;
+                    prop_assert_eq!(*found, if is_valid(row) { *number } else { null });
+                }
+                let code_of = |row: usize| &out[3 + (row - first) * stride + column * WIDE..][..WIDE];
+                for row in first + 1..rows {
+                    if codes[column].big && is_valid(row - 1) && is_valid(row) {
+                        let own = of_column(column);
+                        let order = own[row - 1].cmp(&own[row]);
+                        let order = if columns[column].0 { order.reverse() } else { order };
+                        prop_assert_eq!(code_of(row - 1).cmp(code_of(row)), order);
+                    }
+                }
             }
-            let mut back = Values::with_capacity(ROWS);
-            take_wide(&code, ROWS, places.shifted(WIDE), &out, &mut back);
-            assert!(
-                back.as_ref().iter().zip(&numbers).all(|(back, number)| *back as i128 == *number)
-            );
         }
     }
 }

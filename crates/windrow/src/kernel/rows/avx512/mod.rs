@@ -24,6 +24,7 @@ mod starts;
 mod store;
 mod take;
 mod text;
+mod wide;
 
 use std::arch::x86_64::*;
 
@@ -38,6 +39,7 @@ pub(super) use shrink::shrink;
 pub(super) use starts::put_texts_at;
 pub(super) use take::take;
 pub(super) use text::{put_texts, take_ended};
+pub(super) use wide::{put_wide, take_wide};
 
 use super::lane::{Code, Lane, LaneOut, Places, Word};
 use super::portable;

@@ -1,0 +1,228 @@
+//! Numbers of sixteen bytes: four columns are a register for each row.
+//!
+//! ```text
+//! a0 a0 a1 a1 ...                                                   a0 a0 b0 b0 c0 c0 d0 d0
+//! b0 b0 b1 b1 ...   <-- take: 4 x 4 parts transposed                a1 a1 b1 b1 c1 c1 d1 d1
+//! ...                   put: loaded to where they stand -->         ...
+//! ```
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use super::super::wide::{WIDE, flip};
+use super::{Code, Lane, Places};
+
+/// Bytes of a number, the last one first.
+const SWAPPED: [u8; WIDE] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+const KEPT: [u8; WIDE] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// The constants of four columns in a register of rows, of two columns of two rows, or of one of four.
+#[derive(Clone, Copy)]
+struct Codes {
+    flip: __m512i,
+    order: __m512i,
+}
+
+impl Codes {
+    #[target_feature(enable = "avx512f")]
+    fn of<const N: usize>(codes: [Code; N]) -> Self {
+        let four: [Code; 4] = std::array::from_fn(|at| codes[at % N]);
+        let flips = four.map(|code| flip(&code).to_ne_bytes());
+        let orders = four.map(|code| if code.big { SWAPPED } else { KEPT });
+        // SAFETY: both arrays have 64 bytes.
+        unsafe {
+            Self {
+                flip: _mm512_loadu_si512(flips.as_ptr().cast()),
+                order: _mm512_loadu_si512(orders.as_ptr().cast()),
+            }
+        }
+    }
+}
+
+/// Adjacent columns, as `put_wide` of the module: four, two or one of them at a time.
+///
+/// Benefit: four columns take 14 instead of 36 us for 8,192 rows, where `memcpy` takes 14.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW and VL; lane `i` of the `n`th of `rows` lies within `out` at
+/// `places.place(n) + i * 16`; each lane holds values and validity bits of all `rows`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(in crate::kernel::rows) unsafe fn put_wide<P: Places>(
+    lanes: &[Lane<'_>],
+    rows: Range<usize>,
+    places: P,
+    out: &mut [u8],
+) {
+    let out = out.as_mut_ptr();
+    let (fours, rest) = lanes.as_chunks::<4>();
+    let (twos, ones) = rest.as_chunks::<2>();
+    let behind_fours = places.shifted(fours.len() * 4 * WIDE);
+    let behind_twos = behind_fours.shifted(twos.len() * 2 * WIDE);
+    // SAFETY: as this function's.
+    unsafe {
+        for (at, four) in fours.iter().enumerate() {
+            put_columns(four, rows.clone(), places.shifted(at * 4 * WIDE), out);
+        }
+        for two in twos {
+            put_columns(two, rows.clone(), behind_fours, out);
+        }
+        for one in ones.as_chunks::<1>().0 {
+            put_columns(one, rows.clone(), behind_twos, out);
+        }
+    }
+}
+
+/// # Safety
+/// As [`put_wide`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn put_columns<P: Places, const N: usize>(
+    lanes: &[Lane<'_>; N],
+    rows: Range<usize>,
+    places: P,
+    out: *mut u8,
+) {
+    // SAFETY: as this function's.
+    unsafe {
+        match lanes.iter().any(|lane| lane.valid.is_some()) {
+            false => put_of::<P, N, false>(lanes, rows, places, out),
+            true => put_of::<P, N, true>(lanes, rows, places, out),
+        }
+    }
+}
+
+/// # Safety
+/// As [`put_wide`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn put_of<P: Places, const N: usize, const NULLS: bool>(
+    lanes: &[Lane<'_>; N],
+    rows: Range<usize>,
+    places: P,
+    out: *mut u8,
+) {
+    let with = Codes::of(lanes.each_ref().map(|lane| lane.code));
+    let values = lanes.each_ref().map(|lane| lane.values.as_ptr());
+    for (at, row) in rows.enumerate() {
+        // SAFETY: as this function's.
+        unsafe {
+            let value = |lane: usize| _mm_loadu_si128(values[lane].add(row * WIDE).cast());
+            let mut v = _mm512_castsi128_si512(value(0));
+            if N > 1 {
+                v = _mm512_mask_broadcast_i32x4(v, 0x00f0, value(1));
+            }
+            if N > 2 {
+                v = _mm512_mask_broadcast_i32x4(v, 0x0f00, value(2));
+                v = _mm512_mask_broadcast_i32x4(v, 0xf000, value(3));
+            }
+            let mut valid = u8::MAX;
+            if NULLS {
+                let bits = lanes.iter().enumerate().map(|(at, lane)| {
+                    let valid = lane.valid.is_none_or(|valid| valid.get(row));
+                    u8::from(valid) * (0b11 << (2 * at))
+                });
+                valid = bits.sum();
+            }
+            let code = _mm512_maskz_xor_epi64(valid, v, with.flip);
+            let code = _mm512_shuffle_epi8(code, with.order);
+            let to = out.add(places.place(at));
+            match N {
+                4 => _mm512_storeu_si512(to.cast(), code),
+                2 => _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(code)),
+                _ => _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(code)),
+            }
+        }
+    }
+}
+
+/// Columns back, to where `targets` point, as `take_wide` of the module: four, two or one of them at a time.
+/// Returns how many rows were read, all but the last few.
+///
+/// Benefit: four columns take 19 instead of 35 us for 8,192 rows.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW and VL; column `i` of the `n`th of `rows` lies within `bytes` at
+/// `places.place(n) + i * 16`; each target has room for a value of all rows.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(in crate::kernel::rows) unsafe fn take_wide<P: Places>(
+    codes: &[Code],
+    targets: &[*mut u128],
+    rows: usize,
+    places: P,
+    bytes: *const u8,
+) -> usize {
+    let rows = rows / 4 * 4;
+    let mut first = 0;
+    while first < codes.len() {
+        let (codes, targets) = (&codes[first..], &targets[first..]);
+        let places = places.shifted(first * WIDE);
+        macro_rules! counts {
+            ($($count:literal)*) => {
+                $(if let (Some(codes), Some(targets)) = (codes.first_chunk(), targets.first_chunk()) {
+                    // SAFETY: as this function's.
+                    unsafe { take_of::<P, $count>(codes, targets, rows, places, bytes) };
+                    first += $count;
+                    continue;
+                })*
+            };
+        }
+        counts!(4 2 1);
+    }
+    rows
+}
+
+/// # Safety
+/// As [`take_wide`], of whole groups of four rows.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn take_of<P: Places, const N: usize>(
+    codes: &[Code; N],
+    targets: &[*mut u128; N],
+    rows: usize,
+    places: P,
+    bytes: *const u8,
+) {
+    let with = Codes::of(*codes);
+    for row in (0..rows).step_by(4) {
+        // SAFETY: as this function's.
+        unsafe {
+            let from = |at: usize| bytes.add(places.place(row + at));
+            let value =
+                |v: __m512i| _mm512_xor_si512(_mm512_shuffle_epi8(v, with.order), with.flip);
+            let two = |at: usize| {
+                let low = _mm512_castsi256_si512(_mm256_loadu_si256(from(at).cast()));
+                value(_mm512_inserti64x4(low, _mm256_loadu_si256(from(at + 1).cast()), 1))
+            };
+            let columns: [__m512i; N] = match N {
+                4 => {
+                    let v: [_; 4] =
+                        std::array::from_fn(|at| value(_mm512_loadu_si512(from(at).cast())));
+                    let near = [0, 2].map(|at| _mm512_shuffle_i64x2(v[at], v[at + 1], 0x44));
+                    let far = [0, 2].map(|at| _mm512_shuffle_i64x2(v[at], v[at + 1], 0xee));
+                    std::array::from_fn(|at| {
+                        let [low, high] = if at < 2 { near } else { far };
+                        match at % 2 {
+                            0 => _mm512_shuffle_i64x2(low, high, 0x88),
+                            _ => _mm512_shuffle_i64x2(low, high, 0xdd),
+                        }
+                    })
+                }
+                2 => {
+                    let (low, high) = (two(0), two(2));
+                    std::array::from_fn(|at| match at {
+                        0 => _mm512_shuffle_i64x2(low, high, 0x88),
+                        _ => _mm512_shuffle_i64x2(low, high, 0xdd),
+                    })
+                }
+                _ => {
+                    let one = |at: usize| _mm_loadu_si128(from(at).cast());
+                    let mut v = _mm512_castsi128_si512(one(0));
+                    v = _mm512_mask_broadcast_i32x4(v, 0x00f0, one(1));
+                    v = _mm512_mask_broadcast_i32x4(v, 0x0f00, one(2));
+                    [value(_mm512_mask_broadcast_i32x4(v, 0xf000, one(3))); N]
+                }
+            };
+            for (target, v) in targets.iter().zip(columns) {
+                _mm512_storeu_si512(target.add(row).cast(), v);
+            }
+        }
+    }
+}
