@@ -13,6 +13,20 @@ pub(super) fn prefetch(place: *const u8) {
     let _ = place;
 }
 
+/// Asks for the cache line at `place`, which need not be writable, to be written to: the first store to it does
+/// not wait for it, nor do loads behind that. A CPU that cannot does nothing.
+#[inline(always)]
+pub(super) fn prefetch_written(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint; it faults at no address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(place.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 

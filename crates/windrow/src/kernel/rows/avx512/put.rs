@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::store::{store, store_two};
 use super::{Code, Codes, GROUP, Lane, Places, code, spread};
+use crate::kernel::prefetch::prefetch_written;
 
 /// How many [`Codes`] a block of `lanes` takes, if [`put`] writes so many at once: one for each eight.
 pub(in crate::kernel::rows) fn codes_of(lanes: usize) -> Option<usize> {
@@ -209,6 +210,9 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
                 codes::<NULLS, EDGES, FLOATS>(v, valid, &with[part], &mut escaped[part])
             };
             let places = places.behind(at);
+            if N >= GROUP {
+                ask_for_next::<P, N>(places, out);
+            }
             if N >= GROUP && !NULLS {
                 for pair in [0, 2, 4, 6] {
                     let places = places.behind(pair);
@@ -258,6 +262,23 @@ impl<'a, P: Places, const N: usize> Block<'a, P, N> {
         // SAFETY: the lanes of these rows lie within `out`.
         unsafe { store(v, bits, count, self.places.behind(at), out, &mut to_codes) };
         escaped
+    }
+}
+
+/// Asks for the lines that the eight rows behind the first eight are written to, if rows are of one length.
+///
+/// Benefit (Xeon of 2 MiB of second-level cache; 8,192 rows): 10 columns take 24 instead of 28 us, 20 take 79
+/// instead of 95, 50 take 225 instead of 275, and with nulls 240 instead of 300; 8, whose rows are a line each,
+/// as long. From 4 rows ahead to 24 makes no difference.
+#[inline(always)]
+fn ask_for_next<P: Places, const N: usize>(places: P, out: *mut u8) {
+    if let Some(stride) = places.stride() {
+        let first = out.wrapping_add(places.place(0) + GROUP * stride);
+        for row in 0..GROUP {
+            let to = first.wrapping_add(row * stride);
+            prefetch_written(to);
+            prefetch_written(to.wrapping_add(N * 8 - 1));
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use super::super::lane::all_valid;
 use super::{Code, GROUP, LaneOut, Places, Word, portable, transpose_4, transpose_8};
+use crate::kernel::prefetch::prefetch_written;
 
 /// The constants of one lane in every element of a register.
 #[derive(Clone, Copy)]
@@ -34,6 +35,10 @@ impl LaneCode {
         }
     }
 }
+
+/// Values between one that is written and the line that is asked for meanwhile, of eight columns: 50 columns
+/// take 254 instead of 269 us, but ten in one turn 29 instead of 27.
+const AHEAD: usize = 16;
 
 /// Lanes of eight bytes, two to eight, ten or twelve, as `take` of the module.
 ///
@@ -101,6 +106,9 @@ unsafe fn take_of<T: Word, P: Places, const N: usize, const NULLS: bool>(
         let v: [__m512i; N] = unsafe { load(places.behind(row), bytes) };
         for lane in 0..N {
             let (value, bits) = value::<NULLS>(v[lane], &with[lane], &mut escaped);
+            if N == GROUP {
+                prefetch_written(targets[lane].wrapping_add(row + AHEAD).cast());
+            }
             // SAFETY: there is room for eight values from `row` on.
             unsafe { _mm512_storeu_si512(targets[lane].add(row).cast(), value) };
             if NULLS {
