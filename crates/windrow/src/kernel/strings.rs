@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! offsets ascend, and end within the bytes
-//! all bytes are ASCII    each string is UTF-8, wherever it begins: an array
+//! all bytes are ASCII    known since they were put together, or looked at: each string is UTF-8,
+//!                        wherever it begins: an array
 //! some are not           what Arrow's own check says
 //! ```
 
@@ -12,6 +13,50 @@ use arrow_schema::ArrowError;
 
 /// Bytes that are looked at before deciding whether to look at more.
 const STRETCH: usize = 4096;
+
+/// Bytes of strings, one behind the other.
+///
+/// Invariant: none of the first `ascii` bytes is 128 or above.
+#[derive(Debug, Default)]
+pub(crate) struct StringData {
+    bytes: Vec<u8>,
+    ascii: usize,
+}
+
+impl StringData {
+    /// The bytes, to be added to.
+    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        // Whatever is done to them.
+        self.ascii = 0;
+        &mut self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Adds what `add` appends; it returns how much of that it has seen to be ASCII, from the first byte on.
+    ///
+    /// # Safety
+    /// That is so, and what was there stays as it is.
+    pub(super) unsafe fn add<R>(&mut self, add: impl FnOnce(&mut Vec<u8>) -> (usize, R)) -> R {
+        let before = self.bytes.len();
+        let (seen, result) = add(&mut self.bytes);
+        if self.ascii == before {
+            self.ascii += seen;
+        }
+        result
+    }
+
+    pub(super) fn is_ascii(&self) -> bool {
+        let unseen = self.bytes.get(self.ascii..).unwrap_or(&self.bytes);
+        unseen.chunks(STRETCH).all(|bytes| bytes.iter().fold(0, |all, byte| all | byte) < 0x80)
+    }
+}
 
 /// The strings of `data` between `offsets`.
 ///
@@ -24,14 +69,14 @@ const STRETCH: usize = 4096;
 /// If the offsets descend, or there are none.
 pub(crate) fn string_array<O: OffsetSizeTrait>(
     offsets: Vec<O>,
-    data: Vec<u8>,
+    data: StringData,
     nulls: Option<NullBuffer>,
 ) -> Result<GenericStringArray<O>, ArrowError> {
     let rows = offsets.len().saturating_sub(1);
     let fits = offsets.last().is_some_and(|last| last.as_usize() <= data.len());
     let fits = fits && nulls.as_ref().is_none_or(|nulls| nulls.len() == rows);
-    let is_plain = fits && ascend(&offsets) && is_ascii(&data);
-    let (offsets, data) = (ScalarBuffer::from(offsets), Buffer::from_vec(data));
+    let is_plain = fits && ascend(&offsets) && data.is_ascii();
+    let (offsets, data) = (ScalarBuffer::from(offsets), Buffer::from_vec(data.bytes));
     if is_plain {
         // SAFETY: the offsets ascend from 0 or more to a place within the data, whose bytes are each a character;
         // there is a null bit for each string, or none.
@@ -50,15 +95,33 @@ fn ascend<O: OffsetSizeTrait>(offsets: &[O]) -> bool {
     offsets[0] >= O::usize_as(0) && pairs.fold(true, |ascend, (a, b)| ascend & (a <= b))
 }
 
-fn is_ascii(bytes: &[u8]) -> bool {
-    bytes.chunks(STRETCH).all(|bytes| bytes.iter().fold(0, |all, byte| all | byte) < 0x80)
-}
-
 #[cfg(test)]
 mod tests {
     use arrow_array::Array;
 
     use super::*;
+
+    fn text(bytes: &[u8]) -> StringData {
+        let mut text = StringData::default();
+        text.bytes_mut().extend_from_slice(bytes);
+        text
+    }
+
+    #[test]
+    fn what_was_seen_counts_from_the_front_on() {
+        let mut text = StringData::default();
+        let mut add = |bytes: &[u8], seen: usize| {
+            // SAFETY: as many bytes are ASCII, as each call says.
+            unsafe { text.add(|all| (seen, all.extend_from_slice(bytes))) };
+            (text.ascii, text.is_ascii())
+        };
+        assert_eq!(add(b"ab", 2), (2, true));
+        assert_eq!(add(b"cd", 1), (3, true));
+        assert_eq!(add(b"ef", 2), (3, true));
+        assert_eq!(add("é".as_bytes(), 0), (3, false));
+        text.bytes_mut().truncate(1);
+        assert_eq!((text.ascii, text.is_ascii(), text.len()), (0, true, 1));
+    }
 
     #[test]
     fn strings_are_checked_wherever_they_stand() {
@@ -66,24 +129,24 @@ mod tests {
         for (front, back) in [("", ""), ("a", "bc"), (long.as_str(), "é"), ("ß", long.as_str())] {
             let ends = vec![0, front.len() as i32, (front.len() + back.len()) as i32];
             let data = format!("{front}{back}").into_bytes();
-            let array = string_array(ends.clone(), data.clone(), None).expect("UTF-8");
+            let array = string_array(ends.clone(), text(&data), None).expect("UTF-8");
             assert_eq!((array.value(0), array.value(1)), (front, back));
             let nulls = NullBuffer::from(vec![true, false]);
-            let array = string_array(ends, data, Some(nulls)).expect("UTF-8");
+            let array = string_array(ends, text(&data), Some(nulls)).expect("UTF-8");
             assert!(array.is_valid(0) && array.is_null(1));
         }
         // Not UTF-8 at all, and cut within a character.
-        assert!(string_array(vec![0, 2], vec![b'a', 0xff], None).is_err());
-        assert!(string_array(vec![0, 1, 2], "é".as_bytes().to_vec(), None).is_err());
+        assert!(string_array(vec![0, 2], text(&[b'a', 0xff]), None).is_err());
+        assert!(string_array(vec![0, 1, 2], text("é".as_bytes()), None).is_err());
         // Beyond the data, and of another number of nulls.
-        assert!(string_array(vec![0, 3], vec![b'a'; 2], None).is_err());
+        assert!(string_array(vec![0, 3], text(b"aa"), None).is_err());
         let nulls = NullBuffer::from(vec![true, false]);
-        assert!(string_array(vec![0, 2], vec![b'a'; 2], Some(nulls)).is_err());
+        assert!(string_array(vec![0, 2], text(b"aa"), Some(nulls)).is_err());
     }
 
     #[test]
     #[should_panic(expected = "monotonically increasing")]
     fn offsets_that_descend_are_none() {
-        let _array = string_array(vec![0, 2, 1], vec![b'a'; 2], None);
+        let _array = string_array(vec![0, 2, 1], text(b"aa"), None);
     }
 }

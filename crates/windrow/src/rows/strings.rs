@@ -5,7 +5,7 @@
 //! offsets  0       3       6         10       of 32 bits, or 64 for the large types
 //! ```
 //!
-//! Text is checked to be UTF-8 when the array is built, all of it at once.
+//! Text is checked to be UTF-8 when the array is built, all of it at once, unless it was seen to be ASCII.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Span;
 use crate::kernel::rows::text::{Form, Offset, append_text, take_ended};
-use crate::kernel::strings::string_array;
+use crate::kernel::strings::{StringData, string_array};
 use crate::order::code::OrderedCode;
 
 /// Byte strings of one column.
 pub(super) struct Strings {
     data_type: DataType,
-    data: Vec<u8>,
+    data: StringData,
     offsets: Offsets,
 }
 
@@ -40,7 +40,11 @@ enum Offsets {
 impl Strings {
     /// Strings of a type of text or binary.
     pub(super) fn new(data_type: &DataType) -> Self {
-        Self { data_type: data_type.clone(), data: Vec::new(), offsets: Offsets::new(data_type) }
+        Self {
+            data_type: data_type.clone(),
+            data: StringData::default(),
+            offsets: Offsets::new(data_type),
+        }
     }
 
     /// Makes room for `rows` strings of at most `bytes` in all.
@@ -49,11 +53,11 @@ impl Strings {
             Offsets::Small(offsets) => offsets.reserve(rows),
             Offsets::Large(offsets) => offsets.reserve(rows),
         }
-        self.data.reserve(bytes + text::SLACK);
+        self.data.bytes_mut().reserve(bytes + text::SLACK);
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.data.extend_from_slice(bytes);
+        self.data.bytes_mut().extend_from_slice(bytes);
         self.end(1);
     }
 
@@ -80,7 +84,7 @@ impl Strings {
         row: impl FnMut(usize) -> Option<RowRef<'a>>,
         behind: impl FnMut(usize, usize),
     ) -> Result<()> {
-        let data = &mut self.data;
+        let data = self.data.bytes_mut();
         let form = (code, descending);
         match &mut self.offsets {
             Offsets::Small(offsets) => read(form, count, row, behind, data, offsets),
@@ -146,11 +150,11 @@ impl Offsets {
 
 fn binary_array<O: OffsetSizeTrait>(
     offsets: Vec<O>,
-    data: Vec<u8>,
+    data: StringData,
     nulls: Option<NullBuffer>,
 ) -> Result<GenericBinaryArray<O>> {
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    Ok(GenericBinaryArray::try_new(offsets, Buffer::from_vec(data), nulls)?)
+    Ok(GenericBinaryArray::try_new(offsets, Buffer::from_vec(data.into_bytes()), nulls)?)
 }
 
 /// Appends texts, and where they end to `offsets`.
@@ -158,7 +162,7 @@ fn take_all<O: Offset>(
     bytes: &[u8],
     spans: &[Span],
     form: Form,
-    data: &mut Vec<u8>,
+    data: &mut StringData,
     offsets: &mut Vec<O>,
 ) -> bool {
     let before = offsets.len();

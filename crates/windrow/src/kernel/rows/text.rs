@@ -10,11 +10,12 @@
 //! ```
 //!
 //! Where what is behind the end was written before, it is read and written back ([`add_exact`]).
-//! Everything here but [`append_text`] is bounds-checked, safe code.
+//! Everything here but [`append_text`], and what says that it is ASCII, is bounds-checked, safe code.
 
 use super::super::copy::add_short;
 use super::block::{self, BLOCK, Block};
 use super::lane::Span;
+use crate::kernel::strings::StringData;
 
 /// Bytes that are read at once.
 const SHORT: usize = 2 * BLOCK;
@@ -135,7 +136,7 @@ pub(crate) fn take_ended<O: Offset>(
     bytes: &[u8],
     spans: &[Span],
     form: Form,
-    data: &mut Vec<u8>,
+    data: &mut StringData,
     ends: &mut [O],
 ) -> bool {
     assert_eq!(spans.len(), ends.len(), "an end for each span");
@@ -144,17 +145,30 @@ pub(crate) fn take_ended<O: Offset>(
         assert!(end <= bytes.len(), "a span within the bytes");
         room += end.saturating_sub(start);
     }
-    data.reserve(room);
-    let mut done = 0;
-    #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() {
-        // SAFETY: the features were detected; spans were checked, and room made, above.
-        match unsafe { super::avx512::take_ended(bytes, spans, form, data, ends) } {
-            Some(count) => done = count,
-            None => return false,
+    let add = |data: &mut Vec<u8>| {
+        data.reserve(room);
+        let before = data.len();
+        let mut first = Taken { texts: 0, ascii: false };
+        #[cfg(target_arch = "x86_64")]
+        if super::avx512::detected() {
+            // SAFETY: the features were detected; spans were checked, and room made, above.
+            match unsafe { super::avx512::take_ended(bytes, spans, form, data, ends) } {
+                Some(taken) => first = taken,
+                None => return (0, false),
+            }
         }
-    }
-    take_ended_each(bytes, &spans[done..], form, data, &mut ends[done..])
+        let seen = if first.ascii { data.len() - before } else { 0 };
+        (seen, take_ended_each(bytes, &spans[first.texts..], form, data, &mut ends[first.texts..]))
+    };
+    // SAFETY: bytes are appended, and what the first of them are was seen.
+    unsafe { data.add(add) }
+}
+
+/// What was read of many texts.
+pub(super) struct Taken {
+    pub(super) texts: usize,
+    /// Whether all of these were seen to be ASCII.
+    pub(super) ascii: bool,
 }
 
 /// The portable twin.
@@ -397,11 +411,15 @@ mod tests {
                 .map(|(&start, &end)| if start == end { NULL } else { (start, end) })
                 .collect();
             let (mut ends, mut ends_twin) = (vec![0; codes.len()], vec![0; codes.len()]);
-            let (mut data, mut data_twin) = (vec![7], vec![7]);
+            let (mut data, mut data_twin) = (StringData::default(), vec![7]);
+            data.bytes_mut().push(7);
             prop_assert!(take_ended(&out, &codes, form, &mut data, &mut ends));
             prop_assert!(take_ended_each(&out, &codes, form, &mut data_twin, &mut ends_twin));
-            prop_assert_eq!((&data, &ends), (&data_twin, &ends_twin));
-            prop_assert_eq!(&data[1..], &source[..]);
+            prop_assert_eq!((&*data.bytes_mut(), &ends), (&data_twin, &ends_twin));
+            prop_assert_eq!(&data_twin[1..], &source[..]);
+            let mut plain = StringData::default();
+            prop_assert!(take_ended(&out, &codes, form, &mut plain, &mut ends));
+            prop_assert_eq!(plain.is_ascii(), source.is_ascii());
             if end > 0 {
                 // Another byte that ends a text, or none.
                 let mut broken = out.clone();

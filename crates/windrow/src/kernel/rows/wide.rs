@@ -171,7 +171,8 @@ mod tests {
             take_wide(&codes, 1, places, &out, &mut back);
             take_wide(&codes, count - 1, places.behind(1), &out, &mut back);
             for (column, back) in back.into_iter().enumerate() {
-                let back: &[i128] = &Buffer::from(back).typed_data::<i128>().to_vec();
+                let back = Buffer::from(back);
+                let back = back.typed_data::<i128>();
                 let is_valid = |row: usize| valid(column).is_none_or(|bits| bits.get(row));
                 for (row, (found, number)) in
                     (first..).zip(back.iter().zip(&of_column(column)[first..]))

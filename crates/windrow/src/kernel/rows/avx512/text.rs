@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::lane::Span;
-use super::super::text::{Form, Offset};
+use super::super::text::{Form, Offset, Taken};
 
 /// Bytes of a step.
 pub(super) const STEP: usize = 64;
@@ -83,10 +83,11 @@ unsafe fn put_texts_of<const N: usize>(
     }
 }
 
-/// As `take_ended` of the module, for as many rows as are followed by a step that may be read; returns their
-/// number, or nothing if one of them is not a text.
+/// As `take_ended` of the module, for as many rows as are followed by a step that may be read; nothing if one
+/// of them is not a text.
 ///
-/// Benefit: decoding is 1.5x as fast for texts of up to 31 bytes.
+/// Benefit: decoding is 1.5x as fast for texts of up to 31 bytes. To see on the way that all is ASCII spares
+/// those of 64 to 128 bytes a fifth, where only texts follow each other.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW; the spans lie within `bytes`; `data` has room for all texts and a step.
@@ -97,12 +98,14 @@ pub(in crate::kernel::rows) unsafe fn take_ended<O: Offset>(
     form: Form,
     data: &mut Vec<u8>,
     ends: &mut [O],
-) -> Option<usize> {
+) -> Option<Taken> {
     let flip = _mm512_set1_epi8(form.flip as i8);
     let add = _mm512_set1_epi8(form.back() as i8);
     let two = _mm512_set1_epi8(2);
     let mut len = data.len();
     let target = data.as_mut_ptr();
+    // The codes that are read along behind a text count too: they may be those of the next one.
+    let mut most = _mm512_setzero_si512();
     let (mut wrong, mut done) = (0u64, 0);
     for (&(start, end), text_end) in spans.iter().zip(ends) {
         if start <= end {
@@ -121,7 +124,9 @@ pub(in crate::kernel::rows) unsafe fn take_ended<O: Offset>(
                     let v = _mm512_loadu_si512(bytes.as_ptr().add(start + at).cast());
                     let value = _mm512_xor_si512(_mm512_add_epi8(v, add), flip);
                     _mm512_storeu_si512(target.add(len + at).cast(), value);
-                    _mm512_cmplt_epu8_mask(_mm512_xor_si512(v, flip), two)
+                    let code = _mm512_xor_si512(v, flip);
+                    most = _mm512_max_epu8(most, code);
+                    _mm512_cmplt_epu8_mask(code, two)
                 };
                 if code - at <= STEP {
                     // What ends the text is its last byte, and none in front.
@@ -139,5 +144,7 @@ pub(in crate::kernel::rows) unsafe fn take_ended<O: Offset>(
     }
     // SAFETY: the texts so far were written.
     unsafe { data.set_len(len) };
-    (wrong == 0).then_some(done)
+    let greatest = _mm512_set1_epi8(0x7fu8.wrapping_add(form.shift) as i8);
+    let ascii = _mm512_cmpgt_epu8_mask(most, greatest) == 0;
+    (wrong == 0).then_some(Taken { texts: done, ascii })
 }
