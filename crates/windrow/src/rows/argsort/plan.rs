@@ -175,7 +175,8 @@ impl Plan {
         64 - self.index_bits - self.bits
     }
 
-    /// Bits of a narrow word for a first piece, if that tells most rows of evenly spread numbers apart.
+    /// Bits of a narrow word for a first piece, if that tells most rows of evenly spread numbers apart. Not
+    /// for a second one: it may depend on the first, and then tells no more apart.
     fn narrow_capacity(&self, nulls: bool) -> Option<u32> {
         let bits = u32::BITS.checked_sub(self.index_bits + u32::from(nulls))?;
         (self.bits == 0 && bits >= self.index_bits + SPARE).then_some(bits)
