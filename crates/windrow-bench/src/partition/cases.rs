@@ -58,8 +58,16 @@ pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     let shapes = if options.full { &Shape::ALL[..] } else { &Shape::ALL[..1] };
     let nulls = if options.full { &[false, true][..] } else { &[false][..] };
     println!(
-        "{:<34} {:>8} {:>8} | {:>14} {:>8} {:>8} {:>8} {:>14}",
-        "us a record batch", "ours", "sliced", "naive", "unrolled", "striped", "take", "grouped"
+        "{:<34} {:>8} {:>8} {:>8} | {:>14} {:>8} {:>8} {:>8} {:>14}",
+        "us a record batch",
+        "ours",
+        "sliced",
+        "copy",
+        "naive",
+        "unrolled",
+        "striped",
+        "take",
+        "grouped"
     );
     let mut below = Vec::new();
     for kind in Kind::ALL {
@@ -92,7 +100,7 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<Vec<Stri
     let mut lists = [Lists::new(case.partitions), Lists::new(case.partitions)];
     let [take, grouped] = &mut lists;
     let mut loops: Vec<Loops> =
-        (0..3).filter_map(|_| Loops::new(&batch, case.partitions)).collect();
+        (0..4).filter_map(|_| Loops::new(&batch, case.partitions)).collect();
     let mut contenders = vec![
         Contender::new("ours", |turn| {
             black_box(ours.split_by_ids(&batch, all.borrow().set(turn).ids()).expect("valid ids"));
@@ -111,7 +119,7 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<Vec<Stri
             black_box(grouped.grouped(&batch, all.borrow().set(turn).ids()));
         }),
     ];
-    if let [naive, unrolled, striped] = &mut loops[..] {
+    if let [naive, unrolled, striped, copy] = &mut loops[..] {
         contenders.push(Contender::new("naive", |turn| {
             naive.scatter(all.borrow().set(turn), Unroll::No);
         }));
@@ -121,6 +129,7 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<Vec<Stri
         contenders.push(Contender::new("striped", |turn| {
             striped.striped(all.borrow().set(turn));
         }));
+        contenders.push(Contender::new("copy", |_| copy.copy()));
     }
     let times = least_of_fresh(&mut contenders, options.samples, || all.borrow_mut().refresh());
     let time = |name: &str| {
@@ -152,8 +161,9 @@ fn measure(options: &Options, case: &Case, cells: &mut Cells) -> Result<Vec<Stri
     let take = column("take", None);
     let grouped = column("grouped", grouped_bar.or(Some(0.95)));
     let wanted = |bar: Option<f64>| bar.map_or(String::new(), |bar| format!("/{bar}"));
+    let copy = time("copy").map_or("-".into(), |time| format!("{time:.2}"));
     println!(
-        "{name:<34} {ours:>8.2} {:>8.2} | {:>14} {unrolled:>8} {striped:>8} {take:>8} {:>14}",
+        "{name:<34} {ours:>8.2} {:>8.2} {copy:>8} | {:>14} {unrolled:>8} {striped:>8} {take:>8} {:>14}",
         times[1],
         naive + &wanted(naive_bar),
         grouped + &wanted(grouped_bar)
