@@ -11,8 +11,10 @@
 //! A fresh allocation of 128 KiB or more is a mapping, and its first touch a page fault for each
 //! 4 KiB: several times the cost of the split itself. What is taken again is initialised already.
 //!
-//! Slots of a shelf are looked at in turn, from the first one on where that is free: who drops a record
-//! batch before the next one gets the same, cached memory; who keeps some for a while gets the oldest.
+//! Slots of a shelf are looked at in turn. Who keeps record batches for a while gets the oldest memory. Who
+//! drops a record batch before the next one gets the same memory, the last slot first: what was written
+//! last is what caches still hold. Ten columns of 16 bytes, 3.2 MB with what they come from, take 75 us to
+//! copy instead of 92, where the second-level cache has 2 MiB.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -56,8 +58,10 @@ pub(crate) struct Memory {
 struct Shelf {
     /// `None` while a [`Piece`] has it.
     slots: Vec<Option<Arc<Slot>>>,
-    /// The one that is looked at next.
-    next: usize,
+    /// The one that was taken last.
+    last: usize,
+    /// Whether slots are looked at from the end to the front.
+    backwards: bool,
     /// The record batch that was here last.
     turn: u64,
 }
@@ -100,11 +104,7 @@ impl Memory {
         if let Some((place, slot)) = self.shelves[class].take(self.turn) {
             return Piece { slot, home: Some((class, place)) };
         }
-        let home = self.has_room(len).then(|| {
-            let slots = &mut self.shelves[class].slots;
-            slots.push(None);
-            (class, slots.len() - 1)
-        });
+        let home = self.has_room(len).then(|| (class, self.shelves[class].add()));
         Piece { slot: Arc::new(Slot::new(len)), home }
     }
 
@@ -143,19 +143,34 @@ impl Shelf {
     fn take(&mut self, turn: u64) -> Option<(usize, Arc<Slot>)> {
         if self.turn != turn {
             self.turn = turn;
-            if let Some(slot) = self.take_at(0) {
-                self.next = 1;
-                return Some((0, slot));
+            if let Some(slot) = self.take_at(self.last) {
+                self.backwards = !self.backwards;
+                return Some((self.last, slot));
             }
         }
         for _ in 0..self.slots.len().min(LOOKS) {
-            let place = if self.next < self.slots.len() { self.next } else { 0 };
-            self.next = place + 1;
-            if let Some(slot) = self.take_at(place) {
-                return Some((place, slot));
+            self.last = self.after(self.last);
+            if let Some(slot) = self.take_at(self.last) {
+                return Some((self.last, slot));
             }
         }
         None
+    }
+
+    /// The place that is looked at after another; there are slots.
+    fn after(&self, place: usize) -> usize {
+        match self.backwards {
+            true => place.checked_sub(1).unwrap_or(self.slots.len() - 1),
+            false if place + 1 < self.slots.len() => place + 1,
+            false => 0,
+        }
+    }
+
+    /// Makes a place behind all others, for a slot that is taken.
+    fn add(&mut self) -> usize {
+        self.slots.push(None);
+        self.last = self.slots.len() - 1;
+        self.last
     }
 
     fn take_at(&mut self, place: usize) -> Option<Arc<Slot>> {
@@ -245,14 +260,34 @@ mod tests {
         let place = held.as_ptr();
         drop(held);
         memory.next_batch();
-        assert_ne!(buffer(&mut memory, 1000, 1).as_ptr(), place);
+        let other = buffer(&mut memory, 1000, 1).as_ptr();
+        assert_ne!(other, place);
         assert_eq!(slice.len(), 992);
         std::thread::spawn(move || drop(slice)).join().unwrap();
         memory.next_batch();
-        let again = buffer(&mut memory, 990, 2);
-        assert_eq!(again.as_ptr(), place);
+        let again = [2, 3].map(|first| buffer(&mut memory, 990, first));
+        assert_eq!(again.each_ref().map(Buffer::as_ptr), [other, place]);
         drop(memory);
-        assert_eq!(again.typed_data::<u8>()[0], 2);
+        assert_eq!(again.map(|buffer| buffer.typed_data::<u8>()[0]), [2, 3]);
+    }
+
+    #[test]
+    fn what_was_written_last_is_taken_first() {
+        let mut memory = Memory::default();
+        let mut columns = |count: usize| {
+            memory.next_batch();
+            let columns: Vec<Buffer> = (0..count).map(|_| buffer(&mut memory, 3000, 1)).collect();
+            columns.iter().map(|column| column.as_ptr()).collect::<Vec<_>>()
+        };
+        let mut places = columns(10);
+        for _ in 0..5 {
+            places.reverse();
+            assert_eq!(columns(10), places);
+        }
+        // Fewer columns stay where it is warm.
+        places.reverse();
+        assert_eq!(columns(3), places[..3]);
+        assert_eq!(columns(3), [places[2], places[1], places[0]]);
     }
 
     #[test]
