@@ -343,12 +343,14 @@ pub(super) fn load(batch: &RecordBatch) -> Load {
                 None => Load::Many,
             },
         },
-        columns if columns.iter().any(is_wide) => Load::ManyTargeted,
+        columns if columns.iter().any(is_wide) => Load::ManyTargeted(
+            columns.iter().filter(|column| is_wide(column) || is_of_four(column)).count(),
+        ),
         columns if columns.iter().any(|column| needs_places(column.data_type())) => Load::ManyTexts,
-        columns if columns.iter().filter(|column| is_of_four(column)).nth(1).is_some() => {
-            Load::ManyTargeted
-        }
-        _ => Load::Many,
+        columns => match columns.iter().filter(|column| is_of_four(column)).count() {
+            ..2 => Load::Many,
+            several => Load::ManyTargeted(several),
+        },
     }
 }
 

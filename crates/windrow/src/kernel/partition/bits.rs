@@ -196,7 +196,7 @@ fn append(out: &mut [u64], at: usize, word: u64) {
 /// Writes [`spread`] bytes for all rows.
 fn spread_all(level: Level, words: &[Words<'_>], bytes: &mut [[u8; 64]]) {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 {
+    if level >= Level::Avx512 {
         // SAFETY: the level says that the CPU can.
         return unsafe { wide::spread_all(words, bytes) };
     }
@@ -213,7 +213,7 @@ fn spread_all(level: Level, words: &[Words<'_>], bytes: &mut [[u8; 64]]) {
 /// Undoes [`spread_all`]: writes the words of each bitmap to one of `out`.
 fn collect_all(level: Level, bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 {
+    if level >= Level::Avx512 {
         // SAFETY: the level says that the CPU can.
         return unsafe { wide::collect_all(bytes, out) };
     }
@@ -229,7 +229,7 @@ fn collect_all(level: Level, bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
 #[inline(always)]
 fn spread(level: Level, words: &[u64; GROUP], count: usize) -> [u8; 64] {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 {
+    if level >= Level::Avx512 {
         // SAFETY: the level says that the CPU can.
         return unsafe { wide::spread(words, count) };
     }
@@ -251,7 +251,7 @@ fn spread_portable(words: &[u64; GROUP]) -> [u8; 64] {
 #[inline(always)]
 fn collect(level: Level, bytes: &[u8; 64], count: usize) -> [u64; GROUP] {
     #[cfg(target_arch = "x86_64")]
-    if level == Level::Avx512 {
+    if level >= Level::Avx512 {
         // SAFETY: the level says that the CPU can.
         return unsafe { wide::collect(bytes, count) };
     }

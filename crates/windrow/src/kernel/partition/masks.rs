@@ -11,13 +11,12 @@
 //! expanded to the rows of a mask, as bytes, 64 at a time.
 //!
 //! A compressed register is stored whole, and what it has beyond its rows is overwritten by what
-//! comes next, at last by nothing: places are [`PAD`] bytes longer than their rows. Cost: a few
+//! comes next, at last by nothing: places are [`PAD`] longer than their rows. Cost: a few
 //! cycles for 64 rows and partition, whatever the ids are. The portable twin is the way of
 //! segments; `tests` holds them against each other.
 
 use std::arch::x86_64::*;
 
-use super::compress::store;
 use super::order::{Load, PAD};
 
 /// True if masks are the cheapest way to find the order of rows for `partitions` partitions.
@@ -32,17 +31,6 @@ pub(super) const fn pay(load: Load, partitions: usize) -> bool {
 pub(super) const MOST_EXPANDED: usize = 16;
 /// Words of masks whose rows are counted together: a register.
 const COUNTED: usize = 8;
-
-/// The numbers of rows in a register.
-pub(super) const FIRST: [u16; 32] = {
-    let mut first = [0; 32];
-    let mut row = 0;
-    while row < 32 {
-        first[row] = row as u16;
-        row += 1;
-    }
-    first
-};
 
 /// Which bytes of four registers of ids, shifted into one, are the ids in order.
 const BYTES: [u8; 64] = {
@@ -108,6 +96,39 @@ fn padded(rest: &[u32]) -> [u32; 64] {
     let mut block = [0; 64];
     block[..rest.len()].copy_from_slice(rest);
     block
+}
+
+/// Writes the numbers of the rows in `mask` to `at`, and returns where they end. `halves` says that a
+/// word mostly has no more than 32.
+///
+/// Rows of a word are compressed as bytes, and made numbers of two on the way out: that is one
+/// instruction of those that cost most for 64 rows, not two. Of 10,000 rows in 16 partitions it saves
+/// 1.4 us, in four 0.5 (Sapphire Rapids).
+///
+/// # Safety
+/// The CPU has what [`super::Level::Avx512`] says; there is room for the rows and [`PAD`] places more.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
+pub(super) unsafe fn put_rows(mask: &[u64], mut at: *mut u16, halves: bool) -> *mut u16 {
+    // SAFETY: 64 bytes.
+    let ranks = unsafe { _mm512_loadu_si512(RANKS.as_ptr().cast()) };
+    let (mut first, step) = (_mm512_setzero_si512(), _mm512_set1_epi16(64));
+    for &word in mask {
+        let chosen = _mm512_maskz_compress_epi8(word, ranks);
+        let count = word.count_ones() as usize;
+        let front = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(chosen));
+        // SAFETY: as the caller promised: 32 numbers are a register, two of which are the pad.
+        unsafe {
+            _mm512_storeu_si512(at.cast(), _mm512_add_epi16(front, first));
+            if !halves || count > 32 {
+                let back = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(chosen));
+                _mm512_storeu_si512(at.add(32).cast(), _mm512_add_epi16(back, first));
+            }
+            at = at.add(count);
+        }
+        first = _mm512_add_epi16(first, step);
+    }
+    at
 }
 
 /// A bit for each row and partition: all words of partition 0, then those of partition 1.
@@ -212,39 +233,28 @@ impl Masks {
         any(seen) < 256
     }
 
-    /// Writes which row comes where to `places`, which has [`PAD`] bytes more than rows.
+    /// Writes which row comes where to `places`, which has [`PAD`] places more than rows.
     ///
     /// # Safety
     /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask, and there are at
     /// most 65,536.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
     pub(super) unsafe fn places(&self, places: &mut [u16]) {
-        assert!(places.len() >= self.rows + PAD / 2);
+        assert!(places.len() >= self.rows + PAD);
         let mut at = places.as_mut_ptr();
         let halves = self.halves();
         for mask in self.partitions() {
-            // SAFETY: `FIRST` has 64 bytes. The rows of all masks are `self.rows`, so that `at`
-            // stays below the rows, and a store ends within the pad.
-            unsafe {
-                let mut rows = _mm512_loadu_si512(FIRST.as_ptr().cast());
-                let step = _mm512_set1_epi16(32);
-                for &word in mask {
-                    for half in [word as u32, (word >> 32) as u32] {
-                        let chosen = _mm512_maskz_compress_epi16(half, rows);
-                        let count = half.count_ones() as usize;
-                        store(at.cast(), chosen, count * 2, halves);
-                        at = at.add(count);
-                        rows = _mm512_add_epi16(rows, step);
-                    }
-                }
-            }
+            // SAFETY: the rows of all masks are `self.rows`, so that `at` stays below the rows, and
+            // stores end within the pad.
+            unsafe { at = put_rows(mask, at, halves) };
         }
     }
 
     /// Writes where each row goes to `targets`, which has [`PAD`] bytes more than rows.
     ///
     /// # Safety
-    /// As [`Masks::places`]; the masks are of `ids`, and partitions end at `ends`.
+    /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask, and there are at
+    /// most 65,536; the masks are of `ids`, and partitions end at `ends`.
     ///
     /// # Panics
     /// If there are more than [`MOST_EXPANDED`] partitions.

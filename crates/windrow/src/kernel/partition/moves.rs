@@ -29,6 +29,9 @@ pub(crate) const SEVERAL: usize = 4;
 #[cfg(target_arch = "x86_64")]
 const ONE_BY_ONE: [usize; 2] = [2, 128];
 
+/// So many columns are worth the search for places after targets, and for an order of lines.
+#[cfg(target_arch = "x86_64")]
+const SWEPT: usize = 3;
 /// Up to so many partitions, columns of a width are scattered two at a time: with more, the lines of
 /// two are too many for the first-level cache.
 const IN_PAIRS: [(usize, usize); 2] = [(8, 64), (16, 16)];
@@ -65,7 +68,13 @@ impl Planned<'_> {
             }
             if gathers(self.load, W, partitions) {
                 // SAFETY: as above; values that are gathered have eight bytes.
-                return unsafe { self.order.masks.gather(source, out, starts, ends) };
+                return unsafe {
+                    if self.order.level >= Level::Gathering {
+                        self.order.masks.gather::<true>(source, out, starts, ends)
+                    } else {
+                        self.order.masks.gather::<false>(source, out, starts, ends)
+                    }
+                };
             }
         }
         let rows = self.rows();
@@ -88,14 +97,48 @@ impl Planned<'_> {
         if self.load.is_one() && self.order.form == Form::Chunks {
             return self.deal_chunks(source, out);
         }
-        if self.load.scatters(W, self.order.spread)
-            && !matches!(self.order.form, Form::Chunks | Form::Whole)
-        {
+        #[cfg(target_arch = "x86_64")]
+        if self.sweeps() && matches!(W, 4 | 8 | 16) {
+            return self.sweep(source, out);
+        }
+        if self.scatters(W) {
             self.target();
             // SAFETY: there is a target for each row, below the rows, and as many values.
             return unsafe { scatter(source, &self.order.targets[..rows], out) };
         }
         self.each_run(&mut Fixed { source, out });
+    }
+
+    /// True if values of `width` bytes are put to targets, not gathered from places.
+    fn scatters(&self, width: usize) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if self.sweeps() {
+            return false;
+        }
+        self.load.scatters(width, self.order.spread)
+            && !matches!(self.order.form, Form::Chunks | Form::Whole)
+    }
+
+    /// True if columns are gathered a line at a time.
+    #[cfg(target_arch = "x86_64")]
+    fn sweeps(&self) -> bool {
+        let enough = match self.load {
+            Load::ManyTargeted(columns) => columns >= SWEPT,
+            other => other == Load::ManyTexts,
+        };
+        enough
+            && self.order.level >= Level::Gathering
+            && matches!(self.order.form, Form::Masks | Form::Ranked | Form::Counted)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn sweep<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
+        self.place();
+        let order = &mut *self.order;
+        let places = &order.places[..order.rows];
+        // SAFETY: the level says that the CPU can; places are rows; widths that are swept are 4, 8 and
+        // 16.
+        unsafe { order.sweep.gather(order.partitions, places, source, out) };
     }
 
     /// True if there is one column or bitmap, and nothing else.
@@ -127,6 +170,10 @@ impl Planned<'_> {
 
     /// True if columns of `width` bytes a value are moved several at once, by [`Planned::several`].
     pub(crate) fn takes_several(&self, width: usize) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if self.sweeps() {
+            return false;
+        }
         self.takes_pairs(width) || self.takes_records(width)
     }
 
@@ -139,14 +186,14 @@ impl Planned<'_> {
         }
         let most = IN_PAIRS.iter().find(|(other, _)| *other == width).map_or(0, |(_, most)| *most);
         let targeted = !matches!(order.form, Form::Chunks | Form::Whole);
-        self.load == Load::ManyTargeted && targeted && partitions <= most
+        matches!(self.load, Load::ManyTargeted(_)) && targeted && partitions <= most
     }
 
     /// True if columns of `width` bytes a value go as records.
     fn takes_records(&self, width: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.order.level >= Level::Avx2
-            && matches!(self.load, Load::ManyTargeted | Load::ManyTexts)
+            && matches!(self.load, Load::ManyTargeted(_) | Load::ManyTexts)
             && matches!(self.order.form, Form::Counted | Form::Ranked | Form::Masks)
         {
             return match width {

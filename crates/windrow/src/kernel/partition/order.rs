@@ -21,6 +21,8 @@ use super::masks::{Masks, pay};
 #[cfg(target_arch = "x86_64")]
 use super::ranks::{Ranks, suit};
 use super::segments::Cursors;
+#[cfg(target_arch = "x86_64")]
+use super::sweep::Sweep;
 
 /// Bytes behind the rows of a target that may be overwritten.
 pub(crate) const PAD: usize = 64;
@@ -63,6 +65,9 @@ pub(crate) struct Order {
     pub(super) places: Vec<u16>,
     /// Of one chunk: where each row goes.
     pub(super) targets: Vec<u16>,
+    /// In what order lines of the only chunk are gathered.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) sweep: Sweep,
     /// Values on their way: of a chunk, in buckets, as records.
     pub(super) transit: Vec<u8>,
     /// Places of a chunk of all rows.
@@ -115,8 +120,8 @@ pub(crate) enum Load {
     /// The same, of more bytes.
     Wide,
     /// More than that, and values of eight bytes or more, or several columns of four, among it:
-    /// these are put to targets.
-    ManyTargeted,
+    /// so many columns are put to targets, or gathered.
+    ManyTargeted(usize),
     /// More than that, of shorter values.
     Many,
     /// The same, and strings or what is taken row by row among it.
@@ -134,7 +139,7 @@ impl Load {
     /// rows are far apart from the next of their partition.
     pub(super) fn scatters(self, width: usize, spread: bool) -> bool {
         match self {
-            Self::Bits | Self::Fixed(_) | Self::ManyTargeted => true,
+            Self::Bits | Self::Fixed(_) | Self::ManyTargeted(_) => true,
             Self::Many if spread => true,
             _ => width >= SCATTERED,
         }
@@ -180,6 +185,8 @@ impl Order {
             chunk: CHUNK,
             places: Vec::new(),
             targets: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            sweep: Sweep::default(),
             transit: Vec::new(),
             wide: Vec::new(),
             placed: false,
@@ -226,6 +233,8 @@ impl Order {
         self.ends.clear();
         self.placed = false;
         self.targeted = false;
+        #[cfg(target_arch = "x86_64")]
+        self.sweep.clear();
         self.outside = false;
         self.form = self.choose(ids, load);
         // What is dealt into buckets is looked at on the way.
@@ -247,14 +256,14 @@ impl Order {
         self.spread = load == Load::Many
             && (partitions < GATHERED || partitions <= MOST_SPREAD && self.scatters_short(ids));
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && ids.len() <= LARGEST_CHUNK {
+        if self.level >= Level::Avx512 && ids.len() <= LARGEST_CHUNK {
             let by_masks = partitions <= FEW || load == Load::Bits;
             if pay(load, partitions) && (by_masks || pattern(ids) != Pattern::Turns) {
                 return Form::Masks;
             }
             let targeted = match load {
                 Load::Bits | Load::Wide => partitions <= MOST_RANKED,
-                Load::ManyTargeted => true,
+                Load::ManyTargeted(_) => true,
                 _ => self.spread,
             };
             // Rows of a partition that are neighbours would wait for each other's count.
@@ -302,7 +311,7 @@ impl Order {
             Form::Chunks => {
                 #[cfg(target_arch = "x86_64")]
                 {
-                    self.masked = self.level == Level::Avx512
+                    self.masked = self.level >= Level::Avx512
                         && matches!(load, Load::Fixed(_))
                         && partitions <= FEW;
                 }
@@ -330,7 +339,7 @@ impl Order {
     fn goes_by_buckets(&mut self, ids: &[u32], load: Load) -> bool {
         let Load::Fixed(width) = load else { return false };
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && pay(load, self.partitions) {
+        if self.level >= Level::Avx512 && pay(load, self.partitions) {
             return false;
         }
         width.is_power_of_two()
@@ -344,7 +353,7 @@ impl Order {
     /// turns, or targets are found by ranks.
     fn scatters_short(&self, ids: &[u32]) -> bool {
         #[cfg(target_arch = "x86_64")]
-        let ranked = self.level == Level::Avx512;
+        let ranked = self.level >= Level::Avx512;
         #[cfg(not(target_arch = "x86_64"))]
         let ranked = false;
         match pattern(ids) {
@@ -358,7 +367,7 @@ impl Order {
     /// partitions, each has a line and a page at hand. By masks in chunks is faster for the fewest.
     fn goes_straight(&self, partitions: usize, load: Load) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if self.level == Level::Avx512 && partitions <= FEW && matches!(load, Load::Fixed(_)) {
+        if self.level >= Level::Avx512 && partitions <= FEW && matches!(load, Load::Fixed(_)) {
             return false;
         }
         partitions <= STRAIGHT && matches!(load, Load::Fixed(_) | Load::Wide)
@@ -367,7 +376,7 @@ impl Order {
     /// True if columns of values of `width` bytes are written by lines past the cache.
     pub(super) fn past_cache(&self, width: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
-        let can = self.level == Level::Avx512;
+        let can = self.level >= Level::Avx512;
         #[cfg(not(target_arch = "x86_64"))]
         let can = false;
         can && self.rows.saturating_mul(width) > UNCACHED

@@ -34,7 +34,7 @@ impl Planned<'_> {
     }
 
     /// Finds which row comes at each place of the only chunk, unless that is known.
-    fn place(&mut self) {
+    pub(super) fn place(&mut self) {
         let order = &mut *self.order;
         if order.placed || order.form == Form::Whole {
             return;

@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn targets_are_those_of_a_stable_sort() {
-        if Level::detect() != Level::Avx512 {
+        if Level::detect() < Level::Avx512 {
             return;
         }
         let mut ranks = Ranks::default();

@@ -5,13 +5,14 @@ use super::bits::{Bits, Scratch};
 use super::moves::SEVERAL;
 use super::order::{Load, Order, PAD, Plan, UNCACHED};
 
-const LOADS: [Load; 8] = [
+const LOADS: [Load; 9] = [
     Load::Bits,
     Load::Fixed(1),
     Load::Fixed(4),
     Load::Fixed(8),
     Load::Wide,
-    Load::ManyTargeted,
+    Load::ManyTargeted(2),
+    Load::ManyTargeted(3),
     Load::Many,
     Load::ManyTexts,
 ];
