@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! strings --string_hash--> words --hash, search--> ids --ids, order--> Planned
-//!                                                                      |  masks
+//!                                                                      |  masks, digits
 //!                                                                      |  cursors, ranks
-//!                              moves, bits, text, views                v  places, targets
+//!                       moves, sweep, bits, text, views                v  places, targets
 //!                     column --------------------------------------------> column in order
 //! ```
 //!
@@ -26,6 +26,9 @@
 //! 6. *Chunks*: rows are ordered a chunk at a time, and runs are appended to their partitions, so
 //!    that reads stay in cache however long the record batch is - by *lines* past the cache, where
 //!    that could not hold them.
+//! 7. *Sweeps*: lines of the output are gathered, one store for all of their values, from a list of
+//!    places that all columns share. Places of up to 64 partitions are found by *digits*: rows are
+//!    compressed by one digit of their id after the other. Where the first-level cache is large.
 
 pub(crate) mod arrays;
 pub(crate) mod bits;
@@ -37,6 +40,8 @@ mod buckets;
 mod chunks;
 #[cfg(target_arch = "x86_64")]
 mod compress;
+#[cfg(target_arch = "x86_64")]
+mod digits;
 mod fixed;
 pub(crate) mod hash;
 mod ids;
@@ -125,25 +130,24 @@ const GATHERING_CACHE: usize = 48 << 10;
 /// Bytes of the first-level data cache; 0 if the CPU does not say.
 #[cfg(target_arch = "x86_64")]
 fn first_level_cache() -> usize {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    use std::arch::x86_64::{__cpuid_count, CpuidResult};
     use std::sync::OnceLock;
 
-    /// What describes caches, level by level: Intel's leaf, and AMD's of the same form.
-    const LEAVES: [u32; 2] = [4, 0x8000_001d];
+    #[allow(unused_unsafe, reason = "safe to call from Rust 1.94 on")]
+    fn ask(leaf: u32) -> CpuidResult {
+        // SAFETY: CPUs of 64 bits have the instruction.
+        unsafe { __cpuid_count(leaf, 0) }
+    }
+    /// What describes caches, and what says whether that is there: Intel's, and AMD's of the same form.
+    const LEAVES: [[u32; 2]; 2] = [[4, 0], [0x8000_001d, 0x8000_0000]];
     static BYTES: OnceLock<usize> = OnceLock::new();
     // A virtual machine takes a microsecond or more to answer.
     *BYTES.get_or_init(|| {
-        let known = LEAVES.into_iter().filter(|&leaf| __cpuid(leaf & 1 << 31).eax >= leaf);
-        known.map(|leaf| __cpuid_count(leaf, 0)).find(|found| found.eax & 0x1f == 1).map_or(
-            0,
-            |found| {
-                let [line, parts, ways] =
-                    [found.ebx & 0xfff, found.ebx >> 12 & 0x3ff, found.ebx >> 22];
-                [line, parts, ways, found.ecx]
-                    .iter()
-                    .map(|less_one| *less_one as usize + 1)
-                    .product()
-            },
-        )
+        let known = LEAVES.into_iter().filter(|[leaf, most]| ask(*most).eax >= *leaf);
+        let mut first = known.map(|[leaf, _]| ask(leaf)).filter(|found| found.eax & 0x1f == 1);
+        first.next().map_or(0, |found| {
+            let [line, parts, ways] = [found.ebx & 0xfff, found.ebx >> 12 & 0x3ff, found.ebx >> 22];
+            [line, parts, ways, found.ecx].iter().map(|less_one| *less_one as usize + 1).product()
+        })
     })
 }

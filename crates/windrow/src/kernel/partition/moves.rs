@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! masks, few partitions     compress (values), extract (bitmaps)
+//! several, a large cache    gather a line at a time from places
 //! several of 4 to 16 bytes  scatter to targets, as records, or two at a time
 //! the only column           scatter to targets; dealt into buckets; straight from its cursors;
 //!                           by chunks, run by run
@@ -21,6 +22,8 @@ use super::fixed::{Place, gather, gather_any, scatter, scatter_two};
 use super::order::{Form, Load, Mover, PAD, Planned};
 #[cfg(target_arch = "x86_64")]
 use super::records::arrange;
+#[cfg(target_arch = "x86_64")]
+use super::sweep::SWEPT;
 
 /// Columns of one width that are moved at once.
 pub(crate) const SEVERAL: usize = 4;
@@ -29,9 +32,9 @@ pub(crate) const SEVERAL: usize = 4;
 #[cfg(target_arch = "x86_64")]
 const ONE_BY_ONE: [usize; 2] = [2, 128];
 
-/// So many columns are worth the search for places after targets, and for an order of lines.
+/// Up to so many partitions, one or two bytes a value are compressed faster than they are swept.
 #[cfg(target_arch = "x86_64")]
-const SWEPT: usize = 3;
+const MOST_COMPRESSED: usize = 8;
 /// Up to so many partitions, columns of a width are scattered two at a time: with more, the lines of
 /// two are too many for the first-level cache.
 const IN_PAIRS: [(usize, usize); 2] = [(8, 64), (16, 16)];
@@ -61,7 +64,7 @@ impl Planned<'_> {
         if self.order.form == Form::Masks {
             let partitions = self.order.partitions;
             let (starts, ends) = (&self.order.offsets[..], &self.order.offsets[1..]);
-            if compresses(W, partitions) {
+            if self.compresses(W) {
                 // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8;
                 // from one offset to the next there are as many rows as in a mask.
                 return unsafe { self.order.masks.compress::<W>(source, out, starts, ends) };
@@ -98,7 +101,7 @@ impl Planned<'_> {
             return self.deal_chunks(source, out);
         }
         #[cfg(target_arch = "x86_64")]
-        if self.sweeps() && matches!(W, 4 | 8 | 16) {
+        if self.sweeps() && W <= 16 && W.is_power_of_two() {
             return self.sweep(source, out);
         }
         if self.scatters(W) {
@@ -119,13 +122,21 @@ impl Planned<'_> {
             && !matches!(self.order.form, Form::Chunks | Form::Whole)
     }
 
+    /// True if values of `width` bytes are compressed by masks.
+    #[cfg(target_arch = "x86_64")]
+    fn compresses(&self, width: usize) -> bool {
+        let partitions = self.order.partitions;
+        let gathered = self.sweeps() && (width == 8 || partitions > MOST_COMPRESSED);
+        self.order.form == Form::Masks && compresses(width, partitions) && !gathered
+    }
+
     /// True if columns are gathered a line at a time.
     #[cfg(target_arch = "x86_64")]
     fn sweeps(&self) -> bool {
-        let enough = match self.load {
-            Load::ManyTargeted(columns) => columns >= SWEPT,
-            other => other == Load::ManyTexts,
-        };
+        if self.order.form == Form::Placed {
+            return true;
+        }
+        let enough = matches!(self.load, Load::ManyTargeted(SWEPT..) | Load::ManyTexts);
         enough
             && self.order.level >= Level::Gathering
             && matches!(self.order.form, Form::Masks | Form::Ranked | Form::Counted)
@@ -135,10 +146,10 @@ impl Planned<'_> {
     fn sweep<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
         self.place();
         let order = &mut *self.order;
-        let places = &order.places[..order.rows];
-        // SAFETY: the level says that the CPU can; places are rows; widths that are swept are 4, 8 and
-        // 16.
-        unsafe { order.sweep.gather(order.partitions, places, source, out) };
+        let (once, places) = (self.load.is_one(), &order.places[..order.rows]);
+        // SAFETY: the level says that the CPU can; places are rows; widths that are swept are powers of
+        // two up to 16.
+        unsafe { order.sweep.gather(once, order.partitions, places, source, out) };
     }
 
     /// True if there is one column or bitmap, and nothing else.
@@ -181,7 +192,7 @@ impl Planned<'_> {
     fn takes_pairs(&self, width: usize) -> bool {
         let (order, partitions) = (&*self.order, self.order.partitions);
         #[cfg(target_arch = "x86_64")]
-        if order.form == Form::Masks && compresses(width, partitions) {
+        if self.compresses(width) {
             return false;
         }
         let most = IN_PAIRS.iter().find(|(other, _)| *other == width).map_or(0, |(_, most)| *most);

@@ -14,6 +14,8 @@
 
 use super::Level;
 use super::buckets::Buckets;
+#[cfg(target_arch = "x86_64")]
+use super::digits::Digits;
 use super::fixed::{Place, SCATTERED};
 use super::ids::{Ascending, Pattern, ascending, pattern};
 #[cfg(target_arch = "x86_64")]
@@ -22,7 +24,7 @@ use super::masks::{Masks, pay};
 use super::ranks::{Ranks, suit};
 use super::segments::Cursors;
 #[cfg(target_arch = "x86_64")]
-use super::sweep::Sweep;
+use super::sweep::{SWEPT, Sweep};
 
 /// Bytes behind the rows of a target that may be overwritten.
 pub(crate) const PAD: usize = 64;
@@ -90,6 +92,8 @@ pub(crate) struct Order {
     pub(super) masks: Masks,
     #[cfg(target_arch = "x86_64")]
     ranks: Ranks,
+    #[cfg(target_arch = "x86_64")]
+    digits: Digits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +103,9 @@ pub(super) enum Form {
     Masks,
     /// One chunk of one column: nothing is counted, nor are offsets known before it is moved.
     Buckets,
+    /// One chunk: places are found as rows are counted.
+    #[cfg(target_arch = "x86_64")]
+    Placed,
     /// One chunk: targets are found as rows are counted.
     #[cfg(target_arch = "x86_64")]
     Ranked,
@@ -202,6 +209,8 @@ impl Order {
             masks: Masks::default(),
             #[cfg(target_arch = "x86_64")]
             ranks: Ranks::default(),
+            #[cfg(target_arch = "x86_64")]
+            digits: Digits::default(),
         }
     }
 
@@ -250,6 +259,10 @@ impl Order {
     /// The form that is cheapest.
     fn choose(&mut self, ids: &[u32], load: Load) -> Form {
         let partitions = self.partitions;
+        #[cfg(target_arch = "x86_64")]
+        if self.goes_by_digits(load) && pattern(ids) != Pattern::Turns {
+            return Form::Placed;
+        }
         if self.goes_by_buckets(ids, load) {
             return Form::Buckets;
         }
@@ -289,6 +302,13 @@ impl Order {
             // SAFETY: the level says that the CPU can; there are fewer than 255 partitions.
             #[cfg(target_arch = "x86_64")]
             Form::Masks => unsafe { self.masks.build(ids, &mut self.ends) },
+            #[cfg(target_arch = "x86_64")]
+            Form::Placed => {
+                self.placed = true;
+                self.places.resize(self.rows + PAD, 0);
+                // SAFETY: the level says that the CPU can; there are at most 65,536 ids.
+                unsafe { self.digits.places(ids, &mut self.ends, &mut self.places) }
+            }
             #[cfg(target_arch = "x86_64")]
             Form::Ranked => {
                 self.targeted = true;
@@ -333,6 +353,21 @@ impl Order {
     /// zeros: what is dealt into buckets is not looked at before.
     pub(crate) fn is_outside(&self) -> bool {
         self.outside
+    }
+
+    /// True if places are found by digits, and columns gathered from them.
+    #[cfg(target_arch = "x86_64")]
+    fn goes_by_digits(&self, load: Load) -> bool {
+        // Below, masks are faster; above, buckets.
+        let suited = match load {
+            Load::Fixed(4) => 12..=32,
+            Load::Fixed(8) => 12..=64,
+            Load::ManyTargeted(SWEPT..) | Load::ManyTexts => 12..=64,
+            _ => return false,
+        };
+        self.level >= Level::Gathering
+            && self.rows <= LARGEST_CHUNK
+            && suited.contains(&self.partitions)
     }
 
     /// True if the only column is dealt into buckets: of ids that look evenly spread.

@@ -30,6 +30,8 @@
 
 use std::arch::x86_64::*;
 
+/// So many columns are worth the search for places after targets, and for an order of lines.
+pub(super) const SWEPT: usize = 3;
 /// Rows of a step: a line of eight-byte values.
 const STEP: usize = 8;
 /// Bytes of a column that the first-level cache holds beside what is written.
@@ -53,33 +55,35 @@ impl Sweep {
         self.steps.clear();
     }
 
-    /// Writes `source[place]` for each of `places` to `out`. They are those of all calls until the next
-    /// [`Sweep::clear`], of `partitions` partitions.
+    /// Writes `source[place]` for each of `places` to `out`. Places are those of all calls until the next
+    /// [`Sweep::clear`], of `partitions` partitions; for one column, which comes `once`, lines are not
+    /// ordered.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; places are below the length of `source`; `W` is
-    /// 4, 8 or 16.
+    /// The CPU has what [`super::Level::Avx512`] says; places are below the length of `source`; `W` is a
+    /// power of two up to 16.
     ///
     /// # Panics
-    /// If `out` is shorter than places.
+    /// If there are not as many values as places, or there is no room for them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     pub(super) unsafe fn gather<const W: usize>(
         &mut self,
+        once: bool,
         partitions: usize,
         places: &[u16],
         source: &[[u8; W]],
         out: &mut [[u8; W]],
     ) {
-        assert!(out.len() >= places.len());
+        assert!(source.len() == places.len() && out.len() >= places.len());
         debug_assert!(places.iter().all(|&place| usize::from(place) < source.len()));
-        let (from, to) = (source.as_ptr(), out.as_mut_ptr());
         let steps = places.len() / STEP;
-        // SAFETY: as the caller promised; steps are below the whole steps of places, and `out` has as
-        // many values as those.
+        let to = out.as_mut_ptr();
+        // SAFETY: as the caller promised; steps are below the whole steps of places, where there are any
+        // as many values, and room for those.
         let step = |step: usize| unsafe {
-            eight(from, places.as_ptr().add(step * STEP), to.add(step * STEP));
+            eight(source, places.as_ptr().add(step * STEP), to.add(step * STEP));
         };
-        if places.len() * W <= CACHED || places.len() < LEAST_MEAN * partitions {
+        if once || places.len() * W <= CACHED || places.len() < LEAST_MEAN * partitions {
             (0..steps).for_each(step);
         } else {
             self.find(places);
@@ -114,15 +118,35 @@ impl Sweep {
 /// Copies the values at eight places to `to`.
 ///
 /// # Safety
-/// The CPU has AVX-512F, BW and VL; there are eight places, of values at `from`, and room for eight;
-/// `W` is 4, 8 or 16.
+/// The CPU has AVX-512F, BW and VL; there are eight places, below the length of `source`, which is at
+/// least eight, and room for eight; `W` is a power of two up to 16.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn eight<const W: usize>(from: *const [u8; W], places: *const u16, to: *mut [u8; W]) {
+unsafe fn eight<const W: usize>(source: &[[u8; W]], places: *const u16, to: *mut [u8; W]) {
+    let from = source.as_ptr();
     // SAFETY: as the caller promised; eight places are 16 bytes, and as many values a register or two.
     unsafe {
         let places = _mm_loadu_si128(places.cast());
         match W {
+            1 | 2 => {
+                // Four bytes are read for each, none behind the end: the last ones are shifted down.
+                let places = _mm256_cvtepu16_epi32(places);
+                let last = _mm256_set1_epi32((source.len() - 4 / W) as i32);
+                let read = _mm256_min_epu32(places, last);
+                let shift = _mm256_mullo_epi16(
+                    _mm256_sub_epi32(places, read),
+                    _mm256_set1_epi32(W as i32 * 8),
+                );
+                if W == 1 {
+                    let four = _mm256_i32gather_epi32::<1>(from.cast(), read);
+                    let values = _mm256_cvtepi32_epi8(_mm256_srlv_epi32(four, shift));
+                    _mm_storel_epi64(to.cast(), values);
+                } else {
+                    let four = _mm256_i32gather_epi32::<2>(from.cast(), read);
+                    let values = _mm256_cvtepi32_epi16(_mm256_srlv_epi32(four, shift));
+                    _mm_storeu_si128(to.cast(), values);
+                }
+            }
             4 => {
                 let values =
                     _mm256_i32gather_epi32::<4>(from.cast(), _mm256_cvtepu16_epi32(places));
@@ -156,13 +180,13 @@ mod tests {
             return;
         }
         fn check<const W: usize>(sweep: &mut Sweep, places: &[u16], partitions: usize) {
-            let source: Vec<u8> = (0..W * places.len()).map(|i| (i * 7 % 251) as u8).collect();
+            let source: Vec<u8> = (0..W * places.len()).map(|i| (i * i / 3 % 251) as u8).collect();
             let (source, _) = source.as_chunks::<W>();
             let [mut out, mut expected] = [(); 2].map(|()| vec![[0; W]; places.len()]);
             // SAFETY: places are below their number, of which there are as many values; the CPU can.
             unsafe {
                 gather(source, places, &mut expected);
-                sweep.gather(partitions, places, source, &mut out);
+                sweep.gather(false, partitions, places, source, &mut out);
             }
             assert!(out == expected, "{} rows of {W} bytes", places.len());
         }
@@ -171,8 +195,10 @@ mod tests {
             for partitions in [2, 7, 100, 1000] {
                 let id = |row: u16| u32::from(row).wrapping_mul(0x9e37_79b9) >> 16;
                 let mut places: Vec<u16> = (0..rows).map(|row: u32| row as u16).collect();
-                places.sort_by_key(|&row| id(row) * partitions as u32 >> 16);
+                places.sort_by_key(|&row| (id(row) * partitions as u32) >> 16);
                 sweep.clear();
+                check::<1>(&mut sweep, &places, partitions);
+                check::<2>(&mut sweep, &places, partitions);
                 check::<4>(&mut sweep, &places, partitions);
                 check::<8>(&mut sweep, &places, partitions);
                 check::<16>(&mut sweep, &places, partitions);
