@@ -102,7 +102,7 @@ impl Planned<'_> {
         }
         #[cfg(target_arch = "x86_64")]
         if self.sweeps() && W <= 16 && W.is_power_of_two() {
-            return self.sweep(source, out);
+            return self.sweep([source], [out]);
         }
         if self.scatters(W) {
             self.target();
@@ -143,13 +143,17 @@ impl Planned<'_> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn sweep<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
+    fn sweep<const N: usize, const W: usize>(
+        &mut self,
+        sources: [&[[u8; W]]; N],
+        outs: [&mut [[u8; W]]; N],
+    ) {
         self.place();
         let order = &mut *self.order;
         let (once, places) = (self.load.is_one(), &order.places[..order.rows]);
         // SAFETY: the level says that the CPU can; places are rows; widths that are swept are powers of
         // two up to 16.
-        unsafe { order.sweep.gather(once, order.partitions, places, source, out) };
+        unsafe { order.sweep.gather(once, order.partitions, places, sources, outs) };
     }
 
     /// True if there is one column or bitmap, and nothing else.
@@ -183,12 +187,12 @@ impl Planned<'_> {
     pub(crate) fn takes_several(&self, width: usize) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.sweeps() {
-            return false;
+            return width == 8 && self.takes_pairs(width);
         }
         self.takes_pairs(width) || self.takes_records(width)
     }
 
-    /// True if columns of `width` bytes a value are scattered two at a time.
+    /// True if columns of `width` bytes a value are scattered, or gathered, two at a time.
     fn takes_pairs(&self, width: usize) -> bool {
         let (order, partitions) = (&*self.order, self.order.partitions);
         #[cfg(target_arch = "x86_64")]
@@ -252,26 +256,24 @@ impl Planned<'_> {
     }
 
     fn pairs<const W: usize>(&mut self, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
-        self.target();
         let rows = self.order.rows;
-        let targets = &self.order.targets[..rows];
         for (sources, outs) in sources.chunks(2).zip(outs.chunks_mut(2)) {
-            match (sources, outs) {
-                (&[a, b], [c, d]) => {
-                    let sources = [a, b].map(|source| &source.as_chunks::<W>().0[..rows]);
-                    let outs = [c, d].map(|out| &mut out.as_chunks_mut::<W>().0[..rows]);
-                    // SAFETY: there is a target for each row, below the rows, and as many values.
-                    unsafe { scatter_two(sources, targets, outs) };
+            let (&[a, b], [c, d]) = (sources, &mut *outs) else {
+                for (source, out) in sources.iter().zip(outs) {
+                    self.fixed(W, source, out);
                 }
-                (sources, outs) => {
-                    for (source, out) in sources.iter().zip(outs) {
-                        let source = &source.as_chunks::<W>().0[..rows];
-                        let out = &mut out.as_chunks_mut::<W>().0[..rows];
-                        // SAFETY: as above.
-                        unsafe { scatter(source, targets, out) };
-                    }
-                }
+                continue;
+            };
+            let sources = [a, b].map(|source| &source.as_chunks::<W>().0[..rows]);
+            let outs = [c, d].map(|out| &mut out.as_chunks_mut::<W>().0[..rows]);
+            #[cfg(target_arch = "x86_64")]
+            if self.sweeps() {
+                self.sweep(sources, outs);
+                continue;
             }
+            self.target();
+            // SAFETY: there is a target for each row, below the rows, and as many values.
+            unsafe { scatter_two(sources, &self.order.targets[..rows], outs) };
         }
     }
 

@@ -38,8 +38,8 @@ const STEP: usize = 8;
 const CACHED: usize = 40 << 10;
 /// With fewer rows than this a partition, the rows of a step are from a quarter of the column.
 const LEAST_MEAN: usize = 32;
-/// Rows whose steps are in any order.
-const BLOCK: usize = 128;
+/// Rows whose steps are in any order: so few that partitions' steps seldom meet in one.
+const BLOCK: usize = 32;
 /// Blocks of the most rows that places tell apart.
 const MOST_BLOCKS: usize = (1 << 16) / BLOCK;
 
@@ -55,42 +55,52 @@ impl Sweep {
         self.steps.clear();
     }
 
-    /// Writes `source[place]` for each of `places` to `out`. Places are those of all calls until the next
-    /// [`Sweep::clear`], of `partitions` partitions; for one column, which comes `once`, lines are not
-    /// ordered.
+    /// Writes `source[place]` for each of `places` to its out, of one column or two. Places are those of all
+    /// calls until the next [`Sweep::clear`], of `partitions` partitions; for the only column, which comes
+    /// `once`, lines are not ordered.
     ///
     /// # Safety
-    /// The CPU has what [`super::Level::Avx512`] says; places are below the length of `source`; `W` is a
+    /// The CPU has what [`super::Level::Avx512`] says; places are below the lengths of `sources`; `W` is a
     /// power of two up to 16.
     ///
     /// # Panics
     /// If there are not as many values as places, or there is no room for them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn gather<const W: usize>(
+    pub(super) unsafe fn gather<const N: usize, const W: usize>(
         &mut self,
         once: bool,
         partitions: usize,
         places: &[u16],
-        source: &[[u8; W]],
-        out: &mut [[u8; W]],
+        sources: [&[[u8; W]]; N],
+        outs: [&mut [[u8; W]]; N],
     ) {
-        assert!(source.len() == places.len() && out.len() >= places.len());
-        debug_assert!(places.iter().all(|&place| usize::from(place) < source.len()));
-        let steps = places.len() / STEP;
-        let to = out.as_mut_ptr();
-        // SAFETY: as the caller promised; steps are below the whole steps of places, where there are any
-        // as many values, and room for those.
-        let step = |step: usize| unsafe {
-            eight(source, places.as_ptr().add(step * STEP), to.add(step * STEP));
+        let len = places.len();
+        assert!(sources.iter().all(|source| source.len() == len));
+        assert!(outs.iter().all(|out| out.len() >= len));
+        debug_assert!(places.iter().all(|&place| usize::from(place) < len));
+        let steps = len / STEP;
+        let to = outs.map(<[_]>::as_mut_ptr);
+        let step = |step: usize| {
+            // SAFETY: as the caller promised; steps are below the whole steps of places, where there are
+            // any as many values, and room for those. Eight places are a register of 16 bytes.
+            unsafe {
+                let places = _mm_loadu_si128(places.as_ptr().add(step * STEP).cast());
+                for (source, to) in sources.into_iter().zip(to) {
+                    eight(source, places, to.add(step * STEP));
+                }
+            }
         };
-        if once || places.len() * W <= CACHED || places.len() < LEAST_MEAN * partitions {
+        if once || len * W <= CACHED || len < LEAST_MEAN * partitions {
             (0..steps).for_each(step);
         } else {
             self.find(places);
             self.steps.iter().for_each(|&at| step(at.into()));
         }
-        for (&place, out) in places.iter().zip(out).skip(steps * STEP) {
-            *out = source[usize::from(place)];
+        for row in steps * STEP..len {
+            for (source, to) in sources.into_iter().zip(to) {
+                // SAFETY: there is room for as many values as places.
+                unsafe { *to.add(row) = source[usize::from(places[row])] };
+            }
         }
     }
 
@@ -122,11 +132,10 @@ impl Sweep {
 /// least eight, and room for eight; `W` is a power of two up to 16.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn eight<const W: usize>(source: &[[u8; W]], places: *const u16, to: *mut [u8; W]) {
+unsafe fn eight<const W: usize>(source: &[[u8; W]], places: __m128i, to: *mut [u8; W]) {
     let from = source.as_ptr();
-    // SAFETY: as the caller promised; eight places are 16 bytes, and as many values a register or two.
+    // SAFETY: as the caller promised; eight values are a register or two.
     unsafe {
-        let places = _mm_loadu_si128(places.cast());
         match W {
             1 | 2 => {
                 // Four bytes are read for each, none behind the end: the last ones are shifted down.
@@ -180,15 +189,27 @@ mod tests {
             return;
         }
         fn check<const W: usize>(sweep: &mut Sweep, places: &[u16], partitions: usize) {
-            let source: Vec<u8> = (0..W * places.len()).map(|i| (i * i / 3 % 251) as u8).collect();
+            let source: Vec<u8> = (0..W * places.len()).map(|i| (i * 7 % 251) as u8).collect();
             let (source, _) = source.as_chunks::<W>();
-            let [mut out, mut expected] = [(); 2].map(|()| vec![[0; W]; places.len()]);
+            let mut other = source.to_vec();
+            other.reverse();
+            let [mut one, mut first, mut second] = [(); 3].map(|()| vec![[0; W]; places.len()]);
+            let mut expected = one.clone();
             // SAFETY: places are below their number, of which there are as many values; the CPU can.
             unsafe {
+                sweep.gather(partitions == 7, partitions, places, [source], [&mut one]);
+                sweep.gather(
+                    false,
+                    partitions,
+                    places,
+                    [source, &other],
+                    [&mut first, &mut second],
+                );
                 gather(source, places, &mut expected);
-                sweep.gather(false, partitions, places, source, &mut out);
+                assert!(one == expected && first == expected, "{} of {W} bytes", places.len());
+                gather(&other, places, &mut expected);
+                assert!(second == expected, "{} of {W} bytes", places.len());
             }
-            assert!(out == expected, "{} rows of {W} bytes", places.len());
         }
         let mut sweep = Sweep::default();
         for rows in [0, 1, 7, 8, 9, 1000, 5123, 12_000, 65_535, 65_536] {
