@@ -81,8 +81,9 @@ pub(crate) enum Level {
     /// AVX-512 with VBMI, VBMI2 and VPOPCNTDQ, and BMI2: Ice Lake, Zen 4 and later.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// The same, and a first-level cache of 48 KiB or more: Ice Lake, Sapphire Rapids and later. Whole
-    /// lines are gathered there in two thirds of the time that it takes to scatter their values.
+    /// The same, and a first-level cache of 48 KiB or more: Sapphire Rapids and later. Whole lines are
+    /// gathered there in two thirds of the time that it takes to scatter their values. Not Ice Lake, whose
+    /// gathers were made slow to be safe: it has no `bf16`.
     #[cfg(target_arch = "x86_64")]
     Gathering,
 }
@@ -101,7 +102,8 @@ impl Level {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt")
         {
-            let gathers = first_level_cache() >= GATHERING_CACHE;
+            let gathers =
+                is_x86_feature_detected!("avx512bf16") && first_level_cache() >= GATHERING_CACHE;
             return if gathers { Self::Gathering } else { Self::Avx512 };
         }
         #[cfg(target_arch = "x86_64")]
