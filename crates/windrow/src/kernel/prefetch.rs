@@ -28,7 +28,7 @@ pub(super) fn prefetch_written(place: *const u8) {
 }
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// Asks for a row that is to be read at once.
 #[inline(always)]

@@ -3,10 +3,11 @@
 //! Each is a function of its own: in one with others its selections become branches, and its
 //! pointers go to the stack.
 
+use super::Wrapped;
 use super::runs::runs;
 use super::shape::Shape;
-use super::steps::{Work, streamed, summed, woven};
-use super::sum::{add_up, any_equal};
+use super::steps::{Work, led, streamed, summed};
+use super::sum::add_up;
 use super::two::Merged;
 
 /// What loops are compiled for.
@@ -14,7 +15,12 @@ use super::two::Merged;
 /// # Safety
 /// To call a loop: as the loop of that name, and the processor has the level's instructions.
 pub(super) trait Level {
-    unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work);
+    unsafe fn led<const S: usize, const W: usize>(
+        shape: Shape<S, W>,
+        work: Work,
+        rows: usize,
+        wrapped: &mut Wrapped<'_>,
+    ) -> Merged;
     unsafe fn streamed<const S: usize, const W: usize>(
         shape: Shape<S, W>,
         work: Work,
@@ -31,11 +37,6 @@ pub(super) trait Level {
         rows: usize,
         wrapped: &mut dyn FnMut(&[u8], i64),
     ) -> Merged;
-    unsafe fn any_equal<const S: usize, const W: usize>(
-        shape: Shape<S, W>,
-        start: *const u8,
-        rows: usize,
-    ) -> bool;
     unsafe fn add_up<const S: usize, const W: usize>(
         shape: Shape<S, W>,
         start: *mut u8,
@@ -64,9 +65,14 @@ macro_rules! level {
         impl Level for $level {
             #[inline(never)]
             $(#[$features])?
-            unsafe fn woven<const S: usize, const W: usize>(shape: Shape<S, W>, work: Work) {
+            unsafe fn led<const S: usize, const W: usize>(
+                shape: Shape<S, W>,
+                work: Work,
+                rows: usize,
+                wrapped: &mut Wrapped<'_>,
+            ) -> Merged {
                 // SAFETY: the caller's promise.
-                unsafe { woven(shape, work) }
+                unsafe { led(shape, work, rows, wrapped) }
             }
 
             #[inline(never)]
@@ -101,17 +107,6 @@ macro_rules! level {
             ) -> Merged {
                 // SAFETY: the caller's promise.
                 unsafe { summed(shape, work, rows, wrapped) }
-            }
-
-            #[inline(never)]
-            $(#[$features])?
-            unsafe fn any_equal<const S: usize, const W: usize>(
-                shape: Shape<S, W>,
-                start: *const u8,
-                rows: usize,
-            ) -> bool {
-                // SAFETY: the caller's promise.
-                unsafe { any_equal(shape, start, rows) }
             }
 
             #[inline(never)]

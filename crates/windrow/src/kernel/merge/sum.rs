@@ -5,38 +5,6 @@ use super::shape::Shape;
 /// Bytes of a diff, at the end of a row.
 const DIFF: usize = 8;
 
-/// True if two neighbours among the `rows` rows at `start` are equal.
-///
-/// # Safety
-/// `start` points to `rows` whole rows.
-#[inline(always)]
-pub(super) unsafe fn any_equal<const S: usize, const W: usize>(
-    shape: Shape<S, W>,
-    start: *const u8,
-    rows: usize,
-) -> bool {
-    let stride = shape.stride();
-    let mut row = start;
-    // Rows are only compared whole where their first words agree, which hardly ever is.
-    // SAFETY: `row` and the one behind it are whole rows: there is one step less than rows.
-    unsafe {
-        let mut words = shape.raws(row);
-        for _ in 1..rows {
-            let behind = row.add(stride);
-            let next = shape.raws(behind);
-            let mut different = 0;
-            for index in 0..Shape::<S, W>::WORDS {
-                different |= words[index] ^ next[index];
-            }
-            if different == 0 && shape.equal(row, behind) {
-                return true;
-            }
-            (row, words) = (behind, next);
-        }
-    }
-    false
-}
-
 /// Adds up equal neighbours in place and closes the gaps; returns the rows that are left. A row whose
 /// diffs add up to zero goes, if it had an equal. A sum that does not fit wraps; `wrapped` hears of it:
 /// the row's compared bytes, and 1 or -1 for the 2^64 that are missing.

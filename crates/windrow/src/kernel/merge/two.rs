@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! 1. words   what all rows share at the start is not compared
-//! 2. blocks  of BLOCK rows of output: look at the first few, choose a loop, run it; for the loop
-//!            from both ends the block is cut first (merge path), the others stop by themselves
+//! 2. blocks  of BLOCK rows of output: look at the first few, choose a loop, run it; it stops by itself
 //! 3. sum     equal neighbours of a block become one
 //! ```
 
@@ -12,7 +11,7 @@ use super::Wrapped;
 use super::level::{Avx2, has_avx2};
 use super::level::{Level, Plain};
 use super::shape::{LONG, ODD, Shape, Strided, common};
-use super::steps::{Work, next, sample};
+use super::steps::{Work, sample};
 
 /// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
 const BLOCK: usize = 1024;
@@ -161,17 +160,14 @@ fn blocks<L: Level, const S: usize, const W: usize>(
             let (switches, equal) = sample(shape, left, SAMPLE.min(rows));
             match &mut wrapped {
                 Some(wrapped) if equal > TIES => L::summed(shape, left, rows, wrapped),
+                wrapped if switches > RUNS && switches + 2 < SAMPLE.min(rows) => {
+                    L::led(shape, left, rows, wrapped)
+                }
                 wrapped => {
                     let (mut block, ties) = if switches <= RUNS {
                         L::runs(shape, left, rows)
-                    } else if switches + 2 >= SAMPLE.min(rows) {
-                        L::streamed(shape, left, rows)
                     } else {
-                        let (a_rows, b_rows) = next(shape, left, rows);
-                        let work = Work { a_rows, b_rows, ..left };
-                        L::woven(shape, work);
-                        let block = Merged { a: a_rows, b: b_rows, out: a_rows + b_rows };
-                        (block, wrapped.is_some() && L::any_equal(shape, left.out, block.out))
+                        L::streamed(shape, left, rows)
                     };
                     if ties && let Some(wrapped) = wrapped {
                         block.out = L::add_up(shape, left.out, block.out, wrapped);
@@ -220,30 +216,44 @@ mod tests {
             body in prop::sample::select(vec![8usize, 12, 16, 24, 25, 40, 56, 72, 88, 120, 130]),
             common in 0usize..90,
             room in 1usize..1500,
+            sums in any::<bool>(),
         ) {
             let (a, b) = (side(body, &a, common), side(body, &b, common));
             let (a_rows, b_rows) = (rows(&a), rows(&b));
             let stride = body + 8;
             let a_in = Strided { bytes: &a_rows, stride, body };
             let b_in = Strided { bytes: &b_rows, stride, body };
+            let merge_into = |out: &mut [u8], portable: bool| {
+                let mut none = |_: &[u8], _: i64| unreachable!("small sums");
+                let wrapped: Wrapped<'_> = if sums { Some(&mut none) } else { None };
+                if portable {
+                    with_shape::<Plain>(a_in, b_in, out, 0, wrapped)
+                } else {
+                    merge(a_in, b_in, out, wrapped)
+                }
+            };
             let mut out = vec![0; room * stride];
-            let mut none = |_: &[u8], _: i64| unreachable!("small sums");
-            let merged = merge(a_in, b_in, &mut out, Some(&mut none));
+            let merged = merge_into(&mut out, false);
             // The same without the newer instructions.
             let mut twin = vec![0; room * stride];
-            let portable = with_shape::<Plain>(a_in, b_in, &mut twin, 0, Some(&mut none));
-            prop_assert_eq!(merged, portable);
+            prop_assert_eq!(merged, merge_into(&mut twin, true));
             prop_assert_eq!(&out, &twin);
-            // What was used of both, added up, is what came out.
-            let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-            let used = a.iter().take(merged.a).chain(b.iter().take(merged.b));
-            for (body, diff) in used {
-                *expected.entry(body.clone()).or_default() += diff;
+            // What was used of both is what came out, added up or not.
+            let mut expected: BTreeMap<(Vec<u8>, usize), i64> = BTreeMap::new();
+            let sides = [a.iter().take(merged.a), b.iter().take(merged.b)];
+            for (side, used) in sides.into_iter().enumerate() {
+                for (body, diff) in used {
+                    *expected.entry((body.clone(), if sums { 0 } else { side })).or_default() += diff;
+                }
             }
             expected.retain(|_, diff| *diff != 0);
-            prop_assert_eq!(&out[..merged.out * stride], &rows(&expected)[..]);
+            let row = |((body, _), diff): (&(Vec<u8>, usize), &i64)| {
+                [&body[..], &diff.to_le_bytes()].concat()
+            };
+            let expected_rows: Vec<u8> = expected.iter().flat_map(row).collect();
+            prop_assert_eq!(&out[..merged.out * stride], &expected_rows[..]);
             // No row that is left belongs before one that came out, or is its equal.
-            if let Some((last, _)) = expected.last_key_value() {
+            if let Some(((last, _), _)) = expected.last_key_value() {
                 let left = a.keys().skip(merged.a).chain(b.keys().skip(merged.b));
                 prop_assert!(left.min().is_none_or(|row| row > last));
             }

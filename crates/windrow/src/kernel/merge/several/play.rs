@@ -15,10 +15,13 @@
 
 use std::hint::select_unpredictable;
 
-use super::super::bytes::{AHEAD, compare_from, diff_at};
+use super::super::bytes::{compare_from, diff_at};
 use super::game::Game;
 use super::level::Level;
 use super::stream::Rows;
+
+/// Bytes ahead of each run that are asked for.
+const AHEAD: usize = 1024;
 
 /// Where rows go.
 #[derive(Clone, Copy, Debug)]
