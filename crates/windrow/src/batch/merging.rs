@@ -50,11 +50,7 @@ pub struct Merging<T = u64> {
 impl<T: Time> Merging<T> {
     /// A merge of `batches`, which are of one layout: see [`Batch::union`].
     pub fn new(layout: &Layout, pool: &Pool, batches: Vec<Batch<T>>) -> Self {
-        Self::of(Batch::union(layout, pool, batches))
-    }
-
-    /// A merge of the runs of one batch.
-    pub(super) fn of(batch: Batch<T>) -> Self {
+        let batch = Batch::union(layout, pool, batches);
         Self {
             out: Run::new(&batch.pool),
             layout: batch.layout,
@@ -99,13 +95,11 @@ impl<T: Time> Merging<T> {
             let merger = match &mut self.merger {
                 Some(merger) => merger,
                 none => {
-                    let inputs = std::mem::take(&mut self.inputs).into_iter().collect();
-                    let inputs = within_budget(&self.layout, &self.pool, &self.wraps, inputs)?;
                     let (layout, pool) = (&self.layout, &self.pool);
-                    self.out = Run::after(pool, inputs.iter().filter_map(Source::run));
-                    let bytes: usize = inputs.iter().map(Source::resident_bytes).sum();
-                    let merger = if *fuel == i64::MAX { Merger::at_once } else { Merger::new };
-                    let mut merger = merger(layout, pool, Finish::Log, &self.wraps, inputs);
+                    let inputs = std::mem::take(&mut self.inputs);
+                    let (out, mut merger, bytes) =
+                        start(layout, pool, &self.wraps, inputs, *fuel == i64::MAX)?;
+                    self.out = out;
                     if bytes > IN_CACHES && self.advance.is_none() {
                         merger.write_past_caches();
                     }
@@ -157,6 +151,31 @@ impl<T> std::fmt::Debug for Merging<T> {
         out.field("order", &self.layout.order()).field("done", &self.done);
         out.finish_non_exhaustive()
     }
+}
+
+/// A merge of `inputs`, as many of them as can be merged at once, a run to take what comes out of it, and the
+/// bytes of the inputs that are in memory. `at_once`, if it is not to pause.
+fn start(
+    layout: &Layout,
+    pool: &Pool,
+    wraps: &Wraps,
+    inputs: Sources,
+    at_once: bool,
+) -> Result<(Run, Merger, usize)> {
+    let inputs = within_budget(layout, pool, wraps, inputs.into_iter().collect())?;
+    let out = Run::after(pool, inputs.iter().filter_map(Source::run));
+    let bytes = inputs.iter().map(Source::resident_bytes).sum();
+    let merger = if at_once { Merger::at_once } else { Merger::new };
+    Ok((out, merger(layout, pool, Finish::Log, wraps, inputs), bytes))
+}
+
+/// Everything in `inputs` as one run, without a pause: what a [`Merging`] comes to.
+pub(super) fn merged(layout: &Layout, pool: &Pool, wraps: &Wraps, inputs: Sources) -> Result<Run> {
+    let (out, mut merger, bytes) = start(layout, pool, wraps, inputs, true)?;
+    if bytes > IN_CACHES {
+        merger.write_past_caches();
+    }
+    out.merged(&mut merger)
 }
 
 /// Fails unless the time column of `layout` holds times of type `T`.

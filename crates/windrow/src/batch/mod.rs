@@ -17,9 +17,9 @@ mod sources;
 
 use arrow_array::RecordBatch;
 
-use merging::IN_CACHES;
 pub use merging::Merging;
 pub(crate) use merging::check_times;
+use merging::{IN_CACHES, merged};
 pub use settle::fan_in;
 pub(crate) use settle::{held_by_chunk, merger, own_bytes, settle};
 pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
@@ -205,9 +205,12 @@ impl<T: Time> Batch<T> {
             self.sources = Sources::from(merged);
             return Ok(self);
         }
-        let mut merging = Merging::of(self);
-        merging.work(&mut i64::MAX.clone())?;
-        merging.finish()
+        let wraps = self.wraps.take().unwrap_or_default();
+        let sources = std::mem::take(&mut self.sources);
+        let run = merged(&self.layout, &self.pool, &wraps, sources)?;
+        self.sources = Sources::from(rested(&self.pool, run));
+        self.wraps = wraps.any().then_some(wraps);
+        Ok(self)
     }
 
     /// Moves all times up to `since`, and adds up the changes that it makes equal: readers at times

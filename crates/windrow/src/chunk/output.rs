@@ -32,6 +32,34 @@ const SOME: usize = 16;
 /// Bytes copied for each line of memory ahead that is asked for.
 const LINE: usize = 64;
 
+/// Chunks in the order in which they were made. There is mostly one at a time, which takes no memory from the
+/// allocator.
+#[derive(Debug, Default)]
+struct Done {
+    first: Option<Arc<Chunk>>,
+    /// None without a first one.
+    others: VecDeque<Arc<Chunk>>,
+}
+
+impl Done {
+    fn push(&mut self, chunk: Arc<Chunk>) {
+        match &self.first {
+            None => self.first = Some(chunk),
+            Some(_) => self.others.push_back(chunk),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Arc<Chunk>> {
+        let first = self.first.take()?;
+        self.first = self.others.pop_front();
+        Some(first)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+}
+
 /// Chunks that are made, and the one that is being made.
 #[derive(Debug)]
 pub(super) struct Output {
@@ -41,7 +69,7 @@ pub(super) struct Output {
     used: usize,
     /// Where rows start, and where the last one ends; nothing if they have one length.
     starts: Vec<u32>,
-    done: VecDeque<Arc<Chunk>>,
+    done: Done,
     /// Small chunks that were passed on so far.
     small: usize,
     /// Rows are written past the caches.
@@ -56,7 +84,7 @@ impl Output {
             buffer: None,
             used: 0,
             starts: if layout.stride().is_some() { Vec::new() } else { pool.starts() },
-            done: VecDeque::new(),
+            done: Done::default(),
             small: 0,
             past_caches: false,
         }
@@ -70,7 +98,7 @@ impl Output {
 
     /// The next chunk that is full.
     pub(super) fn take(&mut self) -> Option<Arc<Chunk>> {
-        self.done.pop_front()
+        self.done.pop()
     }
 
     /// True if there is a chunk to take.
@@ -268,7 +296,7 @@ impl Output {
     /// Takes a chunk as it is, behind everything appended so far.
     pub(super) fn pass(&mut self, chunk: Arc<Chunk>) {
         self.flush();
-        self.done.push_back(chunk);
+        self.done.push(chunk);
     }
 
     /// Ships what is not full yet.
@@ -289,7 +317,7 @@ impl Output {
                 Chunk::varying(&self.pool, buffer, starts)
             }
         };
-        self.done.push_back(Arc::new(chunk));
+        self.done.push(Arc::new(chunk));
     }
 
     fn next_buffer(&mut self, len: usize) -> Result<()> {

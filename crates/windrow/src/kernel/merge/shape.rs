@@ -4,6 +4,8 @@
 //! are left they are compared as one, two or three words, whole: the result is exact and needs no
 //! branch. Where more are left, the first three words decide, and the rest if they do not.
 
+use std::hint::black_box;
+
 use super::bytes::{self, compare_from, subtract, word_at};
 
 /// Rows of one length, one behind the other.
@@ -144,20 +146,6 @@ impl<const S: usize, const W: usize> Shape<S, W> {
         different == 0
     }
 
-    /// The words that are compared first, as they stand in memory.
-    ///
-    /// # Safety
-    /// `row` points to a whole row.
-    #[inline(always)]
-    pub(super) unsafe fn raws(self, row: *const u8) -> Head {
-        let mut words = [0; 3];
-        for (index, word) in words.iter_mut().enumerate().take(Self::WORDS) {
-            // SAFETY: a whole row; `index` is below `WORDS`.
-            *word = unsafe { self.raw(row, index) };
-        }
-        words
-    }
-
     /// Both, without a branch that cannot be predicted.
     ///
     /// # Safety
@@ -169,7 +157,8 @@ impl<const S: usize, const W: usize> Shape<S, W> {
             if W == LONG && S >= 48 {
                 let (less, agree) = self.words(p, q);
                 // Rows whose first words agree differ in the last one, mostly: their time.
-                if agree & bytes::differ(p, q, S - 16) {
+                // As one condition: to jump on either of the two could not be predicted.
+                if black_box(agree & bytes::differ(p, q, S - 16)) {
                     return compare_from(p, q, self.at, self.body);
                 }
                 let (x, y) = (word_at(p, S - 16), word_at(q, S - 16));

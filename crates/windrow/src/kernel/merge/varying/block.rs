@@ -5,8 +5,10 @@
 //! bytes    | the same | word | rest |        words decide, then the rest does
 //! ```
 
+use std::hint::{black_box, select_unpredictable};
+
 use super::super::Wrapped;
-use super::super::bytes::{compare_from, word_at};
+use super::super::bytes::{compare_from, differ, word_at};
 use super::place::Place;
 use super::sum::add_up;
 use super::{Target, Varying};
@@ -32,6 +34,8 @@ pub(super) struct Block<'a> {
     pub(super) a: Varying<'a>,
     pub(super) b: Varying<'a>,
     pub(super) at: usize,
+    /// Where sixteen bytes of every body begin that are not behind `at`; nothing if there are no such.
+    lead: Option<usize>,
     /// Bytes of the longest row.
     pub(super) longest: usize,
 }
@@ -68,7 +72,8 @@ impl<'a> Block<'a> {
         let (lengths, others) = (a.lengths(), b.lengths());
         let (shortest, longest) = (lengths.0.min(others.0), lengths.1.max(others.1));
         let behind = shortest.checked_sub(8 + a.tail)?;
-        Some(Self { a, b, at: at.min(behind), longest })
+        let lead = shortest.checked_sub(16 + a.tail).map(|behind| at.min(behind));
+        Some(Self { a, b, at: at.min(behind), lead, longest })
     }
 
     /// The first rows of both.
@@ -113,6 +118,42 @@ impl<'a> Block<'a> {
                 return compare_from(p, q, self.at, len).0;
             }
             x < y
+        }
+    }
+
+    /// True if the row at `p` sorts before the one at `q`, and true if they are equal in what is compared,
+    /// without a branch that cannot be predicted: rows whose first bytes agree are of one length, mostly, and
+    /// differ in their last eight bytes if at all, their time.
+    ///
+    /// # Safety
+    /// Both are rows of the block, of as many bytes.
+    #[inline(always)]
+    pub(super) unsafe fn compare(
+        &self,
+        (p, p_len): (*const u8, usize),
+        (q, q_len): (*const u8, usize),
+    ) -> (bool, bool) {
+        let body = p_len.min(q_len) - self.a.tail;
+        // SAFETY: both bodies have as many bytes, which are `at + 8` or more, and `lead + 16`; what is looked
+        // at in one stretch has 32 bytes at the least.
+        unsafe {
+            let Some(lead) = self.lead.filter(|_| body >= 40) else {
+                return compare_from(p, q, self.at, body);
+            };
+            let lead_of =
+                |row: *const u8| u128::from_be(row.add(lead).cast::<u128>().read_unaligned());
+            let (x, y) = (lead_of(p), lead_of(q));
+            let agree = x == y;
+            let apart = (p_len != q_len) | differ(p, q, body - 8);
+            // As one condition: to jump on either of the two could not be predicted.
+            if black_box(agree & apart) {
+                return compare_from(p, q, self.at, body);
+            }
+            let (p_last, q_last) = (word_at(p, body - 8), word_at(q, body - 8));
+            (
+                select_unpredictable(agree, p_last < q_last, x < y),
+                select_unpredictable(agree, p_last == q_last, false),
+            )
         }
     }
 

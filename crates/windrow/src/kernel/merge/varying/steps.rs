@@ -10,7 +10,7 @@
 use std::hint::select_unpredictable;
 
 use super::super::super::prefetch::prefetch;
-use super::super::bytes::{compare_from, copy, diff_at};
+use super::super::bytes::{AHEAD, compare_from, copy, diff_at};
 use super::block::Block;
 use super::place::{Done, Place};
 
@@ -105,18 +105,20 @@ impl Block<'_> {
         mut place: Place,
         wrapped: &mut dyn FnMut(&[u8], i64),
     ) -> Done {
-        let Self { a, b, at, .. } = self;
+        let Self { a, b, .. } = self;
         let (mut i, mut j) = (0, 0);
         let mut left = rows;
-        // SAFETY: both rows exist in every step, and no more is written than was taken.
+        // SAFETY: both rows exist in every step, one behind the other, and no more is written than was taken.
         unsafe {
+            // Where rows begin does not wait for where they are said to.
+            let (mut p, mut q) = (a.at(0), b.at(0));
             while i < a.len() && j < b.len() && left > 0 {
                 left -= 1;
-                let (p, q) = (a.at(i), b.at(j));
                 let (p_len, q_len) = (a.bytes_of(i), b.bytes_of(j));
-                let (take_b, equal) = compare_from(q, p, *at, p_len.min(q_len) - a.tail);
+                let (take_b, equal) = self.compare((q, q_len), (p, p_len));
                 let row = select_unpredictable(take_b, q, p);
                 let len = select_unpredictable(take_b, q_len, p_len);
+                prefetch(row.wrapping_add(AHEAD));
                 let mut stays = true;
                 copy(row, place.to, len);
                 if SUMS {
@@ -135,8 +137,11 @@ impl Block<'_> {
                 place.to = place.to.add(len);
                 place.offset += len as u32;
                 place.end = place.end.add(one);
+                let both = take_b || (SUMS && equal);
                 i += usize::from(!take_b);
-                j += usize::from(take_b || (SUMS && equal));
+                p = p.add(select_unpredictable(take_b, 0, p_len));
+                j += usize::from(both);
+                q = q.add(select_unpredictable(both, q_len, 0));
             }
         }
         Done { a: i, b: j, place, ties: false }
