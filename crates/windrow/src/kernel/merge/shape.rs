@@ -155,7 +155,8 @@ impl<const S: usize, const W: usize> Shape<S, W> {
         // SAFETY: whole rows, and `at + 8 <= body <= stride`; with `S`, `body` is `S - 8`.
         unsafe {
             if W == LONG && S >= 48 {
-                let (less, agree) = self.words(p, q);
+                let (p_lead, q_lead) = (self.lead(p), self.lead(q));
+                let (less, agree) = (p_lead < q_lead, p_lead == q_lead);
                 // Rows whose first words agree differ in the last one, mostly: their time.
                 // As one condition: to jump on either of the two could not be predicted.
                 if black_box(agree & bytes::differ(p, q, S - 16)) {
