@@ -150,7 +150,9 @@ fn blocks<L: Level, const S: usize, const W: usize>(
             out: out[done.out * stride..].as_mut_ptr(),
         };
         // One row more may come: the equal of the last.
-        let rows = BLOCK.min(room.saturating_sub(1)).min(left.a_rows + left.b_rows);
+        let most = room.saturating_sub(1).min(left.a_rows + left.b_rows);
+        // A rest that is no block is part of the last one.
+        let rows = if most < 2 * BLOCK { most } else { BLOCK };
         if rows == 0 {
             break;
         }
