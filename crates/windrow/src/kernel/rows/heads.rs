@@ -55,6 +55,8 @@ pub(crate) struct PackHeads {
     pub(crate) width: u32,
     /// Bits of a place, below 64; nothing if that comes later.
     pub(crate) place: Option<u32>,
+    /// The place of the first word.
+    pub(crate) first: usize,
 }
 
 /// Adds the head of each string to its word.
@@ -78,7 +80,7 @@ fn pack_each(strings: Strings<'_>, with: PackHeads, from: usize, words: &mut [u6
     for (at, word) in words.iter_mut().enumerate().skip(from) {
         let own = (strings.head(at, with.depth).0 ^ with.flip) >> with.dropped;
         let own = word.checked_shl(with.width).unwrap_or(0) | own;
-        *word = own << shift | at as u64 & places;
+        *word = own << shift | (with.first + at) as u64 & places;
     }
 }
 
@@ -97,6 +99,7 @@ mod tests {
             dropped in 0u32..64,
             width in 0u32..=64,
             place in prop::option::of(6u32..64),
+            first in 0usize..1 << 20,
             before: u64,
             behind in 0usize..20,
         ) {
@@ -107,7 +110,7 @@ mod tests {
                 Some(*end)
             }));
             let flip = if descending { u64::MAX } else { 0 };
-            let with = PackHeads { depth, flip, dropped, width, place };
+            let with = PackHeads { depth, flip, dropped, width, place, first };
             let own = Strings { offsets: &offsets, data: &data };
             let (mut words, mut twin) = (vec![before; strings.len()], vec![before; strings.len()]);
             pack_heads(own, with, &mut words);

@@ -44,7 +44,7 @@ pub(crate) use heads::{PackHeads, Strings, pack_heads};
 pub(crate) use lane::{
     Bits, Code, Lane, LaneOut, Lanes, NULL, Places, Scattered, Span, Strided, Word,
 };
-pub(crate) use pack::{Clamp, Pack, clamp, pack};
+pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
 pub(crate) use plain::{MOST, Plain};
 pub(crate) use starts::{Starts, put_texts_at};
 pub(crate) use wide::take_wide;

@@ -20,6 +20,8 @@ pub(crate) struct Pack {
     pub(crate) width: u32,
     /// Bits of a place, below 64; nothing if that comes later.
     pub(crate) place: Option<u32>,
+    /// The place of the first word.
+    pub(crate) first: usize,
     /// The bit in front of a value, if there is one, and all that stands for a null.
     pub(crate) front: u64,
     pub(crate) null: u64,
@@ -65,7 +67,31 @@ fn pack_each(
         let is_valid = valid.is_none_or(|valid| valid.get(at));
         let own = if is_valid { own } else { pack.null };
         let own = word.checked_shl(pack.width).unwrap_or(0) | own;
-        *word = own << shift | at as u64 & places;
+        *word = own << shift | (pack.first + at) as u64 & places;
+    }
+}
+
+/// Writes words of half the width: without the lowest `shift` of the bits above the place, which has `low` bits.
+///
+/// # Panics
+/// If there are not as many of both; if either is above 32.
+pub(crate) fn narrow(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
+    assert_eq!(words.len(), narrow.len(), "a narrow word for each");
+    assert!(shift <= 32 && low <= 32, "words of 32 bits");
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; words were counted above.
+        done = unsafe { super::avx512::narrow(words, shift, low, narrow) };
+    }
+    narrow_each(&words[done..], shift, low, &mut narrow[done..]);
+}
+
+/// The portable twin, and the last few.
+fn narrow_each(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
+    let mask = (1 << low) - 1;
+    for (word, narrow) in words.iter().zip(narrow) {
+        *narrow = (word >> shift & !mask | word & mask) as u32;
     }
 }
 
@@ -111,6 +137,18 @@ mod tests {
 
     proptest! {
         #[test]
+        fn both_narrow_the_same(
+            words in prop::collection::vec(any::<u64>(), 0..100),
+            shift in 0u32..=32,
+            low in 0u32..=32,
+        ) {
+            let (mut found, mut twin) = (vec![7; words.len()], vec![9; words.len()]);
+            narrow(&words, shift, low, &mut found);
+            narrow_each(&words, shift, low, &mut twin);
+            prop_assert_eq!(found, twin);
+        }
+
+        #[test]
         fn both_clamp_the_same(
             values in prop::collection::vec(any::<u64>(), 0..100),
             shift in 0u32..64,
@@ -138,12 +176,13 @@ mod tests {
             dropped in 0u32..64,
             width in 0u32..=64,
             place in prop::option::of(8u32..64),
-            first in 0usize..70,
+            start in 0usize..70,
+            first in 0usize..1 << 20,
             nullable: bool,
         ) {
             let [flip, float, least, front, null] = constants;
-            let constants = Pack { flip, float, least, dropped, width, place, front, null };
-            let valid = nullable.then_some(Bits { bytes: &bits, first });
+            let constants = Pack { flip, float, least, dropped, width, place, first, front, null };
+            let valid = nullable.then_some(Bits { bytes: &bits, first: start });
             let (mut words, mut twin) = (vec![before; values.len()], vec![before; values.len()]);
             pack(&values, valid, constants, &mut words);
             pack_each(&values, valid, constants, 0, &mut twin);

@@ -77,7 +77,7 @@ impl PlainCode {
     /// How values of eight bytes are added to words, without what stands for nulls.
     pub(super) fn pack(self, least: u64, dropped: u32) -> Pack {
         let Self { flip, float, .. } = self;
-        Pack { flip, float, least, dropped, width: 0, place: None, front: 0, null: 0 }
+        Pack { flip, float, least, dropped, width: 0, place: None, first: 0, front: 0, null: 0 }
     }
 
     /// How values of eight bytes become small codes.
@@ -100,8 +100,11 @@ fn each<const W: usize, R: Rows>(
     code: impl Fn([u8; W]) -> u64,
     mut f: impl FnMut(usize, u64),
 ) {
-    if rows.is_all() {
-        values[..rows.len()].iter().enumerate().for_each(|(at, value)| f(at, code(*value)));
+    if let Some(first) = rows.first() {
+        values[first..][..rows.len()]
+            .iter()
+            .enumerate()
+            .for_each(|(at, value)| f(at, code(*value)));
         return;
     }
     for at in 0..rows.len() {
@@ -213,11 +216,11 @@ impl Key {
     /// As [`Key::for_each_number`], and whether the row is null.
     #[inline(always)]
     pub(super) fn for_each_nullable<R: Rows>(&self, rows: &R, mut f: impl FnMut(usize, u64, bool)) {
-        if let (true, Some((values, code)), Some(nulls)) =
-            (rows.is_all(), self.numbers(), &self.nulls)
+        if let (Some(first), Some((values, code)), Some(nulls)) =
+            (rows.first(), self.numbers(), &self.nulls)
         {
-            let valid = Bits { bytes: nulls.validity(), first: nulls.offset() };
-            for (block, values) in values[..rows.len()].chunks(64).enumerate() {
+            let valid = Bits { bytes: nulls.validity(), first: nulls.offset() + first };
+            for (block, values) in values[first..][..rows.len()].chunks(64).enumerate() {
                 let word = valid.word(block * 64);
                 for (bit, value) in values.iter().enumerate() {
                     let number = code.code(u64::from_ne_bytes(*value));
@@ -284,8 +287,8 @@ impl Key {
     /// The least and the greatest length of all rows, if that takes a look at offsets only.
     pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize)> {
         match (&self.values, &self.nulls) {
-            (Values::Bytes(Bytes::Small { offsets, .. }), None) if rows.is_all() => {
-                let offsets = &offsets[..=rows.len()];
+            (Values::Bytes(Bytes::Small { offsets, .. }), None) => {
+                let offsets = &offsets[rows.first()?..][..=rows.len()];
                 let lens = offsets.iter().zip(&offsets[1..]).map(|(start, end)| end - start);
                 let ends =
                     lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));

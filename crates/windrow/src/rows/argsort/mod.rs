@@ -5,7 +5,7 @@
 //! sort(group, keys from here on)
 //! 1. plan    of each key what tells the group's rows apart: numbers less their minimum, bytes behind
 //!            the common prefix; as many keys as fit beside the row's index in one word
-//! 2. pack    word = | key bits | index |, 32 bits if that is enough to tell most rows apart, or 64
+//! 2. pack    word = | key bits | index |, 64 bits; 32 of them if these tell most rows apart
 //! 3. sort    words: in order already, few runs (merged), or spread (radix)
 //!            few key bits: no words; rows are counted by them and put in their places
 //! 4. ties    groups of equal key bits, if keys are left: sort(group, the rest)
@@ -149,7 +149,7 @@ impl Sorter<'_> {
             return self.order_by_codes(&plan, &all);
         }
         let mut order = self.scratch.words.sort(&plan, self.keys, &all);
-        self.sort_ties(&mut order, &plan, plan.open(self.keys, count as usize));
+        self.sort_ties(&mut order, &plan, plan.open(self.keys, &all));
         order
     }
 

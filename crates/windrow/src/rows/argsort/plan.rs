@@ -15,18 +15,14 @@ use arrow_buffer::NullBuffer;
 
 use super::key::Key;
 use super::sample::Sample;
-use crate::kernel::rows::{Bits, Pack, PackHeads, clamp, pack, pack_heads};
-
-/// Bits above the logarithm of the number of rows that tell all but some hundredths of them apart, if their
-/// numbers are spread evenly.
-const SPARE: u32 = 5;
+use crate::kernel::rows::{Bits, Pack, PackHeads, Strings, clamp, pack, pack_heads};
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
     fn len(&self) -> usize;
     fn get(&self, at: usize) -> usize;
-    /// True if row and place are the same.
-    fn is_all(&self) -> bool;
+    /// The first row, if the others follow it.
+    fn first(&self) -> Option<usize>;
 }
 
 /// All rows of the record batch.
@@ -43,8 +39,8 @@ impl Rows for All {
     }
 
     #[inline(always)]
-    fn is_all(&self) -> bool {
-        true
+    fn first(&self) -> Option<usize> {
+        Some(0)
     }
 }
 
@@ -62,8 +58,31 @@ impl Rows for Picked<'_> {
     }
 
     #[inline(always)]
-    fn is_all(&self) -> bool {
-        false
+    fn first(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// Some that follow each other among rows of a group.
+struct Part<'a, R> {
+    rows: &'a R,
+    first: usize,
+    len: usize,
+}
+
+impl<R: Rows> Rows for Part<'_, R> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> usize {
+        self.rows.get(self.first + at)
+    }
+
+    #[inline(always)]
+    fn first(&self) -> Option<usize> {
+        self.rows.first().map(|first| first + self.first)
     }
 }
 
@@ -128,11 +147,6 @@ impl Plan {
         self.bits
     }
 
-    /// True if words of 32 bits are enough.
-    pub(super) fn is_narrow(&self) -> bool {
-        self.index_bits + self.bits <= u32::BITS
-    }
-
     /// Bits of the index in a word, below those of the keys.
     pub(super) fn index_bits(&self) -> u32 {
         self.index_bits
@@ -154,16 +168,24 @@ impl Plan {
         }
     }
 
-    /// The sorted words of all rows that the keys may leave open: not those of a null, if there is
-    /// no other key.
-    pub(super) fn open(&self, keys: &[Key], count: usize) -> Range<usize> {
+    /// The sorted words of `rows` that the keys may leave open: not those of a null, if these are all rows of the
+    /// record batch and there is no other key.
+    pub(super) fn open<R: Rows>(&self, keys: &[Key], rows: &R) -> Range<usize> {
+        let count = rows.len();
         match self.pieces[..] {
-            [Piece { key, what: What::Number { .. }, .. }] if key + 1 == keys.len() => {
+            [Piece { key, what: What::Number { .. }, .. }]
+                if key + 1 == keys.len() && rows.first() == Some(0) =>
+            {
                 let nulls = keys[key].nulls.as_ref().map_or(0, NullBuffer::null_count);
                 if keys[key].nulls_first { nulls..count } else { 0..count - nulls }
             }
             _ => 0..count,
         }
+    }
+
+    /// True if some bits stand for whatever is beyond a window.
+    pub(super) fn has_window(&self) -> bool {
+        self.pieces.last().is_some_and(|piece| matches!(piece.what, What::Window { .. }))
     }
 
     /// Where the keys go on that the bits leave open.
@@ -175,13 +197,6 @@ impl Plan {
         64 - self.index_bits - self.bits
     }
 
-    /// Bits of a narrow word for a first piece, if that tells most rows of evenly spread numbers apart. Not
-    /// for a second one: it may depend on the first, and then tells no more apart.
-    fn narrow_capacity(&self, nulls: bool) -> Option<u32> {
-        let bits = u32::BITS.checked_sub(self.index_bits + u32::from(nulls))?;
-        (self.bits == 0 && bits >= self.index_bits + SPARE).then_some(bits)
-    }
-
     fn push(&mut self, nulls: bool, bits: u32, what: What) {
         if bits > 0 || nulls {
             self.bits += bits + u32::from(nulls);
@@ -191,14 +206,11 @@ impl Plan {
 
     /// Takes as much of a number as there is room for; true if that is all of it.
     fn add_number<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
-        let sample = Sample::of(key, rows);
-        if let Some(sample) = &sample {
+        if let Some(sample) = Sample::of(key, rows) {
             let nulls = key.nulls.is_some();
             let room = self.capacity().saturating_sub(u32::from(nulls));
             // Wide numbers need all the bits there are: no pass to find out how many.
             if sample.is_spread() && room > 0 && room < sample.bits() {
-                let narrow = self.narrow_capacity(nulls).filter(|_| sample.is_even());
-                let room = narrow.unwrap_or(room);
                 self.push(nulls, room, What::Number { least: 0, dropped: u64::BITS - room });
                 return false;
             }
@@ -209,8 +221,9 @@ impl Plan {
             }
         }
         let (mut least, mut most, mut nulls) = (u64::MAX, 0, 0);
-        if let (None, true, Some((values, code))) = (&key.nulls, rows.is_all(), key.numbers()) {
-            (least, most) = code.bounds(&values[..rows.len()]);
+        if let (None, Some(first), Some((values, code))) = (&key.nulls, rows.first(), key.numbers())
+        {
+            (least, most) = code.bounds(&values[first..][..rows.len()]);
         } else if key.nulls.is_some() {
             key.for_each_nullable(rows, |_, number, null| {
                 // No branch: which rows are null is not to be predicted.
@@ -227,8 +240,7 @@ impl Plan {
         let mixed = nulls > 0 && nulls < rows.len();
         let needed = u64::BITS - most.saturating_sub(least).leading_zeros();
         let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
-        let narrow = self.narrow_capacity(mixed).filter(|_| sample.is_some_and(|it| it.is_even()));
-        let bits = needed.min(narrow.unwrap_or(room));
+        let bits = needed.min(room);
         self.push(mixed, bits, What::Number { least, dropped: needed - bits });
         bits == needed
     }
@@ -266,28 +278,26 @@ impl Plan {
         shortest == longest && left <= 8 && bits == needed
     }
 
-    /// Writes the word of each row to `words`.
-    pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, words: &mut Vec<u64>) {
+    /// Writes the words of those rows to `words` that stand from place `first` on.
+    pub(super) fn pack<R: Rows>(&self, keys: &[Key], rows: &R, first: usize, words: &mut [u64]) {
         if self.pieces.is_empty() {
-            words.clear();
-            words.extend(0..rows.len() as u64);
+            words.iter_mut().zip(first as u64..).for_each(|(word, place)| *word = place);
             return;
         }
-        // Whatever is in it is overwritten.
-        words.resize(rows.len(), 0);
-        let words = &mut words[..];
+        let rows = &Part { rows, first, len: words.len() };
         for (number, piece) in self.pieces.iter().enumerate() {
             let key = &keys[piece.key];
             // Nothing is kept by the first piece, and the index goes in with the last one.
             let width = if number == 0 { u64::BITS } else { piece.width() };
             let is_last = number + 1 == self.pieces.len();
-            if rows.is_all() && piece.pack(key, width, is_last.then_some(self.index_bits), words) {
+            let place = is_last.then_some(self.index_bits);
+            if rows.first().is_some_and(|row| piece.pack(key, row, width, (place, first), words)) {
                 continue;
             }
             if is_last {
                 piece.for_each(key, rows, |at, bits| {
                     let word = words[at].checked_shl(width).unwrap_or(0) | bits;
-                    words[at] = word << self.index_bits | at as u64;
+                    words[at] = word << self.index_bits | (first + at) as u64;
                 });
             } else {
                 piece.for_each(key, rows, |at, bits| {
@@ -303,7 +313,7 @@ impl Plan {
         codes.resize(rows.len(), 0);
         let codes = &mut codes[..];
         if let [piece] = &self.pieces[..]
-            && rows.is_all()
+            && rows.first() == Some(0)
             && piece.clamp(&keys[piece.key], codes)
         {
             return;
@@ -324,13 +334,21 @@ impl Piece {
         self.bits + u32::from(self.nulls)
     }
 
-    /// Adds the bits of all rows of a record batch to their words, which move up by `width`, and
-    /// their places behind those if they have any bits; false if no kernel does that.
-    fn pack(&self, key: &Key, width: u32, place: Option<u32>, words: &mut [u64]) -> bool {
+    /// Adds the bits of rows that follow row `row` to their words, which move up by `width`, and their places
+    /// from `first` on behind those if they have any bits; false if no kernel does that.
+    fn pack(
+        &self,
+        key: &Key,
+        row: usize,
+        width: u32,
+        (place, first): (Option<u32>, usize),
+        words: &mut [u64],
+    ) -> bool {
         if let (&What::Bytes { depth }, Some(strings)) = (&self.what, key.strings()) {
             let flip = if key.descending { u64::MAX } else { 0 };
             let dropped = u64::BITS - self.bits;
-            pack_heads(strings, PackHeads { depth, flip, dropped, width, place }, words);
+            let strings = Strings { offsets: &strings.offsets[row..], ..strings };
+            pack_heads(strings, PackHeads { depth, flip, dropped, width, place, first }, words);
             return true;
         }
         let (What::Number { least, dropped }, Some((values, code))) = (&self.what, key.numbers())
@@ -346,10 +364,11 @@ impl Piece {
             u64::from(is_last) << (self.bits & 63)
         };
         let (front, null) = (front(false), front(true));
-        let with = Pack { width, place, front, null, ..code.pack(*least, *dropped) };
+        let with = Pack { width, place, first, front, null, ..code.pack(*least, *dropped) };
         let valid = key.nulls.as_ref();
-        let valid = valid.map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() });
-        pack(&values[..words.len()], valid, with, words);
+        let valid =
+            valid.map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() + row });
+        pack(&values[row..][..words.len()], valid, with, words);
         true
     }
 

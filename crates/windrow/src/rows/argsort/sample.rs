@@ -21,7 +21,7 @@ impl Sample {
 
     pub(super) fn of<R: Rows>(key: &Key, rows: &R) -> Option<Self> {
         // Not within groups: what a window leaves out might be nearly all of them, time and again.
-        if rows.len() < Self::LEAST_ROWS || !rows.is_all() {
+        if rows.len() < Self::LEAST_ROWS || rows.first().is_none() {
             return None;
         }
         let (values, code) = key.numbers()?;
@@ -42,12 +42,6 @@ impl Sample {
     pub(super) fn is_spread(&self) -> bool {
         let (narrow, _) = self.narrowest();
         self.bits() == u64::BITS && narrow >> (u64::BITS - 4) > 0
-    }
-
-    /// True if numbers are spread evenly: three quarters of the sample take up three eighths of its span at the least.
-    pub(super) fn is_even(&self) -> bool {
-        let [first, .., last] = self.0;
-        self.narrowest().0 > (last - first) / 8 * 3
     }
 
     /// The least difference between numbers of which most of the sample are, and the first of them.

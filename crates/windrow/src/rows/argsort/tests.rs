@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+};
 use proptest::prelude::*;
 
 use super::super::RowEncoder;
@@ -28,6 +30,32 @@ fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {
     let mut expected: Vec<u32> = (0..batch.num_rows() as u32).collect();
     expected.sort_by(|&a, &b| model::compare(&by, &values[a as usize], &values[b as usize]));
     assert_eq!(argsort(&layout, batch).unwrap().values(), &expected[..], "{by:?} {batch:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn many_rows(seed: u64, keys in 1usize..5, spread in 0usize..60, rows in 32_000usize..80_000) {
+        let rng = &mut Rng::new(seed);
+        // Numbers, some of them null, and short ones and strings beside them.
+        let number = |rng: &mut Rng| (rng.below(9) > 0).then(|| rng.next() >> spread);
+        let first: ArrayRef = Arc::new(UInt64Array::from_iter((0..rows).map(|_| number(rng))));
+        let second: ArrayRef =
+            Arc::new(Int32Array::from_iter_values((0..rows).map(|_| rng.next() as i32)));
+        let third: ArrayRef = Arc::new(StringArray::from_iter_values(
+            (0..rows).map(|_| format!("{:x}", rng.next() >> spread)),
+        ));
+        let fourth: ArrayRef =
+            Arc::new(BooleanArray::from_iter((0..rows).map(|_| Some(rng.flip()))));
+        let mut columns = [(first, true), (second, false), (third, false), (fourth, false)];
+        columns.rotate_left(rng.below(4));
+        let columns = columns.into_iter().zip(["k0", "k1", "k2", "k3"]);
+        let columns = columns.map(|((column, nullable), name)| (name, column, nullable));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let skipped = rng.below(100);
+        check(rng, &batch.slice(skipped, rows - skipped), keys);
+    }
 }
 
 proptest! {
@@ -87,6 +115,33 @@ proptest! {
         let columns = [("k0", first, nulls > 0), ("k1", second, false)];
         let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         check(rng, &batch, 1 + seed as usize % 2);
+    }
+
+    #[test]
+    fn numbers_that_depend_on_each_other(
+        seed: u64,
+        distinct in 1u64..9000,
+        spread in 1u64..1 << 40,
+        noise in 0u64..3,
+        nulls: bool,
+        rows in 500usize..8400,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let first: Vec<u64> = (0..rows).map(|_| rng.next() % distinct).collect();
+        let mut second = |first: u64| {
+            let more = match noise {
+                0 => 0,
+                1 => u64::from(rng.below(9) == 0),
+                _ => rng.next(),
+            };
+            first.wrapping_mul(spread).wrapping_add(more) >> 20
+        };
+        let second: Vec<u64> = first.iter().map(|&first| second(first)).collect();
+        let first: ArrayRef =
+            Arc::new(UInt64Array::from_iter(first.iter().map(|&at| (!nulls || at % 7 > 0).then_some(at))));
+        let columns = [("k0", first, nulls), ("k1", Arc::new(UInt64Array::from(second)) as ArrayRef, false)];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        check(rng, &batch, 2);
     }
 
     #[test]

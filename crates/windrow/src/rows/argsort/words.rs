@@ -2,18 +2,34 @@
 //!
 //! ```text
 //! wide     | key bits          51 | index 13 |       what fits beside the index
-//! narrow             | bits 19 | index 13 |          a plan that makes do with 32 bits
+//! narrow   | bits 19 | index 13 |                    its first bits, if they tell most rows apart
 //! ```
 //!
 //! Narrow words go through half as many cache lines: 8,192 numbers of 64 bits are sorted in 26 to 28 instead of 33
-//! us, and those few that 19 bits leave together are told apart by their columns.
+//! us. Those few rows that they leave together are told apart by their wide ones.
 //!
-//! Invariant: between two calls of [`Words::sort`] the words are those of the last plan, in order.
+//! Invariant: between two calls of [`Words::sort`] the words are those of the last plan, in order, unless a few
+//! rows of a plan without a window were sorted by narrow ones.
+
+use std::ops::Range;
 
 use super::key::Key;
 use super::plan::{Plan, Rows};
-use crate::kernel::places::{Vector, places};
+use crate::kernel::places::{Places, Vector, groups};
 use crate::kernel::radix;
+use crate::kernel::rows::narrow as narrow_words;
+
+/// Rows whose narrow words have six bits more than an index.
+const FEW: usize = 8192;
+/// Words that are made wide and narrow at once.
+const BLOCK: usize = 1024;
+/// Rows that are looked at before narrow words are sorted.
+const SAMPLE: usize = 256;
+/// How many of them may agree with others: where narrow words are evenly spread one half does, and as many are
+/// taken for alike that are not.
+const ALIKE: usize = 8;
+/// Bits that tell those of a sample apart, as the logarithm.
+const MARKS: u32 = 14;
 
 /// Memory that is used again.
 #[derive(Debug, Default)]
@@ -32,28 +48,78 @@ struct Pair<W> {
 }
 
 impl<W: Vector> Pair<W> {
-    fn sort(&mut self, plan: &Plan, same: &mut Vec<u64>) -> Vec<u32> {
-        let low = plan.index_bits();
-        radix::sort(&mut self.words, &mut self.other, low, low + plan.bits());
-        places(&self.words, low, same)
+    /// The order of the rows whose words are there, which differ from bit `low` to `high`.
+    fn sort(&mut self, (low, high): (u32, u32), same: &mut Vec<u64>) -> Vec<u32> {
+        radix::sort(&mut self.words, &mut self.other, low, high);
+        Places::new(self.words.len(), low, same).finish(&self.words)
     }
 
-    fn below(&self, plan: &Plan, code: u64) -> usize {
-        self.words.partition_point(|&word| word.into() >> plan.index_bits() < code)
+    /// The same of `count` rows whose words `make` writes from a place on.
+    fn sort_made(
+        &mut self,
+        make: impl Fn(usize, &mut [W]),
+        count: usize,
+        (low, high): (u32, u32),
+        same: &mut Vec<u64>,
+    ) -> Vec<u32> {
+        let mut read = Places::new(count, low, same);
+        let memory = (&mut self.words, &mut self.other);
+        radix::sort_made(make, count, memory, (low, high), |words| read.read(words));
+        read.finish(&self.words)
     }
+
+    fn below(&self, shift: u32, code: u64) -> usize {
+        self.words.partition_point(|&word| word.into() >> shift < code)
+    }
+}
+
+/// True if words of 32 bits have all that is in those of `plan`.
+fn is_narrow(plan: &Plan) -> bool {
+    plan.index_bits() + plan.bits() <= u32::BITS
 }
 
 impl Words {
     /// The order of `rows` by the bits of `plan`: places among them.
     pub(super) fn sort<R: Rows>(&mut self, plan: &Plan, keys: &[Key], rows: &R) -> Vec<u32> {
         let Self { wide, narrow, same } = self;
-        plan.pack(keys, rows, &mut wide.words);
-        if !plan.is_narrow() {
-            return wide.sort(plan, same);
+        let (count, low) = (rows.len(), plan.index_bits());
+        let high = low + plan.bits();
+        let shift = high.saturating_sub(u32::BITS);
+        let pack = |first: usize, words: &mut [u64]| plan.pack(keys, rows, first, words);
+        let pack_both = |first: usize, words: &mut [u64], narrow: &mut [u32]| {
+            let blocks = words.chunks_mut(BLOCK).zip(narrow.chunks_mut(BLOCK));
+            for ((words, narrow), first) in blocks.zip((first..).step_by(BLOCK)) {
+                pack(first, words);
+                narrow_words(words, shift, low, narrow);
+            }
+        };
+        // Rows from anywhere are not looked for twice.
+        if count > FEW && rows.first().is_some() {
+            if !is_narrow(plan) {
+                return wide.sort_made(pack, count, (low, high), same);
+            }
+            let make = |first: usize, narrow: &mut [u32]| {
+                for (narrow, first) in narrow.chunks_mut(BLOCK).zip((first..).step_by(BLOCK)) {
+                    pack_both(first, &mut [0; BLOCK][..narrow.len()], narrow);
+                }
+            };
+            return narrow.sort_made(make, count, (low, high), same);
         }
-        narrow.words.clear();
-        narrow.words.extend(wide.words.iter().map(|&word| word as u32));
-        narrow.sort(plan, same)
+        // Whatever is in it is overwritten.
+        wide.words.resize(count, 0);
+        let is_few = (SAMPLE..=FEW).contains(&count) && !plan.has_window();
+        if is_narrow(plan) || is_few {
+            narrow.words.resize(count, 0);
+            pack_both(0, &mut wide.words, &mut narrow.words);
+            if is_narrow(plan) || are_apart(&wide.words, shift, low) {
+                let mut order = narrow.sort((low, high - shift), same);
+                settle(&mut order, same, &wide.words, plan.open(keys, rows), low);
+                return order;
+            }
+        } else {
+            pack(0, &mut wide.words);
+        }
+        wide.sort((low, high), same)
     }
 
     /// A bit for each word, 64 a number, that is set if it agrees with the next one.
@@ -61,12 +127,50 @@ impl Words {
         &self.same
     }
 
-    /// Words whose bits of `plan`, the last that was sorted by, are below `code`.
+    /// Words whose bits of `plan`, the last that was sorted by, which has a window, are below `code`.
     pub(super) fn below(&self, plan: &Plan, code: u64) -> u32 {
-        let count = match plan.is_narrow() {
-            true => self.narrow.below(plan, code),
-            false => self.wide.below(plan, code),
+        let shift = plan.index_bits();
+        let count = match is_narrow(plan) {
+            true => self.narrow.below(shift, code),
+            false => self.wide.below(shift, code),
         };
         count as u32
+    }
+}
+
+/// True if hardly any of a few words agree above `shift` bits on top of the lowest `low`, where these have any set:
+/// otherwise nothing is lost without them.
+fn are_apart(words: &[u64], shift: u32, low: u32) -> bool {
+    let lost = ((1u64 << shift) - 1) << low;
+    let mut marks = [0u64; 1 << MARKS >> u64::BITS.ilog2()];
+    let mut alike = 0;
+    for word in words.iter().step_by(words.len().div_ceil(SAMPLE)) {
+        let mark =
+            (word >> low >> shift).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - MARKS);
+        let (marks, bit) = (&mut marks[(mark >> 6) as usize], mark & 63);
+        alike += usize::from(*marks >> bit & 1 != 0 && word & lost != 0);
+        *marks |= 1 << bit;
+    }
+    alike < ALIKE
+}
+
+/// Puts the rows of each group that `same` has among those of `open` in the order of their words, and notes
+/// which of them agree above the bit `low`.
+fn settle(order: &mut [u32], same: &mut [u64], words: &[u64], open: Range<usize>, low: u32) {
+    let ends = groups(same, open);
+    let word = |row: u32| words[row as usize];
+    for &[start, end] in ends.as_chunks::<2>().0 {
+        let rows = &mut order[start as usize..end as usize];
+        if let [a, b] = rows {
+            // No branch: what comes first is not to be predicted.
+            let is_swapped = word(*a) > word(*b);
+            (*a, *b) = if is_swapped { (*b, *a) } else { (*a, *b) };
+        } else {
+            rows.sort_unstable_by_key(|&row| word(row));
+        }
+        for (at, pair) in (start as usize..).zip(rows.windows(2)) {
+            let differ = (word(pair[0]) ^ word(pair[1])) >> low != 0;
+            same[at / 64] &= !(u64::from(differ) << (at % 64));
+        }
     }
 }

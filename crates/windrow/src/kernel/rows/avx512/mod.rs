@@ -14,6 +14,7 @@
 
 mod bits;
 mod blocks;
+mod bounds;
 mod cells;
 mod grow;
 mod heads;
@@ -30,10 +31,11 @@ use std::arch::x86_64::*;
 
 pub(super) use bits::{put_bits, take_bits};
 pub(super) use blocks::put_blocks;
+pub(super) use bounds::bounds;
 pub(super) use cells::put_cells;
 pub(super) use grow::grow;
 pub(super) use heads::pack_heads;
-pub(super) use pack::{clamp, pack};
+pub(super) use pack::{clamp, narrow, pack};
 pub(super) use put::{codes_of, codes_of_blocks, put, put_plain};
 pub(super) use shrink::shrink;
 pub(super) use starts::put_texts_at;

@@ -26,7 +26,8 @@ pub(in crate::kernel::rows) unsafe fn pack(
     let width = _mm_cvtsi32_si128(pack.width as i32);
     let (shift, kept) = pack.end();
     let (shift, kept) = (_mm_cvtsi32_si128(shift as i32), every(kept));
-    let mut places = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    let mut places =
+        _mm512_add_epi64(every(pack.first as u64), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
     let end = values.len() / GROUP * GROUP;
     let mut bits = u64::MAX;
     for at in (0..end).step_by(GROUP) {
@@ -49,6 +50,35 @@ pub(in crate::kernel::rows) unsafe fn pack(
             _mm512_storeu_si512(word, _mm512_or_si512(_mm512_sll_epi64(v, shift), place));
         }
         places = _mm512_add_epi64(places, every(GROUP as u64));
+    }
+    end
+}
+
+/// As `narrow` of the module, of all words in whole groups; returns their number.
+///
+/// Benefit: 4x the portable twin, which is a twentieth of a sort of 8,192 numbers.
+///
+/// # Safety
+/// The CPU has AVX-512 F; there are as many narrow words as words.
+#[target_feature(enable = "avx512f")]
+pub(in crate::kernel::rows) unsafe fn narrow(
+    words: &[u64],
+    shift: u32,
+    low: u32,
+    narrow: &mut [u32],
+) -> usize {
+    let place = _mm512_set1_epi64((1 << low) - 1);
+    let shift = _mm_cvtsi32_si128(shift as i32);
+    let end = words.len() / GROUP * GROUP;
+    for at in (0..end).step_by(GROUP) {
+        // SAFETY: eight words from `at` on, and as many narrow ones.
+        unsafe {
+            let word = _mm512_loadu_si512(words.as_ptr().add(at).cast());
+            let above = _mm512_andnot_si512(place, _mm512_srl_epi64(word, shift));
+            let word = _mm512_or_si512(above, _mm512_and_si512(word, place));
+            let target = narrow.as_mut_ptr().add(at).cast();
+            _mm256_storeu_si256(target, _mm512_cvtepi64_epi32(word));
+        }
     }
     end
 }

@@ -1,0 +1,131 @@
+//! More words than a cache holds, put by their top bits in parts that it does.
+//!
+//! ```text
+//! words    made a block at a time in the first-level cache, twice: to be counted, and to be put in their part
+//! parts    | 00.. | 01.. | 10.. | 11.. |     one after the other is sorted, with the same scratch:
+//!           \_ sorted _/ \_ not yet __/      what is done can be read while it is in the cache
+//! ```
+//!
+//! Words that are made twice are written and read once less than words that lie in memory before they are
+//! sorted: of 2^20 numbers the sort takes a fifth less time.
+//!
+//! Invariant: the words of a part are greater than those of the parts before it.
+
+use super::{Word, sort_spread};
+use crate::kernel::prefetch::{LINE, prefetch_written};
+
+/// Bits of what words are split by: as many streams as are written without missing the TLB.
+const SPLIT: u32 = 8;
+const PARTS: usize = 1 << SPLIT;
+/// Words of a part, as the logarithm: with their scratch they stay in the caches of a core.
+const PART: u32 = 12;
+/// Words that are made at once.
+pub(super) const BLOCK: usize = 1024;
+
+/// Where the words of each part end.
+#[derive(Debug)]
+pub(super) struct Parts {
+    ends: [u32; PARTS],
+    /// The bits above which the words of a part agree.
+    from: u32,
+}
+
+/// A digit of some bits, from one on.
+#[derive(Clone, Copy)]
+struct Digit {
+    from: u32,
+    width: u32,
+}
+
+impl Digit {
+    #[inline(always)]
+    fn of<W: Word>(self, word: W) -> usize {
+        (word.into() >> self.from) as usize & ((1 << self.width) - 1) & (PARTS - 1)
+    }
+}
+
+impl Parts {
+    /// Puts words that differ between the bits `low` and `high` in their parts of `target`, as many as that
+    /// has room for. `make` writes those from a place on, the same ones whenever it is asked for them.
+    ///
+    /// # Panics
+    /// If there are none, or more than 32 bits can number; if `make` writes others the second time.
+    pub(super) fn of<W: Word>(
+        make: impl Fn(usize, &mut [W]),
+        target: &mut [W],
+        low: u32,
+        high: u32,
+    ) -> Self {
+        let count = target.len();
+        assert!(u32::try_from(count).is_ok(), "as many words as 32 bits can number");
+        let mut block = [W::default(); BLOCK];
+        make(0, &mut block[..count.min(BLOCK)]);
+        let first: u64 = block[0].into();
+        let differ = |words: &[W]| words.iter().fold(0, |bits, &word| bits | (word.into() ^ first));
+        let top = |bits: u64| high.min(u64::BITS - bits.leading_zeros()).max(low);
+        // Mostly the first block tells which of the top bits differ at all.
+        let mut bits = differ(&block[..count.min(BLOCK)]);
+        let (digit, mut ends) = loop {
+            let width = (count.ilog2().saturating_sub(PART)).min(SPLIT).min(top(bits) - low);
+            let digit = Digit { from: top(bits) - width, width };
+            let (mut counts, mut all) = ([0; PARTS], 0);
+            for at in (0..count).step_by(BLOCK) {
+                let words = &mut block[..BLOCK.min(count - at)];
+                make(at, words);
+                all |= differ(words);
+                words.iter().for_each(|&word| counts[digit.of(word)] += 1);
+            }
+            if top(all) == top(bits) {
+                break (digit, counts);
+            }
+            bits = all;
+        };
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        for at in (0..count).step_by(BLOCK) {
+            let words = &mut block[..BLOCK.min(count - at)];
+            make(at, words);
+            for &word in &*words {
+                let end = &mut ends[digit.of(word)];
+                target[*end as usize] = word;
+                prefetch_written(
+                    target.as_ptr().wrapping_add(*end as usize).cast::<u8>().wrapping_add(LINE),
+                );
+                *end += 1;
+            }
+        }
+        Self { ends, from: digit.from }
+    }
+
+    /// Words of the largest part.
+    pub(super) fn largest(&self) -> usize {
+        let lens = self.ends.windows(2).map(|ends| ends[1] - ends[0]);
+        lens.fold(self.ends[0], u32::max) as usize
+    }
+
+    /// Sorts the words that were put in their parts; calls `done` with all that are in order so far. `scratch`
+    /// has as many as the largest part, at the least.
+    pub(super) fn sort<W: Word>(
+        &self,
+        words: &mut [W],
+        scratch: &mut [W],
+        low: u32,
+        mut done: impl FnMut(&[W]),
+    ) {
+        let mut start = 0;
+        for &end in &self.ends {
+            let end = end as usize;
+            if start == end {
+                continue;
+            }
+            let (part, other) = (&mut words[start..end], &mut scratch[..end - start]);
+            if sort_spread(part, other, low, self.from) {
+                part.copy_from_slice(other);
+            }
+            done(&words[..end]);
+            start = end;
+        }
+    }
+}
