@@ -5,8 +5,8 @@
 //! narrow   | bits 19 | index 13 |                    its first bits, if they tell most rows apart
 //! ```
 //!
-//! Narrow words go through half as many cache lines: 8,192 numbers of 64 bits are sorted in 26 to 28 instead of 33
-//! us. Those few rows that they leave together are told apart by their wide ones.
+//! Narrow words go through half as many cache lines: the passes over 8,192 of them take 16 instead of 26 us.
+//! Those few rows that they leave together are told apart by their wide ones.
 //!
 //! Invariant: between two calls of [`Words::sort`] the words are those of the last plan, in order, unless a few
 //! rows of a plan without a window were sorted by narrow ones.
@@ -25,8 +25,8 @@ const FEW: usize = 8192;
 const BLOCK: usize = 1024;
 /// Rows that are looked at before narrow words are sorted.
 const SAMPLE: usize = 256;
-/// How many of them may agree with others: where narrow words are evenly spread one half does, and as many are
-/// taken for alike that are not.
+/// How many of them may not agree with others: of those that are spread evenly none does, and two are taken for
+/// alike that are not.
 const ALIKE: usize = 8;
 /// Bits that tell those of a sample apart, as the logarithm.
 const MARKS: u32 = 14;
