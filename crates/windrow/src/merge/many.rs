@@ -14,11 +14,13 @@
 //! many places to read from. `step` follows the size of the blocks, so that runs which hardly overlap do
 //! not fall into blocks of a few rows.
 
+use std::ops::Range;
+
 use super::window::Window;
 use crate::chunk::{Arranger, Builder, View};
 use crate::error::Result;
 use crate::kernel::merge::{Hints, MOST_SEVERAL};
-use crate::kernel::prefetch::Ahead;
+use crate::kernel::prefetch::{Ahead, prefetch_row};
 use crate::order::Layout;
 use crate::pool::Pool;
 
@@ -78,25 +80,23 @@ impl Blocks {
         loop {
             let step = self.step;
             windows.iter_mut().for_each(|window| window.reach(step));
+            let last = |window: &'_ Window| window.ahead(step) - 1;
+            windows.iter().for_each(|window| prefetch_row(window.row(last(window))));
             let Some(bound) = windows
                 .iter()
-                .map(|window| window.row(window.ahead(step) - 1))
+                .map(|window| window.row(last(window)))
                 .min_by(|a, b| a[..body(a)].cmp(&b[..body(b)]))
             else {
                 return Ok(0);
             };
             let below = |row: &[u8]| row[..body(row)] <= bound[..body(bound)];
-            let mut ends = Vec::with_capacity(windows.len());
+            let ends = ends(windows, step, below);
             let mut block = 0;
             let mut bytes = 0;
-            for (index, window) in windows.iter().enumerate() {
-                if below(window.head()) {
-                    let end = window.first_above(window.ahead(step), below);
-                    block += end - window.at;
-                    let bytes_of = |part: View<'_>| part.span(0..part.len()).len();
-                    bytes += window.parts(end).map(bytes_of).iter().sum::<usize>();
-                    ends.push((index, end));
-                }
+            for &(index, end) in &ends {
+                block += end - windows[index].at;
+                let bytes_of = |part: View<'_>| part.span(0..part.len()).len();
+                bytes += windows[index].parts(end).map(bytes_of).iter().sum::<usize>();
             }
             if let [(only, _)] = ends[..] {
                 return self.copy_run(windows, only, builder);
@@ -174,6 +174,30 @@ impl Blocks {
             self.step = (self.step * 3 / 4).max(least_step(rows, bytes));
         } else if rows < size.rows / 2 && bytes < size.bytes / 2 {
             self.step = (self.step * 3).div_ceil(2).min(size.rows);
+        }
+    }
+}
+
+/// The windows whose heads are `below`, and where the first row stands that is not, or is more than `step` rows
+/// away. What each search looks at next is asked for in all of them, so that they wait for memory together.
+fn ends(windows: &[Window], step: usize, below: impl Fn(&[u8]) -> bool) -> Vec<(usize, usize)> {
+    let heads = windows.iter().enumerate().filter(|(_, window)| below(window.head()));
+    let behind = |(index, window): (usize, &Window)| (index, window.at + 1..window.ahead(step));
+    let mut searches: Vec<(usize, Range<usize>)> = heads.map(behind).collect();
+    let middle = |range: &Range<usize>| range.start + range.len() / 2;
+    loop {
+        let mut open = searches.iter().filter(|(_, range)| !range.is_empty()).peekable();
+        if open.peek().is_none() {
+            return searches.into_iter().map(|(index, range)| (index, range.start)).collect();
+        }
+        open.for_each(|(index, range)| prefetch_row(windows[*index].row(middle(range))));
+        for (index, range) in searches.iter_mut().filter(|(_, range)| !range.is_empty()) {
+            let middle = middle(range);
+            if below(windows[*index].row(middle)) {
+                range.start = middle + 1;
+            } else {
+                range.end = middle;
+            }
         }
     }
 }

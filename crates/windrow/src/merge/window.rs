@@ -92,17 +92,6 @@ impl Window {
         }
     }
 
-    /// The first position from `at` on, before `end`, whose row is not `below`; else `end`.
-    pub(super) fn first_above(&self, end: usize, below: impl Fn(&[u8]) -> bool) -> usize {
-        let len = self.len();
-        match &self.next {
-            Some(next) if end > len && below(self.last()) => {
-                len + next.rows().partition_point(0..end - len, below)
-            }
-            _ => self.rows().partition_point(self.at..end.min(len), below),
-        }
-    }
-
     /// The rows from `at` up to position `end`, in two parts of which the second may be empty.
     pub(super) fn parts(&self, end: usize) -> [View<'_>; 2] {
         let len = self.len();

@@ -34,7 +34,7 @@ use level::Avx2;
 use level::Plain;
 use rounds::Saved;
 use stream::{Fixed, Rows, Stream, Stretch, Vary};
-use words::Words;
+use words::{Seen, Words};
 
 /// Runs that are merged at once at the most.
 pub(crate) const MOST_SEVERAL: usize = game::MOST;
@@ -68,6 +68,8 @@ pub(crate) struct Hints {
     exact: bool,
     /// Many rows were equal.
     ties: bool,
+    /// The bits that told them apart.
+    seen: Option<Seen>,
 }
 
 /// Rows of several runs, being merged.
@@ -100,7 +102,7 @@ impl<'a> Several<'a> {
         if body < 8 || runs.len() > MOST_SEVERAL {
             return None;
         }
-        let at = agree(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))));
+        let ends = ends(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))))?;
         let row = |rows: &Strided<'a>, index: usize| rows.bytes[index * stride..].as_ptr();
         let stretches = runs.iter().map(|run| {
             run.each_ref().map(|rows| match rows.len() {
@@ -114,7 +116,7 @@ impl<'a> Several<'a> {
         });
         let sample = some()
             .flat_map(|rows| looked_at(rows.len(), runs.len()).map(move |index| rows.body(index)));
-        let words = words_of(sample, at, body, runs.len());
+        let words = words_of(sample, ends, body, runs.len(), hints.seen);
         let count = some().map(Strided::len).sum();
         Some(Self::new(stretches, count, words, stride - body, Some(stride), hints))
     }
@@ -128,7 +130,7 @@ impl<'a> Several<'a> {
         if body < 8 || runs.len() > MOST_SEVERAL {
             return None;
         }
-        let at = agree(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))));
+        let ends = ends(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))))?;
         let stretches = runs.iter().map(|run| {
             run.each_ref().map(|rows| match rows.len() {
                 0 => Stretch::NONE,
@@ -141,7 +143,7 @@ impl<'a> Several<'a> {
         });
         let sample = some()
             .flat_map(|rows| looked_at(rows.len(), runs.len()).map(move |index| rows.body(index)));
-        let words = words_of(sample, at, body, runs.len());
+        let words = words_of(sample, ends, body, runs.len(), hints.seen);
         let count = some().map(Varying::len).sum();
         Some(Self::new(stretches, count, words, tail, None, hints))
     }
@@ -180,7 +182,8 @@ impl<'a> Several<'a> {
     pub(crate) fn hints(&self) -> Hints {
         // Every other time it is tried again.
         let exact = self.exact && !self.hints.exact;
-        Hints { exact, ties: (self.rows - self.written) * 8 > self.rows }
+        let ties = (self.rows - self.written) * 8 > self.rows;
+        Hints { exact, ties, seen: Some(self.game.words.seen()) }
     }
 
     /// The length of the next row, of which there is one.
@@ -239,11 +242,11 @@ impl<'a> Several<'a> {
     }
 }
 
-/// The bytes in which the least of first rows and the greatest of last rows agree: all others do, too.
-fn agree<'a>(ends: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> usize {
+/// The least of first rows and the greatest of last rows: all others lie between them.
+fn ends<'a>(ends: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<[&'a [u8]; 2]> {
     let both =
         ends.reduce(|(least, greatest), (first, last)| (least.min(first), greatest.max(last)));
-    both.map_or(0, |(least, greatest)| common(least, greatest))
+    both.map(Into::into)
 }
 
 /// Which rows of a stretch of `len` rows are looked at, where there are so many `runs`.
@@ -252,22 +255,28 @@ fn looked_at(len: usize, runs: usize) -> impl Iterator<Item = usize> {
     (0..len).step_by(step.max(1)).chain([len - 1])
 }
 
-/// Words of rows whose bodies, of which `sample` has some, have `body` bytes or more.
+/// Words of rows whose bodies have `body` bytes or more and lie between `ends`. Which bits are taken is known
+/// from rows that came before, if they were `seen`, or else from `sample`, each of which memory is waited for.
 fn words_of<'a>(
-    mut sample: impl Iterator<Item = &'a [u8]>,
-    at: usize,
+    sample: impl Iterator<Item = &'a [u8]>,
+    [least, greatest]: [&'a [u8]; 2],
     body: usize,
     runs: usize,
+    seen: Option<Seen>,
 ) -> Words {
-    let first = sample.next().unwrap_or(&[]);
-    assert!(body >= 8 && first.len() >= body, "a row");
+    assert!(body >= 8 && least.len() >= body && greatest.len() >= body, "rows");
+    let at = common(least, greatest);
     let shift = runs.next_power_of_two().ilog2();
     // SAFETY: `body` bytes, as asserted.
-    let mut words = unsafe { Words::new(first.as_ptr(), at, body, shift) };
-    for row in sample {
-        assert!(row.len() >= body);
-        // SAFETY: as above.
-        unsafe { words.see(row.as_ptr()) };
+    let mut words = unsafe { Words::new(least.as_ptr(), at, body, shift) };
+    // SAFETY: as above.
+    let known = unsafe { words.expect(seen, greatest.as_ptr()) };
+    if !known {
+        for row in sample {
+            assert!(row.len() >= body);
+            // SAFETY: as above.
+            unsafe { words.see(row.as_ptr()) };
+        }
     }
     words.choose();
     words

@@ -1,8 +1,8 @@
 //! The loop: rows are copied as they win.
 //!
 //! ```text
-//! 1. the winner's row is copied, or added to the last one, if they are equal
-//! 2. meanwhile its run's next word, which is known, goes up the tree of losers
+//! 1. the winner's run goes on by a row, whose word is known: it goes up the tree of losers
+//! 2. meanwhile the winner is copied, or added to the last row, if they are equal
 //! 3. and the word of the row behind that one is made, and memory ahead is asked for
 //! ```
 //!
@@ -153,6 +153,26 @@ pub(super) unsafe fn play<
                 }
                 now.limit = limit;
             }
+            let head = at.wrapping_add(rows.step());
+            let goes_on = head < (*stream).last;
+            let mut stray = 0;
+            // The game comes first, as everything waits for who wins it: 64 runs take a twentieth less time.
+            if goes_on {
+                (*stream).head = head;
+            } else {
+                stray = game.turn::<R, L>(rows, run);
+            }
+            let won = winner;
+            let mut node = (leaves + run) / 2;
+            while node > 0 {
+                let other = *game.tree.get_unchecked(node);
+                let (less, greater) = game.play::<R, EXACT>(rows, word, other);
+                *game.tree.get_unchecked_mut(node) = greater;
+                word = less;
+                node /= 2;
+            }
+            winner = word;
+
             for line in 0..rows.lines() {
                 prefetch_written(to.wrapping_add(OUTPUT_AHEAD + LINE * line));
             }
@@ -178,12 +198,9 @@ pub(super) unsafe fn play<
                 now.end.write(now.offset + len as u32);
             }
             now.len = len;
-            (now.to, now.word, now.from) = (to, winner, row);
+            (now.to, now.word, now.from) = (to, won, row);
 
-            let stray;
-            let head = at.wrapping_add(rows.step());
-            if head < (*stream).last {
-                (*stream).head = head;
+            if goes_on {
                 let next = rows.row(head.add(rows.step()), bytes);
                 // A branch that is always the same: the distance takes no register.
                 if leaves <= FEW {
@@ -192,18 +209,7 @@ pub(super) unsafe fn play<
                     ask(rows, next.wrapping_add(NEAR));
                 }
                 ((*stream).word, stray) = words.of::<L>(next, run);
-            } else {
-                stray = game.turn::<R, L>(rows, run);
             }
-            let mut node = (leaves + run) / 2;
-            while node > 0 {
-                let other = *game.tree.get_unchecked(node);
-                let (less, greater) = game.play::<R, EXACT>(rows, word, other);
-                *game.tree.get_unchecked_mut(node) = greater;
-                word = less;
-                node /= 2;
-            }
-            winner = word;
             if stray != 0 {
                 L::start::<R, EXACT>(game, rows);
                 words = game.words;

@@ -6,7 +6,7 @@
 //! word    | 0 | xxxxxxx | run |        compares as the rows do, and then by run
 //! ```
 //!
-//! Which bits vary is first guessed, from a few rows. A row that differs in another bit is a stray: that
+//! Which bits vary is first guessed, from a few rows or those of the block before. A row that differs in another bit is a stray: that
 //! bit is taken from then on, and all words that are around are made again.
 //!
 //! Invariant: if two rows that were seen sort one way, their words do not sort the other way.
@@ -33,6 +33,13 @@ pub(super) struct Words {
     shift: u32,
 }
 
+/// Bits that vary, and where they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    at: [usize; 2],
+    varying: [u64; 2],
+}
+
 /// The word of a run that is used up: greater than those of all rows, and like none.
 pub(super) fn none(run: usize) -> u64 {
     1 << 63 | (run as u64) << 32 | run as u64
@@ -56,6 +63,33 @@ impl Words {
         // SAFETY: as the function's.
         words.base = unsafe { words.both(row) };
         words
+    }
+
+    /// The bits that vary in the rows so far.
+    pub(super) fn seen(&self) -> Seen {
+        Seen { at: self.at, varying: self.varying }
+    }
+
+    /// Takes what was seen of rows before to vary in these, too, of which the first one is the least and
+    /// `greatest` the greatest. False if nothing is known of the bytes that words are made of.
+    ///
+    /// # Safety
+    /// As [`Words::new`]'s.
+    pub(super) unsafe fn expect(&mut self, seen: Option<Seen>, greatest: *const u8) -> bool {
+        // SAFETY: as the function's.
+        unsafe { self.see(greatest) };
+        let Some(seen) = seen.filter(|seen| seen.at == self.at) else { return false };
+        // SAFETY: as the function's.
+        let ends = unsafe { self.both(greatest) };
+        let mut apart = false;
+        for (index, end) in ends.into_iter().enumerate() {
+            // Above the first bit in which the ends differ all rows are like them.
+            let alike = if apart { 0 } else { (end ^ self.base[index]).leading_zeros() };
+            let below = u64::MAX.checked_shr(alike).unwrap_or(0);
+            self.varying[index] |= seen.varying[index] & below & self.valid[index];
+            apart |= end != self.base[index];
+        }
+        true
     }
 
     /// # Safety
