@@ -31,7 +31,7 @@ pub(crate) use view::{Starts, View};
 pub(crate) use wraps::Wraps;
 
 use crate::error::Error;
-use crate::kernel::prefetch::prefetch_all;
+use crate::kernel::prefetch::{prefetch_all, prefetch_row};
 use crate::order::Layout;
 use crate::order::code::OrderedCode;
 use crate::pool::{Buffer, Lease, Pool};
@@ -125,12 +125,17 @@ impl Chunk {
             + self.lease.as_ref().map_or(0, Lease::bytes)
     }
 
-    /// Asks for what a merge looks at first: the first rows, and the last one.
-    pub(crate) fn prefetch(&self) {
+    /// Asks for what a merge looks at first: the first rows, and the last one; or only for the `ends`, if it
+    /// probably passes the chunk on.
+    pub(crate) fn prefetch(&self, ends: bool) {
         let rows = self.rows();
         let start = |bytes: &[u8]| prefetch_all(&bytes[..bytes.len().min(FIRST_LOOK)]);
-        start(rows.bytes);
-        start(rows.row(rows.len() - 1));
+        if ends {
+            prefetch_row(rows.row(0));
+        } else {
+            start(rows.bytes);
+        }
+        start(rows.last());
     }
 
     /// The least and the greatest time code of the rows, whose times take `width` bytes.

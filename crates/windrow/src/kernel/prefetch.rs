@@ -51,6 +51,14 @@ pub(crate) fn prefetch_all(bytes: &[u8]) {
     }
 }
 
+/// Asks for all of `value`, which is read soon.
+pub(crate) fn prefetch_value<T>(value: &T) {
+    let start = std::ptr::from_ref(value).cast::<u8>();
+    for at in (0..size_of::<T>()).step_by(LINE) {
+        prefetch(start.wrapping_add(at));
+    }
+}
+
 /// Reads from each line of `bytes`, so that they are in the second-level cache: a CPU forgets most
 /// of what it is asked for where many lines are at once, and at once is what this is for.
 pub(crate) fn touch_all(bytes: &[u8]) {

@@ -40,6 +40,8 @@ pub(crate) struct Merger {
     two_way: bool,
     blocks: Blocks,
     builder: Builder,
+    /// A whole chunk was passed on: of the next ones no more than the ends will be looked at, probably.
+    passing: bool,
     flushed: bool,
 }
 
@@ -61,6 +63,7 @@ impl Merger {
             two_way: two_way(layout, &builder),
             blocks: Blocks::new(layout, pool, &builder),
             builder,
+            passing: false,
             flushed: false,
         }
     }
@@ -144,18 +147,19 @@ impl Merger {
         if came {
             self.read_ahead();
         }
+        self.passing = false;
         match &mut self.windows[..] {
             [] => Ok(0),
-            [window] => pass(window, &mut self.builder),
+            [_] => self.pass(0),
             [a, b] if self.two_way => {
                 let tail = self.tail;
                 let body = |row: &'_ [u8]| row.len() - tail;
                 let before = |a: &[u8], b: &[u8]| a[..body(a)] < b[..body(b)];
                 if before(a.last(), b.head()) {
-                    return pass(a, &mut self.builder);
+                    return self.pass(0);
                 }
                 if before(b.last(), a.head()) {
-                    return pass(b, &mut self.builder);
+                    return self.pass(1);
                 }
                 let (left, right) = ((a.rows(), a.left()), (b.rows(), b.left()));
                 let (a_used, b_used) = self.builder.push_merged(left, right)?;
@@ -165,6 +169,18 @@ impl Merger {
             }
             _ => self.block(),
         }
+    }
+
+    /// Passes on what is left of a window.
+    fn pass(&mut self, index: usize) -> Result<usize> {
+        let window = &mut self.windows[index];
+        let rows = window.left();
+        if let Some(chunk) = window.chunk() {
+            self.builder.push_run(chunk, rows.clone())?;
+        }
+        window.at = rows.end;
+        self.passing = rows.start == 0;
+        Ok(rows.len())
     }
 
     /// The window whose last row is the least is the next to be used up: the chunk behind it is read
@@ -179,7 +195,7 @@ impl Merger {
                 a[..body(a)].cmp(&b[..body(b)])
             });
             let Some(window) = next else { return };
-            window.read_ahead();
+            window.read_ahead(self.passing);
         }
     }
 
@@ -192,16 +208,6 @@ impl Merger {
 fn two_way(layout: &Layout, builder: &Builder) -> bool {
     let long_enough = |stride: usize| stride >= layout.tail().len() + SHORTEST_BODY;
     builder.merges_runs() && layout.stride().is_none_or(long_enough)
-}
-
-/// Passes on what is left of a window.
-fn pass(window: &mut Window, builder: &mut Builder) -> Result<usize> {
-    let rows = window.left();
-    if let Some(chunk) = window.chunk() {
-        builder.push_run(chunk, rows.clone())?;
-    }
-    window.at = rows.end;
-    Ok(rows.len())
 }
 
 impl ChunkSource for Merger {

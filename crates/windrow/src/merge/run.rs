@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Merger;
 use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes};
 use crate::error::Result;
+use crate::kernel::prefetch::prefetch_value;
 use crate::order::{Layout, Rule};
 use crate::pool::{Decision, Pool};
 
@@ -19,8 +20,8 @@ pub(crate) trait ChunkSource: Send {
         None
     }
 
-    /// The next chunk is asked for soon.
-    fn read_ahead(&self) {}
+    /// The next chunk is asked for soon, perhaps no more than its `ends`.
+    fn read_ahead(&self, _ends: bool) {}
 }
 
 /// A run whose chunks are all there. Cheap to clone: clones share the chunks.
@@ -301,11 +302,15 @@ impl ChunkSource for Run {
         Some(chunk)
     }
 
-    fn read_ahead(&self) {
+    fn read_ahead(&self, ends: bool) {
         match self.pieces.front() {
-            Some(Piece::Resident(chunk)) => chunk.prefetch(),
+            Some(Piece::Resident(chunk)) => chunk.prefetch(ends),
             Some(Piece::Paged(page)) => page.prefetch(),
             None => {}
+        }
+        // To ask for rows takes a look at the chunk, which waits for memory.
+        if let Some(Piece::Resident(chunk)) = self.pieces.get(1) {
+            prefetch_value(&**chunk);
         }
     }
 }

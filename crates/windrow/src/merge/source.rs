@@ -58,10 +58,10 @@ impl ChunkSource for Source {
         }
     }
 
-    fn read_ahead(&self) {
+    fn read_ahead(&self, ends: bool) {
         match self {
-            Self::Run(run) => run.read_ahead(),
-            Self::Stream(stream) => stream.read_ahead(),
+            Self::Run(run) => run.read_ahead(ends),
+            Self::Stream(stream) => stream.read_ahead(ends),
         }
     }
 }

@@ -64,10 +64,10 @@ impl Window {
         self.fresh
     }
 
-    /// Has the chunk behind this one read ahead.
-    pub(super) fn read_ahead(&mut self) {
+    /// Has the chunk behind this one read ahead, perhaps no more than its `ends`.
+    pub(super) fn read_ahead(&mut self, ends: bool) {
         self.fresh = false;
-        self.source.read_ahead();
+        self.source.read_ahead(ends);
     }
 
     /// Looks for the chunk behind this one, if `rows` rows from `at` on reach beyond it and no disk has
