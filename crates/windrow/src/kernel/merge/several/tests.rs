@@ -146,9 +146,10 @@ fn run(keys: u16, longest: usize) -> impl Strategy<Value = Run> {
 proptest! {
     #[test]
     fn merges_like_a_map_with_and_without_instructions(
-        runs in (prop::sample::select(vec![30u16, 900]), 0usize..40).prop_flat_map(
-            |(keys, longest)| prop::collection::vec(run(keys, longest), 1..20)
-        ),
+        runs in (prop::sample::select(vec![30u16, 900]), 0usize..40, prop::sample::select(vec![1, 45]))
+            .prop_flat_map(|(keys, longest, least)| {
+                prop::collection::vec(run(keys, longest), least..least + 19)
+            }),
         common in 0usize..60,
         cut in 0usize..300,
         length in prop::sample::select(
