@@ -126,20 +126,39 @@ impl Planned<'_> {
     #[cfg(target_arch = "x86_64")]
     fn compresses(&self, width: usize) -> bool {
         let partitions = self.order.partitions;
-        let gathered = self.sweeps() && (width == 8 || partitions > MOST_COMPRESSED);
-        self.order.form == Form::Masks && compresses(width, partitions) && !gathered
+        if self.order.form != Form::Masks || !compresses(width, partitions) {
+            return false;
+        }
+        // Places are worth their while for two columns of eight bytes, and for all once partitions are many.
+        let gathered = match width {
+            8 => self.load != Load::ManyTargeted(1),
+            _ => partitions > MOST_COMPRESSED,
+        };
+        !(gathered && self.sweeps())
     }
 
     /// True if columns are gathered a line at a time.
     #[cfg(target_arch = "x86_64")]
     fn sweeps(&self) -> bool {
-        if self.order.form == Form::Placed {
-            return true;
+        let (order, load) = (&*self.order, self.load);
+        match order.form {
+            Form::Placed => true,
+            _ if order.level < Level::Gathering => false,
+            // Masks give places sooner than targets.
+            Form::Masks => match load {
+                Load::Bits => false,
+                Load::Fixed(width) => {
+                    width >= 4
+                        && !compresses(width, order.partitions)
+                        && !gathers(load, width, order.partitions)
+                }
+                _ => true,
+            },
+            Form::Ranked | Form::Counted => {
+                matches!(load, Load::ManyTargeted(SWEPT..) | Load::ManyTexts)
+            }
+            _ => false,
         }
-        let enough = matches!(self.load, Load::ManyTargeted(SWEPT..) | Load::ManyTexts);
-        enough
-            && self.order.level >= Level::Gathering
-            && matches!(self.order.form, Form::Masks | Form::Ranked | Form::Counted)
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -153,7 +172,7 @@ impl Planned<'_> {
         let (once, places) = (self.load.is_one(), &order.places[..order.rows]);
         // SAFETY: the level says that the CPU can; places are rows; widths that are swept are powers of
         // two up to 16.
-        unsafe { order.sweep.gather(once, order.partitions, places, sources, outs) };
+        unsafe { order.sweep.gather(once, &order.offsets, places, sources, outs) };
     }
 
     /// True if there is one column or bitmap, and nothing else.

@@ -24,7 +24,7 @@ use super::masks::{Masks, pay};
 use super::ranks::{Ranks, suit};
 use super::segments::Cursors;
 #[cfg(target_arch = "x86_64")]
-use super::sweep::{SWEPT, Sweep};
+use super::sweep::Sweep;
 
 /// Bytes behind the rows of a target that may be overwritten.
 pub(crate) const PAD: usize = 64;
@@ -358,12 +358,13 @@ impl Order {
     /// True if places are found by digits, and columns gathered from them.
     #[cfg(target_arch = "x86_64")]
     fn goes_by_digits(&self, load: Load) -> bool {
-        // Below, masks are faster; above, buckets.
+        // Below, masks are faster; above, buckets and ranks, for which no places have to be found.
         let suited = match load {
-            Load::Fixed(4) => 12..=32,
-            Load::Fixed(8) => 12..=64,
-            Load::ManyTargeted(SWEPT..) | Load::ManyTexts => 12..=64,
-            _ => return false,
+            Load::Bits => 25..=64,
+            Load::Fixed(1 | 2) => 17..=64,
+            Load::Fixed(8) => 12..=128,
+            Load::Fixed(_) | Load::Wide => 12..=64,
+            Load::ManyTargeted(_) | Load::Many | Load::ManyTexts => 12..=256,
         };
         self.level >= Level::Gathering
             && self.rows <= LARGEST_CHUNK
