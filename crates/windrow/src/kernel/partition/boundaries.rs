@@ -14,6 +14,7 @@
 use std::arch::x86_64::*;
 
 use super::ids::Ascending;
+use super::masks::{AHEAD, RANKS};
 
 /// Partitions of fewer rows than this start so often that a block of rows has several that do.
 const OFTEN: usize = 24;
@@ -27,7 +28,7 @@ const TWO: usize = 2 * LANES;
 const FOUR: usize = 4 * LANES;
 
 /// Finds where partitions start and end, if `ids` ascend.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
 pub(super) fn boundaries(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Ascending {
     offsets.clear();
     let found = match ids.len() {
@@ -45,7 +46,7 @@ pub(super) fn boundaries(ids: &[u32], partitions: usize, offsets: &mut Vec<usize
 
 /// [`boundaries`], if every id is the one in front of it or the next, and all are below
 /// `partitions`. `offsets` are empty before.
-#[target_feature(enable = "avx512f,avx512vl,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
 fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Option<()> {
     let first = *ids.first()?;
     // More than there are, so that a register of them can be written anywhere.
@@ -55,31 +56,44 @@ fn single_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Opt
         return None;
     }
     offsets[..next].fill(0);
-    let (blocks, rest) = ids.as_chunks::<LANES>();
-    let (mut last, mut highest) = (_mm512_set1_epi32(first as i32), _mm512_setzero_si512());
-    let mut rows = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    let sixteen = _mm512_set1_epi32(LANES as i32);
-    for block in blocks {
-        // SAFETY: a block is a register.
-        let ids = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        let steps = _mm512_sub_epi32(ids, _mm512_alignr_epi32::<15>(ids, last));
-        last = ids;
-        highest = _mm512_max_epu32(highest, steps);
-        let stepped = _mm512_test_epi32_mask(steps, steps);
-        let starts = _mm512_maskz_compress_epi32(stepped, rows);
-        rows = _mm512_add_epi32(rows, sixteen);
-        let to: &mut [usize; LANES] = offsets[next..].first_chunk_mut()?;
-        let count = stepped.count_ones() as usize;
-        // SAFETY: there are 16 numbers, of which eight are a register, and four half of one.
+    // Each id beside the one in front of it, whose difference says whether a partition starts there.
+    let (blocks, rest) = ids[1..].as_chunks::<FOUR>();
+    let mut highest = _mm512_setzero_si512();
+    // SAFETY: 64 bytes.
+    let ranks = unsafe { _mm512_loadu_si512(RANKS.as_ptr().cast()) };
+    for (block, row) in blocks.iter().zip((1..).step_by(FOUR)) {
+        let [a, b, c, d] = [0, 16, 32, 48].map(|at| {
+            // SAFETY: a block is four registers, and there is an id in front of it.
+            unsafe {
+                let ids = block.as_ptr().add(at);
+                _mm_prefetch::<_MM_HINT_T0>(ids.wrapping_add(AHEAD).cast());
+                let before = _mm512_loadu_si512(ids.sub(1).cast());
+                _mm512_sub_epi32(_mm512_loadu_si512(ids.cast()), before)
+            }
+        });
+        let most = _mm512_max_epu32(_mm512_max_epu32(a, b), _mm512_max_epu32(c, d));
+        highest = _mm512_max_epu32(highest, most);
+        let stepped = |steps: __m512i| _mm512_test_epi32_mask(steps, steps).into();
+        let low = _mm512_kunpackw(stepped(b), stepped(a));
+        let high = _mm512_kunpackw(stepped(d), stepped(c));
+        let stepped = _mm512_kunpackd(high.into(), low.into());
+        let starts = _mm512_castsi512_si128(_mm512_maskz_compress_epi8(stepped, ranks));
+        let first = _mm512_set1_epi64(row as i64);
+        let to: &mut [usize; LANES] = offsets.get_mut(next..)?.first_chunk_mut()?;
+        // SAFETY: eight numbers are a register.
         unsafe {
-            let few = _mm256_cvtepu32_epi64(_mm512_castsi512_si128(starts));
-            _mm256_storeu_si256(to.as_mut_ptr().cast(), few);
-            if count > LANES / 4 {
-                let low = _mm512_castsi512_si256(starts);
-                let high = _mm512_extracti64x4_epi64::<1>(starts);
-                _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_cvtepu32_epi64(low));
-                let to = to.as_mut_ptr().add(LANES / 2);
-                _mm512_storeu_si512(to.cast(), _mm512_cvtepu32_epi64(high));
+            let low = _mm512_add_epi64(_mm512_cvtepu8_epi64(starts), first);
+            let high = _mm_bsrli_si128::<{ LANES as i32 / 2 }>(starts);
+            let high = _mm512_add_epi64(_mm512_cvtepu8_epi64(high), first);
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), low);
+            _mm512_storeu_si512(to.as_mut_ptr().add(LANES / 2).cast(), high);
+        }
+        let count = stepped.count_ones() as usize;
+        if count > LANES {
+            let mut left = stepped;
+            for offset in offsets.get_mut(next..next + count)? {
+                *offset = row + left.trailing_zeros() as usize;
+                left &= left - 1;
             }
         }
         next += count;
@@ -106,8 +120,10 @@ fn seldom_steps(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) -> Opt
     let (mut next, mut last) = (start, _mm512_set1_epi32(first as i32));
     for (block, row) in blocks.iter().zip((0..).step_by(FOUR)) {
         let [a, b, c, d] = [0, 16, 32, 48].map(|at| {
+            let from = block.as_ptr().wrapping_add(at);
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
             // SAFETY: a block is four registers.
-            unsafe { _mm512_loadu_si512(block.as_ptr().add(at).cast()) }
+            unsafe { _mm512_loadu_si512(from.cast()) }
         });
         let stepped = |ids: __m512i, before: __m512i| {
             _mm512_cmpneq_epu32_mask(ids, _mm512_alignr_epi32::<15>(ids, before)).into()

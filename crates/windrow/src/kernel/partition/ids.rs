@@ -159,9 +159,10 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
     if is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("popcnt")
     {
-        // SAFETY: the CPU has AVX-512F, BW and VL, and POPCNT.
+        // SAFETY: the CPU has AVX-512F, BW, VL and VBMI2, and POPCNT.
         return unsafe { boundaries(ids, partitions, offsets) };
     }
     if !ascend(ids) {
