@@ -73,11 +73,9 @@ impl Columns<'_> {
     }
 
     fn all(&mut self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-        let mut found = Found {
-            bitmaps: Vec::new(),
-            wanted: WIDTHS.map(|width| self.order.takes_several(width)),
-            numbers: WIDTHS.map(|_| Vec::new()),
-        };
+        let wanted = WIDTHS.map(|width| self.order.takes_several(width));
+        let room = |wanted| Vec::with_capacity(if wanted { columns.len() } else { 0 });
+        let mut found = Found { bitmaps: Vec::new(), wanted, numbers: wanted.map(room) };
         columns.iter().for_each(|column| found.add(column));
         let (numbers, mut bitmaps) = (found.numbers, take(self.bitmaps));
         self.move_bitmaps(&found.bitmaps, &mut bitmaps);
