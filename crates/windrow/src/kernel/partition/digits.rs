@@ -1,4 +1,4 @@
-//! Up to 64 partitions: which row comes where, found one digit of the id after the other.
+//! Up to 256 partitions: which row comes where, found one digit of the id after the other.
 //!
 //! ```text
 //! ids     5 2 4 2 7 0      groups of four    0: rows 1 3 5, ids 2 2 0      places   5 1 3 2 0 4
@@ -10,8 +10,8 @@
 //! on an id. Two digits take as many steps as they have values together, where masks take one for each
 //! partition, and a count with its cursors two stores for each row: of 10,000 rows, ten columns and their
 //! places take 1.2 us less with 16 partitions, and 3 with 32 (Sapphire Rapids). With more than 32 partitions
-//! there are three digits of four values each: 64 partitions take 3.65 us, where two digits of eight take 4.6.
-//! With fewer than twelve masks are faster, with more than 64 there are too many groups.
+//! there are three digits of four values each: 64 partitions take 3.65 us, where two digits of eight take 4.6;
+//! and four with more than 64. With fewer than twelve masks are faster, with more than 256 ids are no bytes.
 //!
 //! The portable twin is the way of segments; `tests` holds them against each other.
 
@@ -88,10 +88,12 @@ impl Digits {
         assert!(ends.len() <= MOST && places.len() >= ids.len() + PAD);
         // SAFETY: as the caller promised.
         unsafe {
-            match ends.len() {
-                ..=MOST_OF_TWO => self.places_of::<4>(ids, ends, places),
-                ..=MOST_OF_THREE => self.places_of::<16>(ids, ends, places),
-                _ => self.places_of::<64>(ids, ends, places),
+            if ends.len() <= MOST_OF_TWO {
+                self.places_of::<4>(ids, ends, places)
+            } else if ends.len() <= MOST_OF_THREE {
+                self.places_of::<16>(ids, ends, places)
+            } else {
+                self.places_of::<64>(ids, ends, places)
             }
         }
     }
@@ -133,9 +135,8 @@ impl Digits {
         groups: usize,
     ) -> Option<[usize; GROUPS]> {
         self.first.resize(groups, ids.len());
-        if LOW > FOUR {
-            self.others.iter_mut().for_each(|lists| lists.resize(FOUR, ids.len()));
-        }
+        let digits = LOW.ilog(FOUR) as usize;
+        self.others[..digits - 1].iter_mut().for_each(|lists| lists.resize(FOUR, ids.len()));
         self.masks.resize(FOUR * ids.len().div_ceil(64), 0);
         let mut lens = [0; GROUPS];
         let mut seen = _mm512_setzero_si512();

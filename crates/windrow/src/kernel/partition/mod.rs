@@ -27,7 +27,7 @@
 //!    that reads stay in cache however long the record batch is - by *lines* past the cache, where
 //!    that could not hold them.
 //! 7. *Sweeps*: lines of the output are gathered, one store for all of their values, from a list of
-//!    places that all columns share. Places of up to 64 partitions are found by *digits*: rows are
+//!    places that all columns share. Places of up to 256 partitions are found by *digits*: rows are
 //!    compressed by one digit of their id after the other. Where the first-level cache is large.
 
 pub(crate) mod arrays;

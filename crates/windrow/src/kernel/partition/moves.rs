@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! masks, few partitions     compress (values), extract (bitmaps)
-//! several, a large cache    gather a line at a time from places
+//! a large cache             gather a line at a time from places
 //! several of 4 to 16 bytes  scatter to targets, as records, or two at a time
 //! the only column           scatter to targets; dealt into buckets; straight from its cursors;
 //!                           by chunks, run by run
@@ -129,9 +129,10 @@ impl Planned<'_> {
         if self.order.form != Form::Masks || !compresses(width, partitions) {
             return false;
         }
-        // Places are worth their while for two columns of eight bytes, and for all once partitions are many.
-        let gathered = match width {
-            8 => self.load != Load::ManyTargeted(1),
+        // Places are worth their while for several columns of eight bytes, and for all once partitions are many.
+        let gathered = match (width, self.load) {
+            (8, Load::ManyTargeted(columns)) => columns >= SWEPT,
+            (8, _) => true,
             _ => partitions > MOST_COMPRESSED,
         };
         !(gathered && self.sweeps())
@@ -169,10 +170,15 @@ impl Planned<'_> {
     ) {
         self.place();
         let order = &mut *self.order;
-        let (once, places) = (self.load.is_one(), &order.places[..order.rows]);
+        let places = &order.places[..order.rows];
+        let columns = match self.load {
+            Load::ManyTargeted(columns) => columns,
+            Load::Many | Load::ManyTexts => SWEPT,
+            _ => 1,
+        };
         // SAFETY: the level says that the CPU can; places are rows; widths that are swept are powers of
         // two up to 16.
-        unsafe { order.sweep.gather(once, &order.offsets, places, sources, outs) };
+        unsafe { order.sweep.gather(columns, &order.offsets, places, sources, outs) };
     }
 
     /// True if there is one column or bitmap, and nothing else.

@@ -242,10 +242,11 @@ impl Order {
         self.ends.clear();
         self.placed = false;
         self.targeted = false;
-        #[cfg(target_arch = "x86_64")]
-        self.sweep.clear();
         self.outside = false;
         self.form = self.choose(ids, load);
+        // What is counted is in runs, or takes turns, or there are too many partitions.
+        #[cfg(target_arch = "x86_64")]
+        self.sweep.clear(self.form != Form::Counted);
         // What is dealt into buckets is looked at on the way.
         if self.form != Form::Buckets {
             if !self.look_at(ids, load) {
