@@ -31,6 +31,10 @@ pub(crate) const PAD: usize = 64;
 /// Rows of a chunk where a record batch has more than one: their 4- and 8-byte values stay in the
 /// second-level cache with their places.
 const CHUNK: usize = 32 << 10;
+/// The same, where [`Level::Gathering`] says so: with 64 partitions, 32M values of four bytes take 4.0 ns each in
+/// chunks, by lines past the cache, and 5.8 straight; with 32, 4.0 and 3.8.
+#[cfg(target_arch = "x86_64")]
+const STRAIGHT_GATHERING: usize = 32;
 /// What a place of two bytes can tell apart.
 pub(super) const LARGEST_CHUNK: usize = 64 << 10;
 /// Up to so many partitions, the only column of a long record batch is not taken apart in chunks.
@@ -405,6 +409,10 @@ impl Order {
     fn goes_straight(&self, partitions: usize, load: Load) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.level >= Level::Avx512 && partitions <= FEW && matches!(load, Load::Fixed(_)) {
+            return false;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.level >= Level::Gathering && partitions > STRAIGHT_GATHERING {
             return false;
         }
         partitions <= STRAIGHT && matches!(load, Load::Fixed(_) | Load::Wide)
