@@ -26,10 +26,24 @@ pub(crate) use self::tally::Tally;
 use super::prefetch::Ahead;
 
 /// What is sorted: a number of 32 or 64 bits.
-pub(crate) trait Word: Copy + Default + Ord + Into<u64> {}
+pub(crate) trait Word: Copy + Default + Ord + Into<u64> {
+    /// The bytes of words.
+    fn bytes(words: &[Self]) -> &[u8];
+}
 
-impl Word for u32 {}
-impl Word for u64 {}
+impl Word for u32 {
+    fn bytes(words: &[Self]) -> &[u8] {
+        // SAFETY: numbers are their bytes, and nothing else.
+        unsafe { words.align_to().1 }
+    }
+}
+
+impl Word for u64 {
+    fn bytes(words: &[Self]) -> &[u8] {
+        // SAFETY: as above.
+        unsafe { words.align_to().1 }
+    }
+}
 
 /// Words that are not split: with their scratch half of a second-level cache.
 const NEAR: usize = 1 << 15;
@@ -62,7 +76,7 @@ pub(crate) fn sort<W: Word>(words: &mut Vec<W>, scratch: &mut Vec<W>, low: u32, 
     }
     // Whatever is in it is overwritten.
     scratch.resize(words.len(), W::default());
-    if sort_spread(words, scratch, low, high) {
+    if sort_spread(words, scratch, low, high, &mut Ahead::default()) {
         std::mem::swap(words, scratch);
     }
 }
@@ -119,9 +133,15 @@ impl<W: Word> Turns<W> {
 }
 
 /// As [`sort`], without a look for runs; `scratch` is as long as the words. True if the sorted words are in
-/// the scratch.
+/// the scratch. Memory `ahead` may be asked for on the way.
 #[must_use]
-fn sort_spread<W: Word>(words: &mut [W], scratch: &mut [W], low: u32, high: u32) -> bool {
+fn sort_spread<W: Word>(
+    words: &mut [W],
+    scratch: &mut [W],
+    low: u32,
+    high: u32,
+    ahead: &mut Ahead<'_>,
+) -> bool {
     if words.len() <= SMALL || high <= low {
         words.sort_unstable();
         return false;
@@ -144,11 +164,11 @@ fn sort_spread<W: Word>(words: &mut [W], scratch: &mut [W], low: u32, high: u32)
     let moved = if digits.many == 1 {
         let mut counts = Counts::<1>::new();
         counts.add(digits, words);
-        counts.spread(digits, words, scratch, &mut Ahead::default())
+        counts.spread(digits, words, scratch, ahead)
     } else {
         let mut counts = Counts::<2>::new();
         counts.add(digits, words);
-        counts.spread(digits, words, scratch, &mut Ahead::default())
+        counts.spread(digits, words, scratch, ahead)
     };
     let (words, scratch) = if moved { (scratch, words) } else { (words, scratch) };
     sort_rest(words, scratch, low, digits.from);
@@ -219,7 +239,7 @@ fn sort_groups<W: Word>(words: &mut [W], scratch: &mut [W], low: u32, from: u32)
             count if count <= SMALL => words[start..end].sort_unstable(),
             _ => {
                 let (group, other) = (&mut words[start..end], &mut scratch[start..end]);
-                if sort_spread(group, other, low, from) {
+                if sort_spread(group, other, low, from, &mut Ahead::default()) {
                     group.copy_from_slice(other);
                 }
             }

@@ -12,7 +12,7 @@
 //! Invariant: the words of a part are greater than those of the parts before it.
 
 use super::{Word, sort_spread};
-use crate::kernel::prefetch::{LINE, prefetch_written};
+use crate::kernel::prefetch::{Ahead, LINE, prefetch_written};
 
 /// Bits of what words are split by: as many streams as are written without missing the TLB.
 const SPLIT: u32 = 8;
@@ -120,11 +120,13 @@ impl Parts {
             if start == end {
                 continue;
             }
-            let (part, other) = (&mut words[start..end], &mut scratch[..end - start]);
-            if sort_spread(part, other, low, self.from) {
+            let (sorted, behind) = words.split_at_mut(end);
+            let next = [W::bytes(&behind[..behind.len().min(end - start)])];
+            let (part, other) = (&mut sorted[start..], &mut scratch[..end - start]);
+            if sort_spread(part, other, low, self.from, &mut Ahead::new(&next)) {
                 part.copy_from_slice(other);
             }
-            done(&words[..end]);
+            done(sorted);
             start = end;
         }
     }

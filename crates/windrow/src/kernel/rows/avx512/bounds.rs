@@ -2,6 +2,9 @@
 
 use std::arch::x86_64::*;
 
+use super::AHEAD;
+use crate::kernel::prefetch::prefetch;
+
 /// Registers of values whose bounds are looked for side by side.
 const SIDES: usize = 4;
 
@@ -24,8 +27,10 @@ pub(in crate::kernel::rows) unsafe fn bounds(
     let (groups, _) = values.as_chunks::<{ SIDES * super::GROUP }>();
     for group in groups {
         for side in 0..SIDES {
+            let values = group.as_ptr().wrapping_add(side * super::GROUP);
+            prefetch(values.wrapping_byte_add(AHEAD).cast());
             // SAFETY: a group is four registers.
-            let v = unsafe { _mm512_loadu_si512(group.as_ptr().add(side * super::GROUP).cast()) };
+            let v = unsafe { _mm512_loadu_si512(values.cast()) };
             let negative = _mm512_cmplt_epi64_mask(v, _mm512_setzero_si512());
             let code = _mm512_xor_si512(_mm512_mask_xor_epi64(v, negative, v, float), flip);
             least[side] = _mm512_min_epu64(least[side], code);

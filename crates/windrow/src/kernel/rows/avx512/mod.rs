@@ -48,6 +48,9 @@ use super::portable;
 
 /// Rows of a group: elements of a register.
 const GROUP: usize = 8;
+/// Bytes ahead of values that are read one after the other and asked for: the hardware does not look beyond a
+/// page. The bounds of 2^20 numbers take 0.32 ms instead of 0.47.
+const AHEAD: usize = 2048;
 
 /// Whether this machine has what the kernels of this folder need.
 #[inline]

@@ -4,7 +4,8 @@ use std::arch::x86_64::*;
 
 use super::super::lane::Bits;
 use super::super::pack::{Clamp, Pack};
-use super::GROUP;
+use super::{AHEAD, GROUP};
+use crate::kernel::prefetch::prefetch;
 
 /// As `pack` of the module, of all values in whole groups; returns their number.
 ///
@@ -36,9 +37,11 @@ pub(in crate::kernel::rows) unsafe fn pack(
         {
             bits = valid.word(at);
         }
+        let from = values.as_ptr().wrapping_add(at);
+        prefetch(from.wrapping_byte_add(AHEAD).cast());
         // SAFETY: eight values from `at` on, and as many words.
         unsafe {
-            let mut v = _mm512_loadu_si512(values.as_ptr().add(at).cast());
+            let mut v = _mm512_loadu_si512(from.cast());
             let negative = _mm512_cmplt_epi64_mask(v, _mm512_setzero_si512());
             v = _mm512_mask_xor_epi64(v, negative, v, float);
             v = _mm512_sub_epi64(_mm512_xor_si512(v, flip), least);
