@@ -1,19 +1,15 @@
 //! Memory for columns in order: buffers that are taken again once the last array that uses them dropped.
 //!
 //! ```text
-//! shelf of a length   | buffer | buffer | buffer |     a buffer is kept here whoever shares it, so that nothing
-//!                         |               ^         is done when an array drops
-//!                        take             |
-//!                         v               |
-//!                       Piece --freeze----+--> Buffer (arrays, slices, other threads)
+//! shelf of a length   | slot | slot | slot |     a slot is kept here whoever has it, so that nothing
+//!                        |             ^         is done when an array drops
+//!                       take           |
+//!                        v             |
+//!                      Piece --freeze--+--> Buffer (arrays, slices, other threads)
 //! ```
 //!
 //! A fresh allocation of 128 KiB or more is a mapping, and its first touch a page fault for each
 //! 4 KiB: several times the cost of the split itself. What is taken again is initialised already.
-//!
-//! What is kept is Arrow's buffer itself: as many as share it is what it counts anyway. So a column costs
-//! a count more and one less; to make a buffer of it each time, an allocation and five counts more, took 0.05
-//! us a column (Sapphire Rapids).
 //!
 //! Slots of a shelf are looked at in turn. Who keeps record batches for a while gets the oldest memory. Who
 //! drops a record batch before the next one gets the same memory, the last slot first: what was written
@@ -22,7 +18,6 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
@@ -62,13 +57,19 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Shelf {
     /// `None` while a [`Piece`] has it.
-    slots: Vec<Option<Buffer>>,
+    slots: Vec<Option<Arc<Slot>>>,
     /// The one that was taken last.
     last: usize,
     /// Whether slots are looked at from the end to the front.
     backwards: bool,
     /// The record batch that was here last.
     turn: u64,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Allocated(MutableBuffer),
+    Mapped(Region),
 }
 
 impl Default for Memory {
@@ -100,21 +101,25 @@ impl Memory {
         if self.shelves.len() <= class {
             self.shelves.resize_with(class + 1, Shelf::default);
         }
-        if let Some((place, buffer)) = self.shelves[class].take(self.turn) {
-            return Piece { buffer, home: Some((class, place)) };
+        if let Some((place, slot)) = self.shelves[class].take(self.turn) {
+            return Piece { slot, home: Some((class, place)) };
         }
         let home = self.has_room(len).then(|| (class, self.shelves[class].add()));
-        Piece { buffer: fresh(len), home }
+        Piece { slot: Arc::new(Slot::new(len)), home }
     }
 
     /// The first `len` bytes of `piece` as an Arrow buffer. They are taken again when it dropped.
     pub(crate) fn freeze(&mut self, piece: Piece, len: usize) -> Buffer {
-        let Piece { buffer, home } = piece;
-        let shared = buffer.slice_with_length(0, len);
+        let Piece { slot, home } = piece;
+        let bytes: &[u8] = slot.as_ref().as_ref();
+        let (start, all) = (NonNull::from(bytes).cast(), bytes.len());
+        // SAFETY: the bytes are on the heap or a mapping, and stay where they are while the slot lives,
+        // which only the shelf has but for the buffer: nothing writes to them until that dropped.
+        let buffer = unsafe { Buffer::from_custom_allocation(start, all, slot.clone()) };
         if let Some((class, place)) = home {
-            self.shelves[class].slots[place] = Some(buffer);
+            self.shelves[class].slots[place] = Some(slot);
         }
-        shared
+        buffer.slice_with_length(0, len)
     }
 
     /// True if another slot of `len` bytes may be kept; it is counted then.
@@ -135,7 +140,7 @@ impl Memory {
 
 impl Shelf {
     /// A slot that nobody uses, and its place.
-    fn take(&mut self, turn: u64) -> Option<(usize, Buffer)> {
+    fn take(&mut self, turn: u64) -> Option<(usize, Arc<Slot>)> {
         if self.turn != turn {
             self.turn = turn;
             if let Some(slot) = self.take_at(self.last) {
@@ -168,19 +173,17 @@ impl Shelf {
         self.last
     }
 
-    fn take_at(&mut self, place: usize) -> Option<Buffer> {
+    fn take_at(&mut self, place: usize) -> Option<Arc<Slot>> {
         let slot = self.slots.get_mut(place)?;
-        if !is_idle(slot.as_ref()?) {
-            return None;
-        }
+        Arc::get_mut(slot.as_mut()?)?;
         slot.take()
     }
 
     /// Gives back the slots that nobody uses; says how many bytes that is.
     fn clear(&mut self) -> usize {
         let mut bytes = 0;
-        self.slots.retain(|slot| {
-            let idle = slot.as_ref().filter(|buffer| is_idle(buffer)).map(|buffer| buffer.len());
+        self.slots.retain_mut(|slot| {
+            let idle = slot.as_mut().and_then(Arc::get_mut).map(|slot| slot.as_ref().len());
             bytes += idle.unwrap_or(0);
             idle.is_none()
         });
@@ -188,23 +191,21 @@ impl Shelf {
     }
 }
 
-/// True if nobody shares `buffer`; what those who did so read of it was read before this returns.
-fn is_idle(buffer: &Buffer) -> bool {
-    let idle = buffer.strong_count() == 1;
-    // The count alone says nothing of what other threads did before they gave up their share.
-    fence(Ordering::Acquire);
-    idle
+impl Slot {
+    fn new(len: usize) -> Self {
+        match Region::new(if len > MAPPED { len } else { 0 }) {
+            Ok(region) if !region.is_empty() => Self::Mapped(region),
+            _ => Self::Allocated(MutableBuffer::from_len_zeroed(len)),
+        }
+    }
 }
 
-/// `len` bytes that nobody else has.
-fn fresh(len: usize) -> Buffer {
-    match Region::new(if len > MAPPED { len } else { 0 }) {
-        Ok(mut region) if !region.is_empty() => {
-            let start = NonNull::from(&mut *region).cast();
-            // SAFETY: a mapping stays where it is while the region lives, which the buffer now owns.
-            unsafe { Buffer::from_custom_allocation(start, len, Arc::new(region)) }
+impl AsRef<[u8]> for Slot {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Allocated(buffer) => buffer,
+            Self::Mapped(region) => region,
         }
-        _ => MutableBuffer::from_len_zeroed(len).into(),
     }
 }
 
@@ -220,8 +221,7 @@ fn class(len: usize) -> (usize, usize) {
 /// Bytes that nobody else has.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// Made by [`fresh`], whole, and shared with nobody: its count was one, and it is not handed out.
-    buffer: Buffer,
+    slot: Arc<Slot>,
     /// Shelf and place.
     home: Option<(usize, usize)>,
 }
@@ -229,15 +229,15 @@ pub(crate) struct Piece {
 impl Piece {
     /// The bytes as numbers; the buffer is aligned for all of them.
     pub(crate) fn as_mut<T: ArrowNativeType>(&mut self) -> &mut [T] {
-        let (start, len) = (self.buffer.as_ptr().cast_mut(), self.buffer.len());
-        // SAFETY: the pointer is that of an allocation or a mapping as it was made, to be written to, and
-        // `len` bytes long, which are initialised. Nobody else has a share of the buffer, nor can get one
-        // while the piece is borrowed.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(start, len) };
-        // SAFETY: the trait is Arrow's, sealed, for numbers, of which any bytes are one.
-        let (front, numbers, back) = unsafe { bytes.align_to_mut() };
-        debug_assert!(front.is_empty() && back.len() < size_of::<T>());
-        numbers
+        match Arc::get_mut(&mut self.slot).expect("a piece is all there is of its slot") {
+            Slot::Allocated(buffer) => buffer.typed_data_mut(),
+            Slot::Mapped(region) => {
+                // SAFETY: the trait is Arrow's, sealed, for numbers, of which any bytes are one.
+                let (front, numbers, back) = unsafe { region.align_to_mut() };
+                debug_assert!(front.is_empty() && back.is_empty());
+                numbers
+            }
+        }
     }
 }
 
