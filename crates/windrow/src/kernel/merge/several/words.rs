@@ -6,8 +6,8 @@
 //! word    | 0 | xxxxxxx | run |        compares as the rows do, and then by run
 //! ```
 //!
-//! Which bits vary is first guessed, from a few rows or those of the block before. A row that differs in another bit is a stray: that
-//! bit is taken from then on, and all words that are around are made again.
+//! Which bits vary is first guessed, from a few rows or those of the block before. A row that differs in another
+//! bit is a stray: that bit is taken from then on, and all words that are around are made again.
 //!
 //! Invariant: if two rows that were seen sort one way, their words do not sort the other way.
 
