@@ -68,7 +68,8 @@ const GROUPS: usize = 256;
 ///
 /// # Cost
 /// O(n) if the rows are in order, in reverse, or a few runs; else about a radix sort of one word a
-/// row, and again for what a word could not decide. 20 bytes of scratch a row.
+/// row, and again for what a word could not decide. Up to 24 bytes of scratch a row, of
+/// more than 32 Ki rows mostly 8.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema; [`Error::Value`] if

@@ -40,7 +40,7 @@ pub(super) struct Words {
     same: Vec<u64>,
 }
 
-/// Words, and as many to sort them with.
+/// Words, and what they are sorted with: as many, or those of a part.
 #[derive(Debug, Default)]
 struct Pair<W> {
     words: Vec<W>,
