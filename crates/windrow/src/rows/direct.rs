@@ -15,7 +15,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, downcast_primitive};
 use arrow_schema::{DataType, SchemaRef};
 
-use super::lanes::{Form, Line, RAW, bits, slot_code, slot_form};
+use super::lanes::{Form, RAW, bits, slot_code, slot_form};
+use super::lines::Line;
 use crate::kernel::rows::{Code, Lane, Lanes, put_growing};
 use crate::order::code::PayloadCode;
 use crate::order::{Layout, Slot, Tail};

@@ -12,11 +12,11 @@
 
 use std::ops::Range;
 
-use super::lanes::{self, Line, Run};
+use super::lines::{self, Group, Line};
 use super::payload::{Payload, put_bytes, put_payload};
 use super::prepare::{Lengths, Prepared, TailColumn};
 use super::sequence;
-use super::slots::{put_marker, put_slot, put_varying};
+use super::slots::{put_slot, put_varying};
 use super::tile::{TILE, Tile};
 use crate::kernel::rows::Scattered;
 use crate::order::code::OrderedCode;
@@ -26,16 +26,16 @@ use crate::order::{Layout, Sequence, Slot};
 #[derive(Debug)]
 pub(crate) struct Encoder {
     layout: Layout,
-    slots: Vec<Run>,
-    payload: Vec<Run>,
+    slots: Vec<Group>,
+    payload: Vec<Group>,
 }
 
 impl Encoder {
     pub(crate) fn new(layout: &Layout) -> Self {
         Self {
             layout: layout.clone(),
-            slots: lanes::slot_runs(layout),
-            payload: lanes::payload_runs(layout),
+            slots: lines::slot_groups(layout),
+            payload: lines::payload_groups(layout),
         }
     }
 
@@ -47,9 +47,9 @@ impl Encoder {
     /// out to be longer than hoped for: the rows are then wrong.
     pub(crate) fn encode(&self, prepared: &Prepared, rows: Range<usize>, out: &mut [u8]) -> bool {
         let all = self.lines(prepared);
-        if let (Some(stride), true) = (prepared.stride(), self.is_only_lanes(&all)) {
+        if let (Some(stride), true) = (prepared.stride(), self.is_only_lines(&all)) {
             let lines = all.slots.iter().chain(&all.payload).flatten();
-            return lanes::put_tiled(lines, stride, rows, out);
+            return lines::put_tiled(lines, stride, rows, out);
         }
         let mut escaped = false;
         let mut first = rows.start;
@@ -81,26 +81,20 @@ impl Encoder {
 
     /// What of `prepared` the kernels can write.
     fn lines<'a>(&self, prepared: &'a Prepared) -> Lines<'a> {
-        let slot = |run: &Run| {
-            let longer = prepared.longer[run.columns.clone()].contains(&true);
-            let code = |at: usize| lanes::slot_code(&self.layout.slots()[at]);
-            let descends = |at: usize| self.layout.slots()[at].descending;
-            let rows = prepared.rows;
-            if longer { None } else { lanes::line(run, &prepared.slots, rows, code, descends) }
-        };
-        let payload = |run: &Run| {
-            lanes::line(run, &prepared.payload, prepared.rows, |_| lanes::RAW, |_| false)
-        };
+        let Prepared { slots, payload, rows, longer, .. } = prepared;
+        let layout = &self.layout;
+        let slot = |group: &Group| Line::of_slots(group, layout.slots(), slots, longer, *rows);
+        let payload = |group: &Group| Line::of_payload(group, layout.payload(), payload, *rows);
         Lines {
             slots: self.slots.iter().map(slot).collect(),
             payload: self.payload.iter().map(payload).collect(),
         }
     }
 
-    /// True if rows are nothing but lanes, one behind the other.
-    fn is_only_lanes(&self, lines: &Lines<'_>) -> bool {
-        let lanes = lines.slots.iter().chain(&lines.payload).flatten();
-        self.layout.shape().common == Some(lanes.map(Line::bytes).sum())
+    /// True if rows are nothing but what the kernels write.
+    fn is_only_lines(&self, lines: &Lines<'_>) -> bool {
+        let lines = lines.slots.iter().chain(&lines.payload).flatten();
+        self.layout.shape().common == Some(lines.map(Line::bytes).sum())
     }
 
     fn encode_tile(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
@@ -154,22 +148,17 @@ impl Encoder {
     fn put_fixed(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
         let layout = &self.layout;
         let mut escaped = false;
-        for (run, line) in self.slots.iter().zip(&lines.slots) {
-            let slots = &layout.slots()[run.columns.clone()];
-            let columns = &prepared.slots[run.columns.clone()];
+        for (group, line) in self.slots.iter().zip(&lines.slots) {
             if let Some(line) = line {
-                // A column with a marker begins a run.
-                put_marker(&slots[0], &columns[0], tile);
                 let rows = tile.rows.clone();
                 let (places, out) = tile.places();
                 escaped |= line.put(rows, places, out);
                 tile.distance += line.bytes();
                 continue;
             }
-            let longer = &prepared.longer[run.columns.clone()];
-            for ((slot, column), &longer) in slots.iter().zip(columns).zip(longer) {
-                put_marker(slot, column, tile);
-                if slot.code.varies() || longer {
+            for at in group.fields.iter().map(|field| field.at) {
+                let (slot, column) = (&layout.slots()[at], &prepared.slots[at]);
+                if slot.code.varies() || prepared.longer[at] {
                     (tile.part, tile.distance) = (tile.part + 1, 0);
                 } else {
                     escaped |= put_slot(slot, column, tile);
@@ -197,12 +186,7 @@ impl Encoder {
             }
             (Sequence::Short, None) => (tile.part, tile.distance) = (tile.part + 1, 0),
         }
-        let payload = Payload {
-            layout,
-            columns: &prepared.payload,
-            runs: &self.payload,
-            lines: &lines.payload,
-        };
+        let payload = Payload { layout, columns: &prepared.payload, lines: &lines.payload };
         put_payload(&payload, tile);
         let varying = layout.payload().iter().filter(|(_, code)| code.varies()).count();
         if varying > 0 {
@@ -230,7 +214,7 @@ impl Encoder {
     }
 }
 
-/// The columns that the kernels write, one entry for each run of the encoder.
+/// What the kernels write, one entry for each group of the encoder.
 struct Lines<'a> {
     slots: Vec<Option<Line<'a>>>,
     payload: Vec<Option<Line<'a>>>,

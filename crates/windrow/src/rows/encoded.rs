@@ -15,7 +15,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
 
 use super::direct::Numbers;
-use super::lanes::{Line, put_tiled};
+use super::lines::{Line, put_tiled};
 use super::{Decoder, Encoder};
 use crate::error::{Error, Result};
 use crate::kernel::compare::compare;

@@ -28,6 +28,7 @@ mod fixed;
 mod golden;
 mod lanes;
 mod length;
+mod lines;
 mod nested;
 mod payload;
 mod plain;

@@ -9,29 +9,6 @@ use crate::kernel::rows::{Bits, NULL};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
-/// Writes the marker of a slot that has one and adds its byte to the distance.
-pub(super) fn put_marker(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
-    if !slot.has_marker() {
-        return;
-    }
-    let (null, value) = text::markers(slot);
-    let rows = tile.rows.clone();
-    let (places, out) = tile.places();
-    match column.nulls() {
-        None => {
-            for cursor in places.cursors {
-                out[cursor + places.distance] = value;
-            }
-        }
-        Some(nulls) => {
-            for (cursor, row) in places.cursors.iter().zip(rows) {
-                out[cursor + places.distance] = if nulls.is_valid(row) { value } else { null };
-            }
-        }
-    }
-    tile.distance += 1;
-}
-
 /// Writes one slot of a fixed width, without its marker. True if a value has no code of that width.
 pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     if slot.escapes {
@@ -39,22 +16,10 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
     }
     let nulls = column.nulls();
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-    let flip = if slot.descending { 0xff } else { 0 };
     let rows = tile.rows.clone();
     let (places, out) = tile.places();
     let targets = places.cursors.iter().map(|cursor| cursor + places.distance);
     match (slot.code, column) {
-        (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) => {
-            for (at, row) in targets.zip(rows) {
-                let target = &mut out[at..at + width];
-                if valid(row) {
-                    let value = &values[row * width..(row + 1) * width];
-                    target.iter_mut().zip(value).for_each(|(out, byte)| *out = byte ^ flip);
-                } else {
-                    target.fill(0);
-                }
-            }
-        }
         (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) => {
             with_word!(width, W => {
                 let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];

@@ -23,6 +23,7 @@ mod bits;
 pub(crate) mod block;
 pub(crate) mod blocks;
 mod bounds;
+mod bytes;
 mod cells;
 mod growing;
 mod heads;
@@ -30,14 +31,16 @@ mod lane;
 mod pack;
 mod plain;
 mod portable;
+mod raw;
 mod starts;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
 mod wide;
 
-pub(crate) use bits::{BitLane, BitOut, put_bits, take_bits};
+pub(crate) use bits::{BitOut, take_bits};
 pub(crate) use bounds::bounds;
+pub(crate) use bytes::{ByteLane, Source, put_bytes};
 pub(crate) use cells::{Cells, put_cells};
 pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use heads::{PackHeads, Strings, pack_heads};
@@ -46,6 +49,7 @@ pub(crate) use lane::{
 };
 pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
 pub(crate) use plain::{MOST, Plain};
+pub(crate) use raw::{Raw, put_raw};
 pub(crate) use starts::{Starts, put_texts_at};
 pub(crate) use wide::take_wide;
 
@@ -111,8 +115,7 @@ fn put_wide<P: Places>(lanes: &Lanes<'_>, rows: Range<usize>, places: P, out: &m
     assert!(rows.end <= lanes.rows(), "lanes hold a value for each row");
     check_bounds(lanes.bytes(), rows.len(), places, out.len());
     // SAFETY: places and values were checked above.
-    unsafe { wide::put(lanes.all(), rows, places, out) };
-    false
+    unsafe { wide::put(lanes.all(), rows, places, out) }
 }
 
 /// Appends the values of `rows` rows of `bytes` to `lanes`, adjacent columns of numbers. False if a

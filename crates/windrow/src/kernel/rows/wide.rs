@@ -19,7 +19,13 @@ pub(super) fn flip(code: &Code) -> u128 {
     u128::from(code.flip) << 64 | u128::from(low)
 }
 
-/// Writes adjacent columns, as `put` of the module; nulls are zeros.
+/// What `code` adds to codes to make room for that of a null, and this: 1 and zeros, or all ones and these.
+fn moved(code: &Code) -> (u128, u128) {
+    let wide = |word: u64| if word <= 1 { u128::from(word) } else { u128::MAX };
+    (wide(code.delta), wide(code.null))
+}
+
+/// Writes adjacent columns, as `put` of the module.
 ///
 /// # Safety
 /// Lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * 16`; each lane holds values
@@ -29,39 +35,53 @@ pub(super) unsafe fn put<P: Places>(
     rows: Range<usize>,
     places: P,
     out: &mut [u8],
-) {
+) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() {
+    if super::avx512::detected() && !lanes.iter().any(|lane| lane.code.escapes) {
         // SAFETY: the features were detected; the rest as this function's.
         unsafe { super::avx512::put_wide(lanes, rows, places, out) };
-        return;
+        return false;
     }
     // SAFETY: as this function's.
-    unsafe { put_each(lanes, rows, places, out) };
+    unsafe { put_each(lanes, rows, places, out) }
 }
 
-/// The portable twin.
+/// The portable twin, and columns whose nulls are among the codes.
 ///
 /// Benefit: unchecked, 2x the loop that is not.
 ///
 /// # Safety
 /// As [`put`].
-unsafe fn put_each<P: Places>(lanes: &[Lane<'_>], rows: Range<usize>, places: P, out: &mut [u8]) {
+unsafe fn put_each<P: Places>(
+    lanes: &[Lane<'_>],
+    rows: Range<usize>,
+    places: P,
+    out: &mut [u8],
+) -> bool {
     let start = out.as_mut_ptr();
+    let mut escaped = false;
     for (index, lane) in lanes.iter().enumerate() {
         let (flip, places) = (flip(&lane.code), places.shifted(index * WIDE));
+        let ((delta, null), escapes) = (moved(&lane.code), lane.code.escapes);
         let values = lane.values.as_ptr();
-        for (at, row) in rows.clone().enumerate() {
-            // SAFETY: as this function's.
-            unsafe {
-                let value = values.add(row * WIDE).cast::<u128>().read_unaligned();
-                let valid = lane.valid.is_none_or(|valid| valid.get(row));
-                let code = if valid { value ^ flip } else { 0 };
-                let code = if lane.code.big { code.to_be() } else { code };
-                start.add(places.place(at)).cast::<u128>().write_unaligned(code);
+        for first in rows.clone().step_by(64) {
+            let valid = lane.valid.map_or(u64::MAX, |valid| valid.word(first));
+            for row in first..rows.end.min(first + 64) {
+                // SAFETY: as this function's.
+                unsafe {
+                    let value = values.add(row * WIDE).cast::<u128>().read_unaligned();
+                    let is_valid = valid >> (row - first) & 1 == 1;
+                    let code = (value ^ flip).wrapping_add(delta);
+                    escaped |= escapes & is_valid & (code.wrapping_add(1) <= 1);
+                    let code = if is_valid { code } else { null };
+                    let code = if lane.code.big { code.to_be() } else { code };
+                    let to = start.add(places.place(row - rows.start));
+                    to.cast::<u128>().write_unaligned(code);
+                }
             }
         }
     }
+    escaped
 }
 
 /// Appends the values of adjacent columns of `rows` rows of `bytes` to `values`, of each column.

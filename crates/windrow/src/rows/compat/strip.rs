@@ -9,18 +9,19 @@ use std::ops::Range;
 
 use super::part::Part;
 use super::{VALUE, flip, null_byte};
-use crate::kernel::rows::{BitLane, Bits, Cells, Lane, Scattered, Strided, put_bits, put_cells};
+use crate::kernel::rows::{ByteLane, Cells, Lane, Scattered, Strided, put_bytes, put_cells};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 use crate::rows::column::Column;
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes::{slot_code, validity};
+use crate::rows::lines::{add_bytes, marker_lane};
 
 /// Adjacent columns.
 pub(super) enum Strip<'a> {
     Cells(Cells<'a>),
-    /// Booleans: each is two bytes that a bit tells, its marker and itself.
-    Booleans(Vec<BitLane<'a>>),
+    /// Booleans and numbers of one or two bytes, and their markers.
+    Bytes(Vec<ByteLane<'a>>),
     /// A column of fixed width.
     One(&'a Part, OrderedCode, &'a Column),
     /// A column that is not: it is written by its part.
@@ -32,15 +33,15 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
     let mut out: Vec<Strip<'_>> = Vec::new();
     let (mut lanes, mut nulls, mut last) = (Vec::new(), Vec::new(), 0);
     for part in columns {
-        if let Some(cell) = boolean(part) {
+        if let Some(cell) = bytes(part) {
             if !lanes.is_empty() {
                 let cells =
                     Cells::new(std::mem::take(&mut lanes), std::mem::take(&mut nulls), last);
                 out.push(Strip::Cells(cells));
             }
             match out.last_mut() {
-                Some(Strip::Booleans(cells)) => cells.extend(cell),
-                _ => out.push(Strip::Booleans(cell.to_vec())),
+                Some(Strip::Bytes(cells)) => cells.extend(cell),
+                _ => out.push(Strip::Bytes(cell)),
             }
             continue;
         }
@@ -68,18 +69,20 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
     out
 }
 
-/// The marker and the value of a column of Booleans.
-fn boolean(part: &Part) -> Option<[BitLane<'_>; 2]> {
-    let (_, Column::Bool { values, nulls }) = part.plain()? else { return None };
-    let bits = Bits { bytes: values.values(), first: values.offset() };
-    let valid = validity(nulls);
-    let (null, flip) = (null_byte(part.options()), flip(part.options()));
-    // A bit that is always valid has no null to mark.
-    let marker = match valid {
-        Some(valid) => BitLane { bits: valid, valid: None, bytes: [null, VALUE], null },
-        None => BitLane { bits, valid: None, bytes: [VALUE; 2], null },
-    };
-    Some([marker, BitLane { bits, valid, bytes: [flip, 1 ^ flip], null: 0 }])
+/// The marker and the value of a column of Booleans, or of numbers of one or two bytes.
+fn bytes(part: &Part) -> Option<Vec<ByteLane<'_>>> {
+    let (code, column) = part.plain()?;
+    let is_short = matches!(
+        code,
+        OrderedCode::Bool | OrderedCode::Fixed(1 | 2, Kind::Signed | Kind::Unsigned)
+    );
+    if !is_short {
+        return None;
+    }
+    let mut lanes = vec![marker_lane(column, (null_byte(part.options()), VALUE))];
+    let flip = flip(part.options());
+    add_bytes(column, code, part.options().descending, [flip, 1 ^ flip], &mut lanes)?;
+    Some(lanes)
 }
 
 /// A column that the kernels can write.
@@ -100,7 +103,7 @@ impl Strip<'_> {
     pub(super) fn width(&self) -> Option<usize> {
         match self {
             Self::Cells(cells) => Some(cells.bytes()),
-            Self::Booleans(lanes) => Some(lanes.len()),
+            Self::Bytes(lanes) => Some(lanes.len()),
             Self::One(_, code, _) => Some(1 + code.width()),
             Self::Varying(_) => None,
         }
@@ -120,8 +123,8 @@ impl Strip<'_> {
                 put_cells(cells, rows, Scattered { cursors, distance: 0 }, out);
                 cursors.iter_mut().for_each(|cursor| *cursor += cells.bytes());
             }
-            Self::Booleans(lanes) => {
-                put_bits(lanes, rows, Scattered { cursors, distance: 0 }, out);
+            Self::Bytes(lanes) => {
+                put_bytes(lanes, rows, Scattered { cursors, distance: 0 }, out);
                 cursors.iter_mut().for_each(|cursor| *cursor += lanes.len());
             }
             Self::One(part, ..) | Self::Varying(part) => part.put(picks, cursors, out),
@@ -132,7 +135,7 @@ impl Strip<'_> {
     pub(super) fn put(&self, rows: Range<usize>, places: Strided, out: &mut [u8]) {
         let (part, code, column) = match self {
             Self::Cells(cells) => return put_cells(cells, rows, places, out),
-            Self::Booleans(lanes) => return put_bits(lanes, rows, places, out),
+            Self::Bytes(lanes) => return put_bytes(lanes, rows, places, out),
             Self::One(part, code, column) => (part, *code, *column),
             Self::Varying(_) => return,
         };

@@ -26,7 +26,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 
 use super::encode::time_slot;
-use super::lanes::{Form, RAW, slot_code, slot_form, tile_rows};
+use super::lanes::{Form, RAW, slot_code, slot_form};
+use super::lines::tile_rows;
 use crate::error::Result;
 use crate::kernel::rows::{Code, MOST, Plain, Strided};
 use crate::order::code::OrderedCode;

@@ -15,6 +15,7 @@
 mod bits;
 mod blocks;
 mod bounds;
+mod bytes;
 mod cells;
 mod grow;
 mod heads;
@@ -29,9 +30,10 @@ mod wide;
 
 use std::arch::x86_64::*;
 
-pub(super) use bits::{put_bits, take_bits};
+pub(super) use bits::take_bits;
 pub(super) use blocks::put_blocks;
 pub(super) use bounds::bounds;
+pub(super) use bytes::put_bytes;
 pub(super) use cells::put_cells;
 pub(super) use grow::grow;
 pub(super) use heads::pack_heads;
