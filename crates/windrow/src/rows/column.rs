@@ -7,10 +7,12 @@ use arrow_array::{Array, ArrayRef, downcast_primitive_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
+use super::lanes::bits;
 use super::nested::Nested;
 use super::recode::recode;
 use super::value;
 use crate::error::{Error, Result};
+use crate::kernel::rows::text::Text;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
 
@@ -141,6 +143,25 @@ impl Column {
         }
     }
 
+    /// Shows `visitor` the bytes of `rows`; nothing if the column's values do not vary in length.
+    #[inline]
+    pub(super) fn visit(&self, rows: Range<usize>, visitor: impl Visit) {
+        match self {
+            Self::Bytes { values, nulls: None } => values.visit(rows, |_| true, visitor),
+            Self::Bytes { values, nulls: Some(nulls) } => {
+                let valid = bits(nulls);
+                values.visit(rows, |row| valid.get(row), visitor);
+            }
+            Self::Value { bytes, offsets, nulls } => {
+                let valid =
+                    |row| nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(row));
+                let own = |row: usize| &bytes[offsets[row]..offsets[row + 1]];
+                visitor.visit(rows.map(|row| (own(row), valid(row))));
+            }
+            Self::Null | Self::Bool { .. } | Self::Fixed { .. } | Self::Nested(_) => {}
+        }
+    }
+
     /// Calls `f` with each of `rows` and its bytes, which are nothing if it is null; not at all if
     /// the column's values do not vary in length.
     #[inline(always)]
@@ -165,8 +186,11 @@ impl Column {
     }
 }
 
-/// Offsets, bytes, and the keys of picked ones.
-type SmallBytes<'a> = (&'a [i32], &'a [u8], Option<&'a [u32]>);
+/// What is done with byte strings, whatever their layout.
+pub(super) trait Visit {
+    /// Takes the strings of some rows.
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone);
+}
 
 /// Byte strings in any of Arrow's layouts.
 pub(super) enum Bytes {
@@ -223,18 +247,6 @@ impl Bytes {
         })
     }
 
-    /// Offsets and bytes of strings with offsets of 32 bits, and where each row's are if they are picked.
-    pub(super) fn small(&self) -> Option<SmallBytes<'_>> {
-        match self {
-            Self::Small { offsets, data } => Some((offsets, data, None)),
-            Self::Picked { values, keys } => {
-                let (offsets, data, _) = values.small()?;
-                Some((offsets, data, Some(keys)))
-            }
-            _ => None,
-        }
-    }
-
     fn is_empty(&self) -> bool {
         match self {
             Self::Small { offsets, .. } => offsets.len() < 2,
@@ -266,6 +278,37 @@ impl Bytes {
             }
             Self::Text(array) => array.value(row).as_bytes(),
             Self::Binary(array) => array.value(row),
+        }
+    }
+
+    #[inline(always)]
+    fn visit(
+        &self,
+        rows: Range<usize>,
+        valid: impl Fn(usize) -> bool + Clone,
+        visitor: impl Visit,
+    ) {
+        match self {
+            Self::Small { offsets, data } => {
+                let ends = offsets[rows.start..=rows.end].windows(2);
+                let own = |ends: &[i32]| &data[ends[0] as usize..ends[1] as usize];
+                visitor.visit(rows.zip(ends).map(|(row, ends)| (own(ends), valid(row))));
+            }
+            Self::Large { offsets, data } => {
+                let ends = offsets[rows.start..=rows.end].windows(2);
+                let own = |ends: &[i64]| &data[ends[0] as usize..ends[1] as usize];
+                visitor.visit(rows.zip(ends).map(|(row, ends)| (own(ends), valid(row))));
+            }
+            Self::Text(array) => {
+                visitor.visit(rows.map(|row| (array.value(row).as_bytes(), valid(row))));
+            }
+            Self::Binary(array) => {
+                visitor.visit(rows.map(|row| (array.value(row), valid(row))));
+            }
+            Self::Picked { values, keys } => {
+                let own = |row: usize| values.get_plain(keys[row] as usize);
+                visitor.visit(rows.map(|row| (own(row), valid(row))));
+            }
         }
     }
 

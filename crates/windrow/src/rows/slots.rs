@@ -1,11 +1,11 @@
 //! Ordered slots: one column of a tile of rows at a time.
 
-use super::column::Column;
+use super::column::{Bytes, Column, Visit};
 use super::fixed::{Word, with_word};
 use super::tile::{TILE, Tile};
 use super::{escape, text};
-use crate::kernel::rows::text::put_texts;
-use crate::kernel::rows::{Bits, NULL};
+use crate::kernel::rows::Bits;
+use crate::kernel::rows::text::{Text, put_exact, put_texts};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -19,21 +19,18 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
     let rows = tile.rows.clone();
     let (places, out) = tile.places();
     let targets = places.cursors.iter().map(|cursor| cursor + places.distance);
-    match (slot.code, column) {
-        (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) => {
-            with_word!(width, W => {
-                let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
-                let values = values.chunks_exact(W::BYTES).map(W::read_native);
-                for ((at, row), value) in targets.zip(rows).zip(values) {
-                    let target = &mut out[at..at + W::BYTES];
-                    value.code(kind, slot.descending).write_big(target);
-                    if nulls.is_some() && !valid(row) {
-                        target.fill(0);
-                    }
+    if let (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) = (slot.code, column) {
+        with_word!(width, W => {
+            let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
+            let values = values.chunks_exact(W::BYTES).map(W::read_native);
+            for ((at, row), value) in targets.zip(rows).zip(values) {
+                let target = &mut out[at..at + W::BYTES];
+                value.code(kind, slot.descending).write_big(target);
+                if nulls.is_some() && !valid(row) {
+                    target.fill(0);
                 }
-            });
-        }
-        _ => {}
+            }
+        });
     }
     tile.distance += slot.code.width();
     false
@@ -77,39 +74,34 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     if let Column::Nested(nested) = column {
         return nested.put(rows, flip, cursors, out);
     }
-    if let (OrderedCode::Text, true, Column::Bytes { values, nulls }) =
-        (slot.code, is_first, column)
+    if let Column::Bytes { values: Bytes::Small { offsets, data }, nulls: None } = column
+        && slot.code == OrderedCode::Text
+        && is_first
     {
-        let is_valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-        if let Some((offsets, data, keys)) = values.small() {
-            let form = text::form(flip);
-            if let (None, None) = (keys, nulls) {
-                let spans = offsets[rows.start..=rows.end].windows(2);
-                let spans = spans.map(|ends| (ends[0] as usize, ends[1] as usize));
-                return put_texts(data, spans, form, cursors, out);
-            }
-            let mut spans = [NULL; TILE];
-            let spans = &mut spans[..rows.len()];
-            for (span, row) in spans.iter_mut().zip(rows) {
-                let at = keys.map_or(row, |keys| keys[row] as usize);
-                let own = (offsets[at] as usize, offsets[at + 1] as usize);
-                *span = if is_valid(row) { own } else { NULL };
-            }
-            return put_texts(data, spans.iter().copied(), form, cursors, out);
-        }
-        let spots = rows.zip(cursors.iter_mut()).filter(|(row, _)| is_valid(*row));
-        for (row, cursor) in spots {
-            *cursor +=
-                text::encode(slot.code, slot.descending, values.get(row), &mut out[*cursor..]);
-        }
-        return;
+        let spans = offsets[rows.start..=rows.end].windows(2);
+        let spans = spans.map(|ends| (ends[0] as usize, ends[1] as usize));
+        return put_texts(data, spans, text::form(flip), cursors, out);
     }
-    let (code, descending) = (slot.code, slot.descending);
-    let mut cursors = cursors.iter_mut();
-    column.for_each_bytes(rows, |_, bytes| {
-        let Some(cursor) = cursors.next() else { return };
-        if let Some(bytes) = bytes {
-            *cursor += text::encode(code, descending, bytes, &mut out[*cursor..]);
-        }
-    });
+    column.visit(rows, PutExact { code: slot.code, descending: slot.descending, cursors, out });
+}
+
+/// Writes strings where nothing behind them may be overwritten.
+struct PutExact<'a> {
+    code: OrderedCode,
+    descending: bool,
+    cursors: &'a mut [usize],
+    out: &'a mut [u8],
+}
+
+impl Visit for PutExact<'_> {
+    #[inline]
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
+        let Self { code, descending, cursors, out } = self;
+        let flip = if descending { 0xff } else { 0 };
+        let (form, escape) = match code {
+            OrderedCode::Text => (text::form(flip), None),
+            _ => (text::binary_form(flip), Some(text::ESCAPE)),
+        };
+        put_exact(strings, form, escape, cursors, out);
+    }
 }

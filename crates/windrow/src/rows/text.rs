@@ -2,10 +2,10 @@
 //!
 //! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
 
-use super::column::{Bytes, Column};
+use super::column::{Bytes, Column, Visit};
 use super::{escape, nested};
 use crate::kernel::copy::add_short;
-use crate::kernel::rows::text::{Form, find_end};
+use crate::kernel::rows::text::{self as kernel, Form, Text, find_end};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -13,13 +13,19 @@ use crate::order::code::OrderedCode;
 pub(super) const END: u8 = 1;
 /// What is added to each byte of text.
 pub(super) const SHIFT: u8 = 2;
-const ESCAPE: u8 = 2;
+/// Escapes itself and the bytes below it in binary strings.
+pub(super) const ESCAPE: u8 = 2;
 /// Bytes behind a text that reading it may write.
 pub(super) const SLACK: usize = 96;
 
 /// The code of text, complemented by `flip`.
 pub(super) fn form(flip: u8) -> Form {
     Form { shift: SHIFT, end: END, flip }
+}
+
+/// The code of binary strings in which nothing is escaped, complemented by `flip`.
+pub(super) fn binary_form(flip: u8) -> Form {
+    Form { shift: 0, end: END, flip }
 }
 
 /// Marker bytes of a nullable slot: null, value.
@@ -31,7 +37,7 @@ pub(crate) fn markers(slot: &Slot) -> (u8, u8) {
 #[inline]
 pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
     let escapes = match code {
-        OrderedCode::Binary => value.iter().filter(|&&byte| byte <= ESCAPE).count(),
+        OrderedCode::Binary => kernel::escaped(value, ESCAPE),
         _ => 0,
     };
     value.len() + escapes + 1
@@ -58,12 +64,23 @@ pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32
         }
         return total;
     }
-    column.for_each_bytes(0..lengths.len(), |row, bytes| {
-        let length = bytes.map_or(0, |bytes| encoded_len(code, bytes));
-        total += length as u64;
-        lengths[row] = lengths[row].wrapping_add(length as u32);
-    });
+    let escape = if code == OrderedCode::Binary { Some(ESCAPE) } else { None };
+    column.visit(0..lengths.len(), AddLengths { escape, lengths, total: &mut total });
     total
+}
+
+/// Adds the bytes that strings take.
+struct AddLengths<'a> {
+    escape: Option<u8>,
+    lengths: &'a mut [u32],
+    total: &'a mut u64,
+}
+
+impl Visit for AddLengths<'_> {
+    #[inline]
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
+        *self.total += kernel::add_lengths(strings, self.escape, self.lengths);
+    }
 }
 
 /// Writes `value` to the start of `out`; returns the bytes written.
@@ -75,19 +92,7 @@ pub(crate) fn encode(code: OrderedCode, descending: bool, value: &[u8], out: &mu
         out[value.len()] = END ^ flip;
         return value.len() + 1;
     }
-    let mut at = 0;
-    for &byte in value {
-        if byte <= ESCAPE {
-            out[at] = ESCAPE ^ flip;
-            out[at + 1] = (byte + 1) ^ flip;
-            at += 2;
-        } else {
-            out[at] = byte ^ flip;
-            at += 1;
-        }
-    }
-    out[at] = END ^ flip;
-    at + 1
+    kernel::put_escaped(value, binary_form(flip), ESCAPE, out)
 }
 
 /// The end of the code that starts at `at`, one past its last byte; the row's end if it has none.

@@ -74,7 +74,7 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_become_bits(
-            bytes in prop::collection::vec(0u8..3, 3600),
+            bytes in prop::collection::vec(0u8..3, 4000),
             zeros in prop::collection::vec(0u8..3, 1..12),
             rows in 0usize..300,
             gap in 0usize..3,

@@ -115,7 +115,7 @@ impl Bits<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn get(self, row: usize) -> bool {
+    pub(crate) fn get(self, row: usize) -> bool {
         let at = self.first + row;
         self.bytes[at / 8] >> (at % 8) & 1 == 1
     }

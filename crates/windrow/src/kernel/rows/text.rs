@@ -92,6 +92,114 @@ fn put_each_of<const N: usize>(
     }
 }
 
+/// The bytes of a string, of a null any, and whether it is one.
+pub(crate) type Text<'a> = (&'a [u8], bool);
+
+/// Adds the bytes that the codes of strings take to `lengths`, none for a null; returns their sum. A byte up to
+/// `escape` takes two.
+pub(crate) fn add_lengths<'a>(
+    strings: impl Iterator<Item = Text<'a>>,
+    escape: Option<u8>,
+    lengths: &mut [u32],
+) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(escape) = escape
+        && super::avx512::detected()
+    {
+        // SAFETY: the features were detected.
+        return unsafe { super::avx512::add_lengths(strings, escape, lengths) };
+    }
+    add_lengths_each(strings, escape, lengths)
+}
+
+/// The portable twin.
+fn add_lengths_each<'a>(
+    strings: impl Iterator<Item = Text<'a>>,
+    escape: Option<u8>,
+    lengths: &mut [u32],
+) -> u64 {
+    let mut total = 0;
+    for ((string, valid), length) in strings.zip(lengths) {
+        let escaped = escape.map_or(0, |escape| escaped(string, escape));
+        let own = (string.len() + escaped + 1) * usize::from(valid);
+        total += own as u64;
+        *length = length.wrapping_add(own as u32);
+    }
+    total
+}
+
+/// How many bytes of `string` are up to `escape`.
+#[inline(always)]
+pub(crate) fn escaped(string: &[u8], escape: u8) -> usize {
+    string.iter().filter(|&&byte| byte <= escape).count()
+}
+
+/// Writes strings, each with its end at its cursor, and moves the cursors behind them; nothing for a null. Bytes
+/// behind them are as they were. A byte up to `escape`, which is written in front of it, becomes one more.
+///
+/// # Panics
+/// If there is no room.
+pub(crate) fn put_exact<'a>(
+    strings: impl Iterator<Item = Text<'a>> + Clone,
+    form: Form,
+    escape: Option<u8>,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected.
+        return unsafe {
+            match escape {
+                Some(escape) => super::avx512::put_escaped(strings, form, escape, cursors, out),
+                None => super::avx512::put_exact(strings, form, cursors, out),
+            }
+        };
+    }
+    put_exact_each(strings, form, escape, cursors, out);
+}
+
+/// The portable twin.
+fn put_exact_each<'a>(
+    strings: impl Iterator<Item = Text<'a>>,
+    form: Form,
+    escape: Option<u8>,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    for ((string, valid), cursor) in strings.zip(cursors) {
+        if !valid {
+            continue;
+        }
+        let target = &mut out[*cursor..];
+        *cursor += match escape {
+            Some(escape) => put_escaped(string, form, escape, target),
+            None => {
+                add_short(&mut target[..string.len()], string, form.shift, form.flip);
+                target[string.len()] = form.end ^ form.flip;
+                string.len() + 1
+            }
+        };
+    }
+}
+
+/// Writes one string, as [`put_exact`], to the start of `out`; returns the bytes written.
+pub(crate) fn put_escaped(string: &[u8], form: Form, escape: u8, out: &mut [u8]) -> usize {
+    let mut at = 0;
+    for &byte in string {
+        if byte <= escape {
+            out[at] = escape ^ form.flip;
+            out[at + 1] = (byte + 1) ^ form.flip;
+            at += 2;
+        } else {
+            out[at] = byte ^ form.flip;
+            at += 1;
+        }
+    }
+    out[at] = form.end ^ form.flip;
+    at + 1
+}
+
 /// Where a text ends: 32 bits, which wrap around, or 64.
 pub(crate) trait Offset: Copy {
     /// The low bits of `end`.
@@ -387,7 +495,8 @@ mod tests {
             descending: bool,
             cut in 0usize..3,
         ) {
-            let form = Form { shift: 2, end: 1, flip: if descending { 0xff } else { 0 } };
+            let flip = if descending { 0xff } else { 0 };
+            let form = Form { shift: 2, end: 1, flip };
             let (mut source, mut spans, mut cursors) = (vec![], vec![], vec![]);
             let mut end = 0;
             for text in &texts {
@@ -405,6 +514,33 @@ mod tests {
             put_each(&source, spans.iter().copied(), form, &mut moved_twin, &mut twin);
             prop_assert_eq!(&moved, &moved_twin);
             prop_assert_eq!(&out, &twin);
+            let texts_twin = twin;
+            let strings = spans.iter().map(|&(start, end)| match start > end {
+                true => (&source[..3.min(source.len())], false),
+                false => (&source[start..end], true),
+            });
+            for (form, escape) in [(form, None), (Form { shift: 0, ..form }, Some(2))] {
+                let (mut lengths, mut lengths_twin) = (vec![5; texts.len()], vec![5; texts.len()]);
+                let total = add_lengths(strings.clone(), escape, &mut lengths);
+                prop_assert_eq!(total, add_lengths_each(strings.clone(), escape, &mut lengths_twin));
+                prop_assert_eq!(&lengths, &lengths_twin);
+                let mut end = 0;
+                let mut moved: Vec<usize> = Vec::new();
+                for length in &lengths {
+                    moved.push(end);
+                    end += *length as usize - 5;
+                }
+                let (mut moved_twin, mut out) = (moved.clone(), vec![0xaa; end]);
+                let mut twin = out.clone();
+                put_exact(strings.clone(), form, escape, &mut moved, &mut out);
+                put_exact_each(strings.clone(), form, escape, &mut moved_twin, &mut twin);
+                prop_assert_eq!((&moved, &out), (&moved_twin, &twin));
+                prop_assert_eq!(moved.last(), Some(&end));
+                if escape.is_none() {
+                    prop_assert_eq!(&out, &texts_twin);
+                }
+            }
+            let out = texts_twin;
             let codes: Vec<Span> = cursors
                 .iter()
                 .zip(&moved)
