@@ -50,7 +50,7 @@ impl Form {
     fn of_slot(slot: &Slot) -> Self {
         use Kind::{Float, Signed, Unsigned};
         match slot.code {
-            OrderedCode::Bool | OrderedCode::Fixed(1 | 2, Unsigned | Signed) => Self::Bytes,
+            OrderedCode::Bool | OrderedCode::Fixed(1 | 2, Unsigned | Signed | Float) => Self::Bytes,
             OrderedCode::Fixed(width @ (4 | 8), Unsigned | Signed | Float) => Self::Numbers(width),
             OrderedCode::Fixed(16, Unsigned | Signed) => Self::Numbers(16),
             OrderedCode::FixedBinary(_) => Self::Raw,
@@ -250,11 +250,14 @@ pub(super) fn add_bytes<'a>(
         }
         (OrderedCode::Fixed(width @ (1 | 2), kind), Column::Fixed { values, nulls }) => {
             let flip = if descends { 0xff } else { 0 };
-            let sign = if kind == Kind::Signed { 0x80 } else { 0 };
+            let sign = if kind == Kind::Unsigned { 0 } else { 0x80 };
+            let float = if kind == Kind::Float { 0xff } else { 0 };
             // Least significant bytes first, as a machine that is little-endian holds them.
             for at in (0..width).rev() {
-                let flip = if at + 1 == width { flip ^ sign } else { flip };
-                let source = Source::Values { values, width, at, flip };
+                // All bits but the sign are those that a negative float complements.
+                let own = if at + 1 == width { sign } else { 0 };
+                let (flip, float) = (flip ^ own, float & !own);
+                let source = Source::Values { values, width, at, flip, float };
                 lanes.push(ByteLane { source, valid: validity(nulls), null: 0 });
             }
         }
@@ -273,7 +276,7 @@ fn add_raw_bytes<'a>(
         return add_bytes(column, OrderedCode::Bool, false, [0, 1], lanes);
     };
     for at in 0..width {
-        let source = Source::Values { values, width, at, flip: 0 };
+        let source = Source::Values { values, width, at, flip: 0, float: 0 };
         lanes.push(ByteLane { source, valid: validity(nulls), null: 0 });
     }
     Some(())

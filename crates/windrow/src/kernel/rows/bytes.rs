@@ -22,12 +22,14 @@ pub(crate) enum Source<'a> {
     Same(u8),
     /// What stands for a bit that is not set, and one that is.
     Bits(Bits<'a>, [u8; 2]),
-    /// Byte `at` of numbers of `width` bytes, one or two, complemented by `flip`.
+    /// Byte `at` of numbers of `width` bytes, one or two, complemented by `flip`, and if they are negative by
+    /// `float` too.
     Values {
         values: &'a [u8],
         width: usize,
         at: usize,
         flip: u8,
+        float: u8,
     },
 }
 
@@ -63,7 +65,11 @@ impl<'a> ByteLane<'a> {
             (Some(valid), _) if !valid.get(row) => self.null,
             (_, Source::Same(byte)) => byte,
             (_, Source::Bits(bits, bytes)) => bytes[usize::from(bits.get(row))],
-            (_, Source::Values { values, width, at, flip }) => values[row * width + at] ^ flip,
+            (_, Source::Values { values, width, at, flip, float }) => {
+                let value = &values[row * width..(row + 1) * width];
+                let negative = value[width - 1] >= 0x80;
+                value[at] ^ flip ^ if negative { float } else { 0 }
+            }
         }
     }
 }
@@ -120,10 +126,22 @@ mod tests {
         let source = match kind {
             0 => Source::Same(bytes[0]),
             1 => Source::Bits(Bits { bytes: data, first: at }, [bytes[0], bytes[1]]),
-            2 => Source::Values { values: &data[at..], width: 1, at: 0, flip: bytes[0] },
+            2 => Source::Values {
+                values: &data[at..],
+                width: 1,
+                at: 0,
+                flip: bytes[0],
+                float: bytes[1],
+            },
             _ => {
                 let at_byte = usize::from(kind) % 2;
-                Source::Values { values: &data[at..], width: 2, at: at_byte, flip: bytes[0] }
+                Source::Values {
+                    values: &data[at..],
+                    width: 2,
+                    at: at_byte,
+                    flip: bytes[0],
+                    float: bytes[1],
+                }
             }
         };
         let valid = nullable.then_some(Bits { bytes: &data[at / 2..], first: at });

@@ -20,7 +20,7 @@ pub(super) fn flip(code: &Code) -> u128 {
 }
 
 /// What `code` adds to codes to make room for that of a null, and this: 1 and zeros, or all ones and these.
-fn moved(code: &Code) -> (u128, u128) {
+pub(super) fn moved(code: &Code) -> (u128, u128) {
     let wide = |word: u64| if word <= 1 { u128::from(word) } else { u128::MAX };
     (wide(code.delta), wide(code.null))
 }
@@ -37,16 +37,15 @@ pub(super) unsafe fn put<P: Places>(
     out: &mut [u8],
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() && !lanes.iter().any(|lane| lane.code.escapes) {
+    if super::avx512::detected() {
         // SAFETY: the features were detected; the rest as this function's.
-        unsafe { super::avx512::put_wide(lanes, rows, places, out) };
-        return false;
+        return unsafe { super::avx512::put_wide(lanes, rows, places, out) };
     }
     // SAFETY: as this function's.
     unsafe { put_each(lanes, rows, places, out) }
 }
 
-/// The portable twin, and columns whose nulls are among the codes.
+/// The portable twin.
 ///
 /// Benefit: unchecked, 2x the loop that is not.
 ///
@@ -142,6 +141,40 @@ mod tests {
 
     use super::super::lane::{Bits, Lanes, Strided};
     use super::*;
+
+    /// Any number, the least and the greatest and those next to them, and such as carry between their halves.
+    fn number() -> impl Strategy<Value = i128> {
+        let edges =
+            (prop::sample::select(vec![0, i128::MIN, 1 << 64, u64::MAX as i128]), -2i128..3);
+        prop_oneof![any::<i128>(), edges.prop_map(|(edge, by)| edge.wrapping_add(by))]
+    }
+
+    proptest! {
+        #[test]
+        fn nulls_among_the_codes_are_written_alike(
+            numbers in prop::collection::vec(number(), 1..80),
+            kinds in prop::collection::vec((0usize..3, any::<bool>(), any::<bool>()), 1..10),
+            bits in prop::collection::vec(any::<u8>(), 12),
+        ) {
+            let values: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+            let lanes = kinds.iter().map(|&(kind, descending, nulls)| {
+                let flip = if descending { u64::MAX >> 1 } else { 1 << 63 };
+                let (delta, null) = [(0, 0), (1, 0), (u64::MAX, u64::MAX)][kind];
+                let code = Code { flip, float: 0, delta, null, big: true, escapes: delta != 0 };
+                let valid = nulls.then_some(Bits { bytes: &bits, first: kind });
+                Lane { values: &values, valid, code }
+            });
+            let lanes: Vec<Lane<'_>> = lanes.collect();
+            let places = Strided { first: 0, stride: kinds.len() * WIDE };
+            let mut out = vec![0xaa; numbers.len() * places.stride];
+            let mut twin = out.clone();
+            // SAFETY: there is room for the columns of all rows, whose values and bits there are.
+            let escaped = unsafe { put_each(&lanes, 0..numbers.len(), places, &mut twin) };
+            let lanes = Lanes::new(lanes, WIDE, numbers.len());
+            let found = super::super::put(&lanes, 0..numbers.len(), places, &mut out);
+            prop_assert_eq!((found, out), (escaped, twin));
+        }
+    }
 
     proptest! {
         #[test]

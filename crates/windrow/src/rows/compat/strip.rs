@@ -74,7 +74,7 @@ fn bytes(part: &Part) -> Option<Vec<ByteLane<'_>>> {
     let (code, column) = part.plain()?;
     let is_short = matches!(
         code,
-        OrderedCode::Bool | OrderedCode::Fixed(1 | 2, Kind::Signed | Kind::Unsigned)
+        OrderedCode::Bool | OrderedCode::Fixed(1 | 2, Kind::Signed | Kind::Unsigned | Kind::Float)
     );
     if !is_short {
         return None;

@@ -110,19 +110,26 @@ unsafe fn bytes(lane: &ByteLane<'_>, row: usize) -> __m512i {
         Source::Bits(bits, [zero, one]) => {
             _mm512_mask_blend_epi8(bits.word(row), same(zero), same(one))
         }
-        Source::Values { values, width, at, flip } => {
+        Source::Values { values, width, at, flip, float } => {
             // SAFETY: as this function's; the indices are 64 bytes.
-            let v = unsafe {
+            let (v, negative) = unsafe {
                 let from = values.as_ptr().add(row * width);
                 let first = _mm512_loadu_si512(from.cast());
                 if width == 1 {
-                    first
+                    (first, _mm512_movepi8_mask(first))
                 } else {
+                    let second = _mm512_loadu_si512(from.add(64).cast());
                     let pick = _mm512_loadu_si512(OF_TWO[at].as_ptr().cast());
-                    _mm512_permutex2var_epi8(first, pick, _mm512_loadu_si512(from.add(64).cast()))
+                    let signs = [first, second].map(|v| u64::from(_mm512_movepi16_mask(v)));
+                    (_mm512_permutex2var_epi8(first, pick, second), signs[0] | signs[1] << 32)
                 }
             };
-            _mm512_xor_si512(v, same(flip))
+            let v = _mm512_xor_si512(v, same(flip));
+            if float == 0 {
+                v
+            } else {
+                _mm512_mask_blend_epi8(negative, v, _mm512_xor_si512(v, same(float)))
+            }
         }
     };
     match lane.valid {
