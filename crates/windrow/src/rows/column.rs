@@ -161,35 +161,22 @@ impl Column {
             Self::Null | Self::Bool { .. } | Self::Fixed { .. } | Self::Nested(_) => {}
         }
     }
-
-    /// Calls `f` with each of `rows` and its bytes, which are nothing if it is null; not at all if
-    /// the column's values do not vary in length.
-    #[inline(always)]
-    pub(super) fn for_each_bytes<'a>(
-        &'a self,
-        rows: Range<usize>,
-        mut f: impl FnMut(usize, Option<&'a [u8]>),
-    ) {
-        match self {
-            Self::Bytes { values, nulls: None } => {
-                values.for_each(rows, |row, bytes| f(row, Some(bytes)));
-            }
-            Self::Bytes { values, nulls: Some(nulls) } => values.for_each(rows, |row, bytes| {
-                f(row, nulls.is_valid(row).then_some(bytes));
-            }),
-            Self::Value { bytes, offsets, nulls } => rows.for_each(|row| {
-                let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-                f(row, valid.then(|| &bytes[offsets[row]..offsets[row + 1]]));
-            }),
-            Self::Null | Self::Bool { .. } | Self::Fixed { .. } | Self::Nested(_) => {}
-        }
-    }
 }
 
 /// What is done with byte strings, whatever their layout.
 pub(super) trait Visit {
     /// Takes the strings of some rows.
     fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone);
+}
+
+/// What is done with each of them.
+pub(super) struct Each<F>(pub(super) F);
+
+impl<F: FnMut(Text<'_>)> Visit for Each<F> {
+    #[inline]
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
+        strings.for_each(self.0);
+    }
 }
 
 /// Byte strings in any of Arrow's layouts.
@@ -308,29 +295,6 @@ impl Bytes {
             Self::Picked { values, keys } => {
                 let own = |row: usize| values.get_plain(keys[row] as usize);
                 visitor.visit(rows.map(|row| (own(row), valid(row))));
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn for_each<'a>(&'a self, rows: Range<usize>, mut f: impl FnMut(usize, &'a [u8])) {
-        match self {
-            Self::Small { offsets, data } => {
-                let ends = offsets[rows.start..=rows.end].windows(2);
-                for (row, ends) in rows.zip(ends) {
-                    f(row, &data[ends[0] as usize..ends[1] as usize]);
-                }
-            }
-            Self::Large { offsets, data } => {
-                let ends = offsets[rows.start..=rows.end].windows(2);
-                for (row, ends) in rows.zip(ends) {
-                    f(row, &data[ends[0] as usize..ends[1] as usize]);
-                }
-            }
-            Self::Text(array) => rows.for_each(|row| f(row, array.value(row).as_bytes())),
-            Self::Binary(array) => rows.for_each(|row| f(row, array.value(row))),
-            Self::Picked { values, keys } => {
-                rows.for_each(|row| f(row, values.get_plain(keys[row] as usize)));
             }
         }
     }

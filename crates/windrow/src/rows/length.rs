@@ -4,7 +4,7 @@
 //! another.
 
 /// The longest length: five bytes for 32 bits.
-const LONGEST: usize = 5;
+pub(super) const LONGEST: usize = 5;
 
 /// Bytes that the length `len` takes.
 #[inline(always)]

@@ -7,13 +7,13 @@
 
 use std::ops::Range;
 
-use super::column::Column;
+use super::column::{Column, Visit};
 use super::length;
 use super::lines::Line;
 use super::slots::bits;
 use super::tile::{TILE, Tile};
-use crate::kernel::copy::copy_short;
 use crate::kernel::rows::Scattered;
+use crate::kernel::rows::text::{Text, put_counted};
 use crate::order::{Layout, Shape};
 
 /// The payload of a record batch.
@@ -43,13 +43,20 @@ pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
 pub(super) fn put_bytes(column: &Column, tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
-    let mut cursors = cursors.iter_mut();
-    column.for_each_bytes(rows, |_, bytes| {
-        let (Some(cursor), bytes) = (cursors.next(), bytes.unwrap_or_default()) else { return };
-        *cursor += length::put(bytes.len(), &mut out[*cursor..]);
-        copy_short(&mut out[*cursor..], bytes);
-        *cursor += bytes.len();
-    });
+    column.visit(rows, PutCounted { cursors, out });
+}
+
+/// Writes strings behind their lengths.
+struct PutCounted<'a> {
+    cursors: &'a mut [usize],
+    out: &'a mut [u8],
+}
+
+impl Visit for PutCounted<'_> {
+    #[inline]
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
+        put_counted(strings, length::put, self.cursors, self.out);
+    }
 }
 
 /// Writes one bit for each payload column that may be null; returns the distance to what follows.

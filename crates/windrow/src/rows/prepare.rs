@@ -8,10 +8,11 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
-use super::column::Column;
+use super::column::{Column, Each};
 use super::encode::Encoder;
 use super::{escape, length, sequence, text};
 use crate::error::{Error, Result};
+use crate::kernel::rows::text::Text;
 use crate::order::{Sequence, Tail};
 
 /// Rows are addressed with 32 bits inside a chunk.
@@ -166,12 +167,15 @@ impl Encoder {
         }
         for (&(_, code), column) in self.layout().payload().iter().zip(payload) {
             if code.varies() {
-                column.for_each_bytes(0..rows, |row, bytes| {
-                    let bytes = bytes.map_or(0, <[u8]>::len);
-                    let length = length::len_of(bytes) + bytes;
-                    total += length as u64;
-                    lengths[row] = lengths[row].wrapping_add(length as u32);
+                let mut lengths = lengths.iter_mut();
+                let add = Each(|(bytes, valid): Text<'_>| {
+                    let Some(length) = lengths.next() else { return };
+                    let bytes = bytes.len() * usize::from(valid);
+                    let own = length::len_of(bytes) + bytes;
+                    total += own as u64;
+                    *length = length.wrapping_add(own as u32);
                 });
+                column.visit(0..rows, add);
             }
         }
         // Only a batch of 2 GiB or more can hold a row of that size.
@@ -190,14 +194,20 @@ impl Encoder {
                 let bodies = nested.lengths().iter();
                 lengths.iter_mut().zip(bodies).for_each(|(length, &body)| *length += body as u64);
             }
-            column.for_each_bytes(0..rows, |row, bytes| {
-                lengths[row] += bytes.map_or(0, |b| text::encoded_len(slot.code, b)) as u64;
+            let mut lengths = lengths.iter_mut();
+            let add = Each(|(bytes, valid): Text<'_>| {
+                let own = if valid { text::encoded_len(slot.code, bytes) } else { 0 };
+                lengths.next().into_iter().for_each(|length| *length += own as u64);
             });
+            column.visit(0..rows, add);
         }
         for column in payload {
-            column.for_each_bytes(0..rows, |row, bytes| {
-                lengths[row] += bytes.map_or(0, |bytes| bytes.len() + 5) as u64;
+            let mut lengths = lengths.iter_mut();
+            let add = Each(|(bytes, valid): Text<'_>| {
+                let own = if valid { bytes.len() + length::LONGEST } else { 0 };
+                lengths.next().into_iter().for_each(|length| *length += own as u64);
             });
+            column.visit(0..rows, add);
         }
         match lengths.iter().enumerate().find(|&(_, &length)| length >= LONGEST_ROW as u64) {
             None => Ok(()),

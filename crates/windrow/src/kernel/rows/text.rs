@@ -12,7 +12,7 @@
 //! Where what is behind the end was written before, it is read and written back ([`add_exact`]).
 //! Everything here but [`append_text`], and what says that it is ASCII, is bounds-checked, safe code.
 
-use super::super::copy::add_short;
+use super::super::copy::{add_short, copy_short};
 use super::block::{self, BLOCK, Block};
 use super::lane::Span;
 use crate::kernel::strings::StringData;
@@ -180,6 +180,41 @@ fn put_exact_each<'a>(
                 string.len() + 1
             }
         };
+    }
+}
+
+/// Writes strings as they are, each behind its length at its cursor, and moves the cursors behind them; a null is
+/// an empty one. Bytes behind them are as they were. `count` writes a length to the start of what it is given,
+/// and returns its bytes there.
+///
+/// # Panics
+/// If there is no room.
+pub(crate) fn put_counted<'a>(
+    strings: impl Iterator<Item = Text<'a>> + Clone,
+    count: impl Fn(usize, &mut [u8]) -> usize,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected.
+        return unsafe { super::avx512::put_counted(strings, count, cursors, out) };
+    }
+    put_counted_each(strings, count, cursors, out);
+}
+
+/// The portable twin.
+fn put_counted_each<'a>(
+    strings: impl Iterator<Item = Text<'a>>,
+    count: impl Fn(usize, &mut [u8]) -> usize,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    for ((string, valid), cursor) in strings.zip(cursors) {
+        let string = if valid { string } else { &[] };
+        *cursor += count(string.len(), &mut out[*cursor..]);
+        copy_short(&mut out[*cursor..], string);
+        *cursor += string.len();
     }
 }
 
@@ -540,6 +575,24 @@ mod tests {
                     prop_assert_eq!(&out, &texts_twin);
                 }
             }
+            let count = |len: usize, out: &mut [u8]| {
+                out[..1 + len % 2].fill(len as u8);
+                1 + len % 2
+            };
+            let mut out = vec![0xaa; end + texts.len()];
+            let (mut twin, mut moved_twin) = (out.clone(), vec![]);
+            let mut next = 0;
+            for (string, valid) in strings.clone() {
+                moved_twin.push(next);
+                let len = if valid { string.len() } else { 0 };
+                next += len + 1 + len % 2;
+            }
+            out.truncate(next);
+            twin.truncate(next);
+            let mut counted = moved_twin.clone();
+            put_counted(strings.clone(), count, &mut counted, &mut out);
+            put_counted_each(strings, count, &mut moved_twin, &mut twin);
+            prop_assert_eq!((counted, out), (moved_twin, twin));
             let out = texts_twin;
             let codes: Vec<Span> = cursors
                 .iter()

