@@ -15,7 +15,6 @@ pub(super) struct Metrics {
     loaded_bytes: AtomicUsize,
     read_ahead: AtomicU64,
     mapped: AtomicU64,
-    recycled: AtomicU64,
     released_bytes: AtomicUsize,
     kept: AtomicU64,
     kept_bytes: AtomicUsize,
@@ -122,15 +121,11 @@ impl Metrics {
         self.mapped.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn recycled(&self) {
-        self.recycled.fetch_add(1, Ordering::Relaxed);
-    }
-
     pub(super) fn released(&self, bytes: usize) {
         self.released_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn snapshot(&self, budget: &Budget, temp_bytes: u64) -> PoolStats {
+    pub(super) fn snapshot(&self, budget: &Budget, temp_bytes: u64, reused: u64) -> PoolStats {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let bytes = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
         PoolStats {
@@ -149,7 +144,7 @@ impl Metrics {
             read_ahead_hits: count(&self.read_ahead_hits),
             failed: count(&self.failed),
             buffers_mapped: count(&self.mapped),
-            buffers_recycled: count(&self.recycled),
+            buffers_recycled: reused,
             released_bytes: bytes(&self.released_bytes),
             temp_bytes,
             budget: budget.limit(),

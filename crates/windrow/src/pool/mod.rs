@@ -30,7 +30,9 @@ mod sync {
     pub(super) use std::sync::atomic::{AtomicUsize, Ordering};
 }
 
+use std::any::Any;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::Budget;
@@ -78,12 +80,22 @@ struct Inner {
     chunk_bytes: usize,
     stage_bytes: usize,
     /// Buffers of `chunk_bytes` for the next taker; they keep their leases.
-    recycled: Mutex<Vec<Buffer>>,
+    recycled: Mutex<Recycled>,
     kept: Mutex<Kept>,
     residents: Mutex<Residents>,
     spiller: Spiller,
     settings: Mutex<Settings>,
+    /// The policy is the usual one: without a limit it keeps every chunk, and is not asked.
+    usual: AtomicBool,
     metrics: Metrics,
+}
+
+/// Buffers that nobody uses.
+#[derive(Debug, Default)]
+struct Recycled {
+    buffers: Vec<Buffer>,
+    /// How many were used again.
+    reused: u64,
 }
 
 /// How chunks are spilled; may change at any time.
@@ -157,6 +169,7 @@ impl Pool {
             recycled: Mutex::default(),
             kept: Mutex::default(),
             residents: Mutex::default(),
+            usual: AtomicBool::new(is_usual(&*settings.policy)),
             settings: Mutex::new(settings),
             metrics: Metrics::default(),
         };
@@ -170,7 +183,8 @@ impl Pool {
 
     /// What the pool did so far, and holds now.
     pub fn stats(&self) -> PoolStats {
-        self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size())
+        let reused = self.recycled().reused;
+        self.inner.metrics.snapshot(&self.inner.budget, self.inner.store.size(), reused)
     }
 
     /// Compresses what is spilled from now on with `codec`.
@@ -185,7 +199,9 @@ impl Pool {
 
     /// Lets `policy` decide from now on.
     pub fn set_policy(&self, policy: Arc<dyn SpillPolicy>) {
-        self.settings().policy = policy;
+        let mut settings = self.settings();
+        self.inner.usual.store(is_usual(&*policy), Ordering::Relaxed);
+        settings.policy = policy;
     }
 
     /// Changes the limit of the budget. If it shrinks, memory that nobody works with goes back to the
@@ -280,7 +296,7 @@ impl Pool {
         if !self.inner.budget.is_limited() {
             return usize::MAX;
         }
-        let recycled = self.recycled().len() * self.inner.chunk_bytes;
+        let recycled = self.recycled().buffers.len() * self.inner.chunk_bytes;
         let used = self.inner.budget.used() + SPARE_CHUNKS * self.inner.chunk_bytes;
         self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))
     }
@@ -290,8 +306,9 @@ impl Pool {
         if len != self.inner.chunk_bytes {
             return None;
         }
-        let buffer = self.recycled().pop()?;
-        self.inner.metrics.recycled();
+        let mut recycled = self.recycled();
+        let buffer = recycled.buffers.pop()?;
+        recycled.reused += 1;
         Some(buffer)
     }
 
@@ -323,7 +340,7 @@ impl Pool {
     pub(crate) fn recycle(&self, buffer: Buffer) {
         let within = self.inner.budget.used() <= self.inner.budget.limit();
         if buffer.region.len() == self.inner.chunk_bytes && within {
-            self.recycled().push(buffer);
+            self.recycled().buffers.push(buffer);
         }
     }
 
@@ -338,8 +355,8 @@ impl Pool {
     /// they had.
     pub(crate) fn release_recycled_beyond(&self, kept: usize) -> usize {
         let mut recycled = self.recycled();
-        let most = recycled.len();
-        let buffers = recycled.split_off(most.min(kept / self.inner.chunk_bytes));
+        let most = recycled.buffers.len();
+        let buffers = recycled.buffers.split_off(most.min(kept / self.inner.chunk_bytes));
         drop(recycled);
         let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
         self.inner.metrics.released(bytes);
@@ -348,6 +365,10 @@ impl Pool {
 
     /// What the policy makes of `bytes` of rows that went through `generation` merges.
     pub(crate) fn decide(&self, bytes: usize, generation: u8, may_stay: bool) -> Decision {
+        if may_stay && !self.inner.budget.is_limited() && self.inner.usual.load(Ordering::Relaxed) {
+            self.inner.metrics.kept(bytes);
+            return Decision::Keep;
+        }
         let Settings { codec, to, policy } = self.settings().clone();
         let free = self.spare();
         let offer = Offer { bytes, generation, free, may_stay, to, codec };
@@ -454,9 +475,14 @@ impl Pool {
         self.inner.residents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn recycled(&self) -> MutexGuard<'_, Vec<Buffer>> {
+    fn recycled(&self) -> MutexGuard<'_, Recycled> {
         self.inner.recycled.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// True if `policy` is [`Tiered`].
+fn is_usual(policy: &dyn SpillPolicy) -> bool {
+    (policy as &dyn Any).is::<Tiered>()
 }
 
 /// Memory, and the lease that pays for it.

@@ -5,6 +5,7 @@
 //!                                 --> Spill { to, codec }        written out, by a spill thread
 //! ```
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use super::{Codec, SpillTo};
@@ -69,7 +70,7 @@ pub enum SpillEvent {
 
 /// Decides about chunks. Called on any thread, between one chunk and the next, so it may take a
 /// microsecond but should not wait.
-pub trait SpillPolicy: Debug + Send + Sync {
+pub trait SpillPolicy: Any + Debug + Send + Sync {
     /// What becomes of a chunk.
     fn decide(&self, offer: &Offer) -> Decision;
 
