@@ -52,7 +52,7 @@ impl<T: Time> Merging<T> {
     pub fn new(layout: &Layout, pool: &Pool, batches: Vec<Batch<T>>) -> Self {
         let batch = Batch::union(layout, pool, batches);
         Self {
-            out: Run::new(&batch.pool),
+            out: Run::default(),
             layout: batch.layout,
             pool: batch.pool,
             inputs: batch.sources,
@@ -116,7 +116,7 @@ impl<T: Time> Merging<T> {
             };
             match &mut self.advance {
                 Some(advance) => advance.push(chunk)?,
-                None => self.out.push_within(chunk)?,
+                None => self.out.push_within(&self.pool, chunk)?,
             }
         }
         Ok(true)
@@ -163,19 +163,31 @@ fn start(
     at_once: bool,
 ) -> Result<(Run, Merger, usize)> {
     let inputs = within_budget(layout, pool, wraps, inputs.into_iter().collect())?;
-    let out = Run::after(pool, inputs.iter().filter_map(Source::run));
+    let out = Run::after(inputs.iter().filter_map(Source::run));
     let bytes = inputs.iter().map(Source::resident_bytes).sum();
     let merger = if at_once { Merger::at_once } else { Merger::new };
     Ok((out, merger(layout, pool, Finish::Log, wraps, inputs), bytes))
 }
 
-/// Everything in `inputs` as one run, without a pause: what a [`Merging`] comes to.
-pub(super) fn merged(layout: &Layout, pool: &Pool, wraps: &Wraps, inputs: Sources) -> Result<Run> {
+/// Everything in `inputs` as one run, without a pause: what a [`Merging`] comes to. Sums that do not fit are
+/// noted in `wraps`.
+pub(super) fn merged(
+    layout: &Layout,
+    pool: &Pool,
+    wraps: &mut Option<Wraps>,
+    inputs: Sources,
+) -> Result<Run> {
+    if let Some(pair) = inputs.pair()
+        && let Some(run) = Run::merged_small(layout, pool, wraps, pair)?
+    {
+        return Ok(run);
+    }
+    let wraps = wraps.get_or_insert_default();
     let (out, mut merger, bytes) = start(layout, pool, wraps, inputs, true)?;
     if bytes > IN_CACHES {
         merger.write_past_caches();
     }
-    out.merged(&mut merger)
+    out.merged(pool, &mut merger)
 }
 
 /// Fails unless the time column of `layout` holds times of type `T`.

@@ -190,9 +190,10 @@ impl<T: Time> Batch<T> {
 
     /// True if there is nothing to merge, or nothing any more.
     fn is_chained(&mut self) -> bool {
-        self.sources.are_settled() || self.sources.chain(&self.layout)
+        self.sources.are_settled() || self.sources.chain(&self.layout, &self.pool)
     }
 
+    #[inline(never)]
     fn merged_on(mut self, threads: usize) -> Result<Self> {
         let in_memory = |source: &Source| matches!(source, Source::Run(_));
         if threads > 1 && !self.pool.budget().is_limited() && self.sources.iter().all(in_memory) {
@@ -205,11 +206,10 @@ impl<T: Time> Batch<T> {
             self.sources = Sources::from(merged);
             return Ok(self);
         }
-        let wraps = self.wraps.take().unwrap_or_default();
         let sources = std::mem::take(&mut self.sources);
-        let run = merged(&self.layout, &self.pool, &wraps, sources)?;
+        let run = merged(&self.layout, &self.pool, &mut self.wraps, sources)?;
         self.sources = Sources::from(rested(&self.pool, run));
-        self.wraps = wraps.any().then_some(wraps);
+        self.wraps.take_if(|wraps| !wraps.any());
         Ok(self)
     }
 
@@ -231,12 +231,12 @@ impl<T: Time> Batch<T> {
     /// What merging and spilling report.
     pub fn spill(mut self) -> Result<Self> {
         let sources = std::mem::take(&mut self.sources);
-        let out = sources.after(&self.pool);
+        let out = sources.after();
         let (layout, pool) = (&self.layout, &self.pool);
         let wraps = self.wraps.get_or_insert_default();
         let sources = sources.into_iter().collect();
         let mut merger = Merger::new(layout, pool, Finish::Log, wraps, sources);
-        self.sources = Sources::from(out.spilled(&mut merger)?);
+        self.sources = Sources::from(out.spilled(pool, &mut merger)?);
         Ok(self)
     }
 
@@ -284,7 +284,7 @@ impl<T: Time> std::fmt::Debug for Batch<T> {
 /// A run whose chunks may leave memory from now on, where that has a limit.
 fn rested(pool: &Pool, mut run: Run) -> Run {
     if pool.budget().is_limited() {
-        run.rest();
+        run.rest(pool);
     }
     run
 }

@@ -90,8 +90,8 @@ pub(crate) fn settle(
                 _ => leaving.push(run),
             }
         }
-        let out = Run::after(pool, &leaving);
-        settled.push(out.spilled(&mut merger(layout, pool, wraps, leaving))?);
+        let out = Run::after(&leaving);
+        settled.push(out.spilled(pool, &mut merger(layout, pool, wraps, leaving))?);
         runs = settled;
     }
     if runs.iter().any(|run| run.resident_bytes() == 0) {
@@ -106,9 +106,13 @@ pub(crate) fn settle(
             .unwrap_or(runs.len());
         let merged: Vec<Run> = runs.drain(..group).collect();
         let in_memory = merged.iter().all(|run| run.resident_bytes() > 0);
-        let out = Run::after(pool, &merged);
+        let out = Run::after(&merged);
         let mut merger = merger(layout, pool, wraps, merged);
-        runs.push(if in_memory { out.merged(&mut merger)? } else { out.spilled(&mut merger)? });
+        runs.push(if in_memory {
+            out.merged(pool, &mut merger)?
+        } else {
+            out.spilled(pool, &mut merger)?
+        });
     }
     runs.retain(|run| !run.is_empty());
     Ok(runs)
@@ -134,9 +138,9 @@ pub(super) fn within_budget(
     }
     while !streams.is_empty() && runs.len() + streams.len() > most {
         let group = streams.split_off(streams.len().saturating_sub(most));
-        let out = Run::after(pool, group.iter().filter_map(Source::run));
+        let out = Run::after(group.iter().filter_map(Source::run));
         let mut merger = Merger::new(layout, pool, Finish::Log, wraps, group);
-        runs.push(out.spilled(&mut merger)?);
+        runs.push(out.spilled(pool, &mut merger)?);
     }
     let runs = settle(layout, pool, wraps, runs)?;
     Ok(runs.into_iter().map(Source::Run).chain(streams).collect())

@@ -72,14 +72,22 @@ impl Sources {
         if self.others.is_empty() { self.first.as_ref()?.run() } else { None }
     }
 
+    /// The two runs that are all there is, if they are.
+    pub(super) fn pair(&self) -> Option<[&Run; 2]> {
+        match (&self.first, &self.others[..]) {
+            (Some(first), [other]) => Some([first.run()?, other.run()?]),
+            _ => None,
+        }
+    }
+
     /// Puts all of them one behind the other, if that is what their merge is: they do not overlap, no rule has
     /// a say in it, and few of their chunks are small. Costs a look at every chunk; nothing is read or copied.
     /// False if there is something to merge; they may stand in another order then.
-    pub(super) fn chain(&mut self, layout: &Layout) -> bool {
+    pub(super) fn chain(&mut self, layout: &Layout, pool: &Pool) -> bool {
         let mut small = 0;
         for source in self.iter() {
             match source.run() {
-                Some(run) => small += run.small_chunks(layout),
+                Some(run) => small += run.small_chunks(layout, pool),
                 None => return false,
             }
         }
@@ -124,8 +132,8 @@ impl Sources {
     }
 
     /// A run to take what comes out of a merge of them.
-    pub(super) fn after(&self, pool: &Pool) -> Run {
-        Run::after(pool, self.iter().filter_map(Source::run))
+    pub(super) fn after(&self) -> Run {
+        Run::after(self.iter().filter_map(Source::run))
     }
 }
 

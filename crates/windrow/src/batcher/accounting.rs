@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::merge::Run;
 use crate::order::Layout;
+use crate::pool::Pool;
 
 /// A change of what a batcher holds in chains of chunks. All changes that it reports add up to what it
 /// holds, and to zero once it is dropped.
@@ -89,8 +90,8 @@ impl Held {
     }
 
     /// True if `behind` may be put behind it.
-    pub(super) fn goes_on_with(&self, layout: &Layout, behind: &Run) -> bool {
-        self.run.as_ref().is_some_and(|run| run.goes_on_with(layout, behind))
+    pub(super) fn goes_on_with(&self, layout: &Layout, pool: &Pool, behind: &Run) -> bool {
+        self.run.as_ref().is_some_and(|run| run.goes_on_with(layout, pool, behind))
     }
 
     /// Bytes of its rows.

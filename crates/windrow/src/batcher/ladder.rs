@@ -72,9 +72,9 @@ impl Ladder {
             let full = std::mem::take(&mut self.rungs[rung]);
             self.resident -= resident;
             let runs: Vec<Run> = full.into_iter().filter_map(Held::take).collect();
-            let merged = Run::after(&self.pool, &runs);
+            let merged = Run::after(&runs);
             let mut merger = merger(&self.layout, &self.pool, &self.wraps, runs);
-            next = Held::new(merged.merged(&mut merger)?, &self.sink);
+            next = Held::new(merged.merged(&self.pool, &mut merger)?, &self.sink);
         }
     }
 
@@ -82,7 +82,8 @@ impl Ladder {
     fn behind_last(&mut self, run: Run) -> Held {
         let rung = self.last.take().and_then(|rung| self.rungs.get_mut(rung));
         if let Some(rung) = rung
-            && let Some(mut held) = rung.pop_if(|held| held.goes_on_with(&self.layout, &run))
+            && let Some(mut held) =
+                rung.pop_if(|held| held.goes_on_with(&self.layout, &self.pool, &run))
         {
             self.resident -= held.resident_bytes();
             held.append(run);

@@ -227,7 +227,7 @@ impl<T: Time> Batcher<T> {
         let width = time_width(&layout);
         let (ship, keep, mut frontier) = match <[Run; 1]>::try_from(runs) {
             // Nothing is merged, and nothing is cut.
-            Ok([run]) if all => (run, Run::new(&pool), Antichain::new()),
+            Ok([run]) if all => (run, Run::default(), Antichain::new()),
             runs => {
                 let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
                 self.merge_into(&mut extract, runs.map_or_else(|runs| runs, Vec::from))?;

@@ -177,7 +177,7 @@ impl Pusher {
                 // What waits to be compressed is, beside the rows that come next.
                 room -= room / WAITING;
             }
-            self.ladder.push(Run::of(&self.pool, chunks), room)?;
+            self.ladder.push(Run::of(chunks), room)?;
             let held = self.ladder.resident_bytes();
             if held > room || held > room / 4 && self.is_crowded() {
                 self.spill()?;
@@ -214,10 +214,10 @@ impl Pusher {
     }
 
     /// One run of all that is in memory.
-    fn merged(&mut self, into: impl Fn(Run, &mut Merger) -> Result<Run>) -> Result<Run> {
+    fn merged(&mut self, into: impl Fn(Run, &Pool, &mut Merger) -> Result<Run>) -> Result<Run> {
         let runs: Vec<Run> = self.ladder.take().into_iter().filter_map(Held::take).collect();
-        let out = Run::after(&self.pool, &runs);
-        into(out, &mut merger(&self.layout, &self.pool, &self.shared.wraps, runs))
+        let out = Run::after(&runs);
+        into(out, &self.pool, &mut merger(&self.layout, &self.pool, &self.shared.wraps, runs))
     }
 
     /// True if a merge was worth its while: at the least a quarter of the bytes is gone.

@@ -16,11 +16,12 @@ use std::sync::Arc;
 
 use super::block::{Block, Parts};
 use super::output::Output;
+use super::pair::push_merged;
 use super::wraps::overflow;
 use super::{Arranger, Chunk, Place, View, Wraps};
 use crate::error::Result;
 use crate::kernel::copy::Table;
-use crate::kernel::merge::{Hints, Several, Wrapped, merge, merge_varying};
+use crate::kernel::merge::{Hints, Several};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule, Tail};
 use crate::pool::Pool;
@@ -63,7 +64,6 @@ const STRETCH: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Builder {
     layout: Layout,
-    pool: Pool,
     finish: Finish,
     output: Output,
     wraps: Wraps,
@@ -80,7 +80,6 @@ impl Builder {
     pub(crate) fn new(layout: &Layout, pool: &Pool, finish: Finish, wraps: &Wraps) -> Self {
         Self {
             layout: layout.clone(),
-            pool: pool.clone(),
             finish,
             output: Output::new(layout, pool),
             wraps: wraps.clone(),
@@ -88,6 +87,11 @@ impl Builder {
             key: None,
             findings: Findings::default(),
         }
+    }
+
+    /// The pool that chunks are made in.
+    pub(crate) fn pool(&self) -> &Pool {
+        self.output.pool()
     }
 
     /// The next chunk that is full.
@@ -227,26 +231,9 @@ impl Builder {
         a: (View<'_>, Range<usize>),
         b: (View<'_>, Range<usize>),
     ) -> Result<(usize, usize)> {
-        let tail = self.layout.tail().len();
-        let (wraps, pool) = (&self.wraps, &self.pool);
-        let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
-        let sums = self.layout.rule() == Rule::Sum;
-        let wrapped: Wrapped<'_> = if sums { Some(&mut note) } else { None };
-        let strided = (a.0.strided(a.1.clone(), tail), b.0.strided(b.1.clone(), tail));
-        let merged = if let (Some(left), Some(right)) = strided {
-            self.output.merged_into(left.stride, 2, |out| {
-                let merged = merge(left, right, out, wrapped);
-                (merged.out, merged)
-            })?
-        } else if let (Some(left), Some(right)) =
-            (a.0.varying(a.1.clone(), tail), b.0.varying(b.1.clone(), tail))
-        {
-            let longest = a.0.row(a.1.start).len().max(b.0.row(b.1.start).len());
-            self.output.varying_into(longest, |out| merge_varying(left, right, out, wrapped))?
-        } else {
-            None
-        };
-        Ok(merged.map_or((0, 0), |merged| (merged.a, merged.b)))
+        let wraps = &self.wraps;
+        let mut note = |pool: &Pool, body: &[u8], times| wraps.note(pool, body, times);
+        push_merged(&mut self.output, &self.layout, a, b, &mut note)
     }
 
     /// Appends the merge of `runs`, each of which has rows, in order, in its first view and in its second.
@@ -257,8 +244,7 @@ impl Builder {
         hints: &mut Hints,
     ) -> Result<bool> {
         let tail = self.layout.tail().len();
-        let (wraps, pool) = (&self.wraps, &self.pool);
-        let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+        let wraps = &self.wraps;
         let sums = self.layout.rule() == Rule::Sum;
         let several = if let Some(runs) = both(runs, |view| view.strided(0..view.len(), tail)) {
             Several::strided(&runs, *hints)
@@ -269,11 +255,16 @@ impl Builder {
         let Some(mut several) = several else { return Ok(false) };
         while !several.is_done() {
             let len = several.next_len();
-            let wrapped: Wrapped<'_> = if sums { Some(&mut note) } else { None };
             if self.layout.stride().is_some() {
-                self.output.merged_into(len, 1, |out| (several.merge(out, wrapped), ()))?;
+                self.output.merged_into(len, 1, |out, pool| {
+                    let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+                    (several.merge(out, if sums { Some(&mut note) } else { None }), ())
+                })?;
             } else {
-                self.output.varying_into(len, |out| several.merge_varying(out, wrapped))?;
+                self.output.varying_into(len, |out, pool| {
+                    let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+                    several.merge_varying(out, if sums { Some(&mut note) } else { None })
+                })?;
             }
         }
         *hints = several.hints();
@@ -363,7 +354,7 @@ impl Builder {
         let (sum, overflow) = sum.overflowing_add(diff);
         if overflow {
             let wraps = if diff > 0 { 1 } else { -1 };
-            self.wraps.note(&self.pool, &row[..row.len() - 8], wraps);
+            self.wraps.note(self.pool(), &row[..row.len() - 8], wraps);
         }
         sum
     }

@@ -15,6 +15,7 @@ mod builder;
 mod chunker;
 mod output;
 mod page;
+mod pair;
 mod view;
 mod wraps;
 
@@ -27,6 +28,7 @@ pub(crate) use builder::{Builder, Findings, describe};
 pub(crate) use chunker::Chunker;
 pub(crate) use output::FEW_SMALL;
 pub(crate) use page::Page;
+pub(crate) use pair::{merge_small, merges_two};
 pub(crate) use view::{Starts, View};
 pub(crate) use wraps::Wraps;
 

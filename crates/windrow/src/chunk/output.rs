@@ -90,6 +90,10 @@ impl Output {
         }
     }
 
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// Writes rows past the caches from here on: there are more of them than those hold, and nobody is
     /// about to read them.
     pub(super) fn write_past_caches(&mut self) {
@@ -250,7 +254,7 @@ impl Output {
         &mut self,
         stride: usize,
         rows: usize,
-        write: impl FnOnce(&mut [u8]) -> (usize, R),
+        write: impl FnOnce(&mut [u8], &Pool) -> (usize, R),
     ) -> Result<Option<R>> {
         debug_assert_eq!(self.stride, Some(stride));
         if self.room() < rows * stride {
@@ -258,7 +262,7 @@ impl Output {
         }
         let used = self.used;
         let Some(buffer) = &mut self.buffer else { return Ok(None) };
-        let (written, result) = write(&mut buffer[used..]);
+        let (written, result) = write(&mut buffer[used..], &self.pool);
         self.used += written * stride;
         Ok(Some(result))
     }
@@ -267,7 +271,7 @@ impl Output {
     pub(super) fn varying_into<R>(
         &mut self,
         len: usize,
-        write: impl FnOnce(&mut Target<'_>) -> R,
+        write: impl FnOnce(&mut Target<'_>, &Pool) -> R,
     ) -> Result<Option<R>> {
         if len + self.start_bytes(1) > self.room() {
             self.next_buffer(len + OFFSET_BYTES)?;
@@ -275,7 +279,7 @@ impl Output {
         let Some(buffer) = &mut self.buffer else { return Ok(None) };
         let mut target =
             Target { bytes: buffer, used: self.used, ends: &mut self.starts, spare: OFFSET_BYTES };
-        let result = write(&mut target);
+        let result = write(&mut target, &self.pool);
         self.used = target.used;
         Ok(Some(result))
     }

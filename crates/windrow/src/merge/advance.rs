@@ -51,7 +51,7 @@ impl<T: Time> Advance<T> {
             since: since.clone(),
             builder: Builder::new(layout, pool, Finish::Log, &wraps),
             wraps,
-            out: Run::new(pool),
+            out: Run::default(),
             data: Vec::new(),
             times: Vec::new(),
             sorted: 0,
@@ -152,7 +152,7 @@ impl<T: Time> Advance<T> {
 
     fn collect(&mut self) -> Result<()> {
         while let Some(chunk) = self.builder.take() {
-            self.out.push_within(chunk)?;
+            self.out.push_within(&self.pool, chunk)?;
         }
         Ok(())
     }

@@ -38,12 +38,12 @@ impl Side {
     fn new(layout: &Layout, pool: &Pool) -> Self {
         // No row meets an equal here: nothing is ever noted.
         let builder = Builder::new(layout, pool, Finish::Log, &Wraps::default());
-        Self { builder, run: Run::new(pool) }
+        Self { builder, run: Run::default() }
     }
 
     fn collect(&mut self) -> Result<()> {
         while let Some(chunk) = self.builder.take() {
-            self.run.push_within(chunk)?;
+            self.run.push_within(self.builder.pool(), chunk)?;
         }
         Ok(())
     }

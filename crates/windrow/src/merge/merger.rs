@@ -15,13 +15,10 @@ use std::sync::Arc;
 use super::many::Blocks;
 use super::window::Window;
 use super::{ChunkSource, Source};
-use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps};
+use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps, merges_two};
 use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
-
-/// Rows shorter than this in what is compared have no word for the two-way kernel.
-const SHORTEST_BODY: usize = 8;
 
 /// Runs that are merged two by two rather than in blocks: three passes of the two-way kernel take 9 to 11
 /// ns a row of 32 bytes, a block 8, but passes see patterns: with runs of about 64 rows they take 2 to 6.
@@ -206,8 +203,7 @@ impl Merger {
 
 /// True if the two-way kernel serves the rows and what becomes of them.
 fn two_way(layout: &Layout, builder: &Builder) -> bool {
-    let long_enough = |stride: usize| stride >= layout.tail().len() + SHORTEST_BODY;
-    builder.merges_runs() && layout.stride().is_none_or(long_enough)
+    builder.merges_runs() && merges_two(layout)
 }
 
 impl ChunkSource for Merger {

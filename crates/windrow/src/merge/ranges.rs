@@ -41,13 +41,13 @@ pub(crate) fn merge_ranges(
     past_caches: bool,
 ) -> Result<Run> {
     let merged = |runs: Vec<Run>| {
-        let out = Run::after(pool, &runs);
+        let out = Run::after(&runs);
         let sources = runs.into_iter().map(Source::Run).collect();
         let mut merger = Merger::at_once(layout, pool, Finish::Log, wraps, sources);
         if past_caches {
             merger.write_past_caches();
         }
-        out.merged(&mut merger)
+        out.merged(pool, &mut merger)
     };
     let bytes: usize = runs.iter().map(Run::bytes).sum();
     let most = bytes / (LEAST_CHUNKS * pool.chunk_bytes());
@@ -74,7 +74,7 @@ pub(crate) fn merge_ranges(
     })?;
     done.retain(|run| !run.is_empty());
     let mut done = done.into_iter();
-    let mut whole = done.next().unwrap_or_else(|| Run::new(pool));
+    let mut whole = done.next().unwrap_or_default();
     whole.chain(done);
     Ok(whole)
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Merger;
-use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes};
+use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes, Wraps, merge_small, merges_two};
 use crate::error::Result;
 use crate::kernel::prefetch::prefetch_value;
 use crate::order::{Layout, Rule};
@@ -25,9 +25,8 @@ pub(crate) trait ChunkSource: Send {
 }
 
 /// A run whose chunks are all there. Cheap to clone: clones share the chunks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
-    pool: Pool,
     pieces: VecDeque<Piece>,
     /// How many merges the rows went through.
     generation: u8,
@@ -59,8 +58,13 @@ impl Piece {
 
     /// True if the piece takes at least half of what a chunk may, with where its rows start.
     fn fills_half(&self, layout: &Layout, pool: &Pool) -> bool {
+        2 * self.room(layout) >= pool.chunk_bytes()
+    }
+
+    /// Bytes that it takes in a chunk, with where its rows start.
+    fn room(&self, layout: &Layout) -> usize {
         let starts = if layout.stride().is_some() { 0 } else { self.rows() * OFFSET_BYTES };
-        2 * (self.bytes() + starts) >= pool.chunk_bytes()
+        self.bytes() + starts
     }
 
     /// Bytes of memory that the piece holds.
@@ -104,23 +108,18 @@ impl Piece {
 }
 
 impl Run {
-    /// A run of rows that went through no merge.
-    pub(crate) fn new(pool: &Pool) -> Self {
-        Self { pool: pool.clone(), pieces: VecDeque::new(), generation: 0 }
-    }
-
     /// A run to take what comes out of a merge of `runs`.
-    pub(crate) fn after<'a>(pool: &Pool, runs: impl IntoIterator<Item = &'a Self>) -> Self {
+    pub(crate) fn after<'a>(runs: impl IntoIterator<Item = &'a Self>) -> Self {
         let oldest = runs.into_iter().map(|run| run.generation).max();
-        Self { generation: oldest.unwrap_or(0).saturating_add(1), ..Self::new(pool) }
+        Self { generation: oldest.unwrap_or(0).saturating_add(1), ..Self::default() }
     }
 
     /// A run of chunks that went through no merge.
-    pub(crate) fn of(pool: &Pool, chunks: Vec<Arc<Chunk>>) -> Self {
+    pub(crate) fn of(chunks: Vec<Arc<Chunk>>) -> Self {
         // With room for a run of one chunk to be put behind it.
         let mut pieces = VecDeque::with_capacity(chunks.len().max(4));
         pieces.extend(chunks.into_iter().map(Piece::Resident));
-        Self { pool: pool.clone(), pieces, generation: 0 }
+        Self { pieces, generation: 0 }
     }
 
     /// Puts a chunk behind the others.
@@ -129,20 +128,20 @@ impl Run {
     }
 
     /// Puts a chunk behind the others, in memory or not, as the policy wants it.
-    pub(crate) fn push_within(&mut self, chunk: Arc<Chunk>) -> Result<()> {
-        self.push_decided(chunk, true)
+    pub(crate) fn push_within(&mut self, pool: &Pool, chunk: Arc<Chunk>) -> Result<()> {
+        self.push_decided(pool, chunk, true)
     }
 
     /// Puts a chunk behind the others, out of memory.
-    pub(crate) fn push_spilled(&mut self, chunk: Arc<Chunk>) -> Result<()> {
-        self.push_decided(chunk, false)
+    pub(crate) fn push_spilled(&mut self, pool: &Pool, chunk: Arc<Chunk>) -> Result<()> {
+        self.push_decided(pool, chunk, false)
     }
 
-    fn push_decided(&mut self, chunk: Arc<Chunk>, may_stay: bool) -> Result<()> {
-        match self.pool.decide(chunk.bytes(), self.generation, may_stay) {
+    fn push_decided(&mut self, pool: &Pool, chunk: Arc<Chunk>, may_stay: bool) -> Result<()> {
+        match pool.decide(chunk.bytes(), self.generation, may_stay) {
             Decision::Keep => self.push(chunk),
             Decision::Spill { to, codec } => {
-                let page = Arc::new(Page::new(&self.pool, chunk, self.generation));
+                let page = Arc::new(Page::new(pool, chunk, self.generation));
                 page.spill((to, codec))?;
                 self.pieces.push_back(Piece::Paged(page));
             }
@@ -151,11 +150,11 @@ impl Run {
     }
 
     /// Lets the chunks in memory go when it is needed for something else: those at the end first.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self, pool: &Pool) {
         for piece in self.pieces.iter_mut().rev() {
             if let Piece::Resident(chunk) = piece {
-                let page = Arc::new(Page::new(&self.pool, Arc::clone(chunk), self.generation));
-                self.pool.at_rest(Arc::<Page>::clone(&page), self.generation);
+                let page = Arc::new(Page::new(pool, Arc::clone(chunk), self.generation));
+                pool.at_rest(Arc::<Page>::clone(&page), self.generation);
                 *piece = Piece::Paged(page);
             }
         }
@@ -163,8 +162,8 @@ impl Run {
 
     /// True if `behind` [stands behind](Run::stands_before) this run, and this run does not end in
     /// a small chunk. Nothing is read to find out.
-    pub(crate) fn goes_on_with(&self, layout: &Layout, behind: &Self) -> bool {
-        let full = |piece: &Piece| piece.fills_half(layout, &self.pool);
+    pub(crate) fn goes_on_with(&self, layout: &Layout, pool: &Pool, behind: &Self) -> bool {
+        let full = |piece: &Piece| piece.fills_half(layout, pool);
         self.pieces.back().is_some_and(full) && self.stands_before(layout, behind)
     }
 
@@ -184,8 +183,8 @@ impl Run {
     }
 
     /// How many of its chunks are small.
-    pub(crate) fn small_chunks(&self, layout: &Layout) -> usize {
-        let small = |piece: &&Piece| !piece.fills_half(layout, &self.pool);
+    pub(crate) fn small_chunks(&self, layout: &Layout, pool: &Pool) -> usize {
+        let small = |piece: &&Piece| !piece.fills_half(layout, pool);
         self.pieces.iter().filter(small).count()
     }
 
@@ -208,18 +207,18 @@ impl Run {
     }
 
     /// Takes everything that `merger` yields, out of memory; that of its runs is free as it is read.
-    pub(crate) fn spilled(mut self, merger: &mut Merger) -> Result<Self> {
+    pub(crate) fn spilled(mut self, pool: &Pool, merger: &mut Merger) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
-            self.push_spilled(chunk)?;
+            self.push_spilled(pool, chunk)?;
         }
-        self.pool.spill_failure()?;
+        pool.spill_failure()?;
         Ok(self)
     }
 
     /// Takes everything that `merger` yields, in memory as far as the policy allows it.
-    pub(crate) fn merged(mut self, merger: &mut Merger) -> Result<Self> {
+    pub(crate) fn merged(mut self, pool: &Pool, merger: &mut Merger) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
-            self.push_within(chunk)?;
+            self.push_within(pool, chunk)?;
         }
         Ok(self)
     }
@@ -230,7 +229,7 @@ impl Run {
 
     /// A run without chunks that went through as many merges.
     pub(super) fn emptied(&self) -> Self {
-        Self { pool: self.pool.clone(), pieces: VecDeque::new(), generation: self.generation }
+        Self { pieces: VecDeque::new(), generation: self.generation }
     }
 
     /// Its chunks, if all of them are in memory to stay.
@@ -242,6 +241,34 @@ impl Run {
             }
         }
         self.pieces.iter().map(resident).collect()
+    }
+
+    /// Its chunk, if it is one that is in memory to stay.
+    fn only_chunk(&self) -> Option<&Arc<Chunk>> {
+        match self.pieces.front()? {
+            Piece::Resident(chunk) if self.pieces.len() == 1 => Some(chunk),
+            _ => None,
+        }
+    }
+
+    /// The merge of two runs, if both are one chunk and fill one together at the most: a few thousand rows are
+    /// merged without a merger, which would take longer than the rows.
+    pub(crate) fn merged_small(
+        layout: &Layout,
+        pool: &Pool,
+        wraps: &mut Option<Wraps>,
+        [a, b]: [&Self; 2],
+    ) -> Result<Option<Self>> {
+        let (Some(left), Some(right)) = (a.only_chunk(), b.only_chunk()) else { return Ok(None) };
+        let bytes = |run: &Self| run.pieces.iter().map(|piece| piece.room(layout)).sum::<usize>();
+        if bytes(a) + bytes(b) > pool.chunk_bytes() || !merges_two(layout) {
+            return Ok(None);
+        }
+        let mut out = Self::after([a, b]);
+        if let Some(chunk) = merge_small(layout, pool, wraps, (left, right))? {
+            out.push_within(pool, chunk)?;
+        }
+        Ok(Some(out))
     }
 
     /// Number of chunks.
