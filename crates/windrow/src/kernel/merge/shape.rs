@@ -37,6 +37,9 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
 /// The words of a row that are compared first, as numbers.
 pub(super) type Head = [u64; 3];
 
+/// The first two words of a row that are compared, and another one.
+pub(super) type Short = (u128, u64);
+
 /// Bodies of any length, compared by three words, then whole.
 pub(super) const LONG: usize = 0;
 /// Bodies of less than three words that are not whole words: compared by one word, then whole.
@@ -159,7 +162,7 @@ impl<const S: usize, const W: usize> Shape<S, W> {
                 let (less, agree) = (p_lead < q_lead, p_lead == q_lead);
                 // Rows whose first words agree differ in the last one, mostly: their time.
                 // As one condition: to jump on either of the two could not be predicted.
-                if black_box(agree & bytes::differ(p, q, S - 16)) {
+                if black_box(agree & self.differ_between(p, q)) {
                     return compare_from(p, q, self.at, self.body);
                 }
                 let (x, y) = (word_at(p, S - 16), word_at(q, S - 16));
@@ -221,6 +224,49 @@ impl<const S: usize, const W: usize> Shape<S, W> {
                 _ => u128::from_be(row.add(self.at()).cast::<u128>().read_unaligned()),
             }
         }
+    }
+
+    /// Whether [`Shape::short`] tells rows apart, but for those that [differ between](Shape::differ_between).
+    pub(super) const SHORT: bool = matches!(W, 1..=3) || W == LONG && S >= 48;
+
+    /// Of a row what decides nearly always: its [lead](Shape::lead), and the last word if that has not all words.
+    ///
+    /// # Safety
+    /// `row` points to a whole row; `SHORT`.
+    #[inline(always)]
+    pub(super) unsafe fn short(self, row: *const u8) -> Short {
+        // SAFETY: a whole row, and `at + 8 * W <= body`, or `body` is `S - 8`, by `new`.
+        unsafe {
+            let last = match W {
+                LONG => word_at(row, S - 16),
+                3 => self.word(row, 2),
+                _ => 0,
+            };
+            (self.lead(row), last)
+        }
+    }
+
+    /// True if `a` sorts before `b`: one long subtraction.
+    #[inline(always)]
+    pub(super) fn is_less(a: Short, b: Short) -> bool {
+        let mut borrow = false;
+        if matches!(W, LONG | 3) {
+            borrow = subtract(a.1, b.1, borrow);
+        }
+        borrow = subtract(a.0 as u64, b.0 as u64, borrow);
+        if W == 1 { borrow } else { subtract((a.0 >> 64) as u64, (b.0 >> 64) as u64, borrow) }
+    }
+
+    /// True if rows differ elsewhere than in their last words, of those whose leads agree.
+    ///
+    /// # Safety
+    /// Both point to whole rows, and `S` is 48 or more.
+    #[inline(always)]
+    pub(super) unsafe fn differ_between(self, p: *const u8, q: *const u8) -> bool {
+        // The lead is behind this, or what is in front of it is the same in all rows.
+        let start = if S >= 64 { 16 } else { 0 };
+        // SAFETY: whole rows; 32 bytes or more are compared.
+        unsafe { bytes::differ(p.add(start), q.add(start), S - 16 - start) }
     }
 
     /// The compared bytes of the row at `row`, from its start.

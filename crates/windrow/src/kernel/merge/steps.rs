@@ -21,7 +21,7 @@ use std::hint::{black_box, select_unpredictable};
 use super::super::prefetch::{LINE, prefetch};
 use super::Wrapped;
 use super::bytes::{AHEAD, diff_at};
-use super::shape::Shape;
+use super::shape::{LONG, Shape};
 use super::two::Merged;
 
 /// Two inputs and the room for all their rows.
@@ -257,10 +257,82 @@ pub(super) fn first(mut len: usize, mut holds: impl FnMut(usize) -> bool) -> usi
 /// Merges from the front without a branch on a comparison, until `rows` were written at the most or
 /// one input is used up; two rows that are equal become one with the sum of their diffs, or none.
 ///
+/// As in [`led`] what is compared is in registers, where two words and the last one tell all rows apart but
+/// those few that differ between.
+///
 /// # Safety
 /// As [`streamed`]'s; the last eight bytes of rows are a diff, and not compared.
 #[inline(always)]
 pub(super) unsafe fn summed<const S: usize, const W: usize>(
+    shape: Shape<S, W>,
+    work: Work,
+    rows: usize,
+    wrapped: &mut dyn FnMut(&[u8], i64),
+) -> Merged {
+    if !Shape::<S, W>::SHORT {
+        // SAFETY: the same.
+        return unsafe { summed_whole(shape, work, rows, wrapped) };
+    }
+    let stride = shape.stride();
+    let step = black_box(stride);
+    // SAFETY: a step takes one row of each input at the most, so all `steps` leave one of both: heads and, in a
+    // step, the rows behind them are there. `out` is stepped at most once for each of `rows`.
+    unsafe {
+        let Work { mut a, mut b, mut out, .. } = work;
+        let (a_end, b_end) = work.ends(stride);
+        let mut left = rows;
+        loop {
+            let least = (a_end.addr() - a.addr()).min(b_end.addr() - b.addr()) / stride;
+            let steps = least.saturating_sub(1).min(left);
+            if steps == 0 {
+                break;
+            }
+            left -= steps;
+            let (mut a_head, mut b_head) = (shape.short(a), shape.short(b));
+            for _ in 0..steps {
+                let agree = a_head.0 == b_head.0;
+                if W == LONG && black_box(agree & shape.differ_between(a, b)) {
+                    (a, b, out) = one_step(shape, (a, b, out), &mut Some(&mut *wrapped));
+                    (a_head, b_head) = (shape.short(a), shape.short(b));
+                    continue;
+                }
+                let (a_next, b_next) = (shape.short(a.add(stride)), shape.short(b.add(stride)));
+                let take_b = Shape::<S, W>::is_less(b_head, a_head);
+                let equal = agree & (a_head.1 == b_head.1);
+                let row = select_unpredictable(take_b, b, a);
+                let other = select_unpredictable(equal, diff_at(b, stride), 0);
+                let (sum, overflow) = diff_at(row, stride).overflowing_add(other);
+                if overflow {
+                    wrapped(shape.body(row), if other > 0 { 1 } else { -1 });
+                }
+                ask_for(row, out, stride);
+                shape.copy(row, out);
+                out.add(stride - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
+                out = out.add(select_unpredictable(equal & (sum == 0), 0, step));
+                let both = take_b | equal;
+                a_head.0 = select_unpredictable(take_b, a_head.0, a_next.0);
+                a_head.1 = select_unpredictable(take_b, a_head.1, a_next.1);
+                b_head.0 = select_unpredictable(both, b_next.0, b_head.0);
+                b_head.1 = select_unpredictable(both, b_next.1, b_head.1);
+                a = a.add(select_unpredictable(take_b, 0, step));
+                b = b.add(select_unpredictable(both, step, 0));
+            }
+        }
+        while a < a_end && b < b_end && left > 0 {
+            (a, b, out) = one_step(shape, (a, b, out), &mut Some(&mut *wrapped));
+            left -= 1;
+        }
+        let rows = |from: *const u8, to: *const u8| (to as usize - from as usize) / stride;
+        Merged { a: rows(work.a, a), b: rows(work.b, b), out: rows(work.out, out) }
+    }
+}
+
+/// As [`summed`], of rows that are compared whole.
+///
+/// # Safety
+/// As [`summed`]'s.
+#[inline(always)]
+unsafe fn summed_whole<const S: usize, const W: usize>(
     shape: Shape<S, W>,
     work: Work,
     rows: usize,

@@ -9,6 +9,7 @@ use std::hint::{black_box, select_unpredictable};
 
 use super::super::Wrapped;
 use super::super::bytes::{compare_from, differ, word_at};
+use super::level::Loops;
 use super::place::Place;
 use super::sum::add_up;
 use super::{Target, Varying};
@@ -20,7 +21,8 @@ const TIES: usize = 3;
 /// The loop for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    Woven,
+    Led,
+    Summed,
     Deep,
     Streamed,
     Runs,
@@ -36,6 +38,8 @@ pub(super) struct Block<'a> {
     pub(super) at: usize,
     /// Where sixteen bytes of every body begin that are not behind `at`; nothing if there are no such.
     lead: Option<usize>,
+    /// Every body has 40 bytes or more.
+    long: bool,
     /// Bytes of the longest row.
     pub(super) longest: usize,
 }
@@ -73,7 +77,8 @@ impl<'a> Block<'a> {
         let (shortest, longest) = (lengths.0.min(others.0), lengths.1.max(others.1));
         let behind = shortest.checked_sub(8 + a.tail)?;
         let lead = shortest.checked_sub(16 + a.tail).map(|behind| at.min(behind));
-        Some(Self { a, b, at: at.min(behind), lead, longest })
+        let long = shortest >= 40 + a.tail;
+        Some(Self { a, b, at: at.min(behind), lead, long, longest })
     }
 
     /// The first rows of both.
@@ -85,10 +90,11 @@ impl<'a> Block<'a> {
     #[inline(always)]
     pub(super) fn choose(&self, rows: usize) -> Choice {
         match self.sample(rows) {
-            (_, ties) if ties > TIES => Choice::Deep,
-            (switches, _) if switches <= RUNS => Choice::Runs,
-            (switches, _) if switches + 2 >= rows => Choice::Streamed,
-            _ => Choice::Woven,
+            (_, ties, 0) if ties > TIES && self.long => Choice::Summed,
+            (_, ties, _) if ties > TIES => Choice::Deep,
+            (switches, ..) if switches <= RUNS => Choice::Runs,
+            (switches, ..) if switches + 2 >= rows => Choice::Streamed,
+            _ => Choice::Led,
         }
     }
 
@@ -157,12 +163,12 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Among the first rows of the merge, how often the next one comes from the other input, and how
-    /// often words agree.
+    /// Among the first rows of the merge, how often the next one comes from the other input, how often words
+    /// agree, and how often rows differ elsewhere than in their last words though they do.
     #[inline(always)]
-    fn sample(&self, rows: usize) -> (usize, usize) {
+    fn sample(&self, rows: usize) -> (usize, usize, usize) {
         let (mut i, mut j) = (0, 0);
-        let (mut before, mut switches, mut ties) = (false, 0, 0);
+        let (mut before, mut switches, mut ties, mut apart) = (false, 0, 0, 0);
         for row in 0..rows {
             if i == self.a.len() || j == self.b.len() {
                 break;
@@ -171,19 +177,28 @@ impl<'a> Block<'a> {
             // SAFETY: both rows exist.
             let take_b = unsafe { self.less(j, i, &mut tie) };
             ties += usize::from(tie);
+            apart += usize::from(tie && self.are_apart(i, j));
             switches += usize::from(row > 0 && take_b != before);
             before = take_b;
             j += usize::from(take_b);
             i += usize::from(!take_b);
         }
-        (switches, ties)
+        (switches, ties, apart)
     }
 
-    /// Merges the block into `out`, which has room for it: all of it, if the choice is woven; else
-    /// from the front, until there are `rows` or one input is used up. Returns the rows used of
-    /// each; of rows that are equal both or none, if they are added up.
+    /// True if row `i` of `a` and row `j` of `b` differ elsewhere than in the last eight bytes of their bodies.
+    fn are_apart(&self, i: usize, j: usize) -> bool {
+        let (p, q) = (self.a.body(i), self.b.body(j));
+        p.len() != q.len() || p[..p.len() - 8] != q[..q.len() - 8]
+    }
+
+    /// Merges the block into `out`, which has room for it, until there are `rows` or one input is used up.
+    /// Returns the rows used of each; of rows that are equal both or none, if they are added up.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `L`.
     #[inline(always)]
-    pub(super) fn merge(
+    pub(super) unsafe fn merge<L: Loops>(
         &self,
         choice: Choice,
         rows: usize,
@@ -194,7 +209,6 @@ impl<'a> Block<'a> {
         let most = all.min(rows + 1);
         let bytes = (self.a.span() + self.b.span()).min(most * self.longest);
         assert!(out.fits(most, bytes) && out.used <= out.bytes.len());
-        assert!(rows == all || choice != Choice::Woven);
         out.ends.reserve(most);
         let (before, start) = (out.ends.len(), out.used);
         // SAFETY: within the bytes and the reserved ends.
@@ -203,14 +217,17 @@ impl<'a> Block<'a> {
             Place { to, offset: start as u32, end: out.ends.as_mut_ptr().add(before) }
         };
         // SAFETY: `bytes` bytes and `most` ends have room, as asserted and reserved, and `out`,
-        // being mutable, overlaps no input. All ends are written before they count.
+        // being mutable, overlaps no input. All ends are written before they count. The instructions are there.
         unsafe {
             let done = match (choice, &mut *wrapped) {
-                (Choice::Deep, Some(wrapped)) => self.deep::<true>(rows, place, *wrapped),
-                (Choice::Deep, None) => self.deep::<false>(rows, place, &mut |_, _| {}),
-                (Choice::Woven, _) => self.woven(place),
-                (Choice::Streamed, _) => self.streamed::<false>(rows, place),
-                (Choice::Runs, _) => self.streamed::<true>(rows, place),
+                (Choice::Summed, Some(wrapped)) => L::summed(self, rows, place, *wrapped),
+                (Choice::Deep, Some(wrapped)) => L::deep::<true>(self, rows, place, *wrapped),
+                (Choice::Led, wrapped) => L::led(self, rows, place, wrapped),
+                (Choice::Summed | Choice::Deep, None) => {
+                    L::deep::<false>(self, rows, place, &mut |_, _| {})
+                }
+                (Choice::Streamed, _) => L::streamed::<false>(self, rows, place),
+                (Choice::Runs, _) => L::streamed::<true>(self, rows, place),
             };
             let done = if wrapped.is_some() { self.with_equal(done) } else { done };
             out.ends.set_len(before + done.rows_since(&place));

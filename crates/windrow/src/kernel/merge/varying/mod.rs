@@ -1,9 +1,9 @@
 //! The two-way merge of rows of varying length, a block at a time.
 //!
 //! ```text
-//! 1. blocks  of BLOCK rows of output: look at the first few, choose a loop. For the one from both
-//!            ends the block is cut first (merge path): then it is known how many bytes it takes. The
-//!            others stop by themselves; they need room for whatever they may come to
+//! 1. blocks  of BLOCK rows of output: look at the first few, choose a loop. It stops by itself, and needs
+//!            room for whatever it may come to; where that is scarce the block is cut first (merge path):
+//!            then it is known how many bytes it takes
 //! 2. word    the eight bytes in which rows of the block may differ first; what follows is looked
 //!            at if they agree
 //! 3. sum     equal neighbours of a block become one, if any words agreed
@@ -12,21 +12,25 @@
 //! Rows are prefix-free without their tails: two that differ do so within both.
 
 mod block;
+mod led;
+mod level;
 mod place;
 mod steps;
 mod sum;
 
 use super::Wrapped;
+use super::level::Plain;
 #[cfg(target_arch = "x86_64")]
-use super::level::has_avx2;
+use super::level::{Avx2, has_avx2};
 use super::shape::common;
 use super::steps::gallop;
 use super::two::Merged;
-use block::{Block, Choice};
+use block::Block;
+use level::Loops;
 
 /// Rows of output in a block: its rows and those merged into it stay in the second-level cache.
 const BLOCK: usize = 1024;
-/// Rows that a loop from the front has room for, or the block is cut.
+/// Rows that a loop has room for, or the block is cut.
 const LEAST: usize = 64;
 /// Rows looked at to choose a loop.
 const SAMPLE: usize = 32;
@@ -132,7 +136,8 @@ pub(crate) fn merge_varying(
         // SAFETY: the instructions were detected.
         return unsafe { with_avx2(a, b, at, out, wrapped) };
     }
-    blocks(a, b, at, out, wrapped)
+    // SAFETY: any processor.
+    unsafe { blocks::<Plain>(a, b, at, out, wrapped) }
 }
 
 /// [`blocks`], compiled for newer processors: rows move by 32 bytes, words are loaded in their order.
@@ -148,12 +153,16 @@ unsafe fn with_avx2(
     out: &mut Target<'_>,
     wrapped: Wrapped<'_>,
 ) -> Merged {
-    blocks(a, b, at, out, wrapped)
+    // SAFETY: as the function's.
+    unsafe { blocks::<Avx2>(a, b, at, out, wrapped) }
 }
 
 /// Merges rows that agree in their first `at` bytes.
+///
+/// # Safety
+/// The processor has the instructions of `L`.
 #[inline(always)]
-fn blocks(
+unsafe fn blocks<L: Loops>(
     a: Varying<'_>,
     b: Varying<'_>,
     at: usize,
@@ -165,7 +174,7 @@ fn blocks(
         let left = (a.part(done.a, a.len() - done.a), b.part(done.b, b.len() - done.b));
         let rows = BLOCK.min(left.0.len() + left.1.len());
         let before = out.ends.len();
-        // What a loop from the front may come to: it stops by itself.
+        // What a loop may come to: it stops by itself.
         let ahead = (left.0.first(rows), left.1.first(rows));
         let block = Block::new(ahead.0, ahead.1, at);
         let choice = block.map(|block| block.choose(SAMPLE.min(rows)));
@@ -177,8 +186,9 @@ fn blocks(
             out.room(longest).saturating_sub(1).min(rows)
         };
         let (a_rows, b_rows) = match (block, choice) {
-            (Some(block), Some(choice)) if choice != Choice::Woven && sure >= LEAST.min(rows) => {
-                block.merge(choice, sure, out, &mut wrapped)
+            (Some(block), Some(choice)) if sure >= LEAST.min(rows) => {
+                // SAFETY: the caller's promise.
+                unsafe { block.merge::<L>(choice, sure, out, &mut wrapped) }
             }
             _ => {
                 let (a_rows, b_rows) = fitting(left.0, left.1, out, wrapped.is_some());
@@ -186,12 +196,13 @@ fn blocks(
                     break;
                 }
                 match (block, choice) {
-                    (Some(block), Some(choice)) if a_rows + b_rows > 2 => {
-                        // Loops from the front have nothing to do without a row of both.
-                        let one = a_rows == 0 || b_rows == 0;
-                        let choice = if one { Choice::Woven } else { choice };
+                    // The loops have nothing to do without a row of both, and need room for both.
+                    (Some(block), Some(choice))
+                        if a_rows.min(b_rows) > 0 && a_rows + b_rows > 2 =>
+                    {
                         let block = block.part(a_rows, b_rows);
-                        block.merge(choice, a_rows + b_rows, out, &mut wrapped)
+                        // SAFETY: the caller's promise.
+                        unsafe { block.merge::<L>(choice, a_rows + b_rows, out, &mut wrapped) }
                     }
                     _ => {
                         let parts = (left.0.part(0, a_rows), left.1.part(0, b_rows));
@@ -353,7 +364,8 @@ mod tests {
                 let merged = if whole {
                     merge_varying(a_in, b_in, &mut out, wrapped)
                 } else {
-                    blocks(a_in, b_in, 0, &mut out, wrapped)
+                    // SAFETY: any processor.
+                    unsafe { blocks::<Plain>(a_in, b_in, 0, &mut out, wrapped) }
                 };
                 let used = out.used;
                 bytes.truncate(used);

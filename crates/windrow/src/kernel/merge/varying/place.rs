@@ -29,6 +29,12 @@ impl Done {
 }
 
 impl Place {
+    /// The offset of `to`, which is behind this place.
+    #[inline(always)]
+    pub(super) fn offset_of(&self, to: *mut u8) -> u32 {
+        self.offset.wrapping_add(to.addr().wrapping_sub(self.to.addr()) as u32)
+    }
+
     /// Writes a row of `len` bytes, at least 8.
     ///
     /// # Safety
@@ -42,22 +48,6 @@ impl Place {
             self.offset += len as u32;
             self.end.write(self.offset);
             self.end = self.end.add(1);
-        }
-    }
-
-    /// The same, towards the start.
-    ///
-    /// # Safety
-    /// `row` points to as many bytes; the place has room for them and their end, behind.
-    #[inline(always)]
-    pub(super) unsafe fn push_before(&mut self, row: *const u8, len: usize) {
-        // SAFETY: as the function's.
-        unsafe {
-            self.end = self.end.sub(1);
-            self.end.write(self.offset);
-            self.offset -= len as u32;
-            self.to = self.to.sub(len);
-            copy(row, self.to, len);
         }
     }
 

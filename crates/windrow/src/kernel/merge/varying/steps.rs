@@ -1,10 +1,11 @@
 //! The loops of the merge of rows that vary.
 //!
 //! ```text
-//! woven     from both ends, no branch depends on which word is less      random interleaving
-//! deep      from the front, all words compared, sums made on the way      many words that agree
-//! streamed  one branch a row                                              what one can guess
-//! runs      the same, and many rows at once as soon as some came          runs
+//! led       no branch depends on which word is less; in a file of its own, as the next    random interleaving
+//! summed    the same, sums made on the way                                                many equal rows
+//! deep      all words compared, sums made on the way                                      many words that agree
+//! streamed  one branch a row                                                              what one can guess
+//! runs      the same, and many rows at once as soon as some came                          runs
 //! ```
 
 use std::hint::select_unpredictable;
@@ -18,81 +19,6 @@ use super::place::{Done, Place};
 const GALLOP: usize = 4;
 
 impl Block<'_> {
-    /// Merges all from both ends.
-    ///
-    /// # Safety
-    /// `place` has room for all rows and their ends, which overlaps no input.
-    #[inline(always)]
-    pub(super) unsafe fn woven(&self, mut front: Place) -> Done {
-        let Self { a, b, .. } = self;
-        let start = front;
-        let (mut i, mut i_end, mut j, mut j_end) = (0, a.len(), 0, b.len());
-        let mut ties = false;
-        let bytes = a.span() + b.span();
-        // SAFETY: one past the room of the bytes, and of the ends.
-        let mut back = unsafe {
-            Place {
-                to: front.to.add(bytes),
-                offset: front.offset + bytes as u32,
-                end: front.end.add(i_end + j_end),
-            }
-        };
-        // SAFETY: at most the end of each.
-        let mut ahead = unsafe { (a.at(i_end), b.at(j_end)) };
-        loop {
-            // Steps from both ends that cannot use up either input.
-            let steps = (i_end - i).min(j_end - j) / 2;
-            if steps == 0 {
-                break;
-            }
-            for _ in 0..steps {
-                prefetch(ahead.0);
-                prefetch(ahead.1);
-                ahead = (ahead.0.wrapping_add(64), ahead.1.wrapping_add(64));
-                // SAFETY: `i < i_end` and `j < j_end` in every step, and what is written are as many
-                // rows as were taken: the front's room ends where the back's begins, or before.
-                unsafe {
-                    let take_b = self.less(j, i, &mut ties);
-                    let row = select_unpredictable(take_b, b.at(j), a.at(i));
-                    let len = select_unpredictable(take_b, b.bytes_of(j), a.bytes_of(i));
-                    front.push(row, len);
-                    j += usize::from(take_b);
-                    i += usize::from(!take_b);
-
-                    let take_a = self.less(j_end - 1, i_end - 1, &mut ties);
-                    let (p, q) = (a.at(i_end - 1), b.at(j_end - 1));
-                    let row = select_unpredictable(take_a, p, q);
-                    let (p, q) = (a.bytes_of(i_end - 1), b.bytes_of(j_end - 1));
-                    let len = select_unpredictable(take_a, p, q);
-                    back.push_before(row, len);
-                    i_end -= usize::from(take_a);
-                    j_end -= usize::from(!take_a);
-                }
-            }
-        }
-        // SAFETY: what is left of both, and its room.
-        unsafe {
-            while i < i_end && j < j_end {
-                if self.less(j, i, &mut ties) {
-                    front.push(b.at(j), b.bytes_of(j));
-                    j += 1;
-                } else {
-                    front.push(a.at(i), a.bytes_of(i));
-                    i += 1;
-                }
-            }
-            front.push_run(a, i, i_end - i);
-            front.push_run(b, j, j_end - j);
-        }
-        // What the back wrote stands behind it.
-        let whole = Place {
-            offset: start.offset + bytes as u32,
-            end: start.end.wrapping_add(a.len() + b.len()),
-            ..front
-        };
-        Done { a: a.len(), b: b.len(), place: whole, ties }
-    }
-
     /// Merges from the front without a branch on a comparison, `rows` steps at the most or until
     /// one input is used up; with `SUMS` two rows that are equal become one.
     ///
