@@ -407,5 +407,53 @@ mod tests {
                 prop_assert!(rows.len() + next + 4 * starts.len() > room);
             }
         }
+
+        #[test]
+        fn sums_of_rows_that_differ_in_their_times_or_between(
+            a in prop::collection::vec((0u16..150, 0u8..60, 0u64..3, 1i64..3), 1..600),
+            b in prop::collection::vec((0u16..150, 0u8..60, 0u64..3, -2i64..0), 1..600),
+        ) {
+            // A key, what is the same in most rows, and a time.
+            let row = |&(key, middle, time, diff): &(u16, u8, u64, i64)| {
+                let (middle, longer) = (middle.saturating_sub(57), middle == 59);
+                let text = vec![middle; 21 + usize::from(longer)];
+                ([&key.to_be_bytes()[..], &[5; 20], &text, &time.to_be_bytes()].concat(), diff)
+            };
+            let sides = [&a, &b].map(|side| side.iter().map(row).collect::<BTreeMap<_, _>>());
+            let [(a_bytes, a_starts), (b_bytes, b_starts)] = sides.each_ref().map(|side| {
+                let (mut bytes, mut starts) = (Vec::new(), vec![0]);
+                for (body, diff) in side {
+                    bytes.extend_from_slice(&[&body[..], &diff.to_le_bytes()].concat());
+                    starts.push(bytes.len() as u32);
+                }
+                (bytes, starts)
+            });
+            let a_in = Varying { bytes: &a_bytes, starts: &a_starts, tail: 8 };
+            let b_in = Varying { bytes: &b_bytes, starts: &b_starts, tail: 8 };
+            for portable in [false, true] {
+                let (mut bytes, mut ends) = (vec![0; 200_000], vec![0]);
+                let mut out = Target { bytes: &mut bytes, used: 0, ends: &mut ends, spare: 4 };
+                let mut none = |_: &[u8], _: i64| unreachable!("small sums");
+                let merged = if portable {
+                    // SAFETY: any processor.
+                    unsafe { blocks::<Plain>(a_in, b_in, 0, &mut out, Some(&mut none)) }
+                } else {
+                    merge_varying(a_in, b_in, &mut out, Some(&mut none))
+                };
+                let used = out.used;
+                prop_assert!(merged.a == sides[0].len() || merged.b == sides[1].len());
+                let mut expected = BTreeMap::new();
+                for (body, diff) in sides[0].iter().take(merged.a).chain(sides[1].iter().take(merged.b)) {
+                    *expected.entry(body).or_insert(0) += diff;
+                }
+                expected.retain(|_, diff| *diff != 0);
+                let rows: Vec<u8> = expected
+                    .iter()
+                    .flat_map(|(body, diff)| [&body[..], &diff.to_le_bytes()].concat())
+                    .collect();
+                prop_assert_eq!(merged.out, expected.len());
+                prop_assert_eq!((&bytes[..used], ends.len()), (&rows[..], expected.len() + 1));
+            }
+        }
     }
 }
