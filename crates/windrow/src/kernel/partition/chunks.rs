@@ -50,14 +50,8 @@ impl Planned<'_> {
             }
             // SAFETY: these ends were written when these ids were counted.
             unsafe { order.cursors.recall(ids, ends, W > SCATTERED) };
-            let to = dealt.as_mut_ptr();
-            // SAFETY: these ids were counted; rows and targets are below the rows of the chunk, and
-            // there are as many values, and room for the values of a chunk.
-            unsafe {
-                order.cursors.each(ids, |row, target| {
-                    to.add(target).copy_from_nonoverlapping(values.get_unchecked(row), 1);
-                });
-            }
+            // SAFETY: these ids were counted; there are as many values, and room for those of a chunk.
+            unsafe { order.cursors.put(ids, values, dealt.as_mut_ptr()) };
             #[cfg(target_arch = "x86_64")]
             if let Some(lines) = &mut lines {
                 // SAFETY: the level says that the CPU can; the transit has a pad behind the chunk;

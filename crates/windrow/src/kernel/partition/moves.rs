@@ -198,14 +198,8 @@ impl Planned<'_> {
     pub(super) fn deal_out<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
         assert!(self.deals_out());
         assert!(source.len() >= self.rows() && out.len() >= self.rows());
-        let out = out.as_mut_ptr();
-        // SAFETY: these ids were counted; rows and targets are below the rows, and `source` and
-        // `out` have as many values.
-        unsafe {
-            self.order.cursors.each(self.ids, |row, target| {
-                out.add(target).copy_from_nonoverlapping(source.get_unchecked(row), 1);
-            });
-        }
+        // SAFETY: these ids were counted, and `source` and `out` have as many values.
+        unsafe { self.order.cursors.put(self.ids, source, out.as_mut_ptr()) };
     }
 
     /// True if columns of `width` bytes a value are moved several at once, by [`Planned::several`].

@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use super::ids::{Pattern, Within, pattern, take_turns};
 use super::sums::sum_up;
+use crate::kernel::prefetch::prefetch;
 
 /// From so many partitions on, rows meet only if some partition has most of them; otherwise four
 /// times the cursors cost more than they save.
@@ -37,6 +38,14 @@ const MOST_PAIRED_ROWS: usize = u16::MAX as usize;
 const TILE: usize = 16;
 /// Rows of a segment whose ids are looked at before they are counted, while they are in cache.
 const BLOCK: usize = 256;
+
+/// Rows of a line of ids, for which what is ahead is asked for at once.
+const LINE: usize = 16;
+/// Rows that ids, and what is put along with them, are asked for ahead: two to eight of the CPU's own
+/// prefetches, which end with a page of 4 KiB. 64M ids that no cache holds are counted in 0.45 ns each instead
+/// of 0.84, and four bytes dealt out along with them in 0.83 instead of 1.5; 256 rows take 5 % longer, 1024 and
+/// 2048 as long (Sapphire Rapids).
+const AHEAD: usize = 512;
 
 /// Where the rows of each partition and segment go.
 #[derive(Clone, Debug, Default)]
@@ -132,6 +141,41 @@ impl Cursors {
     /// `ids` are those that were counted, and found to be known.
     #[inline(always)]
     pub(super) unsafe fn each(&mut self, ids: &[u32], put: impl Fn(usize, usize)) {
+        // SAFETY: as the caller promised.
+        unsafe { self.each_ahead(ids, |_| (), put) };
+    }
+
+    /// [`Cursors::each`], which puts each value of `source` to `out`.
+    ///
+    /// # Safety
+    /// As there, and there are as many values as ids, and room for them.
+    #[inline(always)]
+    pub(super) unsafe fn put<const W: usize>(
+        &mut self,
+        ids: &[u32],
+        source: &[[u8; W]],
+        out: *mut [u8; W],
+    ) {
+        debug_assert!(source.len() >= ids.len());
+        let from = source.as_ptr();
+        let ask = |row: usize| {
+            let start = from.wrapping_add(row + AHEAD).cast::<u8>();
+            (0..LINE * W).step_by(64).for_each(|at| prefetch(start.wrapping_add(at)));
+        };
+        // SAFETY: as the caller promised: rows and targets are below the number of ids.
+        unsafe {
+            self.each_ahead(ids, ask, |row, target| {
+                out.add(target).copy_from_nonoverlapping(from.add(row), 1);
+            });
+        }
+    }
+
+    /// [`Cursors::each`], where `ask` is called with the first row of each [`LINE`] of ids that is read next.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn each_ahead(&mut self, ids: &[u32], ask: impl Fn(usize), put: impl Fn(usize, usize)) {
         debug_assert_eq!(ids.len(), self.rows);
         if let Some(first) = self.turns {
             return rounds(&self.starts, first, self.rows, put);
@@ -150,9 +194,9 @@ impl Cursors {
         };
         let steps = 0..length(ids.len(), self.segments);
         match self.segments {
-            1 => deal::<1>(ids, steps, next),
-            4 => deal::<4>(ids, steps, next),
-            _ => deal::<8>(ids, steps, next),
+            1 => deal::<1>(ids, steps, ask, next),
+            4 => deal::<4>(ids, steps, ask, next),
+            _ => deal::<8>(ids, steps, ask, next),
         }
         rest(ids, self.segments, next);
     }
@@ -261,7 +305,7 @@ fn counted<const S: usize>(ids: &[u32], counts: &mut [u32]) -> bool {
         if !(0..S).all(|segment| within.all(block(segment))) {
             return false;
         }
-        deal::<S>(ids, steps, count);
+        deal::<S>(ids, steps, |_| (), count);
     }
     if !within.all(&ids[S * len..]) {
         return false;
@@ -281,17 +325,20 @@ fn counted_in_order(ids: &[u32], counts: &mut Vec<u32>) -> bool {
     let mask = partitions.next_power_of_two() - 1;
     counts.resize(mask + 1, 0);
     let wide_mask = mask as u64 | (mask as u64) << 32;
-    let (pairs, last) = ids.as_chunks::<2>();
+    let (lines, last) = ids.as_chunks::<LINE>();
     let mut seen = 0;
     let starts = counts.as_mut_ptr();
-    for pair in pairs {
-        let pair = both(pair);
-        seen |= pair;
-        let pair = pair & wide_mask;
-        // SAFETY: there is a count for every number up to `mask`.
-        unsafe {
-            *starts.add(pair as u32 as usize) += 1;
-            *starts.add((pair >> 32) as usize) += 1;
+    for line in lines {
+        ask_behind(line);
+        for pair in line.as_chunks::<2>().0 {
+            let pair = both(pair);
+            seen |= pair;
+            let pair = pair & wide_mask;
+            // SAFETY: there is a count for every number up to `mask`.
+            unsafe {
+                *starts.add(pair as u32 as usize) += 1;
+                *starts.add((pair >> 32) as usize) += 1;
+            }
         }
     }
     for &id in last {
@@ -306,14 +353,17 @@ fn counted_in_order(ids: &[u32], counts: &mut Vec<u32>) -> bool {
 /// Counts pairs of neighbours by both of their ids: a store for two rows.
 fn counted_by_pairs(ids: &[u32], counts: &mut [u32]) -> bool {
     let mut both_counts = [0u16; PAIRED * PAIRED];
-    let (pairs, last) = ids.as_chunks::<2>();
+    let (lines, last) = ids.as_chunks::<LINE>();
     const MASK: u64 = PAIRED as u64 - 1;
     let mut seen = 0;
-    for pair in pairs {
-        let pair = both(pair);
-        seen |= pair;
-        let index = (pair & MASK) | ((pair >> 32 & MASK) * PAIRED as u64);
-        both_counts[index as usize] += 1;
+    for line in lines {
+        ask_behind(line);
+        for pair in line.as_chunks::<2>().0 {
+            let pair = both(pair);
+            seen |= pair;
+            let index = (pair & MASK) | ((pair >> 32 & MASK) * PAIRED as u64);
+            both_counts[index as usize] += 1;
+        }
     }
     let mut sums = [0; PAIRED];
     add_pairs(&both_counts, &mut sums);
@@ -334,6 +384,12 @@ fn add_pairs(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
         sums[second] += u32::from(pairs.iter().sum::<u16>());
     }
     sums.iter_mut().zip(first).for_each(|(sum, count)| *sum += u32::from(count));
+}
+
+/// Asks for the line of ids that comes [`AHEAD`] rows behind this one, if there is one.
+#[inline(always)]
+fn ask_behind(line: &[u32; LINE]) {
+    prefetch(line.as_ptr().wrapping_add(AHEAD).cast());
 }
 
 /// Two ids as one number, the first one low. In one load: made of two, compilers take it apart again.
@@ -364,19 +420,29 @@ pub(super) fn apart([low, high]: [u64; 2]) -> [u64; 4] {
 
 /// Calls `take` with the cursor of each row and the row, `S` segments in lock step, for `steps`.
 ///
-/// Ids of a single segment are read four at a time: 7 to 15 % faster than one by one.
+/// Ids of a single segment are read four at a time: 7 to 15 % faster than one by one. They are asked for ahead,
+/// and so is what `ask` is called for, with the first row of each line.
 #[inline(always)]
-fn deal<const S: usize>(ids: &[u32], steps: Range<usize>, take: impl Fn(usize, usize)) {
+fn deal<const S: usize>(
+    ids: &[u32],
+    steps: Range<usize>,
+    ask: impl Fn(usize),
+    take: impl Fn(usize, usize),
+) {
     let len = length(ids.len(), S);
     debug_assert!(steps.end <= len);
     if S == 1 {
-        let (fours, last) = ids[steps.clone()].as_chunks::<4>();
+        let (lines, last) = ids[steps.clone()].as_chunks::<LINE>();
         let mut row = steps.start;
-        for four in fours {
-            for (id, row) in four_ids(four).into_iter().zip(row..) {
-                take(id as usize, row);
+        for line in lines {
+            ask_behind(line);
+            ask(row);
+            for four in line.as_chunks::<4>().0 {
+                for (id, row) in four_ids(four).into_iter().zip(row..) {
+                    take(id as usize, row);
+                }
+                row += 4;
             }
-            row += 4;
         }
         for &id in last {
             take(id as usize, row);
@@ -384,12 +450,18 @@ fn deal<const S: usize>(ids: &[u32], steps: Range<usize>, take: impl Fn(usize, u
         }
         return;
     }
-    for step in steps {
-        for segment in 0..S {
-            let row = segment * len + step;
-            // SAFETY: the row is below `S * len`.
-            let id = unsafe { *ids.get_unchecked(row) };
-            take(id as usize * S + segment, row);
+    for first in steps.clone().step_by(LINE) {
+        for row in (0..S).map(|segment| segment * len + first) {
+            prefetch(ids.as_ptr().wrapping_add(row + AHEAD).cast());
+            ask(row);
+        }
+        for step in first..steps.end.min(first + LINE) {
+            for segment in 0..S {
+                let row = segment * len + step;
+                // SAFETY: the row is below `S * len`.
+                let id = unsafe { *ids.get_unchecked(row) };
+                take(id as usize * S + segment, row);
+            }
         }
     }
 }
