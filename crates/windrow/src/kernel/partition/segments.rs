@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use super::ids::{Pattern, Within, pattern, take_turns};
 use super::sums::sum_up;
-use crate::kernel::prefetch::prefetch;
+use crate::kernel::prefetch::prefetch_near;
 
 /// From so many partitions on, rows meet only if some partition has most of them; otherwise four
 /// times the cursors cost more than they save.
@@ -160,7 +160,7 @@ impl Cursors {
         let from = source.as_ptr();
         let ask = |row: usize| {
             let start = from.wrapping_add(row + AHEAD).cast::<u8>();
-            (0..LINE * W).step_by(64).for_each(|at| prefetch(start.wrapping_add(at)));
+            (0..LINE * W).step_by(64).for_each(|at| prefetch_near(start.wrapping_add(at)));
         };
         // SAFETY: as the caller promised: rows and targets are below the number of ids.
         unsafe {
@@ -389,7 +389,7 @@ fn add_pairs(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
 /// Asks for the line of ids that comes [`AHEAD`] rows behind this one, if there is one.
 #[inline(always)]
 fn ask_behind(line: &[u32; LINE]) {
-    prefetch(line.as_ptr().wrapping_add(AHEAD).cast());
+    prefetch_near(line.as_ptr().wrapping_add(AHEAD).cast());
 }
 
 /// Two ids as one number, the first one low. In one load: made of two, compilers take it apart again.
@@ -452,7 +452,7 @@ fn deal<const S: usize>(
     }
     for first in steps.clone().step_by(LINE) {
         for row in (0..S).map(|segment| segment * len + first) {
-            prefetch(ids.as_ptr().wrapping_add(row + AHEAD).cast());
+            prefetch_near(ids.as_ptr().wrapping_add(row + AHEAD).cast());
             ask(row);
         }
         for step in first..steps.end.min(first + LINE) {
