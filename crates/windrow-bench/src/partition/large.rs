@@ -1,7 +1,7 @@
 //! One record batch that no cache holds.
 //!
-//! Two cells each: `fresh`, where outputs are memory that the system has yet to supply, and `recycled`,
-//! where they were touched before - ours by a partitioner that keeps as much. Takes allocate either
+//! Two cells each: `fresh`, where outputs are memory that the system has yet to supply - ours by a partitioner
+//! that splits for the first time - and `recycled`, where they were touched before. Takes allocate either
 //! way. Beside them what memory allows: a copy of the column and one of the ids, to memory that was
 //! touched before.
 
@@ -18,8 +18,6 @@ use crate::cells::Cells;
 
 /// Rows: 256 MiB of four-byte values, and as many of ids.
 const ROWS: usize = 64 << 20;
-/// Bytes that the partitioner keeps: a column is not more than a quarter.
-const KEPT: usize = 4 << 30;
 /// Samples of each, of which the least counts.
 const SAMPLES: usize = 3;
 
@@ -48,14 +46,13 @@ fn measure(name: &str, kind: Kind, shape: Shape, partitions: usize, cells: &mut 
     let ids = Ids::new(shape, ROWS, partitions, 1);
     let mut lists = Lists::new(partitions);
     let loops = RefCell::new(Loops::new(&batch, partitions).expect("numbers have a loop"));
-    let mut fresh = Partitioner::ids(partitions);
-    let mut recycled = fresh.clone().keeping(KEPT);
+    let mut recycled = Partitioner::ids(partitions);
     let split = |ours: &mut Partitioner| {
         black_box(ours.split_by_ids(&batch, ids.set(0).ids()).expect("valid ids"));
     };
     let mut copied_ids = vec![0; ROWS];
     let mut contenders = [
-        Contender::new("ours, fresh", |_| split(&mut fresh)),
+        Contender::new("ours, fresh", |_| split(&mut Partitioner::ids(partitions))),
         Contender::new("ours, recycled", |_| split(&mut recycled)),
         Contender::new("naive, recycled", |_| loops.borrow_mut().scatter(ids.set(0), Unroll::No)),
         Contender::new("naive, fresh", |_| {

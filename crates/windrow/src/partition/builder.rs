@@ -107,8 +107,9 @@ impl PartitionBuilder {
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] for no or more than 2^24 partitions.
-    pub fn new(partitioner: Partitioner, schema: &SchemaRef, pool: &Pool) -> Result<Self> {
+    pub fn new(mut partitioner: Partitioner, schema: &SchemaRef, pool: &Pool) -> Result<Self> {
         partitioner.check()?;
+        partitioner.keep_little();
         let mut waiting = Vec::new();
         waiting.resize_with(partitioner.partitions(), Waiting::default);
         let target = TARGET.min(pool.budget().limit() / CHUNKS_PER_BUDGET).max(1);

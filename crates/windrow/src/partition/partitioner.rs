@@ -135,14 +135,21 @@ impl Partitioner {
         self
     }
 
-    /// How many bytes of memory are kept for the columns of the next record batches: 32 MiB unless said
-    /// otherwise. Columns of up to a quarter of that go to memory that was used before, once all slices
-    /// of an earlier record batch dropped. For others the system has to supply memory, which takes
-    /// longer than the split: 2 ns for a value of four bytes.
+    /// How many bytes of memory are kept at most for the columns of the next record batches. Columns of up
+    /// to a quarter of that go to memory that was used before, once all slices of an earlier record batch
+    /// dropped. For others the system has to supply memory, which takes as long as the split, or longer: 1 to
+    /// 2 ns for a value of four bytes.
+    ///
+    /// Unless said otherwise, what the record batches of late took is kept, and 32 MiB at least.
     #[must_use]
     pub fn keeping(mut self, bytes: usize) -> Self {
         self.splitter.keep(bytes);
         self
+    }
+
+    /// Keeps no more than 32 MiB, unless told what to keep: for whoever has a budget.
+    pub(super) fn keep_little(&mut self) {
+        self.splitter.keep_little();
     }
 
     fn new(rule: Rule, partitions: usize) -> Self {

@@ -40,6 +40,11 @@ impl Splitter {
         self.memory = Memory::keeping(bytes);
     }
 
+    /// Keeps no more than 32 MiB, unless told what to keep.
+    pub(super) fn keep_little(&mut self) {
+        self.memory.keep_little();
+    }
+
     pub(super) fn partitions(&self) -> usize {
         self.partitions
     }

@@ -23,8 +23,8 @@ use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
 use crate::kernel::region::Region;
 
-/// Bytes that are kept unless something else is asked for.
-pub(crate) const KEPT: usize = 32 << 20;
+/// Bytes that are kept at least, unless something else is asked for.
+const KEPT: usize = 32 << 20;
 /// Buffers of more than this part of all that is kept are given back to the system: they are too few
 /// to be worth keeping.
 const LARGEST_PART: usize = 4;
@@ -36,6 +36,9 @@ const MAPPED: usize = 8 << 20;
 const LOOKS: usize = 8;
 /// Record batches after which slots that none of them needed are given back, if memory is wanted.
 const STALE: u64 = 64;
+/// What a record batch took is forgotten by this part of it with each that takes less, and its slots are given
+/// back after as many.
+const FORGOTTEN_PART: usize = 16;
 /// The shortest slots, and what their lengths are multiples of.
 const SHORTEST: usize = 64;
 /// Lengths for each power of two, and one for the power itself.
@@ -46,11 +49,22 @@ const STEPS: usize = 9;
 pub(crate) struct Memory {
     /// By [`class`].
     shelves: Vec<Shelf>,
-    /// Of all slots on shelves, in use or not; at the most `most`.
+    /// Of all slots on shelves, in use or not; at the most [`Memory::most`].
     bytes: usize,
-    most: usize,
+    keep: Keep,
+    /// What was taken for this record batch.
+    taken: usize,
     /// The number of the record batch.
     turn: u64,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+enum Keep {
+    /// At most so many bytes, and of each slot at most a [`LARGEST_PART`] of that.
+    Bytes(usize),
+    /// What a record batch took of late, and not less than [`KEPT`].
+    Latest(usize),
 }
 
 /// Slots of one length.
@@ -72,32 +86,73 @@ enum Slot {
     Mapped(Region),
 }
 
+/// Keeps what the record batches of late took: to have the system supply it again would take longer than
+/// the split.
 impl Default for Memory {
     fn default() -> Self {
-        Self::keeping(KEPT)
+        Self::of(Keep::Latest(KEPT))
     }
 }
 
 impl Clone for Memory {
     fn clone(&self) -> Self {
-        Self::keeping(self.most)
+        Self::of(match self.keep {
+            Keep::Bytes(most) => Keep::Bytes(most),
+            Keep::Latest(_) => Keep::Latest(KEPT),
+        })
     }
 }
 
 impl Memory {
     /// Keeps at most so many bytes.
     pub(crate) fn keeping(most: usize) -> Self {
-        Self { shelves: Vec::new(), bytes: 0, most, turn: 0 }
+        Self::of(Keep::Bytes(most))
+    }
+
+    fn of(keep: Keep) -> Self {
+        Self { shelves: Vec::new(), bytes: 0, keep, taken: 0, turn: 0 }
+    }
+
+    /// Keeps no more than a few record batches of common size take, unless something else was asked for.
+    pub(crate) fn keep_little(&mut self) {
+        if let Keep::Latest(_) = self.keep {
+            self.keep = Keep::Bytes(KEPT);
+        }
     }
 
     /// To be called in front of each record batch.
     pub(crate) fn next_batch(&mut self) {
         self.turn += 1;
+        let taken = std::mem::take(&mut self.taken);
+        if let Keep::Latest(most) = &mut self.keep {
+            // What only one took that was larger is not kept for ever.
+            *most = taken.max(*most - *most / FORGOTTEN_PART).max(KEPT);
+            let most = *most;
+            if self.bytes > most {
+                self.clear(FORGOTTEN_PART as u64);
+            }
+        }
+    }
+
+    /// How many bytes are kept.
+    fn most(&self) -> usize {
+        match self.keep {
+            Keep::Bytes(most) => most,
+            Keep::Latest(most) => most.max(self.taken),
+        }
+    }
+
+    /// Gives back the slots of lengths that no record batch needed for so many turns, but for those in use.
+    fn clear(&mut self, turns: u64) {
+        for shelf in self.shelves.iter_mut().filter(|shelf| shelf.turn + turns < self.turn) {
+            self.bytes -= shelf.clear();
+        }
     }
 
     /// At least `len` bytes with any contents.
     pub(crate) fn take(&mut self, len: usize) -> Piece {
         let (class, len) = class(len);
+        self.taken += len;
         if self.shelves.len() <= class {
             self.shelves.resize_with(class + 1, Shelf::default);
         }
@@ -124,15 +179,14 @@ impl Memory {
 
     /// True if another slot of `len` bytes may be kept; it is counted then.
     fn has_room(&mut self, len: usize) -> bool {
-        if len > self.most / LARGEST_PART {
+        let most = self.most();
+        if matches!(self.keep, Keep::Bytes(_)) && len > most / LARGEST_PART {
             return false;
         }
-        if self.bytes + len > self.most {
-            for shelf in self.shelves.iter_mut().filter(|shelf| shelf.turn + STALE < self.turn) {
-                self.bytes -= shelf.clear();
-            }
+        if self.bytes + len > most {
+            self.clear(STALE);
         }
-        let fits = self.bytes + len <= self.most;
+        let fits = self.bytes + len <= most;
         self.bytes += if fits { len } else { 0 };
         fits
     }
@@ -330,6 +384,36 @@ mod tests {
         drop(buffer(&mut none, 1000, 1));
         assert_eq!(none.bytes, 0);
         assert!(Memory::keeping(1 << 30).take(100 << 20).home.is_some());
+    }
+
+    #[test]
+    fn what_record_batches_take_of_late_is_kept() {
+        let mut memory = Memory::default();
+        let large = KEPT / 2;
+        let held: Vec<Buffer> = (0..5).map(|_| buffer(&mut memory, large, 1)).collect();
+        let kept = memory.bytes;
+        assert!(kept >= 5 * large);
+        let places: Vec<_> = held.iter().map(Buffer::as_ptr).collect();
+        // Beside what is in use, nothing more is kept.
+        memory.next_batch();
+        let others: Vec<Buffer> = (0..5).map(|_| buffer(&mut memory, large, 2)).collect();
+        assert_eq!(memory.bytes, kept);
+        drop((held, others));
+        memory.next_batch();
+        let again: Vec<Buffer> = (0..5).map(|_| buffer(&mut memory, large, 3)).collect();
+        assert!(again.iter().all(|buffer| places.contains(&buffer.as_ptr())));
+        drop(again);
+        // Once record batches are small, it is given back.
+        for _ in 0..100 {
+            memory.next_batch();
+            drop(buffer(&mut memory, 1000, 4));
+        }
+        assert_eq!(memory.bytes, class(1000).1);
+        memory.keep_little();
+        drop(buffer(&mut memory, large, 5));
+        assert_eq!(memory.bytes, class(1000).1);
+        let other = memory.clone();
+        assert!(matches!((&memory.keep, &other.keep), (Keep::Bytes(KEPT), Keep::Bytes(KEPT))));
     }
 
     #[test]
