@@ -92,6 +92,11 @@ impl<'a> Ahead<'a> {
         Self { ranges, rest: &[] }
     }
 
+    /// The lines of `bytes`.
+    pub(crate) fn of(bytes: &'a [u8]) -> Self {
+        Self { ranges: &[], rest: bytes }
+    }
+
     /// Asks for as many lines, if they are left.
     #[inline(always)]
     pub(crate) fn ask(&mut self, mut lines: usize) {

@@ -1,26 +1,36 @@
-//! The only column of a record batch that no cache holds: a chunk at a time.
+//! Columns of a record batch that no cache holds: a chunk at a time.
 //!
 //! ```text
-//! chunk of the column --cursors--> | p0 | p1 | p2 |          in cache
-//!                                    |    |    |             run by run
-//!                out | p0 ..  v | p1 .. v | p2 .. v |
+//! chunk of a column --cursors, targets--> | p0 | p1 | p2 |   in cache
+//!                                           |    |    |      run by run
+//!                       out | p0 ..  v | p1 .. v | p2 .. v |
 //! ```
 //!
 //! Written row by row, every partition would be a page and a line of its own to be fetched at random;
-//! run by run, lines are written whole - past the cache, where it could not hold them anyway. Few
-//! partitions are compressed to where their runs go.
+//! run by run, lines are written whole - past the cache, where it could not hold them anyway. The only
+//! column goes by its cursors, and few partitions are compressed to where their runs go; several columns
+//! go by targets, which are found once.
 
-use super::fixed::SCATTERED;
+use super::fixed::{SCATTERED, scatter};
 #[cfg(target_arch = "x86_64")]
 use super::lines::{LINE, Lines};
 use super::order::Planned;
+use crate::kernel::prefetch::{self, Ahead};
 
+/// Rows that are put to targets between two requests for what is ahead.
+const BLOCK: usize = 256;
+/// Rows that values are asked for ahead.
+const AHEAD: usize = 512;
 /// Bytes behind a chunk that may be read with its last run.
 const PAD: usize = 64;
 
 impl Planned<'_> {
     /// Brings values into order.
     pub(super) fn deal_chunks<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
+        let by_targets = !self.load.is_one();
+        if by_targets {
+            self.target_chunks();
+        }
         let order = &mut *self.order;
         let partitions = order.offsets.len() - 1;
         let mut next = order.offsets[..partitions].to_vec();
@@ -31,8 +41,10 @@ impl Planned<'_> {
         let mut lines = by_lines.then(|| Lines::new(partitions));
         let (dealt, _) = order.transit.as_chunks_mut::<W>();
         let ends = order.ends.chunks_exact_mut(partitions);
+        let mut ahead = Ahead::of(source[source.len().min(AHEAD)..].as_flattened());
         let values = source.chunks(order.chunk);
-        for ((ids, values), ends) in self.ids.chunks(order.chunk).zip(values).zip(ends) {
+        let chunks = self.ids.chunks(order.chunk).zip(values).zip(ends);
+        for (index, ((ids, values), ends)) in chunks.enumerate() {
             assert!(values.len() == ids.len());
             #[cfg(target_arch = "x86_64")]
             if order.masked {
@@ -48,10 +60,21 @@ impl Planned<'_> {
                 }
                 continue;
             }
-            // SAFETY: these ends were written when these ids were counted.
-            unsafe { order.cursors.recall(ids, ends, W > SCATTERED) };
-            // SAFETY: these ids were counted; there are as many values, and room for those of a chunk.
-            unsafe { order.cursors.put(ids, values, dealt.as_mut_ptr()) };
+            if by_targets {
+                let targets = &order.targets[index * order.chunk..][..ids.len()];
+                for (values, targets) in values.chunks(BLOCK).zip(targets.chunks(BLOCK)) {
+                    ahead.ask((BLOCK * W).div_ceil(prefetch::LINE));
+                    // SAFETY: targets are below the rows of the chunk, and there is room for as many values.
+                    unsafe { scatter(values, targets, dealt) };
+                }
+            } else {
+                // SAFETY: these ends were written when these ids were counted; there are as many values, and
+                // room for those of a chunk.
+                unsafe {
+                    order.cursors.recall(ids, ends, W > SCATTERED);
+                    order.cursors.put(ids, values, dealt.as_mut_ptr());
+                }
+            }
             #[cfg(target_arch = "x86_64")]
             if let Some(lines) = &mut lines {
                 // SAFETY: the level says that the CPU can; the transit has a pad behind the chunk;

@@ -72,10 +72,32 @@ impl Planned<'_> {
         let places = order.places.chunks_mut(order.chunk);
         let ends = order.ends.chunks_exact_mut(partitions);
         for ((ids, places), ends) in self.ids.chunks(order.chunk).zip(places).zip(ends) {
-            assert!(order.cursors.count(ids, ends, false), "ids were counted before");
             let places = places.as_mut_ptr();
-            // SAFETY: these ids were counted; targets are below the rows of the chunk.
-            unsafe { order.cursors.each(ids, |row, target| *places.add(target) = row as u16) };
+            // SAFETY: these ends were written when these ids were counted; targets are below the rows of the
+            // chunk.
+            unsafe {
+                order.cursors.recall(ids, ends, false);
+                order.cursors.each(ids, |row, target| *places.add(target) = row as u16);
+            }
+        }
+    }
+
+    /// Finds where each row of all chunks goes in its chunk, unless that is known.
+    pub(super) fn target_chunks(&mut self) {
+        let order = &mut *self.order;
+        assert!(order.form == Form::Chunks && order.chunk <= LARGEST_CHUNK);
+        if std::mem::replace(&mut order.targeted, true) {
+            return;
+        }
+        order.targets.resize(order.rows + PAD, 0);
+        let targets = order.targets[..order.rows].chunks_mut(order.chunk);
+        let ends = order.ends.chunks_exact_mut(order.partitions);
+        for ((ids, targets), ends) in self.ids.chunks(order.chunk).zip(targets).zip(ends) {
+            // SAFETY: these ends were written when these ids were counted, of which a chunk has at most 65,536.
+            unsafe {
+                order.cursors.recall(ids, ends, false);
+                order.cursors.targets(ids, targets);
+            }
         }
     }
 

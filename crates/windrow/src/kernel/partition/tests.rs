@@ -133,10 +133,12 @@ fn columns_that_no_cache_holds_are_in_order() {
     for partitions in [70u64, 700] {
         let ids: Vec<u32> =
             source.iter().map(|i| (((i >> 32) * partitions) >> 32) as u32).collect();
-        for level in Level::all() {
+        let loads = [Load::Fixed(8), Load::ManyTargeted(2)];
+        for (level, load) in
+            Level::all().into_iter().flat_map(|level| loads.map(|load| (level, load)))
+        {
             let mut order = Order::new(level);
-            let Plan::Ordered(mut planned) = order.plan(&ids, partitions as usize, Load::Fixed(8))
-            else {
+            let Plan::Ordered(mut planned) = order.plan(&ids, partitions as usize, load) else {
                 panic!("ids are no order");
             };
             // Output memory starts with a line, or not.
@@ -148,7 +150,7 @@ fn columns_that_no_cache_holds_are_in_order() {
                 let mut next = planned.order.offsets.clone();
                 for (id, value) in ids.iter().zip(&source) {
                     let next = &mut next[*id as usize];
-                    assert!(found[*next] == value.to_ne_bytes(), "{partitions} {level:?}");
+                    assert!(found[*next] == value.to_ne_bytes(), "{partitions} {level:?} {load:?}");
                     *next += 1;
                 }
             }
