@@ -428,7 +428,7 @@ fn both<'a, T>(runs: &[[View<'a>; 2]], of: impl Fn(View<'a>) -> Option<T>) -> Op
 /// The columns of a row as text, for messages.
 pub(crate) fn describe(layout: &Layout, row: &[u8]) -> String {
     let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
-    let decoded = crate::rows::Decoder::new(layout, &all).and_then(|mut d| d.decode(&[row]));
+    let decoded = crate::rows::Decoder::new(layout, &all).and_then(|d| d.decode(&[row]));
     match decoded {
         Ok(batch) => {
             let fields = layout.schema().fields().iter().zip(batch.columns());

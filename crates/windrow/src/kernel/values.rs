@@ -29,6 +29,16 @@ impl<T: ArrowNativeType> Values<T> {
         self.buffer.push(value);
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len() / size_of::<T>()
+    }
+
+    /// The first `count` of them, if there are more.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.buffer.truncate(count * size_of::<T>());
+    }
+
     /// Where `count` more values go.
     pub(super) fn room(&mut self, count: usize) -> *mut T {
         let bytes = count.checked_mul(size_of::<T>()).expect("values fit the address space");

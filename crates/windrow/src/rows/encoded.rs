@@ -252,7 +252,7 @@ impl RowEncoder {
     pub fn decode(&self, rows: &Rows, range: Range<usize>) -> Result<RecordBatch> {
         assert!(range.start <= range.end && range.end <= rows.len(), "rows {range:?}");
         let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
-        let mut decoder = Decoder::new(&self.layout, &all)?;
+        let decoder = Decoder::new(&self.layout, &all)?;
         match rows.stride {
             Some(stride) => {
                 let bytes = &rows.bytes[range.start * stride..range.end * stride];

@@ -3,11 +3,16 @@
 //! With `x` the value as an unsigned number: integers are `x ^ flip`, floats `x ^ (sign(x) | top) ^
 //! flip`, then big-endian. `flip` holds the sign bit of signed types and all ones when descending.
 
+use arrow_buffer::{ArrowNativeType, i256};
+
 use crate::order::code::Kind;
 
 /// An unsigned number of one of the widths that values have.
 pub(crate) trait Word: Copy {
     const BYTES: usize;
+    /// The number as a value of Arrow.
+    type Native: ArrowNativeType;
+    fn native(self) -> Self::Native;
     fn read_native(bytes: &[u8]) -> Self;
     fn write_native(self, bytes: &mut [u8]);
     fn read_big(bytes: &[u8]) -> Self;
@@ -51,6 +56,12 @@ macro_rules! word {
     ($($unsigned:ty, $signed:ty);*) => {$(
         impl Word for $unsigned {
             const BYTES: usize = size_of::<Self>();
+            type Native = Self;
+
+            #[inline(always)]
+            fn native(self) -> Self {
+                self
+            }
 
             #[inline(always)]
             fn read_native(bytes: &[u8]) -> Self {
@@ -153,6 +164,12 @@ pub(crate) struct Wide(u128, u128);
 
 impl Word for Wide {
     const BYTES: usize = 32;
+    type Native = i256;
+
+    #[inline(always)]
+    fn native(self) -> i256 {
+        i256::from_parts(self.1, self.0 as i128)
+    }
 
     fn read_native(bytes: &[u8]) -> Self {
         // Arrow stores the less significant half first on little-endian machines, the only ones

@@ -1,22 +1,12 @@
-//! Adjacent fixed-width columns, to be read in one go by the kernels, and what their numbers are to these.
-
-use std::ops::Range;
+//! What columns of fixed width are to the kernels, and what makes codes of their numbers.
 
 use arrow_buffer::NullBuffer;
 
 use crate::kernel::rows::{Bits, Code};
+use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
-use crate::order::{Layout, Slot};
 
-/// Slots next to each other.
-#[derive(Clone, Debug)]
-pub(super) struct Run {
-    /// Their positions among the slots.
-    pub(super) columns: Range<usize>,
-    pub(super) form: Form,
-}
-
-/// What the columns of a run are to the kernels.
+/// What columns are to the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Numbers of 4, 8 or 16 bytes.
@@ -24,24 +14,6 @@ pub(super) enum Form {
     Booleans,
     /// A column that they have no path for.
     Other,
-}
-
-/// Cuts the columns into runs of one form that stand next to each other. `gaps` says in front of
-/// which columns another byte stands.
-fn runs(forms: impl Iterator<Item = (Form, bool)>) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::new();
-    for (at, (form, gap)) in forms.enumerate() {
-        match out.last_mut() {
-            Some(run) if form != Form::Other && run.form == form && !gap => run.columns.end += 1,
-            _ => out.push(Run { columns: at..at + 1, form }),
-        }
-    }
-    out
-}
-
-/// The slots of `layout`.
-pub(super) fn slot_runs(layout: &Layout) -> Vec<Run> {
-    runs(layout.slots().iter().map(|slot| (slot_form(slot), slot.has_marker())))
 }
 
 pub(super) fn slot_form(slot: &Slot) -> Form {

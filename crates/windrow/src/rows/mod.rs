@@ -15,13 +15,11 @@
 mod argsort;
 mod builder;
 mod column;
-mod columns;
 pub mod compat;
 pub(crate) mod decode;
 mod direct;
 pub(crate) mod encode;
 mod encoded;
-mod ended;
 mod escape;
 mod fixed;
 #[cfg(test)]
@@ -33,12 +31,12 @@ mod nested;
 mod payload;
 mod plain;
 mod prepare;
+mod read;
 mod recode;
 mod row_ref;
 mod sequence;
 mod slots;
 mod spans;
-mod strided;
 mod strings;
 #[cfg(test)]
 mod tests;

@@ -19,8 +19,8 @@ use super::decode::corrupt;
 use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
-use crate::kernel::rows::Span;
-use crate::kernel::rows::text::{Form, Offset, append_text, take_ended};
+use crate::kernel::rows::binary::take_binaries;
+use crate::kernel::rows::text::{Offset, Texts, append_text, take_texts};
 use crate::kernel::strings::{StringData, string_array};
 use crate::order::code::OrderedCode;
 
@@ -92,17 +92,27 @@ impl Strings {
         }
     }
 
-    /// Reads the ordered codes of texts, which are the whole of `spans` of `bytes`.
-    pub(super) fn read_ended(
+    /// Reads the ordered codes at `cursors` of `bytes`, in rows that end at `ends`, and moves the cursors behind them.
+    /// Where `null` says how a byte in front marks those that there are not, bits are appended to `valid`.
+    pub(super) fn read_codes_at(
         &mut self,
+        (code, descending): (OrderedCode, bool),
         bytes: &[u8],
-        spans: &[Span],
-        descending: bool,
+        cursors: &mut [usize],
+        ends: &[usize],
+        null: Option<u8>,
+        valid: &mut Vec<u64>,
     ) -> Result<()> {
-        let form = text::form(if descending { 0xff } else { 0 });
+        let flip = if descending { 0xff } else { 0 };
+        let texts = Texts { bytes, ends, form: text::form(flip), null };
+        let is_text = code == OrderedCode::Text;
         let fits = match &mut self.offsets {
-            Offsets::Small(offsets) => take_all(bytes, spans, form, &mut self.data, offsets),
-            Offsets::Large(offsets) => take_all(bytes, spans, form, &mut self.data, offsets),
+            Offsets::Small(offsets) => {
+                take_next(is_text, &texts, cursors, &mut self.data, offsets, valid)
+            }
+            Offsets::Large(offsets) => {
+                take_next(is_text, &texts, cursors, &mut self.data, offsets, valid)
+            }
         };
         if fits { Ok(()) } else { Err(corrupt("a text does not end within its row")) }
     }
@@ -157,17 +167,22 @@ fn binary_array<O: OffsetSizeTrait>(
     Ok(GenericBinaryArray::try_new(offsets, Buffer::from_vec(data.into_bytes()), nulls)?)
 }
 
-/// Appends texts, and where they end to `offsets`.
-fn take_all<O: Offset>(
-    bytes: &[u8],
-    spans: &[Span],
-    form: Form,
+/// Appends the texts or byte strings at `cursors`, and where they end to `offsets`.
+fn take_next<O: Offset>(
+    is_text: bool,
+    texts: &Texts<'_>,
+    cursors: &mut [usize],
     data: &mut StringData,
     offsets: &mut Vec<O>,
+    valid: &mut Vec<u64>,
 ) -> bool {
     let before = offsets.len();
-    offsets.resize(before + spans.len(), O::of(0));
-    take_ended(bytes, spans, form, data, &mut offsets[before..])
+    offsets.resize(before + cursors.len(), O::of(0));
+    let ends = &mut offsets[before..];
+    match is_text {
+        true => take_texts(texts, cursors, data, ends, valid),
+        false => take_binaries(texts, cursors, data.bytes_mut(), ends, valid),
+    }
 }
 
 #[inline(always)]

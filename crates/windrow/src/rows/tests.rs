@@ -222,7 +222,7 @@ proptest! {
             let some: Vec<usize> = all.iter().copied().filter(|_| rng.flip()).collect();
             let _walked = key_len(&layout, &rows[victim]);
             for projection in [&all, &some] {
-                let mut decoder = Decoder::new(&layout, projection).unwrap();
+                let decoder = Decoder::new(&layout, projection).unwrap();
                 let slices: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
                 match decoder.decode(&slices) {
                     Ok(batch) => {

@@ -71,13 +71,7 @@ impl Places for Scattered<'_> {
     }
 
     fn furthest(self, rows: usize) -> usize {
-        // Four at a time: none waits for the one before.
-        let (fours, rest) = self.cursors[..rows].as_chunks::<4>();
-        let most = fours
-            .iter()
-            .fold([0; 4], |most, four| std::array::from_fn(|at| most[at].max(four[at])));
-        let most = most.iter().chain(rest).max().expect("a cursor");
-        most + self.distance
+        furthest(&self.cursors[..rows]) + self.distance
     }
 
     #[inline(always)]
@@ -93,6 +87,98 @@ impl Places for Scattered<'_> {
     fn stride(self) -> Option<usize> {
         None
     }
+}
+
+/// Where rows are read next, which moves on; the furthest is looked for once each time.
+///
+/// Benefit: a tenth of the time that 4 columns of rows that vary are read in.
+#[derive(Debug, Default)]
+pub(crate) struct Cursors {
+    all: Vec<usize>,
+    /// The greatest, if it is known.
+    furthest: Option<usize>,
+}
+
+impl Cursors {
+    /// None, and room for `rows` of them.
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Self { all: Vec::with_capacity(rows), furthest: None }
+    }
+
+    /// Those of other rows.
+    pub(crate) fn set(&mut self, cursors: impl Iterator<Item = usize>) {
+        self.furthest = None;
+        self.all.clear();
+        self.all.extend(cursors);
+    }
+
+    pub(crate) fn all(&self) -> &[usize] {
+        &self.all
+    }
+
+    /// All of them, to be moved.
+    pub(crate) fn all_mut(&mut self) -> &mut [usize] {
+        self.furthest = None;
+        &mut self.all
+    }
+
+    /// The greatest of them; 0 if there are none.
+    pub(crate) fn furthest(&mut self) -> usize {
+        let all = &self.all;
+        let find = || if all.is_empty() { 0 } else { furthest(all) };
+        *self.furthest.get_or_insert_with(find)
+    }
+
+    /// Columns `distance` behind them.
+    pub(crate) fn places(&mut self, distance: usize) -> Reached<'_> {
+        let furthest = self.furthest();
+        Reached { cursors: &self.all, furthest, distance }
+    }
+}
+
+/// Rows anywhere, of which it is known how far they are.
+///
+/// Invariant: no cursor is greater than `furthest`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reached<'a> {
+    cursors: &'a [usize],
+    furthest: usize,
+    distance: usize,
+}
+
+impl Places for Reached<'_> {
+    #[inline(always)]
+    fn place(self, row: usize) -> usize {
+        self.cursors[row] + self.distance
+    }
+
+    fn furthest(self, rows: usize) -> usize {
+        assert!(rows <= self.cursors.len(), "a cursor for each row");
+        self.furthest.checked_add(self.distance).expect("rows fit the address space")
+    }
+
+    #[inline(always)]
+    fn shifted(self, bytes: usize) -> Self {
+        Self { distance: self.distance + bytes, ..self }
+    }
+
+    fn behind(self, rows: usize) -> Self {
+        Self { cursors: &self.cursors[rows..], ..self }
+    }
+
+    #[inline(always)]
+    fn stride(self) -> Option<usize> {
+        None
+    }
+}
+
+/// The greatest of some cursors.
+fn furthest(cursors: &[usize]) -> usize {
+    // Four at a time: none waits for the one before.
+    let (fours, rest) = cursors.as_chunks::<4>();
+    let most =
+        fours.iter().fold([0; 4], |most, four| std::array::from_fn(|at| most[at].max(four[at])));
+    *most.iter().chain(rest).max().expect("a cursor")
 }
 
 /// Where a string begins and ends; one that is null begins behind its end.

@@ -19,12 +19,14 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod binary;
 mod bits;
 pub(crate) mod block;
 pub(crate) mod blocks;
 mod bounds;
 mod bytes;
 mod cells;
+mod each;
 mod growing;
 mod heads;
 mod lane;
@@ -42,16 +44,17 @@ pub(crate) use bits::{BitOut, take_bits};
 pub(crate) use bounds::bounds;
 pub(crate) use bytes::{ByteLane, Source, put_bytes};
 pub(crate) use cells::{Cells, put_cells};
+pub(crate) use each::{Read, take_each, take_flags, take_raw, take_some};
 pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use heads::{PackHeads, Strings, pack_heads};
 pub(crate) use lane::{
-    Bits, Code, Lane, LaneOut, Lanes, NULL, Places, Scattered, Span, Strided, Word,
+    Bits, Code, Cursors, Lane, LaneOut, Lanes, NULL, Places, Reached, Scattered, Strided, Word,
 };
 pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
 pub(crate) use plain::{MOST, Plain};
 pub(crate) use raw::{Raw, put_raw};
 pub(crate) use starts::{Starts, put_texts_at};
-pub(crate) use wide::take_wide;
+pub(crate) use wide::{take_wide, take_wide_some};
 
 use std::ops::Range;
 

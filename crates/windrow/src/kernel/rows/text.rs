@@ -270,41 +270,130 @@ impl Offset for i64 {
 /// Bytes behind the texts that reading them may write.
 const STEPS: usize = 64;
 
-/// Appends texts to `data`, whose codes are the whole of `spans` of `bytes`, and writes where each ends to
-/// `ends`; a null is empty. False if one of them is not a text; what was appended is then of no use.
+/// Texts wherever they are in rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Texts<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Where the row of each ends: no text reaches further.
+    pub(crate) ends: &'a [usize],
+    pub(crate) form: Form,
+    /// What stands in front of a text and says that there is none; any other byte says that there is. Nothing if
+    /// no byte stands there.
+    pub(crate) null: Option<u8>,
+}
+
+/// Appends the texts at `cursors` to `data`, moves the cursors behind them, writes where each ends to `text_ends`; a
+/// null is empty. Appends to `valid` which are not null, 64 rows a word, if a byte says so. False if one of them does
+/// not end within its row; what was appended is then of no use.
 ///
 /// # Panics
-/// If a span lies outside of `bytes`, or there are not as many ends.
-pub(crate) fn take_ended<O: Offset>(
-    bytes: &[u8],
-    spans: &[Span],
-    form: Form,
+/// If there are not as many cursors as ends, of rows or of texts.
+pub(crate) fn take_texts<O: Offset>(
+    texts: &Texts<'_>,
+    cursors: &mut [usize],
     data: &mut StringData,
-    ends: &mut [O],
+    text_ends: &mut [O],
+    valid: &mut Vec<u64>,
 ) -> bool {
-    assert_eq!(spans.len(), ends.len(), "an end for each span");
-    let mut room = STEPS;
-    for &(start, end) in spans {
-        assert!(end <= bytes.len(), "a span within the bytes");
-        room += end.saturating_sub(start);
-    }
+    assert_eq!(text_ends.len(), cursors.len(), "an end for each cursor");
+    let Some(room) = room_of(texts, cursors) else { return false };
     let add = |data: &mut Vec<u8>| {
         data.reserve(room);
         let before = data.len();
         let mut first = Taken { texts: 0, ascii: false };
         #[cfg(target_arch = "x86_64")]
         if super::avx512::detected() {
-            // SAFETY: the features were detected; spans were checked, and room made, above.
-            match unsafe { super::avx512::take_ended(bytes, spans, form, data, ends) } {
+            // SAFETY: the features were detected; there is an end for each cursor, none of them outside of the
+            // bytes, and room for all that the rows have.
+            let taken = unsafe {
+                match are_short(texts, cursors) {
+                    true => {
+                        super::avx512::take_texts::<O, 32>(texts, cursors, data, text_ends, valid)
+                    }
+                    false => {
+                        super::avx512::take_texts::<O, 64>(texts, cursors, data, text_ends, valid)
+                    }
+                }
+            };
+            match taken {
                 Some(taken) => first = taken,
                 None => return (0, false),
             }
         }
         let seen = if first.ascii { data.len() - before } else { 0 };
-        (seen, take_ended_each(bytes, &spans[first.texts..], form, data, &mut ends[first.texts..]))
+        (seen, take_texts_each(texts, first.texts, cursors, data, text_ends, valid))
     };
     // SAFETY: bytes are appended, and what the first of them are was seen.
     unsafe { data.add(add) }
+}
+
+/// Bytes of what is left of all rows, and of a step; nothing if a cursor is behind the end of its row, or that outside of
+/// the bytes.
+///
+/// # Panics
+/// If there are not as many cursors as ends.
+pub(super) fn room_of(texts: &Texts<'_>, cursors: &[usize]) -> Option<usize> {
+    assert_eq!(texts.ends.len(), cursors.len(), "an end for each cursor");
+    // No way out in the middle: several at a time. Lengths have no highest bit.
+    let (mut room, mut wrong) = (STEPS, 0);
+    for (&cursor, &end) in cursors.iter().zip(texts.ends) {
+        let left = end.wrapping_sub(cursor);
+        room = room.wrapping_add(left);
+        wrong |= cursor | end | left | texts.bytes.len().wrapping_sub(end);
+    }
+    // The sum did not wrap around either.
+    cursors.len().checked_mul(texts.bytes.len())?.checked_add(STEPS)?;
+    (wrong.cast_signed() >= 0).then_some(room)
+}
+
+/// Whether most texts are of half a step: a store of a whole one nearly always crosses from one cache line to the
+/// next. Some of them are looked at.
+#[cfg(target_arch = "x86_64")]
+fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
+    const LOOKS: usize = 16;
+    let rows = cursors.iter().zip(texts.ends).step_by(cursors.len() / LOOKS + 1);
+    let len = |(&cursor, &end): (&usize, &usize)| {
+        let code = texts.bytes.get(cursor + usize::from(texts.null.is_some())..end);
+        code.and_then(|code| find_end(code, texts.form.flip)).unwrap_or(0)
+    };
+    rows.clone().map(len).sum::<usize>() <= LOOKS * rows.len()
+}
+
+/// The portable twin, and the last few: those from the one at `done` on, a multiple of 64.
+fn take_texts_each<O: Offset>(
+    texts: &Texts<'_>,
+    done: usize,
+    cursors: &mut [usize],
+    data: &mut Vec<u8>,
+    text_ends: &mut [O],
+    valid: &mut Vec<u64>,
+) -> bool {
+    let Texts { bytes, ends, form, null } = *texts;
+    let (mut word, mut fits) = (0, true);
+    let rows = cursors.len();
+    let each = cursors.iter_mut().zip(ends).zip(text_ends).enumerate().skip(done);
+    for (row, ((cursor, &end), text_end)) in each {
+        let mut is_valid = true;
+        if let Some(null) = null {
+            let Some(&marker) = bytes[..end].get(*cursor) else { return false };
+            is_valid = marker != null;
+            *cursor += 1;
+        }
+        if is_valid {
+            // Steps may reach beyond the row, but not much.
+            let near = bytes.len().min(end + LONG);
+            let code = bytes.get(*cursor..near).unwrap_or(&[]);
+            let Some(len) = append_text(code, form.shift, form.flip, data) else { return false };
+            *cursor += len;
+            fits &= *cursor <= end;
+        }
+        *text_end = O::of(data.len());
+        word |= u64::from(is_valid) << (row % 64);
+        if null.is_some() && (row % 64 == 63 || row + 1 == rows) {
+            valid.push(std::mem::take(&mut word));
+        }
+    }
+    fits
 }
 
 /// What was read of many texts.
@@ -312,26 +401,6 @@ pub(super) struct Taken {
     pub(super) texts: usize,
     /// Whether all of these were seen to be ASCII.
     pub(super) ascii: bool,
-}
-
-/// The portable twin.
-fn take_ended_each<O: Offset>(
-    bytes: &[u8],
-    spans: &[Span],
-    form: Form,
-    data: &mut Vec<u8>,
-    ends: &mut [O],
-) -> bool {
-    for (&(start, end), text_end) in spans.iter().zip(ends) {
-        if start <= end {
-            match append_text(&bytes[start..], form.shift, form.flip, data) {
-                Some(len) if len == end - start => {}
-                _ => return false,
-            }
-        }
-        *text_end = O::of(data.len());
-    }
-    true
 }
 
 /// Writes the bytes `start..end` of `source`, plus `add` and then with the bits of `flip`
@@ -525,7 +594,7 @@ mod tests {
         #[test]
         fn both_move_many_texts_alike(
             texts in prop::collection::vec(
-                prop::option::of(prop::collection::vec(0u8..254, 0..200)), 1..20),
+                prop::option::of(prop::collection::vec(0u8..254, 0..200)), 1..200),
             short: bool,
             descending: bool,
             cut in 0usize..3,
@@ -600,21 +669,46 @@ mod tests {
                 .map(|(&start, &end)| if start == end { NULL } else { (start, end) })
                 .collect();
             let (mut ends, mut ends_twin) = (vec![0; codes.len()], vec![0; codes.len()]);
-            let (mut data, mut data_twin) = (StringData::default(), vec![7]);
-            data.bytes_mut().push(7);
-            prop_assert!(take_ended(&out, &codes, form, &mut data, &mut ends));
-            prop_assert!(take_ended_each(&out, &codes, form, &mut data_twin, &mut ends_twin));
-            prop_assert_eq!((&*data.bytes_mut(), &ends), (&data_twin, &ends_twin));
-            prop_assert_eq!(&data_twin[1..], &source[..]);
+            // The same texts, each behind a byte that says whether there is one, and ends known of rows alone.
+            let (mut rows, mut row_starts, mut row_ends) = (vec![], vec![], vec![]);
+            for &(start, end) in &codes {
+                row_starts.push(rows.len());
+                rows.push(if start <= end { 1 } else { 0 });
+                rows.extend_from_slice(out.get(start..end).unwrap_or(&[]));
+                row_ends.push(rows.len());
+                rows.extend([9, 1].iter().take(cut));
+                *row_ends.last_mut().unwrap() += cut;
+            }
+            fn codes_of<'a>(bytes: &'a [u8], ends: &'a [usize], form: Form) -> Texts<'a> {
+                Texts { bytes, ends, form, null: Some(0) }
+            }
+            let (mut at, mut at_twin) = (row_starts.clone(), row_starts.clone());
+            let (mut valid, mut valid_twin) = (vec![], vec![]);
+            let mut data = StringData::default();
+            let mut data_twin = vec![];
+            let fits = take_texts(&codes_of(&rows, &row_ends, form), &mut at, &mut data, &mut ends, &mut valid);
+            prop_assert!(fits);
+            let fits = take_texts_each(
+                &codes_of(&rows, &row_ends, form), 0, &mut at_twin, &mut data_twin, &mut ends_twin, &mut valid_twin);
+            prop_assert!(fits);
+            prop_assert_eq!((&at, &valid, &ends), (&at_twin, &valid_twin, &ends_twin));
+            prop_assert_eq!((&*data.bytes_mut(), &data_twin), (&source, &source));
+            prop_assert!(at.iter().zip(&row_ends).all(|(at, end)| at + cut == *end));
+            for (row, text) in texts.iter().enumerate() {
+                prop_assert_eq!(valid[row / 64] >> (row % 64) & 1 == 1, text.is_some());
+            }
             let mut plain = StringData::default();
-            prop_assert!(take_ended(&out, &codes, form, &mut plain, &mut ends));
+            let mut at = row_starts.clone();
+            let fits = take_texts(
+                &codes_of(&rows, &row_ends, form), &mut at, &mut plain, &mut ends, &mut valid);
+            prop_assert!(fits);
             prop_assert_eq!(plain.is_ascii(), source.is_ascii());
-            if end > 0 {
-                // Another byte that ends a text, or none.
-                let mut broken = out.clone();
-                let at = cut * (end - 1) / 2;
-                broken[at] = if broken[at] == 1 ^ form.flip { 99 } else { 1 ^ form.flip };
-                prop_assert!(!take_ended(&broken, &codes, form, &mut data, &mut ends));
+            if let (Some(last), true) = (texts.last().unwrap(), cut == 0) {
+                // The last one does not end.
+                *rows.last_mut().unwrap() = 99;
+                let mut at = row_starts.clone();
+                let texts = codes_of(&rows, &row_ends, form);
+                prop_assert!(!take_texts(&texts, &mut at, &mut data, &mut ends, &mut valid), "{last:?}");
             }
         }
     }

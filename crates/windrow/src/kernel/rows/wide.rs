@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::each::{Read, take_some};
 use super::lane::{Code, Lane, Places};
 use crate::kernel::values::Values;
 
@@ -134,6 +135,55 @@ unsafe fn take_each<P: Places>(
     }
 }
 
+/// Appends the values of a column that may be null of `rows` rows of `bytes` to `values`, a null as zero, and to
+/// `valid` which are not, 64 rows a word. False if one of them takes a byte more; what was appended is then of no use.
+///
+/// # Panics
+/// If a place lies outside of `bytes`.
+pub(crate) fn take_wide_some<P: Places>(
+    code: &Code,
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+    values: &mut Values<u128>,
+    valid: &mut Vec<u64>,
+) -> bool {
+    super::check_bounds(WIDE, rows, places, bytes.len());
+    let (mut done, mut fits) = (0, true);
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        done = rows / 64 * 64;
+        let target = values.room(rows);
+        // SAFETY: the features were detected; the furthest place was checked above, and there is room for a value of
+        // each row; all of them were written when they are said to be there.
+        unsafe {
+            fits = super::avx512::take_wide_some(code, done, places, bytes.as_ptr(), target, valid);
+            values.grow(done);
+        }
+    }
+    fits & take_some_each(code, rows - done, places.behind(done), bytes, values, valid)
+}
+
+/// The portable twin.
+fn take_some_each<P: Places>(
+    code: &Code,
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+    values: &mut Values<u128>,
+    valid: &mut Vec<u64>,
+) -> bool {
+    let (flip, up) = (flip(code), code.null == 0);
+    take_some(WIDE, rows, places, bytes, values, valid, |code| {
+        let (word, _) = code.as_chunks::<WIDE>();
+        let code = u128::from_be_bytes(word[0]);
+        let edge = code == 0 || code == u128::MAX;
+        let shifted = if up { code.wrapping_sub(1) } else { code.wrapping_add(1) };
+        let value = if edge { 0 } else { shifted ^ flip };
+        Read { value, valid: !edge, fits: !edge || (code == 0) == up }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use arrow_buffer::Buffer;
@@ -241,6 +291,55 @@ mod tests {
                         let order = if columns[column].0 { order.reverse() } else { order };
                         prop_assert_eq!(code_of(row - 1).cmp(code_of(row)), order);
                     }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn wide_numbers_that_may_be_null_are_read_by_both(
+            codes in prop::collection::vec((0usize..6, any::<u128>()), 0..300),
+            descending: bool,
+            up: bool,
+            longer: bool,
+            gap in 0usize..3,
+        ) {
+            // Nulls, carries from one half to the other, and numbers; some of which take a byte more.
+            let null = if up { 0 } else { u128::MAX };
+            let code_of = |&(kind, number): &(usize, u128)| match kind {
+                0 => null,
+                1 => 1 << 64 | u128::from(longer),
+                2 => (number << 64) | if up { 0 } else { u128::from(u64::MAX) },
+                3 if longer => !null,
+                _ => number,
+            };
+            let codes: Vec<u128> = codes.iter().map(code_of).collect();
+            let stride = WIDE + gap;
+            let mut bytes = vec![7; codes.len() * stride];
+            for (row, code) in bytes.chunks_exact_mut(stride).zip(&codes) {
+                row[..WIDE].copy_from_slice(&code.to_be_bytes());
+            }
+            let top = if descending { u64::MAX >> 1 } else { 1 << 63 };
+            let half = if up { 0 } else { u64::MAX };
+            let delta = if up { 1 } else { u64::MAX };
+            let code = Code { flip: top, float: 0, delta, null: half, big: true, escapes: true };
+            let number_code = code;
+            let places = Strided { first: 0, stride };
+            let (mut values, mut twin) = (Values::with_capacity(0), Values::with_capacity(0));
+            let (mut valid, mut valid_twin) = (vec![], vec![]);
+            let rows = codes.len();
+            let fits = take_wide_some(&code, rows, places, &bytes, &mut values, &mut valid);
+            let fits_twin = take_some_each(&code, rows, places, &bytes, &mut twin, &mut valid_twin);
+            prop_assert_eq!(fits, fits_twin);
+            prop_assert_eq!(fits, codes.iter().all(|&code| code != !null));
+            if fits {
+                prop_assert_eq!((&values, &valid), (&twin, &valid_twin));
+                for (row, (&found, &code)) in values.as_ref().iter().zip(&codes).enumerate() {
+                    prop_assert_eq!(valid[row / 64] >> (row % 64) & 1 == 1, code != null);
+                    let value = if up { code.wrapping_sub(1) } else { code.wrapping_add(1) };
+                    let value = value ^ flip(&number_code);
+                    prop_assert_eq!(found, if code == null { 0 } else { value });
                 }
             }
         }

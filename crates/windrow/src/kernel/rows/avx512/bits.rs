@@ -27,6 +27,21 @@ pub(in crate::kernel::rows) unsafe fn take_bits<P: Places>(
     let zero = _mm512_set1_epi32(i32::from_le_bytes(zero));
     let adjacent = places.stride() == Some(4) && lanes.len() == 4;
     let end = rows / 64 * 64;
+    if let [lane] = &mut *lanes {
+        let zero = _mm512_set1_epi8(lane.zero as i8);
+        for first in (0..end).step_by(64) {
+            let mut each = [0u8; 64];
+            for (index, byte) in each.iter_mut().enumerate() {
+                // SAFETY: the bytes of these rows lie within `bytes`.
+                *byte = unsafe { start.add(places.place(first + index)).read() };
+            }
+            // SAFETY: the array has 64 bytes.
+            let v = unsafe { _mm512_loadu_si512(each.as_ptr().cast()) };
+            let word = _mm512_cmpneq_epi8_mask(v, zero);
+            lane.bits.push(if lane.flip { !word } else { word });
+        }
+        return take_rows(lanes, end, rows, places, bytes);
+    }
     for first in (0..end).step_by(64) {
         let mut words = [0u64; 4];
         for at in (0..64).step_by(GROUP) {

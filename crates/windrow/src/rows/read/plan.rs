@@ -1,0 +1,226 @@
+//! The parts of the rows of a layout.
+//!
+//! ```text
+//! slots        | a | b | marker | c | text .. | d |      a and b, numbers of one width: one part
+//! wanted       | * | * |        |   | *       | * |      c and its marker, not wanted: one part
+//! ```
+
+use super::each::{Coding, Diffs, Each, Marker, NullBits, Raw, Skip};
+use super::numbers::{Booleans, Number, Numbers, WideSome, Wides};
+use super::texts::Texts;
+use super::whole::{Bodies, Nested, Nulls, Pass, Sequence};
+use super::{Extent, Part};
+use crate::error::Result;
+use crate::kernel::rows::Code;
+use crate::order::code::{Kind, OrderedCode, PayloadCode};
+use crate::order::{self, Layout, Slot, Tail};
+use crate::rows::builder::Builder;
+use crate::rows::encode::time_slot;
+use crate::rows::fixed::with_word;
+use crate::rows::lanes::{self, Form, RAW};
+use crate::rows::text;
+
+/// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true. `bytes` is what the values of
+/// a column that varies take in all, about.
+pub(super) fn plan<'a>(
+    layout: &'a Layout,
+    wanted: &[bool],
+    rows: usize,
+    bytes: usize,
+) -> Result<Vec<Box<dyn Part + 'a>>> {
+    let mut plan = Plan { layout, wanted, rows, bytes, parts: Vec::new(), open: Open::None };
+    for slot in layout.slots() {
+        plan.slot(slot)?;
+    }
+    match layout.sequence() {
+        order::Sequence::None => {}
+        order::Sequence::Wide => plan.skip(8),
+        order::Sequence::Short => {
+            let flip = if layout.sequence_descends() { 0xff } else { 0 };
+            plan.add(Sequence { flip });
+        }
+    }
+    plan.payload()?;
+    if let Some(column) = layout.time() {
+        plan.slot(&time_slot(layout, column))?;
+    }
+    match layout.tail() {
+        Tail::Tombstone(column) if wanted[column] => plan.boolean(column, false),
+        Tail::Diff(column) if wanted[column] => plan.add(Diffs::new(column, rows)),
+        tail => plan.skip(tail.len()),
+    }
+    plan.close();
+    Ok(plan.parts)
+}
+
+/// Parts so far.
+struct Plan<'a, 'w> {
+    layout: &'a Layout,
+    wanted: &'w [bool],
+    rows: usize,
+    bytes: usize,
+    parts: Vec<Box<dyn Part + 'a>>,
+    open: Open,
+}
+
+/// Columns that the next one may join.
+enum Open {
+    None,
+    Skip(usize),
+    Booleans(Vec<(usize, bool)>),
+    /// Of a width.
+    Numbers(usize, Vec<Number>),
+}
+
+impl<'a> Plan<'a, '_> {
+    /// No column joins those before.
+    fn close(&mut self) {
+        let rows = self.rows;
+        let part: Box<dyn Part + 'a> = match std::mem::replace(&mut self.open, Open::None) {
+            Open::None => return,
+            Open::Skip(bytes) => Box::new(Skip(bytes)),
+            Open::Booleans(columns) => Box::new(Booleans::new(columns, rows)),
+            Open::Numbers(4, numbers) => Box::new(Numbers::<u32>::new(numbers, rows)),
+            Open::Numbers(8, numbers) => Box::new(Numbers::<u64>::new(numbers, rows)),
+            Open::Numbers(_, numbers) => Box::new(Wides::new(numbers, rows)),
+        };
+        self.parts.push(part);
+    }
+
+    fn add(&mut self, part: impl Part + 'a) {
+        // What has no bytes does not come between others.
+        if part.extent() != Extent::Fixed(0) {
+            self.close();
+        }
+        self.parts.push(Box::new(part));
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        match &mut self.open {
+            Open::Skip(before) => *before += bytes,
+            _ if bytes == 0 => {}
+            _ => {
+                self.close();
+                self.open = Open::Skip(bytes);
+            }
+        }
+    }
+
+    fn boolean(&mut self, column: usize, descending: bool) {
+        match &mut self.open {
+            Open::Booleans(columns) => columns.push((column, descending)),
+            _ => {
+                self.close();
+                self.open = Open::Booleans(vec![(column, descending)]);
+            }
+        }
+    }
+
+    fn number(&mut self, width: usize, number: Number) {
+        match &mut self.open {
+            Open::Numbers(before, numbers) if *before == width => numbers.push(number),
+            _ => {
+                self.close();
+                self.open = Open::Numbers(width, vec![number]);
+            }
+        }
+    }
+
+    fn slot(&mut self, slot: &Slot) -> Result<()> {
+        let (column, rows) = (slot.column, self.rows);
+        let is_wanted = self.wanted[column];
+        if slot.code == OrderedCode::Null {
+            if is_wanted {
+                self.add(Nulls(column));
+            }
+            return Ok(());
+        }
+        if Builder::reads(slot, self.layout.schema().field(column).data_type()) && is_wanted {
+            let builder = Builder::new(self.layout, column)?;
+            self.add(Nested { slot: slot.clone(), builder });
+            return Ok(());
+        }
+        if slot.code.varies() {
+            match is_wanted {
+                true => self.add(Texts::new(self.layout, slot, rows, self.bytes)),
+                false => self.add(Pass(slot.clone())),
+            }
+            return Ok(());
+        }
+        if !is_wanted && !slot.escapes {
+            self.skip(slot.fixed_len());
+            return Ok(());
+        }
+        if slot.has_marker() {
+            self.add(Marker { column, null: text::markers(slot).0 });
+        }
+        match (slot.code, lanes::slot_form(slot)) {
+            (OrderedCode::Bool, _) => self.boolean(column, slot.descending),
+            (OrderedCode::Fixed(_, kind), Form::Numbers(width)) => {
+                let (code, coding) = (lanes::slot_code(slot), Coding::of(slot, kind));
+                self.number(width, Number { column, code, coding, is_wanted });
+            }
+            (OrderedCode::Fixed(..), _) if !is_wanted => self.add(Pass(slot.clone())),
+            (OrderedCode::Fixed(16, kind @ (Kind::Unsigned | Kind::Signed)), _) => {
+                let (code, coding) = (lanes::slot_code(slot), Coding::of(slot, kind));
+                self.add(WideSome::new(Number { column, code, coding, is_wanted }, rows));
+            }
+            (OrderedCode::Fixed(width, kind), _) => {
+                let coding = Coding::of(slot, kind);
+                with_word!(width, W => self.add(Each::<W>::new(column, coding, rows)));
+            }
+            (OrderedCode::FixedBinary(width), _) => self.raw(column, width, slot.descending),
+            (
+                OrderedCode::Null | OrderedCode::Text | OrderedCode::Binary | OrderedCode::Nested,
+                _,
+            ) => {}
+        }
+        Ok(())
+    }
+
+    /// Bytes of one width, as they are or turned around.
+    fn raw(&mut self, column: usize, width: usize, descending: bool) {
+        if let 4 | 8 | 16 = width {
+            let flip = if descending { u64::MAX >> (64 - 8 * width.min(8)) } else { 0 };
+            let (code, coding) = (Code { flip, ..RAW }, Coding::RAW);
+            self.number(width, Number { column, code, coding, is_wanted: true });
+        } else {
+            self.add(Raw::new(column, width, descending, self.rows));
+        }
+    }
+
+    fn payload(&mut self) -> Result<()> {
+        let (layout, rows) = (self.layout, self.rows);
+        let bits = &layout.shape().null_bits;
+        let payload = layout.payload();
+        let is_wanted = |&at: &usize| self.wanted[payload[at].0];
+        if bits.iter().any(is_wanted) {
+            let columns = |bits: &[usize]| {
+                let bits = bits.iter().enumerate().filter(|(_, at)| is_wanted(at));
+                bits.map(|(bit, &at)| (payload[at].0, bit)).collect()
+            };
+            let bytes = bits.chunks(8).map(columns).collect();
+            self.add(NullBits { bytes });
+        } else {
+            self.skip(bits.len().div_ceil(8));
+        }
+        for &(column, code) in payload {
+            match code {
+                _ if !self.wanted[column] => self.skip(code.width()),
+                PayloadCode::Null => self.add(Nulls(column)),
+                PayloadCode::Bool => self.boolean(column, false),
+                PayloadCode::Fixed(width) => self.raw(column, width, false),
+                PayloadCode::Bytes | PayloadCode::Value => {}
+            }
+        }
+        for &(column, code) in payload.iter().filter(|(_, code)| code.varies()) {
+            let part = match code {
+                _ if !self.wanted[column] => Bodies::passed(column),
+                PayloadCode::Value => Bodies::values(column, Builder::new(layout, column)?),
+                _ => Bodies::bytes(layout, column, rows, self.bytes),
+            };
+            self.add(part);
+        }
+        Ok(())
+    }
+}

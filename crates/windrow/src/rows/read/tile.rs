@@ -1,0 +1,185 @@
+//! Rows that are read together, and how far that has come.
+//!
+//! ```text
+//! bytes   | row 0      | row 1   | row 2       | of any other rows
+//!           ^ cursor     ^ cursor  ^ cursor
+//!           |------|     |------|  |------|           distance: the same for all
+//! ```
+
+use crate::error::Result;
+use crate::kernel::rows::{Cursors, Reached, Strided};
+use crate::rows::decode::corrupt;
+use crate::rows::row_ref::RowRef;
+
+/// Some rows, one behind the other.
+pub(in crate::rows) struct Tile<'a> {
+    bytes: &'a [u8],
+    len: usize,
+    /// Bytes of every row, if they are the same for all; the first begins where the bytes do.
+    stride: Option<usize>,
+    /// Else where each begins, and where the last one ends.
+    bounds: Vec<usize>,
+    cursors: Cursors,
+    /// From the cursors, or from the start of every row, to what is to be read next.
+    distance: usize,
+}
+
+/// Where all rows have what is to be read next.
+pub(super) enum Next<'a> {
+    Strided(Strided),
+    Reached(Reached<'a>),
+}
+
+impl<'a> Tile<'a> {
+    /// No rows, and room for the places of `rows` of them.
+    pub(in crate::rows) fn new(rows: usize) -> Self {
+        Self {
+            bytes: &[],
+            len: 0,
+            stride: None,
+            bounds: Vec::with_capacity(rows + 1),
+            cursors: Cursors::with_capacity(rows),
+            distance: 0,
+        }
+    }
+
+    /// The first `len` rows of `bytes`, of `stride` bytes each, in place of those that were there.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    pub(in crate::rows) fn set_strided<'b>(
+        self,
+        bytes: &'b [u8],
+        stride: usize,
+        len: usize,
+    ) -> Tile<'b> {
+        assert!(stride.checked_mul(len).is_some_and(|all| all <= bytes.len()), "rows in bytes");
+        let stride = Some(stride);
+        Tile { bytes, len, stride, distance: 0, bounds: self.bounds, cursors: self.cursors }
+    }
+
+    /// The rows of `bytes` that begin at `start` and each end at the next of `ends`, in place of those that were there.
+    ///
+    /// # Panics
+    /// If the ends descend, or the last is not within the bytes.
+    pub(in crate::rows) fn set_ended<'b>(
+        mut self,
+        bytes: &'b [u8],
+        start: usize,
+        ends: impl ExactSizeIterator<Item = usize>,
+    ) -> Tile<'b> {
+        let len = ends.len();
+        self.bounds.clear();
+        self.bounds.push(start);
+        self.bounds.extend(ends);
+        // No way out in the middle: several at a time. Lengths have no highest bit.
+        let pairs = self.bounds.iter().zip(&self.bounds[1..]);
+        let wrong = pairs.fold(start, |wrong, (a, b)| wrong | b.wrapping_sub(*a) | b);
+        let is_within = wrong.cast_signed() >= 0 && self.bounds[len] <= bytes.len();
+        assert!(is_within, "rows in bytes");
+        self.cursors.set(self.bounds[..len].iter().copied());
+        let (bounds, cursors) = (self.bounds, self.cursors);
+        Tile { bytes, len, stride: None, bounds, cursors, distance: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// True if all rows are known to have one length.
+    pub(super) fn is_strided(&self) -> bool {
+        self.stride.is_some()
+    }
+
+    /// Where the next part is, `bytes` further on.
+    pub(super) fn next(&mut self, bytes: usize) -> Next<'_> {
+        let distance = self.distance + bytes;
+        match self.stride {
+            Some(stride) => Next::Strided(Strided { first: distance, stride }),
+            None => Next::Reached(self.cursors.places(distance)),
+        }
+    }
+
+    /// Goes on behind `bytes` that were read of every row.
+    pub(super) fn pass(&mut self, bytes: usize) {
+        self.distance += bytes;
+    }
+
+    /// Checks that there are `bytes` more behind all places, be they of the row or not.
+    pub(super) fn require(&mut self, bytes: usize) -> Result<()> {
+        let end = self.distance + bytes;
+        let fits = match self.stride {
+            Some(stride) => end <= stride,
+            None => self.len == 0 || self.cursors.furthest() + end <= self.bytes.len(),
+        };
+        if fits { Ok(()) } else { Err(corrupt("a row ends inside one of its columns")) }
+    }
+
+    /// The cursors, to be moved behind the next part, where that is not as long in all rows; and where rows end.
+    pub(super) fn cursors(&mut self) -> (&mut [usize], &[usize]) {
+        if let Some(stride) = self.stride.take() {
+            self.bounds.clear();
+            self.bounds.extend((0..=self.len).map(|row| row * stride));
+            self.cursors.set(self.bounds[..self.len].iter().copied());
+        }
+        let cursors = self.cursors.all_mut();
+        if self.distance > 0 {
+            cursors.iter_mut().for_each(|cursor| *cursor += self.distance);
+            self.distance = 0;
+        }
+        (cursors, &self.bounds[1..])
+    }
+
+    /// Reads the next part one row after the other: `read` gets what is left of a row, and says how many bytes of that
+    /// were the part's.
+    pub(super) fn for_each(
+        &mut self,
+        mut read: impl FnMut(RowRef<'a>) -> Result<usize>,
+    ) -> Result<()> {
+        let bytes = self.bytes;
+        let (cursors, ends) = self.cursors();
+        for (cursor, &end) in cursors.iter_mut().zip(ends) {
+            *cursor += read(left(bytes, *cursor, end))?;
+        }
+        Ok(())
+    }
+
+    /// What is left of all rows; the cursors are to be moved behind what is read of that.
+    pub(super) fn rest(&mut self) -> Vec<RowRef<'a>> {
+        let bytes = self.bytes;
+        let (cursors, ends) = self.cursors();
+        let left = |(&cursor, &end): (&usize, &usize)| left(bytes, cursor, end);
+        cursors.iter().zip(ends).map(left).collect()
+    }
+
+    /// True if every row ends where what is read next would begin.
+    pub(super) fn is_read(&self) -> bool {
+        match self.stride {
+            Some(stride) => self.distance == stride,
+            None => {
+                let rows = self.cursors.all().iter().zip(&self.bounds[1..]);
+                rows.fold(0, |left, (cursor, end)| left | (cursor + self.distance) ^ end) == 0
+            }
+        }
+    }
+}
+
+/// What is left of a row from `cursor` on.
+fn left(bytes: &[u8], cursor: usize, end: usize) -> RowRef<'_> {
+    RowRef::within(&bytes[cursor.min(end)..], end.saturating_sub(cursor))
+}
+
+/// Runs `$body` with `$places` the places of [`Next`].
+macro_rules! with_places {
+    ($next:expr, $places:ident => $body:expr) => {
+        match $next {
+            $crate::rows::read::tile::Next::Strided($places) => $body,
+            $crate::rows::read::tile::Next::Reached($places) => $body,
+        }
+    };
+}
+pub(super) use with_places;

@@ -1,0 +1,166 @@
+//! Parts that are read one row after the other: nested values, lengths and bytes, and what is passed over.
+
+use arrow_array::new_null_array;
+
+use super::tile::Tile;
+use super::{Bits, Columns, Extent, Part};
+use crate::error::Result;
+use crate::order::code::plain_type;
+use crate::order::{Layout, Slot};
+use crate::rows::builder::Builder;
+use crate::rows::decode::corrupt;
+use crate::rows::strings::Strings;
+use crate::rows::{length, sequence, text};
+
+/// Ordered values that are nested, or stored once for many rows: with their markers.
+pub(super) struct Nested {
+    pub(super) slot: Slot,
+    pub(super) builder: Builder,
+}
+
+impl Part for Nested {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        let mut rest = tile.rest();
+        let before: Vec<usize> = rest.iter().map(|row| row.len()).collect();
+        self.builder.extend_values(&self.slot, &mut rest)?;
+        let (cursors, _) = tile.cursors();
+        for ((cursor, before), rest) in cursors.iter_mut().zip(before).zip(rest) {
+            *cursor += before - rest.len();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        columns.ready[self.slot.column] = Some(self.builder.finish()?);
+        Ok(())
+    }
+}
+
+/// A slot that varies and that nobody wants.
+pub(super) struct Pass(pub(super) Slot);
+
+impl Part for Pass {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        tile.for_each(|row| Ok(text::skip(&self.0, &row, 0)))
+    }
+
+    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The short code of the place in the input.
+pub(super) struct Sequence {
+    pub(super) flip: u8,
+}
+
+impl Part for Sequence {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        tile.for_each(|row| Ok(sequence::skip_short(&row, 0, self.flip)))
+    }
+
+    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Payload behind its length.
+pub(super) struct Bodies {
+    column: usize,
+    values: Option<Values>,
+}
+
+enum Values {
+    Bytes(Strings),
+    Value(Builder),
+}
+
+impl Bodies {
+    /// Those of `column`, about `bytes` in all.
+    pub(super) fn bytes(layout: &Layout, column: usize, rows: usize, bytes: usize) -> Self {
+        let mut strings = Strings::new(plain_type(layout.schema().field(column).data_type()));
+        strings.reserve(rows, bytes);
+        Self { column, values: Some(Values::Bytes(strings)) }
+    }
+
+    /// In the codec of values.
+    pub(super) fn values(column: usize, builder: Builder) -> Self {
+        Self { column, values: Some(Values::Value(builder)) }
+    }
+
+    /// Nobody wants them.
+    pub(super) fn passed(column: usize) -> Self {
+        Self { column, values: None }
+    }
+}
+
+impl Part for Bodies {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        let values = &mut self.values;
+        tile.for_each(|row| {
+            let row = row.row();
+            let (length, behind) =
+                length::take(row).ok_or_else(|| corrupt("the length of a value is wrong"))?;
+            let bytes = row
+                .get(behind..behind + length)
+                .ok_or_else(|| corrupt("a value is longer than its row"))?;
+            match values {
+                Some(Values::Bytes(strings)) => strings.push(bytes),
+                Some(Values::Value(builder)) => builder.push_bytes(bytes)?,
+                None => {}
+            }
+            Ok(behind + length)
+        })
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        let column = self.column;
+        match self.values {
+            Some(Values::Bytes(mut strings)) => {
+                let nulls = columns.nulls(column);
+                let name = columns.layout.schema().field(column).name();
+                let array = strings.finish(name, nulls)?;
+                columns.put(column, array)
+            }
+            Some(Values::Value(mut builder)) => {
+                columns.ready[column] = Some(builder.finish()?);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A column of nothing but nulls, which takes no bytes.
+pub(super) struct Nulls(pub(super) usize);
+
+impl Part for Nulls {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(0)
+    }
+
+    fn take(&mut self, _tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        let plain = plain_type(columns.layout.schema().field(self.0).data_type());
+        columns.put(self.0, new_null_array(plain, columns.rows))
+    }
+}
