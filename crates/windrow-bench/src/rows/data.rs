@@ -6,6 +6,7 @@ use arrow::array::*;
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{Field, Int32Type, Schema};
 
+use super::schemas;
 use crate::Result;
 use crate::r#gen::rng::Rng;
 
@@ -20,14 +21,14 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    fn new(
+    pub(super) fn new(
         name: impl Into<String>,
         columns: impl Fn(&mut Rng, usize) -> Vec<ArrayRef> + 'static,
     ) -> Self {
         Self { name: name.into(), columns: Box::new(columns), nullable: false }
     }
 
-    fn nullable(self) -> Self {
+    pub(super) fn nullable(self) -> Self {
         Self { nullable: true, ..self }
     }
 
@@ -63,7 +64,7 @@ fn doubles(rng: &mut Rng, rows: usize) -> ArrayRef {
     Arc::new(Float64Array::from_iter_values((0..rows).map(|_| rng.next() as f64 - 9e18)))
 }
 
-fn word(rng: &mut Rng, least: u64, most: u64) -> String {
+pub(super) fn word(rng: &mut Rng, least: u64, most: u64) -> String {
     let len = rng.between(least, most);
     (0..len).map(|_| (b'a' + rng.below(26) as u8) as char).collect()
 }
@@ -171,6 +172,7 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
         ];
         vec![Arc::new(StructArray::from(fields))]
     }));
+    shapes.extend(schemas::shapes());
     shapes
 }
 

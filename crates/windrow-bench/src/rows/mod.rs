@@ -23,6 +23,7 @@
 
 mod codec;
 mod data;
+mod schemas;
 mod sort;
 
 use std::time::Instant;

@@ -9,7 +9,9 @@ use std::ops::Range;
 
 use super::part::Part;
 use super::{VALUE, flip, null_byte};
-use crate::kernel::rows::{ByteLane, Cells, Lane, Scattered, Strided, put_bytes, put_cells};
+use crate::kernel::rows::{
+    ByteLane, Cells, Lane, Raw, Scattered, Strided, put_bytes, put_cells, put_raw,
+};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 use crate::rows::column::Column;
@@ -22,6 +24,8 @@ pub(super) enum Strip<'a> {
     Cells(Cells<'a>),
     /// Booleans and numbers of one or two bytes, and their markers.
     Bytes(Vec<ByteLane<'a>>),
+    /// A column whose bytes are moved as they are, and its markers.
+    Raw([ByteLane<'a>; 1], Raw<'a>),
     /// A column of fixed width.
     One(&'a Part, OrderedCode, &'a Column),
     /// A column that is not: it is written by its part.
@@ -58,6 +62,14 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
                 debug_assert!(lane.values.len() / width >= rows);
                 lanes.push(lane);
                 nulls.push(null_byte(part.options()));
+            }
+            (
+                None,
+                Some((OrderedCode::FixedBinary(width), column @ Column::Fixed { values, nulls })),
+            ) => {
+                let marker = marker_lane(column, (null_byte(part.options()), VALUE));
+                let raw = Raw { values, width, valid: validity(nulls), flip: flip(part.options()) };
+                out.push(Strip::Raw([marker], raw));
             }
             (None, Some((code, column))) => out.push(Strip::One(part, code, column)),
             (None, None) => out.push(Strip::Varying(part)),
@@ -104,6 +116,7 @@ impl Strip<'_> {
         match self {
             Self::Cells(cells) => Some(cells.bytes()),
             Self::Bytes(lanes) => Some(lanes.len()),
+            Self::Raw(marker, raw) => Some(marker.len() + raw.width),
             Self::One(_, code, _) => Some(1 + code.width()),
             Self::Varying(_) => None,
         }
@@ -127,6 +140,11 @@ impl Strip<'_> {
                 put_bytes(lanes, rows, Scattered { cursors, distance: 0 }, out);
                 cursors.iter_mut().for_each(|cursor| *cursor += lanes.len());
             }
+            Self::Raw(marker, raw) => {
+                put_bytes(marker, rows.clone(), Scattered { cursors, distance: 0 }, out);
+                put_raw(raw, rows, Scattered { cursors, distance: marker.len() }, out);
+                cursors.iter_mut().for_each(|cursor| *cursor += marker.len() + raw.width);
+            }
             Self::One(part, ..) | Self::Varying(part) => part.put(picks, cursors, out),
         }
     }
@@ -136,10 +154,15 @@ impl Strip<'_> {
         let (part, code, column) = match self {
             Self::Cells(cells) => return put_cells(cells, rows, places, out),
             Self::Bytes(lanes) => return put_bytes(lanes, rows, places, out),
+            Self::Raw(marker, raw) => {
+                put_bytes(marker, rows.clone(), places, out);
+                let first = places.first + marker.len();
+                return put_raw(raw, rows, Strided { first, ..places }, out);
+            }
             Self::One(part, code, column) => (part, *code, *column),
             Self::Varying(_) => return,
         };
-        let (null, flip) = (null_byte(part.options()), flip(part.options()));
+        let null = null_byte(part.options());
         let nulls = column.nulls();
         let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
         let width = 1 + code.width();
@@ -161,15 +184,6 @@ impl Strip<'_> {
                         code.write_big(&mut cell[1..1 + W::BYTES]);
                     }
                 });
-            }
-            (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) => {
-                for (cell, row) in cells {
-                    let value = &values[row * width..(row + 1) * width];
-                    let is_valid = valid(row);
-                    for (cell, byte) in cell[1..].iter_mut().zip(value) {
-                        *cell = if is_valid { byte ^ flip } else { 0 };
-                    }
-                }
             }
             _ => cells.for_each(drop),
         }
