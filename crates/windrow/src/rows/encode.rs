@@ -8,7 +8,7 @@
 //! A fixed-width field does not move the cursors, it only adds to the distance from them; they move
 //! once per field of varying length. Those are written first, and their cursors kept, so that short
 //! strings may be moved in blocks that reach beyond their end. Adjacent numbers of one width are written
-//! by the kernels, four columns at a time.
+//! by the kernels, several columns at a time, and so are markers, Booleans and small numbers.
 
 use std::ops::Range;
 

@@ -9,7 +9,8 @@
 //!                                                written yet, and comes later
 //! ```
 //!
-//! Where what is behind the end was written before, it is read and written back ([`add_exact`]).
+//! Where what is behind the end was written before, the end is written under a mask ([`put_exact`]), or read and
+//! written back ([`add_exact`]).
 //! Everything here but [`append_text`], and what says that it is ASCII, is bounds-checked, safe code.
 
 use super::super::copy::{add_short, copy_short};
