@@ -293,6 +293,15 @@ impl Bytes {
                 visitor.visit(rows.map(|row| (array.value(row), valid(row))));
             }
             Self::Picked { values, keys } => {
+                if let Self::Small { offsets, data } = &**values {
+                    let own = |key: u32| {
+                        let key = key as usize;
+                        &data[offsets[key] as usize..offsets[key + 1] as usize]
+                    };
+                    let keys = keys[rows.clone()].iter();
+                    visitor.visit(keys.zip(rows).map(|(&key, row)| (own(key), valid(row))));
+                    return;
+                }
                 let own = |row: usize| values.get_plain(keys[row] as usize);
                 visitor.visit(rows.map(|row| (own(row), valid(row))));
             }
