@@ -25,14 +25,15 @@ pub(crate) fn merges_two(layout: &Layout) -> bool {
     matches!(layout.rule(), Rule::Keep | Rule::Sum) && layout.stride().is_none_or(long_enough)
 }
 
-/// The merge of `a` and `b`, which take no more than a chunk together; `None` if all of it cancels. Sums that
-/// do not fit are noted in `wraps`.
+/// Ships the merge of `a` and `b`, which take no more than a chunk together: a chunk, or nothing if all of it
+/// cancels. Sums that do not fit are noted in `wraps`.
 pub(crate) fn merge_small(
     layout: &Layout,
     pool: &Pool,
     wraps: &mut Option<Wraps>,
     (a, b): (&Chunk, &Chunk),
-) -> Result<Option<Arc<Chunk>>> {
+    mut ship: impl FnMut(Arc<Chunk>) -> Result<()>,
+) -> Result<()> {
     let mut output = Output::new(layout, pool);
     let (a, b) = (a.rows(), b.rows());
     let (mut a_left, mut b_left) = (0..a.len(), 0..b.len());
@@ -48,7 +49,10 @@ pub(crate) fn merge_small(
     output.append_run(a, a_left)?;
     output.append_run(b, b_left)?;
     output.flush();
-    Ok(output.take())
+    while let Some(chunk) = output.take() {
+        ship(chunk)?;
+    }
+    Ok(())
 }
 
 /// Appends the merge of rows `a` and `b`, until one of them is used up or a chunk is full; `note` hears of sums

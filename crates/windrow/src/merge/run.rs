@@ -265,9 +265,7 @@ impl Run {
             return Ok(None);
         }
         let mut out = Self::after([a, b]);
-        if let Some(chunk) = merge_small(layout, pool, wraps, (left, right))? {
-            out.push_within(pool, chunk)?;
-        }
+        merge_small(layout, pool, wraps, (left, right), |chunk| out.push_within(pool, chunk))?;
         Ok(Some(out))
     }
 
