@@ -12,7 +12,7 @@ use super::nested::Nested;
 use super::recode::recode;
 use super::value;
 use crate::error::{Error, Result};
-use crate::kernel::rows::text::Text;
+use crate::kernel::rows::exact::Text;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
 

@@ -13,7 +13,7 @@ use super::lines::Line;
 use super::slots::bits;
 use super::tile::{TILE, Tile};
 use crate::kernel::rows::Scattered;
-use crate::kernel::rows::text::{Text, put_counted};
+use crate::kernel::rows::exact::{Text, put_counted};
 use crate::order::{Layout, Shape};
 
 /// The payload of a record batch.

@@ -12,7 +12,7 @@ use super::column::{Column, Each};
 use super::encode::Encoder;
 use super::{escape, length, sequence, text};
 use crate::error::{Error, Result};
-use crate::kernel::rows::text::Text;
+use crate::kernel::rows::exact::Text;
 use crate::order::{Sequence, Tail};
 
 /// Rows are addressed with 32 bits inside a chunk.

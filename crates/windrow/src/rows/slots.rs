@@ -5,7 +5,9 @@ use super::fixed::{Word, with_word};
 use super::tile::{TILE, Tile};
 use super::{escape, text};
 use crate::kernel::rows::Bits;
-use crate::kernel::rows::text::{Text, put_exact, put_texts};
+use crate::kernel::rows::binary::ESCAPE;
+use crate::kernel::rows::exact::{Text, put_exact};
+use crate::kernel::rows::text::put_texts;
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -100,7 +102,7 @@ impl Visit for PutExact<'_> {
         let flip = if descending { 0xff } else { 0 };
         let (form, escape) = match code {
             OrderedCode::Text => (text::form(flip), None),
-            _ => (text::binary_form(flip), Some(text::ESCAPE)),
+            _ => (text::binary_form(flip), Some(ESCAPE)),
         };
         put_exact(strings, form, escape, cursors, out);
     }

@@ -20,7 +20,7 @@ use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::binary::take_binaries;
-use crate::kernel::rows::text::{Offset, Texts, append_text, take_texts};
+use crate::kernel::rows::take_text::{Offset, Texts, append_text, take_texts};
 use crate::kernel::strings::{StringData, string_array};
 use crate::order::code::OrderedCode;
 

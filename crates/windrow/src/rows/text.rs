@@ -5,7 +5,10 @@
 use super::column::{Bytes, Column, Visit};
 use super::{escape, nested};
 use crate::kernel::copy::add_short;
-use crate::kernel::rows::text::{self as kernel, Form, Text, find_end};
+use crate::kernel::rows::binary::ESCAPE;
+use crate::kernel::rows::exact::{self as kernel, Text};
+use crate::kernel::rows::take_text::find_end;
+use crate::kernel::rows::text::Form;
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -13,8 +16,6 @@ use crate::order::code::OrderedCode;
 pub(super) const END: u8 = 1;
 /// What is added to each byte of text.
 pub(super) const SHIFT: u8 = 2;
-/// Escapes itself and the bytes below it in binary strings.
-pub(super) const ESCAPE: u8 = 2;
 /// Bytes behind a text that reading it may write.
 pub(super) const SLACK: usize = 96;
 

@@ -1,11 +1,11 @@
 //! Byte strings out of rows: an escape stands in front of bytes below 3, to which one was added.
 
-use super::text::{Offset, Texts, room_of};
+use super::take_text::{Offset, Texts, room_of};
 
 /// What stands in front of a byte that would be an escape, an end, or less.
-pub(super) const ESCAPE: u8 = 2;
+pub(crate) const ESCAPE: u8 = 2;
 
-/// As [`take_texts`](super::text::take_texts), of byte strings.
+/// As [`take_texts`](super::take_text::take_texts), of byte strings.
 ///
 /// # Panics
 /// If there are not as many cursors as ends, of rows or of values.

@@ -27,6 +27,7 @@ mod bounds;
 mod bytes;
 mod cells;
 mod each;
+pub(crate) mod exact;
 mod growing;
 mod heads;
 mod lane;
@@ -35,6 +36,7 @@ mod plain;
 mod portable;
 mod raw;
 mod starts;
+pub(crate) mod take_text;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;

@@ -15,7 +15,8 @@ use super::super::copy::add_short;
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
 use super::lane::Places;
-use super::text::{Form, Offset, add_over};
+use super::take_text::Offset;
+use super::text::{Form, add_over};
 
 /// Bytes that the portable path moves at once.
 const STEP: usize = 32;

@@ -26,7 +26,7 @@ pub(super) use column::Nested;
 use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
-use crate::kernel::rows::text::find_end;
+use crate::kernel::rows::take_text::find_end;
 use crate::order::Slot;
 use crate::order::code::{Node, OrderedCode};
 

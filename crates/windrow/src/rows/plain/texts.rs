@@ -18,7 +18,8 @@ use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
 use super::{Found, Part, PlainEncoder};
 use crate::error::Result;
-use crate::kernel::rows::text::{Form, Offset};
+use crate::kernel::rows::take_text::Offset;
+use crate::kernel::rows::text::Form;
 use crate::kernel::rows::{MOST, Places, Starts, put_texts_at};
 
 /// Rows of any length, and room for more behind them.

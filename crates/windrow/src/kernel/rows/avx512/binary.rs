@@ -9,7 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::super::binary::ESCAPE;
-use super::super::text::{Offset, Texts};
+use super::super::take_text::{Offset, Texts};
 
 /// Bytes of a step.
 const STEP: usize = 64;

@@ -5,7 +5,8 @@
 use std::arch::x86_64::*;
 
 use super::super::starts::Starts;
-use super::super::text::{Form, Offset};
+use super::super::take_text::Offset;
+use super::super::text::Form;
 use super::text::{SHORT, STEP};
 
 /// As `put_texts_at` of the module.
