@@ -3,8 +3,12 @@
 //! ```text
 //! bytes   p e a r l y p l u m ...         eight are read from each string, whatever its length
 //! head    70 65 61 72 6c 79 00 00         most significant first; zeros behind the end
-//! word  = | bits of other columns | head without its lowest bits | place |
+//! letters 10 05 01 12 0c 19 00 00         less 0x60, of five bits each: if all heads are of 0x61 to 0x7a
+//! code    10000 00101 00001 10010 01100 11001 00000 00000 | zeros
+//! word  = | bits of other columns | code without its lowest bits | place |
 //! ```
+
+use std::ops::Range;
 
 /// Strings with offsets of 32 bits.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +19,14 @@ pub(crate) struct Strings<'a> {
 }
 
 impl Strings<'_> {
+    /// Those from `row` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(crate) fn skip(self, row: usize) -> Self {
+        Self { offsets: &self.offsets[row..], ..self }
+    }
+
     /// Eight bytes of string `row` from `at` on, zeros behind its end; and how long it is.
     #[inline(always)]
     pub(crate) fn head(self, row: usize, at: usize) -> (u64, usize) {
@@ -34,6 +46,107 @@ impl Strings<'_> {
 /// Bytes of a head.
 const HEAD: usize = 8;
 
+/// What of the bytes of heads tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Letters {
+    /// What all bytes are more than, or 0.
+    less: u8,
+    /// Bits of a byte less that, from 1 to 8.
+    bits: u32,
+}
+
+impl Letters {
+    /// All bits of all bytes.
+    pub(crate) const WHOLE: Self = Self { less: 0, bits: u8::BITS };
+
+    /// For bytes from `least` to `most`: each is at least 1 if `least` is, so that the end of a string is
+    /// told from a byte.
+    pub(crate) fn new(least: u8, most: u8) -> Self {
+        let less = least.saturating_sub(1);
+        Self { less, bits: (u8::BITS - most.saturating_sub(less).leading_zeros()).max(1) }
+    }
+
+    /// Bits of a letter.
+    pub(crate) fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// What is taken off each byte.
+    pub(super) fn less(self) -> u8 {
+        self.less
+    }
+
+    /// The letters of a head, one behind the other from the highest bit on, and zeros.
+    #[inline(always)]
+    pub(crate) fn code(self, head: u64) -> u64 {
+        let letters = head.to_ne_bytes().map(|byte| byte.saturating_sub(self.less));
+        let free = u8::BITS - self.bits;
+        // To the left in each byte, then the second of each two to the first: of bytes, pairs, fours.
+        let mut code = u64::from_ne_bytes(letters) << free;
+        for (times, second) in SECONDS {
+            code = code & !second | (code & second) << (times * free);
+        }
+        code
+    }
+}
+
+/// The second of two bytes, pairs of bytes and fours of them; and how many letters are in front of it.
+pub(super) const SECONDS: [(u32, u64); 3] =
+    [(1, 0x00ff_00ff_00ff_00ff), (2, 0x0000_ffff_0000_ffff), (4, 0x0000_0000_ffff_ffff)];
+
+/// The least and the greatest of the lengths between `offsets`; [`i32::MAX`] and 0 if there is none.
+pub(crate) fn lengths(offsets: &[i32]) -> (i32, i32) {
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected.
+        return unsafe { super::avx512::lengths(offsets) };
+    }
+    lengths_each(offsets)
+}
+
+/// The portable twin.
+#[inline(always)]
+pub(super) fn lengths_each(offsets: &[i32]) -> (i32, i32) {
+    let ends = offsets.get(1..).unwrap_or(&[]);
+    let lens = offsets.iter().zip(ends).map(|(start, end)| end.wrapping_sub(*start));
+    lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)))
+}
+
+/// The least and the greatest byte in the heads from `depth` on of the first `count` strings; 255 and 0 if
+/// there is none.
+///
+/// # Panics
+/// If there are fewer strings.
+pub(crate) fn head_bounds(strings: Strings<'_>, depth: usize, count: usize) -> (u8, u8) {
+    assert!(strings.offsets.len() > count, "a string for each head");
+    let (mut done, mut bounds) = (0, (u64::MAX, 0));
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; strings were counted above.
+        (done, bounds) = unsafe { super::avx512::head_bounds(strings, depth, count) };
+    }
+    bounds_each(strings, depth, done..count, bounds)
+}
+
+/// The portable twin, and the last few: of those in `rows`, and of bytes that were found before.
+fn bounds_each(
+    strings: Strings<'_>,
+    depth: usize,
+    rows: Range<usize>,
+    (least, most): (u64, u64),
+) -> (u8, u8) {
+    let (mut least, mut most) = (least.to_be_bytes(), most.to_be_bytes());
+    for row in rows {
+        let (head, len) = strings.head(row, depth);
+        let behind = 4 * len.saturating_sub(depth).min(HEAD);
+        let raised = (head | u64::MAX >> behind >> behind).to_be_bytes();
+        least.iter_mut().zip(raised).for_each(|(least, byte)| *least = byte.min(*least));
+        most.iter_mut().zip(head.to_be_bytes()).for_each(|(most, byte)| *most = byte.max(*most));
+    }
+    let least = least.into_iter().fold(u8::MAX, u8::min);
+    (least, most.into_iter().fold(0, u8::max))
+}
+
 /// The head of a string at the end of the buffer.
 #[cold]
 fn short_head(bytes: &[u8]) -> u64 {
@@ -47,9 +160,11 @@ fn short_head(bytes: &[u8]) -> u64 {
 pub(crate) struct PackHeads {
     /// Bytes in front of the head.
     pub(crate) depth: usize,
+    /// What is taken of its bytes.
+    pub(crate) letters: Letters,
     /// All ones if the column descends.
     pub(crate) flip: u64,
-    /// Bits that are left out of a head, below 64.
+    /// Bits that are left out of a code, below 64.
     pub(crate) dropped: u32,
     /// Bits that what is in a word moves up by; 64 if nothing of it stays.
     pub(crate) width: u32,
@@ -78,7 +193,8 @@ pub(crate) fn pack_heads(strings: Strings<'_>, with: PackHeads, words: &mut [u64
 fn pack_each(strings: Strings<'_>, with: PackHeads, from: usize, words: &mut [u64]) {
     let (shift, places) = with.place.map_or((0, 0), |shift| (shift, u64::MAX));
     for (at, word) in words.iter_mut().enumerate().skip(from) {
-        let own = (strings.head(at, with.depth).0 ^ with.flip) >> with.dropped;
+        let own = with.letters.code(strings.head(at, with.depth).0);
+        let own = (own ^ with.flip) >> with.dropped;
         let own = word.checked_shl(with.width).unwrap_or(0) | own;
         *word = own << shift | (with.first + at) as u64 & places;
     }
@@ -92,8 +208,28 @@ mod tests {
 
     proptest! {
         #[test]
+        fn codes_are_in_the_order_of_heads(
+            a in prop::collection::vec(any::<u8>(), 0..9),
+            b in prop::collection::vec(any::<u8>(), 0..9),
+            kept: u8,
+        ) {
+            let head = |bytes: &[u8]| {
+                let mut head = [0; 8];
+                head[..bytes.len()].copy_from_slice(bytes);
+                u64::from_be_bytes(head)
+            };
+            let [a, b] = [a, b].map(|bytes| bytes.into_iter().map(|byte| byte & kept | 1).collect::<Vec<u8>>());
+            let all = || a.iter().chain(&b).copied();
+            let letters = Letters::new(all().min().unwrap_or(255), all().max().unwrap_or(0));
+            let [first, second] = [&a, &b].map(|bytes| letters.code(head(bytes)));
+            prop_assert_eq!(first.cmp(&second), a.cmp(&b));
+            prop_assert_eq!((first | second) << (8 * letters.bits() - 1) << 1, 0);
+        }
+
+        #[test]
         fn both_pack_the_same(
             strings in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..60),
+            kept: u8,
             depth in 0usize..22,
             descending: bool,
             dropped in 0u32..64,
@@ -103,6 +239,8 @@ mod tests {
             before: u64,
             behind in 0usize..20,
         ) {
+            let mut strings = strings;
+            strings.iter_mut().flatten().for_each(|byte| *byte &= kept);
             let data = [&strings.concat()[..], &vec![7; behind]].concat();
             let mut offsets = vec![0];
             offsets.extend(strings.iter().scan(0, |end, string| {
@@ -110,8 +248,19 @@ mod tests {
                 Some(*end)
             }));
             let flip = if descending { u64::MAX } else { 0 };
-            let with = PackHeads { depth, flip, dropped, width, place, first };
             let own = Strings { offsets: &offsets, data: &data };
+            let lens = || strings.iter().map(|string| string.len() as i32);
+            prop_assert_eq!(lengths(&offsets), lengths_each(&offsets));
+            prop_assert_eq!(lengths(&offsets).0, lens().min().unwrap_or(i32::MAX));
+            prop_assert_eq!(lengths(&offsets).1, lens().max().unwrap_or(0));
+            let (least, most) = head_bounds(own, depth, strings.len());
+            prop_assert_eq!((least, most), bounds_each(own, depth, 0..strings.len(), (u64::MAX, 0)));
+            let bytes = || strings.iter().flat_map(|string| string.iter().skip(depth).take(8));
+            let bounds = (bytes().min().copied(), bytes().max().copied());
+            prop_assert_eq!(bounds.0.unwrap_or(u8::MAX), least);
+            prop_assert_eq!(bounds.1.unwrap_or(0), most);
+            let letters = Letters::new(least, most);
+            let with = PackHeads { depth, letters, flip, dropped, width, place, first };
             let (mut words, mut twin) = (vec![before; strings.len()], vec![before; strings.len()]);
             pack_heads(own, with, &mut words);
             pack_each(own, with, 0, &mut twin);

@@ -15,6 +15,7 @@
 //! are equal and any sort of them is stable.
 
 mod key;
+mod letters;
 mod plan;
 mod ranks;
 mod run;
@@ -32,7 +33,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use self::key::Key;
 use self::plan::{All, Picked, Place, Plan, Rows};
 use self::run::{Run, run};
-use self::ties::Tails;
+use self::ties::{Groups, Tails};
 use self::words::Words;
 use crate::error::{Error, Result};
 use crate::kernel::counting;
@@ -206,24 +207,29 @@ impl Sorter<'_> {
 
     /// Sorts groups of rows, which stand in their own order, by their keys from `from` on.
     fn sort_groups(&mut self, rows: &mut [u32], groups: &[[u32; 2]], from: Place) {
-        let with = Tails::new(self.keys, from);
-        let rows_of = |[start, end]: &[u32; 2]| *start as usize..*end as usize;
+        let Some(with) = Tails::new(self.keys, from) else {
+            return groups.iter().for_each(|group| self.sort_group(&mut rows[range(group)], from));
+        };
         let is_small = |[start, end]: &&[u32; 2]| end - start <= SMALL as u32;
-        let (mut picked, mut tails) = (Vec::new(), Vec::new());
+        let (mut split, mut picked, mut tails) = (Groups::default(), Vec::new(), Vec::new());
         for groups in groups.chunks(GROUPS) {
-            if let Some(with) = &with {
-                with.read(rows, groups.iter().filter(is_small), &mut picked, &mut tails);
+            split.split(groups);
+            let Groups { pairs, others } = &mut split;
+            with.read_pairs(rows, pairs, &mut picked, &mut tails);
+            with.sort_pairs(rows, pairs, &tails);
+            for &start in &*pairs {
+                self.sort_small(&mut rows[start as usize..][..2], from);
             }
+            with.read(rows, others.iter().filter(is_small), &mut picked, &mut tails);
             let mut rest = &mut tails[..];
-            for group in groups {
-                let rows = &mut rows[rows_of(group)];
-                match &with {
-                    Some(with) if is_small(&group) => {
-                        let (own, behind) = rest.split_at_mut(rows.len());
-                        with.sort(rows, own, |rows, from| self.sort_small(rows, from));
-                        rest = behind;
-                    }
-                    _ => self.sort_group(rows, from),
+            for group in &*others {
+                let rows = &mut rows[range(group)];
+                if is_small(&group) {
+                    let (own, behind) = rest.split_at_mut(rows.len());
+                    with.sort(rows, own, |rows, from| self.sort_small(rows, from));
+                    rest = behind;
+                } else {
+                    self.sort_group(rows, from);
                 }
             }
         }
@@ -265,4 +271,8 @@ impl Sorter<'_> {
         }
         rows.sort_by(|&a, &b| compare(a, b));
     }
+}
+
+fn range(&[start, end]: &[u32; 2]) -> Range<usize> {
+    start as usize..end as usize
 }

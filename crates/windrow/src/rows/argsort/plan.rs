@@ -3,7 +3,7 @@
 //! ```text
 //! piece of a number   | null? 1 bit | number less the group's minimum: as many bits as the greatest |
 //!                     | null? 1 bit | 0 below a window, 1 to w within it, w + 1 above it            |
-//! piece of bytes      | null? 1 bit | up to 64 bits behind the common prefix, zeros behind the end  |
+//! piece of bytes      | null? 1 bit | up to eight letters behind the common prefix, zeros behind the end |
 //! ```
 //!
 //! Invariant: if row `a` sorts before row `b` by the keys from the plan's start on, the bits of `a`
@@ -14,8 +14,9 @@ use std::ops::Range;
 use arrow_buffer::NullBuffer;
 
 use super::key::Key;
+use super::letters::letters;
 use super::sample::Sample;
-use crate::kernel::rows::{Bits, Pack, PackHeads, Strings, clamp, pack, pack_heads};
+use crate::kernel::rows::{Bits, Letters, Pack, PackHeads, clamp, pack, pack_heads};
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
@@ -110,8 +111,8 @@ enum What {
     Number { least: u64, dropped: u32 },
     /// 0 below `least`, 1 more than what it is above that, but not more than `top`.
     Window { least: u64, top: u64 },
-    /// The bytes from `depth` on.
-    Bytes { depth: usize },
+    /// The bytes from `depth` on, as letters.
+    Bytes { depth: usize, letters: Letters },
 }
 
 /// Chosen once for a group.
@@ -271,11 +272,12 @@ impl Plan {
         let depth = depth + shared(key, rows, depth);
         let left = longest.saturating_sub(depth);
         let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
-        let needed = 8 * left.min(8) as u32;
+        let (letters, tells_ends) = letters(key, rows, depth);
+        let needed = letters.bits() * left.min(8) as u32;
         let bits = needed.min(room);
-        self.push(mixed, bits, What::Bytes { depth });
-        self.rest.depth = depth + (bits / 8) as usize;
-        shortest == longest && left <= 8 && bits == needed
+        self.push(mixed, bits, What::Bytes { depth, letters });
+        self.rest.depth = depth + (bits / letters.bits()) as usize;
+        (tells_ends || shortest == longest) && left <= 8 && bits == needed
     }
 
     /// Writes the words of those rows to `words` that stand from place `first` on.
@@ -344,11 +346,15 @@ impl Piece {
         (place, first): (Option<u32>, usize),
         words: &mut [u64],
     ) -> bool {
-        if let (&What::Bytes { depth }, Some(strings)) = (&self.what, key.strings()) {
+        if let (&What::Bytes { depth, letters }, Some(strings)) = (&self.what, key.strings()) {
             let flip = if key.descending { u64::MAX } else { 0 };
             let dropped = u64::BITS - self.bits;
-            let strings = Strings { offsets: &strings.offsets[row..], ..strings };
-            pack_heads(strings, PackHeads { depth, flip, dropped, width, place, first }, words);
+            let strings = strings.skip(row);
+            pack_heads(
+                strings,
+                PackHeads { depth, letters, flip, dropped, width, place, first },
+                words,
+            );
             return true;
         }
         let (What::Number { least, dropped }, Some((values, code))) = (&self.what, key.numbers())
@@ -410,11 +416,11 @@ impl Piece {
             What::Number { least, dropped } => key.for_each_number(rows, |at, number| {
                 f(at, number.wrapping_sub(least) >> (dropped & 63));
             }),
-            What::Bytes { depth } => {
+            What::Bytes { depth, letters } => {
                 let flip = if key.descending { u64::MAX } else { 0 };
                 for at in 0..rows.len() {
                     let row = rows.get(at);
-                    let word = key.word(row, depth) ^ flip;
+                    let word = letters.code(key.word(row, depth)) ^ flip;
                     let code = word.checked_shr(64 - bits).unwrap_or(0);
                     f(at, with_null(self.nulls && key.is_null(row), code));
                 }

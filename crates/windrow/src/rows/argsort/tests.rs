@@ -145,6 +145,28 @@ proptest! {
     }
 
     #[test]
+    fn strings_of_few_letters(
+        seed: u64,
+        (first, letters) in (0u8..120, 1usize..80),
+        longest in 0usize..14,
+        prefix in 0usize..3,
+        rows in 200usize..3000,
+        keys in 1usize..3,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let letter = |rng: &mut Rng| char::from((first + rng.below(letters) as u8).min(127));
+        let word = |rng: &mut Rng| {
+            let len = rng.below(longest + 1);
+            "www".chars().take(prefix).chain((0..len).map(|_| letter(rng))).collect::<String>()
+        };
+        let first: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|_| word(rng))));
+        let second: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.below(5) as i64)));
+        let batch = RecordBatch::try_from_iter([("k0", first), ("k1", second)]).unwrap();
+        let skipped = rng.below(50);
+        check(rng, &batch.slice(skipped, rows - skipped), keys);
+    }
+
+    #[test]
     fn strings_that_are_alike_and_numbers_that_decide(
         seed: u64,
         distinct in 1usize..1500,

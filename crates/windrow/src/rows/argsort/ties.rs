@@ -48,6 +48,32 @@ impl Tail {
     }
 }
 
+/// Groups of rows by how they are sorted. Which of them are pairs is not to be predicted, and is asked once.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// Where the pairs start.
+    pub(super) pairs: Vec<u32>,
+    pub(super) others: Vec<[u32; 2]>,
+}
+
+impl Groups {
+    /// Takes these in place of what was there.
+    pub(super) fn split(&mut self, groups: &[[u32; 2]]) {
+        let Self { pairs, others } = self;
+        pairs.resize(groups.len(), 0);
+        others.resize(groups.len(), [0; 2]);
+        let (mut own, mut rest) = (0, 0);
+        for group in groups {
+            let is_pair = group[1] - group[0] == 2;
+            (pairs[own], others[rest]) = (group[0], *group);
+            own += usize::from(is_pair);
+            rest += usize::from(!is_pair);
+        }
+        pairs.truncate(own);
+        others.truncate(rest);
+    }
+}
+
 /// How tails are made for rows that agree in all that lies before a place.
 pub(super) struct Tails<'a> {
     from: Place,
@@ -98,6 +124,25 @@ impl<'a> Tails<'a> {
                 _ => picked.extend_from_slice(&own[..count]),
             }
         }
+        self.read_picked(picked, tails);
+    }
+
+    /// The same of pairs of rows, given where these start.
+    pub(super) fn read_pairs(
+        &self,
+        rows: &[u32],
+        starts: &[u32],
+        picked: &mut Vec<u32>,
+        tails: &mut Vec<Tail>,
+    ) {
+        picked.clear();
+        picked.extend(
+            starts.iter().flat_map(|&start| [rows[start as usize], rows[start as usize + 1]]),
+        );
+        self.read_picked(picked, tails);
+    }
+
+    fn read_picked(&self, picked: &[u32], tails: &mut Vec<Tail>) {
         let Self { first, second, most, from: Place { depth, .. }, .. } = *self;
         let flip = if first.descending { u64::MAX } else { 0 };
         let bytes = |(word, len): (u64, usize)| (word ^ flip, len.min(most) ^ flip as usize);
@@ -123,6 +168,30 @@ impl<'a> Tails<'a> {
                 Tail::new(start, second.map_or(0, |key| key.number(at)), row)
             })),
         }
+    }
+
+    /// Puts pairs of rows in order without a branch, given where they start and their tails. `starts` keeps those
+    /// that are equal so far, which stand in their own order by all that a tail has.
+    pub(super) fn sort_pairs(&self, rows: &mut [u32], starts: &mut Vec<u32>, tails: &[Tail]) {
+        let mut kept = 0;
+        for (at, [a, b]) in tails.as_chunks::<2>().0.iter().enumerate() {
+            let start = starts[at];
+            let is_open = self.leaves_open(a, b);
+            let is_swapped = b.comes_before(a) & !is_open;
+            let pair = if is_swapped { [b.row, a.row] } else { [a.row, b.row] };
+            rows[start as usize..][..2].copy_from_slice(&pair);
+            starts[kept] = start;
+            kept += usize::from(is_open);
+        }
+        starts.truncate(kept);
+    }
+
+    /// True if two tails do not decide, or the numbers of two that are the same do not and other keys are left.
+    #[inline(always)]
+    fn leaves_open(&self, tail: &Tail, other: &Tail) -> bool {
+        let is_same = (tail.word, tail.len) == (other.word, other.len);
+        let is_open = Some(tail.len) == self.open;
+        is_same & (is_open | (self.rest.is_some() & (tail.number == other.number)))
     }
 
     /// Puts the rows of a group in order, given their tails. Calls `undecided` for those that are
@@ -165,10 +234,7 @@ impl<'a> Tails<'a> {
                 let first = tail.comes_before(other);
                 places[at] += usize::from(!first);
                 places[before] += usize::from(first);
-                let same = (tail.word, tail.len) == (other.word, other.len);
-                let is_open = Some(tail.len) == self.open;
-                undecided |=
-                    same & (is_open | (self.rest.is_some() & (tail.number == other.number)));
+                undecided |= self.leaves_open(tail, other);
             }
         }
         if !undecided {

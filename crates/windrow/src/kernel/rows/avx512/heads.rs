@@ -1,9 +1,140 @@
-//! The first bytes of strings to the words of a sort.
+//! The first bytes of strings: their bounds, and the words of a sort made of them.
 
 use std::arch::x86_64::*;
 
-use super::super::heads::{PackHeads, Strings};
+use super::super::heads::{Letters, PackHeads, SECONDS, Strings, lengths_each};
 use super::GROUP;
+
+/// Eight heads at a time.
+#[derive(Clone, Copy)]
+struct Heads<'a> {
+    strings: Strings<'a>,
+    /// Bytes in front of each.
+    depth: __m512i,
+    /// Where the last eight bytes of the data begin.
+    last: __m512i,
+    /// Most significant byte first.
+    order: __m512i,
+}
+
+impl<'a> Heads<'a> {
+    /// Nothing if there are no eight bytes to read.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn new(strings: Strings<'a>, depth: usize) -> Option<Self> {
+        let last = strings.data.len().checked_sub(GROUP)?;
+        let order = _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
+        Some(Self {
+            strings,
+            depth: _mm512_set1_epi64(depth as i64),
+            last: _mm512_set1_epi64(last as i64),
+            order: _mm512_broadcast_i32x4(order),
+        })
+    }
+
+    /// The bytes of the heads of eight strings from `at` on and what follows them in the buffer, and ones where
+    /// no head is; nothing if a head does not have eight bytes behind it.
+    ///
+    /// # Safety
+    /// There are nine offsets from `at` on.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn load(&self, at: usize) -> Option<(__m512i, __m512i)> {
+        // SAFETY: nine offsets from `at` on; what is read of the data begins at `last` at the furthest.
+        unsafe {
+            let offsets = self.strings.offsets.as_ptr().add(at);
+            let start = _mm512_cvtepi32_epi64(_mm256_loadu_si256(offsets.cast()));
+            let end = _mm512_cvtepi32_epi64(_mm256_loadu_si256(offsets.add(1).cast()));
+            let from = _mm512_min_epi64(_mm512_add_epi64(start, self.depth), end);
+            if _mm512_cmple_epu64_mask(from, self.last) != 0xff {
+                return None;
+            }
+            let left =
+                _mm512_min_epi64(_mm512_sub_epi64(end, from), _mm512_set1_epi64(GROUP as i64));
+            let behind = _mm512_srlv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64::<3>(left));
+            let bytes = _mm512_i64gather_epi64::<1>(from, self.strings.data.as_ptr().cast());
+            Some((_mm512_shuffle_epi8(bytes, self.order), behind))
+        }
+    }
+}
+
+/// As `lengths` of the module.
+///
+/// Benefit: a fifth of the time of what is compiled for any x86, which is a thirtieth of a sort of 8,192 strings.
+///
+/// # Safety
+/// The CPU has AVX-512 F.
+#[target_feature(enable = "avx512f")]
+pub(in crate::kernel::rows) unsafe fn lengths(offsets: &[i32]) -> (i32, i32) {
+    const LANES: usize = 16;
+    let (mut least, mut most) = (_mm512_set1_epi32(i32::MAX), _mm512_setzero_si512());
+    let mut done = 0;
+    while done + LANES < offsets.len() {
+        // SAFETY: there are as many offsets and one more.
+        let (start, end) = unsafe {
+            let start = offsets.as_ptr().add(done);
+            (_mm512_loadu_si512(start.cast()), _mm512_loadu_si512(start.add(1).cast()))
+        };
+        let len = _mm512_sub_epi32(end, start);
+        (least, most) = (_mm512_min_epi32(least, len), _mm512_max_epi32(most, len));
+        done += LANES;
+    }
+    let rest = lengths_each(&offsets[done..]);
+    (_mm512_reduce_min_epi32(least).min(rest.0), _mm512_reduce_max_epi32(most).max(rest.1))
+}
+
+/// As `head_bounds` of the module, of the first strings in whole groups, as far as eight bytes may be read from
+/// each: their number, and the least and the greatest byte of each of the eight places.
+///
+/// # Safety
+/// The CPU has AVX-512 F and BW; there are more offsets than `count`.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(in crate::kernel::rows) unsafe fn head_bounds(
+    strings: Strings<'_>,
+    depth: usize,
+    count: usize,
+) -> (usize, (u64, u64)) {
+    let (mut least, mut most) = (_mm512_set1_epi64(-1), _mm512_setzero_si512());
+    let (heads, mut done) = (Heads::new(strings, depth), 0);
+    while done + GROUP <= count {
+        // SAFETY: there are nine offsets from `done` on.
+        let Some((head, behind)) = heads.and_then(|heads| unsafe { heads.load(done) }) else {
+            break;
+        };
+        least = _mm512_min_epu8(least, _mm512_or_si512(head, behind));
+        most = _mm512_max_epu8(most, _mm512_andnot_si512(behind, head));
+        done += GROUP;
+    }
+    let (least, most) = (lanes(least), lanes(most));
+    let bytes = |least: u64, word: u64, of: fn(u8, u8) -> u8| {
+        let (one, other) = (least.to_ne_bytes(), word.to_ne_bytes());
+        u64::from_ne_bytes(std::array::from_fn(|at| of(one[at], other[at])))
+    };
+    let least = least.into_iter().fold(u64::MAX, |least, word| bytes(least, word, u8::min));
+    let most = most.into_iter().fold(0, |most, word| bytes(most, word, u8::max));
+    (done, (least, most))
+}
+
+/// The eight numbers of a vector.
+fn lanes(v: __m512i) -> [u64; GROUP] {
+    // SAFETY: both are 64 bytes without padding.
+    unsafe { std::mem::transmute(v) }
+}
+
+/// As `Letters::code` of the module.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn code(letters: Letters, head: __m512i) -> __m512i {
+    let free = u8::BITS - letters.bits();
+    let less = _mm512_set1_epi8(letters.less() as i8);
+    let mut code = _mm512_sll_epi64(_mm512_subs_epu8(head, less), _mm_cvtsi32_si128(free as i32));
+    for (times, second) in SECONDS {
+        let second = _mm512_and_si512(code, _mm512_set1_epi64(second as i64));
+        let moved = _mm512_sll_epi64(second, _mm_cvtsi32_si128((times * free) as i32));
+        code = _mm512_or_si512(_mm512_xor_si512(code, second), moved);
+    }
+    code
+}
 
 /// As `pack_heads` of the module, of the first strings in whole groups, as far as eight bytes may
 /// be read from each; returns their number.
@@ -18,12 +149,9 @@ pub(in crate::kernel::rows) unsafe fn pack_heads(
     with: PackHeads,
     words: &mut [u64],
 ) -> usize {
-    let Some(last) = strings.data.len().checked_sub(GROUP) else { return 0 };
+    let Some(heads) = Heads::new(strings, with.depth) else { return 0 };
     let every = |constant: u64| _mm512_set1_epi64(constant as i64);
-    let (depth, last, flip) = (every(with.depth as u64), every(last as u64), every(with.flip));
-    let (all, most) = (every(u64::MAX), every(GROUP as u64));
-    let order = _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
-    let order = _mm512_broadcast_i32x4(order);
+    let (flip, most) = (every(with.flip), every(GROUP as u64));
     let dropped = _mm_cvtsi32_si128(with.dropped as i32);
     let width = _mm_cvtsi32_si128(with.width as i32);
     let (shift, kept) = with.place.map_or((0, 0), |shift| (shift, u64::MAX));
@@ -32,20 +160,10 @@ pub(in crate::kernel::rows) unsafe fn pack_heads(
         _mm512_add_epi64(every(with.first as u64), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
     let end = words.len() / GROUP * GROUP;
     for at in (0..end).step_by(GROUP) {
-        // SAFETY: nine offsets from `at` on, and eight words; what is read of the data begins at
-        // `last` at the furthest.
+        // SAFETY: nine offsets from `at` on, and eight words.
         unsafe {
-            let offsets = strings.offsets.as_ptr().add(at);
-            let start = _mm512_cvtepi32_epi64(_mm256_loadu_si256(offsets.cast()));
-            let end = _mm512_cvtepi32_epi64(_mm256_loadu_si256(offsets.add(1).cast()));
-            let from = _mm512_min_epi64(_mm512_add_epi64(start, depth), end);
-            if _mm512_cmple_epu64_mask(from, last) != 0xff {
-                return at;
-            }
-            let left = _mm512_min_epi64(_mm512_sub_epi64(end, from), most);
-            let behind = _mm512_srlv_epi64(all, _mm512_slli_epi64::<3>(left));
-            let v = _mm512_i64gather_epi64::<1>(from, strings.data.as_ptr().cast());
-            let v = _mm512_andnot_si512(behind, _mm512_shuffle_epi8(v, order));
+            let Some((head, behind)) = heads.load(at) else { return at };
+            let v = code(with.letters, _mm512_andnot_si512(behind, head));
             let v = _mm512_srl_epi64(_mm512_xor_si512(v, flip), dropped);
             let word: *mut __m512i = words.as_mut_ptr().add(at).cast();
             let v =
