@@ -18,13 +18,19 @@ pub(crate) struct Strings<'a> {
     pub(crate) data: &'a [u8],
 }
 
-impl Strings<'_> {
+impl<'a> Strings<'a> {
     /// Those from `row` on.
     ///
     /// # Panics
     /// If there are fewer.
     pub(crate) fn skip(self, row: usize) -> Self {
         Self { offsets: &self.offsets[row..], ..self }
+    }
+
+    /// What string `row` has from `at` on.
+    fn rest(self, row: usize, at: usize) -> &'a [u8] {
+        let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
+        &self.data[(start + at).min(end)..end]
     }
 
     /// Eight bytes of string `row` from `at` on, zeros behind its end; and how long it is.
@@ -93,6 +99,39 @@ impl Letters {
 /// The second of two bytes, pairs of bytes and fours of them; and how many letters are in front of it.
 pub(super) const SECONDS: [(u32, u64); 3] =
     [(1, 0x00ff_00ff_00ff_00ff), (2, 0x0000_ffff_0000_ffff), (4, 0x0000_0000_ffff_ffff)];
+
+/// Bytes from `depth` on that the first `count` strings share.
+///
+/// # Panics
+/// If there are fewer strings.
+pub(crate) fn shared(strings: Strings<'_>, depth: usize, count: usize) -> usize {
+    assert!(strings.offsets.len() > count, "as many strings");
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // SAFETY: the features were detected; strings were counted above.
+        return unsafe { super::avx512::shared(strings, depth, count) };
+    }
+    shared_each((0..count).map(|row| strings.rest(row, depth)))
+}
+
+/// Bytes that byte strings share: for the portable twin, and for those that lie elsewhere.
+pub(crate) fn shared_each<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> usize {
+    let mut shared = strings.next().unwrap_or(&[]);
+    for string in strings {
+        if shared.is_empty() {
+            break;
+        }
+        let most = shared.len().min(string.len());
+        // Mostly all of it, in one call.
+        if shared[..most] == string[..most] {
+            shared = &shared[..most];
+        } else {
+            let same = shared.iter().zip(string).take_while(|(a, b)| a == b);
+            shared = &shared[..same.count()];
+        }
+    }
+    shared.len()
+}
 
 /// The least and the greatest of the lengths between `offsets`; [`i32::MAX`] and 0 if there is none.
 pub(crate) fn lengths(offsets: &[i32]) -> (i32, i32) {
@@ -208,6 +247,27 @@ mod tests {
 
     proptest! {
         #[test]
+        fn what_strings_share(
+            prefix in prop::collection::vec(any::<u8>(), 0..150),
+            ends in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 1..200),
+            depth in 0usize..10,
+        ) {
+            let strings: Vec<Vec<u8>> = ends.iter().map(|end| [&prefix[..], end].concat()).collect();
+            let mut offsets = vec![0];
+            offsets.extend(strings.iter().scan(0, |end, string| {
+                *end += string.len() as i32;
+                Some(*end)
+            }));
+            let own = Strings { offsets: &offsets, data: &strings.concat() };
+            let rests = || strings.iter().map(|string| string.get(depth..).unwrap_or(&[]));
+            let found = shared(own, depth, strings.len());
+            prop_assert_eq!(found, shared_each(rests()));
+            let first = rests().next().unwrap_or(&[]);
+            prop_assert!(rests().all(|rest| rest.starts_with(&first[..found])));
+            prop_assert!(first.len() == found || !rests().all(|rest| rest.starts_with(&first[..=found])));
+        }
+
+        #[test]
         fn codes_are_in_the_order_of_heads(
             a in prop::collection::vec(any::<u8>(), 0..9),
             b in prop::collection::vec(any::<u8>(), 0..9),
@@ -249,6 +309,8 @@ mod tests {
             }));
             let flip = if descending { u64::MAX } else { 0 };
             let own = Strings { offsets: &offsets, data: &data };
+            let rests = strings.iter().map(|string| string.get(depth..).unwrap_or(&[]));
+            prop_assert_eq!(shared(own, depth, strings.len()), shared_each(rests));
             let lens = || strings.iter().map(|string| string.len() as i32);
             prop_assert_eq!(lengths(&offsets), lengths_each(&offsets));
             prop_assert_eq!(lengths(&offsets).0, lens().min().unwrap_or(i32::MAX));

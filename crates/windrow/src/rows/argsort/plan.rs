@@ -16,7 +16,9 @@ use arrow_buffer::NullBuffer;
 use super::key::Key;
 use super::letters::letters;
 use super::sample::Sample;
-use crate::kernel::rows::{Bits, Letters, Pack, PackHeads, clamp, pack, pack_heads};
+use crate::kernel::rows::{
+    Bits, Letters, Pack, PackHeads, clamp, pack, pack_heads, shared, shared_each,
+};
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
@@ -269,7 +271,7 @@ impl Plan {
             return true;
         }
         let mixed = nulls > 0;
-        let depth = depth + shared(key, rows, depth);
+        let depth = depth + shared_by(key, rows, depth);
         let left = longest.saturating_sub(depth);
         let Some(room) = self.capacity().checked_sub(u32::from(mixed)) else { return false };
         let (letters, tells_ends) = letters(key, rows, depth);
@@ -430,24 +432,10 @@ impl Piece {
 }
 
 /// Bytes from `depth` on that all of `rows` share, of which not all are null.
-fn shared<R: Rows>(key: &Key, rows: &R, depth: usize) -> usize {
-    let valid = (0..rows.len()).map(|at| rows.get(at)).filter(|&row| !key.is_null(row));
-    let mut rests = valid.map(|row| key.bytes(row).get(depth..).unwrap_or(&[]));
-    let first = rests.next().unwrap_or(&[]);
-    let mut shared = first.len();
-    for rest in rests {
-        if shared == 0 {
-            break;
-        }
-        shared = common(first, rest, shared);
+fn shared_by<R: Rows>(key: &Key, rows: &R, depth: usize) -> usize {
+    if let (Some(strings), Some(first)) = (key.strings(), rows.first()) {
+        return shared(strings.skip(first), depth, rows.len());
     }
-    shared
-}
-
-/// Bytes, at most `most`, that both start with.
-#[inline]
-fn common(a: &[u8], b: &[u8], most: usize) -> usize {
-    let most = most.min(b.len());
-    let (a, b) = (&a[..most], &b[..most]);
-    if a == b { most } else { a.iter().zip(b).take_while(|(a, b)| a == b).count() }
+    let valid = (0..rows.len()).map(|at| rows.get(at)).filter(|&row| !key.is_null(row));
+    shared_each(valid.map(|row| key.bytes(row).get(depth..).unwrap_or(&[])))
 }
