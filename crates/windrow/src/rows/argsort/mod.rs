@@ -37,7 +37,6 @@ use self::ties::{Groups, Tails};
 use self::words::Words;
 use crate::error::{Error, Result};
 use crate::kernel::counting;
-use crate::kernel::places::groups;
 use crate::kernel::prefetch::touch_all;
 use crate::order::Layout;
 
@@ -178,14 +177,14 @@ impl Sorter<'_> {
         if plan.is_complete() {
             return;
         }
-        let words = &self.scratch.words;
         if let Some(codes) = plan.left_out(self.keys) {
             // All others are of one number each, and there is no other key.
+            let words = &self.scratch.words;
             let group = |&code: &u64| [words.below(plan, code), words.below(plan, code + 1)];
             let groups: Vec<_> = codes.iter().map(group).collect();
             return self.sort_groups(rows, &groups, plan.rest());
         }
-        let ends = groups(words.same(), open);
+        let ends = self.scratch.words.groups(open);
         let groups = ends.as_chunks::<2>().0;
         if !groups.is_empty() {
             self.touch(plan.rest(), groups.len());

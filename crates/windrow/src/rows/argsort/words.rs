@@ -36,8 +36,10 @@ const MARKS: u32 = 14;
 pub(super) struct Words {
     wide: Pair<u64>,
     narrow: Pair<u32>,
-    /// Which words agree with the next one in all bits of the keys.
+    /// Which words agree with the next one in all bits that they were sorted by.
     same: Vec<u64>,
+    /// The groups that agree in all bits of the keys, if those that agreed in what was sorted by were settled.
+    settled: Option<Vec<u32>>,
 }
 
 /// Words, and what they are sorted with: as many, or those of a part.
@@ -81,7 +83,8 @@ fn is_narrow(plan: &Plan) -> bool {
 impl Words {
     /// The order of `rows` by the bits of `plan`: places among them.
     pub(super) fn sort<R: Rows>(&mut self, plan: &Plan, keys: &[Key], rows: &R) -> Vec<u32> {
-        let Self { wide, narrow, same } = self;
+        let Self { wide, narrow, same, settled } = self;
+        *settled = None;
         let (count, low) = (rows.len(), plan.index_bits());
         let high = low + plan.bits();
         let shift = high.saturating_sub(u32::BITS);
@@ -113,7 +116,10 @@ impl Words {
             pack_both(0, &mut wide.words, &mut narrow.words);
             if is_narrow(plan) || are_apart(&wide.words, shift, low) {
                 let mut order = narrow.sort((low, high - shift), same);
-                settle(&mut order, same, &wide.words, plan.open(keys, rows), low);
+                if shift > 0 {
+                    let ends = groups(same, plan.open(keys, rows));
+                    *settled = Some(settle(&mut order, ends, &wide.words, low));
+                }
                 return order;
             }
         } else {
@@ -122,9 +128,10 @@ impl Words {
         wide.sort((low, high), same)
     }
 
-    /// A bit for each word, 64 a number, that is set if it agrees with the next one.
-    pub(super) fn same(&self) -> &[u64] {
-        &self.same
+    /// Where groups of words begin that agree in all bits of the keys, and where they end, in turn: those that
+    /// lie in `open`.
+    pub(super) fn groups(&mut self, open: Range<usize>) -> Vec<u32> {
+        self.settled.take().unwrap_or_else(|| groups(&self.same, open))
     }
 
     /// Words whose bits of `plan`, the last that was sorted by, which has a window, are below `code`.
@@ -154,23 +161,31 @@ fn are_apart(words: &[u64], shift: u32, low: u32) -> bool {
     alike < ALIKE
 }
 
-/// Puts the rows of each group that `same` has among those of `open` in the order of their words, and notes
-/// which of them agree above the bit `low`.
-fn settle(order: &mut [u32], same: &mut [u64], words: &[u64], open: Range<usize>, low: u32) {
-    let ends = groups(same, open);
+/// Puts the rows of groups, given where they begin and end, in the order of their words; returns the groups that
+/// agree above the bit `low`.
+fn settle(order: &mut [u32], groups: Vec<u32>, words: &[u64], low: u32) -> Vec<u32> {
     let word = |row: u32| words[row as usize];
-    for &[start, end] in ends.as_chunks::<2>().0 {
+    let differ = |a: u32, b: u32| (word(a) ^ word(b)) >> low != 0;
+    let mut left = Vec::with_capacity(groups.len());
+    for &[start, end] in groups.as_chunks::<2>().0 {
         let rows = &mut order[start as usize..end as usize];
         if let [a, b] = rows {
-            // No branch: what comes first is not to be predicted.
+            // No branch: what comes first is not to be predicted, and whether they agree.
             let is_swapped = word(*a) > word(*b);
             (*a, *b) = if is_swapped { (*b, *a) } else { (*a, *b) };
-        } else {
-            rows.sort_unstable_by_key(|&row| word(row));
+            left.extend_from_slice(&[start, end]);
+            left.truncate(left.len() - 2 * usize::from(differ(*a, *b)));
+            continue;
         }
-        for (at, pair) in (start as usize..).zip(rows.windows(2)) {
-            let differ = (word(pair[0]) ^ word(pair[1])) >> low != 0;
-            same[at / 64] &= !(u64::from(differ) << (at % 64));
+        rows.sort_unstable_by_key(|&row| word(row));
+        let mut first = start;
+        for own in rows.chunk_by(|&a, &b| !differ(a, b)) {
+            let next = first + own.len() as u32;
+            if own.len() > 1 {
+                left.extend_from_slice(&[first, next]);
+            }
+            first = next;
         }
     }
+    left
 }
