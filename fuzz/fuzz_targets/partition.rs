@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 use windrow::arrow_array::cast::AsArray;
 use windrow::arrow_array::types::{Int16Type, UInt64Type};
 use windrow::arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, DictionaryArray, Int32Array,
-    Int16Array, Decimal128Array, RecordBatch, UInt64Array,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Decimal128Array, DictionaryArray,
+    Int16Array, Int32Array, RecordBatch, UInt64Array,
 };
 use windrow::{Error, Partitioner};
 
@@ -22,13 +22,18 @@ fn record_batch(bytes: &[u8]) -> RecordBatch {
         valid(row).then(|| &bytes[row..bytes.len().min(row + len)])
     };
     let rows = bytes.len();
-    let keys: Int16Array = (0..rows).map(|row| valid(row).then_some(i16::from(bytes[row] % 3))).collect();
+    let keys: Int16Array =
+        (0..rows).map(|row| valid(row).then_some(i16::from(bytes[row] % 3))).collect();
     let words: ArrayRef = Arc::new(BinaryArray::from(vec![&b"a"[..], b"bc", b"def"]));
     let columns: Vec<ArrayRef> = vec![
         Arc::new(UInt64Array::from_iter_values(0..rows as u64)),
-        Arc::new(BooleanArray::from_iter((0..rows).map(|row| valid(row).then_some(bytes[row] > 99)))),
+        Arc::new(BooleanArray::from_iter(
+            (0..rows).map(|row| valid(row).then_some(bytes[row] > 99)),
+        )),
         Arc::new(Int32Array::from_iter_values(bytes.iter().map(|&byte| i32::from(byte) * 70_001))),
-        Arc::new(Decimal128Array::from_iter((0..rows).map(|row| valid(row).then_some(i128::from(bytes[row]) << 90)))),
+        Arc::new(Decimal128Array::from_iter(
+            (0..rows).map(|row| valid(row).then_some(i128::from(bytes[row]) << 90)),
+        )),
         Arc::new(BinaryArray::from_iter((0..rows).map(text))),
         Arc::new(BinaryViewArray::from_iter((0..rows).map(text))),
         Arc::new(DictionaryArray::<Int16Type>::new(keys, words)),

@@ -22,7 +22,10 @@ fn types() -> Vec<T> {
         T::Binary,
         T::FixedSizeBinary(3),
         T::List(item(T::Utf8)),
-        T::Struct(Fields::from(vec![Field::new("a", T::Int16, true), Field::new("b", T::Binary, true)])),
+        T::Struct(Fields::from(vec![
+            Field::new("a", T::Int16, true),
+            Field::new("b", T::Binary, true),
+        ])),
         T::Dictionary(Box::new(T::Int8), Box::new(T::Utf8)),
         T::FixedSizeList(item(T::Float32), 2),
     ]
