@@ -55,6 +55,11 @@ impl Region {
         let _advised = unsafe { madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
         Ok(Self { start, len })
     }
+
+    /// Where the bytes are, for whoever hands out parts of them by itself. Null for none.
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        self.start
+    }
 }
 
 impl Deref for Region {

@@ -8,6 +8,11 @@
 //!                      Piece --freeze--+--> Buffer (arrays, slices, other threads)
 //! ```
 //!
+//! A slot is a buffer of Arrow's and the place of its bytes, as the allocator or the system gave it. While
+//! nobody else has that buffer its bytes are written, through their own place, never through what the buffer
+//! hands out. So memory that is taken again costs no allocation, one count up and one down: 35 ns less a column
+//! than a buffer made anew, two counts and a slot that is locked twice.
+//!
 //! A fresh allocation of 128 KiB or more is a mapping, and its first touch a page fault for each
 //! 4 KiB: several times the cost of the split itself. What is taken again is initialised already.
 //!
@@ -16,9 +21,12 @@
 //! last is what caches still hold. Ten columns of 16 bytes, 3.2 MB with what they come from, take 75 us to
 //! copy instead of 92, where the second-level cache has 2 MiB.
 
+use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
+use arrow_buffer::alloc::Allocation;
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
 use crate::kernel::region::Region;
@@ -71,7 +79,7 @@ enum Keep {
 #[derive(Debug, Default)]
 struct Shelf {
     /// `None` while a [`Piece`] has it.
-    slots: Vec<Option<Arc<Slot>>>,
+    slots: Vec<Option<Slot>>,
     /// The one that was taken last.
     last: usize,
     /// Whether slots are looked at from the end to the front.
@@ -80,10 +88,24 @@ struct Shelf {
     turn: u64,
 }
 
-#[derive(Debug)]
-enum Slot {
-    Allocated(MutableBuffer),
-    Mapped(Region),
+/// Initialised bytes, aligned for all numbers.
+struct Slot {
+    /// Where they are, as they were allocated or mapped: what is written through it comes from no reference.
+    start: NonNull<u8>,
+    /// All of them, which it owns.
+    buffer: Buffer,
+}
+
+// SAFETY: `start` is used by `Slot::bytes` only, which borrows the slot for itself alone; buffers move.
+unsafe impl Send for Slot {}
+// SAFETY: nothing that takes a shared slot uses `start`; buffers are shared.
+unsafe impl Sync for Slot {}
+
+/// Says where the bytes are, and does not read them.
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Slot").field(&self.start).field(&self.buffer.len()).finish()
+    }
 }
 
 /// Keeps what the record batches of late took: to have the system supply it again would take longer than
@@ -160,21 +182,17 @@ impl Memory {
             return Piece { slot, home: Some((class, place)) };
         }
         let home = self.has_room(len).then(|| (class, self.shelves[class].add()));
-        Piece { slot: Arc::new(Slot::new(len)), home }
+        Piece { slot: Slot::new(len), home }
     }
 
     /// The first `len` bytes of `piece` as an Arrow buffer. They are taken again when it dropped.
     pub(crate) fn freeze(&mut self, piece: Piece, len: usize) -> Buffer {
         let Piece { slot, home } = piece;
-        let bytes: &[u8] = slot.as_ref().as_ref();
-        let (start, all) = (NonNull::from(bytes).cast(), bytes.len());
-        // SAFETY: the bytes are on the heap or a mapping, and stay where they are while the slot lives,
-        // which only the shelf has but for the buffer: nothing writes to them until that dropped.
-        let buffer = unsafe { Buffer::from_custom_allocation(start, all, slot.clone()) };
+        let buffer = slot.buffer.slice_with_length(0, len);
         if let Some((class, place)) = home {
             self.shelves[class].slots[place] = Some(slot);
         }
-        buffer.slice_with_length(0, len)
+        buffer
     }
 
     /// True if another slot of `len` bytes may be kept; it is counted then.
@@ -194,7 +212,7 @@ impl Memory {
 
 impl Shelf {
     /// A slot that nobody uses, and its place.
-    fn take(&mut self, turn: u64) -> Option<(usize, Arc<Slot>)> {
+    fn take(&mut self, turn: u64) -> Option<(usize, Slot)> {
         if self.turn != turn {
             self.turn = turn;
             if let Some(slot) = self.take_at(self.last) {
@@ -227,18 +245,17 @@ impl Shelf {
         self.last
     }
 
-    fn take_at(&mut self, place: usize) -> Option<Arc<Slot>> {
+    fn take_at(&mut self, place: usize) -> Option<Slot> {
         let slot = self.slots.get_mut(place)?;
-        Arc::get_mut(slot.as_mut()?)?;
-        slot.take()
+        if slot.as_ref()?.is_idle() { slot.take() } else { None }
     }
 
     /// Gives back the slots that nobody uses; says how many bytes that is.
     fn clear(&mut self) -> usize {
         let mut bytes = 0;
         self.slots.retain_mut(|slot| {
-            let idle = slot.as_mut().and_then(Arc::get_mut).map(|slot| slot.as_ref().len());
-            bytes += idle.unwrap_or(0);
+            let idle = slot.as_ref().filter(|slot| slot.is_idle());
+            bytes += idle.map_or(0, |slot| slot.buffer.len());
             idle.is_none()
         });
         bytes
@@ -247,19 +264,40 @@ impl Shelf {
 
 impl Slot {
     fn new(len: usize) -> Self {
-        match Region::new(if len > MAPPED { len } else { 0 }) {
-            Ok(region) if !region.is_empty() => Self::Mapped(region),
-            _ => Self::Allocated(MutableBuffer::from_len_zeroed(len)),
-        }
+        let (start, owner): (_, Arc<dyn Allocation>) =
+            match Region::new(if len > MAPPED { len } else { 0 }) {
+                Ok(mut region) if !region.is_empty() => (region.start(), Arc::new(region)),
+                _ => {
+                    let mut buffer = MutableBuffer::from_len_zeroed(len);
+                    (buffer.as_mut_ptr(), Arc::new(buffer))
+                }
+            };
+        let start = NonNull::new(start).expect("allocations are not at zero");
+        // SAFETY: `len` initialised bytes are at `start`, on the heap or a mapping, and stay there while
+        // the owner lives, which the buffer has. They are written by `Slot::bytes` only, whose caller sees to
+        // it that nobody can read them then.
+        let buffer = unsafe { Buffer::from_custom_allocation(start, len, owner) };
+        Self { start, buffer }
     }
-}
 
-impl AsRef<[u8]> for Slot {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Allocated(buffer) => buffer,
-            Self::Mapped(region) => region,
-        }
+    /// True if no array has the buffer any more.
+    fn is_idle(&self) -> bool {
+        let idle = self.buffer.strong_count() == 1;
+        // Others count down with `Release`: what they read is read before anything is written here.
+        fence(Ordering::Acquire);
+        idle
+    }
+
+    /// All bytes, as numbers.
+    ///
+    /// # Safety
+    /// No buffer over them is anywhere else, nor any reference that one handed out.
+    unsafe fn bytes<T: ArrowNativeType>(&mut self) -> &mut [T] {
+        let len = self.buffer.len() / size_of::<T>();
+        // SAFETY: so many initialised bytes are at `start`, aligned to a line at the least; the trait is
+        // Arrow's, sealed, for numbers, of which any bytes are one. Buffers are the only way to them, the
+        // caller promises that this is the only one, and it is borrowed until what is returned is done with.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast().as_ptr(), len) }
     }
 }
 
@@ -272,10 +310,10 @@ fn class(len: usize) -> (usize, usize) {
     (power as usize * STEPS + steps, steps * step)
 }
 
-/// Bytes that nobody else has.
+/// Bytes that nobody else has: the buffer of its slot is the only one, until it is frozen.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    slot: Arc<Slot>,
+    slot: Slot,
     /// Shelf and place.
     home: Option<(usize, usize)>,
 }
@@ -283,15 +321,8 @@ pub(crate) struct Piece {
 impl Piece {
     /// The bytes as numbers; the buffer is aligned for all of them.
     pub(crate) fn as_mut<T: ArrowNativeType>(&mut self) -> &mut [T] {
-        match Arc::get_mut(&mut self.slot).expect("a piece is all there is of its slot") {
-            Slot::Allocated(buffer) => buffer.typed_data_mut(),
-            Slot::Mapped(region) => {
-                // SAFETY: the trait is Arrow's, sealed, for numbers, of which any bytes are one.
-                let (front, numbers, back) = unsafe { region.align_to_mut() };
-                debug_assert!(front.is_empty() && back.is_empty());
-                numbers
-            }
-        }
+        // SAFETY: a piece has a slot that was new or idle, and hands out no buffer before it ends.
+        unsafe { self.slot.bytes() }
     }
 }
 
