@@ -140,7 +140,8 @@ impl Planned<'_> {
     #[cfg(target_arch = "x86_64")]
     fn compresses(&self, width: usize) -> bool {
         let partitions = self.order.partitions;
-        if self.order.form != Form::Masks || !compresses(width, partitions) {
+        let only = self.order.level >= Level::Gathering && self.load.is_one();
+        if self.order.form != Form::Masks || !compresses(width, partitions, only) {
             return false;
         }
         // Places are worth their while for several columns of eight bytes, and for all once partitions are many.
@@ -164,7 +165,7 @@ impl Planned<'_> {
                 Load::Bits => false,
                 Load::Fixed(width) => {
                     width >= 4
-                        && !compresses(width, order.partitions)
+                        && !compresses(width, order.partitions, true)
                         && !gathers(load, width, order.partitions)
                 }
                 _ => true,
