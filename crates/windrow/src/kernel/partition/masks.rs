@@ -31,10 +31,12 @@ pub(super) const fn pay(load: Load, partitions: usize) -> bool {
 pub(super) const MOST_EXPANDED: usize = 16;
 /// Words of masks whose rows are counted together: a register.
 const COUNTED: usize = 8;
+/// Bits that neither of two registers has, the first and the last of a function of three.
+const NEITHER: i32 = 0x03;
 
-/// Ids that are fetched ahead, from the second-level cache: 10,000 are read in 0.38 us instead of 0.45
+/// Ids that are fetched ahead, from the second-level cache: 10,000 are read in 0.37 us instead of 0.45, of 256 in 0.39
 /// (Sapphire Rapids), which is all that it takes to make bytes of them.
-pub(super) const AHEAD: usize = 256;
+pub(super) const AHEAD: usize = 512;
 
 /// Which bytes of four registers of ids, shifted into one, are the ids in order.
 const BYTES: [u8; 64] = {
@@ -162,6 +164,11 @@ impl Masks {
         self.rows = ids.len();
         let words = self.words();
         self.masks.resize(words * ends.len(), 0);
+        match ends.len() {
+            3 => return self.build_of_planes::<3>(ids, ends),
+            4 => return self.build_of_planes::<4>(ids, ends),
+            _ => {}
+        }
         let (blocks, rest) = ids.as_chunks::<64>();
         let mut known = self.build_blocks(blocks, 0, ends.len());
         if !rest.is_empty() {
@@ -178,49 +185,87 @@ impl Masks {
         known && sum as usize == ids.len()
     }
 
-    /// The words of all masks from word `first` on. False if an id has more bits than any partition.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn build_blocks(&mut self, blocks: &[[u32; 64]], first: usize, partitions: usize) -> bool {
-        match partitions {
-            2 => self.build_of_planes::<2>(blocks, first),
-            3 => self.build_of_planes::<3>(blocks, first),
-            4 => self.build_of_planes::<4>(blocks, first),
-            _ => self.build_of_bytes(blocks, first),
-        }
-    }
-
-    /// [`Masks::build_blocks`] of two to four partitions: the two lower bits of ids are masks, from
-    /// which those of partitions follow 512 rows at a time.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn build_of_planes<const P: usize>(&mut self, blocks: &[[u32; 64]], first: usize) -> bool {
+    /// [`Masks::build`] of three or four partitions: the two lower bits of ids are masks, from which those of
+    /// partitions follow a register at a time, and their counts.
+    ///
+    /// That is done with the words in front of those whose ids are read: words that were just stored one by one
+    /// cannot be loaded as a register before they are in the cache. So it takes little beside ids that come
+    /// from the second level: 30 ns less of 10,000 rows than in passes of their own (Sapphire Rapids).
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq")]
+    fn build_of_planes<const P: usize>(&mut self, ids: &[u32], ends: &mut [u32]) -> bool {
         let words = self.words();
         let (zero, rest) = self.masks.split_at_mut(words);
         let (one, rest) = rest.split_at_mut(words);
-        let (two, three) = if P > 2 { rest.split_at_mut(words) } else { (rest, [].as_mut_slice()) };
+        let (two, three) = rest.split_at_mut(words);
+        let mut seen = _mm512_setzero_si512();
+        let mut counts = [_mm512_setzero_si512(); 3];
+        for first in (0..words + COUNTED).step_by(COUNTED) {
+            let read = words.min(first)..words.min(first + COUNTED);
+            let ids = &ids[ids.len().min(read.start * 64)..ids.len().min(read.end * 64)];
+            let (ones, twos) = (&mut one[read.clone()], &mut two[read]);
+            let mut planes = |block: &[u32; 64], one: &mut u64, two: &mut u64| {
+                let bytes = bytes(block, &mut seen);
+                *one = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(1));
+                *two = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(2));
+            };
+            let (blocks, rest) = ids.as_chunks::<64>();
+            for ((block, one), two) in blocks.iter().zip(&mut *ones).zip(&mut *twos) {
+                planes(block, one, two);
+            }
+            if let (false, [.., one], [.., two]) = (rest.is_empty(), ones, twos) {
+                planes(&padded(rest), one, two);
+            }
+            let Some(first) = first.checked_sub(COUNTED) else { continue };
+            let lanes = u8::MAX >> COUNTED.saturating_sub(words - first);
+            // SAFETY: lanes are words from `first` on that are there.
+            let load = |of: &[u64]| unsafe {
+                _mm512_maskz_loadu_epi64(lanes, of[first..].as_ptr().cast())
+            };
+            // SAFETY: as above.
+            let store = |of: &mut [u64], words| unsafe {
+                _mm512_mask_storeu_epi64(of[first..].as_mut_ptr().cast(), lanes, words);
+            };
+            let (low, high) = (load(one), load(two));
+            let both = _mm512_and_si512(low, high);
+            for (count, words) in counts.iter_mut().zip([low, high, both]) {
+                *count = _mm512_add_epi64(*count, _mm512_popcnt_epi64(words));
+            }
+            store(zero, _mm512_ternarylogic_epi64::<NEITHER>(low, high, high));
+            store(one, _mm512_andnot_si512(high, low));
+            store(two, _mm512_andnot_si512(low, high));
+            if P > 3 {
+                store(three, both);
+            }
+        }
+        // What pads the last ids is zeros.
+        if !ids.len().is_multiple_of(64) {
+            zero[words - 1] &= (1 << (ids.len() % 64)) - 1;
+        }
+        let [low, high, both] = counts.map(|counts| _mm512_reduce_add_epi64(counts) as u32);
+        let counts = [ids.len() as u32 + both - low - high, low - both, high - both, both];
+        let mut sum = 0;
+        for (end, count) in ends.iter_mut().zip(counts) {
+            sum += count;
+            *end = sum;
+        }
+        // Of three partitions, a fourth is in no mask.
+        any(seen) < 4 && sum as usize == ids.len()
+    }
+
+    /// The words of all masks from word `first` on. False if an id has more bits than any partition.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn build_blocks(&mut self, blocks: &[[u32; 64]], first: usize, partitions: usize) -> bool {
+        if partitions != 2 {
+            return self.build_of_bytes(blocks, first);
+        }
+        let (zero, one) = self.masks.split_at_mut(self.rows.div_ceil(64));
         let (zero, one) = (&mut zero[first..], &mut one[first..]);
         let mut seen = _mm512_setzero_si512();
-        if P == 2 {
-            for (block, one) in blocks.iter().zip(&mut *one) {
-                *one = _mm512_test_epi8_mask(bytes(block, &mut seen), _mm512_set1_epi8(1));
-            }
-            zero.iter_mut().zip(one).for_each(|(zero, one)| *zero = !*one);
-            return any(seen) < 2;
+        for (block, one) in blocks.iter().zip(&mut *one) {
+            *one = _mm512_test_epi8_mask(bytes(block, &mut seen), _mm512_set1_epi8(1));
         }
-        let two = &mut two[first..];
-        for ((block, one), two) in blocks.iter().zip(&mut *one).zip(&mut *two) {
-            let bytes = bytes(block, &mut seen);
-            *one = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(1));
-            *two = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(2));
-        }
-        if P > 3 {
-            three[first..].iter_mut().zip(&*one).zip(&*two).for_each(|((three, one), two)| {
-                *three = one & two;
-            });
-        }
-        for ((zero, one), two) in zero.iter_mut().zip(one).zip(two) {
-            (*zero, *one, *two) = (!(*one | *two), *one & !*two, *two & !*one);
-        }
-        any(seen) < 4
+        zero.iter_mut().zip(one).for_each(|(zero, one)| *zero = !*one);
+        any(seen) < 2
     }
 
     /// [`Masks::build_blocks`] of any number of partitions.
