@@ -97,8 +97,8 @@ fn moved(
 #[test]
 fn what_the_cpu_offers_and_what_any_has_give_the_same() {
     let source: Vec<u8> = (0..160_000usize).map(|i| (i * i / 7 % 253) as u8).collect();
-    for rows in [2, 63, 64, 65, 128, 1000, 4200] {
-        for partitions in [2, 3, 4, 5, 6, 8, 12, 13, 16, 17, 32, 33, 65, 100, 500] {
+    for rows in [2, 63, 64, 65, 128, 512, 577, 1000, 4200] {
+        for partitions in [2, 3, 4, 5, 6, 7, 8, 12, 13, 16, 17, 32, 33, 65, 100, 500] {
             for shape in 0..3 {
                 let id = |row: usize| match shape {
                     0 => row * row * 31 % partitions,
