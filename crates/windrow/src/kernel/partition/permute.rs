@@ -10,7 +10,8 @@
 //! Of 32 rows, three to six partitions have about as many each as a register holds: that is one store
 //! for two registers of values. To compress each by itself takes two, and two instructions that cost
 //! more: 10,000 rows take 1.6 us instead of 1.8 with three partitions, 2.0 instead of 2.4 with four (Zen 4). With
-//! two there are too many rows, and with more than six targets are found as fast.
+//! two there are too many rows, and with more than six targets are found as fast; where columns are gathered, the
+//! only one goes this way with up to eight.
 //!
 //! What bounds it is the one port that permutes. Rows are compressed 64 at a time, which takes three of its
 //! steps with the mask, and numbers that start anywhere in them are made ready by one: seven for 64 rows and a
@@ -38,7 +39,7 @@ static NUMBERS: [u32; WORD + LANES] = {
     numbers
 };
 
-/// The most partitions.
+/// The most partitions that are permuted.
 pub(super) const MOST_PERMUTED: usize = 8;
 
 /// True if two registers are permuted, instead of each compressed.
