@@ -175,7 +175,7 @@ pub(super) fn merged(
     layout: &Layout,
     pool: &Pool,
     wraps: &mut Option<Wraps>,
-    inputs: Sources,
+    mut inputs: Sources,
 ) -> Result<Run> {
     if let Some(pair) = inputs.pair()
         && let Some(run) = Run::merged_small(layout, pool, wraps, pair)?

@@ -73,9 +73,9 @@ impl Sources {
     }
 
     /// The two runs that are all there is, if they are.
-    pub(super) fn pair(&self) -> Option<[&Run; 2]> {
-        match (&self.first, &self.others[..]) {
-            (Some(first), [other]) => Some([first.run()?, other.run()?]),
+    pub(super) fn pair(&mut self) -> Option<[&mut Run; 2]> {
+        match (&mut self.first, &mut self.others[..]) {
+            (Some(Source::Run(first)), [Source::Run(other)]) => Some([first, other]),
             _ => None,
         }
     }

@@ -17,6 +17,7 @@ mod output;
 mod page;
 mod pair;
 mod view;
+mod within;
 mod wraps;
 
 use std::borrow::Cow;
@@ -30,12 +31,14 @@ pub(crate) use output::FEW_SMALL;
 pub(crate) use page::Page;
 pub(crate) use pair::{merge_small, merges_two};
 pub(crate) use view::{Starts, View};
+use within::{Within, merge_within};
 pub(crate) use wraps::Wraps;
 
 use crate::error::Error;
+use crate::kernel::merge::Wrapped;
 use crate::kernel::prefetch::{prefetch_all, prefetch_row};
-use crate::order::Layout;
 use crate::order::code::OrderedCode;
+use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Lease, Pool};
 
 /// Bytes that the start of a row takes when a chunk is spilled.
@@ -109,6 +112,36 @@ impl Chunk {
             Places::At(starts) => Starts::At(starts),
         };
         View { bytes, starts }
+    }
+
+    /// The same, and what stands behind them: `rows` in all, if there are fewer of one length.
+    fn rows_and(&self, rows: usize) -> View<'_> {
+        let View { bytes, starts } = self.rows();
+        let end = self.stride().map_or(0, |stride| rows * stride).max(bytes.len());
+        View { bytes: self.buffer.as_ref().map_or(bytes, |buffer| &buffer[..end]), starts }
+    }
+
+    /// Merges `other` into the memory of this chunk, as far as that is worth while; `note` hears of sums that do
+    /// not fit. Where rows are left the chunk is of no use as such.
+    fn take_in(
+        &mut self,
+        layout: &Layout,
+        pool: &Pool,
+        other: &Self,
+        note: &mut impl FnMut(&Pool, &[u8], i64),
+    ) -> Within {
+        let (Some(stride), Some(buffer)) = (self.stride(), &mut self.buffer) else {
+            return Within::Refused;
+        };
+        let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
+        let mut note = |body: &[u8], times: i64| note(pool, body, times);
+        let note: Wrapped<'_> = if sums { Some(&mut note) } else { None };
+        let merged = merge_within(buffer, (self.used, stride), other.rows(), tail, note);
+        if let Within::Done(used) = merged {
+            self.used = used;
+            self.times.take();
+        }
+        merged
     }
 
     /// Number of rows.

@@ -5,11 +5,13 @@
 //!                >--> chunk        two whole chunks, if they fill one at the most: nothing to pause for
 //! b | . x x x x |
 //! ```
+//! Where rows come in runs one of them takes the other in, which is `within`.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::output::Output;
+use super::within::Within;
 use super::{Chunk, View, Wraps};
 use crate::error::Result;
 use crate::kernel::merge::{Wrapped, merge, merge_varying};
@@ -26,20 +28,31 @@ pub(crate) fn merges_two(layout: &Layout) -> bool {
 }
 
 /// Ships the merge of `a` and `b`, which take no more than a chunk together: a chunk, or nothing if all of it
-/// cancels. Sums that do not fit are noted in `wraps`.
+/// cancels; `a` itself where it can take `b` in. Sums that do not fit are noted in `wraps`.
 pub(crate) fn merge_small(
     layout: &Layout,
     pool: &Pool,
     wraps: &mut Option<Wraps>,
-    (a, b): (&Chunk, &Chunk),
+    (mut a, b): (Arc<Chunk>, &Chunk),
     mut ship: impl FnMut(Arc<Chunk>) -> Result<()>,
 ) -> Result<()> {
-    let mut output = Output::new(layout, pool);
-    let (a, b) = (a.rows(), b.rows());
-    let (mut a_left, mut b_left) = (0..a.len(), 0..b.len());
     let mut note = |pool: &Pool, body: &[u8], times| {
         wraps.get_or_insert_default().note(pool, body, times);
     };
+    let (mut a_left, mut b_left, mut behind) = (0..a.len(), 0..b.len(), 0..0);
+    // One that nobody else has.
+    if let Some(chunk) = Arc::get_mut(&mut a) {
+        match chunk.take_in(layout, pool, b, &mut note) {
+            Within::Done(0) => return Ok(()),
+            Within::Done(_) => return ship(a),
+            Within::Left { a, b, behind: rows } => {
+                (a_left.end, b_left.end, behind) = (a, b, rows);
+            }
+            Within::Refused => {}
+        }
+    }
+    let mut output = Output::new(layout, pool);
+    let (a, b) = (a.rows_and(behind.end), b.rows());
     while !a_left.is_empty() && !b_left.is_empty() {
         let (left, right) = ((a, a_left.clone()), (b, b_left.clone()));
         let (a_used, b_used) = push_merged(&mut output, layout, left, right, &mut note)?;
@@ -48,6 +61,7 @@ pub(crate) fn merge_small(
     }
     output.append_run(a, a_left)?;
     output.append_run(b, b_left)?;
+    output.append_run(a, behind)?;
     output.flush();
     while let Some(chunk) = output.take() {
         ship(chunk)?;

@@ -252,19 +252,21 @@ impl Run {
     }
 
     /// The merge of two runs, if both are one chunk and fill one together at the most: a few thousand rows are
-    /// merged without a merger, which would take longer than the rows.
+    /// merged without a merger, which would take longer than the rows. Nothing is left of `a` then.
     pub(crate) fn merged_small(
         layout: &Layout,
         pool: &Pool,
         wraps: &mut Option<Wraps>,
-        [a, b]: [&Self; 2],
+        [a, b]: [&mut Self; 2],
     ) -> Result<Option<Self>> {
-        let (Some(left), Some(right)) = (a.only_chunk(), b.only_chunk()) else { return Ok(None) };
+        let (Some(_), Some(right)) = (a.only_chunk(), b.only_chunk()) else { return Ok(None) };
         let bytes = |run: &Self| run.pieces.iter().map(|piece| piece.room(layout)).sum::<usize>();
         if bytes(a) + bytes(b) > pool.chunk_bytes() || !merges_two(layout) {
             return Ok(None);
         }
-        let mut out = Self::after([a, b]);
+        let mut out = Self::after([&*a, &*b]);
+        std::mem::swap(&mut out.pieces, &mut a.pieces);
+        let Some(Piece::Resident(left)) = out.pop() else { return Ok(None) };
         merge_small(layout, pool, wraps, (left, right), |chunk| out.push_within(pool, chunk))?;
         Ok(Some(out))
     }

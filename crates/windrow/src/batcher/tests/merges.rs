@@ -247,3 +247,51 @@ fn of_small_disjoint_runs_pass_chunks_on() {
         assert_eq!(keys.read(settled).unwrap(), keys.model(&all));
     }
 }
+
+#[test]
+fn wide_rows_in_runs_are_merged_in_the_memory_of_one_side() {
+    /// A change of seven columns, which all say the same.
+    fn record_batch(keys: &[u64], diff: i64) -> RecordBatch {
+        let column = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
+        let names = ["a", "b", "c", "d", "e", "f", "time"];
+        let mut columns: Vec<_> = names.map(|name| (name, column(keys.to_vec()), false)).into();
+        let diffs = Arc::new(Int64Array::from(vec![diff; keys.len()]));
+        columns.push(("diff", diffs, false));
+        RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+    }
+    let schema = record_batch(&[], 1).schema();
+    let order = Order::by(["a", "b", "c", "d", "e", "f"]).time("time").diff("diff");
+    let layout = order.bind(&schema).unwrap();
+    let in_runs = |side: u64| (0..500u64).filter(|key| key / 40 % 2 == side).collect::<Vec<_>>();
+    let turns = |side: usize| (side as u64..600).step_by(2);
+    for (left, right, expected, buffers) in [
+        (in_runs(0), in_runs(1), (0..500).collect::<Vec<_>>(), 2),
+        (
+            in_runs(0),
+            [&in_runs(1)[..], &[410, 411]].concat(),
+            (0..410).chain(412..500).collect(),
+            2,
+        ),
+        // Runs end before the rows do, and there are none.
+        (turns(0).chain(600..700).collect(), turns(1).collect(), (0..700).collect(), 3),
+        ((0..100).collect(), (0..100).collect(), Vec::new(), 3),
+    ] {
+        let pool = Pool::unlimited();
+        let batches = [(left, 1), (right, -1)].map(|(mut keys, diff)| {
+            keys.sort_unstable();
+            let mut batcher: Batcher = Batcher::new(&layout, &pool);
+            batcher.push(&record_batch(&keys, diff)).unwrap();
+            batcher.finish().unwrap()
+        });
+        let merged = Batch::union(&layout, &pool, batches.into()).settle().unwrap();
+        assert_eq!(merged.rows(), Some(expected.len() as u64));
+        let mut got = Vec::new();
+        for batch in merged.record_batches(1000).unwrap() {
+            let batch = batch.unwrap();
+            assert!((1..7).all(|column| batch.column(column) == batch.column(0)));
+            got.extend_from_slice(batch.column(0).as_primitive::<UInt64Type>().values());
+        }
+        assert_eq!(got, expected);
+        assert_eq!(pool.stats().buffers_mapped, buffers);
+    }
+}
