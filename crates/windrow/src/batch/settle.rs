@@ -71,6 +71,10 @@ pub(crate) fn settle(
     mut runs: Vec<Run>,
 ) -> Result<Vec<Run>> {
     let limit = pool.budget().limit();
+    let in_memory = runs.iter().all(|run| run.resident_bytes() > 0);
+    if in_memory && runs.len() <= 2 && !pool.budget().is_limited() {
+        return Ok(runs);
+    }
     let chunk = held_by_chunk(pool);
     let resident: usize = runs.iter().map(Run::resident_bytes).sum();
     let windows = runs.iter().filter(|run| run.resident_bytes() == 0).count() * chunk;

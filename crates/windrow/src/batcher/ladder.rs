@@ -22,12 +22,18 @@ use crate::pool::Pool;
 /// Runs that are merged at once: the k-way merge is about as fast for 64 runs as for 8.
 const RUNG: usize = 64;
 
+/// What runs are merged with.
+#[derive(Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) pool: &'a Pool,
+    pub(super) wraps: &'a Wraps,
+    pub(super) sink: &'a Sink,
+}
+
 /// Runs in memory, few of each size.
+#[derive(Default)]
 pub(super) struct Ladder {
-    layout: Layout,
-    pool: Pool,
-    wraps: Wraps,
-    sink: Sink,
     rungs: Vec<Vec<Held>>,
     /// The rung on which the run that was pushed last stands, as the last one.
     last: Option<usize>,
@@ -35,18 +41,6 @@ pub(super) struct Ladder {
 }
 
 impl Ladder {
-    pub(super) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps, sink: &Sink) -> Self {
-        Self {
-            layout: layout.clone(),
-            pool: pool.clone(),
-            wraps: wraps.clone(),
-            sink: sink.clone(),
-            rungs: Vec::new(),
-            last: None,
-            resident: 0,
-        }
-    }
-
     /// Bytes of memory that the runs take.
     pub(super) fn resident_bytes(&self) -> usize {
         self.resident
@@ -54,10 +48,10 @@ impl Ladder {
 
     /// Takes a run in, and merges rungs that are full, unless the runs and what comes out of the merge
     /// would take more than `room` bytes of memory together: the caller spills them soon.
-    pub(super) fn push(&mut self, run: Run, room: usize) -> Result<()> {
-        let mut next = self.behind_last(run);
+    pub(super) fn push(&mut self, means: Means<'_>, run: Run, room: usize) -> Result<()> {
+        let mut next = self.behind_last(means, run);
         loop {
-            let rung = self.rung_of(next.bytes());
+            let rung = rung_of(means.pool, next.bytes());
             while self.rungs.len() <= rung {
                 self.rungs.push(Vec::new());
             }
@@ -73,39 +67,40 @@ impl Ladder {
             self.resident -= resident;
             let runs: Vec<Run> = full.into_iter().filter_map(Held::take).collect();
             let merged = Run::after(&runs);
-            let mut merger = merger(&self.layout, &self.pool, &self.wraps, runs);
-            next = Held::new(merged.merged(&self.pool, &mut merger)?, &self.sink);
+            let mut merger = merger(means.layout, means.pool, means.wraps, runs);
+            next = Held::new(merged.merged(means.pool, &mut merger)?, means.sink);
         }
     }
 
     /// The run that was pushed last with `run` behind it, taken out, if the rows go on; else `run`.
-    fn behind_last(&mut self, run: Run) -> Held {
+    fn behind_last(&mut self, means: Means<'_>, run: Run) -> Held {
         let rung = self.last.take().and_then(|rung| self.rungs.get_mut(rung));
         if let Some(rung) = rung
             && let Some(mut held) =
-                rung.pop_if(|held| held.goes_on_with(&self.layout, &self.pool, &run))
+                rung.pop_if(|held| held.goes_on_with(means.layout, means.pool, &run))
         {
             self.resident -= held.resident_bytes();
             held.append(run);
             return held;
         }
-        Held::new(run, &self.sink)
+        Held::new(run, means.sink)
     }
 
     /// All runs; the ladder is empty.
-    pub(super) fn take(&mut self) -> Vec<Held> {
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Held> {
         self.last = None;
         self.resident = 0;
-        self.rungs.drain(..).flatten().collect()
+        self.rungs.drain(..).flatten()
     }
+}
 
-    /// A merge of full runs of one rung gives a run of the next, even if a part of it cancels.
-    fn rung_of(&self, bytes: usize) -> usize {
-        let (mut rung, mut most) = (0, self.pool.chunk_bytes().saturating_mul(RUNG / 2));
-        while bytes >= most && most < usize::MAX {
-            rung += 1;
-            most = most.saturating_mul(RUNG);
-        }
-        rung
+/// The rung of a run of so many bytes: a merge of full runs of one rung gives a run of the next, even if a part of
+/// it cancels.
+fn rung_of(pool: &Pool, bytes: usize) -> usize {
+    let (mut rung, mut most) = (0, pool.chunk_bytes().saturating_mul(RUNG / 2));
+    while bytes >= most && most < usize::MAX {
+        rung += 1;
+        most = most.saturating_mul(RUNG);
     }
+    rung
 }

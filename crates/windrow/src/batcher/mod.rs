@@ -107,8 +107,6 @@ impl Shared {
 /// # Ok::<(), windrow::Error>(())
 /// ```
 pub struct Batcher<T = u64> {
-    layout: Layout,
-    pool: Pool,
     shared: Arc<Shared>,
     own: Pusher,
     pushed: u64,
@@ -145,8 +143,6 @@ impl<T: Time> Batcher<T> {
     fn with(layout: &Layout, pool: &Pool, sink: Sink) -> Self {
         let shared = Arc::new(Shared { sink, ..Shared::default() });
         Self {
-            layout: layout.clone(),
-            pool: pool.clone(),
             own: Pusher::new(layout, pool, &shared, 1),
             shared,
             pushed: 0,
@@ -179,7 +175,9 @@ impl<T: Time> Batcher<T> {
     /// `count` ways in for as many threads, which share the budget equally. Each is to be flushed
     /// before [`Batcher::finish`] and [`Batcher::seal`].
     pub fn pushers(&self, count: usize) -> Vec<Pusher> {
-        (0..count).map(|_| Pusher::new(&self.layout, &self.pool, &self.shared, count)).collect()
+        (0..count)
+            .map(|_| Pusher::new(self.own.layout(), self.own.pool(), &self.shared, count))
+            .collect()
     }
 
     /// Everything that was pushed and not sealed, sorted and compacted. The last merge happens as it
@@ -191,8 +189,8 @@ impl<T: Time> Batcher<T> {
     pub fn finish(mut self) -> Result<Batch<T>> {
         let runs = self.collected()?;
         let wraps = &self.shared.wraps;
-        let runs = settle(&self.layout, &self.pool, wraps, runs)?;
-        let batch = Batch::new(&self.layout, &self.pool, wraps, runs);
+        let runs = settle(self.own.layout(), self.own.pool(), wraps, runs)?;
+        let batch = Batch::new(self.own.layout(), self.own.pool(), wraps, runs);
         Ok(batch.between(&self.lower, &Antichain::new()))
     }
 
@@ -212,7 +210,7 @@ impl<T: Time> Batcher<T> {
         }
         let all = upper.is_empty() && self.lower == Antichain::least();
         if !all {
-            check_times::<T>(&self.layout)?;
+            check_times::<T>(self.own.layout())?;
         }
         let runs = self.collected()?;
         let sealed = self.cut(runs, upper, all);
@@ -221,23 +219,22 @@ impl<T: Time> Batcher<T> {
 
     /// What of `runs` is before `upper`, or all of it; the rest is kept.
     fn cut(&mut self, runs: Vec<Run>, upper: &Antichain<T>, all: bool) -> Result<Batch<T>> {
-        let (layout, pool, wraps) =
-            (self.layout.clone(), self.pool.clone(), &self.shared.wraps.clone());
-        let runs = settle(&layout, &pool, wraps, runs)?;
-        let width = time_width(&layout);
+        let (layout, pool, wraps) = (self.own.layout(), self.own.pool(), &self.shared.wraps);
+        let runs = settle(layout, pool, wraps, runs)?;
+        let width = time_width(layout);
         let (ship, keep, mut frontier) = match <[Run; 1]>::try_from(runs) {
             // Nothing is merged, and nothing is cut.
             Ok([run]) if all => (run, Run::default(), Antichain::new()),
             runs => {
-                let mut extract = Extract::new(&layout, &pool, width, (&self.lower, upper));
+                let mut extract = Extract::new(layout, pool, width, (&self.lower, upper));
                 self.merge_into(&mut extract, runs.map_or_else(|runs| runs, Vec::from))?;
                 extract.finish()?
             }
         };
         let time = |body: &[u8]| T::from_code(code_of(&body[body.len() - width..]));
         if wraps.any() {
-            let sealed = wraps.split(&pool, |body| all || !upper.less_equal(time(body)));
-            sealed.check(&layout)?;
+            let sealed = wraps.split(pool, |body| all || !upper.less_equal(time(body)));
+            sealed.check(layout)?;
             wraps.each(|body| {
                 frontier.insert(time(body));
             });
@@ -246,7 +243,7 @@ impl<T: Time> Batcher<T> {
             self.shared.runs().push(Held::new(keep, &self.shared.sink));
         }
         pool.release_recycled_beyond(STASH);
-        let batch = Batch::of_run(&layout, &pool, ship);
+        let batch = Batch::of_run(layout, pool, ship);
         let batch = batch.between(&self.lower, upper);
         (self.lower, self.frontier) = (upper.clone(), frontier);
         Ok(batch)
@@ -254,7 +251,7 @@ impl<T: Time> Batcher<T> {
 
     /// Merges `runs` and has them cut.
     fn merge_into(&self, extract: &mut Extract<'_, T>, mut runs: Vec<Run>) -> Result<()> {
-        let (layout, pool, wraps) = (&self.layout, &self.pool, &self.shared.wraps);
+        let (layout, pool, wraps) = (self.own.layout(), self.own.pool(), &self.shared.wraps);
         if self.threads > 1 && runs.len() > 1 && !pool.budget().is_limited() {
             let merged = merge_ranges(layout, pool, wraps, runs, self.threads, false)?;
             runs = vec![merged];
@@ -292,7 +289,7 @@ impl<T: Time> Batcher<T> {
 impl<T: Time> std::fmt::Debug for Batcher<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Batcher");
-        out.field("order", &self.layout.order()).field("pushed", &self.pushed);
+        out.field("order", &self.own.layout().order()).field("pushed", &self.pushed);
         out.field("lower", &self.lower).field("frontier", &self.frontier);
         out.finish_non_exhaustive()
     }

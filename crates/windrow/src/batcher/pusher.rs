@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 
 use super::Shared;
 use super::accounting::Held;
-use super::ladder::Ladder;
+use super::ladder::{Ladder, Means};
 use super::pending::Pending;
 use crate::batch::{held_by_chunk, merger, own_bytes};
 use crate::chunk::Chunker;
@@ -23,8 +23,6 @@ const WAITING: usize = 4;
 
 /// One thread's way into a [`crate::Batcher`].
 pub struct Pusher {
-    layout: Layout,
-    pool: Pool,
     shared: Arc<Shared>,
     /// While it holds rows it counts as open, and has a part of the budget.
     open: Option<Share>,
@@ -42,18 +40,24 @@ pub struct Pusher {
 impl Pusher {
     pub(super) fn new(layout: &Layout, pool: &Pool, shared: &Arc<Shared>, pushers: usize) -> Self {
         Self {
-            layout: layout.clone(),
-            pool: pool.clone(),
             shared: Arc::clone(shared),
             open: None,
             pending: Pending::default(),
             chunker: Chunker::new(layout, pool, &shared.wraps),
-            ladder: Ladder::new(layout, pool, &shared.wraps, &shared.sink),
+            ladder: Ladder::default(),
             // Under `keep` nothing ever cancels.
             live: if layout.rule() == Rule::Keep { usize::MAX } else { 0 },
             longest: 0,
             pushers,
         }
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        self.chunker.layout()
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        self.chunker.pool()
     }
 
     /// Takes the rows of `batch` in. `sequence` is the place in the whole input of its first row,
@@ -103,12 +107,12 @@ impl Pusher {
 
     /// Takes a record batch in whose columns are to be resolved.
     fn push_any(&mut self, batch: &RecordBatch, sequence: u64) -> Result<()> {
-        if self.pending.offer(&self.layout, batch, sequence)? {
+        if self.pending.offer(self.chunker.layout(), batch, sequence)? {
             self.open();
             return Ok(());
         }
         self.push_pending()?;
-        if self.pending.offer(&self.layout, batch, sequence)? {
+        if self.pending.offer(self.chunker.layout(), batch, sequence)? {
             self.open();
             return Ok(());
         }
@@ -121,7 +125,7 @@ impl Pusher {
     /// Counts as open from here on.
     fn open(&mut self) {
         if self.open.is_none() {
-            self.open = Some(self.pool.budget().join());
+            self.open = Some(self.chunker.pool().budget().join());
             self.shared.open.fetch_add(1, Ordering::Release);
         }
     }
@@ -165,19 +169,12 @@ impl Pusher {
 
     fn collect(&mut self) -> Result<()> {
         while let Some(chunks) = self.chunker.take() {
-            let share = self.pool.budget().share(self.pushers);
             // One row that is longer than a chunk is staged while another one leaves.
             for chunk in &chunks {
                 self.longest = self.longest.max(chunk.leased_bytes());
             }
-            let usual = held_by_chunk(&self.pool);
-            let own = own_bytes(&self.pool) + 2 * self.longest.saturating_sub(usual);
-            let mut room = share.saturating_sub(own);
-            if self.pool.compresses() {
-                // What waits to be compressed is, beside the rows that come next.
-                room -= room / WAITING;
-            }
-            self.ladder.push(Run::of(chunks), room)?;
+            let room = self.room();
+            self.ladder.push(means(&self.chunker, &self.shared), Run::of(chunks), room)?;
             let held = self.ladder.resident_bytes();
             if held > room || held > room / 4 && self.is_crowded() {
                 self.spill()?;
@@ -188,9 +185,23 @@ impl Pusher {
         Ok(())
     }
 
+    /// Bytes of memory that runs may take.
+    fn room(&self) -> usize {
+        let pool = self.pool();
+        let share = pool.budget().share(self.pushers);
+        if !pool.budget().is_limited() {
+            return share;
+        }
+        let usual = held_by_chunk(pool);
+        let own = own_bytes(pool) + 2 * self.longest.saturating_sub(usual);
+        let room = share.saturating_sub(own);
+        // What waits to be compressed is, beside the rows that come next.
+        if pool.compresses() { room - room / WAITING } else { room }
+    }
+
     /// True if others have taken more of the budget than was theirs before this one came.
     fn is_crowded(&self) -> bool {
-        let budget = self.pool.budget();
+        let budget = self.chunker.pool().budget();
         budget.sharing() > self.pushers && budget.used() > budget.limit()
     }
 
@@ -201,7 +212,7 @@ impl Pusher {
         let out = self.merged(Run::merged)?;
         let after = out.resident_bytes();
         self.live = if self.is_thinner(before, after) { after } else { usize::MAX };
-        self.ladder.push(out, room)
+        self.ladder.push(means(&self.chunker, &self.shared), out, room)
     }
 
     /// Merges all that is in memory into one run out of memory.
@@ -215,21 +226,31 @@ impl Pusher {
 
     /// One run of all that is in memory.
     fn merged(&mut self, into: impl Fn(Run, &Pool, &mut Merger) -> Result<Run>) -> Result<Run> {
-        let runs: Vec<Run> = self.ladder.take().into_iter().filter_map(Held::take).collect();
+        let runs: Vec<Run> = self.ladder.take().filter_map(Held::take).collect();
         let out = Run::after(&runs);
-        into(out, &self.pool, &mut merger(&self.layout, &self.pool, &self.shared.wraps, runs))
+        into(
+            out,
+            self.chunker.pool(),
+            &mut merger(self.chunker.layout(), self.chunker.pool(), &self.shared.wraps, runs),
+        )
     }
 
     /// True if a merge was worth its while: at the least a quarter of the bytes is gone.
     fn is_thinner(&self, before: usize, after: usize) -> bool {
-        self.layout.rule() != Rule::Keep && after <= before / 4 * 3
+        self.chunker.layout().rule() != Rule::Keep && after <= before / 4 * 3
     }
+}
+
+/// What a pusher merges runs with.
+fn means<'a>(chunker: &'a Chunker, shared: &'a Shared) -> Means<'a> {
+    let (layout, pool) = (chunker.layout(), chunker.pool());
+    Means { layout, pool, wraps: &shared.wraps, sink: &shared.sink }
 }
 
 impl std::fmt::Debug for Pusher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Pusher");
-        out.field("order", &self.layout.order()).field("holds_rows", &self.open.is_some());
+        out.field("order", &self.layout().order()).field("holds_rows", &self.open.is_some());
         out.finish_non_exhaustive()
     }
 }

@@ -89,6 +89,11 @@ impl Builder {
         }
     }
 
+    /// The layout of the rows.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     /// The pool that chunks are made in.
     pub(crate) fn pool(&self) -> &Pool {
         self.output.pool()

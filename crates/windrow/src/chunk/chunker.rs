@@ -34,8 +34,6 @@ const FEW_TEXTS: usize = 1 << 9;
 /// Turns record batches into runs of chunks; accumulates across calls.
 #[derive(Debug)]
 pub(crate) struct Chunker {
-    pool: Pool,
-    layout: Layout,
     desk: Box<Desk>,
     /// Buffers that are full, and the one that is being filled.
     staged: Vec<Staged>,
@@ -71,7 +69,8 @@ impl Desk {
 
 impl Drop for Chunker {
     fn drop(&mut self) {
-        self.pool.keep_scratch(std::mem::take(&mut self.desk));
+        let desk = std::mem::take(&mut self.desk);
+        self.pool().keep_scratch(desk);
     }
 }
 
@@ -137,14 +136,22 @@ impl Chunker {
     /// A chunker that notes sums which do not fit in `wraps`.
     pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps) -> Self {
         Self {
-            pool: pool.clone(),
-            layout: layout.clone(),
             desk: Desk::of(layout, pool),
             staged: Vec::new(),
             rows: 0,
             builder: Builder::new(layout, pool, Finish::Log, wraps),
             runs: VecDeque::new(),
         }
+    }
+
+    /// The layout of the rows.
+    pub(crate) fn layout(&self) -> &Layout {
+        self.builder.layout()
+    }
+
+    /// The pool that chunks are made in.
+    pub(crate) fn pool(&self) -> &Pool {
+        self.builder.pool()
     }
 
     /// The chunks of the next finished run.
@@ -159,10 +166,10 @@ impl Chunker {
     /// # Errors
     /// [`crate::Error::SchemaMismatch`], and what ordering rows and taking memory report.
     pub(crate) fn push_plain(&mut self, batch: &RecordBatch, next: usize) -> Result<Option<usize>> {
-        let stride = self.layout.stride();
+        let stride = self.builder.layout().stride();
         let few = if stride.is_none() {
             FEW_TEXTS
-        } else if self.pool.budget().is_limited() {
+        } else if self.builder.pool().budget().is_limited() {
             FEW_ROWS
         } else {
             usize::MAX
@@ -207,7 +214,7 @@ impl Chunker {
         };
         let Staged { buffer, used, starts, .. } = staged;
         let (start, mut found) = (rows.start, Found::default());
-        let written = if let Some(stride) = self.layout.stride() {
+        let written = if let Some(stride) = self.builder.layout().stride() {
             let room = buffer.len() - *used;
             // Hardly ever divided.
             if rows.len() * stride > room {
@@ -224,10 +231,10 @@ impl Chunker {
         let Some((written, end)) = written else { return Ok(None) };
         (staged.used, staged.rows) = (end, staged.rows + written);
         if plain.tells_order(written) {
-            staged.look_at(&self.layout, plain, found, start..start + written);
+            staged.look_at(self.builder.layout(), plain, found, start..start + written);
         }
         if staged.used - staged.looked >= LOOK_BYTES {
-            staged.look(&self.layout);
+            staged.look(self.builder.layout());
         }
         self.rows += written;
         Ok(Some(written))
@@ -235,7 +242,7 @@ impl Chunker {
 
     /// Resolves the columns of `batch`, the first row of which is number `sequence` of the input.
     pub(crate) fn prepare(&mut self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
-        self.desk.encoder(&self.layout).prepare(batch, sequence)
+        self.desk.encoder(self.builder.layout()).prepare(batch, sequence)
     }
 
     /// Stages rows from `next` on, until a run is there to [`Chunker::take`]. Returns the first row that
@@ -254,7 +261,7 @@ impl Chunker {
             }
             if let Some(staged) = self.staged.last_mut() {
                 let out = &mut staged.buffer[staged.used..end];
-                self.desk.encoder(&self.layout).encode(prepared, next..next + fit, out);
+                self.desk.encoder(self.builder.layout()).encode(prepared, next..next + fit, out);
                 (staged.used, staged.rows) = (end, staged.rows + fit);
             }
             self.rows += fit;
@@ -269,7 +276,7 @@ impl Chunker {
         let Some(staged) = self.staged.last_mut() else { return (0, 0) };
         let room = staged.buffer.len();
         let most = (MOST_ROWS - self.rows).min(prepared.len() - next);
-        if let Some(stride) = self.layout.stride() {
+        if let Some(stride) = self.builder.layout().stride() {
             let fit = most.min((room - staged.used) / stride);
             return (fit, staged.used + fit * stride);
         }
@@ -294,10 +301,10 @@ impl Chunker {
 
     /// A buffer to be filled, for a row of `len` bytes at the least.
     fn stage(&mut self, len: usize) -> Result<()> {
-        let buffer = self.pool.buffer(len)?;
-        let starts = match self.layout.stride() {
+        let buffer = self.builder.pool().buffer(len)?;
+        let starts = match self.builder.layout().stride() {
             Some(_) => Vec::new(),
-            None => self.pool.starts(),
+            None => self.builder.pool().starts(),
         };
         self.staged.push(Staged { buffer, used: 0, rows: 0, starts, ordered: Some(0), looked: 0 });
         Ok(())
@@ -305,21 +312,22 @@ impl Chunker {
 
     /// Nothing is added to the last buffer any more: it is a chunk, or is ordered with the others.
     fn close(&mut self) -> Result<()> {
-        let stride = self.layout.stride();
-        let Some(last) = self.staged.pop_if(|last| last.look(&self.layout)) else {
+        let stride = self.builder.layout().stride();
+        let Some(last) = self.staged.pop_if(|last| last.look(self.builder.layout())) else {
             let bytes: usize = self.staged.iter().map(|staged| staged.buffer.len()).sum();
-            let enough = bytes + self.pool.chunk_bytes() > self.pool.stage_bytes();
+            let enough =
+                bytes + self.builder.pool().chunk_bytes() > self.builder.pool().stage_bytes();
             return if enough || self.rows == MOST_ROWS { self.ship() } else { Ok(()) };
         };
         self.rows -= last.rows;
         self.ship()?;
         if last.rows == 0 {
-            self.pool.recycle(last.buffer);
+            self.builder.pool().recycle(last.buffer);
             return Ok(());
         }
         let chunk = match stride {
-            Some(stride) => Chunk::strided(&self.pool, last.buffer, last.used, stride),
-            None => Chunk::varying(&self.pool, last.buffer, last.starts),
+            Some(stride) => Chunk::strided(self.builder.pool(), last.buffer, last.used, stride),
+            None => Chunk::varying(self.builder.pool(), last.buffer, last.starts),
         };
         self.runs.push_back(vec![Arc::new(chunk)]);
         Ok(())
@@ -332,7 +340,7 @@ impl Chunker {
         self.rows = 0;
         let staged = std::mem::take(&mut self.staged);
         self.builder.restart();
-        let stride = self.layout.stride();
+        let stride = self.builder.layout().stride();
         let parts: Vec<View<'_>> = staged.iter().map(|staged| staged.view(stride)).collect();
         self.builder.push_unordered(
             &mut self.desk.arranger,
@@ -341,8 +349,8 @@ impl Chunker {
             &mut Ahead::default(),
         )?;
         for Staged { buffer, starts, .. } in staged {
-            self.pool.recycle(buffer);
-            self.pool.recycle_starts(starts);
+            self.builder.pool().recycle(buffer);
+            self.builder.pool().recycle_starts(starts);
         }
         self.builder.flush();
         let run: Vec<_> = std::iter::from_fn(|| self.builder.take()).collect();

@@ -359,7 +359,9 @@ impl Pool {
         let buffers = recycled.buffers.split_off(most.min(kept / self.inner.chunk_bytes));
         drop(recycled);
         let bytes = buffers.iter().map(|buffer| buffer.len()).sum();
-        self.inner.metrics.released(bytes);
+        if bytes > 0 {
+            self.inner.metrics.released(bytes);
+        }
         bytes
     }
 
