@@ -1,4 +1,4 @@
-//! The first bytes of strings as the words that a sort moves.
+//! What the strings of a column begin with, as the words that a sort moves: behind what all of them share.
 //!
 //! ```text
 //! bytes   p e a r l y p l u m ...         eight are read from each string, whatever its length

@@ -1,4 +1,4 @@
-//! The first bytes of strings: their bounds, and the words of a sort made of them.
+//! What strings begin with: what they share, the bounds of their first bytes, and the words of a sort made of these.
 
 use std::arch::x86_64::*;
 
