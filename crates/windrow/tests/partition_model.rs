@@ -286,12 +286,12 @@ fn ids_out_of_range_are_errors() {
     for rows in [1, 7, 600, 6000, 70_000] {
         let batch = record_batch(&mut rng, &[DataType::Int32], rows);
         for (partitions, spread) in
-            [1, 2, 16, 17, 500, 5000].into_iter().flat_map(|p| [(p, 1), (p, p)])
+            [1, 2, 3, 4, 16, 17, 500, 5000].into_iter().flat_map(|p| [(p, 1), (p, p)])
         {
             let mut ids: Vec<u32> = (0..rows).map(|_| rng.below(spread) as u32).collect();
             let row = rng.below(rows);
             let mut partitioner = Partitioner::ids(partitions);
-            for outside in [partitions as u32, u32::MAX] {
+            for outside in [partitions as u32, 1 << 8 | 1 << 13, u32::MAX] {
                 ids[row] = outside;
                 let found = partitioner.split_by_ids(&batch, &ids);
                 let Err(Error::PartitionOutOfRange { row: at, id, partitions: of }) = found else {
@@ -301,6 +301,10 @@ fn ids_out_of_range_are_errors() {
             }
             ids[row] = 0;
             assert!(partitioner.split_by_ids(&batch, &ids).is_ok());
+            let all: Vec<u32> = ids.iter().map(|id| id + 256 * (1 + rng.below(3) as u32)).collect();
+            let found = partitioner.split_by_ids(&batch, &all);
+            let is_refused = matches!(found, Err(Error::PartitionOutOfRange { row: 0, .. }));
+            assert!(is_refused || partitions > 256);
         }
         let short = vec![0; rows - 1];
         let found = Partitioner::ids(2).split_by_ids(&batch, &short);

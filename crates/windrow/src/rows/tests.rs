@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, make_array};
+use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
 
-use super::{Decoder, Encoder, key_len};
+use super::{Decoder, Encoder, RowEncoder, key_len};
 use crate::error::{Error, Result};
 use crate::order::{Column, Layout, Order};
 use arrays::Rng;
@@ -175,6 +176,44 @@ proptest! {
         let part = Decoder::new(&layout, &projection).unwrap().decode(&rows).unwrap();
         let expected = batch.project(&projection).unwrap();
         model::assert_same(&model::rows([&part]), &model::rows([&expected]), &projection);
+    }
+
+    #[test]
+    fn numbers_that_are_longer_among_others(seed: u64, keys in 1usize..4, payload in 0usize..4, rows in 1usize..150) {
+        // All of one width or another, so that they are read together; every other one is at an end of its range.
+        let types = match seed % 3 {
+            0 => [DataType::UInt32, DataType::Date32, DataType::FixedSizeBinary(4)],
+            1 => [DataType::UInt64, DataType::Int64, DataType::FixedSizeBinary(8)],
+            _ => [DataType::UInt64, DataType::Decimal128(38, 0), DataType::FixedSizeBinary(16)],
+        };
+        let rng = &mut Rng::new(seed);
+        let names = (0..keys).map(|key| format!("k{key}")).chain((0..payload).map(|at| format!("p{at}")));
+        let names: Vec<String> = names.collect();
+        let mut column = |name| {
+            let data_type = &types[rng.below(types.len())];
+            let width = data_type.primitive_width().unwrap_or(4 << (seed % 3));
+            let nullable = rng.below(4) > 0;
+            let mut values = vec![0u8; rows * width];
+            for value in values.chunks_mut(width) {
+                value.fill([0, 0xff, rng.next() as u8][rng.below(3)]);
+                let ends = [value[0], value[0] ^ 0x80, value[0] ^ 0xfe, rng.next() as u8];
+                *value.last_mut().unwrap() = ends[rng.below(ends.len())];
+                value[0] = [value[0], rng.next() as u8][rng.below(2)];
+            }
+            let nulls = nullable.then(|| (0..rows).map(|_| rng.below(3) > 0).collect::<Vec<_>>().into());
+            let data = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls).add_buffer(values.into());
+            (name, make_array(data.align_buffers(true).build().unwrap()), nullable)
+        };
+        let columns: Vec<_> = names.into_iter().map(&mut column).collect();
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let (layout, _) = layout(rng, &batch, keys);
+        let encoded = encode(&layout, &batch);
+        let back = decode(&layout, &encoded).unwrap();
+        model::assert_same(&model::rows([&back]), &model::rows([&batch]), &batch.schema());
+        let encoder = RowEncoder::new(&layout);
+        let rows = encoder.encode(&batch).unwrap();
+        prop_assert_eq!(encoder.decode(&rows, 0..rows.len()).unwrap(), batch.clone());
+        prop_assert_eq!(encoder.decode_rows(rows.iter()).unwrap(), batch);
     }
 
     #[test]

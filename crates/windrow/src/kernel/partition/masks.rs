@@ -243,10 +243,17 @@ impl Masks {
             zero[words - 1] &= (1 << (ids.len() % 64)) - 1;
         }
         let [low, high, both] = counts.map(|counts| _mm512_reduce_add_epi64(counts) as u32);
-        let counts = [ids.len() as u32 + both - low - high, low - both, high - both, both];
-        let mut sum = 0;
+        // Ids that are no partition spoil the bits of others: their counts are any numbers.
+        let other = low.wrapping_add(high).wrapping_sub(both);
+        let counts = [
+            (ids.len() as u32).wrapping_sub(other),
+            low.wrapping_sub(both),
+            high.wrapping_sub(both),
+            both,
+        ];
+        let mut sum = 0u32;
         for (end, count) in ends.iter_mut().zip(counts) {
-            sum += count;
+            sum = sum.wrapping_add(count);
             *end = sum;
         }
         // Of three partitions, a fourth is in no mask.

@@ -60,10 +60,6 @@ impl Coding {
             Kind::Unsigned => of_kind!(Kind::Unsigned),
         }
     }
-
-    /// Of bytes as they are, which are never longer.
-    pub(super) const RAW: Self =
-        Self { kind: Kind::Unsigned, descending: false, escapes: false, nulls_first: false };
 }
 
 /// Reads numbers by `take`, which appends them and tells which are null, unless it says that one takes a byte more.
@@ -94,42 +90,30 @@ pub(super) fn take_longer<W: Word>(
     values: &mut Values<W::Native>,
     valid: &mut Bits,
 ) -> Result<()> {
-    let Coding { kind, descending, escapes, nulls_first: up } = coding;
+    let Coding { kind, descending, nulls_first: up, .. } = coding;
+    debug_assert!(coding.escapes, "others are never longer");
     let (rows, mut row) = (tile.len(), 0);
-    let mut words = vec![0u64; if escapes { rows.div_ceil(64) } else { 0 }];
+    let mut words = vec![0u64; rows.div_ceil(64)];
     tile.for_each(|left| {
         let near = left.beyond(0);
         let (value, is_valid, len, known) = match near.get(..W::BYTES + 1) {
-            Some(code) if escapes => escape::take_within::<W>(up, kind, descending, code),
-            Some(code) => {
-                let value = W::read_big(&code[..W::BYTES]).value(kind, descending);
-                (value, true, W::BYTES, true)
-            }
+            Some(code) => escape::take_within::<W>(up, kind, descending, code),
             // At the end of the last row.
             None => match escape::take::<W>(up, near) {
-                _ if !escapes && near.len() == W::BYTES => {
-                    (W::read_big(near).value(kind, descending), true, W::BYTES, true)
-                }
-                Some((Some(code), len)) if escapes => {
-                    (code.value(kind, descending), true, len, true)
-                }
-                Some((None, len)) if escapes => (W::filled(false), false, len, true),
-                _ => (W::filled(false), false, 0, false),
+                Some((Some(code), len)) => (code.value(kind, descending), true, len, true),
+                Some((None, len)) => (W::filled(false), false, len, true),
+                None => (W::filled(false), false, 0, false),
             },
         };
         if !known || len > left.len() {
             return Err(corrupt("a number is cut off or has no such code"));
         }
         values.push(value.native());
-        if let Some(word) = words.get_mut(row / 64) {
-            *word |= u64::from(is_valid) << (row % 64);
-        }
+        words[row / 64] |= u64::from(is_valid) << (row % 64);
         row += 1;
         Ok(len)
     })?;
-    if escapes {
-        valid.add(rows, |valid| valid.extend_from_slice(&words));
-    }
+    valid.add(rows, |valid| valid.extend_from_slice(&words));
     Ok(())
 }
 

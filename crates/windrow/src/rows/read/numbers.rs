@@ -29,8 +29,8 @@ const LONG_STRIDE: usize = 128;
 pub(super) struct Number {
     pub(super) column: usize,
     pub(super) code: Code,
-    /// The same for one value, should it take a byte more.
-    pub(super) coding: Coding,
+    /// The same for one value, if some may take a byte more.
+    pub(super) longer: Option<Coding>,
     /// One that nobody wants may be among them: only its codes say where the next column begins.
     pub(super) is_wanted: bool,
 }
@@ -85,9 +85,18 @@ impl<T: Word + fixed::Word<Native = T>> Part for Numbers<T> {
         if tile.is_strided() {
             return Err(corrupt("a number is cut off"));
         }
-        for (number, values) in self.numbers.iter().zip(&mut self.values) {
+        let lanes = self.values.iter_mut().zip(&mut self.valid).zip(&self.numbers);
+        for ((values, words), number) in lanes {
             values.truncate(before);
-            take_longer::<T>(number.coding, tile, values, &mut valid[number.column])?;
+            if let Some(coding) = number.longer {
+                take_longer::<T>(coding, tile, values, &mut valid[number.column])?;
+                continue;
+            }
+            // Behind one that is longer it may lie anywhere.
+            tile.require(size_of::<T>())?;
+            let mut lane = [LaneOut { values, valid: words, code: number.code }];
+            with_places!(tile.next(0), places => take(&mut lane, rows, places, bytes));
+            tile.pass(size_of::<T>());
         }
         Ok(())
     }
@@ -146,13 +155,15 @@ impl Part for Wides {
 
 /// A column of numbers of 16 bytes, whose codes say which of them are null.
 pub(super) struct WideSome {
-    number: Number,
+    column: usize,
+    code: Code,
+    coding: Coding,
     values: Values<u128>,
 }
 
 impl WideSome {
-    pub(super) fn new(number: Number, rows: usize) -> Self {
-        Self { number, values: Values::with_capacity(rows) }
+    pub(super) fn new(column: usize, code: Code, coding: Coding, rows: usize) -> Self {
+        Self { column, code, coding, values: Values::with_capacity(rows) }
     }
 }
 
@@ -163,22 +174,17 @@ impl Part for WideSome {
 
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let (rows, bytes) = (tile.len(), tile.bytes());
-        let (number, values) = (&self.number, &mut self.values);
-        take_unless_longer::<u128>(
-            number.coding,
-            tile,
-            values,
-            &mut valid[number.column],
-            |tile, values, valid| {
-                with_places!(tile.next(0), places => {
-                    take_wide_some(&number.code, rows, places, bytes, values, valid)
-                })
-            },
-        )
+        let Self { column, code, coding, values } = self;
+        let valid = &mut valid[*column];
+        take_unless_longer::<u128>(*coding, tile, values, valid, |tile, values, valid| {
+            with_places!(tile.next(0), places => {
+                take_wide_some(code, rows, places, bytes, values, valid)
+            })
+        })
     }
 
     fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
-        columns.put_numbers(self.number.column, self.values.into())
+        columns.put_numbers(self.column, self.values.into())
     }
 }
 

@@ -157,13 +157,14 @@ impl<'a> Plan<'a, '_> {
         match (slot.code, lanes::slot_form(slot)) {
             (OrderedCode::Bool, _) => self.boolean(column, slot.descending),
             (OrderedCode::Fixed(_, kind), Form::Numbers(width)) => {
-                let (code, coding) = (lanes::slot_code(slot), Coding::of(slot, kind));
-                self.number(width, Number { column, code, coding, is_wanted });
+                let code = lanes::slot_code(slot);
+                let longer = slot.escapes.then(|| Coding::of(slot, kind));
+                self.number(width, Number { column, code, longer, is_wanted });
             }
             (OrderedCode::Fixed(..), _) if !is_wanted => self.add(Pass(slot.clone())),
             (OrderedCode::Fixed(16, kind @ (Kind::Unsigned | Kind::Signed)), _) => {
                 let (code, coding) = (lanes::slot_code(slot), Coding::of(slot, kind));
-                self.add(WideSome::new(Number { column, code, coding, is_wanted }, rows));
+                self.add(WideSome::new(column, code, coding, rows));
             }
             (OrderedCode::Fixed(width, kind), _) => {
                 let coding = Coding::of(slot, kind);
@@ -182,8 +183,8 @@ impl<'a> Plan<'a, '_> {
     fn raw(&mut self, column: usize, width: usize, descending: bool) {
         if let 4 | 8 | 16 = width {
             let flip = if descending { u64::MAX >> (64 - 8 * width.min(8)) } else { 0 };
-            let (code, coding) = (Code { flip, ..RAW }, Coding::RAW);
-            self.number(width, Number { column, code, coding, is_wanted: true });
+            let code = Code { flip, ..RAW };
+            self.number(width, Number { column, code, longer: None, is_wanted: true });
         } else {
             self.add(Raw::new(column, width, descending, self.rows));
         }
