@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow_array::{
     ArrayRef, BinaryViewArray, GenericBinaryArray, OffsetSizeTrait, StringViewArray,
 };
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
 use super::decode::corrupt;
@@ -20,7 +20,7 @@ use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::binary::take_binaries;
-use crate::kernel::rows::take_text::{Offset, Texts, append_text, take_texts};
+use crate::kernel::rows::take_text::{Texts, append_text, take_texts};
 use crate::kernel::strings::{StringData, string_array};
 use crate::order::code::OrderedCode;
 
@@ -68,8 +68,12 @@ impl Strings {
 
     fn end(&mut self, count: usize) {
         match &mut self.offsets {
-            Offsets::Small(offsets) => offsets.extend((0..count).map(|_| i32::of(self.data.len()))),
-            Offsets::Large(offsets) => offsets.extend((0..count).map(|_| i64::of(self.data.len()))),
+            Offsets::Small(offsets) => {
+                offsets.extend((0..count).map(|_| i32::usize_as(self.data.len())))
+            }
+            Offsets::Large(offsets) => {
+                offsets.extend((0..count).map(|_| i64::usize_as(self.data.len())))
+            }
         }
     }
 
@@ -168,7 +172,7 @@ fn binary_array<O: OffsetSizeTrait>(
 }
 
 /// Appends the texts or byte strings at `cursors`, and where they end to `offsets`.
-fn take_next<O: Offset>(
+fn take_next<O: OffsetSizeTrait>(
     is_text: bool,
     texts: &Texts<'_>,
     cursors: &mut [usize],
@@ -177,7 +181,7 @@ fn take_next<O: Offset>(
     valid: &mut Vec<u64>,
 ) -> bool {
     let before = offsets.len();
-    offsets.resize(before + cursors.len(), O::of(0));
+    offsets.resize(before + cursors.len(), O::usize_as(0));
     let ends = &mut offsets[before..];
     match is_text {
         true => take_texts(texts, cursors, data, ends, valid),
@@ -186,7 +190,7 @@ fn take_next<O: Offset>(
 }
 
 #[inline(always)]
-fn read<'a, O: Offset>(
+fn read<'a, O: OffsetSizeTrait>(
     (code, descending): (OrderedCode, bool),
     count: usize,
     mut row: impl FnMut(usize) -> Option<RowRef<'a>>,
@@ -207,7 +211,7 @@ fn read<'a, O: Offset>(
                 _ => return Err(corrupt("a text does not end within its row")),
             }
         }
-        offsets.push(O::of(data.len()));
+        offsets.push(O::usize_as(data.len()));
     }
     Ok(())
 }

@@ -10,7 +10,6 @@ use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use super::memory::Memory;
 use super::order::{PAD, Planned};
-use super::text::Offset;
 use super::views::{self, copy_out, outside_bytes};
 
 /// Views that pin more than this many times the bytes they use are copied out.
@@ -25,10 +24,7 @@ pub(crate) fn byte_array<T: ByteArrayType>(
     memory: &mut Memory,
     array: &GenericByteArray<T>,
     nulls: Option<NullBuffer>,
-) -> GenericByteArray<T>
-where
-    T::Offset: Offset,
-{
+) -> GenericByteArray<T> {
     let rows = array.len();
     assert!(rows == order.rows() && nulls.as_ref().is_none_or(|nulls| nulls.len() == rows));
     let offsets = array.value_offsets();

@@ -15,8 +15,9 @@
 
 use std::ops::Deref;
 
+use arrow_array::OffsetSizeTrait;
+
 use super::hash::fold;
-use super::text::Offset;
 use super::views::{INLINE, outside};
 
 /// Constants with as many ones as zeros in every byte (the secret of wyhash, public domain).
@@ -55,11 +56,11 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
 ///
 /// # Panics
 /// If there are fewer strings than words, or offsets do not ascend or leave `bytes`.
-pub(crate) fn words<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
+pub(crate) fn words<O: OffsetSizeTrait>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
     assert!(offsets.len() > out.len());
     #[cfg(target_arch = "x86_64")]
     {
-        let total = offsets[out.len()].to().wrapping_sub(offsets[0].to());
+        let total = offsets[out.len()].as_usize().wrapping_sub(offsets[0].as_usize());
         if total <= out.len() * SHORT
             && is_x86_feature_detected!("sse4.1")
             && is_x86_feature_detected!("bmi2")
@@ -99,9 +100,9 @@ fn view_word(view: &u128, buffers: &[impl Deref<Target = [u8]>]) -> u64 {
     word(if len <= INLINE { &bytes[4..4 + len] } else { outside(*view, buffers).unwrap_or(&[]) })
 }
 
-fn words_portable<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
+fn words_portable<O: OffsetSizeTrait>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
     for (row, slot) in out.iter_mut().enumerate() {
-        *slot = word(&bytes[offsets[row].to()..offsets[row + 1].to()]);
+        *slot = word(&bytes[offsets[row].as_usize()..offsets[row + 1].as_usize()]);
     }
 }
 
@@ -110,7 +111,7 @@ mod shuffled {
     use std::arch::x86_64::*;
     use std::ops::Deref;
 
-    use super::{INLINE, Offset, SALTS, SHORT, fold, view_word, word};
+    use super::{INLINE, OffsetSizeTrait, SALTS, SHORT, fold, view_word, word};
 
     /// For each length, where the bytes of `first | last` are in the eight bytes at the start and the
     /// eight at the end: 0 to 7 and 8 to 15; from [`ZERO`] on, nowhere.
@@ -149,14 +150,14 @@ mod shuffled {
 
     /// As the portable twin.
     #[target_feature(enable = "sse4.1,bmi2")]
-    pub(super) fn words<O: Offset>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
+    pub(super) fn words<O: OffsetSizeTrait>(offsets: &[O], bytes: &[u8], out: &mut [u64]) {
         // Rows whose string starts at 8 and no more than this further have eight bytes in front of
         // them, and as many as a short string may have from their start on.
         let room = bytes.len().checked_sub(8 + SHORT);
         let Some(room) = room else { return super::words_portable(offsets, bytes, out) };
-        let mut start = offsets[0].to();
+        let mut start = offsets[0].as_usize();
         for (slot, end) in out.iter_mut().zip(&offsets[1..]) {
-            let end = end.to();
+            let end = end.as_usize();
             let len = end.wrapping_sub(start);
             *slot = if len <= SHORT && start.wrapping_sub(8) <= room {
                 // SAFETY: `len` is at most `SHORT`; there are 8 bytes in front of `start` and

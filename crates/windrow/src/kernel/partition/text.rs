@@ -5,6 +5,8 @@
 //! vary, and a branch on them would be guessed wrong every third time. Where runs are appended to
 //! partitions, copies are exact.
 
+use arrow_array::OffsetSizeTrait;
+
 use super::fixed::Place;
 use super::order::{Mover, PAD, Planned};
 use crate::kernel::copy::copy_short;
@@ -12,43 +14,13 @@ use crate::kernel::copy::copy_short;
 /// Bytes of a copy that does not look at the length; at most [`PAD`].
 const WIDE: usize = 32;
 
-/// A position in the bytes of a column.
-pub(crate) trait Offset: Copy {
-    fn to(self) -> usize;
-    fn of(at: usize) -> Self;
-}
-
-impl Offset for i32 {
-    #[inline(always)]
-    fn to(self) -> usize {
-        self as usize
-    }
-
-    #[inline(always)]
-    fn of(at: usize) -> Self {
-        at as Self
-    }
-}
-
-impl Offset for i64 {
-    #[inline(always)]
-    fn to(self) -> usize {
-        self as usize
-    }
-
-    #[inline(always)]
-    fn of(at: usize) -> Self {
-        at as Self
-    }
-}
-
 impl Planned<'_> {
     /// Brings strings into order: string `i` is `bytes[offsets[i]..offsets[i + 1]]`. Offsets of
     /// the output start at 0; `out` is [`PAD`] bytes longer than all strings together.
     ///
     /// # Panics
     /// If offsets do not ascend or a slice is too short.
-    pub(crate) fn text<O: Offset>(
+    pub(crate) fn text<O: OffsetSizeTrait>(
         &mut self,
         offsets: &[O],
         bytes: &[u8],
@@ -57,17 +29,17 @@ impl Planned<'_> {
     ) {
         let rows = self.rows();
         assert!(offsets.len() > rows && out_offsets.len() > rows);
-        let total = offsets[rows].to() - offsets[0].to();
+        let total = offsets[rows].as_usize() - offsets[0].as_usize();
         assert!(out.len() >= total + PAD);
-        out_offsets[0] = O::of(0);
+        out_offsets[0] = O::usize_as(0);
         if self.is_one_run() {
             return self.each_run(&mut Strings { offsets, bytes, out_offsets, out });
         }
         self.each_run(&mut Lengths { offsets, out: &mut out_offsets[1..] });
         let mut end = 0;
         for offset in &mut out_offsets[1..=rows] {
-            end += offset.to();
-            *offset = O::of(end);
+            end += offset.as_usize();
+            *offset = O::usize_as(end);
         }
         self.each_run(&mut Appended { offsets, bytes, out_offsets, out });
     }
@@ -81,7 +53,7 @@ struct Strings<'a, O> {
     out: &'a mut [u8],
 }
 
-impl<O: Offset> Mover for Strings<'_, O> {
+impl<O: OffsetSizeTrait> Mover for Strings<'_, O> {
     unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
         debug_assert_eq!((base, target), (0, 0));
         let mut at = 0;
@@ -94,7 +66,7 @@ impl<O: Offset> Mover for Strings<'_, O> {
                 _ => copy_short(&mut self.out[at..], &self.bytes[start..end]),
             }
             at += len;
-            *out_offset = O::of(at);
+            *out_offset = O::usize_as(at);
         }
     }
 }
@@ -104,11 +76,11 @@ struct Lengths<'a, O> {
     out: &'a mut [O],
 }
 
-impl<O: Offset> Mover for Lengths<'_, O> {
+impl<O: OffsetSizeTrait> Mover for Lengths<'_, O> {
     unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
         for (place, out) in places.iter().zip(&mut self.out[target..]) {
             let (start, end) = bounds(self.offsets, base + place.row());
-            *out = O::of(end - start);
+            *out = O::usize_as(end - start);
         }
     }
 }
@@ -121,9 +93,9 @@ struct Appended<'a, O> {
     out: &'a mut [u8],
 }
 
-impl<O: Offset> Mover for Appended<'_, O> {
+impl<O: OffsetSizeTrait> Mover for Appended<'_, O> {
     unsafe fn run<P: Place>(&mut self, base: usize, places: &[P], target: usize) {
-        let mut at = self.out_offsets[target].to();
+        let mut at = self.out_offsets[target].as_usize();
         for place in places {
             let (start, end) = bounds(self.offsets, base + place.row());
             copy_short(&mut self.out[at..], &self.bytes[start..end]);
@@ -133,6 +105,6 @@ impl<O: Offset> Mover for Appended<'_, O> {
 }
 
 #[inline(always)]
-fn bounds<O: Offset>(offsets: &[O], row: usize) -> (usize, usize) {
-    (offsets[row].to(), offsets[row + 1].to())
+fn bounds<O: OffsetSizeTrait>(offsets: &[O], row: usize) -> (usize, usize) {
+    (offsets[row].as_usize(), offsets[row + 1].as_usize())
 }

@@ -1,6 +1,8 @@
 //! Byte strings out of rows: an escape stands in front of bytes below 3, to which one was added.
 
-use super::take_text::{Offset, Texts, room_of};
+use arrow_array::OffsetSizeTrait;
+
+use super::take_text::{Texts, room_of};
 
 /// What stands in front of a byte that would be an escape, an end, or less.
 pub(crate) const ESCAPE: u8 = 2;
@@ -9,7 +11,7 @@ pub(crate) const ESCAPE: u8 = 2;
 ///
 /// # Panics
 /// If there are not as many cursors as ends, of rows or of values.
-pub(crate) fn take_binaries<O: Offset>(
+pub(crate) fn take_binaries<O: OffsetSizeTrait>(
     texts: &Texts<'_>,
     cursors: &mut [usize],
     data: &mut Vec<u8>,
@@ -33,7 +35,7 @@ pub(crate) fn take_binaries<O: Offset>(
 }
 
 /// The portable twin, and the last few: those from the one at `done` on, a multiple of 64.
-fn take_each<O: Offset>(
+fn take_each<O: OffsetSizeTrait>(
     texts: &Texts<'_>,
     done: usize,
     cursors: &mut [usize],
@@ -57,7 +59,7 @@ fn take_each<O: Offset>(
             return false;
         }
         *cursor += before - codes.len();
-        *value_end = O::of(data.len());
+        *value_end = O::usize_as(data.len());
         word |= u64::from(is_valid) << (row % 64);
         if null.is_some() && (row % 64 == 63 || row + 1 == rows) {
             valid.push(std::mem::take(&mut word));

@@ -48,9 +48,7 @@ pub(crate) use bytes::{ByteLane, Source, put_bytes};
 pub(crate) use cells::{Cells, put_cells};
 pub(crate) use each::{Read, take_each, take_flags, take_raw, take_some};
 pub(crate) use growing::{put_growing, take_growing};
-pub(crate) use heads::{
-    Letters, PackHeads, Strings, head_bounds, lengths, pack_heads, shared, shared_each,
-};
+pub(crate) use heads::{Letters, PackHeads, Strings, head_bounds, pack_heads, shared, shared_each};
 pub(crate) use lane::{
     Bits, Code, Cursors, Lane, LaneOut, Lanes, NULL, Places, Reached, Scattered, Strided, Word,
 };

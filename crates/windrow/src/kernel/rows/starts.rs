@@ -11,11 +11,12 @@
 
 use std::ops::Range;
 
+use arrow_array::OffsetSizeTrait;
+
 use super::super::copy::add_short;
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
 use super::lane::Places;
-use super::take_text::Offset;
 use super::text::{Form, add_over};
 
 /// Bytes that the portable path moves at once.
@@ -93,7 +94,7 @@ impl Places for Starts<'_> {
 ///
 /// # Panics
 /// If there are fewer places than texts, or a text lies outside of `source`, or of `out`.
-pub(crate) fn put_texts_at<O: Offset>(
+pub(crate) fn put_texts_at<O: OffsetSizeTrait>(
     source: &[u8],
     offsets: &[O],
     form: Form,
@@ -111,7 +112,7 @@ pub(crate) fn put_texts_at<O: Offset>(
 }
 
 /// The portable twin.
-fn put_each_at<O: Offset>(
+fn put_each_at<O: OffsetSizeTrait>(
     source: &[u8],
     offsets: &[O],
     form: Form,
@@ -120,7 +121,7 @@ fn put_each_at<O: Offset>(
     out: &mut [u8],
 ) {
     for (ends, to) in offsets.windows(2).zip(places.places()) {
-        let (start, end) = (ends[0].at(), ends[1].at());
+        let (start, end) = (ends[0].as_usize(), ends[1].as_usize());
         let len = end.wrapping_sub(start);
         let is_within = start <= end && end <= source.len() && to.saturating_add(len) < out.len();
         assert!(is_within, "a text lies within its bytes");

@@ -9,6 +9,8 @@
 //!
 //! Texts are appended to bytes that are known to be UTF-8 if all of them were seen to be ASCII.
 
+use arrow_array::OffsetSizeTrait;
+
 use super::block::{self, BLOCK, Block};
 use super::text::{Form, block_at};
 use crate::kernel::strings::StringData;
@@ -17,38 +19,6 @@ use crate::kernel::strings::StringData;
 const SHORT: usize = 2 * BLOCK;
 /// Bytes of a longer text that are read at once.
 const LONG: usize = 6 * BLOCK;
-
-/// Where a text ends: 32 bits, which wrap around, or 64.
-pub(crate) trait Offset: Copy {
-    /// The low bits of `end`.
-    fn of(end: usize) -> Self;
-    /// Where it is; one below zero is beyond all bytes.
-    fn at(self) -> usize;
-}
-
-impl Offset for i32 {
-    #[inline(always)]
-    fn of(end: usize) -> Self {
-        end as Self
-    }
-
-    #[inline(always)]
-    fn at(self) -> usize {
-        self as usize
-    }
-}
-
-impl Offset for i64 {
-    #[inline(always)]
-    fn of(end: usize) -> Self {
-        end as Self
-    }
-
-    #[inline(always)]
-    fn at(self) -> usize {
-        self as usize
-    }
-}
 
 /// Bytes behind the texts that reading them may write.
 const STEPS: usize = 64;
@@ -71,7 +41,7 @@ pub(crate) struct Texts<'a> {
 ///
 /// # Panics
 /// If there are not as many cursors as ends, of rows or of texts.
-pub(crate) fn take_texts<O: Offset>(
+pub(crate) fn take_texts<O: OffsetSizeTrait>(
     texts: &Texts<'_>,
     cursors: &mut [usize],
     data: &mut StringData,
@@ -143,7 +113,7 @@ fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
 }
 
 /// The portable twin, and the last few: those from the one at `done` on, a multiple of 64.
-fn take_texts_each<O: Offset>(
+fn take_texts_each<O: OffsetSizeTrait>(
     texts: &Texts<'_>,
     done: usize,
     cursors: &mut [usize],
@@ -170,7 +140,7 @@ fn take_texts_each<O: Offset>(
             *cursor += len;
             fits &= *cursor <= end;
         }
-        *text_end = O::of(data.len());
+        *text_end = O::usize_as(data.len());
         word |= u64::from(is_valid) << (row % 64);
         if null.is_some() && (row % 64 == 63 || row + 1 == rows) {
             valid.push(std::mem::take(&mut word));

@@ -13,7 +13,7 @@ use super::plan::Rows;
 use super::ranks::ranks;
 use crate::error::{Error, Result};
 use crate::kernel::compare::compare;
-use crate::kernel::rows::{Bits, Clamp, Pack, Strings, bounds, lengths};
+use crate::kernel::rows::{Bits, Clamp, Pack, Strings, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -288,8 +288,11 @@ impl Key {
     pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize)> {
         match (&self.values, &self.nulls) {
             (Values::Bytes(Bytes::Small { offsets, .. }), None) => {
-                let (least, most) = lengths(&offsets[rows.first()?..][..=rows.len()]);
-                Some((least as usize, most as usize))
+                let offsets = &offsets[rows.first()?..][..=rows.len()];
+                let lens = offsets.iter().zip(&offsets[1..]).map(|(start, end)| end - start);
+                let ends =
+                    lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));
+                Some((ends.0 as usize, ends.1 as usize))
             }
             _ => None,
         }

@@ -26,14 +26,11 @@ pub(super) fn letters<R: Rows>(key: &Key, rows: &R, depth: usize) -> (Letters, b
     if rows.len() < LEAST_ROWS {
         return WHOLE;
     }
-    let of = |first: usize, count: usize| {
-        let strings = strings.skip(first);
-        let (least, most) = head_bounds(strings, depth, count);
+    let strings = strings.skip(first);
+    let of = |count: usize| {
+        let (least, most) = head_bounds(strings, depth, count)?;
         let letters = Letters::new(least, most);
         (letters.bits() <= MOST_BITS).then_some((letters, least > 0))
     };
-    match of(first, SAMPLE) {
-        Some(_) => of(first, rows.len()).unwrap_or(WHOLE),
-        None => WHOLE,
-    }
+    of(SAMPLE).and_then(|_| of(rows.len())).unwrap_or(WHOLE)
 }

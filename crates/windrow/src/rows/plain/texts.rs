@@ -11,14 +11,13 @@
 
 use std::ops::Range;
 
-use arrow_array::RecordBatch;
+use arrow_array::{OffsetSizeTrait, RecordBatch};
 use arrow_schema::DataType;
 
 use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
 use super::{Found, Part, PlainEncoder};
 use crate::error::Result;
-use crate::kernel::rows::take_text::Offset;
 use crate::kernel::rows::text::Form;
 use crate::kernel::rows::{MOST, Places, Starts, put_texts_at};
 
@@ -83,8 +82,8 @@ impl<'a> Texts<'a> {
 
     /// Bytes of all of them.
     fn bytes(self) -> usize {
-        fn span<O: Offset>(offsets: &[O]) -> usize {
-            offsets.last().map_or(0, |end| end.at() - offsets[0].at())
+        fn span<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
+            offsets.last().map_or(0, |end| end.as_usize() - offsets[0].as_usize())
         }
         match self {
             Self::Small(offsets, _) => span(offsets),
@@ -128,13 +127,11 @@ impl<'a> Texts<'a> {
 
     /// Where what stands behind each of them begins.
     fn follow(self, places: Starts<'_>, behind: &mut Vec<u32>) {
-        fn ends<O: Offset>(offsets: &[O], places: Starts<'_>, behind: &mut Vec<u32>) {
+        fn ends<O: OffsetSizeTrait>(offsets: &[O], places: Starts<'_>, behind: &mut Vec<u32>) {
             behind.clear();
-            behind.extend(
-                offsets.windows(2).zip(0..places.len()).map(|(ends, row)| {
-                    (places.place(row) + (ends[1].at() - ends[0].at()) + 1) as u32
-                }),
-            );
+            behind.extend(offsets.windows(2).zip(0..places.len()).map(|(ends, row)| {
+                (places.place(row) + (ends[1].as_usize() - ends[0].as_usize()) + 1) as u32
+            }));
         }
         match self {
             Self::Small(offsets, _) => ends(offsets, places, behind),

@@ -8,8 +8,10 @@
 
 use std::arch::x86_64::*;
 
+use arrow_array::OffsetSizeTrait;
+
 use super::super::binary::ESCAPE;
-use super::super::take_text::{Offset, Texts};
+use super::super::take_text::Texts;
 
 /// Bytes of a step.
 const STEP: usize = 64;
@@ -22,7 +24,7 @@ const STEP: usize = 64;
 /// cursor is behind the end of its row, which is within the bytes; `data` has room for what is left of all rows, and a
 /// step.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
-pub(in crate::kernel::rows) unsafe fn take_binaries<O: Offset>(
+pub(in crate::kernel::rows) unsafe fn take_binaries<O: OffsetSizeTrait>(
     texts: &Texts<'_>,
     cursors: &mut [usize],
     data: &mut Vec<u8>,
@@ -83,7 +85,7 @@ pub(in crate::kernel::rows) unsafe fn take_binaries<O: Offset>(
                 return None;
             }
             debug_assert!(len - before <= at, "no value is longer than its code");
-            *value_end = O::of(len);
+            *value_end = O::usize_as(len);
             word |= u64::from(is_valid) << row;
         }
         if null.is_some() {

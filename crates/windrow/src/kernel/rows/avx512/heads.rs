@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::heads::{Letters, PackHeads, SECONDS, Strings, lengths_each};
+use super::super::heads::{Letters, PackHeads, SECONDS, Strings};
 use super::GROUP;
 
 /// Eight heads at a time.
@@ -60,7 +60,7 @@ impl<'a> Heads<'a> {
 
 /// As `shared` of the module.
 ///
-/// Benefit: half the time of the portable twin, which was half of a sort of 8,192 strings that share 20 bytes.
+/// Benefit: a sort of 8,192 strings that share 20 bytes takes a tenth less than with the portable twin.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW, and BMI2; there are more offsets than `count`.
@@ -108,33 +108,10 @@ pub(in crate::kernel::rows) unsafe fn shared(
     }
 }
 
-/// As `lengths` of the module.
-///
-/// Benefit: a fifth of the time of what is compiled for any x86, which is a thirtieth of a sort of 8,192 strings.
-///
-/// # Safety
-/// The CPU has AVX-512 F.
-#[target_feature(enable = "avx512f")]
-pub(in crate::kernel::rows) unsafe fn lengths(offsets: &[i32]) -> (i32, i32) {
-    const LANES: usize = 16;
-    let (mut least, mut most) = (_mm512_set1_epi32(i32::MAX), _mm512_setzero_si512());
-    let mut done = 0;
-    while done + LANES < offsets.len() {
-        // SAFETY: there are as many offsets and one more.
-        let (start, end) = unsafe {
-            let start = offsets.as_ptr().add(done);
-            (_mm512_loadu_si512(start.cast()), _mm512_loadu_si512(start.add(1).cast()))
-        };
-        let len = _mm512_sub_epi32(end, start);
-        (least, most) = (_mm512_min_epi32(least, len), _mm512_max_epi32(most, len));
-        done += LANES;
-    }
-    let rest = lengths_each(&offsets[done..]);
-    (_mm512_reduce_min_epi32(least).min(rest.0), _mm512_reduce_max_epi32(most).max(rest.1))
-}
-
 /// As `head_bounds` of the module, of the first strings in whole groups, as far as eight bytes may be read from
 /// each: their number, and the least and the greatest byte of each of the eight places.
+///
+/// Benefit: 8,192 heads take 3.5 to 12 us instead of the portable twin's 70.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW; there are more offsets than `count`.
@@ -189,7 +166,7 @@ fn code(letters: Letters, head: __m512i) -> __m512i {
 /// As `pack_heads` of the module, of the first strings in whole groups, as far as eight bytes may
 /// be read from each; returns their number.
 ///
-/// Benefit: 2.8x the portable twin, which is a fifth of a sort of 8,192 strings.
+/// Benefit: 2.8x the portable twin, which is a fifth of a sort of 8,192 strings. Letters take it no longer.
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW; there are more offsets than words.

@@ -41,7 +41,7 @@ pub(super) use bytes::put_bytes;
 pub(super) use cells::put_cells;
 pub(super) use exact::{add_lengths, put_counted, put_escaped, put_exact};
 pub(super) use grow::grow;
-pub(super) use heads::{head_bounds, lengths, pack_heads, shared};
+pub(super) use heads::{head_bounds, pack_heads, shared};
 pub(super) use pack::{clamp, narrow, pack};
 pub(super) use put::{codes_of, codes_of_blocks, put, put_plain};
 pub(super) use shrink::shrink;

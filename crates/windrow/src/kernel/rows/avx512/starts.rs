@@ -4,8 +4,9 @@
 
 use std::arch::x86_64::*;
 
+use arrow_array::OffsetSizeTrait;
+
 use super::super::starts::Starts;
-use super::super::take_text::Offset;
 use super::super::text::Form;
 use super::text::{SHORT, STEP};
 
@@ -17,7 +18,7 @@ use super::text::{SHORT, STEP};
 /// # Panics
 /// As that.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-pub(in crate::kernel::rows) unsafe fn put_texts_at<O: Offset>(
+pub(in crate::kernel::rows) unsafe fn put_texts_at<O: OffsetSizeTrait>(
     source: &[u8],
     offsets: &[O],
     form: Form,
@@ -26,7 +27,7 @@ pub(in crate::kernel::rows) unsafe fn put_texts_at<O: Offset>(
     out: &mut [u8],
 ) {
     let [first, rest @ ..] = offsets else { return };
-    let bytes = rest.last().map_or(0, |end| end.at().wrapping_sub(first.at()));
+    let bytes = rest.last().map_or(0, |end| end.as_usize().wrapping_sub(first.as_usize()));
     // SAFETY: as this function's.
     unsafe {
         match bytes <= SHORT * rest.len() {
@@ -39,7 +40,7 @@ pub(in crate::kernel::rows) unsafe fn put_texts_at<O: Offset>(
 /// # Safety
 /// As [`put_texts_at`]; `N` is a step or half of it.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-unsafe fn put<O: Offset, const N: usize>(
+unsafe fn put<O: OffsetSizeTrait, const N: usize>(
     source: &[u8],
     offsets: &[O],
     form: Form,
@@ -52,9 +53,9 @@ unsafe fn put<O: Offset, const N: usize>(
     // Whole steps are written where what is behind may be overwritten.
     let writable = if is_free { out.len().saturating_sub(N) } else { 0 };
     let (from, target) = (source.as_ptr(), out.as_mut_ptr());
-    let mut end = offsets[0].at();
+    let mut end = offsets[0].as_usize();
     for (offset, to) in offsets[1..].iter().zip(places.places()) {
-        let start = std::mem::replace(&mut end, offset.at());
+        let start = std::mem::replace(&mut end, offset.as_usize());
         let len = end.wrapping_sub(start);
         let behind = to.saturating_add(len);
         let is_within = start <= end && end <= source.len() && behind < out.len();

@@ -2,7 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::take_text::{Offset, Taken, Texts};
+use arrow_array::OffsetSizeTrait;
+
+use super::super::take_text::{Taken, Texts};
 use super::super::text::Form;
 use super::text::{AHEAD, STEP};
 use crate::kernel::prefetch::prefetch_written;
@@ -18,7 +20,7 @@ use crate::kernel::prefetch::prefetch_written;
 /// texts, as cursors; no cursor is behind the end of its row, which is within the bytes; `data` has room for what is left
 /// of all rows, and a step.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-pub(in crate::kernel::rows) unsafe fn take_texts<O: Offset, const N: usize>(
+pub(in crate::kernel::rows) unsafe fn take_texts<O: OffsetSizeTrait, const N: usize>(
     texts: &Texts<'_>,
     cursors: &mut [usize],
     data: &mut Vec<u8>,
@@ -37,7 +39,7 @@ pub(in crate::kernel::rows) unsafe fn take_texts<O: Offset, const N: usize>(
 /// # Safety
 /// As [`take_texts`]; `MARKED` if a byte in front says whether there is a text.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-unsafe fn take_texts_of<O: Offset, const N: usize, const MARKED: bool>(
+unsafe fn take_texts_of<O: OffsetSizeTrait, const N: usize, const MARKED: bool>(
     texts: &Texts<'_>,
     null: u8,
     cursors: &mut [usize],
@@ -96,7 +98,7 @@ unsafe fn take_texts_of<O: Offset, const N: usize, const MARKED: bool>(
                 return None;
             }
             len += text;
-            *text_end = O::of(len);
+            *text_end = O::usize_as(len);
             word |= u64::from(is_valid) << row;
         }
         if MARKED {
