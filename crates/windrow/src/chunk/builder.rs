@@ -184,35 +184,37 @@ impl Builder {
         }
     }
 
-    /// Appends rows of one chunk, in their order: the chunk itself, where that can be.
-    pub(crate) fn push_run(&mut self, chunk: &Arc<Chunk>, mut range: Range<usize>) -> Result<()> {
+    /// Appends rows of one chunk, in their order: the chunk itself, where that can be, which is true then.
+    pub(crate) fn push_run(&mut self, chunk: &Arc<Chunk>, mut range: Range<usize>) -> Result<bool> {
         let rows = chunk.rows();
         if range.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         if !self.keeps_runs() {
-            return match self.layout.rule() {
+            match self.layout.rule() {
                 Rule::Sum => range.map(|index| rows.row(index)).try_for_each(|row| {
                     let diff = diff_of(row);
                     self.append_times(row, diff)
-                }),
-                _ => self.push_winners(range.map(|index| rows.row(index))),
-            };
+                })?,
+                _ => self.push_winners(range.map(|index| rows.row(index)))?,
+            }
+            return Ok(false);
         }
         if matches!(self.layout.rule(), Rule::First | Rule::Last) {
             if self.repeats_key(rows.row(range.start)) {
                 range.start += 1;
             }
             if range.is_empty() {
-                return Ok(());
+                return Ok(false);
             }
             self.remember(rows.row(range.end - 1));
         }
         if range.len() == rows.len() && self.output.passes(chunk) {
             self.output.pass(Arc::clone(chunk));
-            return Ok(());
+            return Ok(true);
         }
-        self.output.append_run(rows, range)
+        self.output.append_run(rows, range)?;
+        Ok(false)
     }
 
     /// Appends a row behind all others that has been through the rule.

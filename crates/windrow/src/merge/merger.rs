@@ -6,10 +6,12 @@
 //!        more                         a block of them, in `many`: as they win, or ordered
 //! ```
 //!
-//! A step takes at most a chunk of rows in or brings at most a chunk out; between any two steps the
+//! A step takes at most a chunk of rows in or brings at most a chunk out, chunks that are passed on as they are
+//! aside, of which it takes as many as there is fuel for; between any two steps the
 //! merge can be left and taken up again. Fuel is charged for rows that go in, so that a merge whose
 //! rows all cancel pauses, too.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::many::Blocks;
@@ -113,7 +115,7 @@ impl Merger {
             if self.builder.is_full() {
                 continue;
             }
-            match self.step()? {
+            match self.step(*fuel)? {
                 0 => {
                     self.builder.flush();
                     self.flushed = true;
@@ -128,8 +130,9 @@ impl Merger {
         self.builder.findings()
     }
 
-    /// Goes on by one step; returns the rows that went in, at least one unless all are used up.
-    fn step(&mut self) -> Result<usize> {
+    /// Goes on by one step; returns the rows that went in, at least one unless all are used up, and not many more
+    /// than `fuel`.
+    fn step(&mut self, fuel: i64) -> Result<usize> {
         let mut index = 0;
         let mut came = false;
         while index < self.windows.len() {
@@ -144,40 +147,68 @@ impl Merger {
         if came {
             self.read_ahead();
         }
-        self.passing = false;
+        let passing = std::mem::take(&mut self.passing);
         match &mut self.windows[..] {
             [] => Ok(0),
-            [_] => self.pass(0),
-            [a, b] if self.two_way => {
-                let tail = self.tail;
-                let body = |row: &'_ [u8]| row.len() - tail;
-                let before = |a: &[u8], b: &[u8]| a[..body(a)] < b[..body(b)];
-                if before(a.last(), b.head()) {
-                    return self.pass(0);
-                }
-                if before(b.last(), a.head()) {
-                    return self.pass(1);
-                }
-                let (left, right) = ((a.rows(), a.left()), (b.rows(), b.left()));
-                let (a_used, b_used) = self.builder.push_merged(left, right)?;
-                a.at += a_used;
-                b.at += b_used;
-                Ok(a_used + b_used)
-            }
+            [_] => self.pass(0, passing, fuel),
+            [_, _] if self.two_way => self.two(passing, fuel),
             _ => self.block(),
         }
     }
 
-    /// Passes on what is left of a window.
-    fn pass(&mut self, index: usize) -> Result<usize> {
-        let window = &mut self.windows[index];
-        let rows = window.left();
-        if let Some(chunk) = window.chunk() {
-            self.builder.push_run(chunk, rows.clone())?;
+    /// A step of two windows.
+    fn two(&mut self, passing: bool, fuel: i64) -> Result<usize> {
+        const EITHER: [(usize, usize); 2] = [(0, 1), (1, 0)];
+        let (windows, tail) = (&self.windows, self.tail);
+        let before =
+            |(own, other): &(usize, usize)| windows[*own].stands_before(&windows[*other], tail);
+        if let Some((index, _)) = EITHER.into_iter().find(before) {
+            return self.pass(index, passing, fuel);
         }
-        window.at = rows.end;
+        if passing {
+            // Where a chunk goes between two rows, those in front of it make way.
+            let ways = |(own, other): (usize, usize)| {
+                Some((own, windows[own].makes_way(&windows[other], tail)?))
+            };
+            if let Some((index, rows)) = EITHER.into_iter().find_map(ways) {
+                self.passing = true;
+                let passed = rows.len();
+                return self.append(index, rows).map(|_| passed);
+            }
+        }
+        let [a, b] = &mut self.windows[..] else { return Ok(0) };
+        let (left, right) = ((a.rows(), a.left()), (b.rows(), b.left()));
+        let (a_used, b_used) = self.builder.push_merged(left, right)?;
+        a.at += a_used;
+        b.at += b_used;
+        Ok(a_used + b_used)
+    }
+
+    /// Passes on what is left of one window of two at the most; if the last step did so, too, what may follow it,
+    /// at once, as long as that is whole chunks.
+    fn pass(&mut self, index: usize, passing: bool, fuel: i64) -> Result<usize> {
+        let rows = self.windows[index].left();
         self.passing = rows.start == 0;
-        Ok(rows.len())
+        let mut passed = rows.len();
+        let mut whole = self.append(index, rows)?;
+        let mut more = match whole && passing {
+            true => self.windows[index].leading(self.windows.get(1 - index), self.tail),
+            false => 0,
+        };
+        while whole && more > 0 && (passed as i64) < fuel {
+            let Some(chunk) = self.windows[index].take_next() else { break };
+            passed += chunk.len();
+            whole = self.builder.push_run(&chunk, 0..chunk.len())?;
+            more -= 1;
+        }
+        Ok(passed)
+    }
+
+    /// Appends rows of a window as they stand, which it is done with; true if that was the chunk itself.
+    fn append(&mut self, index: usize, rows: Range<usize>) -> Result<bool> {
+        let window = &mut self.windows[index];
+        window.at = rows.end;
+        window.chunk().map_or(Ok(false), |chunk| self.builder.push_run(chunk, rows))
     }
 
     /// The window whose last row is the least is the next to be used up: the chunk behind it is read

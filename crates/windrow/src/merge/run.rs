@@ -198,6 +198,25 @@ impl Run {
         self.generation = self.generation.saturating_add(1);
     }
 
+    /// Chunks from the front on, in memory to stay, that end in a row for which `before` holds, as it does up to some
+    /// chunk: they are looked for in steps that double, and then are halved.
+    pub(super) fn leading(&self, before: impl Fn(&[u8]) -> bool) -> usize {
+        let holds = |at: usize| match self.pieces.get(at) {
+            Some(Piece::Resident(chunk)) => before(chunk.rows().last()),
+            _ => false,
+        };
+        let (mut known, mut step) = (0, 1);
+        while holds(known + step - 1) {
+            known += step;
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            known += if holds(known + step - 1) { step } else { 0 };
+        }
+        known
+    }
+
     pub(super) fn push_piece(&mut self, piece: Piece) {
         self.pieces.push_back(piece);
     }

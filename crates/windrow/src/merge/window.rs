@@ -59,6 +59,25 @@ impl Window {
         Ok(true)
     }
 
+    /// True if the rows that are left stand before the head of `other`; rows end in `tail` bytes that are not
+    /// compared.
+    pub(super) fn stands_before(&self, other: &Self, tail: usize) -> bool {
+        let body = |row: &'_ [u8]| row.len() - tail;
+        let (last, head) = (self.last(), other.head());
+        last[..body(last)] < head[..body(head)]
+    }
+
+    /// The rows that are left and stand before the head of `other`, if the rows behind them let all that is left of
+    /// its chunk go first.
+    pub(super) fn makes_way(&self, other: &Self, tail: usize) -> Option<Range<usize>> {
+        let body = |row: &'_ [u8]| row.len() - tail;
+        let (rows, head, last) = (self.rows(), other.head(), other.last());
+        let before = |row: &[u8]| row[..body(row)] < head[..body(head)];
+        let end = rows.partition_point(self.left(), before);
+        let next = (end < self.len()).then(|| rows.row(end))?;
+        (end > self.at && last[..body(last)] < next[..body(next)]).then_some(self.at..end)
+    }
+
     /// True if the chunk behind this one was not asked for yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh
@@ -113,6 +132,22 @@ impl Window {
             next.span(range)
         });
         std::iter::once(own).chain(next)
+    }
+
+    /// Chunks behind this one, in memory to stay, that stand before the head of `other`; all of them without one.
+    pub(super) fn leading(&self, other: Option<&Self>, tail: usize) -> usize {
+        let head = other.map(Self::head);
+        let body = |row: &'_ [u8]| row.len() - tail;
+        let before = |last: &[u8]| head.is_none_or(|head| last[..body(last)] < head[..body(head)]);
+        match self.source.run() {
+            Some(run) if self.next.is_none() => run.leading(before),
+            _ => 0,
+        }
+    }
+
+    /// Takes the chunk behind this one, if it is in memory to stay.
+    pub(super) fn take_next(&mut self) -> Option<Arc<Chunk>> {
+        self.source.next_resident()
     }
 
     pub(super) fn chunk(&self) -> Option<&Arc<Chunk>> {

@@ -55,6 +55,7 @@ proptest! {
     fn of_two_runs_with_long_stretches(
         stretches in prop::collection::vec((0u64..3, 1u64..3000), 1..8),
         chunk in 500usize..60_000,
+        fuel in 1i64..5000,
     ) {
         // Each stretch of keys goes to one side, to the other, or to both.
         let (mut inputs, mut key) = (vec![Vec::new(), Vec::new()], 0);
@@ -74,6 +75,8 @@ proptest! {
             let expected = keys.model(&inputs.concat());
             let settled = union(keys, &pool, &inputs).settle().unwrap();
             prop_assert_eq!(&keys.read(settled).unwrap(), &expected);
+            let (fuelled, _) = merged(keys, &pool, &inputs, fuel);
+            prop_assert_eq!(&keys.read(fuelled).unwrap(), &expected);
         }
     }
 }
@@ -187,6 +190,21 @@ fn of_disjoint_runs_pass_chunks_on() {
     let settled = Batch::union(&keys.layout(), &pool, batches.into()).settle().unwrap();
     assert_eq!(settled.chunks(), Some(chunks));
     assert_eq!(pool.stats().peak_leased, before, "no chunk was made");
+}
+
+#[test]
+fn of_runs_in_stretches_pass_chunks_on() {
+    let keys = Keys::Numbers;
+    // A hundred rows a chunk; all of one side goes between two rows of a chunk of the other.
+    let pool = Pool::tiny(3200);
+    let stretch = |keys: std::ops::Range<u64>| keys.map(|key| (key, 0, 0, 1)).collect::<Vec<_>>();
+    let inputs = [[stretch(0..1030), stretch(2030..3000)].concat(), stretch(1030..2030)];
+    let batches = inputs.each_ref().map(|side| batch_of(keys, &pool, side));
+    let before = pool.stats().peak_leased;
+    let settled = Batch::union(&keys.layout(), &pool, batches.into()).settle().unwrap();
+    assert!(pool.stats().peak_leased <= before + 2 * 3200, "two parts of one chunk were copied");
+    assert_eq!((settled.rows(), settled.chunks()), (Some(3000), Some(31)));
+    assert_eq!(keys.read(settled).unwrap(), keys.model(&inputs.concat()));
 }
 
 #[test]
