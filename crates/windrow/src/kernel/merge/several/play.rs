@@ -128,7 +128,7 @@ pub(super) unsafe fn play<
             let (row, len) = (rows.row(at, bytes), rows.len(at));
             let before_len = if R::VARY { now.len } else { len };
 
-            let mut word = (*stream).word;
+            let word = (*stream).word;
             let tie = winner ^ now.word <= mask;
             let same = if TIES {
                 mixed |= tie & !equal::<R, L>(rows, (row, len), (now.from, before_len), tail);
@@ -163,15 +163,7 @@ pub(super) unsafe fn play<
                 stray = game.turn::<R, L>(rows, run);
             }
             let won = winner;
-            let mut node = (leaves + run) / 2;
-            while node > 0 {
-                let other = *game.tree.get_unchecked(node);
-                let (less, greater) = game.play::<R, EXACT>(rows, word, other);
-                *game.tree.get_unchecked_mut(node) = greater;
-                word = less;
-                node /= 2;
-            }
-            winner = word;
+            winner = game.climb::<R, EXACT>(rows, run, word);
 
             for line in 0..rows.lines() {
                 prefetch_written(to.wrapping_add(OUTPUT_AHEAD + LINE * line));
