@@ -1,6 +1,8 @@
 """`windrow partition`: the files together are the input, each key in one file, in the order it had; hive
 directories read back with DuckDB, pyarrow and Polars."""
 
+import collections
+
 import duckdb
 import numpy as np
 import polars as pl
@@ -89,6 +91,32 @@ def test_sampled_ranges(windrow, rng, tmp_path, kind, direction):
     data.same(whole, oracle.sort(table, by))
     # Nulls are a tenth, and one key.
     assert max(part.num_rows for part in files) < 30_000 / 12 * 2.5
+
+
+@pytest.mark.parametrize("kind", [kind for kind in data.NESTED if "float" not in str(kind)], ids=data.name_of)
+@pytest.mark.parametrize("how", [[], ["--range"]], ids=["hash", "ranges"])
+def test_nested_keys(windrow, rng, tmp_path, kind, how):
+    table = table_of(rng, [kind], 5000, pool=700)
+    source, out = data.write(table, tmp_path / "in.arrow"), tmp_path / "out"
+    windrow("partition", source, "--by", "c0", *how, "--into", 7, "-o", out, "--output-format", "arrow").ok()
+    files = parts(out, "arrow")
+    where = {}
+    for number, part in enumerate(files):
+        assert part[ROW].to_pylist() == sorted(part[ROW].to_pylist())
+        for key in part["c0"].to_pylist():
+            assert where.setdefault(repr(key), number) == number
+    assert sorted(row for part in files for row in part[ROW].to_pylist()) == list(range(5000))
+    # Keys that many rows have may all be in one file.
+    counts = collections.Counter(repr(key) for part in files for key in part["c0"].to_pylist())
+    often = sum(count for count in counts.values() if count > 100)
+    assert max(part.num_rows for part in files) <= often + (5000 - often) / 7 * 1.5
+    if how:
+        # Sorted each, they are the sorted input.
+        sort = lambda path, to: windrow("sort", path, "--by", "c0", "-o", to).ok()
+        sort(source, tmp_path / "whole.arrow")
+        for path in sorted(out.iterdir()):
+            sort(path, path)
+        data.same(pa.concat_tables(parts(out, "arrow")), data.read(tmp_path / "whole.arrow"))
 
 
 def test_each_file_sorted(windrow, rng, tmp_path):

@@ -181,6 +181,10 @@ impl AsOf {
 
 /// A value of `data_type` as people write it.
 pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
+    // A text alone is cast to a list of it.
+    if data_type.is_nested() {
+        return None;
+    }
     let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let value = cast_with_options(&text, data_type, &options).ok()?;

@@ -47,10 +47,8 @@ impl Hash {
     /// Writes an id below `partitions` for every row.
     pub(super) fn ids(&self, batch: &RecordBatch, partitions: u32, ids: &mut [u32]) -> Result<()> {
         self.layout.check_schema(batch.schema_ref())?;
-        let of = |column: usize| {
-            Words::of(self.layout.schema().field(column).name(), batch.column(column))
-        };
-        let columns: Vec<Words<'_>> = self.layout.key().map(of).collect::<Result<_>>()?;
+        let columns = self.layout.key().map(|column| Words::of(batch.column(column)));
+        let columns: Vec<Words<'_>> = columns.collect();
         let again = (self.round > 0).then(|| keys(self.seed, self.round));
         let keys = keys(self.seed, 0);
         let mut blocks = vec![[0; BLOCK]; columns.len().min(GROUP)];

@@ -1,4 +1,5 @@
-//! Keys that can be compared: columns as words or bytes in the order of their slots.
+//! Keys that can be compared: columns as words or bytes in the order of their slots, nested ones as rows of
+//! their own.
 //!
 //! Invariant: rows compare as they do under the layout; nulls stand where the slot says.
 
@@ -7,14 +8,18 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::downcast_primitive_array;
-use arrow_array::{Array, ArrayRef, NullArray};
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch};
 use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano, NullBuffer, i256};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, Schema};
 
 use super::nested::select;
 use super::runs::runs;
 use crate::error::Result;
-use crate::order::Slot;
+use crate::order::{Column, Order, Slot};
+use crate::rows::RowEncoder;
+
+/// The name of a column that stands alone.
+const KEY: &str = "key";
 
 /// A column of a key.
 #[derive(Clone, Debug)]
@@ -37,6 +42,9 @@ pub(super) enum Values {
 
 impl KeyColumn {
     pub(super) fn new(slot: &Slot, array: &ArrayRef) -> Result<Self> {
+        if is_nested(array.data_type()) {
+            return Self::nested(slot, array);
+        }
         let nulls = array.logical_nulls();
         let array = expanded(array)?;
         let mut values = values(&array);
@@ -52,6 +60,22 @@ impl KeyColumn {
             nulls_first: slot.nulls_first,
             descending: slot.descending,
         })
+    }
+
+    /// Rows of nothing but the column, in whose bytes direction and nulls are.
+    fn nested(slot: &Slot, array: &ArrayRef) -> Result<Self> {
+        let schema = Arc::new(Schema::new(vec![Field::new(KEY, array.data_type().clone(), true)]));
+        let (descending, nulls_first) = (slot.descending, slot.nulls_first);
+        let layout =
+            Order::by(Column { name: KEY.into(), descending, nulls_first }).bind(&schema)?;
+        let rows =
+            RowEncoder::new(&layout).encode(&RecordBatch::try_new(schema, vec![array.clone()])?)?;
+        let ends = rows.iter().scan(0, |end, row| {
+            *end += row.len();
+            Some(*end)
+        });
+        let values = Values::Bytes(ends.collect(), rows.bytes().to_vec());
+        Ok(Self { values, nulls: None, nulls_first, descending: false })
     }
 
     pub(super) fn is_null(&self, row: usize) -> bool {
@@ -93,6 +117,14 @@ pub(super) fn compare(a: &[KeyColumn], row: usize, b: &[KeyColumn], other: usize
         .map(|(a, b)| a.compare(row, b, other))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
+}
+
+/// True if values are nested; runs of others are not.
+fn is_nested(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::RunEndEncoded(_, values) => is_nested(values.data_type()),
+        other => other.is_nested(),
+    }
 }
 
 /// The same values without a dictionary or runs.

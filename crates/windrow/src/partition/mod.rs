@@ -20,6 +20,7 @@ mod concat;
 mod flat;
 mod hash;
 mod keys;
+mod lists;
 mod nested;
 mod partitioned;
 mod partitioner;

@@ -173,7 +173,6 @@ impl Partitioner {
     /// # Errors
     /// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema.
     /// [`Error::InvalidOrder`] if ids have to be given, or for no or more than 2^24 partitions.
-    /// [`Error::UnsupportedColumn`] for the hash of a nested column.
     pub fn split(&mut self, batch: &RecordBatch) -> Result<Partitioned> {
         let mut ids = std::mem::take(&mut self.ids);
         let done = self.assign(batch, &mut ids);

@@ -6,6 +6,7 @@
 //! bytes, text              16 bytes at a time, folded
 //! wider than 8 bytes       8 bytes at a time, folded
 //! null                     a constant
+//! nested                   what `lists` makes of the words of the parts
 //! ```
 //!
 //! Invariant: a word depends on the value alone - not on its encoding, the width of its type or
@@ -18,13 +19,13 @@ use arrow_array::{downcast_integer_array, downcast_primitive_array};
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 
+use super::lists::nested;
 use super::runs::runs;
-use crate::error::{Error, Result};
 use crate::kernel::partition::hash::fold;
 use crate::kernel::partition::string_hash::{SALTS, view_words, word as bytes, words as strings};
 
 /// The word of a null.
-const NULL: u64 = 0xe703_7ed1_a0b4_28db;
+pub(super) const NULL: u64 = 0xe703_7ed1_a0b4_28db;
 /// The bits of the NaN that stands for all.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
@@ -32,6 +33,8 @@ const NAN: u64 = 0x7ff8_0000_0000_0000;
 pub(super) enum Words<'a> {
     /// The values are words already, and none is null.
     Borrowed(&'a [u64]),
+    /// The words of all values are made.
+    Made(Vec<u64>),
     /// Words are made from the values, a block at a time.
     Plain(&'a dyn Array),
     /// The words of a dictionary's values.
@@ -42,30 +45,27 @@ pub(super) enum Words<'a> {
 
 impl<'a> Words<'a> {
     /// Makes what can be made ahead of the rows.
-    pub(super) fn of(name: &str, array: &'a ArrayRef) -> Result<Self> {
+    pub(super) fn of(array: &'a ArrayRef) -> Self {
         if let Some((values, of)) = runs(array) {
-            return Ok(Self::Runs(all(name, values)?, of));
+            return Self::Runs(all(values), of);
         }
-        Ok(match array.data_type() {
+        if let Some(words) = nested(array) {
+            return Self::Made(words);
+        }
+        match array.data_type() {
             DataType::Dictionary(_, _) => {
                 let dictionary = array.as_any_dictionary();
-                Self::Keyed(all(name, dictionary.values())?, dictionary)
-            }
-            other if !has_word(other) => {
-                return Err(Error::UnsupportedColumn {
-                    column: name.to_owned(),
-                    data_type: other.clone(),
-                    role: "a partition key",
-                });
+                Self::Keyed(all(dictionary.values()), dictionary)
             }
             _ => borrowed(array).map_or(Self::Plain(array), Self::Borrowed),
-        })
+        }
     }
 
     /// The words of the rows from `start` on: borrowed, or written to `block`.
     pub(super) fn block<'b>(&'b self, start: usize, block: &'b mut [u64]) -> &'b [u64] {
         match self {
             Self::Borrowed(words) => return &words[start..start + block.len()],
+            Self::Made(words) => return &words[start..start + block.len()],
             Self::Plain(array) => plain(array.slice(start, block.len()).as_ref(), block),
             Self::Keyed(words, dictionary) => keyed(words, *dictionary, start, block),
             Self::Runs(words, of) => {
@@ -75,16 +75,6 @@ impl<'a> Words<'a> {
             }
         }
         block
-    }
-}
-
-fn has_word(data_type: &DataType) -> bool {
-    use DataType as T;
-    match data_type {
-        T::Null | T::Boolean | T::FixedSizeBinary(_) => true,
-        T::Utf8 | T::LargeUtf8 | T::Utf8View => true,
-        T::Binary | T::LargeBinary | T::BinaryView => true,
-        other => other.is_primitive(),
     }
 }
 
@@ -106,15 +96,16 @@ fn borrowed(array: &ArrayRef) -> Option<&[u64]> {
 }
 
 /// The words of every value of `array`.
-fn all(name: &str, array: &ArrayRef) -> Result<Vec<u64>> {
+pub(super) fn all(array: &ArrayRef) -> Vec<u64> {
     let mut words = vec![0; array.len()];
-    match Words::of(name, array)? {
+    match Words::of(array) {
         Words::Borrowed(values) => words.copy_from_slice(values),
-        made => {
-            made.block(0, &mut words);
+        Words::Made(made) => words = made,
+        others => {
+            others.block(0, &mut words);
         }
     }
-    Ok(words)
+    words
 }
 
 fn keyed(words: &[u64], dictionary: &dyn AnyDictionaryArray, start: usize, block: &mut [u64]) {
