@@ -202,6 +202,12 @@ pub(super) fn sort_shapes() -> Vec<Shape> {
         Shape::new("(utf8 shared prefix, i64)", |rng, rows| {
             vec![text(rng, rows, 8, 24, "https://example.org/"), signed(rng, rows)]
         }),
+        Shape::new("(utf8 nullable, i64, f64)", |rng, rows| {
+            let texts = (0..rows).map(|_| (!rng.percent(10)).then(|| word(rng, 8, 24)));
+            let texts: ArrayRef = Arc::new(texts.collect::<StringArray>());
+            vec![texts, signed(rng, rows), doubles(rng, rows)]
+        })
+        .nullable(),
         Shape::new("u64 nullable", |rng, rows| vec![longs(rng, rows, 10)]).nullable(),
         Shape::new("u64 sorted", move |rng, rows| {
             vec![Arc::new(UInt64Array::from(sorted(rng, rows, 1 << 30)))]

@@ -24,6 +24,8 @@ pub(super) struct Key {
     pub(super) nulls_first: bool,
     /// Nothing if no row is null.
     pub(super) nulls: Option<NullBuffer>,
+    /// Whether no bytes lie under nulls.
+    bare: bool,
 }
 
 pub(super) enum Values {
@@ -125,7 +127,10 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
             });
         }
         let (descending, nulls_first) = (by.descending, by.nulls_first);
-        let mut push = |values, nulls| keys.push(Key { values, descending, nulls_first, nulls });
+        let mut push = |values, nulls| {
+            let bare = are_bare(&values, &nulls);
+            keys.push(Key { values, descending, nulls_first, nulls, bare });
+        };
         let slot = layout.slots().iter().find(|slot| slot.column == at);
         let code = slot.map(|slot| slot.code);
         let column = match slot {
@@ -154,6 +159,14 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
         }
     }
     Ok(keys)
+}
+
+/// True if values have no bytes under nulls, as those have none that were made as texts.
+fn are_bare(values: &Values, nulls: &Option<NullBuffer>) -> bool {
+    let Some(nulls) = nulls else { return true };
+    let Values::Bytes(Bytes::Small { offsets, .. }) = values else { return false };
+    let own = nulls.valid_slices().map(|(start, end)| offsets[end] - offsets[start]);
+    own.sum::<i32>() == offsets[nulls.len()] - offsets[0]
 }
 
 impl Key {
@@ -284,18 +297,15 @@ impl Key {
         (bytes, bytes.len())
     }
 
-    /// The least and the greatest length of all rows, if that takes a look at offsets only.
-    pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize)> {
-        match (&self.values, &self.nulls) {
-            (Values::Bytes(Bytes::Small { offsets, .. }), None) => {
-                let offsets = &offsets[rows.first()?..][..=rows.len()];
-                let lens = offsets.iter().zip(&offsets[1..]).map(|(start, end)| end - start);
-                let ends =
-                    lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));
-                Some((ends.0 as usize, ends.1 as usize))
-            }
-            _ => None,
-        }
+    /// The least and the greatest length of all rows, of nulls 0, and how many are null, if that takes a look at
+    /// offsets only.
+    pub(super) fn lengths<R: Rows>(&self, rows: &R) -> Option<(usize, usize, usize)> {
+        let (first, Strings { offsets, .. }) = (rows.first()?, self.strings()?);
+        let offsets = &offsets[first..][..=rows.len()];
+        let lens = offsets.iter().zip(&offsets[1..]).map(|(start, end)| end - start);
+        let ends = lens.fold((i32::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));
+        let nulls = self.nulls.as_ref().map_or(0, |own| own.slice(first, rows.len()).null_count());
+        Some((ends.0 as usize, ends.1 as usize, nulls))
     }
 
     /// Takes the ranks of strings in place of them, if these are few and there are `count` rows.
@@ -310,11 +320,11 @@ impl Key {
         }
     }
 
-    /// The strings, if they have offsets of 32 bits and none is null.
+    /// The strings, if they have offsets of 32 bits; those that are null are empty.
     #[inline(always)]
     pub(super) fn strings(&self) -> Option<Strings<'_>> {
-        match (&self.values, &self.nulls) {
-            (Values::Bytes(Bytes::Small { offsets, data }), None) => {
+        match &self.values {
+            Values::Bytes(Bytes::Small { offsets, data }) if self.bare => {
                 Some(Strings { offsets, data })
             }
             _ => None,

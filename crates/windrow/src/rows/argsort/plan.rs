@@ -253,7 +253,7 @@ impl Plan {
     fn add_bytes<R: Rows>(&mut self, key: &Key, rows: &R) -> bool {
         let depth = self.rest.depth;
         let (shortest, longest, nulls) = match key.lengths(rows) {
-            Some((shortest, longest)) => (shortest, longest, 0),
+            Some(found) => found,
             None => {
                 let (mut shortest, mut longest, mut nulls) = (usize::MAX, 0, 0);
                 for row in (0..rows.len()).map(|at| rows.get(at)) {
@@ -349,6 +349,17 @@ impl Piece {
         words: &mut [u64],
     ) -> bool {
         if let (&What::Bytes { depth, letters }, Some(strings)) = (&self.what, key.strings()) {
+            if self.bits == 0 {
+                return false;
+            }
+            let width = match &key.nulls {
+                Some(nulls) if self.nulls => {
+                    let valid = Bits { bytes: nulls.validity(), first: nulls.offset() + row };
+                    add_nulls(valid, key.nulls_first, width, words);
+                    self.bits
+                }
+                _ => width,
+            };
             let flip = if key.descending { u64::MAX } else { 0 };
             let dropped = u64::BITS - self.bits;
             let strings = strings.skip(row);
@@ -431,9 +442,21 @@ impl Piece {
     }
 }
 
+/// Adds the bit of the nulls to words, set for what comes last; nothing is kept of what was to move up by 64.
+fn add_nulls(valid: Bits<'_>, nulls_first: bool, width: u32, words: &mut [u64]) {
+    let kept = u64::from(width < u64::BITS).wrapping_neg();
+    for (block, words) in words.chunks_mut(64).enumerate() {
+        let valid = valid.word(block * 64);
+        let last = if nulls_first { valid } else { !valid };
+        for (bit, word) in words.iter_mut().enumerate() {
+            *word = (*word & kept) << 1 | last >> bit & 1;
+        }
+    }
+}
+
 /// Bytes from `depth` on that all of `rows` share, of which not all are null.
 fn shared_by<R: Rows>(key: &Key, rows: &R, depth: usize) -> usize {
-    if let (Some(strings), Some(first)) = (key.strings(), rows.first()) {
+    if let (Some(strings), Some(first), None) = (key.strings(), rows.first(), &key.nulls) {
         return shared(strings.skip(first), depth, rows.len());
     }
     let valid = (0..rows.len()).map(|at| rows.get(at)).filter(|&row| !key.is_null(row));

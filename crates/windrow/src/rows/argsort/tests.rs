@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array,
 };
 use proptest::prelude::*;
 
@@ -12,6 +12,18 @@ use super::super::tests::arrays::Rng;
 use super::super::tests::{model, tables};
 use super::argsort;
 use crate::order::{Column, Order};
+
+/// The same, some of it null: with nothing under the nulls, or with what was there.
+fn with_nulls(rng: &mut Rng, texts: StringArray, nulls: usize) -> ArrayRef {
+    let valid = |at: usize| nulls == 0 || !at.is_multiple_of(nulls) && rng.below(9) > 0;
+    let valid: Vec<bool> = (0..texts.len()).map(valid).collect();
+    if !nulls.is_multiple_of(2) {
+        let own = texts.iter().zip(&valid).map(|(text, valid)| text.filter(|_| *valid));
+        return Arc::new(own.collect::<StringArray>());
+    }
+    let (offsets, bytes, _) = texts.into_parts();
+    Arc::new(StringArray::new(offsets, bytes, Some(valid.into())))
+}
 
 fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {
     let by: Vec<model::By> = (0..keys)
@@ -151,6 +163,7 @@ proptest! {
         longest in 0usize..14,
         prefix in 0usize..3,
         rows in 200usize..3000,
+        nulls in 0usize..5,
         keys in 1usize..3,
     ) {
         let rng = &mut Rng::new(seed);
@@ -159,9 +172,14 @@ proptest! {
             let len = rng.below(longest + 1);
             "www".chars().take(prefix).chain((0..len).map(|_| letter(rng))).collect::<String>()
         };
-        let first: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|_| word(rng))));
+        let first = StringArray::from_iter_values((0..rows).map(|_| word(rng)));
+        let first = with_nulls(rng, first, nulls);
         let second: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.below(5) as i64)));
-        let batch = RecordBatch::try_from_iter([("k0", first), ("k1", second)]).unwrap();
+        let mut columns = [(first, true), (second, false)];
+        columns.rotate_left(rng.below(2));
+        let columns = columns.into_iter().zip(["k0", "k1"]);
+        let columns = columns.map(|((column, nullable), name)| (name, column, nullable));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         let skipped = rng.below(50);
         check(rng, &batch.slice(skipped, rows - skipped), keys);
     }
@@ -173,6 +191,7 @@ proptest! {
         longest in 0usize..20,
         numbers in 1u64..50,
         rows in 20usize..3000,
+        nulls in 0usize..5,
         keys in 1usize..4,
     ) {
         let rng = &mut Rng::new(seed);
@@ -180,16 +199,16 @@ proptest! {
         let words: Vec<String> = (0..distinct)
             .map(|_| (0..rng.below(longest + 1)).map(|_| letter(rng)).collect())
             .collect();
-        let first: ArrayRef = Arc::new(StringArray::from_iter_values(
-            (0..rows).map(|_| &words[rng.below(distinct)]),
-        ));
+        let first = (0..rows).map(|_| &words[rng.below(distinct)]);
+        let first = StringArray::from_iter_values(first);
+        let first = with_nulls(rng, first, nulls);
         let number = |rng: &mut Rng| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(
                 (0..rows).map(|_| (rng.next() % numbers) as i64 - 9),
             ))
         };
-        let columns = [("k0", first), ("k1", number(rng)), ("k2", number(rng))];
-        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let columns = [("k0", first, true), ("k1", number(rng), false), ("k2", number(rng), false)];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         check(rng, &batch, keys);
     }
 }
