@@ -190,7 +190,7 @@ proptest! {
         distinct in 1usize..1500,
         longest in 0usize..20,
         numbers in 1u64..50,
-        rows in 20usize..3000,
+        rows in 20usize..6000,
         nulls in 0usize..5,
         keys in 1usize..4,
     ) {
