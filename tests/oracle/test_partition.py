@@ -119,6 +119,12 @@ def test_nested_keys(windrow, rng, tmp_path, kind, how):
         data.same(pa.concat_tables(parts(out, "arrow")), data.read(tmp_path / "whole.arrow"))
 
 
+def test_a_list_has_no_text_for_range_at(windrow, rng, tmp_path):
+    source = data.write(table_of(rng, [pa.list_(pa.int64())], 10), tmp_path / "in.arrow")
+    done = windrow("partition", source, "--by", "c0", "--range-at", "5", "-o", tmp_path / "out")
+    done.fails(2, "--range-at", "no value of column")
+
+
 def test_each_file_sorted(windrow, rng, tmp_path):
     table = table_of(rng, [pa.int32(), pa.string()], 20_000)
     source, out = data.write(table, tmp_path / "in.parquet"), tmp_path / "out"

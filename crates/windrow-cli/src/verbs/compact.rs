@@ -181,7 +181,7 @@ impl AsOf {
 
 /// A value of `data_type` as people write it.
 pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
-    // A text alone is cast to a list of it.
+    // A text alone would be cast to a list of it.
     if data_type.is_nested() {
         return None;
     }

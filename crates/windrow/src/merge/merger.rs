@@ -7,9 +7,8 @@
 //! ```
 //!
 //! A step takes at most a chunk of rows in or brings at most a chunk out, chunks that are passed on as they are
-//! aside, of which it takes as many as there is fuel for; between any two steps the
-//! merge can be left and taken up again. Fuel is charged for rows that go in, so that a merge whose
-//! rows all cancel pauses, too.
+//! aside, of which it takes as many as there is fuel for; between any two steps the merge can be left and taken up
+//! again. Fuel is charged for rows that go in, so that a merge whose rows all cancel pauses, too.
 
 use std::ops::Range;
 use std::sync::Arc;

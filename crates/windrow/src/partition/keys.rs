@@ -42,7 +42,7 @@ pub(super) enum Values {
 
 impl KeyColumn {
     pub(super) fn new(slot: &Slot, array: &ArrayRef) -> Result<Self> {
-        if is_nested(array.data_type()) {
+        if array.data_type().is_nested() {
             return Self::nested(slot, array);
         }
         let nulls = array.logical_nulls();
@@ -117,14 +117,6 @@ pub(super) fn compare(a: &[KeyColumn], row: usize, b: &[KeyColumn], other: usize
         .map(|(a, b)| a.compare(row, b, other))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
-}
-
-/// True if values are nested; runs of others are not.
-fn is_nested(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::RunEndEncoded(_, values) => is_nested(values.data_type()),
-        other => other.is_nested(),
-    }
 }
 
 /// The same values without a dictionary or runs.

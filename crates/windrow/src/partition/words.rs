@@ -6,12 +6,14 @@
 //! bytes, text              16 bytes at a time, folded
 //! wider than 8 bytes       8 bytes at a time, folded
 //! null                     a constant
-//! nested                   what `lists` makes of the words of the parts
+//! nested                   what `nested_words` makes of the words of the parts
 //! ```
 //!
 //! Invariant: a word depends on the value alone - not on its encoding, the width of its type or
 //! offsets, or its place. So the words of a dictionary are computed once per entry, and those of a
 //! run once per run. `docs/partition-hash.md` is the specification.
+
+use std::borrow::Cow;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
@@ -19,7 +21,7 @@ use arrow_array::{downcast_integer_array, downcast_primitive_array};
 use arrow_buffer::i256;
 use arrow_schema::DataType;
 
-use super::lists::nested;
+use super::nested_words::nested;
 use super::runs::runs;
 use crate::kernel::partition::hash::fold;
 use crate::kernel::partition::string_hash::{SALTS, view_words, word as bytes, words as strings};
@@ -31,10 +33,8 @@ const NAN: u64 = 0x7ff8_0000_0000_0000;
 
 /// A column as words.
 pub(super) enum Words<'a> {
-    /// The values are words already, and none is null.
-    Borrowed(&'a [u64]),
-    /// The words of all values are made.
-    Made(Vec<u64>),
+    /// All words: the values themselves, if none is null, or made of them.
+    Ready(Cow<'a, [u64]>),
     /// Words are made from the values, a block at a time.
     Plain(&'a dyn Array),
     /// The words of a dictionary's values.
@@ -50,22 +50,21 @@ impl<'a> Words<'a> {
             return Self::Runs(all(values), of);
         }
         if let Some(words) = nested(array) {
-            return Self::Made(words);
+            return Self::Ready(words.into());
         }
         match array.data_type() {
             DataType::Dictionary(_, _) => {
                 let dictionary = array.as_any_dictionary();
                 Self::Keyed(all(dictionary.values()), dictionary)
             }
-            _ => borrowed(array).map_or(Self::Plain(array), Self::Borrowed),
+            _ => borrowed(array).map_or(Self::Plain(array), |words| Self::Ready(words.into())),
         }
     }
 
     /// The words of the rows from `start` on: borrowed, or written to `block`.
     pub(super) fn block<'b>(&'b self, start: usize, block: &'b mut [u64]) -> &'b [u64] {
         match self {
-            Self::Borrowed(words) => return &words[start..start + block.len()],
-            Self::Made(words) => return &words[start..start + block.len()],
+            Self::Ready(words) => return &words[start..start + block.len()],
             Self::Plain(array) => plain(array.slice(start, block.len()).as_ref(), block),
             Self::Keyed(words, dictionary) => keyed(words, *dictionary, start, block),
             Self::Runs(words, of) => {
@@ -97,15 +96,14 @@ fn borrowed(array: &ArrayRef) -> Option<&[u64]> {
 
 /// The words of every value of `array`.
 pub(super) fn all(array: &ArrayRef) -> Vec<u64> {
-    let mut words = vec![0; array.len()];
     match Words::of(array) {
-        Words::Borrowed(values) => words.copy_from_slice(values),
-        Words::Made(made) => words = made,
+        Words::Ready(words) => words.into_owned(),
         others => {
+            let mut words = vec![0; array.len()];
             others.block(0, &mut words);
+            words
         }
     }
-    words
 }
 
 fn keyed(words: &[u64], dictionary: &dyn AnyDictionaryArray, start: usize, block: &mut [u64]) {

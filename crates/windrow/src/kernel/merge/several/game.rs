@@ -121,8 +121,8 @@ impl Game {
     /// Plays the word of `run` up from its leaf, and returns the one that wins.
     ///
     /// Two games at a time, as far as words decide: with what is the less of both losers the winner is known after one
-    /// comparison instead of two, and everything waits for who wins. 64 runs of rows that vary
-    /// take 3 to 7 % less time, of rows of one length as long.
+    /// comparison instead of two, and everything waits for who wins. 64 runs of rows that vary take 3 to 7 % less time,
+    /// of rows of one length as long.
     ///
     /// # Safety
     /// As [`Game::play`]'s, and the run is one of the game's.

@@ -13,8 +13,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, OffsetSizeTrait, UnionArray};
-use arrow_array::{GenericListArray, GenericListViewArray};
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, GenericListViewArray, OffsetSizeTrait, UnionArray,
+};
 use arrow_schema::DataType;
 
 use super::words::{NULL, all};
@@ -34,7 +35,7 @@ pub(super) fn nested(array: &ArrayRef) -> Option<Vec<u64>> {
         DataType::ListView(_) => views(array.as_list_view::<i32>()),
         DataType::LargeListView(_) => views(array.as_list_view::<i64>()),
         DataType::FixedSizeList(_, _) => {
-            let array: &FixedSizeListArray = array.as_fixed_size_list();
+            let array = array.as_fixed_size_list();
             let len = array.value_length() as usize;
             let ranges = (0..array.len()).map(|row| row * len..(row + 1) * len);
             elements(array.values(), ranges)
