@@ -7,12 +7,15 @@ use arrow_array::{Array, ArrayRef, downcast_primitive_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
-use super::lanes::bits;
+use super::lanes::{bits, validity};
 use super::nested::Nested;
 use super::recode::recode;
 use super::value;
 use crate::error::{Error, Result};
+use crate::kernel::rows::Bits;
 use crate::kernel::rows::exact::Text;
+use crate::kernel::rows::lengths::{Form, add_each, add_spans};
+use crate::kernel::views::Views;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
 
@@ -143,6 +146,18 @@ impl Column {
         }
     }
 
+    /// Adds the bytes that the strings of all rows take in rows to `lengths`, as [`add_spans`]; returns their sum.
+    pub(super) fn add_lengths(&self, form: Form, lengths: &mut [u32]) -> u64 {
+        match self {
+            Self::Bytes { values, nulls } => values.add_lengths(validity(nulls), form, lengths),
+            Self::Null
+            | Self::Bool { .. }
+            | Self::Fixed { .. }
+            | Self::Nested(_)
+            | Self::Value { .. } => 0,
+        }
+    }
+
     /// Shows `visitor` the bytes of `rows`; nothing if the column's values do not vary in length.
     #[inline]
     pub(super) fn visit(&self, rows: Range<usize>, visitor: impl Visit) {
@@ -189,8 +204,7 @@ pub(super) enum Bytes {
         offsets: arrow_buffer::ScalarBuffer<i64>,
         data: Buffer,
     },
-    Text(arrow_array::StringViewArray),
-    Binary(arrow_array::BinaryViewArray),
+    Views(Views),
     /// Values of a dictionary, of which there is at least one, by their keys.
     Picked {
         values: Box<Bytes>,
@@ -229,8 +243,8 @@ impl Bytes {
                     data: array.values().clone(),
                 }
             }
-            DataType::Utf8View => Self::Text(array.as_string_view().clone()),
-            _ => Self::Binary(array.as_binary_view().clone()),
+            DataType::Utf8View => Self::Views(Views::of(array.as_string_view())),
+            _ => Self::Views(Views::of(array.as_binary_view())),
         })
     }
 
@@ -238,8 +252,7 @@ impl Bytes {
         match self {
             Self::Small { offsets, .. } => offsets.len() < 2,
             Self::Large { offsets, .. } => offsets.len() < 2,
-            Self::Text(array) => array.is_empty(),
-            Self::Binary(array) => array.is_empty(),
+            Self::Views(views) => views.len() == 0,
             Self::Picked { keys, .. } => keys.is_empty(),
         }
     }
@@ -263,8 +276,38 @@ impl Bytes {
             Self::Large { offsets, data } => {
                 &data[offsets[row] as usize..offsets[row + 1] as usize]
             }
-            Self::Text(array) => array.value(row).as_bytes(),
-            Self::Binary(array) => array.value(row),
+            Self::Views(views) => views.get(row),
+        }
+    }
+
+    fn add_lengths(&self, valid: Option<Bits<'_>>, form: Form, lengths: &mut [u32]) -> u64 {
+        fn each(
+            lens: impl Iterator<Item = usize>,
+            valid: Option<Bits<'_>>,
+            form: Form,
+            lengths: &mut [u32],
+        ) -> u64 {
+            let lens = lens.zip(0..);
+            match valid {
+                None => add_each(lens.map(|(len, _)| (len, true)), form, lengths),
+                Some(valid) => {
+                    add_each(lens.map(|(len, row)| (len, valid.get(row))), form, lengths)
+                }
+            }
+        }
+        let rows = lengths.len();
+        match self {
+            Self::Small { offsets, .. } => add_spans(&offsets[..=rows], valid, form, lengths),
+            Self::Large { offsets, .. } => {
+                let ends = offsets[..=rows].windows(2);
+                each(ends.map(|ends| (ends[1] - ends[0]) as usize), valid, form, lengths)
+            }
+            Self::Views(views) => each(views.lens(0..rows), valid, form, lengths),
+            Self::Picked { values, keys } => {
+                let keys = keys[..rows].iter();
+                let lens = keys.map(|&key| values.get_plain(key as usize).len());
+                each(lens, valid, form, lengths)
+            }
         }
     }
 
@@ -286,12 +329,7 @@ impl Bytes {
                 let own = |ends: &[i64]| &data[ends[0] as usize..ends[1] as usize];
                 visitor.visit(rows.zip(ends).map(|(row, ends)| (own(ends), valid(row))));
             }
-            Self::Text(array) => {
-                visitor.visit(rows.map(|row| (array.value(row).as_bytes(), valid(row))));
-            }
-            Self::Binary(array) => {
-                visitor.visit(rows.map(|row| (array.value(row), valid(row))));
-            }
+            Self::Views(views) => visitor.visit(rows.map(|row| (views.get(row), valid(row)))),
             Self::Picked { values, keys } => {
                 if let Self::Small { offsets, data } = &**values {
                     let own = |key: u32| {

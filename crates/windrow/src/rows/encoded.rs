@@ -312,10 +312,14 @@ pub(super) fn finish_strided(rows: &mut Rows, count: usize, stride: usize) {
     (rows.used, rows.len, rows.stride) = (count * stride, count, Some(stride));
 }
 
-/// `rows`, which were empty, now end at `ends`; they lie within the room that was made.
-pub(super) fn finish(rows: &mut Rows, ends: &[usize]) {
-    rows.ends.extend(ends.iter().map(|&end| end as u32));
-    (rows.used, rows.len) = (ends.last().copied().unwrap_or(0), ends.len());
+/// `rows`, which were empty, now have `lengths`; they lie within the room that was made.
+pub(super) fn finish(rows: &mut Rows, lengths: Vec<u32>) {
+    rows.len = lengths.len();
+    rows.ends.extend(lengths.iter().scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    }));
+    rows.used = rows.ends.last().map_or(0, |&end| end as usize);
 }
 
 /// Room for `bytes` more bytes behind those in use.

@@ -2,11 +2,12 @@
 //!
 //! Text adds 2 to every byte, binary escapes 00-02, both end in 01; descending complements all of it.
 
-use super::column::{Bytes, Column, Visit};
+use super::column::{Column, Visit};
 use super::{escape, nested};
 use crate::kernel::copy::add_short;
 use crate::kernel::rows::binary::ESCAPE;
 use crate::kernel::rows::exact::{self as kernel, Text};
+use crate::kernel::rows::lengths;
 use crate::kernel::rows::take_text::find_end;
 use crate::kernel::rows::text::Form;
 use crate::order::Slot;
@@ -47,17 +48,6 @@ pub(crate) fn encoded_len(code: OrderedCode, value: &[u8]) -> usize {
 /// Adds the bytes of each value of `column`, 0 for a null; returns the sum.
 pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
     let mut total = 0;
-    if let (
-        OrderedCode::Text,
-        Column::Bytes { values: Bytes::Small { offsets, .. }, nulls: None },
-    ) = (code, column)
-    {
-        for (length, ends) in lengths.iter_mut().zip(offsets.windows(2)) {
-            *length = length.wrapping_add((ends[1] - ends[0]) as u32 + 1);
-        }
-        let bytes = offsets.last().zip(offsets.first()).map_or(0, |(end, start)| end - start);
-        return bytes as u64 + lengths.len() as u64;
-    }
     if let Column::Nested(nested) = column {
         for (length, &body) in lengths.iter_mut().zip(nested.lengths()) {
             total += body as u64;
@@ -65,22 +55,23 @@ pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32
         }
         return total;
     }
-    let escape = if code == OrderedCode::Binary { Some(ESCAPE) } else { None };
-    column.visit(0..lengths.len(), AddLengths { escape, lengths, total: &mut total });
+    if code != OrderedCode::Binary {
+        return column.add_lengths(lengths::Form::Ended, lengths);
+    }
+    column.visit(0..lengths.len(), AddEscaped { lengths, total: &mut total });
     total
 }
 
-/// Adds the bytes that strings take.
-struct AddLengths<'a> {
-    escape: Option<u8>,
+/// Adds the bytes that strings take, some of which are escaped.
+struct AddEscaped<'a> {
     lengths: &'a mut [u32],
     total: &'a mut u64,
 }
 
-impl Visit for AddLengths<'_> {
+impl Visit for AddEscaped<'_> {
     #[inline]
     fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
-        *self.total += kernel::add_lengths(strings, self.escape, self.lengths);
+        *self.total += kernel::add_escaped(strings, ESCAPE, self.lengths);
     }
 }
 

@@ -8,8 +8,9 @@
 //! ```
 //! Descending complements all of it but the null.
 
+use super::super::copy::copy_short;
 use super::block;
-use super::lane::Span;
+use super::exact::Text;
 
 /// A string without bytes, and any other.
 pub(crate) const EMPTY: u8 = 1;
@@ -31,10 +32,13 @@ pub(crate) fn encoded_len(len: usize) -> usize {
     }
 }
 
-/// Writes strings of `source`, each at its cursor, and moves the cursors behind them. A null is `null`.
-pub(crate) fn put_blocks(
-    source: &[u8],
-    spans: &[Span],
+/// Writes strings, each at its cursor, and moves the cursors behind them; a null is `null`. Bytes behind them are as
+/// they were.
+///
+/// # Panics
+/// If there is no room.
+pub(crate) fn put_blocks<'a>(
+    strings: impl Iterator<Item = Text<'a>>,
     null: u8,
     flip: u8,
     cursors: &mut [usize],
@@ -43,23 +47,22 @@ pub(crate) fn put_blocks(
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected.
-        return unsafe { super::avx512::put_blocks(source, spans, null, flip, cursors, out) };
+        return unsafe { super::avx512::put_blocks(strings, null, flip, cursors, out) };
     }
-    put_each(source, spans, null, flip, cursors, out);
+    put_each(strings, null, flip, cursors, out);
 }
 
 /// The portable twin.
-fn put_each(
-    source: &[u8],
-    spans: &[Span],
+fn put_each<'a>(
+    strings: impl Iterator<Item = Text<'a>>,
     null: u8,
     flip: u8,
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    for (&span, cursor) in spans.iter().zip(cursors) {
-        if span.0 <= span.1 {
-            *cursor += put_block_string(source, span, flip, &mut out[*cursor..]);
+    for ((string, valid), cursor) in strings.zip(cursors) {
+        if valid {
+            *cursor += put_block_string(string, flip, &mut out[*cursor..]);
         } else {
             out[*cursor] = null;
             *cursor += 1;
@@ -67,126 +70,95 @@ fn put_each(
     }
 }
 
-/// Writes the code of the string `start..end` of `source` to the start of `out`; returns its length.
+/// Writes the code of `string` to the start of `out`; returns its length.
 #[inline(always)]
-pub(crate) fn put_block_string(
-    source: &[u8],
-    (start, end): (usize, usize),
-    flip: u8,
-    out: &mut [u8],
-) -> usize {
-    if start == end {
+pub(crate) fn put_block_string(string: &[u8], flip: u8, out: &mut [u8]) -> usize {
+    if string.is_empty() {
         out[0] = EMPTY ^ flip;
         return 1;
     }
     out[0] = FULL ^ flip;
-    let mut at = 1;
-    let mut from = start;
-    if end - start > SMALL * SMALL_BLOCKS {
-        let blocks = source[from..from + SMALL * SMALL_BLOCKS].chunks_exact(SMALL);
+    let (mut at, mut rest) = (1, string);
+    if string.len() > SMALL * SMALL_BLOCKS {
+        let (front, behind) = string.split_at(SMALL * SMALL_BLOCKS);
         let targets = out[at..at + (SMALL + 1) * SMALL_BLOCKS].chunks_exact_mut(SMALL + 1);
-        blocks.zip(targets).for_each(|(block, target)| put_whole(block, flip, target));
-        (from, at) = (from + SMALL * SMALL_BLOCKS, at + (SMALL + 1) * SMALL_BLOCKS);
-        let whole = (end - from - 1) / LARGE;
-        let blocks = source[from..from + whole * LARGE].chunks_exact(LARGE);
-        let targets = out[at..at + whole * (LARGE + 1)].chunks_exact_mut(LARGE + 1);
-        for (block, target) in blocks.zip(targets) {
-            let (bytes, behind) = target.split_at_mut(LARGE);
-            let block = block.as_chunks::<{ block::BLOCK }>().0;
-            let bytes = bytes.as_chunks_mut::<{ block::BLOCK }>().0;
-            block.iter().zip(bytes).for_each(|(from, to)| *to = block::sum(*from, 0, flip));
-            behind[0] = MORE ^ flip;
+        let blocks = front.as_chunks().0.iter();
+        blocks.zip(targets).for_each(|(block, target)| put_small(*block, MORE, flip, target));
+        (rest, at) = (behind, at + (SMALL + 1) * SMALL_BLOCKS);
+        while let Some((block, behind)) =
+            rest.split_first_chunk::<LARGE>().filter(|(_, behind)| !behind.is_empty())
+        {
+            put_large(block, MORE, flip, &mut out[at..]);
+            (rest, at) = (behind, at + LARGE + 1);
         }
-        (from, at) = (from + whole * LARGE, at + whole * (LARGE + 1));
-        return at + put_last_large(source, (from, end), flip, &mut out[at..]);
+        let mut last = [0; LARGE];
+        copy_short(&mut last, rest);
+        put_large(&last, rest.len() as u8, flip, &mut out[at..]);
+        return at + LARGE + 1;
     }
-    while end - from > SMALL {
-        put_whole(&source[from..from + SMALL], flip, &mut out[at..at + SMALL + 1]);
-        (from, at) = (from + SMALL, at + SMALL + 1);
+    while let Some((block, behind)) =
+        rest.split_first_chunk::<SMALL>().filter(|(_, behind)| !behind.is_empty())
+    {
+        put_small(*block, MORE, flip, &mut out[at..]);
+        (rest, at) = (behind, at + SMALL + 1);
     }
-    let (len, target) = (end - from, &mut out[at..at + SMALL + 1]);
-    let mut word = [0; SMALL];
-    match source.get(from..from + SMALL) {
-        // What is behind the end is masked: lengths are hard to predict.
-        Some(bytes) => {
-            word.copy_from_slice(bytes);
-            let mask = u64::MAX >> (64 - 8 * len);
-            word = (u64::from_le_bytes(word) & mask).to_le_bytes();
-        }
-        None => word[..len].copy_from_slice(&source[from..end]),
-    }
-    put_whole(&word, flip, target);
-    target[SMALL] = len as u8 ^ flip;
+    let last = match string.last_chunk::<SMALL>() {
+        // Those in front of the last block are shifted out: lengths are hard to predict.
+        Some(last) => u64::from_le_bytes(*last) >> (8 * (SMALL - rest.len())),
+        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    put_small(last.to_le_bytes(), rest.len() as u8, flip, &mut out[at..]);
     at + SMALL + 1
 }
 
-/// Writes a block of eight bytes that others follow.
+/// Writes a block of eight bytes, and what follows it.
 #[inline(always)]
-fn put_whole(block: &[u8], flip: u8, out: &mut [u8]) {
-    let mut word = [0; SMALL];
-    word.copy_from_slice(block);
-    let word = u64::from_ne_bytes(word) ^ u64::from_ne_bytes([flip; SMALL]);
+fn put_small(block: [u8; SMALL], behind: u8, flip: u8, out: &mut [u8]) {
+    let word = u64::from_ne_bytes(block) ^ u64::from_ne_bytes([flip; SMALL]);
     out[..SMALL].copy_from_slice(&word.to_ne_bytes());
-    out[SMALL] = MORE ^ flip;
+    out[SMALL] = behind ^ flip;
 }
 
-/// Writes the last block of a long string, padded with zeros, and how many of its bytes are the string's.
+/// Writes a block of 32 bytes, and what follows it.
 #[inline(always)]
-fn put_last_large(source: &[u8], (start, end): (usize, usize), flip: u8, out: &mut [u8]) -> usize {
-    let len = end - start;
-    let (to, behind) = out[..LARGE + 1].split_at_mut(LARGE);
-    match source.get(start..start + LARGE) {
-        Some(from) => {
-            let from = from.as_chunks::<{ block::BLOCK }>().0;
-            let to = to.as_chunks_mut::<{ block::BLOCK }>().0;
-            for (at, (from, to)) in from.iter().zip(to).enumerate() {
-                let own = len.saturating_sub(at * block::BLOCK);
-                *to = block::sum(block::first(*from, [0; block::BLOCK], own), 0, flip);
-            }
-        }
-        None => {
-            to.fill(flip);
-            let own = to.iter_mut().zip(&source[start..end]);
-            own.for_each(|(to, from)| *to = from ^ flip);
-        }
-    }
-    behind[0] = len as u8 ^ flip;
-    LARGE + 1
+fn put_large(block: &[u8; LARGE], behind: u8, flip: u8, out: &mut [u8]) {
+    let (to, mark) = out[..LARGE + 1].split_at_mut(LARGE);
+    let to = to.as_chunks_mut::<{ block::BLOCK }>().0;
+    let from = block.as_chunks::<{ block::BLOCK }>().0;
+    from.iter().zip(to).for_each(|(from, to)| *to = block::sum(*from, 0, flip));
+    mark[0] = behind ^ flip;
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::lane::NULL;
     use super::*;
 
     proptest! {
         #[test]
         fn both_write_the_same(
-            strings in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..80)), 1..40),
-            short: bool,
+            strings in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..400)), 1..40),
+            most in prop::sample::select(vec![9usize, 34, 70, 130, 400]),
             descending: bool,
         ) {
             let flip = if descending { 0xff } else { 0 };
-            let (mut source, mut spans, mut cursors) = (vec![], vec![], vec![]);
-            let mut end = 3;
-            for string in &strings {
-                let bytes = string.as_deref().unwrap_or_default();
-                let bytes = &bytes[..if short { bytes.len() % 34 } else { bytes.len() }];
-                let span = (source.len(), source.len() + bytes.len());
-                spans.push(if string.is_some() { span } else { NULL });
-                source.extend_from_slice(bytes);
+            let strings = strings.iter().map(|string| match string {
+                Some(string) => (&string[..string.len() % most], true),
+                None => (&[7, 8, 9][..], false),
+            });
+            let (mut cursors, mut end) = (vec![], 3);
+            for (string, valid) in strings.clone() {
                 cursors.push(end);
-                end += if string.is_some() { encoded_len(bytes.len()) } else { 1 };
+                end += if valid { encoded_len(string.len()) } else { 1 };
             }
             // Last to first, so that what is written behind a code is seen.
             cursors.reverse();
-            spans.reverse();
+            let strings = strings.rev();
             let (mut out, mut twin) = (vec![0xaa; end + 1], vec![0xaa; end + 1]);
             let mut moved = cursors.clone();
-            put_blocks(&source, &spans, 7, flip, &mut moved, &mut out);
-            put_each(&source, &spans, 7, flip, &mut cursors, &mut twin);
+            put_blocks(strings.clone(), 7, flip, &mut moved, &mut out);
+            put_each(strings, 7, flip, &mut cursors, &mut twin);
             prop_assert_eq!(moved, cursors);
             prop_assert_eq!(out, twin);
         }

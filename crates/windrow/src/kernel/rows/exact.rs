@@ -11,6 +11,7 @@
 //! kernels for AVX-512 is bounds-checked, safe code.
 
 use super::super::copy::{add_short, copy_short};
+use super::lengths::{self, add_each};
 use super::text::Form;
 
 /// The bytes of a string, of a null any, and whether it is one.
@@ -18,35 +19,27 @@ pub(crate) type Text<'a> = (&'a [u8], bool);
 
 /// Adds the bytes that the codes of strings take to `lengths`, none for a null; returns their sum. A byte up to
 /// `escape` takes two.
-pub(crate) fn add_lengths<'a>(
+pub(crate) fn add_escaped<'a>(
     strings: impl Iterator<Item = Text<'a>>,
-    escape: Option<u8>,
+    escape: u8,
     lengths: &mut [u32],
 ) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if let Some(escape) = escape
-        && super::avx512::detected()
-    {
+    if super::avx512::detected() {
         // SAFETY: the features were detected.
-        return unsafe { super::avx512::add_lengths(strings, escape, lengths) };
+        return unsafe { super::avx512::add_escaped(strings, escape, lengths) };
     }
-    add_lengths_each(strings, escape, lengths)
+    add_escaped_each(strings, escape, lengths)
 }
 
 /// The portable twin.
-fn add_lengths_each<'a>(
+fn add_escaped_each<'a>(
     strings: impl Iterator<Item = Text<'a>>,
-    escape: Option<u8>,
+    escape: u8,
     lengths: &mut [u32],
 ) -> u64 {
-    let mut total = 0;
-    for ((string, valid), length) in strings.zip(lengths) {
-        let escaped = escape.map_or(0, |escape| escaped(string, escape));
-        let own = (string.len() + escaped + 1) * usize::from(valid);
-        total += own as u64;
-        *length = length.wrapping_add(own as u32);
-    }
-    total
+    let strings = strings.map(|(string, valid)| (string.len() + escaped(string, escape), valid));
+    add_each(strings, lengths::Form::Ended, lengths)
 }
 
 /// How many bytes of `string` are up to `escape`.
@@ -174,10 +167,15 @@ mod tests {
             });
             for (form, escape) in [(form, None), (Form { shift: 0, ..form }, Some(2))] {
                 let mut lengths = vec![5; source.spans.len()];
-                let mut lengths_twin = lengths.clone();
-                let total = add_lengths(strings.clone(), escape, &mut lengths);
-                prop_assert_eq!(total, add_lengths_each(strings.clone(), escape, &mut lengths_twin));
-                prop_assert_eq!(&lengths, &lengths_twin);
+                let mut twin = lengths.clone();
+                if let Some(escape) = escape {
+                    let total = add_escaped(strings.clone(), escape, &mut lengths);
+                    prop_assert_eq!(total, add_escaped_each(strings.clone(), escape, &mut twin));
+                    prop_assert_eq!(&lengths, &twin);
+                } else {
+                    let lens = strings.clone().map(|(string, valid)| (string.len(), valid));
+                    add_each(lens, lengths::Form::Ended, &mut lengths);
+                }
                 let (mut cursors, end) = starts(lengths.iter().map(|&length| length as usize - 5));
                 let (mut cursors_twin, mut out) = (cursors.clone(), vec![0xaa; end]);
                 let mut twin = out.clone();

@@ -181,11 +181,8 @@ fn furthest(cursors: &[usize]) -> usize {
     *most.iter().chain(rest).max().expect("a cursor")
 }
 
-/// Where a string begins and ends; one that is null begins behind its end.
+/// Where a string begins and ends.
 pub(crate) type Span = (usize, usize);
-
-/// The span of a null.
-pub(crate) const NULL: Span = (1, 0);
 
 /// Bits of a buffer from any bit on, least significant first.
 #[derive(Clone, Copy, Debug)]

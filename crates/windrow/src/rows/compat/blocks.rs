@@ -3,14 +3,14 @@
 use super::corrupt;
 use crate::error::Result;
 use crate::kernel::rows::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS};
-pub(super) use crate::kernel::rows::blocks::{encoded_len, put_block_string as put, put_blocks};
+pub(super) use crate::kernel::rows::blocks::{encoded_len, put_block_string as put};
 use crate::rows::value::wire::{take, take_byte};
 
 /// As [`put`], behind what is in `out`.
 pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + encoded_len(bytes.len()), 0);
-    put(bytes, (0, bytes.len()), flip, &mut out[start..]);
+    put(bytes, flip, &mut out[start..]);
 }
 
 /// Appends the string at the start of `source` to `out`; false for an empty one.

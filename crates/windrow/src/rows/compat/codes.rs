@@ -45,8 +45,4 @@ impl Codes {
     pub(super) fn len_of(&self, at: usize) -> usize {
         self.offsets[at + 1] - self.offsets[at]
     }
-
-    pub(super) fn span(&self, at: usize) -> (usize, usize) {
-        (self.offsets[at], self.offsets[at + 1])
-    }
 }

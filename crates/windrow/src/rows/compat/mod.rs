@@ -136,22 +136,22 @@ impl Converter {
             return Ok(());
         }
         let picks: Vec<usize> = (0..count).collect();
-        let mut ends = vec![columns.iter().filter_map(Part::same_len).sum(); count];
-        for column in columns.iter().filter(|column| column.same_len().is_none()) {
-            column.add_lengths(&picks, &mut ends);
-        }
-        let (mut cursors, mut end) = (Vec::with_capacity(count), 0);
-        for length in &mut ends {
-            cursors.push(end);
-            end += *length;
-            *length = end;
-        }
-        let out = room(rows, end)?;
-        for (picks, cursors) in picks.chunks(TILE_ROWS).zip(cursors.chunks_mut(TILE_ROWS)) {
+        let fixed: usize = strips.iter().filter_map(Strip::width).sum();
+        let mut lengths = vec![fixed as u32; count];
+        let varying = strips.iter().map(|strip| strip.add_lengths(&picks, &mut lengths));
+        let total = varying.fold((fixed * count) as u64, u64::saturating_add);
+        let out = room(rows, usize::try_from(total).unwrap_or(usize::MAX))?;
+        let (mut cursors, mut next) = ([0; TILE_ROWS], 0);
+        for (picks, lengths) in picks.chunks(TILE_ROWS).zip(lengths.chunks(TILE_ROWS)) {
+            let cursors = &mut cursors[..picks.len()];
+            for (cursor, &length) in cursors.iter_mut().zip(lengths) {
+                *cursor = next;
+                next += length as usize;
+            }
             let rows = picks[0]..picks[0] + picks.len();
             strips.iter().for_each(|strip| strip.put_at(rows.clone(), picks, cursors, out));
         }
-        finish(rows, &ends);
+        finish(rows, lengths);
         Ok(())
     }
 

@@ -15,11 +15,11 @@ use arrow_schema::{DataType, SortOptions};
 
 use super::codes::Codes;
 use super::node::{Node, inner};
-use super::{END, NOTHING, TILE_ROWS, VALUE, blocks, flip, null_byte};
+use super::{END, NOTHING, VALUE, blocks, flip, null_byte};
 use crate::error::{Error, Result};
-use crate::kernel::rows::NULL;
+use crate::kernel::rows::blocks::put_blocks;
 use crate::order::code::OrderedCode;
-use crate::rows::column::{Bytes, Column};
+use crate::rows::column::Column;
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::spans::{self, Spans};
 
@@ -179,11 +179,6 @@ impl Part {
     fn add_body_lengths(&self, picks: &[usize], lengths: &mut [usize]) {
         let pairs = picks.iter().zip(&mut *lengths);
         match &self.body {
-            Body::Plain(_, Column::Bytes { values: Bytes::Small { offsets, .. }, .. }) => {
-                for (&row, length) in pairs {
-                    *length += blocks::encoded_len((offsets[row + 1] - offsets[row]) as usize);
-                }
-            }
             Body::Plain(_, Column::Bytes { values, .. }) => pairs.for_each(|(&row, length)| {
                 *length += blocks::encoded_len(values.get(row).len());
             }),
@@ -240,13 +235,13 @@ impl Part {
                 let (start, end) = spans[row];
                 let mut to = at;
                 for element in start..end {
-                    to += blocks::put(&codes.bytes, codes.span(element), flip, &mut out[to..]);
+                    to += blocks::put(codes.get(element), flip, &mut out[to..]);
                 }
                 out[to] = END ^ flip;
                 to + 1 - at
             }),
             Body::Runs(keys, codes) => put_each.put(picks, cursors, out, |row, out, at| {
-                blocks::put(&codes.bytes, codes.span(keys[row]), flip, &mut out[at..])
+                blocks::put(codes.get(keys[row]), flip, &mut out[at..])
             }),
             Body::Dictionary(keys, codes) => put_each.put(picks, cursors, out, |row, out, at| {
                 let code = codes.get(keys[row]);
@@ -347,23 +342,10 @@ impl Part {
                     2
                 })
             }
-            (_, Column::Bytes { values: Bytes::Small { offsets, data }, .. }) => {
-                let null = null_byte(self.options);
-                let mut spans = [NULL; TILE_ROWS];
-                for (picks, cursors) in picks.chunks(TILE_ROWS).zip(cursors.chunks_mut(TILE_ROWS)) {
-                    for (span, &row) in spans.iter_mut().zip(picks) {
-                        let valid = put_each.nulls.is_none_or(|nulls| nulls.is_valid(row));
-                        let own = (offsets[row] as usize, offsets[row + 1] as usize);
-                        *span = if valid { own } else { NULL };
-                    }
-                    blocks::put_blocks(data, &spans[..picks.len()], null, flip, cursors, out);
-                }
-            }
             (_, Column::Bytes { values, .. }) => {
-                put_each.put(picks, cursors, out, |row, out, at| {
-                    let value = values.get(row);
-                    blocks::put(value, (0, value.len()), flip, &mut out[at..])
-                })
+                let valid = |row| put_each.nulls.is_none_or(|nulls| nulls.is_valid(row));
+                let strings = picks.iter().map(|&row| (values.get(row), valid(row)));
+                put_blocks(strings, null_byte(self.options), flip, cursors, out);
             }
             _ => {}
         }

@@ -9,12 +9,15 @@ use std::ops::Range;
 
 use super::part::Part;
 use super::{VALUE, flip, null_byte};
+use crate::kernel::rows::blocks::put_blocks;
+use crate::kernel::rows::exact::Text;
+use crate::kernel::rows::lengths::Form;
 use crate::kernel::rows::{
     ByteLane, Cells, Lane, Raw, Scattered, Strided, put_bytes, put_cells, put_raw,
 };
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
-use crate::rows::column::Column;
+use crate::rows::column::{Column, Visit};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes::{slot_code, validity};
 use crate::rows::lines::{add_bytes, marker_lane};
@@ -28,7 +31,13 @@ pub(super) enum Strip<'a> {
     Raw([ByteLane<'a>; 1], Raw<'a>),
     /// A column of fixed width.
     One(&'a Part, OrderedCode, &'a Column),
-    /// A column that is not: it is written by its part.
+    /// Strings, what stands for a null, and what complements their bytes.
+    Strings {
+        column: &'a Column,
+        null: u8,
+        flip: u8,
+    },
+    /// A column that varies otherwise: it is written by its part.
     Varying(&'a Part),
 }
 
@@ -72,7 +81,13 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
                 out.push(Strip::Raw([marker], raw));
             }
             (None, Some((code, column))) => out.push(Strip::One(part, code, column)),
-            (None, None) => out.push(Strip::Varying(part)),
+            (None, None) => out.push(match part.plain() {
+                Some((_, column @ Column::Bytes { .. })) => {
+                    let (null, flip) = (null_byte(part.options()), flip(part.options()));
+                    Strip::Strings { column, null, flip }
+                }
+                _ => Strip::Varying(part),
+            }),
         }
     }
     if !lanes.is_empty() {
@@ -118,7 +133,23 @@ impl Strip<'_> {
             Self::Bytes(lanes) => Some(lanes.len()),
             Self::Raw(marker, raw) => Some(marker.len() + raw.width),
             Self::One(_, code, _) => Some(1 + code.width()),
-            Self::Varying(_) => None,
+            Self::Strings { .. } | Self::Varying(_) => None,
+        }
+    }
+
+    /// Adds the bytes that it takes in each row to `lengths`, which wrap around; returns their sum. `picks` are the
+    /// rows, one by one.
+    pub(super) fn add_lengths(&self, picks: &[usize], lengths: &mut [u32]) -> u64 {
+        match self {
+            Self::Strings { column, .. } => column.add_lengths(Form::Blocks, lengths),
+            Self::Varying(part) => {
+                let mut own = vec![0; picks.len()];
+                part.add_lengths(picks, &mut own);
+                let pairs = lengths.iter_mut().zip(&own);
+                pairs.for_each(|(length, &own)| *length = length.wrapping_add(own as u32));
+                own.iter().map(|&own| own as u64).sum()
+            }
+            _ => 0,
         }
     }
 
@@ -145,6 +176,9 @@ impl Strip<'_> {
                 put_raw(raw, rows, Scattered { cursors, distance: marker.len() }, out);
                 cursors.iter_mut().for_each(|cursor| *cursor += marker.len() + raw.width);
             }
+            Self::Strings { column, null, flip } => {
+                column.visit(rows, PutBlocks { null: *null, flip: *flip, cursors, out });
+            }
             Self::One(part, ..) | Self::Varying(part) => part.put(picks, cursors, out),
         }
     }
@@ -160,7 +194,7 @@ impl Strip<'_> {
                 return put_raw(raw, rows, Strided { first, ..places }, out);
             }
             Self::One(part, code, column) => (part, *code, *column),
-            Self::Varying(_) => return,
+            Self::Strings { .. } | Self::Varying(_) => return,
         };
         let null = null_byte(part.options());
         let nulls = column.nulls();
@@ -187,5 +221,20 @@ impl Strip<'_> {
             }
             _ => cells.for_each(drop),
         }
+    }
+}
+
+/// Writes strings in blocks.
+struct PutBlocks<'a> {
+    null: u8,
+    flip: u8,
+    cursors: &'a mut [usize],
+    out: &'a mut [u8],
+}
+
+impl Visit for PutBlocks<'_> {
+    #[inline]
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
+        put_blocks(strings, self.null, self.flip, self.cursors, self.out);
     }
 }

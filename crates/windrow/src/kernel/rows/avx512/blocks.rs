@@ -1,5 +1,5 @@
-//! Byte strings in blocks of eight, each followed by a byte: strings of up to 32 bytes without a branch on
-//! their length.
+//! Byte strings in blocks, each followed by a byte: strings of up to 32 bytes without a branch on their length, and
+//! longer ones a block at a time.
 //!
 //! ```text
 //! the string       | aaaaaaaa | bbb00000 | 00000000 | 00000000 |      masked by its length
@@ -8,8 +8,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::blocks::{EMPTY, FULL, MORE, SMALL, SMALL_BLOCKS, put_block_string};
-use super::super::lane::Span;
+use super::super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS, encoded_len};
+use super::super::exact::Text;
 
 /// As `put_blocks` of the module.
 ///
@@ -18,9 +18,8 @@ use super::super::lane::Span;
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2")]
-pub(in crate::kernel::rows) unsafe fn put_blocks(
-    source: &[u8],
-    spans: &[Span],
+pub(in crate::kernel::rows) unsafe fn put_blocks<'a>(
+    strings: impl Iterator<Item = Text<'a>>,
     null: u8,
     flip: u8,
     cursors: &mut [usize],
@@ -40,34 +39,80 @@ pub(in crate::kernel::rows) unsafe fn put_blocks(
         (_mm512_loadu_si512(order.as_ptr().cast()), _mm512_loadu_si512(fixed.as_ptr().cast()))
     };
     let flips = _mm512_set1_epi8(flip as i8);
-    for (&(start, end), cursor) in spans.iter().zip(cursors) {
-        if start > end {
-            out[*cursor] = null;
-            *cursor += 1;
-            continue;
-        }
-        let len = end - start;
-        let target = &mut out[*cursor..];
+    for ((string, valid), cursor) in strings.zip(cursors) {
+        // Of a null nothing: which strings are null is not to be predicted.
+        let len = string.len() & 0usize.wrapping_sub(usize::from(valid));
+        let to = *cursor;
         if len > SMALL * SMALL_BLOCKS {
-            *cursor += put_block_string(source, (start, end), flip, target);
+            *cursor = to + encoded_len(len);
+            assert!(*cursor <= out.len(), "a string lies within its bytes");
+            // SAFETY: as this function's; there is room for the code.
+            unsafe {
+                let front = _mm256_loadu_si256(string.as_ptr().cast());
+                let front = _mm512_zextsi256_si512(front);
+                let front = _mm512_maskz_permutexvar_epi8(bytes, order, front);
+                let front = _mm512_xor_si512(_mm512_or_si512(front, fixed), flips);
+                put_long(front, string, flips, out.as_mut_ptr().add(to));
+            }
             continue;
         }
         let blocks = len.div_ceil(SMALL);
         let total = 1 + blocks * (SMALL + 1);
-        // What follows the last block; of an empty string this is the first byte.
-        let last = if len == 0 { usize::from(EMPTY) } else { len + SMALL - blocks * SMALL };
-        let (source, target) = (&source[start..end], &mut target[..total]);
+        // What follows the last block; of an empty string, and of a null, this is the only byte.
+        let alone = if valid { EMPTY } else { null ^ flip };
+        let last = if len == 0 { usize::from(alone) } else { len + SMALL - blocks * SMALL };
         let own = _bzhi_u32(u32::MAX, len as u32);
-        // SAFETY: the masks leave nothing but the string to read, and its code to write.
+        *cursor = to + total;
+        assert!(*cursor <= out.len(), "a string lies within its bytes");
+        // SAFETY: the masks leave nothing but the string to read, and its code to write, for which there is room.
         unsafe {
-            let v = _mm256_maskz_loadu_epi8(own, source.as_ptr().cast());
-            let v = _mm512_maskz_permutexvar_epi8(bytes, order, _mm512_castsi256_si512(v));
+            let v = _mm256_maskz_loadu_epi8(own, string.as_ptr().cast());
+            let v = _mm512_maskz_permutexvar_epi8(bytes, order, _mm512_zextsi256_si512(v));
             let place = 1 << (total - 1);
             let fixed = _mm512_mask_mov_epi8(fixed, place, _mm512_set1_epi8(last as i8));
             let v = _mm512_xor_si512(_mm512_or_si512(v, fixed), flips);
             let code = _bzhi_u64(u64::MAX, total as u32);
-            _mm512_mask_storeu_epi8(target.as_mut_ptr().cast(), code, v);
+            _mm512_mask_storeu_epi8(out.as_mut_ptr().add(to).cast(), code, v);
         }
-        *cursor += total;
+    }
+}
+
+/// Writes the code of a string of more than the small blocks, of which `front` are those. What a block overwrites
+/// behind it is the next one's.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW and VL, and BMI2; the string is so long, and `out` has room for its code.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+unsafe fn put_long(front: __m512i, string: &[u8], flips: __m512i, out: *mut u8) {
+    const BEHIND: u64 = 1 << LARGE;
+    let block = |v: __m256i, behind: u8| {
+        let v =
+            _mm512_mask_mov_epi8(_mm512_zextsi256_si512(v), BEHIND, _mm512_set1_epi8(behind as i8));
+        _mm512_xor_si512(v, flips)
+    };
+    let (from, to) = (SMALL * SMALL_BLOCKS, 1 + SMALL_BLOCKS * (SMALL + 1));
+    let whole = (string.len() - from - 1) / LARGE;
+    let last = string.len() - from - whole * LARGE;
+    let own = _bzhi_u32(u32::MAX, last as u32);
+    // SAFETY: from the start of the code, and from that of each block but the last, there are at least 66 bytes;
+    // the masks leave the bytes of the last block, and what it takes.
+    unsafe {
+        _mm512_storeu_si512(out.cast(), front);
+        let (from, out) = (string.as_ptr().add(from), out.add(to));
+        let put = |at: usize| {
+            let v = _mm256_loadu_si256(from.add(at * LARGE).cast());
+            _mm512_storeu_si512(out.add(at * (LARGE + 1)).cast(), block(v, MORE));
+        };
+        // One or two are written as two, of which the second may be the first: which is not to be predicted.
+        match whole {
+            0 => {}
+            1..=2 => [0, whole - 1].into_iter().for_each(put),
+            _ => (0..whole).for_each(put),
+        }
+        let v = _mm256_maskz_loadu_epi8(own, from.add(whole * LARGE).cast());
+        let code = BEHIND | (BEHIND - 1);
+        let out = out.add(whole * (LARGE + 1));
+        _mm512_mask_storeu_epi8(out.cast(), code, block(v, last as u8));
     }
 }

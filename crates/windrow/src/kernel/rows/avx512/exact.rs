@@ -227,14 +227,14 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
     }
 }
 
-/// As `add_lengths` of the module, where bytes up to `escape` take two.
+/// As `add_escaped` of the module.
 ///
 /// Benefit: included in that of [`put_escaped`].
 ///
 /// # Safety
 /// The CPU has AVX-512 F and BW, BMI2, and a count of bits.
 #[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
-pub(in crate::kernel::rows) unsafe fn add_lengths<'a>(
+pub(in crate::kernel::rows) unsafe fn add_escaped<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     escape: u8,
     lengths: &mut [u32],

@@ -30,7 +30,7 @@ pub(in crate::kernel::rows) unsafe fn put_texts(
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    let bytes: usize = spans.clone().map(|(start, end)| end.saturating_sub(start)).sum();
+    let bytes: usize = spans.clone().map(|(start, end)| end - start).sum();
     // SAFETY: as this function's.
     unsafe {
         match bytes <= SHORT * spans.len() {
@@ -53,12 +53,10 @@ unsafe fn put_texts_of<const N: usize>(
     let (add, flip) = (_mm512_set1_epi8(form.shift as i8), _mm512_set1_epi8(form.flip as i8));
     let end_byte = form.end ^ form.flip;
     for ((start, end), cursor) in spans.zip(cursors) {
-        if start > end {
-            continue;
-        }
+        assert!(start <= end && end <= source.len(), "a text lies within its bytes");
         let (len, to) = (end - start, *cursor);
         *cursor = to + len + 1;
-        assert!(end <= source.len() && to + len < out.len(), "a text lies within its bytes");
+        assert!(to + len < out.len(), "a code lies within its bytes");
         // SAFETY: `source` reaches to `start`, and `out` to `to`.
         let (from, target) = unsafe { (source.as_ptr().add(start), out.as_mut_ptr().add(to)) };
         // Whole steps, if what is behind may be read and overwritten.
