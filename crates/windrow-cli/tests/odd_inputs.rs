@@ -169,6 +169,28 @@ fn tombstones_without_a_value_and_logs_that_begin_with_a_snapshot() {
 }
 
 #[test]
+fn numbers_of_either_image_are_kept_whole() {
+    let work = Work::new();
+    let event = |id: &str, lsn: u32| {
+        format!("{{\"op\":\"c\",\"before\":null,\"after\":{{\"id\":{id}}},\"lsn\":{lsn}}}\n")
+    };
+    let delete = |id: &str| {
+        format!("{{\"op\":\"d\",\"before\":{{\"id\":{id}}},\"after\":null,\"lsn\":9}}\n")
+    };
+    let compact = "compact in/log.ndjson --op-preset debezium --key id --order-by lsn -o out/o.csv";
+    for (live, dead, value) in
+        [("9007199254740993", "0.5", "\"9007199254740993\""), ("7", "\"007\"", "\"007\"")]
+    {
+        work.put("in/log.ndjson", &(event(live, 1) + &event("8", 2) + &delete(dead)));
+        work.run(compact).says(3, &[value, "id"]);
+        work.holds_only(&[]);
+    }
+    work.put("in/log.ndjson", &(event("7", 1) + &event("8", 2) + &delete("8.0")));
+    work.run(compact).succeeds();
+    assert_eq!(work.read("out/o.csv").split(|&byte| byte == b'\n').count(), 3);
+}
+
+#[test]
 fn figures_are_not_written_over_the_data() {
     let work = Work::new();
     work.put("in/a.csv", "id\n2\n1\n");

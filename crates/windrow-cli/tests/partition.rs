@@ -267,6 +267,7 @@ fn mistakes_are_usage() {
         ("--by nix --into 3", "nix"),
         ("--by id --into 3 --sort nix", "nix"),
         ("--by id --range-at x", "no value of column"),
+        ("--by id --range-at 1.5", "no value of column"),
         ("--by id --range-at 2 --range-at 1", "comes before"),
         ("--by id,op --range-at 2", "1 values"),
         ("--by op --hive --select op,id", "names of the directories"),

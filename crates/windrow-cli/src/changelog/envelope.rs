@@ -25,15 +25,14 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, make_comparator, new_null_array,
 };
 use arrow::buffer::BooleanBuffer;
-use arrow::compute::{
-    CastOptions, SortOptions, can_cast_types, cast_with_options, kernels::zip::zip, nullif,
-};
+use arrow::compute::{SortOptions, can_cast_types, kernels::zip::zip, nullif};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use arrow::error::ArrowError;
 
 use super::op::Change;
 use super::{Preset, misfit, missing_op};
 use crate::error::{CliError, Result};
+use crate::input::widened;
 
 /// Ordinals from the record batch's columns down through structs.
 type Path = Vec<usize>;
@@ -249,12 +248,11 @@ impl RowColumn {
                 if *values.data_type() == self.data_type {
                     return Ok(values);
                 }
-                cast_with_options(
-                    &values,
-                    &self.data_type,
-                    &CastOptions { safe: false, ..Default::default() },
-                )
-                .map_err(misfit)
+                if *values.data_type() == DataType::Null {
+                    return Ok(new_null_array(&self.data_type, rows));
+                }
+                widened(&values, &self.data_type)
+                    .map_err(|fault| CliError::Data(format!("column {:?}: {fault}", self.name)))
             }
             _ => Ok(new_null_array(&self.data_type, rows)),
         }

@@ -46,6 +46,7 @@ use crate::format::Format;
 use origin::{Origin, Stream};
 use unify::{Order, Unifier};
 
+pub(crate) use exact::{one_value, widened};
 pub(crate) use expand::{Source, expand};
 pub(crate) use guard::silence_guarded_panics;
 pub(crate) use parquet::{Footer, common_order, declared_order};

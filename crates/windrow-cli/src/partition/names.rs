@@ -14,11 +14,12 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, Float16Array, PrimitiveArray, RecordBatch,
-    UInt32Array,
+    UInt32Array, make_array,
 };
 use arrow::datatypes::{
     ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type, UInt32Type,
 };
+use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::{CliError, Result};
@@ -103,7 +104,20 @@ fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow::error::A
     }
     let options = FormatOptions::new().with_display_error(false);
     let formatter = ArrayFormatter::try_new(value.as_ref(), &options)?;
-    formatter.value(0).try_to_string().map(Some)
+    let text = formatter.value(0).try_to_string()?;
+    // So a duration reads that has none.
+    if text == "<invalid>" && !is_text(values.data_type()) {
+        return Err(ArrowError::CastError("a value has no text".into()));
+    }
+    Ok(Some(text))
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_text(values),
+        DataType::RunEndEncoded(_, values) => is_text(values.data_type()),
+        data_type => data_type.is_string(),
+    }
 }
 
 fn value_name(value: &str) -> String {
@@ -146,6 +160,13 @@ pub(crate) fn hive_values(column: &ArrayRef) -> ArrayRef {
         DataType::Dictionary(_, values) if values.is_floating() => {
             let dictionary = column.as_any_dictionary();
             dictionary.with_values(hive_values(dictionary.values()))
+        }
+        DataType::RunEndEncoded(_, values) if values.data_type().is_floating() => {
+            let runs = column.to_data();
+            let values = hive_values(&make_array(runs.child_data()[1].clone())).into_data();
+            let ends = runs.child_data()[0].clone();
+            let runs = runs.into_builder().child_data(vec![ends, values]);
+            make_array(runs.build().expect("values of the type and number that there were"))
         }
         _ => Arc::clone(column),
     }

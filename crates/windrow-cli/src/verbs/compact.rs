@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Datum, RecordBatch, Scalar, StringArray};
+use arrow::array::{Array, ArrayRef, Datum, RecordBatch, Scalar};
 use arrow::compute::kernels::cmp::lt_eq;
 use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -18,7 +18,7 @@ use crate::args::{self, Mode};
 use crate::changelog::{self, ChangeLog};
 use crate::columns::Columns;
 use crate::error::{CliError, Result};
-use crate::input::Inputs;
+use crate::input::{Inputs, one_value};
 use crate::job::{self, Arrangement, Transform, Way};
 
 /// Compacts.
@@ -179,14 +179,18 @@ impl AsOf {
     }
 }
 
-/// A value of `data_type` as people write it.
+/// A value of `data_type` as people write it; nothing if it is none, or would be rounded to one.
 pub(super) fn parse(text: &str, data_type: &DataType) -> Option<ArrayRef> {
+    let plain = match data_type {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        DataType::RunEndEncoded(_, values) => values.data_type(),
+        plain => plain,
+    };
     // A text alone would be cast to a list of it.
-    if data_type.is_nested() {
+    if plain.is_nested() {
         return None;
     }
-    let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    let value = cast_with_options(&text, data_type, &options).ok()?;
+    let value = cast_with_options(&one_value(text, plain).ok()?, data_type, &options).ok()?;
     (value.null_count() == 0).then_some(value)
 }

@@ -154,6 +154,7 @@ fn has_nan(schema: &Schema, column: usize) -> bool {
     use arrow::datatypes::DataType as D;
     match schema.field(column).data_type() {
         D::Dictionary(_, values) => values.is_floating(),
+        D::RunEndEncoded(_, values) => values.data_type().is_floating(),
         data_type => data_type.is_floating(),
     }
 }

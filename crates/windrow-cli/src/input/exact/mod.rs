@@ -145,10 +145,59 @@ fn values(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef
     }
 }
 
+/// A value of `kind` that is neither nested nor encoded, as people write it.
+///
+/// # Errors
+/// What is wrong with it: also where the type keeps less of it.
+pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let (column, wide) = (StringArray::from(vec![text]), decimal128(kind));
+    let value = values(&column, wide.as_ref().unwrap_or(kind), false)?;
+    cast_strictly(&value, kind)
+}
+
+/// What JSON has as `values`, of which one part of a file said that they are of `kind`, and another one of a type that
+/// holds less.
+///
+/// # Errors
+/// The first value that `kind` does not hold as it is.
+pub(crate) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let text = cast_strictly(values, &DataType::Utf8)?;
+    let text: &StringArray = text.as_string();
+    let is_said = |value: &str| match kind {
+        DataType::Boolean => matches!(value, "true" | "false"),
+        kind if kind.is_numeric() => !is_padded(value),
+        kind => !kind.is_nested(),
+    };
+    match text.iter().flatten().find(|value| !is_said(value)) {
+        Some(value) => Err(format!("{value:?} is no value of its type, {kind}")),
+        None => self::values(text, kind, true),
+    }
+}
+
+/// Whether zeros that are no part of a number stand in front of it.
+fn is_padded(value: &str) -> bool {
+    let number = value.strip_prefix(['+', '-']).unwrap_or(value).as_bytes();
+    matches!(number, [b'0', next, ..] if next.is_ascii_digit())
+}
+
+/// The decimals of 128 bits that have the values of smaller ones.
+fn decimal128(kind: &DataType) -> Option<DataType> {
+    match *kind {
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            Some(DataType::Decimal128(precision, scale))
+        }
+        _ => None,
+    }
+}
+
 /// As arrow casts it: integers, and strings of other widths.
 fn cast(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
+    cast_strictly(text, kind)
+}
+
+fn cast_strictly(values: &dyn Array, kind: &DataType) -> Result<ArrayRef, Fault> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(text, kind, &strict).map_err(|fault| match fault {
+    cast_with_options(values, kind, &strict).map_err(|fault| match fault {
         ArrowError::CastError(what) => what,
         other => other.to_string(),
     })

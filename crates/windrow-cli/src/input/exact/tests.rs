@@ -1,5 +1,6 @@
 //! Values that are kept whole, and values that are refused.
 
+use arrow::array::Int64Array;
 use arrow::array::types::{
     Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int64Type,
     TimestampMicrosecondType,
@@ -125,4 +126,55 @@ fn times_are_kept_whole_or_refused() {
     );
     let days = one("1970-01-02 00:00:00", &DataType::Date32, false).unwrap();
     assert_eq!(days.as_primitive::<Date32Type>().value(0), 1);
+}
+
+#[test]
+fn one_value_is_not_rounded() {
+    let second = DataType::Timestamp(TimeUnit::Second, None);
+    for (text, kind) in [
+        ("1.006", &DataType::Decimal128(10, 2)),
+        ("-1.004", &DataType::Decimal64(10, 2)),
+        ("1.5", &DataType::Int32),
+        ("9007199254740993", &DataType::Float64),
+        ("1970-01-01T00:00:00.5", &second),
+        ("1970-01-02T05:00:00", &DataType::Date32),
+    ] {
+        assert!(one_value(text, kind).is_err(), "{text} as {kind}");
+    }
+    for (text, kind) in [
+        ("1.00", &DataType::Decimal32(9, 2)),
+        ("007", &DataType::Int8),
+        ("1970-01-01T00:00:05", &second),
+        ("1970-01-02", &DataType::Date32),
+        ("x", &DataType::Utf8View),
+    ] {
+        let value = one_value(text, kind).expect(text);
+        assert_eq!((value.data_type(), value.len(), value.null_count()), (kind, 1, 0));
+    }
+}
+
+#[test]
+fn values_are_widened_whole_or_refused() {
+    let text = |text: &str| Arc::new(StringArray::from(vec![None, Some(text)])) as ArrayRef;
+    let whole = |number: i64| Arc::new(Int64Array::from(vec![None, Some(number)])) as ArrayRef;
+    let list = DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)));
+    for (values, kind) in [
+        (whole((1 << 53) + 1), &DataType::Float64),
+        (text("007"), &DataType::Int64),
+        (text("-00.5"), &DataType::Float64),
+        (text("yes"), &DataType::Boolean),
+        (text("9007199254740993"), &DataType::Float64),
+        (text("x"), &list),
+    ] {
+        assert!(widened(&values, kind).is_err(), "{values:?} as {kind}");
+    }
+    for (values, kind) in [
+        (whole(1 << 53), &DataType::Float64),
+        (text("-7"), &DataType::Int64),
+        (text("0.50"), &DataType::Float64),
+        (text("true"), &DataType::Boolean),
+    ] {
+        let wide = widened(&values, kind).expect("a value of the type");
+        assert_eq!((wide.data_type(), wide.null_count()), (kind, 1));
+    }
 }
