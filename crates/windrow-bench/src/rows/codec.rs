@@ -23,8 +23,8 @@ const INPUT_BYTES: usize = 4 << 20;
 pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
     let rounds = if options.quick { 20 } else { 100 };
     for shape in codec_shapes() {
-        let names =
-            ["encode", "decode", "compare", "compat"].map(|c| format!("{c} {}", shape.name));
+        let names = ["encode", "decode", "compare", "compat", "compat decode"]
+            .map(|c| format!("{c} {}", shape.name));
         if names.iter().any(|name| name.contains(&options.only)) {
             measure(&shape, &names, rounds, options, cells)?;
         }
@@ -41,7 +41,7 @@ pub(super) fn converter(batch: &RecordBatch) -> Result<RowConverter> {
 
 fn measure(
     shape: &Shape,
-    names: &[String; 4],
+    names: &[String; 5],
     rounds: usize,
     options: &Options,
     cells: &mut Cells,
@@ -128,12 +128,12 @@ fn measure(
         let per_row = their_bytes as f64 / ROWS as f64;
         cells.push(&format!("bytes {}", shape.name), bytes(ours[0].bytes()), "arrow-row", per_row);
     }
+    let fields = schema.fields().iter().map(|field| compat::SortField {
+        data_type: field.data_type().clone(),
+        options: Default::default(),
+    });
+    let compat = compat::Converter::new(fields.collect())?;
     if asked(&names[3]) {
-        let fields = schema.fields().iter().map(|field| compat::SortField {
-            data_type: field.data_type().clone(),
-            options: Default::default(),
-        });
-        let compat = compat::Converter::new(fields.collect())?;
         let same = compat.encode(inputs[0].columns())?;
         if same.iter().zip(theirs[0].iter()).any(|(ours, theirs)| ours != theirs.data()) {
             return Err("the bytes are not those of arrow-row".into());
@@ -154,6 +154,39 @@ fn measure(
         ];
         let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[3], times[0], "arrow-row append, recycled", times[1]);
+    }
+    if asked(&names[4]) {
+        let same = inputs.iter().map(|batch| Ok(compat.encode(batch.columns())?));
+        let same = same.collect::<Result<Vec<Rows>>>()?;
+        if compat.decode(&same[0], 0..ROWS)? != inputs[0].columns() {
+            return Err("the columns are not those that were encoded".into());
+        }
+        let mut contenders: [Contender<'_>; 3] = [
+            (
+                "ours",
+                Box::new(|at| {
+                    black_box(compat.decode(&same[at], 0..ROWS)?);
+                    Ok(())
+                }),
+            ),
+            (
+                "ours, anywhere",
+                Box::new(|at| {
+                    black_box(compat.decode_rows(theirs[at].iter().map(|row| row.data()))?);
+                    Ok(())
+                }),
+            ),
+            (
+                "convert_rows",
+                Box::new(|at| {
+                    black_box(converter.convert_rows(&theirs[at])?);
+                    Ok(())
+                }),
+            ),
+        ];
+        let times = race(rounds, calls, count, &mut contenders)?;
+        cells.push(&names[4], times[0], "arrow-row convert_rows", times[2]);
+        cells.push(&names[4], times[1], "convert_rows; ours anywhere", times[2]);
     }
     if asked(&names[1]) {
         let mut contenders: [Contender<'_>; 2] = [
