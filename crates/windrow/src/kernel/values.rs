@@ -39,6 +39,15 @@ impl<T: ArrowNativeType> Values<T> {
         self.buffer.truncate(count * size_of::<T>());
     }
 
+    /// The last `count` of them.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(crate) fn last_mut(&mut self, count: usize) -> &mut [T] {
+        let first = self.len() - count;
+        &mut self.buffer.typed_data_mut()[first..]
+    }
+
     /// Where `count` more values go.
     pub(super) fn room(&mut self, count: usize) -> *mut T {
         let bytes = count.checked_mul(size_of::<T>()).expect("values fit the address space");

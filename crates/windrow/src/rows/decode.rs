@@ -1,11 +1,5 @@
 //! Rows back to columns.
 //!
-//! ```text
-//! rows one behind the other     a tile after the other, where they are
-//! rows anywhere                 | row | row | row |    copied together, unless they are long: kernels read
-//!                                                      places of one slice
-//! ```
-//!
 //! Bytes that no encoder wrote give [`Error::Corrupt`], never a panic.
 
 use std::sync::Arc;
@@ -13,20 +7,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::read::{self, Reader, Tile};
+use super::read::{self, Reader};
 use crate::error::{Error, Result};
-use crate::kernel::copy::copy_rows;
 use crate::order::Layout;
-
-/// Rows of different lengths that are read by all columns in turn: their places stay in the first-level cache.
-const TILE: usize = 1024;
-/// Bytes of rows that are read by all columns in turn: a quarter of a second-level cache, so that each column
-/// is written for long enough to be worth fetching ahead. 20 % faster than 16 KiB for 50 columns.
-const TILE_BYTES: usize = 256 << 10;
-/// Bytes of rows that are copied together, at the most; a row of more is read where it is.
-const COPIED: usize = 64 << 10;
-/// Bytes behind rows that were copied: texts at the end are read by the same steps as those in front.
-const BEHIND: usize = 128;
 
 /// Decodes rows of one layout to some of its columns.
 pub(crate) struct Decoder {
@@ -65,42 +48,8 @@ impl Decoder {
     pub(crate) fn decode(&self, rows: &[&[u8]]) -> Result<RecordBatch> {
         let bytes = rows.iter().map(|row| row.len()).sum();
         let mut reader = self.reader(rows.len(), bytes)?;
-        let mut copied = Vec::new();
-        let mut tile = Tile::new(TILE.min(rows.len()));
-        let mut left = rows;
-        while let Some(&first) = left.first() {
-            if first.len() > COPIED {
-                tile = tile.set_ended(first, 0, std::iter::once(first.len()));
-                reader.read(&mut tile)?;
-                left = &left[1..];
-                continue;
-            }
-            let mut bytes = 0;
-            let fits = |row: &&&[u8]| {
-                bytes += row.len();
-                bytes <= COPIED
-            };
-            let count = left.iter().take(TILE).take_while(fits).count();
-            let (these, behind) = left.split_at(count);
-            left = behind;
-            let mut end = 0;
-            let ends = these.iter().map(|row| {
-                end += row.len();
-                end
-            });
-            let ends: Vec<usize> = ends.collect();
-            copied.resize(copied.len().max(end + BEHIND), 0);
-            copy_rows(&mut copied, these);
-            let stride =
-                self.layout.stride().filter(|&stride| these.iter().all(|row| row.len() == stride));
-            let mut own = match stride {
-                Some(stride) => tile.set_strided(&copied, stride, these.len()),
-                None => tile.set_ended(&copied, 0, ends.into_iter()),
-            };
-            reader.read(&mut own)?;
-            tile = own.set_ended(&[], 0, std::iter::empty());
-        }
-        self.assemble(reader.finish()?, rows.len())
+        reader.read_anywhere(rows, self.layout.stride())?;
+        self.assemble(reader)
     }
 
     /// The columns of `count` rows of `stride` bytes each, one behind the other.
@@ -114,14 +63,8 @@ impl Decoder {
             return Err(corrupt("a row does not end where its columns do"));
         }
         let mut reader = self.reader(count, 0)?;
-        let most = (TILE_BYTES / stride.max(1)).next_multiple_of(64).max(64);
-        let mut tile = Tile::new(0);
-        for first in (0..count).step_by(most) {
-            let count = most.min(count - first);
-            tile = tile.set_strided(&bytes[first * stride..], stride, count);
-            reader.read(&mut tile)?;
-        }
-        self.assemble(reader.finish()?, count)
+        reader.read_strided(bytes, stride, count)?;
+        self.assemble(reader)
     }
 
     /// The columns of rows that lie one behind the other from `start` of `bytes` on, and end at `ends`.
@@ -133,18 +76,12 @@ impl Decoder {
     ) -> Result<RecordBatch> {
         let wanted = &self.wanted;
         if let Some(ready) = read::take_longer(&self.layout, wanted, bytes, start, ends)? {
-            return self.assemble(ready, ends.len());
+            return self.batch(ready, ends.len());
         }
         let all = ends.last().map_or(0, |&end| end as usize - start);
         let mut reader = self.reader(ends.len(), all)?;
-        let mut tile = Tile::new(TILE.min(ends.len()));
-        let mut start = start;
-        for ends in ends.chunks(TILE) {
-            tile = tile.set_ended(bytes, start, ends.iter().map(|&end| end as usize));
-            reader.read(&mut tile)?;
-            start = ends.last().map_or(start, |&end| end as usize);
-        }
-        self.assemble(reader.finish()?, ends.len())
+        reader.read_ended(bytes, start, ends)?;
+        self.assemble(reader)
     }
 
     /// A reader of `count` rows of `bytes` in all.
@@ -156,8 +93,14 @@ impl Decoder {
         Reader::new(layout, &self.wanted, count, varying)
     }
 
+    /// The record batch of all that was read.
+    fn assemble(&self, reader: Reader<'_>) -> Result<RecordBatch> {
+        let rows = reader.rows();
+        self.batch(reader.finish()?, rows)
+    }
+
     /// The record batch of the columns that are `ready`.
-    fn assemble(&self, ready: Vec<Option<ArrayRef>>, rows: usize) -> Result<RecordBatch> {
+    fn batch(&self, ready: Vec<Option<ArrayRef>>, rows: usize) -> Result<RecordBatch> {
         let columns = self.projection.iter().map(|&column| match &ready[column] {
             Some(array) => Arc::clone(array),
             None => unreachable!("a part for each column that is wanted"),

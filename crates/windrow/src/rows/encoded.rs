@@ -67,6 +67,14 @@ pub struct Rows {
     ends: Vec<u32>,
 }
 
+/// Rows one behind the other, and whatever is behind them.
+pub(super) enum Stretch<'a> {
+    /// The first `count` of `stride` bytes each.
+    Strided { bytes: &'a [u8], stride: usize, count: usize },
+    /// From `start` on, ending at `ends`.
+    Ended { bytes: &'a [u8], start: usize, ends: &'a [u32] },
+}
+
 impl Clone for Rows {
     fn clone(&self) -> Self {
         let mut bytes = MutableBuffer::with_capacity(self.used);
@@ -142,6 +150,24 @@ impl Rows {
     pub fn clear(&mut self) {
         (self.used, self.len, self.stride) = (0, 0, None);
         self.ends.clear();
+    }
+
+    /// Where some rows lie.
+    ///
+    /// # Panics
+    /// If there are no such rows.
+    pub(super) fn stretch(&self, range: Range<usize>) -> Stretch<'_> {
+        assert!(range.start <= range.end && range.end <= self.len, "rows {range:?}");
+        match self.stride {
+            Some(stride) => {
+                let bytes = &self.bytes()[range.start * stride..];
+                Stretch::Strided { bytes, stride, count: range.len() }
+            }
+            None => {
+                let start = if range.is_empty() { 0 } else { self.start(range.start) };
+                Stretch::Ended { bytes: self.bytes(), start, ends: &self.ends[range] }
+            }
+        }
     }
 
     fn start(&self, index: usize) -> usize {
@@ -250,18 +276,14 @@ impl RowEncoder {
     /// # Panics
     /// If there are no such rows.
     pub fn decode(&self, rows: &Rows, range: Range<usize>) -> Result<RecordBatch> {
-        assert!(range.start <= range.end && range.end <= rows.len(), "rows {range:?}");
+        let stretch = rows.stretch(range);
         let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
         let decoder = Decoder::new(&self.layout, &all)?;
-        match rows.stride {
-            Some(stride) => {
-                let bytes = &rows.bytes[range.start * stride..range.end * stride];
-                decoder.decode_strided(bytes, stride, range.len())
+        match stretch {
+            Stretch::Strided { bytes, stride, count } => {
+                decoder.decode_strided(bytes, stride, count)
             }
-            None => {
-                let start = if range.is_empty() { 0 } else { rows.start(range.start) };
-                decoder.decode_ended(rows.bytes(), start, &rows.ends[range])
-            }
+            Stretch::Ended { bytes, start, ends } => decoder.decode_ended(bytes, start, ends),
         }
     }
 

@@ -20,6 +20,7 @@ use super::row_ref::RowRef;
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::binary::take_binaries;
+use crate::kernel::rows::take_blocks::take_blocks;
 use crate::kernel::rows::take_text::{Texts, append_text, take_texts};
 use crate::kernel::strings::{StringData, string_array};
 use crate::order::code::OrderedCode;
@@ -29,6 +30,17 @@ pub(super) struct Strings {
     data_type: DataType,
     data: StringData,
     offsets: Offsets,
+}
+
+/// How strings stand in rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Coded {
+    /// A constant added to each byte, and an end.
+    Text,
+    /// Escaped, and an end.
+    Binary,
+    /// In blocks, as arrow-row has them.
+    Blocks,
 }
 
 /// Those of 32 bits wrap around; the length of the data tells.
@@ -109,13 +121,25 @@ impl Strings {
     ) -> Result<()> {
         let flip = if descending { 0xff } else { 0 };
         let texts = Texts { bytes, ends, form: text::form(flip), null };
-        let is_text = code == OrderedCode::Text;
+        let coded = if code == OrderedCode::Text { Coded::Text } else { Coded::Binary };
+        self.read_at(coded, &texts, cursors, valid)
+    }
+
+    /// Reads `texts`, which are `coded` in some way, at `cursors`, and moves these behind them. Where a byte in front
+    /// marks those that there are not, bits are appended to `valid`.
+    pub(super) fn read_at(
+        &mut self,
+        coded: Coded,
+        texts: &Texts<'_>,
+        cursors: &mut [usize],
+        valid: &mut Vec<u64>,
+    ) -> Result<()> {
         let fits = match &mut self.offsets {
             Offsets::Small(offsets) => {
-                take_next(is_text, &texts, cursors, &mut self.data, offsets, valid)
+                take_next(coded, texts, cursors, &mut self.data, offsets, valid)
             }
             Offsets::Large(offsets) => {
-                take_next(is_text, &texts, cursors, &mut self.data, offsets, valid)
+                take_next(coded, texts, cursors, &mut self.data, offsets, valid)
             }
         };
         if fits { Ok(()) } else { Err(corrupt("a text does not end within its row")) }
@@ -173,7 +197,7 @@ fn binary_array<O: OffsetSizeTrait>(
 
 /// Appends the texts or byte strings at `cursors`, and where they end to `offsets`.
 fn take_next<O: OffsetSizeTrait>(
-    is_text: bool,
+    coded: Coded,
     texts: &Texts<'_>,
     cursors: &mut [usize],
     data: &mut StringData,
@@ -183,9 +207,10 @@ fn take_next<O: OffsetSizeTrait>(
     let before = offsets.len();
     offsets.resize(before + cursors.len(), O::usize_as(0));
     let ends = &mut offsets[before..];
-    match is_text {
-        true => take_texts(texts, cursors, data, ends, valid),
-        false => take_binaries(texts, cursors, data.bytes_mut(), ends, valid),
+    match coded {
+        Coded::Text => take_texts(texts, cursors, data, ends, valid),
+        Coded::Binary => take_binaries(texts, cursors, data.bytes_mut(), ends, valid),
+        Coded::Blocks => take_blocks(texts, cursors, data, ends, valid),
     }
 }
 

@@ -331,6 +331,12 @@ pub(crate) trait Word: ArrowNativeType {
     fn of(value: u64) -> Self;
 }
 
+impl Word for u16 {
+    fn of(value: u64) -> Self {
+        value as Self
+    }
+}
+
 impl Word for u32 {
     fn of(value: u64) -> Self {
         value as Self

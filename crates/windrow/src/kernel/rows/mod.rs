@@ -37,6 +37,8 @@ mod plain;
 mod portable;
 mod raw;
 mod starts;
+pub(crate) mod take_blocks;
+mod take_cells;
 pub(crate) mod take_text;
 #[cfg(test)]
 mod tests;
@@ -57,6 +59,7 @@ pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
 pub(crate) use plain::{MOST, Plain};
 pub(crate) use raw::{Raw, put_raw};
 pub(crate) use starts::{Starts, put_texts_at};
+pub(crate) use take_cells::{Cell, CellBlock, Held, take_cells};
 pub(crate) use wide::{take_wide, take_wide_some};
 
 use std::ops::Range;

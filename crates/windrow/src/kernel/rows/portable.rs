@@ -9,8 +9,9 @@ const fn ones(width: usize) -> u64 {
     u64::MAX >> (64 - 8 * width)
 }
 
+/// The number of `width` bytes at `at`, as the machine has it.
 #[inline(always)]
-fn read(width: usize, bytes: &[u8], at: usize) -> u64 {
+pub(super) fn read(width: usize, bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word[..width].copy_from_slice(&bytes[at..at + width]);
     if cfg!(target_endian = "big") {
@@ -22,6 +23,15 @@ fn read(width: usize, bytes: &[u8], at: usize) -> u64 {
 #[inline(always)]
 fn signed(width: usize, code: &Code, value: u64) -> u64 {
     if value >> (8 * width - 1) == 1 { value ^ code.float } else { value }
+}
+
+/// The value of a code that has no null, read as the machine's number.
+#[inline(always)]
+pub(super) fn number(width: usize, code: &Code, mut word: u64) -> u64 {
+    if code.big && cfg!(target_endian = "little") {
+        word = word.swap_bytes() >> (64 - 8 * width);
+    }
+    signed(width, code, word ^ code.flip)
 }
 
 /// Rows from the one at `from` on, as `put` of the module.

@@ -2,9 +2,8 @@
 
 use super::corrupt;
 use crate::error::Result;
-use crate::kernel::rows::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS};
 pub(super) use crate::kernel::rows::blocks::{encoded_len, put_block_string as put};
-use crate::rows::value::wire::{take, take_byte};
+use crate::kernel::rows::take_blocks::append_blocks;
 
 /// As [`put`], behind what is in `out`.
 pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
@@ -15,23 +14,5 @@ pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
 
 /// Appends the string at the start of `source` to `out`; false for an empty one.
 pub(super) fn read(source: &mut &[u8], flip: u8, out: &mut Vec<u8>) -> Result<bool> {
-    match take_byte(source)? ^ flip {
-        EMPTY => return Ok(false),
-        FULL => {}
-        _ => return Err(corrupt("a string that is neither empty nor full")),
-    }
-    for block in 0.. {
-        let size = if block < SMALL_BLOCKS { SMALL } else { LARGE };
-        let bytes = take(source, size)?;
-        let (len, last) = match take_byte(source)? ^ flip {
-            MORE => (size, false),
-            len => (usize::from(len), true),
-        };
-        let bytes = bytes.get(..len).ok_or_else(|| corrupt("a block longer than blocks are"))?;
-        out.extend(bytes.iter().map(|byte| byte ^ flip));
-        if last {
-            break;
-        }
-    }
-    Ok(true)
+    append_blocks(source, flip, out).ok_or_else(|| corrupt("a string that is not one of blocks"))
 }

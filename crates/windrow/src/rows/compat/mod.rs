@@ -11,6 +11,7 @@
 
 mod blocks;
 mod codes;
+mod decode;
 mod node;
 mod part;
 mod strip;
@@ -20,14 +21,14 @@ mod tests;
 use std::ops::Range;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{DataType, SortOptions};
+use arrow_schema::{DataType, Field, Fields, SortOptions};
 
 use self::node::Node;
 use self::part::Part;
 use self::strip::{Strip, strips};
 use super::Rows;
-use super::encoded::{finish, finish_strided, room};
-use super::value;
+use super::encoded::{Stretch, finish, finish_strided, room};
+use super::read::Reader;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Strided;
 
@@ -70,6 +71,10 @@ pub struct SortField {
 /// ```
 pub struct Converter {
     fields: Vec<(SortField, Node)>,
+    /// The same as columns that are read.
+    columns: Fields,
+    /// Bytes of every row, if they are the same for all.
+    stride: Option<usize>,
 }
 
 /// The marker of a null.
@@ -96,7 +101,16 @@ impl Converter {
                 role: "a row of arrow-row",
             }),
         };
-        Ok(Self { fields: fields.into_iter().map(with_node).collect::<Result<_>>()? })
+        let fields: Vec<(SortField, Node)> =
+            fields.into_iter().map(with_node).collect::<Result<_>>()?;
+        let column = |(field, _): &(SortField, Node)| {
+            Field::new(field.data_type.to_string(), field.data_type.clone(), true)
+        };
+        Ok(Self {
+            columns: fields.iter().map(column).collect(),
+            stride: fields.iter().map(|(_, node)| node.same_len()).sum(),
+            fields,
+        })
     }
 
     /// The rows of `columns`, which are of one length.
@@ -164,8 +178,20 @@ impl Converter {
     /// # Panics
     /// If there are no such rows.
     pub fn decode(&self, rows: &Rows, range: Range<usize>) -> Result<Vec<ArrayRef>> {
-        assert!(range.start <= range.end && range.end <= rows.len(), "rows {range:?}");
-        self.decode_rows(range.map(|index| rows.row(index)))
+        let reader = match rows.stretch(range) {
+            Stretch::Strided { bytes, stride, count } => {
+                let mut reader = self.reader(count, stride * count)?;
+                reader.read_strided(bytes, stride, count)?;
+                reader
+            }
+            Stretch::Ended { bytes, start, ends } => {
+                let all = ends.last().map_or(0, |&end| end as usize - start);
+                let mut reader = self.reader(ends.len(), all)?;
+                reader.read_ended(bytes, start, ends)?;
+                reader
+            }
+        };
+        finished(reader)
     }
 
     /// The columns of rows that lie anywhere: those of arrow-row too.
@@ -176,23 +202,17 @@ impl Converter {
         &self,
         rows: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Vec<ArrayRef>> {
-        let mut readers = self
-            .fields
-            .iter()
-            .map(|(field, _)| value::reader(&field.data_type))
-            .collect::<Result<Vec<_>>>()?;
-        let mut bytes = Vec::new();
-        for mut row in rows {
-            for ((field, node), reader) in self.fields.iter().zip(&mut readers) {
-                bytes.clear();
-                node.read(&mut row, field.options, &mut bytes)?;
-                reader.read(&mut &bytes[..])?;
-            }
-            if !row.is_empty() {
-                return Err(corrupt("a row does not end where its columns do"));
-            }
-        }
-        readers.iter_mut().map(|reader| reader.finish()).collect()
+        let rows: Vec<&[u8]> = rows.into_iter().collect();
+        let mut reader = self.reader(rows.len(), rows.iter().map(|row| row.len()).sum())?;
+        reader.read_anywhere(&rows, self.stride)?;
+        finished(reader)
+    }
+
+    /// A reader of `rows` rows of `bytes` in all.
+    fn reader(&self, rows: usize, bytes: usize) -> Result<Reader<'_>> {
+        let varying = self.fields.iter().filter(|(_, node)| node.same_len().is_none()).count();
+        let parts = decode::parts(&self.fields, &self.columns, rows, bytes / varying.max(1))?;
+        Ok(Reader::of_parts(parts, &self.columns))
     }
 
     fn check(&self, columns: &[ArrayRef]) -> Result<usize> {
@@ -218,6 +238,15 @@ impl std::fmt::Debug for Converter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.fields.iter().map(|(field, _)| field)).finish()
     }
+}
+
+/// The columns that were read.
+fn finished(reader: Reader<'_>) -> Result<Vec<ArrayRef>> {
+    let columns = reader.finish()?.into_iter().map(|column| match column {
+        Some(column) => column,
+        None => unreachable!("a part for each column"),
+    });
+    Ok(columns.collect())
 }
 
 fn corrupt(message: &str) -> Error {

@@ -77,6 +77,15 @@ impl Node {
         }
     }
 
+    /// Bytes of every value, if they are the same.
+    pub(super) fn same_len(&self) -> Option<usize> {
+        match self {
+            Self::Nothing { .. } => Some(NOTHING.len()),
+            Self::Plain(code) if !code.varies() => Some(1 + code.width()),
+            _ => None,
+        }
+    }
+
     /// Appends the code of a null.
     pub(super) fn put_null(&self, options: SortOptions, out: &mut Vec<u8>) {
         match self {

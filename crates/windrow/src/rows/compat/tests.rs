@@ -2,15 +2,17 @@
 
 use arrow_array::{Array, ArrayRef};
 use arrow_row::RowConverter;
-use arrow_schema::SortOptions;
+use arrow_schema::{DataType, SortOptions};
 use proptest::prelude::*;
 
 use super::super::tests::arrays::{self, Rng};
 use super::super::tests::{model, tables};
-use super::{Converter, SortField};
-use crate::error::Error;
+use super::{Converter, SortField, corrupt};
+use crate::error::{Error, Result};
+use crate::rows::value;
 
-fn check(rng: &mut Rng, columns: &[ArrayRef]) {
+/// Fields of any order for `columns`, and arrow-row's converter if it has rows for all of the types.
+fn converters(rng: &mut Rng, columns: &[ArrayRef]) -> Option<(Converter, RowConverter)> {
     let fields: Vec<SortField> = columns
         .iter()
         .map(|column| SortField {
@@ -23,38 +25,111 @@ fn check(rng: &mut Rng, columns: &[ArrayRef]) {
         .map(|f| arrow_row::SortField::new_with_options(f.data_type.clone(), f.options))
         .collect();
     // Some types inside of others it has no rows for.
-    let Ok(theirs) = RowConverter::new(theirs) else { return };
+    let theirs = RowConverter::new(theirs).ok()?;
+    Some((Converter::new(fields).unwrap(), theirs))
+}
+
+fn check(rng: &mut Rng, columns: &[ArrayRef]) {
+    let Some((converter, theirs)) = converters(rng, columns) else { return };
     let theirs = theirs.convert_columns(columns).unwrap();
-    let converter = Converter::new(fields).unwrap();
     let ours = converter.encode(columns).unwrap();
     assert_eq!(ours.len(), theirs.num_rows());
     for (row, expected) in theirs.iter().enumerate() {
         assert_eq!(ours.row(row), expected.data(), "row {row} of {columns:?}");
     }
     let back = converter.decode(&ours, 0..ours.len()).unwrap();
-    for (column, back) in columns.iter().zip(&back) {
-        assert_eq!(back.data_type(), column.data_type());
+    same(columns, &back);
+    damaged(rng, &converter, &ours.iter().map(<[u8]>::to_vec).collect::<Vec<_>>());
+}
+
+fn same(columns: &[ArrayRef], found: &[ArrayRef]) {
+    assert_eq!(columns.len(), found.len());
+    for (column, found) in columns.iter().zip(found) {
+        assert_eq!(found.data_type(), column.data_type());
+        assert_eq!(found.len(), column.len());
+        found.to_data().validate_full().unwrap();
         for row in 0..column.len() {
-            let (got, expected) = (model::value(back, row), model::value(column, row));
+            let (got, expected) = (model::value(found, row), model::value(column, row));
             assert_eq!(got, expected, "row {row} of {column:?}");
         }
     }
-    damaged(rng, &converter, &ours.iter().map(<[u8]>::to_vec).collect::<Vec<_>>());
+}
+
+/// The columns of `rows`, one value after the other: what is slow, and plain to see.
+fn one_by_one(converter: &Converter, rows: &[&[u8]]) -> Result<Vec<ArrayRef>> {
+    let mut readers = Vec::new();
+    for (field, _) in &converter.fields {
+        readers.push(value::reader(&field.data_type)?);
+    }
+    let mut bytes = Vec::new();
+    for mut row in rows.iter().copied() {
+        for ((field, node), reader) in converter.fields.iter().zip(&mut readers) {
+            bytes.clear();
+            node.read(&mut row, field.options, &mut bytes)?;
+            reader.read(&mut &bytes[..])?;
+        }
+        if !row.is_empty() {
+            return Err(corrupt("a row does not end where its columns do"));
+        }
+    }
+    readers.iter_mut().map(|reader| reader.finish()).collect()
+}
+
+/// Many rows, ours and those of arrow-row, where they are and anywhere, and some of them; and with one that is damaged.
+fn check_many(rng: &mut Rng, columns: &[ArrayRef]) {
+    let Some((converter, theirs)) = converters(rng, columns) else { return };
+    let theirs = theirs.convert_columns(columns).unwrap();
+    let ours = converter.encode(columns).unwrap();
+    let rows = ours.len();
+    let anywhere = converter.decode_rows(theirs.iter().map(|row| row.data())).unwrap();
+    same(columns, &anywhere);
+    let start = rng.below(rows + 1);
+    let end = start + rng.below(rows - start + 1);
+    let cut: Vec<ArrayRef> = columns.iter().map(|c| c.slice(start, end - start)).collect();
+    for (range, columns) in [(0..rows, columns), (start..end, &cut[..])] {
+        same(columns, &converter.decode(&ours, range.clone()).unwrap());
+        let pieces: Vec<Vec<u8>> = range.map(|row| ours.row(row).to_vec()).collect();
+        same(columns, &converter.decode_rows(pieces.iter().map(|row| &row[..])).unwrap());
+    }
+    for _ in 0..8 {
+        let mut rows: Vec<Vec<u8>> = ours.iter().map(<[u8]>::to_vec).collect();
+        let at = rng.below(rows.len());
+        damage(rng, &mut rows[at]);
+        let rows: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
+        let (found, expected) =
+            (converter.decode_rows(rows.iter().copied()), one_by_one(&converter, &rows));
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => same(&expected, &found),
+            (Err(Error::Corrupt { .. }), Err(Error::Corrupt { .. })) => {}
+            // A null struct whose fields are not null.
+            (Err(Error::Corrupt { .. }), Ok(_)) => assert!(
+                converter
+                    .fields
+                    .iter()
+                    .any(|(field, _)| { matches!(field.data_type, DataType::Struct(_)) })
+            ),
+            (found, expected) => panic!("{found:?} in place of {expected:?}"),
+        }
+    }
+}
+
+fn damage(rng: &mut Rng, row: &mut Vec<u8>) {
+    match rng.below(3) {
+        0 => row.truncate(rng.below(row.len() + 1)),
+        1 => row.push(rng.next() as u8),
+        _ if row.is_empty() => {}
+        _ => {
+            let at = rng.below(row.len());
+            row[at] = [0, 1, 2, 0xff, rng.next() as u8][rng.below(5)];
+        }
+    }
 }
 
 /// Rows that nobody wrote are errors, or other values.
 fn damaged(rng: &mut Rng, converter: &Converter, rows: &[Vec<u8>]) {
     for row in rows.iter().take(10) {
         let mut row = row.clone();
-        match rng.below(3) {
-            0 => row.truncate(rng.below(row.len() + 1)),
-            1 => row.push(rng.next() as u8),
-            _ if row.is_empty() => {}
-            _ => {
-                let at = rng.below(row.len());
-                row[at] = [0, 1, 2, 0xff, rng.next() as u8][rng.below(5)];
-            }
-        }
+        damage(rng, &mut row);
         match converter.decode_rows([&row[..]]) {
             Ok(columns) => columns.iter().for_each(|c| c.to_data().validate_full().unwrap()),
             Err(Error::Corrupt { .. } | Error::Arrow(_) | Error::Value { .. }) => {}
@@ -71,6 +146,71 @@ fn every_plain_type() {
             let column = tables::key_array(rng, &data_type, true, 60, 40).slice(rng.below(9), 50);
             check(rng, &[column]);
         }
+    }
+}
+
+#[test]
+fn tiles_of_every_plain_type() {
+    let rng = &mut Rng::new(2);
+    for data_type in tables::plain_types() {
+        for _ in 0..3 {
+            let rows = 1000 + rng.below(1500);
+            let column = tables::key_array(rng, &data_type, true, rows + 9, rows);
+            let column = column.slice(rng.below(9), rows);
+            check_many(rng, &[column]);
+        }
+    }
+}
+
+#[test]
+fn rows_of_no_columns_and_columns_of_no_rows() {
+    let none = Converter::new(vec![]).unwrap();
+    assert!(none.decode_rows([&[][..], &[]]).unwrap().is_empty());
+    assert!(matches!(none.decode_rows([&[0][..]]), Err(Error::Corrupt { .. })));
+    let types = [DataType::Int64, DataType::Utf8, DataType::Boolean, DataType::Null];
+    let field = |data_type: &DataType| SortField {
+        data_type: data_type.clone(),
+        options: SortOptions::default(),
+    };
+    let converter = Converter::new(types.iter().map(field).collect()).unwrap();
+    let columns = converter.decode_rows([]).unwrap();
+    assert!(columns.iter().zip(&types).all(|(c, t)| c.is_empty() && c.data_type() == t));
+}
+
+#[test]
+fn what_a_null_stands_in_front_of_is_not_looked_at() {
+    let field = |data_type| SortField { data_type, options: SortOptions::default() };
+    let fields = [DataType::Int64, DataType::Boolean, DataType::Int8, DataType::Decimal128(9, 2)];
+    let converter = Converter::new(fields.into_iter().map(field).collect()).unwrap();
+    let row: Vec<u8> =
+        [9, 2, 2, 17].iter().flat_map(|&len| [vec![0], vec![7; len - 1]].concat()).collect();
+    let rows = vec![&row[..]; 300];
+    for column in converter.decode_rows(rows).unwrap() {
+        assert_eq!(column.null_count(), 300);
+        assert!(column.to_data().buffers()[0].iter().all(|&byte| byte == 0));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn tiles_of_any_columns(seed: u64, columns in 1usize..9, rows in 200usize..1300, depth in 0usize..3) {
+        let rng = &mut Rng::new(seed);
+        let columns: Vec<ArrayRef> = (0..columns)
+            .map(|_| {
+                let data_type = match rng.below(4) {
+                    0 => arrays::data_type(rng, depth),
+                    _ => {
+                        let plain: Vec<DataType> = tables::plain_types();
+                        plain[rng.below(plain.len())].clone()
+                    }
+                };
+                let front = rng.below(9);
+                arrays::array_of(rng, &data_type, true, front + rows).slice(front, rows)
+            })
+            .collect();
+        check_many(rng, &columns);
     }
 }
 

@@ -328,7 +328,7 @@ impl Part for Diffs {
             Ok(out)
         }
         let values: arrow_buffer::Buffer = self.values.into();
-        let field = columns.layout.schema().field(self.column).clone();
+        let field = columns.fields[self.column].clone();
         let diffs = values.typed_data::<i64>();
         let narrow = match field.data_type() {
             DataType::Int8 => narrowed::<i8>(diffs, &field)?,

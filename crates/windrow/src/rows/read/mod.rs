@@ -1,7 +1,8 @@
 //! Rows back to columns, part by part: a tile of rows goes through all parts of a row before the next one does.
 //!
 //! ```text
-//! parts    | numbers | marker | text      | Booleans | ...        from the layout, what is wanted and what is not
+//! parts    | numbers | marker | text      | Booleans | ...        from a layout and what is wanted of it, or from the
+//!                                                                 fields of `compat`
 //! row      | a  b  c | 01     | t e x t 01| d  e     |
 //! cursor   ^ and a distance            then the next cursor, and a distance
 //! ```
@@ -13,6 +14,7 @@
 //! Invariant: kernels see places that were checked to lie within the bytes of all rows; cursors only ascend, so that
 //! rows of which each ends where its last part does have had all parts within their own bytes.
 
+mod anywhere;
 mod each;
 mod longer;
 mod numbers;
@@ -24,12 +26,14 @@ mod whole;
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
+use arrow_schema::{DataType, Fields};
+
 use super::decode::corrupt;
 use crate::error::Result;
 use crate::order::Layout;
 
 pub(super) use longer::take_longer;
-pub(super) use tile::Tile;
+pub(super) use tile::{Next, Tile, with_places};
 
 /// Some adjacent bytes of every row, and what they become.
 pub(super) trait Part {
@@ -53,18 +57,25 @@ pub(super) enum Extent {
 
 /// Columns that were read, to be made arrays of.
 pub(super) struct Columns<'a> {
-    pub(super) layout: &'a Layout,
+    fields: &'a Fields,
     pub(super) rows: usize,
-    valid: Vec<Bits>,
+    pub(super) valid: Vec<Bits>,
     pub(super) ready: Vec<Option<ArrayRef>>,
 }
 
 impl<'a> Columns<'a> {
     /// None yet, of `rows` rows.
-    fn new(layout: &'a Layout, rows: usize) -> Self {
-        let columns = layout.schema().fields().len();
-        let valid = (0..columns).map(|_| Bits::default()).collect();
-        Self { layout, rows, valid, ready: vec![None; columns] }
+    pub(super) fn new(fields: &'a Fields, rows: usize) -> Self {
+        let valid = fields.iter().map(|_| Bits::default()).collect();
+        Self { fields, rows, valid, ready: vec![None; fields.len()] }
+    }
+
+    pub(super) fn name(&self, column: usize) -> &str {
+        self.fields[column].name()
+    }
+
+    pub(super) fn data_type(&self, column: usize) -> &DataType {
+        self.fields[column].data_type()
     }
 
     /// The nulls of `column`, if it has any.
@@ -92,17 +103,17 @@ impl<'a> Reader<'a> {
         bytes: usize,
     ) -> Result<Self> {
         let parts = plan::plan(layout, wanted, rows, bytes)?;
-        Ok(Self { parts, columns: Columns::new(layout, 0) })
+        Ok(Self::of_parts(parts, layout.schema().fields()))
+    }
+
+    /// A reader of rows that have these parts, to columns of `fields`.
+    pub(super) fn of_parts(parts: Vec<Box<dyn Part + 'a>>, fields: &'a Fields) -> Self {
+        Self { parts, columns: Columns::new(fields, 0) }
     }
 
     /// Reads a tile of rows, behind those that were read already.
     pub(super) fn read(&mut self, tile: &mut Tile<'_>) -> Result<()> {
-        for part in &mut self.parts {
-            if let Extent::Fixed(bytes) = part.extent() {
-                tile.require(bytes)?;
-            }
-            part.take(tile, &mut self.columns.valid)?;
-        }
+        take_all(&mut self.parts, tile, &mut self.columns.valid)?;
         if !tile.is_read() {
             return Err(corrupt("a row does not end where its columns do"));
         }
@@ -110,13 +121,33 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The columns, by their position in the layout's schema.
+    /// How many rows were read.
+    pub(super) fn rows(&self) -> usize {
+        self.columns.rows
+    }
+
+    /// The columns, by their position among the fields.
     pub(super) fn finish(mut self) -> Result<Vec<Option<ArrayRef>>> {
         for part in self.parts {
             part.finish(&mut self.columns)?;
         }
         Ok(self.columns.ready)
     }
+}
+
+/// Reads all parts from the rows of the tile.
+pub(super) fn take_all<'a>(
+    parts: &mut [Box<dyn Part + 'a>],
+    tile: &mut Tile<'_>,
+    valid: &mut [Bits],
+) -> Result<()> {
+    for part in parts {
+        if let Extent::Fixed(bytes) = part.extent() {
+            tile.require(bytes)?;
+        }
+        part.take(tile, valid)?;
+    }
+    Ok(())
 }
 
 /// Bits of the rows so far, 64 a word, those behind the last row zeros.

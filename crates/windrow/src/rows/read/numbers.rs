@@ -235,16 +235,16 @@ impl Part for Booleans {
 
 impl Columns<'_> {
     /// `values` of fixed width are those of `column`.
-    pub(super) fn put_numbers(&mut self, column: usize, values: Buffer) -> Result<()> {
+    pub(in crate::rows) fn put_numbers(&mut self, column: usize, values: Buffer) -> Result<()> {
         let nulls = self.nulls(column);
-        let plain = plain_type(self.layout.schema().field(column).data_type()).clone();
+        let plain = plain_type(self.data_type(column)).clone();
         let data = ArrayData::builder(plain).len(self.rows).add_buffer(values).nulls(nulls);
         self.put(column, make_array(data.build()?))
     }
 
     /// `array` holds the values of `column`, which has dictionaries or run ends of them if that is its type.
-    pub(super) fn put(&mut self, column: usize, array: ArrayRef) -> Result<()> {
-        let data_type = self.layout.schema().field(column).data_type();
+    pub(in crate::rows) fn put(&mut self, column: usize, array: ArrayRef) -> Result<()> {
+        let data_type = self.data_type(column);
         let is_plain = array.data_type() == data_type;
         self.ready[column] = Some(if is_plain { array } else { recode(&array, data_type)? });
         Ok(())

@@ -47,7 +47,7 @@ impl Part for Texts {
     fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
         let column = self.slot.column;
         let nulls = columns.nulls(column);
-        let array = self.strings.finish(columns.layout.schema().field(column).name(), nulls)?;
+        let array = self.strings.finish(columns.name(column), nulls)?;
         columns.put(column, array)
     }
 }

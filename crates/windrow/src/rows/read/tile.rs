@@ -25,7 +25,7 @@ pub(in crate::rows) struct Tile<'a> {
 }
 
 /// Where all rows have what is to be read next.
-pub(super) enum Next<'a> {
+pub(in crate::rows) enum Next<'a> {
     Strided(Strided),
     Reached(Reached<'a>),
 }
@@ -82,21 +82,21 @@ impl<'a> Tile<'a> {
         Tile { bytes, len, stride: None, bounds, cursors, distance: 0 }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::rows) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn bytes(&self) -> &'a [u8] {
+    pub(in crate::rows) fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// True if all rows are known to have one length.
-    pub(super) fn is_strided(&self) -> bool {
+    pub(in crate::rows) fn is_strided(&self) -> bool {
         self.stride.is_some()
     }
 
     /// Where the next part is, `bytes` further on.
-    pub(super) fn next(&mut self, bytes: usize) -> Next<'_> {
+    pub(in crate::rows) fn next(&mut self, bytes: usize) -> Next<'_> {
         let distance = self.distance + bytes;
         match self.stride {
             Some(stride) => Next::Strided(Strided { first: distance, stride }),
@@ -105,12 +105,12 @@ impl<'a> Tile<'a> {
     }
 
     /// Goes on behind `bytes` that were read of every row.
-    pub(super) fn pass(&mut self, bytes: usize) {
+    pub(in crate::rows) fn pass(&mut self, bytes: usize) {
         self.distance += bytes;
     }
 
     /// Checks that there are `bytes` more behind all places, be they of the row or not.
-    pub(super) fn require(&mut self, bytes: usize) -> Result<()> {
+    pub(in crate::rows) fn require(&mut self, bytes: usize) -> Result<()> {
         let end = self.distance + bytes;
         let fits = match self.stride {
             Some(stride) => end <= stride,
@@ -120,7 +120,7 @@ impl<'a> Tile<'a> {
     }
 
     /// The cursors, to be moved behind the next part, where that is not as long in all rows; and where rows end.
-    pub(super) fn cursors(&mut self) -> (&mut [usize], &[usize]) {
+    pub(in crate::rows) fn cursors(&mut self) -> (&mut [usize], &[usize]) {
         if let Some(stride) = self.stride.take() {
             self.bounds.clear();
             self.bounds.extend((0..=self.len).map(|row| row * stride));
@@ -136,7 +136,7 @@ impl<'a> Tile<'a> {
 
     /// Reads the next part one row after the other: `read` gets what is left of a row, and says how many bytes of that
     /// were the part's.
-    pub(super) fn for_each(
+    pub(in crate::rows) fn for_each(
         &mut self,
         mut read: impl FnMut(RowRef<'a>) -> Result<usize>,
     ) -> Result<()> {
@@ -149,7 +149,7 @@ impl<'a> Tile<'a> {
     }
 
     /// What is left of all rows; the cursors are to be moved behind what is read of that.
-    pub(super) fn rest(&mut self) -> Vec<RowRef<'a>> {
+    pub(in crate::rows) fn rest(&mut self) -> Vec<RowRef<'a>> {
         let bytes = self.bytes;
         let (cursors, ends) = self.cursors();
         let left = |(&cursor, &end): (&usize, &usize)| left(bytes, cursor, end);
@@ -157,7 +157,7 @@ impl<'a> Tile<'a> {
     }
 
     /// True if every row ends where what is read next would begin.
-    pub(super) fn is_read(&self) -> bool {
+    pub(in crate::rows) fn is_read(&self) -> bool {
         match self.stride {
             Some(stride) => self.distance == stride,
             None => {
@@ -177,9 +177,9 @@ fn left(bytes: &[u8], cursor: usize, end: usize) -> RowRef<'_> {
 macro_rules! with_places {
     ($next:expr, $places:ident => $body:expr) => {
         match $next {
-            $crate::rows::read::tile::Next::Strided($places) => $body,
-            $crate::rows::read::tile::Next::Reached($places) => $body,
+            $crate::rows::read::Next::Strided($places) => $body,
+            $crate::rows::read::Next::Reached($places) => $body,
         }
     };
 }
-pub(super) use with_places;
+pub(in crate::rows) use with_places;

@@ -134,7 +134,7 @@ impl Part for Bodies {
         match self.values {
             Some(Values::Bytes(mut strings)) => {
                 let nulls = columns.nulls(column);
-                let name = columns.layout.schema().field(column).name();
+                let name = columns.name(column);
                 let array = strings.finish(name, nulls)?;
                 columns.put(column, array)
             }
@@ -160,7 +160,7 @@ impl Part for Nulls {
     }
 
     fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
-        let plain = plain_type(columns.layout.schema().field(self.0).data_type());
+        let plain = plain_type(columns.data_type(self.0));
         columns.put(self.0, new_null_array(plain, columns.rows))
     }
 }

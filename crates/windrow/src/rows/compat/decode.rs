@@ -1,0 +1,451 @@
+//! Fields back to columns: the parts of a row of arrow-row, for [`crate::rows::read`].
+//!
+//! ```text
+//! fields   | i64 | i32 | bool | decimal | utf8 | list | struct {  a  ,  b  } |
+//! row      | 01 8 | 01 4 | 01 1 | 01 16 | 2 8 FF 8 3 | 01 .. 01 | 01 | 01 8 | 2 8 5 |
+//! parts    | cells             | wide  | strings    | values   | struct, whose fields are parts |
+//! ```
+//!
+//! Cells - up to eight bytes behind a marker - are read several at once, strings block by block, what is wider a column at
+//! a time; every other type value by value, over the bytes of the value codec.
+//!
+//! Invariant: what a null stands in front of is not looked at, and is zero or empty; a marker that no encoder writes is an
+//! error.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, StructArray, new_null_array};
+use arrow_schema::{DataType, Fields, SortOptions};
+
+use super::node::Node;
+use super::{NOTHING, SortField, VALUE, corrupt, flip, null_byte};
+use crate::error::{Error, Result};
+use crate::kernel::rows::take_text::Texts;
+use crate::kernel::rows::{Cell, CellBlock, Code, Held, Read, take_cells, take_raw, take_some};
+use crate::kernel::values::Values;
+use crate::order::Slot;
+use crate::order::code::{Kind, OrderedCode};
+use crate::rows::fixed::{Word, with_word};
+use crate::rows::lanes::{RAW, slot_code};
+use crate::rows::read::{Bits, Columns, Extent, Part, Tile, take_all, with_places};
+use crate::rows::strings::{Coded, Strings};
+use crate::rows::text::binary_form;
+use crate::rows::value::{self, ValueReader};
+
+/// The parts of `rows` rows of `fields`, which are read to `columns`. `bytes` is what the values of a column that varies
+/// take in all, about.
+pub(super) fn parts<'a>(
+    fields: &'a [(SortField, Node)],
+    columns: &'a Fields,
+    rows: usize,
+    bytes: usize,
+) -> Result<Vec<Box<dyn Part + 'a>>> {
+    let nodes = fields.iter().map(|(field, node)| (node, field.options));
+    let mut plan = Plan { rows, bytes, parts: Vec::new(), cells: Vec::new() };
+    for (column, (node, options)) in nodes.enumerate() {
+        plan.add(column, columns[column].data_type(), node, options)?;
+    }
+    plan.close();
+    Ok(plan.parts)
+}
+
+/// Parts so far.
+struct Plan<'a> {
+    rows: usize,
+    bytes: usize,
+    parts: Vec<Box<dyn Part + 'a>>,
+    /// Columns that the next one may join.
+    cells: Vec<(usize, Cell)>,
+}
+
+impl<'a> Plan<'a> {
+    /// No column joins those before.
+    fn close(&mut self) {
+        if !self.cells.is_empty() {
+            self.parts.push(Box::new(Cells::new(std::mem::take(&mut self.cells))));
+        }
+    }
+
+    fn push(&mut self, part: impl Part + 'a) {
+        self.close();
+        self.parts.push(Box::new(part));
+    }
+
+    fn add(
+        &mut self,
+        column: usize,
+        data_type: &'a DataType,
+        node: &'a Node,
+        options: SortOptions,
+    ) -> Result<()> {
+        let (rows, null) = (self.rows, null_byte(options));
+        match (node, data_type) {
+            (Node::Nothing { .. }, DataType::Null) => self.push(Nothings(column)),
+            (Node::Plain(code), data_type) if !matches!(data_type, DataType::Dictionary(..)) => {
+                if let Some(held) = held(*code, options) {
+                    self.cells.push((column, Cell::new(held, null, rows)));
+                    return Ok(());
+                }
+                match *code {
+                    OrderedCode::Fixed(width, kind) => with_word!(width, W => {
+                        self.push(Wide::<W>::new(column, kind, options, rows));
+                    }),
+                    OrderedCode::FixedBinary(width) => {
+                        self.push(Raw::new(column, width, options, rows));
+                    }
+                    _ => self.push(BlockStrings::new(column, data_type, options, self)),
+                }
+            }
+            (Node::Struct(nodes), DataType::Struct(fields)) if nodes.iter().all(is_by_parts) => {
+                let mut own = Plan { rows, bytes: self.bytes, parts: vec![], cells: vec![] };
+                for (at, (field, node)) in fields.iter().zip(nodes).enumerate() {
+                    own.add(at, field.data_type(), node, options)?;
+                }
+                own.close();
+                self.push(Structs {
+                    column,
+                    markers: Cells::markers(column, null),
+                    valid: fields.iter().map(|_| Bits::default()).collect(),
+                    fields,
+                    nodes,
+                    parts: own.parts,
+                });
+            }
+            _ => {
+                let reader = value::reader(data_type)?;
+                self.push(Others { column, node, options, reader, bytes: Vec::new() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands behind a marker, if it is read together with that and with other columns.
+fn held(code: OrderedCode, options: SortOptions) -> Option<Held> {
+    let flip = flip(options);
+    Some(match code {
+        OrderedCode::Bool => Held::Bit(flip),
+        OrderedCode::Fixed(1, Kind::Unsigned) | OrderedCode::FixedBinary(1) => Held::Byte(flip),
+        OrderedCode::Fixed(1, Kind::Signed) => Held::Byte(flip ^ 0x80),
+        OrderedCode::Fixed(width @ (2 | 4 | 8), Kind::Signed | Kind::Unsigned | Kind::Float) => {
+            let slot = Slot { descending: options.descending, ..Slot::of_number(0, code) };
+            Held::Number(width, slot_code(&slot))
+        }
+        OrderedCode::FixedBinary(0) => Held::Nothing,
+        OrderedCode::FixedBinary(width @ (2 | 4 | 8)) => {
+            let flip = u64::from_ne_bytes([flip; 8]) >> (64 - 8 * width);
+            Held::Number(width, Code { flip, ..RAW })
+        }
+        _ => return None,
+    })
+}
+
+/// Whether the null of a field is read as one: what stands in a null struct are the nulls of its fields, and those of a
+/// union or a run are values.
+fn is_by_parts(node: &Node) -> bool {
+    match node {
+        Node::Struct(nodes) => nodes.iter().all(is_by_parts),
+        Node::Union(_) | Node::Runs(_) => false,
+        Node::Nothing { .. }
+        | Node::Plain(_)
+        | Node::List(_)
+        | Node::Map(_)
+        | Node::FixedList(..) => true,
+    }
+}
+
+/// Adjacent columns of up to eight bytes, and their markers.
+struct Cells {
+    blocks: Vec<CellBlock>,
+    columns: Vec<usize>,
+    /// Of each column, if it is of Booleans.
+    bits: Vec<Bits>,
+}
+
+impl Cells {
+    fn new(cells: Vec<(usize, Cell)>) -> Self {
+        let (columns, cells): (Vec<usize>, Vec<Cell>) = cells.into_iter().unzip();
+        let bits = cells.iter().map(|_| Bits::default()).collect();
+        Self { blocks: CellBlock::cut(cells), columns, bits }
+    }
+
+    /// The markers of a column alone.
+    fn markers(column: usize, null: u8) -> Self {
+        Self::new(vec![(column, Cell::new(Held::Nothing, null, 0))])
+    }
+
+    fn bytes(&self) -> usize {
+        self.blocks.iter().map(CellBlock::bytes).sum()
+    }
+}
+
+impl Part for Cells {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(self.bytes())
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        let mut columns = self.columns.iter().zip(&mut self.bits);
+        for block in &mut self.blocks {
+            let fits = with_places!(tile.next(0), places => take_cells(block, rows, places, bytes));
+            if !fits {
+                return Err(corrupt("a marker that is neither null nor value, or no Boolean"));
+            }
+            tile.pass(block.bytes());
+            for (cell, (&column, bits)) in block.cells().iter().zip(columns.by_ref()) {
+                valid[column].add(rows, |valid| valid.extend_from_slice(&cell.valid));
+                if let Held::Bit(_) = cell.held() {
+                    bits.add(rows, |bits| bits.extend_from_slice(&cell.bits));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        let cells = self.blocks.into_iter().flat_map(CellBlock::into_cells);
+        for ((column, bits), cell) in self.columns.into_iter().zip(self.bits).zip(cells) {
+            if let Held::Bit(_) = cell.held() {
+                let nulls = columns.nulls(column);
+                columns.put(column, Arc::new(BooleanArray::new(bits.finish(), nulls)))?;
+            } else {
+                columns.put_numbers(column, cell.into_values())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A column of numbers that are wider, or made of several, and their markers.
+struct Wide<W: Word> {
+    column: usize,
+    kind: Kind,
+    options: SortOptions,
+    values: Values<W::Native>,
+}
+
+impl<W: Word> Wide<W> {
+    fn new(column: usize, kind: Kind, options: SortOptions, rows: usize) -> Self {
+        Self { column, kind, options, values: Values::with_capacity(rows) }
+    }
+}
+
+impl<W: Word> Part for Wide<W> {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(1 + W::BYTES)
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes, width) = (tile.len(), tile.bytes(), 1 + W::BYTES);
+        let (null, descending) = (null_byte(self.options), self.options.descending);
+        let Self { column, kind, values, .. } = self;
+        // A loop for each kind: none that asks for it.
+        macro_rules! of_kind {
+            ($kind:expr) => {
+                valid[*column].add(rows, |valid| {
+                    with_places!(tile.next(0), places => {
+                        take_some(width, rows, places, bytes, values, valid, |cell| {
+                            let (marker, code) = (cell[0], W::read_big(&cell[1..]));
+                            let valid = marker == VALUE;
+                            let value = code.value($kind, descending).and_if(valid);
+                            Read { value: value.native(), valid, fits: valid | (marker == null) }
+                        })
+                    })
+                })
+            };
+        }
+        let fits = match kind {
+            Kind::Float => of_kind!(Kind::Float),
+            Kind::DayTime => of_kind!(Kind::DayTime),
+            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
+            Kind::Signed => of_kind!(Kind::Signed),
+            Kind::Unsigned => of_kind!(Kind::Unsigned),
+        };
+        tile.pass(width);
+        if fits { Ok(()) } else { Err(corrupt("a marker that is neither null nor value")) }
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        columns.put_numbers(self.column, self.values.into())
+    }
+}
+
+/// A column of bytes of one width, and their markers.
+struct Raw {
+    column: usize,
+    markers: Cells,
+    width: usize,
+    flip: u8,
+    values: Values<u8>,
+}
+
+impl Raw {
+    fn new(column: usize, width: usize, options: SortOptions, rows: usize) -> Self {
+        let markers = Cells::markers(column, null_byte(options));
+        let values = Values::with_capacity(rows * width);
+        Self { column, markers, width, flip: flip(options), values }
+    }
+}
+
+impl Part for Raw {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(1 + self.width)
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        self.markers.take(tile, valid)?;
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        let Self { markers, width, flip, values, .. } = self;
+        with_places!(tile.next(0), places => take_raw(*width, *flip, rows, places, bytes, values));
+        tile.pass(*width);
+        let cells = markers.blocks.iter().flat_map(CellBlock::cells);
+        let words = cells.flat_map(|cell| &cell.valid);
+        let values = values.last_mut(rows * *width).chunks_mut(64 * *width);
+        for (word, values) in words.zip(values) {
+            let values = values.chunks_exact_mut(*width).enumerate();
+            values.filter(|(row, _)| word >> row & 1 == 0).for_each(|(_, value)| value.fill(0));
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        columns.put_numbers(self.column, self.values.into())
+    }
+}
+
+/// A column of texts or byte strings.
+struct BlockStrings {
+    column: usize,
+    options: SortOptions,
+    strings: Strings,
+}
+
+impl BlockStrings {
+    fn new(column: usize, data_type: &DataType, options: SortOptions, plan: &Plan<'_>) -> Self {
+        let mut strings = Strings::new(data_type);
+        strings.reserve(plan.rows, plan.bytes);
+        Self { column, options, strings }
+    }
+}
+
+impl Part for BlockStrings {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        let (cursors, ends) = tile.cursors();
+        let (form, null) = (binary_form(flip(self.options)), Some(null_byte(self.options)));
+        let texts = Texts { bytes, ends, form, null };
+        let strings = &mut self.strings;
+        valid[self.column].add(rows, |valid| strings.read_at(Coded::Blocks, &texts, cursors, valid))
+    }
+
+    fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        let nulls = columns.nulls(self.column);
+        let array = self.strings.finish(columns.name(self.column), nulls);
+        let array = array.map_err(|error| match error {
+            Error::Arrow(error) => corrupt(&error.to_string()),
+            other => other,
+        })?;
+        columns.put(self.column, array)
+    }
+}
+
+/// A column of structs: markers, and then the fields of all of them.
+struct Structs<'a> {
+    column: usize,
+    markers: Cells,
+    fields: &'a Fields,
+    nodes: &'a [Node],
+    parts: Vec<Box<dyn Part + 'a>>,
+    /// Of each field.
+    valid: Vec<Bits>,
+}
+
+impl Part for Structs<'_> {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        tile.require(self.markers.bytes())?;
+        self.markers.take(tile, valid)?;
+        take_all(&mut self.parts, tile, &mut self.valid)
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        let (nulls, rows) = (columns.nulls(self.column), columns.rows);
+        let mut own = Columns::new(self.fields, rows);
+        own.valid = self.valid;
+        self.parts.into_iter().try_for_each(|part| part.finish(&mut own))?;
+        let fields: Vec<ArrayRef> = own.ready.into_iter().flatten().collect();
+        for (field, node) in fields.iter().zip(self.nodes) {
+            let is_within = match (&nulls, field.nulls()) {
+                (None, _) => true,
+                // Of type Null there are only nulls.
+                (Some(_), None) => matches!(node, Node::Nothing { .. }),
+                (Some(nulls), Some(own)) => own.contains(nulls),
+            };
+            if !is_within {
+                return Err(corrupt("a value in a struct that is null"));
+            }
+        }
+        let array = StructArray::try_new_with_length(self.fields.clone(), fields, nulls, rows);
+        let array = array.map_err(|error| corrupt(&error.to_string()))?;
+        columns.ready[self.column] = Some(Arc::new(array));
+        Ok(())
+    }
+}
+
+/// A column that takes its two bytes and has no values.
+struct Nothings(usize);
+
+impl Part for Nothings {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(NOTHING.len())
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        tile.pass(NOTHING.len());
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        columns.put(self.0, new_null_array(&DataType::Null, columns.rows))
+    }
+}
+
+/// A column of any other type.
+struct Others<'a> {
+    column: usize,
+    node: &'a Node,
+    options: SortOptions,
+    reader: Box<dyn ValueReader>,
+    /// A value, as the value codec has it.
+    bytes: Vec<u8>,
+}
+
+impl Part for Others<'_> {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        let Self { node, options, reader, bytes, .. } = self;
+        tile.for_each(|row| {
+            let mut rest = row.row();
+            bytes.clear();
+            node.read(&mut rest, *options, bytes)?;
+            reader.read(&mut &bytes[..])?;
+            Ok(row.len() - rest.len())
+        })
+    }
+
+    fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        columns.ready[self.column] = Some(self.reader.finish()?);
+        Ok(())
+    }
+}
