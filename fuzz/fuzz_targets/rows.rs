@@ -54,6 +54,9 @@ static ENCODERS: LazyLock<Vec<(RowEncoder, Converter)>> = LazyLock::new(|| {
     out
 });
 
+/// Rows of two words of bits, and a few more.
+const MANY: usize = 133;
+
 fuzz_target!(|data: &[u8]| {
     let _header = Layout::from_bytes(data);
     let Some((&choice, rest)) = data.split_first() else { return };
@@ -69,5 +72,10 @@ fuzz_target!(|data: &[u8]| {
             let written = converter.encode(&columns).expect("a value has a row");
             converter.decode(&written, 0..written.len()).expect("a row has a value");
         }
+    }
+    // As many as kernels read at once, all alike: what one of them is all of them are.
+    if rest.len() < 1 << 10 {
+        let one = converter.decode_rows([rest]).is_ok();
+        assert_eq!(converter.decode_rows([rest; MANY]).is_ok(), one);
     }
 });

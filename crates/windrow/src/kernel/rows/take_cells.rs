@@ -348,7 +348,7 @@ mod tests {
                     out[to] = if is_valid { VALUE } else { null };
                     for byte in &mut out[to + 1..to + 1 + held.width()] {
                         *byte = match held {
-                            Held::Bit(flip) if is_valid => next() % 2 ^ flip,
+                            Held::Bit(flip) if is_valid => (next() % 2) ^ flip,
                             _ => next(),
                         };
                     }

@@ -149,7 +149,7 @@ impl Back {
             let at = (_tzcnt_u64(lasts) as usize).min(SMALL_BYTES - 1);
             let own = usize::from(*from.add(at) ^ flip);
             // A block and what follows are nine bytes.
-            let text = ((at * 57 >> 9) * SMALL + own).wrapping_sub(SMALL);
+            let text = (((at * 57) >> 9) * SMALL + own).wrapping_sub(SMALL);
             let text = if is_full { text } else { 0 };
             let fits = !is_full | (own <= SMALL);
             if !LONG {
