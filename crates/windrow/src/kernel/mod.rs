@@ -24,4 +24,4 @@ pub(crate) mod region;
 pub(crate) mod rows;
 pub(crate) mod strings;
 pub(crate) mod values;
-pub(crate) mod views;
+pub(crate) mod viewed;

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernel::rows::Bits;
 use crate::kernel::rows::exact::Text;
 use crate::kernel::rows::lengths::{Form, add_each, add_spans};
-use crate::kernel::views::Views;
+use crate::kernel::viewed::Viewed;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
 
@@ -204,7 +204,7 @@ pub(super) enum Bytes {
         offsets: arrow_buffer::ScalarBuffer<i64>,
         data: Buffer,
     },
-    Views(Views),
+    Views(Viewed),
     /// Values of a dictionary, of which there is at least one, by their keys.
     Picked {
         values: Box<Bytes>,
@@ -243,8 +243,8 @@ impl Bytes {
                     data: array.values().clone(),
                 }
             }
-            DataType::Utf8View => Self::Views(Views::of(array.as_string_view())),
-            _ => Self::Views(Views::of(array.as_binary_view())),
+            DataType::Utf8View => Self::Views(Viewed::of(array.as_string_view())),
+            _ => Self::Views(Viewed::of(array.as_binary_view())),
         })
     }
 

@@ -18,12 +18,12 @@ const INLINE: usize = 12;
 /// The strings of an array.
 ///
 /// Invariant: those that their view does not hold lie within a buffer, of which there is at least one.
-pub(crate) struct Views {
+pub(crate) struct Viewed {
     views: ScalarBuffer<u128>,
     buffers: Arc<[Buffer]>,
 }
 
-impl Views {
+impl Viewed {
     /// The strings of `array`, those under nulls too.
     pub(crate) fn of<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> Self {
         let buffers = match array.data_buffers() {
@@ -82,7 +82,7 @@ mod tests {
         let short = StringViewArray::from_iter_values(["", "a", "twelve bytes"]);
         let gone = StringViewArray::from_iter_values([text(40).collect::<String>()]).slice(1, 0);
         for array in [all.slice(3, 50), all, short, gone] {
-            let views = Views::of(&array);
+            let views = Viewed::of(&array);
             assert_eq!(views.len(), array.len());
             assert_eq!(views.lens(0..array.len()).len(), array.len());
             for (row, len) in views.lens(0..array.len()).enumerate() {
@@ -93,7 +93,7 @@ mod tests {
             }
         }
         let bytes = BinaryViewArray::from_iter_values([vec![7; 13], vec![], vec![9; 500]]);
-        let views = Views::of(&bytes);
+        let views = Viewed::of(&bytes);
         (0..3).for_each(|row| assert_eq!(views.get(row), bytes.value(row)));
     }
 }
