@@ -1,7 +1,7 @@
 //! Slices in, slices out: every loop that moves or orders bytes, and all `unsafe` code of the engine.
 //!
 //! A kernel knows no Arrow type, no option and no error: nulls, types and directions are resolved
-//! before its loop. Only `strings` and `partition::arrays` make arrays, of what was just moved: to say that it
+//! before its loop. Only `strings`, `views` and `partition::arrays` make arrays, of what was just moved: to say that it
 //! is still valid takes `unsafe`. Kernels with an instruction-set path detect it at run time and keep a portable
 //! twin beside it; a test runs both on the same data.
 //!
@@ -25,3 +25,4 @@ pub(crate) mod rows;
 pub(crate) mod strings;
 pub(crate) mod values;
 pub(crate) mod viewed;
+pub(crate) mod views;

@@ -48,10 +48,15 @@ impl<T: ArrowNativeType> Values<T> {
         &mut self.buffer.typed_data_mut()[first..]
     }
 
-    /// Where `count` more values go.
-    pub(super) fn room(&mut self, count: usize) -> *mut T {
+    /// Makes room for `count` more.
+    pub(crate) fn reserve(&mut self, count: usize) {
         let bytes = count.checked_mul(size_of::<T>()).expect("values fit the address space");
         self.buffer.reserve(bytes);
+    }
+
+    /// Where `count` more values go.
+    pub(super) fn room(&mut self, count: usize) -> *mut T {
+        self.reserve(count);
         // SAFETY: the values that are there end within the buffer, or at its end.
         unsafe { self.buffer.as_mut_ptr().add(self.buffer.len()).cast() }
     }

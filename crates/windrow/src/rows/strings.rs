@@ -2,16 +2,14 @@
 //!
 //! ```text
 //! data     | o n e | t w o | f o u r |
-//! offsets  0       3       6         10       of 32 bits, or 64 for the large types
+//! offsets  0       3       6         10       of 32 bits, or 64 for the large types; views are made at once
 //! ```
 //!
 //! Text is checked to be UTF-8 when the array is built, all of it at once, unless it was seen to be ASCII.
 
 use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, BinaryViewArray, GenericBinaryArray, OffsetSizeTrait, StringViewArray,
-};
+use arrow_array::{ArrayRef, GenericBinaryArray, OffsetSizeTrait};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
@@ -22,7 +20,9 @@ use crate::error::{Error, Result};
 use crate::kernel::rows::binary::take_binaries;
 use crate::kernel::rows::take_blocks::take_blocks;
 use crate::kernel::rows::take_text::{Texts, append_text, take_texts};
+use crate::kernel::rows::take_views::take_views;
 use crate::kernel::strings::{StringData, string_array};
+use crate::kernel::views::Views;
 use crate::order::code::OrderedCode;
 
 /// Byte strings of one column.
@@ -43,10 +43,11 @@ pub(super) enum Coded {
     Blocks,
 }
 
-/// Those of 32 bits wrap around; the length of the data tells.
+/// Those of 32 bits wrap around; the length of the data tells. Views have data of their own.
 enum Offsets {
     Small(Vec<i32>),
     Large(Vec<i64>),
+    Views(Views),
 }
 
 impl Strings {
@@ -64,13 +65,18 @@ impl Strings {
         match &mut self.offsets {
             Offsets::Small(offsets) => offsets.reserve(rows),
             Offsets::Large(offsets) => offsets.reserve(rows),
+            Offsets::Views(views) => return views.reserve(rows, bytes + text::SLACK),
         }
         self.data.bytes_mut().reserve(bytes + text::SLACK);
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Offsets::Views(views) = &mut self.offsets {
+            return push_view(views, bytes);
+        }
         self.data.bytes_mut().extend_from_slice(bytes);
         self.end(1);
+        Ok(())
     }
 
     /// Adds `count` strings without bytes.
@@ -86,6 +92,7 @@ impl Strings {
             Offsets::Large(offsets) => {
                 offsets.extend((0..count).map(|_| i64::usize_as(self.data.len())))
             }
+            Offsets::Views(views) => views.push_empty(count),
         }
     }
 
@@ -105,6 +112,7 @@ impl Strings {
         match &mut self.offsets {
             Offsets::Small(offsets) => read(form, count, row, behind, data, offsets),
             Offsets::Large(offsets) => read(form, count, row, behind, data, offsets),
+            Offsets::Views(views) => read_views(form, count, row, behind, data, views),
         }
     }
 
@@ -141,6 +149,13 @@ impl Strings {
             Offsets::Large(offsets) => {
                 take_next(coded, texts, cursors, &mut self.data, offsets, valid)
             }
+            Offsets::Views(views) => {
+                let fits = match coded {
+                    Coded::Blocks => take_block_views(texts, cursors, views, valid),
+                    Coded::Text | Coded::Binary => take_views(texts, cursors, views, valid),
+                };
+                return fits.then_some(()).ok_or_else(not_a_view);
+            }
         };
         if fits { Ok(()) } else { Err(corrupt("a text does not end within its row")) }
     }
@@ -164,14 +179,9 @@ impl Strings {
             }
             Offsets::Small(offsets) => match self.data_type {
                 DataType::Binary => Arc::new(binary_array(offsets, data, nulls)?),
-                DataType::BinaryView => {
-                    Arc::new(BinaryViewArray::from(&binary_array(offsets, data, nulls)?))
-                }
-                DataType::Utf8View => {
-                    Arc::new(StringViewArray::from(&string_array(offsets, data, nulls)?))
-                }
                 _ => Arc::new(string_array(offsets, data, nulls)?),
             },
+            Offsets::Views(mut views) => views.finish(nulls)?,
         };
         Ok(array)
     }
@@ -181,6 +191,8 @@ impl Offsets {
     fn new(data_type: &DataType) -> Self {
         match data_type {
             DataType::LargeUtf8 | DataType::LargeBinary => Self::Large(vec![0]),
+            DataType::Utf8View => Self::Views(Views::new(true)),
+            DataType::BinaryView => Self::Views(Views::new(false)),
             _ => Self::Small(vec![0]),
         }
     }
@@ -214,9 +226,33 @@ fn take_next<O: OffsetSizeTrait>(
     }
 }
 
+/// As [`take_views`], of strings in blocks: put together first.
+fn take_block_views(
+    texts: &Texts<'_>,
+    cursors: &mut [usize],
+    views: &mut Views,
+    valid: &mut Vec<u64>,
+) -> bool {
+    let (mut data, mut ends) = (StringData::default(), vec![0i64; cursors.len()]);
+    if !take_blocks(texts, cursors, &mut data, &mut ends, valid) {
+        return false;
+    }
+    let (bytes, mut start) = (data.into_bytes(), 0);
+    ends.iter()
+        .all(|&end| views.push(&bytes[std::mem::replace(&mut start, end as usize)..end as usize]))
+}
+
+fn push_view(views: &mut Views, bytes: &[u8]) -> Result<()> {
+    views.push(bytes).then_some(()).ok_or_else(not_a_view)
+}
+
+fn not_a_view() -> Error {
+    corrupt("a text does not end within its row, or is not UTF-8")
+}
+
 #[inline(always)]
 fn read<'a, O: OffsetSizeTrait>(
-    (code, descending): (OrderedCode, bool),
+    form: (OrderedCode, bool),
     count: usize,
     mut row: impl FnMut(usize) -> Option<RowRef<'a>>,
     mut behind: impl FnMut(usize, usize),
@@ -224,19 +260,46 @@ fn read<'a, O: OffsetSizeTrait>(
     offsets: &mut Vec<O>,
 ) -> Result<()> {
     offsets.reserve(count);
-    let flip = if descending { 0xff } else { 0 };
     for at in 0..count {
         if let Some(row) = row(at) {
-            let len = match code {
-                OrderedCode::Text => append_text(row.beyond(0), text::SHIFT, flip, data),
-                _ => text::decode_next(code, descending, row.row(), data),
-            };
-            match len {
-                Some(len) if len <= row.len() => behind(at, len),
-                _ => return Err(corrupt("a text does not end within its row")),
-            }
+            behind(at, read_one(form, row, data)?);
         }
         offsets.push(O::usize_as(data.len()));
     }
     Ok(())
+}
+
+/// As [`read`], by way of `string`.
+fn read_views<'a>(
+    form: (OrderedCode, bool),
+    count: usize,
+    mut row: impl FnMut(usize) -> Option<RowRef<'a>>,
+    mut behind: impl FnMut(usize, usize),
+    string: &mut Vec<u8>,
+    views: &mut Views,
+) -> Result<()> {
+    for at in 0..count {
+        string.clear();
+        if let Some(row) = row(at) {
+            behind(at, read_one(form, row, string)?);
+        }
+        push_view(views, string)?;
+    }
+    Ok(())
+}
+
+/// Appends the string at the start of what is left of `row`; returns the bytes of its code.
+#[inline(always)]
+fn read_one(
+    (code, descending): (OrderedCode, bool),
+    row: RowRef<'_>,
+    data: &mut Vec<u8>,
+) -> Result<usize> {
+    let flip = if descending { 0xff } else { 0 };
+    let len = match code {
+        OrderedCode::Text => append_text(row.beyond(0), text::SHIFT, flip, data),
+        _ => text::decode_next(code, descending, row.row(), data),
+    };
+    let len = len.filter(|&len| len <= row.len());
+    len.ok_or_else(|| corrupt("a text does not end within its row"))
 }

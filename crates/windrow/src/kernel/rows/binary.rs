@@ -2,6 +2,8 @@
 
 use arrow_array::OffsetSizeTrait;
 
+#[cfg(target_arch = "x86_64")]
+use super::take_text::Ends;
 use super::take_text::{Texts, room_of};
 
 /// What stands in front of a byte that would be an escape, an end, or less.
@@ -24,9 +26,10 @@ pub(crate) fn take_binaries<O: OffsetSizeTrait>(
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
+        let ends = &mut Ends(&mut *value_ends);
         // SAFETY: the features were detected; there is an end for each cursor, which are in front of those of their rows,
         // none of them outside of the bytes; and room for all that the rows have.
-        match unsafe { super::avx512::take_binaries(texts, cursors, data, value_ends, valid) } {
+        match unsafe { super::avx512::take_binaries(texts, cursors, data, ends, valid) } {
             Some(count) => done = count,
             None => return false,
         }
@@ -69,7 +72,7 @@ fn take_each<O: OffsetSizeTrait>(
 }
 
 /// Appends one value; false if its code does not end.
-fn take_one(codes: &mut impl Iterator<Item = u8>, data: &mut Vec<u8>) -> bool {
+pub(super) fn take_one(codes: &mut impl Iterator<Item = u8>, data: &mut Vec<u8>) -> bool {
     while let Some(code) = codes.next() {
         match code {
             ESCAPE => match codes.next() {

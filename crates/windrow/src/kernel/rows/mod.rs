@@ -40,6 +40,7 @@ mod starts;
 pub(crate) mod take_blocks;
 mod take_cells;
 pub(crate) mod take_text;
+pub(crate) mod take_views;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;

@@ -177,7 +177,7 @@ mod tests {
                             string.map(|byte| if ascii { byte & 0x7f } else { *byte }).collect();
                         let at = rows.len();
                         rows.resize(at + encoded_len(string.len()), 0);
-                        put_block_string(&string, (0, string.len()), flip, &mut rows[at..]);
+                        put_block_string(&string, flip, &mut rows[at..]);
                         expected.extend(string);
                     }
                     None => rows.push(null),

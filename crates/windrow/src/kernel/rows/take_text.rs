@@ -56,16 +56,13 @@ pub(crate) fn take_texts<O: OffsetSizeTrait>(
         let mut first = Taken { texts: 0, ascii: false };
         #[cfg(target_arch = "x86_64")]
         if super::avx512::detected() {
+            let ends = &mut Ends(&mut *text_ends);
             // SAFETY: the features were detected; there is an end for each cursor, none of them outside of the
             // bytes, and room for all that the rows have.
             let taken = unsafe {
                 match are_short(texts, cursors) {
-                    true => {
-                        super::avx512::take_texts::<O, 32>(texts, cursors, data, text_ends, valid)
-                    }
-                    false => {
-                        super::avx512::take_texts::<O, 64>(texts, cursors, data, text_ends, valid)
-                    }
+                    true => super::avx512::take_texts::<32>(texts, cursors, data, ends, valid),
+                    false => super::avx512::take_texts::<64>(texts, cursors, data, ends, valid),
                 }
             };
             match taken {
@@ -78,6 +75,45 @@ pub(crate) fn take_texts<O: OffsetSizeTrait>(
     };
     // SAFETY: bytes are appended, and what the first of them are was seen.
     unsafe { data.add(add) }
+}
+
+/// What becomes of strings that kernels read.
+#[cfg(target_arch = "x86_64")]
+pub(super) trait Sink {
+    /// The string of `row` is the `len` bytes at `at` of `data`; `ascii` if all of them are known to be. Returns how many
+    /// of them are kept: what is read next takes the place of others. Nothing if the string is not to be had.
+    ///
+    /// # Safety
+    /// There is such a row; the string lies at its place, as sixteen bytes do in any case; it is ASCII if that is said.
+    unsafe fn put(
+        &mut self,
+        row: usize,
+        data: *const u8,
+        at: usize,
+        len: usize,
+        ascii: bool,
+    ) -> Option<usize>;
+}
+
+/// All strings stay one behind the other, and where each ends is written down.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Ends<'a, O>(pub(super) &'a mut [O]);
+
+#[cfg(target_arch = "x86_64")]
+impl<O: OffsetSizeTrait> Sink for Ends<'_, O> {
+    #[inline(always)]
+    unsafe fn put(
+        &mut self,
+        row: usize,
+        _data: *const u8,
+        at: usize,
+        len: usize,
+        _ascii: bool,
+    ) -> Option<usize> {
+        // SAFETY: there is such a row.
+        unsafe { *self.0.get_unchecked_mut(row) = O::usize_as(at + len) };
+        Some(len)
+    }
 }
 
 /// Bytes of what is left of all rows, and of a step; nothing if a cursor is behind the end of its row, or that outside of
@@ -102,7 +138,7 @@ pub(super) fn room_of(texts: &Texts<'_>, cursors: &[usize]) -> Option<usize> {
 /// Whether most texts are of half a step: a store of a whole one nearly always crosses from one cache line to the
 /// next. Some of them are looked at.
 #[cfg(target_arch = "x86_64")]
-fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
+pub(super) fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
     const LOOKS: usize = 16;
     let rows = cursors.iter().zip(texts.ends).step_by(cursors.len() / LOOKS + 1);
     let len = |(&cursor, &end): (&usize, &usize)| {

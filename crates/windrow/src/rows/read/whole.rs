@@ -121,7 +121,7 @@ impl Part for Bodies {
                 .get(behind..behind + length)
                 .ok_or_else(|| corrupt("a value is longer than its row"))?;
             match values {
-                Some(Values::Bytes(strings)) => strings.push(bytes),
+                Some(Values::Bytes(strings)) => strings.push(bytes)?,
                 Some(Values::Value(builder)) => builder.push_bytes(bytes)?,
                 None => {}
             }

@@ -36,6 +36,7 @@ impl<A: ArrayAccessor<Item: AsRef<[u8]>>> ValueWriter for BytesWriter<A> {
 pub(super) struct BytesReader {
     values: Strings,
     nulls: NullBufferBuilder,
+    /// Texts are checked one by one. Views of them are as they are added.
     is_text: bool,
 }
 
@@ -44,7 +45,7 @@ impl BytesReader {
         Self {
             values: Strings::new(data_type),
             nulls: NullBufferBuilder::new(0),
-            is_text: matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+            is_text: matches!(data_type, DataType::Utf8 | DataType::LargeUtf8),
         }
     }
 }
@@ -60,7 +61,7 @@ impl ValueReader for BytesReader {
                 std::str::from_utf8(value).map_err(|error| corrupt(error.to_string()))?;
             }
         }
-        self.values.push(value);
+        self.values.push(value)?;
         self.nulls.append(valid);
         Ok(())
     }

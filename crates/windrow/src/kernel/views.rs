@@ -1,0 +1,254 @@
+//! Arrays of views out of strings that were just read.
+//!
+//! ```text
+//! view     | 5  | h e l l o . . . . . . . |           up to 12 bytes: the string, and zeros behind it
+//!          | 40 | t h e _ | buffer | offset |         longer: its first four bytes, and where it is
+//! data     | t h e _ o t h e r s . . . | . . .        the longer ones, one behind the other, in buffers that an
+//!                                                     offset of 31 bits reaches into
+//! ```
+//!
+//! No buffer holds what a view does, and a text is checked as it is added: nothing is left to be done for the array.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryViewArray, StringViewArray};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::ArrowError;
+
+use super::values::Values;
+
+/// Bytes of a string that its view holds.
+const HELD: usize = 12;
+/// Bytes of a buffer at the most.
+const MOST: usize = i32::MAX as usize;
+
+/// The bits of the first four bytes of a string, and of the eight behind them, by its length.
+const OWN: [[u64; 2]; HELD + 1] = {
+    let mut own = [[0; 2]; HELD + 1];
+    let mut len = 0;
+    while len <= HELD {
+        let bits = if len == 0 { 0 } else { u128::MAX >> (128 - 8 * len) };
+        own[len] = [(bits as u32) as u64, (bits >> 32) as u64];
+        len += 1;
+    }
+    own
+};
+
+/// Views of strings.
+///
+/// Invariant: each view is that of a string as Arrow has it, within itself or within a buffer; `data` is to be the one
+/// behind those that are full. Texts are UTF-8.
+#[derive(Debug)]
+pub(crate) struct Views {
+    views: Values<u128>,
+    data: Vec<u8>,
+    full: Vec<Buffer>,
+    is_text: bool,
+    /// Bytes of a buffer at the most.
+    most: usize,
+}
+
+impl Views {
+    /// None yet, of texts or of byte strings.
+    pub(crate) fn new(is_text: bool) -> Self {
+        let views = Values::with_capacity(0);
+        Self { views, data: Vec::new(), full: Vec::new(), is_text, most: MOST }
+    }
+
+    /// As [`Views::new`], in buffers of `most` bytes.
+    #[cfg(test)]
+    pub(super) fn in_buffers_of(most: usize, is_text: bool) -> Self {
+        Self { most, ..Self::new(is_text) }
+    }
+
+    /// Makes room for `rows` strings of `bytes` in all.
+    pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.views.reserve(rows);
+        self.data.reserve(bytes.min(self.most));
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        self.is_text
+    }
+
+    /// Adds a string; false if it is a text that is not UTF-8, or longer than a buffer.
+    pub(crate) fn push(&mut self, string: &[u8]) -> bool {
+        if self.is_text && std::str::from_utf8(string).is_err() || string.len() > self.most {
+            return false;
+        }
+        let mut first = [0; 16];
+        let held = string.len().min(HELD);
+        first[..held].copy_from_slice(&string[..held]);
+        if string.len() > HELD {
+            self.open(string.len());
+        }
+        self.views.push(view(first, string.len(), self.place(self.data.len())));
+        if string.len() > HELD {
+            self.data.extend_from_slice(string);
+        }
+        true
+    }
+
+    /// Adds `count` strings without bytes.
+    pub(crate) fn push_empty(&mut self, count: usize) {
+        (0..count).for_each(|_| self.views.push(0));
+    }
+
+    /// The array of all strings; there are none then.
+    ///
+    /// # Errors
+    /// If there are not as many nulls.
+    pub(crate) fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
+        let is_text = self.is_text;
+        let Self { views, data, full: mut buffers, .. } =
+            std::mem::replace(self, Self { most: self.most, ..Self::new(is_text) });
+        if !data.is_empty() {
+            buffers.push(buffer(data));
+        }
+        let views = ScalarBuffer::from(Buffer::from(views));
+        if nulls.as_ref().is_some_and(|nulls| nulls.len() != views.len()) {
+            return Ok(Arc::new(BinaryViewArray::try_new(views, buffers, nulls)?));
+        }
+        // SAFETY: the views are those of strings within themselves or the buffers, and texts if this is said to be; there
+        // is a null bit for each, or none.
+        Ok(unsafe {
+            match is_text {
+                true => Arc::new(StringViewArray::new_unchecked(views, buffers, nulls)),
+                false => Arc::new(BinaryViewArray::new_unchecked(views, buffers, nulls)),
+            }
+        })
+    }
+
+    /// Where the views of `rows` strings go, and the buffer that they may have `bytes` of; nothing if no buffer holds as
+    /// many.
+    pub(super) fn room(&mut self, rows: usize, bytes: usize) -> Option<(Room, &mut Vec<u8>)> {
+        if bytes > self.most {
+            return None;
+        }
+        self.open(bytes);
+        self.data.reserve(bytes);
+        let (views, buffer) = (self.views.room(rows), self.place(0));
+        Some((Room { views, buffer, is_text: self.is_text }, &mut self.data))
+    }
+
+    /// Says that `rows` more views are there.
+    ///
+    /// # Safety
+    /// They were put into [`Views::room`], which was asked for as many.
+    pub(super) unsafe fn grow(&mut self, rows: usize) {
+        // SAFETY: as this function's.
+        unsafe { self.views.grow(rows) };
+    }
+
+    /// Begins another buffer if there are `bytes` more than this one holds.
+    fn open(&mut self, bytes: usize) {
+        if bytes > self.most - self.data.len() && !self.data.is_empty() {
+            self.full.push(buffer(std::mem::take(&mut self.data)));
+        }
+    }
+
+    /// What a view says of `at` of the buffer that is being filled.
+    fn place(&self, at: usize) -> u64 {
+        self.full.len() as u64 | (at as u64) << 32
+    }
+}
+
+/// Where views go.
+pub(super) struct Room {
+    views: *mut u128,
+    /// What a view says of the start of the buffer.
+    buffer: u64,
+    is_text: bool,
+}
+
+impl Room {
+    /// Writes the view of the string `row`, the `len` bytes at `at` of `data`, the buffer's bytes; `ascii` if all of them
+    /// are known to be. Returns how many of them the view does not hold; nothing if it is a text that is not UTF-8.
+    ///
+    /// # Safety
+    /// There is room for such a row; the string may be read, and sixteen bytes there in any case; it is ASCII if that is
+    /// said, and the buffer no longer than one may be.
+    #[inline(always)]
+    pub(super) unsafe fn put(
+        &mut self,
+        row: usize,
+        data: *const u8,
+        at: usize,
+        len: usize,
+        ascii: bool,
+    ) -> Option<usize> {
+        // SAFETY: as this function's.
+        unsafe {
+            let string = data.add(at);
+            if self.is_text && !ascii {
+                std::str::from_utf8(std::slice::from_raw_parts(string, len)).ok()?;
+            }
+            let first = string.cast::<[u8; 16]>().read();
+            self.views.add(row).write(view(first, len, self.buffer | (at as u64) << 32));
+        }
+        Some(if len > HELD { len } else { 0 })
+    }
+}
+
+/// The view of a string of `len` bytes that begins as `first` does and is at `place` if the view does not hold it.
+/// Without a branch: lengths are not to be predicted.
+#[inline(always)]
+fn view(first: [u8; 16], len: usize, place: u64) -> u128 {
+    let first = u128::from_le_bytes(first);
+    let [start, rest] = OWN[len.min(HELD)];
+    let low = (first as u64 & start) << 32 | len as u64;
+    let high = if len > HELD { place } else { (first >> 32) as u64 & rest };
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// `bytes`, which may have been fewer than there was room for.
+fn buffer(mut bytes: Vec<u8>) -> Buffer {
+    if bytes.capacity() / 2 > bytes.len() {
+        bytes.shrink_to_fit();
+    }
+    Buffer::from_vec(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+
+    use super::*;
+
+    #[test]
+    fn strings_of_any_length_become_views() {
+        let text = "0123456789abcdefghijklmnopqrstuvwxyz";
+        let mut views = Views::in_buffers_of(100, true);
+        for round in 0..2 {
+            for len in 0..text.len() {
+                assert!(views.push(text[..len].as_bytes()));
+            }
+            views.push_empty(2);
+            let rows = text.len() + 2;
+            let nulls = NullBuffer::from_iter((0..rows).map(|row| row != 3));
+            let array = views.finish(Some(nulls)).expect("as many nulls");
+            array.to_data().validate_full().expect("views of strings");
+            let array = array.as_string_view();
+            assert_eq!((array.len(), array.is_null(3)), (rows, true), "round {round}");
+            for row in 0..rows {
+                let expected = text.get(..row).filter(|_| row < text.len()).unwrap_or("");
+                assert_eq!(array.value(row), expected);
+            }
+            // Those of 13 to 35 bytes.
+            assert!(array.data_buffers().len() > 5);
+            assert!(array.data_buffers().iter().all(|buffer| (1..=100).contains(&buffer.len())));
+        }
+        let long = "é".repeat(51);
+        assert!(!views.push(long.as_bytes()), "a buffer does not hold it");
+        assert!(!views.push(&long.as_bytes()[1..9]) && !views.push(&[b'a', 0xff]), "not UTF-8");
+        assert!(views.push(&long.as_bytes()[..20]));
+        assert!(views.finish(Some(NullBuffer::new_null(2))).is_err());
+        let mut views = Views::new(false);
+        assert!(views.push(&[0xff; 12]) && views.push(&[0xfe; 13]));
+        let array = views.finish(None).expect("no nulls");
+        array.to_data().validate_full().expect("views of strings");
+        assert_eq!(array.as_binary_view().value(0), [0xff; 12]);
+        assert_eq!(array.as_binary_view().value(1), [0xfe; 13]);
+    }
+}
