@@ -107,7 +107,7 @@ fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow::error::A
     let text = formatter.value(0).try_to_string()?;
     // So a duration reads that has none.
     if text == "<invalid>" && !is_text(values.data_type()) {
-        return Err(ArrowError::CastError("a value has no text".into()));
+        return Err(ArrowError::CastError("out of range".into()));
     }
     Ok(Some(text))
 }

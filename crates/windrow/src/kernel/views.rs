@@ -222,7 +222,7 @@ mod tests {
         let mut views = Views::in_buffers_of(100, true);
         for round in 0..2 {
             for len in 0..text.len() {
-                assert!(views.push(text[..len].as_bytes()));
+                assert!(views.push(&text.as_bytes()[..len]));
             }
             views.push_empty(2);
             let rows = text.len() + 2;
