@@ -304,9 +304,12 @@ impl Bytes {
             }
             Self::Views(views) => each(views.lens(0..rows), valid, form, lengths),
             Self::Picked { values, keys } => {
-                let keys = keys[..rows].iter();
-                let lens = keys.map(|&key| values.get_plain(key as usize).len());
-                each(lens, valid, form, lengths)
+                let keys = keys[..rows].iter().map(|&key| key as usize);
+                if let Self::Small { offsets, .. } = &**values {
+                    let lens = keys.map(|key| (offsets[key + 1] - offsets[key]) as usize);
+                    return each(lens, valid, form, lengths);
+                }
+                each(keys.map(|key| values.get_plain(key).len()), valid, form, lengths)
             }
         }
     }

@@ -150,10 +150,8 @@ impl Strings {
                 take_next(coded, texts, cursors, &mut self.data, offsets, valid)
             }
             Offsets::Views(views) => {
-                let fits = match coded {
-                    Coded::Blocks => take_block_views(texts, cursors, views, valid),
-                    Coded::Text | Coded::Binary => take_views(texts, cursors, views, valid),
-                };
+                debug_assert!(!matches!(coded, Coded::Blocks), "views have no way through blocks");
+                let fits = take_views(texts, cursors, views, valid);
                 return fits.then_some(()).ok_or_else(not_a_view);
             }
         };
@@ -224,22 +222,6 @@ fn take_next<O: OffsetSizeTrait>(
         Coded::Binary => take_binaries(texts, cursors, data.bytes_mut(), ends, valid),
         Coded::Blocks => take_blocks(texts, cursors, data, ends, valid),
     }
-}
-
-/// As [`take_views`], of strings in blocks: put together first.
-fn take_block_views(
-    texts: &Texts<'_>,
-    cursors: &mut [usize],
-    views: &mut Views,
-    valid: &mut Vec<u64>,
-) -> bool {
-    let (mut data, mut ends) = (StringData::default(), vec![0i64; cursors.len()]);
-    if !take_blocks(texts, cursors, &mut data, &mut ends, valid) {
-        return false;
-    }
-    let (bytes, mut start) = (data.into_bytes(), 0);
-    ends.iter()
-        .all(|&end| views.push(&bytes[std::mem::replace(&mut start, end as usize)..end as usize]))
 }
 
 fn push_view(views: &mut Views, bytes: &[u8]) -> Result<()> {

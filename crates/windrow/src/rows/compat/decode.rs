@@ -14,7 +14,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, StructArray, new_null_array};
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    ArrayRef, BinaryViewArray, BooleanArray, StringViewArray, StructArray, new_null_array,
+};
 use arrow_schema::{DataType, Fields, SortOptions};
 
 use super::node::Node;
@@ -319,13 +322,21 @@ struct BlockStrings {
     column: usize,
     options: SortOptions,
     strings: Strings,
+    /// What was read as strings with offsets.
+    is_view: bool,
 }
 
 impl BlockStrings {
     fn new(column: usize, data_type: &DataType, options: SortOptions, plan: &Plan<'_>) -> Self {
-        let mut strings = Strings::new(data_type);
+        // Views are made of all at once: half of the time that they take one by one.
+        let (read, is_view) = match data_type {
+            DataType::Utf8View => (&DataType::Utf8, true),
+            DataType::BinaryView => (&DataType::Binary, true),
+            data_type => (data_type, false),
+        };
+        let mut strings = Strings::new(read);
         strings.reserve(plan.rows, plan.bytes);
-        Self { column, options, strings }
+        Self { column, options, strings, is_view }
     }
 }
 
@@ -350,7 +361,15 @@ impl Part for BlockStrings {
             Error::Arrow(error) => corrupt(&error.to_string()),
             other => other,
         })?;
-        columns.put(self.column, array)
+        columns.put(self.column, if self.is_view { views(&array) } else { array })
+    }
+}
+
+/// The views of strings with offsets, over the same bytes.
+fn views(strings: &ArrayRef) -> ArrayRef {
+    match strings.as_string_opt::<i32>() {
+        Some(texts) => Arc::new(StringViewArray::from(texts)),
+        None => Arc::new(BinaryViewArray::from(strings.as_binary::<i32>())),
     }
 }
 

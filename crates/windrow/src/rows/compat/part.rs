@@ -19,7 +19,7 @@ use super::{END, NOTHING, VALUE, blocks, flip, null_byte};
 use crate::error::{Error, Result};
 use crate::kernel::rows::blocks::put_blocks;
 use crate::order::code::OrderedCode;
-use crate::rows::column::Column;
+use crate::rows::column::{Bytes, Column};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::spans::{self, Spans};
 
@@ -179,6 +179,11 @@ impl Part {
     fn add_body_lengths(&self, picks: &[usize], lengths: &mut [usize]) {
         let pairs = picks.iter().zip(&mut *lengths);
         match &self.body {
+            Body::Plain(_, Column::Bytes { values: Bytes::Small { offsets, .. }, .. }) => {
+                for (&row, length) in pairs {
+                    *length += blocks::encoded_len((offsets[row + 1] - offsets[row]) as usize);
+                }
+            }
             Body::Plain(_, Column::Bytes { values, .. }) => pairs.for_each(|(&row, length)| {
                 *length += blocks::encoded_len(values.get(row).len());
             }),
@@ -344,8 +349,14 @@ impl Part {
             }
             (_, Column::Bytes { values, .. }) => {
                 let valid = |row| put_each.nulls.is_none_or(|nulls| nulls.is_valid(row));
+                let null = null_byte(self.options);
+                if let Bytes::Small { offsets, data } = values {
+                    let own = |row| &data[offsets[row] as usize..offsets[row + 1] as usize];
+                    let strings = picks.iter().map(|&row| (own(row), valid(row)));
+                    return put_blocks(strings, null, flip, cursors, out);
+                }
                 let strings = picks.iter().map(|&row| (values.get(row), valid(row)));
-                put_blocks(strings, null_byte(self.options), flip, cursors, out);
+                put_blocks(strings, null, flip, cursors, out);
             }
             _ => {}
         }
