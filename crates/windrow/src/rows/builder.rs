@@ -5,9 +5,8 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
-use super::decode::corrupt;
-use super::nested::Form;
-use super::row_ref::RowRef;
+use super::nested::{Form, Marked};
+use super::row_ref::Rest;
 use super::text;
 use super::value::{self, ValueReader};
 use crate::error::{Error, Result};
@@ -53,23 +52,15 @@ impl Builder {
     }
 
     /// Ordered values of a slot with their markers, at the start of what is left of each row; that is then behind them.
-    pub(super) fn extend_values(&mut self, slot: &Slot, rest: &mut [RowRef<'_>]) -> Result<()> {
+    pub(super) fn extend_values(&mut self, slot: &Slot, rest: &mut Rest<'_, '_>) -> Result<()> {
         let Some(node) = &self.node else { return Ok(()) };
         let form = Form::of(slot);
-        let null = text::markers(slot).0;
-        let mut first = 0;
-        if slot.has_marker() {
-            for at in 0..rest.len() {
-                let marker = rest[at].byte().ok_or_else(|| corrupt("a row ends inside its key"))?;
-                if marker == null {
-                    let bodies = self.reader.read_bodies(node, form, &mut rest[first..at]);
-                    in_column(&self.name, bodies)?;
-                    self.reader.read(&mut &[0][..])?;
-                    first = at + 1;
-                }
-            }
-        }
-        in_column(&self.name, self.reader.read_bodies(node, form, &mut rest[first..]))
+        let (null, value) = text::markers(slot);
+        let read = match slot.has_marker() {
+            true => self.reader.read_marked(node, form, Marked { null, value }, rest),
+            false => self.reader.read_bodies(node, form, rest),
+        };
+        in_column(&self.name, read)
     }
 
     /// The column of all that was read.

@@ -6,9 +6,12 @@
 //! ```
 //!
 //! Short values are read in blocks that may reach beyond the row; they are not taken for the row's.
-//! Invariant: `len` is at most the length of `bytes`.
+//! Invariant: `len` is at most the length of `bytes`. Many rows of one slice are a [`Rest`]: where each is read next, and
+//! where it ends.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+
+use crate::error::Result;
 
 /// A row, and what may be read behind it.
 #[derive(Clone, Copy, Debug)]
@@ -70,4 +73,66 @@ impl Deref for RowRef<'_> {
     fn deref(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+}
+
+/// What is left of some rows, wherever they are in one slice.
+#[derive(Debug)]
+pub(super) struct Rest<'a, 'r> {
+    pub(super) bytes: &'a [u8],
+    /// Where each row is read next: they move on.
+    pub(super) cursors: &'r mut [usize],
+    pub(super) ends: &'r [usize],
+}
+
+impl<'a> Rest<'a, '_> {
+    pub(super) fn len(&self) -> usize {
+        self.cursors.len()
+    }
+
+    /// Some of the rows.
+    pub(super) fn part(&mut self, rows: Range<usize>) -> Rest<'a, '_> {
+        let (cursors, ends) = (&mut self.cursors[rows.clone()], &self.ends[rows]);
+        Rest { bytes: self.bytes, cursors, ends }
+    }
+
+    /// What is left of a row.
+    #[inline(always)]
+    pub(super) fn row(&self, at: usize) -> RowRef<'a> {
+        left(self.bytes, self.cursors[at], self.ends[at])
+    }
+
+    /// Reads one row after the other: what `read` takes of a row is then behind it.
+    #[inline(always)]
+    pub(super) fn for_each(
+        &mut self,
+        mut read: impl FnMut(&mut RowRef<'a>) -> Result<()>,
+    ) -> Result<()> {
+        for (cursor, &end) in self.cursors.iter_mut().zip(self.ends) {
+            let mut row = left(self.bytes, *cursor, end);
+            let before = row.len();
+            read(&mut row)?;
+            *cursor += before - row.len();
+        }
+        Ok(())
+    }
+
+    /// As [`Rest::for_each`], of one row.
+    #[inline(always)]
+    pub(super) fn read<R>(
+        &mut self,
+        at: usize,
+        read: impl FnOnce(&mut RowRef<'a>) -> Result<R>,
+    ) -> Result<R> {
+        let mut row = self.row(at);
+        let before = row.len();
+        let result = read(&mut row)?;
+        self.cursors[at] += before - row.len();
+        Ok(result)
+    }
+}
+
+/// What is left of a row from `cursor` on.
+#[inline(always)]
+pub(super) fn left(bytes: &[u8], cursor: usize, end: usize) -> RowRef<'_> {
+    RowRef::within(&bytes[cursor.min(end)..], end.saturating_sub(cursor))
 }

@@ -14,12 +14,12 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuff
 use arrow_schema::DataType;
 
 use super::decode::corrupt;
-use super::row_ref::RowRef;
+use super::row_ref::Rest;
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::binary::take_binaries;
 use crate::kernel::rows::take_blocks::take_blocks;
-use crate::kernel::rows::take_text::{Texts, append_text, take_texts};
+use crate::kernel::rows::take_text::{Texts, take_texts};
 use crate::kernel::rows::take_views::take_views;
 use crate::kernel::strings::{StringData, string_array};
 use crate::kernel::views::Views;
@@ -96,24 +96,18 @@ impl Strings {
         }
     }
 
-    /// Reads the ordered codes of `count` strings: `row` gives what is left of the row of each, or nothing
-    /// if it is null, and `behind` is told how many bytes the code took.
-    #[inline(always)]
-    pub(super) fn read_codes<'a>(
+    /// Reads the ordered codes at the start of what is left of `rows`, which are then behind them. Where `null` says how a
+    /// byte in front marks those that there are not, bits are appended to `valid`.
+    pub(super) fn read_codes(
         &mut self,
         code: OrderedCode,
         descending: bool,
-        count: usize,
-        row: impl FnMut(usize) -> Option<RowRef<'a>>,
-        behind: impl FnMut(usize, usize),
+        null: Option<u8>,
+        rows: &mut Rest<'_, '_>,
+        valid: &mut Vec<u64>,
     ) -> Result<()> {
-        let data = self.data.bytes_mut();
         let form = (code, descending);
-        match &mut self.offsets {
-            Offsets::Small(offsets) => read(form, count, row, behind, data, offsets),
-            Offsets::Large(offsets) => read(form, count, row, behind, data, offsets),
-            Offsets::Views(views) => read_views(form, count, row, behind, data, views),
-        }
+        self.read_codes_at(form, rows.bytes, rows.cursors, rows.ends, null, valid)
     }
 
     /// Reads the ordered codes at `cursors` of `bytes`, in rows that end at `ends`, and moves the cursors behind them.
@@ -230,58 +224,4 @@ fn push_view(views: &mut Views, bytes: &[u8]) -> Result<()> {
 
 fn not_a_view() -> Error {
     corrupt("a text does not end within its row, or is not UTF-8")
-}
-
-#[inline(always)]
-fn read<'a, O: OffsetSizeTrait>(
-    form: (OrderedCode, bool),
-    count: usize,
-    mut row: impl FnMut(usize) -> Option<RowRef<'a>>,
-    mut behind: impl FnMut(usize, usize),
-    data: &mut Vec<u8>,
-    offsets: &mut Vec<O>,
-) -> Result<()> {
-    offsets.reserve(count);
-    for at in 0..count {
-        if let Some(row) = row(at) {
-            behind(at, read_one(form, row, data)?);
-        }
-        offsets.push(O::usize_as(data.len()));
-    }
-    Ok(())
-}
-
-/// As [`read`], by way of `string`.
-fn read_views<'a>(
-    form: (OrderedCode, bool),
-    count: usize,
-    mut row: impl FnMut(usize) -> Option<RowRef<'a>>,
-    mut behind: impl FnMut(usize, usize),
-    string: &mut Vec<u8>,
-    views: &mut Views,
-) -> Result<()> {
-    for at in 0..count {
-        string.clear();
-        if let Some(row) = row(at) {
-            behind(at, read_one(form, row, string)?);
-        }
-        push_view(views, string)?;
-    }
-    Ok(())
-}
-
-/// Appends the string at the start of what is left of `row`; returns the bytes of its code.
-#[inline(always)]
-fn read_one(
-    (code, descending): (OrderedCode, bool),
-    row: RowRef<'_>,
-    data: &mut Vec<u8>,
-) -> Result<usize> {
-    let flip = if descending { 0xff } else { 0 };
-    let len = match code {
-        OrderedCode::Text => append_text(row.beyond(0), text::SHIFT, flip, data),
-        _ => text::decode_next(code, descending, row.row(), data),
-    };
-    let len = len.filter(|&len| len <= row.len());
-    len.ok_or_else(|| corrupt("a text does not end within its row"))
 }

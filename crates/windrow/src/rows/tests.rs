@@ -1,15 +1,20 @@
 //! Rows against the model, for every type and every option; and rows that no encoder wrote.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch, make_array};
+use arrow_array::types::{Float64Type, Int32Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, DictionaryArray, Int64Array, ListArray, RecordBatch,
+    StringArray, StringViewArray, StructArray, make_array,
+};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
 
 use super::{Decoder, Encoder, RowEncoder, key_len};
 use crate::error::{Error, Result};
-use crate::order::{Column, Layout, Order};
+use crate::order::{Column, Layout, Order, asc, desc};
 use arrays::Rng;
 use model::By;
 
@@ -270,6 +275,95 @@ proptest! {
                     Err(Error::Corrupt { .. } | Error::Arrow(_) | Error::Value { .. }) => {}
                     Err(other) => panic!("{other}"),
                 }
+            }
+        }
+    }
+}
+
+/// Columns that are read by kernels of their own, of more rows than a tile.
+fn varied(rows: usize, every: usize) -> RecordBatch {
+    // Of 0 to 40 letters: those that a view holds, those it does not, and those of more than a step.
+    let word = |row: usize| {
+        let letters = if row % 97 == 5 { "éa€" } else { "abc" };
+        letters.chars().cycle().skip(row % 3).take(row * 7 % 41).collect::<String>()
+    };
+    let text = |row: usize| (!row.is_multiple_of(every)).then(|| word(row));
+    let bytes = |row: usize| {
+        let own = (0..row % 30).map(|at| (at * row % 5) as u8).collect::<Vec<u8>>();
+        text(row).map(|_| own)
+    };
+    let list = |row: usize| {
+        let value = |at: usize| (!(at + row).is_multiple_of(every * 3)).then_some(row as i32 - 700);
+        Some((0..row * 3 % 25).map(value).collect::<Vec<_>>())
+    };
+    let doubles =
+        |row: usize| Some((0..row % 12).map(|at| Some(at as f64 - row as f64)).collect::<Vec<_>>());
+    let words: Vec<Option<String>> = (0..rows).map(|row| text(row % 90)).collect();
+    let keys = words.iter().map(|word| word.as_deref()).collect::<DictionaryArray<Int32Type>>();
+    let field = |name: &str, array: ArrayRef| {
+        (Arc::new(Field::new(name, array.data_type().clone(), true)), array)
+    };
+    let numbers = Int64Array::from_iter_values(0..rows as i64);
+    let texts: StringArray = (0..rows).map(text).collect();
+    let both = vec![field("number", Arc::new(numbers)), field("text", Arc::new(texts))];
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>((0..rows).map(list));
+    let doubles = ListArray::from_iter_primitive::<Float64Type, _, _>((0..rows).map(doubles));
+    let columns: [(&str, ArrayRef); 6] = [
+        ("views", Arc::new((0..rows).map(text).collect::<StringViewArray>())),
+        ("bytes", Arc::new((0..rows).map(bytes).collect::<BinaryViewArray>())),
+        ("keys", Arc::new(keys)),
+        ("lists", Arc::new(lists)),
+        ("doubles", Arc::new(doubles)),
+        ("both", Arc::new(StructArray::from(both))),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
+        .unwrap()
+}
+
+#[test]
+fn tiles_of_views_and_of_nested_values() {
+    for (rows, every) in [(2600, 10), (2600, 2000), (100, 3)] {
+        let batch = varied(rows, every);
+        for descending in [false, true] {
+            let schema = batch.schema();
+            let names = schema.fields().iter().map(|field| field.name());
+            let by = names.map(|name| if descending { desc(name) } else { asc(name) });
+            let by: Vec<_> = by.collect();
+            let encoder = RowEncoder::new(&Order::by(by).bind(&batch.schema()).unwrap());
+            let encoded = encoder.encode(&batch).unwrap();
+            for range in [0..rows, 7..rows - 5, 64..65, 9..9] {
+                let back = encoder.decode(&encoded, range.clone()).unwrap();
+                back.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+                let expected = batch.slice(range.start, range.len());
+                model::assert_same(&model::rows([&back]), &model::rows([&expected]), &range);
+            }
+        }
+    }
+}
+
+#[test]
+fn views_of_what_is_not_utf8_are_refused() {
+    let batch = |text: &'static str| {
+        let columns: [(&str, ArrayRef); 2] = [
+            ("n", Arc::new(Int64Array::from(vec![7; 70]))),
+            ("t", Arc::new(StringViewArray::from(vec![text; 70]))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    for text in ["short é", "longer than a view holds: é", ""] {
+        for payload in [false, true] {
+            let batch = batch(text);
+            let order = Order::by(if payload { ["n"].as_slice() } else { &["n", "t"] });
+            let encoder = RowEncoder::new(&order.bind(&batch.schema()).unwrap());
+            let mut rows: Vec<Vec<u8>> =
+                encoder.encode(&batch).unwrap().iter().map(<[u8]>::to_vec).collect();
+            let decode = |rows: &[Vec<u8>]| encoder.decode_rows(rows.iter().map(|row| &row[..]));
+            assert_eq!(decode(&rows).unwrap(), batch);
+            // The second byte of the letter becomes one that begins another.
+            let at = rows[3].iter().rposition(|&byte| byte > 0x80);
+            if let Some(at) = at {
+                rows[3][at] = 0xd0;
+                assert!(matches!(decode(&rows), Err(Error::Corrupt { .. })), "{text}");
             }
         }
     }

@@ -115,36 +115,6 @@ pub(super) fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
     }
 }
 
-/// Appends the binary value that `encoded` (its end included) stands for.
-fn decode(descending: bool, encoded: &[u8], out: &mut Vec<u8>) {
-    let flip = if descending { 0xff } else { 0 };
-    let body = &encoded[..encoded.len().saturating_sub(1)];
-    let mut bytes = body.iter().map(|&byte| byte ^ flip);
-    while let Some(byte) = bytes.next() {
-        let byte = if byte == ESCAPE { bytes.next().unwrap_or(END).wrapping_sub(1) } else { byte };
-        out.push(byte);
-    }
-}
-
-/// Appends the binary value whose code is at the start of `row`; returns the bytes of the code, or
-/// nothing if it does not end.
-pub(super) fn decode_next(
-    code: OrderedCode,
-    descending: bool,
-    row: &[u8],
-    out: &mut Vec<u8>,
-) -> Option<usize> {
-    let flip = if descending { 0xff } else { 0 };
-    let end = end_of(code, descending, row, 0);
-    let last = end.checked_sub(1)?;
-    // The end of the row is taken for that of a code that has none.
-    if row[last] ^ flip > END {
-        return None;
-    }
-    decode(descending, &row[..end], out);
-    Some(end)
-}
-
 /// One past the bytes of `slot`, which start at `at`; never past the end of the row.
 #[inline]
 pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {

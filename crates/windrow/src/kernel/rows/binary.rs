@@ -21,7 +21,7 @@ pub(crate) fn take_binaries<O: OffsetSizeTrait>(
     valid: &mut Vec<u64>,
 ) -> bool {
     assert_eq!(value_ends.len(), cursors.len(), "an end for each cursor");
-    let Some(room) = room_of(texts, cursors) else { return false };
+    let Some(room) = room_of(texts.bytes, cursors, texts.ends) else { return false };
     data.reserve(room);
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]

@@ -39,6 +39,7 @@ mod raw;
 mod starts;
 pub(crate) mod take_blocks;
 mod take_cells;
+pub(crate) mod take_lists;
 pub(crate) mod take_text;
 pub(crate) mod take_views;
 #[cfg(test)]

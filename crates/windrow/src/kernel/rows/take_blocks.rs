@@ -31,7 +31,7 @@ pub(crate) fn take_blocks<O: OffsetSizeTrait>(
     valid: &mut Vec<u64>,
 ) -> bool {
     assert_eq!(string_ends.len(), cursors.len(), "an end for each cursor");
-    let Some(room) = room_of(texts, cursors) else { return false };
+    let Some(room) = room_of(texts.bytes, cursors, texts.ends) else { return false };
     let add = |data: &mut Vec<u8>| {
         data.reserve(room + BEHIND);
         let before = data.len();

@@ -49,7 +49,7 @@ pub(crate) fn take_texts<O: OffsetSizeTrait>(
     valid: &mut Vec<u64>,
 ) -> bool {
     assert_eq!(text_ends.len(), cursors.len(), "an end for each cursor");
-    let Some(room) = room_of(texts, cursors) else { return false };
+    let Some(room) = room_of(texts.bytes, cursors, texts.ends) else { return false };
     let add = |data: &mut Vec<u8>| {
         data.reserve(room);
         let before = data.len();
@@ -116,22 +116,22 @@ impl<O: OffsetSizeTrait> Sink for Ends<'_, O> {
     }
 }
 
-/// Bytes of what is left of all rows, and of a step; nothing if a cursor is behind the end of its row, or that outside of
-/// the bytes.
+/// Bytes of what is left of all rows of `bytes`, and of a step; nothing if a cursor is behind the end of its row, or that
+/// outside of the bytes.
 ///
 /// # Panics
 /// If there are not as many cursors as ends.
-pub(super) fn room_of(texts: &Texts<'_>, cursors: &[usize]) -> Option<usize> {
-    assert_eq!(texts.ends.len(), cursors.len(), "an end for each cursor");
+pub(super) fn room_of(bytes: &[u8], cursors: &[usize], ends: &[usize]) -> Option<usize> {
+    assert_eq!(ends.len(), cursors.len(), "an end for each cursor");
     // No way out in the middle: several at a time. Lengths have no highest bit.
     let (mut room, mut wrong) = (STEPS, 0);
-    for (&cursor, &end) in cursors.iter().zip(texts.ends) {
+    for (&cursor, &end) in cursors.iter().zip(ends) {
         let left = end.wrapping_sub(cursor);
         room = room.wrapping_add(left);
-        wrong |= cursor | end | left | texts.bytes.len().wrapping_sub(end);
+        wrong |= cursor | end | left | bytes.len().wrapping_sub(end);
     }
     // The sum did not wrap around either.
-    cursors.len().checked_mul(texts.bytes.len())?.checked_add(STEPS)?;
+    cursors.len().checked_mul(bytes.len())?.checked_add(STEPS)?;
     (wrong.cast_signed() >= 0).then_some(room)
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn take_views(
     views: &mut Views,
     valid: &mut Vec<u64>,
 ) -> bool {
-    let Some(room) = room_of(texts, cursors) else { return false };
+    let Some(room) = room_of(texts.bytes, cursors, texts.ends) else { return false };
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {

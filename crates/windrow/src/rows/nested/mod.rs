@@ -23,7 +23,7 @@ mod part;
 
 pub(super) use column::Nested;
 
-use super::row_ref::RowRef;
+use super::row_ref::{Rest, RowRef};
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::take_text::find_end;
@@ -44,6 +44,42 @@ pub(super) fn null_id(low: bool) -> u8 {
     if low { 0 } else { 0xff }
 }
 
+/// The bytes in front of a null and of a value, as they stand in rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marked {
+    pub(super) null: u8,
+    pub(super) value: u8,
+}
+
+impl Marked {
+    /// True for a value, false for a null, at the start of `row`, which is then behind it.
+    #[inline(always)]
+    pub(super) fn is_value(self, row: &mut RowRef<'_>) -> Result<bool> {
+        match row.byte() {
+            Some(byte) if byte == self.value => Ok(true),
+            Some(byte) if byte == self.null => Ok(false),
+            Some(_) => Err(no_marker()),
+            None => Err(cut_off()),
+        }
+    }
+
+    /// Whether all of `rows` have values; nothing was read of them.
+    ///
+    /// # Errors
+    /// If one of them does not begin with a marker.
+    pub(super) fn are_values(self, rows: &Rest<'_, '_>) -> Result<bool> {
+        let (mut values, mut known) = (true, true);
+        for (&cursor, &end) in rows.cursors.iter().zip(rows.ends) {
+            let byte = rows.bytes.get(cursor).copied().filter(|_| cursor < end);
+            let byte = byte.ok_or_else(cut_off)?;
+            let is_value = byte == self.value;
+            values &= is_value;
+            known &= is_value | (byte == self.null);
+        }
+        if known { Ok(values) } else { Err(no_marker()) }
+    }
+}
+
 /// How the codes of a column stand in its rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
@@ -56,6 +92,11 @@ pub(super) struct Form {
 impl Form {
     pub(super) fn of(slot: &Slot) -> Self {
         Self { flip: if slot.descending { 0xff } else { 0 }, low: slot.low_nulls() }
+    }
+
+    /// The markers of values inside of others.
+    pub(super) fn marked(self) -> Marked {
+        Marked { null: null_marker(self.low) ^ self.flip, value: VALUE ^ self.flip }
     }
 
     pub(super) fn descending(self) -> bool {
@@ -84,7 +125,7 @@ impl Form {
         match row.get(at).map(|byte| byte ^ self.flip) {
             Some(VALUE) => Ok(true),
             Some(byte) if byte == null_marker(self.low) => Ok(false),
-            Some(_) => Err(corrupt("a marker that is neither null nor value")),
+            Some(_) => Err(no_marker()),
             None => Err(cut_off()),
         }
     }
@@ -169,6 +210,10 @@ pub(super) fn end_of(slot: &Slot, node: &Node, row: &[u8], at: usize) -> usize {
 /// A type and its tree do not belong together: never, since both come from one field.
 pub(super) fn other_node() -> Error {
     corrupt("a nested value of another type")
+}
+
+fn no_marker() -> Error {
+    corrupt("a marker that is neither null nor value")
 }
 
 pub(super) fn cut_off() -> Error {

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::kernel::copy::copy_rows;
 
 /// Rows of different lengths that are read by all columns in turn: their places stay in the first-level cache.
-const TILE: usize = 1024;
+pub(in crate::rows) const TILE: usize = 1024;
 /// Bytes of rows that are read by all columns in turn: a quarter of a second-level cache, so that each column
 /// is written for long enough to be worth fetching ahead. 20 % faster than 16 KiB for 50 columns.
 const TILE_BYTES: usize = 256 << 10;

@@ -32,6 +32,7 @@ use super::decode::corrupt;
 use crate::error::Result;
 use crate::order::Layout;
 
+pub(super) use anywhere::TILE;
 pub(super) use longer::take_longer;
 pub(super) use tile::{Next, Tile, with_places};
 

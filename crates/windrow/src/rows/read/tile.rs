@@ -9,7 +9,7 @@
 use crate::error::Result;
 use crate::kernel::rows::{Cursors, Reached, Strided};
 use crate::rows::decode::corrupt;
-use crate::rows::row_ref::RowRef;
+use crate::rows::row_ref::{Rest, RowRef, left};
 
 /// Some rows, one behind the other.
 pub(in crate::rows) struct Tile<'a> {
@@ -148,12 +148,11 @@ impl<'a> Tile<'a> {
         Ok(())
     }
 
-    /// What is left of all rows; the cursors are to be moved behind what is read of that.
-    pub(in crate::rows) fn rest(&mut self) -> Vec<RowRef<'a>> {
+    /// What is left of all rows.
+    pub(in crate::rows) fn rest(&mut self) -> Rest<'a, '_> {
         let bytes = self.bytes;
         let (cursors, ends) = self.cursors();
-        let left = |(&cursor, &end): (&usize, &usize)| left(bytes, cursor, end);
-        cursors.iter().zip(ends).map(left).collect()
+        Rest { bytes, cursors, ends }
     }
 
     /// True if every row ends where what is read next would begin.
@@ -166,11 +165,6 @@ impl<'a> Tile<'a> {
             }
         }
     }
-}
-
-/// What is left of a row from `cursor` on.
-fn left(bytes: &[u8], cursor: usize, end: usize) -> RowRef<'_> {
-    RowRef::within(&bytes[cursor.min(end)..], end.saturating_sub(cursor))
 }
 
 /// Runs `$body` with `$places` the places of [`Next`].

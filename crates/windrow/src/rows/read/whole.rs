@@ -24,14 +24,7 @@ impl Part for Nested {
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
-        let mut rest = tile.rest();
-        let before: Vec<usize> = rest.iter().map(|row| row.len()).collect();
-        self.builder.extend_values(&self.slot, &mut rest)?;
-        let (cursors, _) = tile.cursors();
-        for ((cursor, before), rest) in cursors.iter_mut().zip(before).zip(rest) {
-            *cursor += before - rest.len();
-        }
-        Ok(())
+        self.builder.extend_values(&self.slot, &mut tile.rest())
     }
 
     fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {

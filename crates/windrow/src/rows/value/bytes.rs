@@ -4,16 +4,15 @@
 //! All of them write the same bytes for the same content, so a column may change between the kinds
 //! on its way. Text that is read is UTF-8.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::{Array, ArrayAccessor, ArrayRef, FixedSizeBinaryArray};
-use arrow_buffer::NullBufferBuilder;
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
 use arrow_schema::DataType;
 
-use super::super::nested::{Form, cut_off, other_node};
-use super::super::row_ref::RowRef;
+use super::super::nested::{Form, Marked, cut_off, other_node};
+use super::super::row_ref::Rest;
 use super::super::strings::Strings;
 use super::wire::{corrupt, put_len, put_marker, refused, take, take_len, take_marker};
 use super::{ValueReader, ValueWriter};
@@ -66,15 +65,27 @@ impl ValueReader for BytesReader {
         Ok(())
     }
 
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::Plain(code) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
-        let behind = Cell::from_mut(rows).as_slice_of_cells();
-        let count = behind.len();
-        let row = |at: usize| Some(behind[at].get());
-        self.values.read_codes(*code, form.descending(), count, row, |at, len| {
-            behind[at].set(behind[at].get().from(len));
-        })
+        self.values.read_codes(*code, form.descending(), None, rows, &mut Vec::new())
+    }
+
+    fn read_marked(
+        &mut self,
+        node: &Node,
+        form: Form,
+        marked: Marked,
+        rows: &mut Rest<'_, '_>,
+    ) -> Result<()> {
+        let Node::Plain(code) = node else { return Err(other_node()) };
+        marked.are_values(rows)?;
+        let (mut valid, count) = (Vec::with_capacity(rows.len().div_ceil(64)), rows.len());
+        let null = Some(marked.null);
+        self.values.read_codes(*code, form.descending(), null, rows, &mut valid)?;
+        let valid = BooleanBuffer::new(Buffer::from_vec(valid), 0, count);
+        self.nulls.append_buffer(&NullBuffer::new(valid));
+        Ok(())
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
@@ -131,14 +142,13 @@ impl ValueReader for FixedBinaryReader {
         Ok(())
     }
 
-    fn read_bodies(&mut self, _: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, _: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let mut value = vec![0; self.width];
-        for row in rows {
+        rows.for_each(|row| {
             let code = row.take(self.width).ok_or_else(cut_off)?;
             value.iter_mut().zip(code).for_each(|(value, code)| *value = code ^ form.flip);
-            self.builder.append_value(&value)?;
-        }
-        Ok(())
+            Ok(self.builder.append_value(&value)?)
+        })
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {

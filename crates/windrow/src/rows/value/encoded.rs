@@ -7,16 +7,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{ArrowDictionaryKeyType, RunEndIndexType};
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, RunArray};
-use arrow_buffer::ArrowNativeType;
+use arrow_buffer::{ArrowNativeType, NullBufferBuilder};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef};
 
-use super::super::nested::{Form, null_id};
-use super::super::row_ref::RowRef;
+use super::super::nested::{Form, Marked, null_id};
+use super::super::row_ref::{Rest, left};
 use super::interner::Interner;
+use super::list::Elements;
 use super::wire::{NULL, corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
 use crate::error::Result;
@@ -52,7 +52,8 @@ impl<K: ArrowDictionaryKeyType> ValueWriter for DictionaryWriter<'_, K> {
 
 pub(super) struct DictionaryReader<K: ArrowDictionaryKeyType> {
     data_type: DataType,
-    keys: PrimitiveBuilder<K>,
+    keys: Vec<K::Native>,
+    nulls: NullBufferBuilder,
     values: Box<dyn ValueReader>,
     /// The bytes of each value that `values` holds, numbered as the keys are.
     interned: Interner,
@@ -64,7 +65,8 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
     pub(super) fn new(data_type: &DataType, values: &DataType) -> Result<Self> {
         Ok(Self {
             data_type: data_type.clone(),
-            keys: PrimitiveBuilder::with_capacity(0),
+            keys: Vec::new(),
+            nulls: NullBufferBuilder::new(0),
             values: reader(values)?,
             interned: Interner::default(),
             zero_width: is_zero_width(values),
@@ -82,74 +84,110 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
         take_extent(&*self.values, bytes).map(Some)
     }
 
-    /// The key of a value, the first `len` of `bytes`; `read` adds it to the values if it is new.
-    fn intern(
-        &mut self,
-        bytes: &[u8],
-        len: usize,
-        read: impl FnOnce(&mut dyn ValueReader) -> Result<()>,
-    ) -> Result<K::Native> {
-        let (number, is_new) = self.interned.intern(bytes, len);
-        let key = self.key(number)?;
-        if is_new {
-            read(&mut *self.values)?;
-        }
-        Ok(key)
-    }
-
     #[inline(always)]
     fn key(&self, number: usize) -> Result<K::Native> {
         K::Native::from_usize(number)
             .ok_or_else(|| too_many(&self.data_type, "the distinct values"))
     }
+
+    fn push_null(&mut self) {
+        self.keys.push(K::Native::default());
+        self.nulls.append_null();
+    }
+
+    /// Reads values, each behind a marker if they are `marked`: looks for each, and then reads the new ones at once.
+    fn read_keys(
+        &mut self,
+        node: &Node,
+        form: Form,
+        marked: Option<Marked>,
+        rows: &mut Rest<'_, '_>,
+    ) -> Result<()> {
+        let is_union = matches!(node, Node::Union(_));
+        let is_text = matches!(node, Node::Plain(OrderedCode::Text));
+        let bytes = rows.bytes;
+        let mut new = Elements::with_capacity(0);
+        self.keys.reserve(rows.len());
+        for (cursor, &end) in rows.cursors.iter_mut().zip(rows.ends) {
+            if let Some(marked) = marked {
+                let is_value = marked.is_value(&mut left(bytes, *cursor, end))?;
+                *cursor += 1;
+                if !is_value {
+                    self.push_null();
+                    continue;
+                }
+            }
+            let start = *cursor;
+            let near = bytes.get(start..).unwrap_or(&[]);
+            // Most text in dictionaries is short, and its end in the first block.
+            let block = near.first_chunk::<BLOCK>().filter(|_| is_text);
+            let short = block.and_then(|block| {
+                let len = block::ends(*block, form.flip).trailing_zeros() as usize + 1;
+                (len <= BLOCK && start + len <= end).then_some((block, len))
+            });
+            let (len, (number, is_new)) = match short {
+                Some((block, len)) => (len, self.interned.intern_short(*block, len)),
+                None => {
+                    let value = left(bytes, start, end);
+                    let mut row = value;
+                    form.skip_body(node, &mut row)?;
+                    let len = value.len() - row.len();
+                    if is_union && value.first() == Some(&(null_id(form.low) ^ form.flip)) {
+                        *cursor += len;
+                        self.push_null();
+                        continue;
+                    }
+                    (len, self.interned.intern(near, len))
+                }
+            };
+            *cursor += len;
+            let key = self.key(number)?;
+            self.keys.push(key);
+            self.nulls.append_non_null();
+            if is_new {
+                new.push(start, start + len);
+            }
+        }
+        self.values.read_bodies(node, form, &mut new.rest(bytes))
+    }
 }
 
 impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
     fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let key = match self.take_value(bytes)? {
-            Some(value) => {
-                Some(self.intern(value, value.len(), |values| values.read(&mut &*value))?)
-            }
-            None => None,
+        let Some(value) = self.take_value(bytes)? else {
+            self.push_null();
+            return Ok(());
         };
-        self.keys.append_option(key);
+        let (number, is_new) = self.interned.intern(value, value.len());
+        let key = self.key(number)?;
+        if is_new {
+            self.values.read(&mut &*value)?;
+        }
+        self.keys.push(key);
+        self.nulls.append_non_null();
         Ok(())
     }
 
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         if matches!(node, Node::Nothing) {
-            self.keys.append_nulls(rows.len());
+            (0..rows.len()).for_each(|_| self.push_null());
             return Ok(());
         }
-        let is_union = matches!(node, Node::Union(_));
-        let is_text = matches!(node, Node::Plain(OrderedCode::Text));
-        for row in rows {
-            let mut value = *row;
-            if let (true, Some(block)) = (is_text, row.beyond(0).first_chunk::<BLOCK>()) {
-                // Most text in dictionaries is short, and its end in the first block.
-                let len = block::ends(*block, form.flip).trailing_zeros() as usize + 1;
-                if len <= BLOCK && row.take(len).is_some() {
-                    let (number, is_new) = self.interned.intern_short(*block, len);
-                    let key = self.key(number)?;
-                    if is_new {
-                        self.values.read_bodies(node, form, std::slice::from_mut(&mut value))?;
-                    }
-                    self.keys.append_value(key);
-                    continue;
-                }
-            }
-            form.skip_body(node, row)?;
-            let len = value.len() - row.len();
-            if is_union && value.first() == Some(&(null_id(form.low) ^ form.flip)) {
-                self.keys.append_null();
-                continue;
-            }
-            let key = self.intern(value.beyond(0), len, |values| {
-                values.read_bodies(node, form, std::slice::from_mut(&mut value))
-            })?;
-            self.keys.append_value(key);
+        self.read_keys(node, form, None, rows)
+    }
+
+    fn read_marked(
+        &mut self,
+        node: &Node,
+        form: Form,
+        marked: Marked,
+        rows: &mut Rest<'_, '_>,
+    ) -> Result<()> {
+        if matches!(node, Node::Nothing) {
+            rows.for_each(|row| marked.is_value(row).map(|_| ()))?;
+            return self.read_bodies(node, form, rows);
         }
-        Ok(())
+        self.read_keys(node, form, Some(marked), rows)
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
@@ -158,12 +196,14 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
 
     /// Placeholders stand for the first value, whatever it will be: they never use up a key.
     fn fill(&mut self, count: usize) -> Result<()> {
-        self.keys.append_value_n(K::Native::default(), count);
+        self.keys.resize(self.keys.len() + count, K::Native::default());
+        self.nulls.append_n_non_nulls(count);
         Ok(())
     }
 
     fn finish(&mut self) -> Result<ArrayRef> {
-        let keys = self.keys.finish();
+        let keys = std::mem::take(&mut self.keys).into();
+        let keys = PrimitiveArray::<K>::try_new(keys, self.nulls.finish()).map_err(refused)?;
         if self.interned.is_empty() && keys.null_count() < keys.len() {
             self.values.fill(1)?;
         }
@@ -222,43 +262,44 @@ impl<R: RunEndIndexType> RunReader<R> {
 }
 
 impl<R: RunEndIndexType> RunReader<R> {
-    /// One row more; `read` adds its value if it begins a run.
-    fn extend<'b>(
-        &mut self,
-        value: impl Iterator<Item = &'b u8> + Clone,
-        read: impl FnOnce(&mut dyn ValueReader) -> Result<()>,
-    ) -> Result<()> {
+    /// One row more; true if its value begins a run, and is to be added.
+    fn extend<'b>(&mut self, value: impl Iterator<Item = &'b u8> + Clone) -> Result<bool> {
         let (len, end) = self.longer(1)?;
-        match self.ends.last_mut() {
-            Some(last) if self.last.iter().eq(value.clone()) => *last = end,
-            _ => {
-                read(&mut *self.values)?;
-                self.last.clear();
-                self.last.extend(value);
-                self.ends.push(end);
-            }
-        }
         self.len = len;
-        Ok(())
+        if let Some(last) = self.ends.last_mut()
+            && self.last.iter().eq(value.clone())
+        {
+            *last = end;
+            return Ok(false);
+        }
+        self.last.clear();
+        self.last.extend(value);
+        self.ends.push(end);
+        Ok(true)
     }
 }
 
 impl<R: RunEndIndexType> ValueReader for RunReader<R> {
     fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
         let value = take_extent(&*self.values, bytes)?;
-        self.extend(value.iter(), |values| values.read(&mut &*value))
-    }
-
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
-        for row in rows {
-            let mut value = *row;
-            form.skip_body(node, row)?;
-            let bytes = &value.row()[..value.len() - row.len()];
-            self.extend([CODE].iter().chain(bytes), |values| {
-                values.read_bodies(node, form, std::slice::from_mut(&mut value))
-            })?;
+        if self.extend(value.iter())? {
+            self.values.read(&mut &*value)?;
         }
         Ok(())
+    }
+
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
+        let mut new = Elements::with_capacity(0);
+        for at in 0..rows.len() {
+            let (start, value) = (rows.cursors[at], rows.row(at));
+            rows.read(at, |row| form.skip_body(node, row))?;
+            let end = rows.cursors[at];
+            let bytes = &value.row()[..end - start];
+            if self.extend([CODE].iter().chain(bytes))? {
+                new.push(start, end);
+            }
+        }
+        self.values.read_bodies(node, form, &mut new.rest(rows.bytes))
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {

@@ -15,11 +15,12 @@ use arrow_buffer::{MutableBuffer, NullBufferBuilder, ScalarBuffer, ToByteSlice};
 use arrow_schema::DataType;
 
 use super::super::fixed::{Word, with_word};
-use super::super::nested::{Form, cut_off, other_node};
-use super::super::row_ref::RowRef;
+use super::super::nested::{Form, Marked, cut_off, other_node};
+use super::super::row_ref::Rest;
 use super::wire::{corrupt, put_marker, refused, take, take_bool, take_marker, too_many};
 use super::{ValueReader, ValueWriter};
 use crate::error::Result;
+use crate::kernel::rows::take_lists::{Lists, take_lists};
 use crate::order::code::{Node, OrderedCode};
 
 pub(super) struct PrimitiveWriter<'a, T: ArrowPrimitiveType>(pub(super) &'a PrimitiveArray<T>);
@@ -66,38 +67,71 @@ impl<T: ArrowPrimitiveType> ValueReader for PrimitiveReader<T> {
         Ok(())
     }
 
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
         let start = self.values.len();
         self.values.resize(start + rows.len() * Self::WIDTH, 0);
         self.nulls.append_n_non_nulls(rows.len());
+        let bytes = rows.bytes;
         with_word!(Self::WIDTH, W => {
             let targets = self.values[start..].chunks_exact_mut(W::BYTES);
-            for (row, target) in rows.iter_mut().zip(targets) {
-                let code = row.take(W::BYTES).ok_or_else(cut_off)?;
+            for ((cursor, &end), target) in rows.cursors.iter_mut().zip(rows.ends).zip(targets) {
+                let behind = *cursor + W::BYTES;
+                let code = bytes.get(*cursor..behind).filter(|_| behind <= end);
+                let code = code.ok_or_else(cut_off)?;
                 W::read_big(code).value(kind, form.descending()).write_native(target);
+                *cursor = behind;
             }
         });
         Ok(())
     }
 
     /// Markers and values in one pass.
-    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_marked(
+        &mut self,
+        node: &Node,
+        form: Form,
+        marked: Marked,
+        rows: &mut Rest<'_, '_>,
+    ) -> Result<()> {
         let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
         let start = self.values.len();
         self.values.resize(start + rows.len() * Self::WIDTH, 0);
+        let targets = self.values[start..].chunks_exact_mut(Self::WIDTH);
+        let (mut targets, nulls) = (targets, &mut self.nulls);
+        with_word!(Self::WIDTH, W => rows.for_each(|row| {
+            let valid = marked.is_value(row)?;
+            let target = targets.next();
+            if let (true, Some(target)) = (valid, target) {
+                let code = row.take(W::BYTES).ok_or_else(cut_off)?;
+                W::read_big(code).value(kind, form.descending()).write_native(target);
+            }
+            nulls.append(valid);
+            Ok(())
+        }))
+    }
+
+    fn read_lists(
+        &mut self,
+        node: &Node,
+        form: Form,
+        rows: &mut Rest<'_, '_>,
+        counts: &mut [usize],
+    ) -> usize {
+        let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return 0 };
+        let lists =
+            Lists { bytes: rows.bytes, ends: rows.ends, width: Self::WIDTH, flip: form.flip };
+        let start = self.values.len();
+        let mut values = std::mem::replace(&mut self.values, MutableBuffer::new(0)).into();
+        let read = take_lists(&lists, rows.cursors, &mut values, counts);
+        self.values = values.into();
         with_word!(Self::WIDTH, W => {
-            let targets = self.values[start..].chunks_exact_mut(W::BYTES);
-            for (row, target) in rows.iter_mut().zip(targets) {
-                let valid = form.marker(row)?;
-                if valid {
-                    let code = row.take(W::BYTES).ok_or_else(cut_off)?;
-                    W::read_big(code).value(kind, form.descending()).write_native(target);
-                }
-                self.nulls.append(valid);
+            for value in self.values[start..].chunks_exact_mut(W::BYTES) {
+                W::read_native(value).value(kind, false).write_native(value);
             }
         });
-        Ok(())
+        self.nulls.append_n_non_nulls((self.values.len() - start) / Self::WIDTH);
+        read
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
@@ -149,14 +183,14 @@ impl ValueReader for BooleanReader {
         Ok(())
     }
 
-    fn read_bodies(&mut self, _: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
-        for row in rows {
-            match form.byte(row)? {
-                byte @ (0 | 1) => self.0.append_value(byte == 1),
-                other => return Err(corrupt(format!("expected a boolean of 0 or 1, got {other}"))),
+    fn read_bodies(&mut self, _: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
+        rows.for_each(|row| match form.byte(row)? {
+            byte @ (0 | 1) => {
+                self.0.append_value(byte == 1);
+                Ok(())
             }
-        }
-        Ok(())
+            other => Err(corrupt(format!("expected a boolean of 0 or 1, got {other}"))),
+        })
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
@@ -191,7 +225,7 @@ impl ValueReader for NullReader {
         self.fill(1)
     }
 
-    fn read_bodies(&mut self, _: &Node, _: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, _: &Node, _: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         self.fill(rows.len())
     }
 

@@ -14,8 +14,8 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
-use super::super::nested::{Form, cut_off, other_node};
-use super::super::row_ref::RowRef;
+use super::super::nested::{Form, other_node};
+use super::super::row_ref::{Rest, RowRef};
 use super::wire::{corrupt, put_len, put_marker, refused, take_len, take_marker, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader};
 use crate::error::Result;
@@ -72,6 +72,49 @@ pub(super) fn map_writer(array: &MapArray) -> Result<Box<dyn ValueWriter + '_>> 
         range: move |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize(),
         values: element_writer(array.entries())?,
     }))
+}
+
+/// Lists that are read one by one behind one that has to be.
+const STRETCH: usize = 64;
+
+/// Where the elements of lists are in rows.
+pub(super) struct Elements {
+    starts: Vec<usize>,
+    ends: Vec<usize>,
+}
+
+impl Elements {
+    pub(super) fn with_capacity(count: usize) -> Self {
+        Self { starts: Vec::with_capacity(count), ends: Vec::with_capacity(count) }
+    }
+
+    fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, start: usize, end: usize) {
+        self.starts.push(start);
+        self.ends.push(end);
+    }
+
+    /// One at the start of what is left of the row `at`, which `skip` moves behind it.
+    pub(super) fn add(
+        &mut self,
+        rows: &mut Rest<'_, '_>,
+        at: usize,
+        skip: impl FnOnce(&mut RowRef<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let start = rows.cursors[at];
+        rows.read(at, skip)?;
+        self.push(start, rows.cursors[at]);
+        Ok(())
+    }
+
+    /// All of them, to be read.
+    pub(super) fn rest<'a>(&mut self, bytes: &'a [u8]) -> Rest<'a, '_> {
+        Rest { bytes, cursors: &mut self.starts, ends: &self.ends }
+    }
 }
 
 /// Offsets, elements and validity -> the array.
@@ -137,6 +180,45 @@ impl<O: OffsetSizeTrait> ListReader<O> {
     fn end(&self) -> O {
         self.offsets.last().copied().unwrap_or_default()
     }
+
+    /// Reads the elements of lists one after the other, and how many each has.
+    fn read_each(
+        &mut self,
+        element: &Node,
+        form: Form,
+        rows: &mut Rest<'_, '_>,
+        counts: &mut [usize],
+    ) -> Result<()> {
+        // Where each element is: they are all read at once.
+        let mut elements = Elements::with_capacity(2 * rows.len());
+        let width = match element {
+            Node::Plain(code) if !code.varies() => Some(code.width()),
+            _ => None,
+        };
+        for (at, count) in (0..rows.len()).zip(counts) {
+            let before = elements.len();
+            match width {
+                Some(width) => {
+                    // By places in the row: elements are short, and there are many.
+                    let (row, first) = (rows.row(at), rows.cursors[at]);
+                    let mut own = 0;
+                    while form.more_at(&row, own)? {
+                        let len = if form.value_at(&row, own + 1)? { 1 + width } else { 1 };
+                        elements.push(first + own + 1, first + own + 1 + len);
+                        own += 1 + len;
+                    }
+                    rows.cursors[at] = first + own + 1;
+                }
+                None => {
+                    while rows.read(at, |row| form.more(row))? {
+                        elements.add(rows, at, |row| form.skip(element, row))?;
+                    }
+                }
+            }
+            *count = elements.len() - before;
+        }
+        self.values.read_codes(element, form, &mut elements.rest(rows.bytes))
+    }
 }
 
 impl ListReader<i32> {
@@ -170,38 +252,31 @@ impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
         Ok(())
     }
 
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::List(element) = node else { return Err(other_node()) };
-        // Where each element begins: they are all read at once.
-        let mut elements = Vec::with_capacity(2 * rows.len());
-        let start = self.end().as_usize();
-        let width = match &**element {
-            Node::Plain(code) if !code.varies() => Some(code.width()),
-            _ => None,
-        };
-        for row in rows {
-            match width {
-                Some(width) => {
-                    // By places in the row: elements are short, and there are many.
-                    let mut at = 0;
-                    while form.more_at(row, at)? {
-                        elements.push(row.from(at + 1));
-                        at += if form.value_at(row, at + 1)? { 2 + width } else { 2 };
-                    }
-                    row.take(at + 1).ok_or_else(cut_off)?;
-                }
-                None => {
-                    while form.more(row)? {
-                        elements.push(*row);
-                        form.skip(element, row)?;
-                    }
-                }
+        self.nulls.append_n_non_nulls(rows.len());
+        self.offsets.reserve(rows.len());
+        let (mut first, mut counts) = (0, vec![0; rows.len()]);
+        while first < rows.len() {
+            let left = &mut rows.part(first..rows.len());
+            let read = self.values.read_lists(element, form, left, &mut counts[first..]);
+            // One stopped them: if few were read, the next are likely to, too.
+            let stopped = first + read;
+            let behind = match read {
+                0 if first == 0 => rows.len(),
+                _ => rows.len().min(stopped + STRETCH),
+            };
+            let own = &mut rows.part(stopped..behind);
+            self.read_each(element, form, own, &mut counts[stopped..behind])?;
+            let mut end = self.end().as_usize();
+            for count in &counts[first..behind] {
+                end = end.saturating_add(*count);
+                let end = O::from_usize(end);
+                self.offsets.push(end.ok_or_else(|| too_many(&self.data_type, "the elements"))?);
             }
-            let end = start.checked_add(elements.len()).and_then(O::from_usize);
-            self.offsets.push(end.ok_or_else(|| too_many(&self.data_type, "the elements"))?);
-            self.nulls.append_non_null();
+            first = behind;
         }
-        self.values.read_codes(element, form, &mut elements)
+        Ok(())
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {

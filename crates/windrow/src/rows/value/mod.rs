@@ -59,8 +59,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_integer, downcast_primitive, downcast_run_end_index};
 use arrow_schema::DataType;
 
-use super::nested::Form;
-use super::row_ref::RowRef;
+use super::nested::{Form, Marked};
+use super::row_ref::Rest;
 use crate::error::{Error, Result};
 use crate::order::code::Node;
 
@@ -81,22 +81,50 @@ pub(crate) trait ValueReader: Send {
 
     /// Reads the ordered code of a value, without its marker, from each of `rows`, which are then
     /// behind it. None of them is null. Text is not checked before the end.
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()>;
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()>;
 
-    /// As [`ValueReader::read_bodies`], with their markers: of values that may be null.
-    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
-        if matches!(node, Node::Nothing | Node::Union(_)) {
+    /// As [`ValueReader::read_bodies`], of values inside of others: with their markers.
+    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
+        match node {
+            Node::Nothing | Node::Union(_) => self.read_bodies(node, form, rows),
+            _ => self.read_marked(node, form, form.marked(), rows),
+        }
+    }
+
+    /// As [`ValueReader::read_bodies`], of values that may be null, as the markers in front of them say.
+    fn read_marked(
+        &mut self,
+        node: &Node,
+        form: Form,
+        marked: Marked,
+        rows: &mut Rest<'_, '_>,
+    ) -> Result<()> {
+        if marked.are_values(rows)? {
+            rows.cursors.iter_mut().for_each(|cursor| *cursor += 1);
             return self.read_bodies(node, form, rows);
         }
         let mut first = 0;
         for at in 0..rows.len() {
-            if !form.marker(&mut rows[at])? {
-                self.read_bodies(node, form, &mut rows[first..at])?;
+            if !rows.read(at, |row| marked.is_value(row))? {
+                self.read_bodies(node, form, &mut rows.part(first..at))?;
                 self.read(&mut &[wire::NULL][..])?;
                 first = at + 1;
             }
         }
-        self.read_bodies(node, form, &mut rows[first..])
+        self.read_bodies(node, form, &mut rows.part(first..rows.len()))
+    }
+
+    /// Reads lists of values that are each behind two heads, up to the first that is to be read one by one: one of
+    /// its values is null, or the type is not one for this. `counts`, one for each of `rows`, is told how many values those
+    /// have; returns how many lists were read.
+    fn read_lists(
+        &mut self,
+        _node: &Node,
+        _form: Form,
+        _rows: &mut Rest<'_, '_>,
+        _counts: &mut [usize],
+    ) -> usize {
+        0
     }
 
     /// Advances `bytes` past one value without keeping it. Text is not checked.

@@ -11,7 +11,8 @@ use arrow_buffer::{NullBuffer, NullBufferBuilder};
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use super::super::nested::{Form, other_node};
-use super::super::row_ref::RowRef;
+use super::super::row_ref::Rest;
+use super::list::Elements;
 use super::wire::{put_marker, refused, take_marker, too_many};
 use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
 use crate::error::Result;
@@ -71,7 +72,7 @@ impl ValueReader for StructReader {
         Ok(())
     }
 
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::Struct(nodes) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
         let mut fields = self.fields.iter_mut().zip(nodes);
@@ -166,20 +167,19 @@ impl ValueReader for FixedListReader {
         Ok(())
     }
 
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::FixedList(element, size) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
         if self.zero_width {
             return self.fill_elements(rows.len());
         }
-        let mut elements = Vec::new();
-        for row in rows {
+        let mut elements = Elements::with_capacity(rows.len() * *size);
+        for at in 0..rows.len() {
             for _ in 0..*size {
-                elements.push(*row);
-                form.skip(element, row)?;
+                elements.add(rows, at, |row| form.skip(element, row))?;
             }
         }
-        self.values.read_codes(element, form, &mut elements)
+        self.values.read_codes(element, form, &mut elements.rest(rows.bytes))
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {

@@ -12,7 +12,7 @@ use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, UnionFields, UnionMode};
 
 use super::super::nested::{self, Form, other_node};
-use super::super::row_ref::RowRef;
+use super::super::row_ref::Rest;
 use super::wire::{corrupt, refused, take_byte, too_many};
 use super::{ValueReader, ValueWriter, reader, writer};
 use crate::error::Result;
@@ -78,7 +78,7 @@ impl Child {
         Ok(())
     }
 
-    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_codes(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         self.values.read_codes(node, form, rows)?;
         self.len += rows.len();
         Ok(())
@@ -146,18 +146,18 @@ impl ValueReader for UnionReader {
         Ok(())
     }
 
-    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut [RowRef<'_>]) -> Result<()> {
+    fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::Union(nodes) = node else { return Err(other_node()) };
         // Neighbours of one type are read at once.
-        let mut rest = rows;
-        while let Some(first) = rest.first_mut() {
-            let byte = form.byte(first)?;
+        let mut first = 0;
+        while first < rows.len() {
+            let byte = rows.read(first, |row| form.byte(row))?;
             let (id, position) = self.position(byte)?;
             let mut run = 1;
-            while let Some(row) = rest.get_mut(run)
-                && row.first().map(|next| next ^ form.flip) == Some(byte)
+            while first + run < rows.len()
+                && rows.row(first + run).first().map(|next| next ^ form.flip) == Some(byte)
             {
-                form.byte(row)?;
+                rows.read(first + run, |row| form.byte(row))?;
                 run += 1;
             }
             let child = &mut self.children[position];
@@ -170,10 +170,10 @@ impl ValueReader for UnionReader {
                 }
                 None => child.fill_to(self.ids.len())?,
             }
-            let (own, others) = rest.split_at_mut(run);
+            let own = &mut rows.part(first..first + run);
             child.read_codes(nested::child(nodes, byte)?, form, own)?;
             self.ids.resize(self.ids.len() + run, id);
-            rest = others;
+            first += run;
         }
         Ok(())
     }
