@@ -68,10 +68,6 @@ impl Views {
         self.data.reserve(bytes.min(self.most));
     }
 
-    pub(super) fn is_text(&self) -> bool {
-        self.is_text
-    }
-
     /// Adds a string; false if it is a text that is not UTF-8, or longer than a buffer.
     pub(crate) fn push(&mut self, string: &[u8]) -> bool {
         if self.is_text && std::str::from_utf8(string).is_err() || string.len() > self.most {

@@ -19,7 +19,7 @@ use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::binary::take_binaries;
 use crate::kernel::rows::take_blocks::take_blocks;
-use crate::kernel::rows::take_text::{Texts, take_texts};
+use crate::kernel::rows::take_text::{Coded, Texts, take_texts};
 use crate::kernel::rows::take_views::take_views;
 use crate::kernel::strings::{StringData, string_array};
 use crate::kernel::views::Views;
@@ -30,17 +30,6 @@ pub(super) struct Strings {
     data_type: DataType,
     data: StringData,
     offsets: Offsets,
-}
-
-/// How strings stand in rows.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Coded {
-    /// A constant added to each byte, and an end.
-    Text,
-    /// Escaped, and an end.
-    Binary,
-    /// In blocks, as arrow-row has them.
-    Blocks,
 }
 
 /// Those of 32 bits wrap around; the length of the data tells. Views have data of their own.
@@ -144,8 +133,7 @@ impl Strings {
                 take_next(coded, texts, cursors, &mut self.data, offsets, valid)
             }
             Offsets::Views(views) => {
-                debug_assert!(!matches!(coded, Coded::Blocks), "views have no way through blocks");
-                let fits = take_views(texts, cursors, views, valid);
+                let fits = take_views(coded, texts, cursors, views, valid);
                 return fits.then_some(()).ok_or_else(not_a_view);
             }
         };

@@ -11,6 +11,8 @@
 use arrow_array::OffsetSizeTrait;
 
 use super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL, SMALL_BLOCKS};
+#[cfg(target_arch = "x86_64")]
+use super::take_text::Ends;
 use super::take_text::{Texts, room_of};
 use crate::kernel::strings::StringData;
 
@@ -41,21 +43,11 @@ pub(crate) fn take_blocks<O: OffsetSizeTrait>(
             // SAFETY: the features were detected; there is an end for each cursor, none of them outside of the
             // bytes, and room for all that the rows have and for what may be written behind.
             let taken = unsafe {
+                use super::avx512::take_blocks;
+                let ends = &mut Ends(&mut *string_ends);
                 match are_long(texts, cursors) {
-                    true => super::avx512::take_blocks::<O, true>(
-                        texts,
-                        cursors,
-                        data,
-                        string_ends,
-                        valid,
-                    ),
-                    false => super::avx512::take_blocks::<O, false>(
-                        texts,
-                        cursors,
-                        data,
-                        string_ends,
-                        valid,
-                    ),
+                    true => take_blocks::<_, true>(texts, cursors, data, ends, valid),
+                    false => take_blocks::<_, false>(texts, cursors, data, ends, valid),
                 }
             };
             match taken {
@@ -72,7 +64,7 @@ pub(crate) fn take_blocks<O: OffsetSizeTrait>(
 
 /// Whether some strings have blocks of 32 bytes. Some are looked at.
 #[cfg(target_arch = "x86_64")]
-fn are_long(texts: &Texts<'_>, cursors: &[usize]) -> bool {
+pub(super) fn are_long(texts: &Texts<'_>, cursors: &[usize]) -> bool {
     const LOOKS: usize = 16;
     let Texts { bytes, ends, form, null } = *texts;
     let is_long = |(&cursor, &end): (&usize, &usize)| {

@@ -77,9 +77,23 @@ pub(crate) fn take_texts<O: OffsetSizeTrait>(
     unsafe { data.add(add) }
 }
 
+/// How strings stand in rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Coded {
+    /// A constant added to each byte, and an end.
+    Text,
+    /// Escaped, and an end.
+    Binary,
+    /// In blocks, as arrow-row has them.
+    Blocks,
+}
+
 /// What becomes of strings that kernels read.
 #[cfg(target_arch = "x86_64")]
 pub(super) trait Sink {
+    /// Whether it matters which strings are ASCII; else it need not be said.
+    const ASKS: bool;
+
     /// The string of `row` is the `len` bytes at `at` of `data`; `ascii` if all of them are known to be. Returns how many
     /// of them are kept: what is read next takes the place of others. Nothing if the string is not to be had.
     ///
@@ -101,6 +115,8 @@ pub(super) struct Ends<'a, O>(pub(super) &'a mut [O]);
 
 #[cfg(target_arch = "x86_64")]
 impl<O: OffsetSizeTrait> Sink for Ends<'_, O> {
+    const ASKS: bool = false;
+
     #[inline(always)]
     unsafe fn put(
         &mut self,

@@ -14,16 +14,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{
-    ArrayRef, BinaryViewArray, BooleanArray, StringViewArray, StructArray, new_null_array,
-};
+use arrow_array::{ArrayRef, BooleanArray, StructArray, new_null_array};
 use arrow_schema::{DataType, Fields, SortOptions};
 
 use super::node::Node;
 use super::{NOTHING, SortField, VALUE, corrupt, flip, null_byte};
 use crate::error::{Error, Result};
-use crate::kernel::rows::take_text::Texts;
+use crate::kernel::rows::take_text::{Coded, Texts};
 use crate::kernel::rows::{Cell, CellBlock, Code, Held, Read, take_cells, take_raw, take_some};
 use crate::kernel::values::Values;
 use crate::order::Slot;
@@ -31,7 +28,7 @@ use crate::order::code::{Kind, OrderedCode};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes::{RAW, slot_code};
 use crate::rows::read::{Bits, Columns, Extent, Part, Tile, take_all, with_places};
-use crate::rows::strings::{Coded, Strings};
+use crate::rows::strings::Strings;
 use crate::rows::text::binary_form;
 use crate::rows::value::{self, ValueReader};
 
@@ -322,21 +319,13 @@ struct BlockStrings {
     column: usize,
     options: SortOptions,
     strings: Strings,
-    /// What was read as strings with offsets.
-    is_view: bool,
 }
 
 impl BlockStrings {
     fn new(column: usize, data_type: &DataType, options: SortOptions, plan: &Plan<'_>) -> Self {
-        // Views are made of all at once: half of the time that they take one by one.
-        let (read, is_view) = match data_type {
-            DataType::Utf8View => (&DataType::Utf8, true),
-            DataType::BinaryView => (&DataType::Binary, true),
-            data_type => (data_type, false),
-        };
-        let mut strings = Strings::new(read);
+        let mut strings = Strings::new(data_type);
         strings.reserve(plan.rows, plan.bytes);
-        Self { column, options, strings, is_view }
+        Self { column, options, strings }
     }
 }
 
@@ -361,15 +350,7 @@ impl Part for BlockStrings {
             Error::Arrow(error) => corrupt(&error.to_string()),
             other => other,
         })?;
-        columns.put(self.column, if self.is_view { views(&array) } else { array })
-    }
-}
-
-/// The views of strings with offsets, over the same bytes.
-fn views(strings: &ArrayRef) -> ArrayRef {
-    match strings.as_string_opt::<i32>() {
-        Some(texts) => Arc::new(StringViewArray::from(texts)),
-        None => Arc::new(BinaryViewArray::from(strings.as_binary::<i32>())),
+        columns.put(self.column, array)
     }
 }
 

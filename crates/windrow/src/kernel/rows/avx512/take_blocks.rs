@@ -8,11 +8,9 @@
 
 use std::arch::x86_64::*;
 
-use arrow_array::OffsetSizeTrait;
-
 use super::super::blocks::{EMPTY, FULL, LARGE, MORE, SMALL};
 use super::super::take_blocks::{SMALL_BYTES, append_blocks};
-use super::super::take_text::{Taken, Texts};
+use super::super::take_text::{Sink, Taken, Texts};
 
 /// Bytes of a register.
 const STEP: usize = 64;
@@ -22,18 +20,18 @@ const AT_ONCE: usize = 3;
 const FAR: usize = SMALL_BYTES + AT_ONCE * (LARGE + 1);
 
 /// As `take_blocks` of the module, for whole words of rows of which as much as is looked at may be read; nothing if one of
-/// them is not the code of a string within its row. `LONG` if many may have large blocks.
+/// them is not the code of a string within its row, or the sink does not take it. `LONG` if many may have large blocks.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and VBMI, BMI1 and BMI2; there are as many ends, of rows and of strings, as cursors; no
-/// cursor is behind the end of its row, which is within the bytes; `data` has room for what is left of all rows, and
-/// four large blocks.
+/// The CPU has AVX-512 F, BW, VL and VBMI, BMI1 and BMI2; there are as many ends of rows as cursors, and the sink has as
+/// many rows; no cursor is behind the end of its row, which is within the bytes; `data` has room for what is left of all
+/// rows, and four large blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
-pub(in crate::kernel::rows) unsafe fn take_blocks<O: OffsetSizeTrait, const LONG: bool>(
+pub(in crate::kernel::rows) unsafe fn take_blocks<S: Sink, const LONG: bool>(
     texts: &Texts<'_>,
     cursors: &mut [usize],
     data: &mut Vec<u8>,
-    string_ends: &mut [O],
+    sink: &mut S,
     valid: &mut Vec<u64>,
 ) -> Option<Taken> {
     let Texts { bytes, ends, form, null } = *texts;
@@ -44,49 +42,55 @@ pub(in crate::kernel::rows) unsafe fn take_blocks<O: OffsetSizeTrait, const LONG
     let mut is_seen = !LONG;
     let last = bytes.len().checked_sub(if LONG { FAR } else { STEP });
     let mut done = 0;
-    let words = cursors.chunks_mut(64).zip(ends.chunks(64)).zip(string_ends.chunks_mut(64));
-    for ((cursors, ends), string_ends) in words {
+    for (cursors, ends) in cursors.chunks_mut(64).zip(ends.chunks(64)) {
         if last.is_none_or(|last| cursors.iter().any(|&cursor| cursor > last)) {
             break;
         }
         let mut word = 0u64;
-        let rows = cursors.iter_mut().zip(ends).zip(string_ends).enumerate();
-        for (row, ((cursor, &end), string_end)) in rows {
+        for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate() {
             // SAFETY: what is looked at of the bytes behind this cursor is there, since it is not beyond the last one.
             // What is written begins where the strings so far end, which are no longer than what their rows had left:
             // there is room for four large blocks more.
             let (first, found) = unsafe {
                 let from = bytes.as_ptr().add(*cursor);
-                (*from, with.take::<LONG>(from, target.add(len), &mut all))
+                (*from, with.take::<LONG>(from, target.add(len)))
             };
             let is_valid = first != null;
             let is_known = !is_valid | (first ^ flip == FULL) | (first ^ flip == EMPTY);
+            let (mut text, mut ascii) = (found.text, false);
             if found.fits & is_known & (*cursor + found.code <= end) {
                 *cursor += found.code;
-                len += found.text;
+                if !LONG {
+                    all = _mm256_or_si256(all, found.own);
+                    ascii = S::ASKS && _mm256_movepi8_mask(found.own) == 0;
+                }
             } else if is_known && found.goes_on {
                 // SAFETY: the strings so far were written.
                 unsafe { data.set_len(len) };
                 let mut code = &bytes[*cursor..end];
                 append_blocks(&mut code, flip, data)?;
                 *cursor = end - code.len();
-                (len, target, is_seen) = (data.len(), data.as_mut_ptr(), false);
+                (text, target, is_seen) = (data.len() - len, data.as_mut_ptr(), false);
             } else {
                 return None;
             }
-            *string_end = O::usize_as(len);
+            // SAFETY: the string was written to where it begins, which is the end of those so far, four blocks at the
+            // least; it is ASCII if no byte is high; the sink has a row for each cursor.
+            len += unsafe { sink.put(done + row, target, len, text, ascii) }?;
             word |= u64::from(is_valid) << row;
         }
         valid.push(word);
         done += cursors.len();
     }
-    // SAFETY: the strings so far were written.
+    // SAFETY: the strings so far were written, and the sink keeps no more of one than there was.
     unsafe { data.set_len(len) };
     Some(Taken { texts: done, ascii: is_seen && _mm256_movepi8_mask(all) == 0 })
 }
 
 /// What was read of a row.
 struct Found {
+    /// The bytes of a string that has no large block, zeros behind them; nothing of those that may have.
+    own: __m256i,
     /// Bytes of the string, and of its code.
     text: usize,
     code: usize,
@@ -120,20 +124,14 @@ impl Back {
         }
     }
 
-    /// Writes the string whose code is at `from` to `to`; nothing counts of what is neither empty nor full. `all` is
-    /// the bytes of short strings, one over the other.
+    /// Writes the string whose code is at `from` to `to`; nothing counts of what is neither empty nor full.
     ///
     /// # Safety
     /// As [`take_blocks`]; a step may be read at `from`, or as far as is looked at if `LONG`, and four large blocks
     /// written at `to`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2")]
-    unsafe fn take<const LONG: bool>(
-        &self,
-        from: *const u8,
-        to: *mut u8,
-        all: &mut __m256i,
-    ) -> Found {
+    unsafe fn take<const LONG: bool>(&self, from: *const u8, to: *mut u8) -> Found {
         const BEHIND: u64 = 1 << 9 | 1 << 18 | 1 << 27 | 1 << 36;
         let flip = self.flip;
         // SAFETY: as this function's.
@@ -154,8 +152,14 @@ impl Back {
             let fits = !is_full | (own <= SMALL);
             if !LONG {
                 let mask = _bzhi_u32(u32::MAX, text as u32);
-                *all = _mm256_or_si256(*all, _mm256_maskz_mov_epi8(mask, v));
-                return Found { text, code: at + 1, fits: is_short & fits, goes_on: !is_short };
+                let own = _mm256_maskz_mov_epi8(mask, v);
+                return Found {
+                    own,
+                    text,
+                    code: at + 1,
+                    fits: is_short & fits,
+                    goes_on: !is_short,
+                };
             }
             let mut lasts = 0;
             for block in 0..AT_ONCE {
@@ -170,6 +174,7 @@ impl Back {
             let far = SMALL_BYTES + blocks * (LARGE + 1) + LARGE;
             let rest = usize::from(*from.add(far) ^ flip);
             Found {
+                own: _mm256_setzero_si256(),
                 text: if is_short { text } else { (1 + blocks) * LARGE + rest },
                 code: if is_short { at + 1 } else { far + 1 },
                 fits: if is_short { fits } else { rest <= LARGE },
