@@ -190,7 +190,7 @@ impl Room {
 /// The view of a string of `len` bytes that begins as `first` does and is at `place` if the view does not hold it; and how
 /// many bytes it does not hold, all of them or none.
 ///
-/// Lengths are not to be predicted: with a branch four columns of texts of 1 to 31 bytes take 370 us.
+/// Lengths are not to be predicted: with a branch four columns of texts of 1 to 31 bytes take 335 instead of 245 us.
 #[inline(always)]
 fn view(first: [u8; 16], len: usize, place: u64) -> (u128, usize) {
     let first = u128::from_le_bytes(first);

@@ -14,19 +14,18 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, StructArray, new_null_array};
+use arrow_array::{ArrayRef, StructArray, new_null_array};
 use arrow_schema::{DataType, Fields, SortOptions};
 
 use super::node::Node;
 use super::{NOTHING, SortField, VALUE, corrupt, flip, null_byte};
 use crate::error::{Error, Result};
 use crate::kernel::rows::take_text::{Coded, Texts};
-use crate::kernel::rows::{Cell, CellBlock, Code, Held, Read, take_cells, take_raw, take_some};
+use crate::kernel::rows::{Cell, Read, take_raw, take_some};
 use crate::kernel::values::Values;
-use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 use crate::rows::fixed::{Word, with_word};
-use crate::rows::lanes::{RAW, slot_code};
+use crate::rows::read::cells::{Cells, held};
 use crate::rows::read::{Bits, Columns, Extent, Part, Tile, take_all, with_places};
 use crate::rows::strings::Strings;
 use crate::rows::text::binary_form;
@@ -82,7 +81,7 @@ impl<'a> Plan<'a> {
         match (node, data_type) {
             (Node::Nothing { .. }, DataType::Null) => self.push(Nothings(column)),
             (Node::Plain(code), data_type) if !matches!(data_type, DataType::Dictionary(..)) => {
-                if let Some(held) = held(*code, options) {
+                if let Some(held) = held(*code, options.descending) {
                     self.cells.push((column, Cell::new(held, null, rows)));
                     return Ok(());
                 }
@@ -120,26 +119,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What stands behind a marker, if it is read together with that and with other columns.
-fn held(code: OrderedCode, options: SortOptions) -> Option<Held> {
-    let flip = flip(options);
-    Some(match code {
-        OrderedCode::Bool => Held::Bit(flip),
-        OrderedCode::Fixed(1, Kind::Unsigned) | OrderedCode::FixedBinary(1) => Held::Byte(flip),
-        OrderedCode::Fixed(1, Kind::Signed) => Held::Byte(flip ^ 0x80),
-        OrderedCode::Fixed(width @ (2 | 4 | 8), Kind::Signed | Kind::Unsigned | Kind::Float) => {
-            let slot = Slot { descending: options.descending, ..Slot::of_number(0, code) };
-            Held::Number(width, slot_code(&slot))
-        }
-        OrderedCode::FixedBinary(0) => Held::Nothing,
-        OrderedCode::FixedBinary(width @ (2 | 4 | 8)) => {
-            let flip = u64::from_ne_bytes([flip; 8]) >> (64 - 8 * width);
-            Held::Number(width, Code { flip, ..RAW })
-        }
-        _ => return None,
-    })
-}
-
 /// Whether the null of a field is read as one: what stands in a null struct are the nulls of its fields, and those of a
 /// union or a run are values.
 fn is_by_parts(node: &Node) -> bool {
@@ -151,69 +130,6 @@ fn is_by_parts(node: &Node) -> bool {
         | Node::List(_)
         | Node::Map(_)
         | Node::FixedList(..) => true,
-    }
-}
-
-/// Adjacent columns of up to eight bytes, and their markers.
-struct Cells {
-    blocks: Vec<CellBlock>,
-    columns: Vec<usize>,
-    /// Of each column, if it is of Booleans.
-    bits: Vec<Bits>,
-}
-
-impl Cells {
-    fn new(cells: Vec<(usize, Cell)>) -> Self {
-        let (columns, cells): (Vec<usize>, Vec<Cell>) = cells.into_iter().unzip();
-        let bits = cells.iter().map(|_| Bits::default()).collect();
-        Self { blocks: CellBlock::cut(cells), columns, bits }
-    }
-
-    /// The markers of a column alone.
-    fn markers(column: usize, null: u8) -> Self {
-        Self::new(vec![(column, Cell::new(Held::Nothing, null, 0))])
-    }
-
-    fn bytes(&self) -> usize {
-        self.blocks.iter().map(CellBlock::bytes).sum()
-    }
-}
-
-impl Part for Cells {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(self.bytes())
-    }
-
-    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
-        let (rows, bytes) = (tile.len(), tile.bytes());
-        let mut columns = self.columns.iter().zip(&mut self.bits);
-        for block in &mut self.blocks {
-            let fits = with_places!(tile.next(0), places => take_cells(block, rows, places, bytes));
-            if !fits {
-                return Err(corrupt("a marker that is neither null nor value, or no Boolean"));
-            }
-            tile.pass(block.bytes());
-            for (cell, (&column, bits)) in block.cells().iter().zip(columns.by_ref()) {
-                valid[column].add(rows, |valid| valid.extend_from_slice(&cell.valid));
-                if let Held::Bit(_) = cell.held() {
-                    bits.add(rows, |bits| bits.extend_from_slice(&cell.bits));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
-        let cells = self.blocks.into_iter().flat_map(CellBlock::into_cells);
-        for ((column, bits), cell) in self.columns.into_iter().zip(self.bits).zip(cells) {
-            if let Held::Bit(_) = cell.held() {
-                let nulls = columns.nulls(column);
-                columns.put(column, Arc::new(BooleanArray::new(bits.finish(), nulls)))?;
-            } else {
-                columns.put_numbers(column, cell.into_values())?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -299,7 +215,7 @@ impl Part for Raw {
         let Self { markers, width, flip, values, .. } = self;
         with_places!(tile.next(0), places => take_raw(*width, *flip, rows, places, bytes, values));
         tile.pass(*width);
-        let cells = markers.blocks.iter().flat_map(CellBlock::cells);
+        let cells = markers.cells();
         let words = cells.flat_map(|cell| &cell.valid);
         let values = values.last_mut(rows * *width).chunks_mut(64 * *width);
         for (word, values) in words.zip(values) {

@@ -15,6 +15,7 @@
 //! rows of which each ends where its last part does have had all parts within their own bytes.
 
 mod anywhere;
+pub(super) mod cells;
 mod each;
 mod longer;
 mod numbers;

@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! slots        | a | b | marker | c | text .. | d |      a and b, numbers of one width: one part
-//! wanted       | * | * |        |   | *       | * |      c and its marker, not wanted: one part
+//! wanted       | * | * |        |   | *       | * |      c and its marker, not wanted: one part; wanted, they may
+//!                                                        be one with others behind markers
 //! ```
 
+use super::cells::{Cells, held};
 use super::each::{Coding, Diffs, Each, Marker, NullBits, Raw, Skip};
 use super::numbers::{Booleans, Number, Numbers, WideSome, Wides};
 use super::texts::Texts;
 use super::whole::{Bodies, Nested, Nulls, Pass, Sequence};
 use super::{Extent, Part};
 use crate::error::Result;
-use crate::kernel::rows::Code;
+use crate::kernel::rows::{Cell, Code};
 use crate::order::code::{Kind, OrderedCode, PayloadCode};
 use crate::order::{self, Layout, Slot, Tail};
 use crate::rows::builder::Builder;
@@ -70,6 +72,8 @@ enum Open {
     Booleans(Vec<(usize, bool)>),
     /// Of a width.
     Numbers(usize, Vec<Number>),
+    /// Behind markers.
+    Cells(Vec<(usize, Cell)>),
 }
 
 impl<'a> Plan<'a, '_> {
@@ -83,6 +87,7 @@ impl<'a> Plan<'a, '_> {
             Open::Numbers(4, numbers) => Box::new(Numbers::<u32>::new(numbers, rows)),
             Open::Numbers(8, numbers) => Box::new(Numbers::<u64>::new(numbers, rows)),
             Open::Numbers(_, numbers) => Box::new(Wides::new(numbers, rows)),
+            Open::Cells(cells) => Box::new(Cells::new(cells)),
         };
         self.parts.push(part);
     }
@@ -126,6 +131,16 @@ impl<'a> Plan<'a, '_> {
         }
     }
 
+    fn cell(&mut self, column: usize, cell: Cell) {
+        match &mut self.open {
+            Open::Cells(cells) => cells.push((column, cell)),
+            _ => {
+                self.close();
+                self.open = Open::Cells(vec![(column, cell)]);
+            }
+        }
+    }
+
     fn slot(&mut self, slot: &Slot) -> Result<()> {
         let (column, rows) = (slot.column, self.rows);
         let is_wanted = self.wanted[column];
@@ -149,6 +164,12 @@ impl<'a> Plan<'a, '_> {
         }
         if !is_wanted && !slot.escapes {
             self.skip(slot.fixed_len());
+            return Ok(());
+        }
+        if slot.has_marker()
+            && let Some(held) = held(slot.code, slot.descending)
+        {
+            self.cell(column, Cell::new(held, text::markers(slot).0, rows));
             return Ok(());
         }
         if slot.has_marker() {

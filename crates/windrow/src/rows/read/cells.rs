@@ -1,0 +1,107 @@
+//! Values of fixed width behind the bytes that say whether there are any: rows of one length have them, and those of
+//! arrow-row.
+//!
+//! ```text
+//! row      | 01 v v v v v v v v | 01 b | 00 0 0 0 0 |     adjacent ones of any widths are read together
+//! ```
+
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+
+use super::tile::{Tile, with_places};
+use super::{Bits, Columns, Extent, Part};
+use crate::error::Result;
+use crate::kernel::rows::{Cell, CellBlock, Code, Held, take_cells};
+use crate::order::Slot;
+use crate::order::code::{Kind, OrderedCode};
+use crate::rows::decode::corrupt;
+use crate::rows::lanes::{RAW, slot_code};
+
+/// What stands behind a marker, if it is read together with that and with other columns.
+pub(in crate::rows) fn held(code: OrderedCode, descending: bool) -> Option<Held> {
+    let flip = if descending { 0xff } else { 0 };
+    Some(match code {
+        OrderedCode::Bool => Held::Bit(flip),
+        OrderedCode::Fixed(1, Kind::Unsigned) | OrderedCode::FixedBinary(1) => Held::Byte(flip),
+        OrderedCode::Fixed(1, Kind::Signed) => Held::Byte(flip ^ 0x80),
+        OrderedCode::Fixed(width @ (2 | 4 | 8), Kind::Signed | Kind::Unsigned | Kind::Float) => {
+            let slot = Slot { descending, ..Slot::of_number(0, code) };
+            Held::Number(width, slot_code(&slot))
+        }
+        OrderedCode::FixedBinary(0) => Held::Nothing,
+        OrderedCode::FixedBinary(width @ (2 | 4 | 8)) => {
+            let flip = u64::from_ne_bytes([flip; 8]) >> (64 - 8 * width);
+            Held::Number(width, Code { flip, ..RAW })
+        }
+        _ => return None,
+    })
+}
+
+/// Adjacent columns of up to eight bytes, and their markers.
+pub(in crate::rows) struct Cells {
+    blocks: Vec<CellBlock>,
+    columns: Vec<usize>,
+    /// Of each column, if it is of Booleans.
+    bits: Vec<Bits>,
+}
+
+impl Cells {
+    pub(in crate::rows) fn new(cells: Vec<(usize, Cell)>) -> Self {
+        let (columns, cells): (Vec<usize>, Vec<Cell>) = cells.into_iter().unzip();
+        let bits = cells.iter().map(|_| Bits::default()).collect();
+        Self { blocks: CellBlock::cut(cells), columns, bits }
+    }
+
+    /// The markers of a column alone.
+    pub(in crate::rows) fn markers(column: usize, null: u8) -> Self {
+        Self::new(vec![(column, Cell::new(Held::Nothing, null, 0))])
+    }
+
+    /// All of them, as they are after a tile was read.
+    pub(in crate::rows) fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.blocks.iter().flat_map(CellBlock::cells)
+    }
+
+    pub(in crate::rows) fn bytes(&self) -> usize {
+        self.blocks.iter().map(CellBlock::bytes).sum()
+    }
+}
+
+impl Part for Cells {
+    fn extent(&self) -> Extent {
+        Extent::Fixed(self.bytes())
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let (rows, bytes) = (tile.len(), tile.bytes());
+        let mut columns = self.columns.iter().zip(&mut self.bits);
+        for block in &mut self.blocks {
+            let fits = with_places!(tile.next(0), places => take_cells(block, rows, places, bytes));
+            if !fits {
+                return Err(corrupt("a marker that is neither null nor value, or no Boolean"));
+            }
+            tile.pass(block.bytes());
+            for (cell, (&column, bits)) in block.cells().iter().zip(columns.by_ref()) {
+                valid[column].add(rows, |valid| valid.extend_from_slice(&cell.valid));
+                if let Held::Bit(_) = cell.held() {
+                    bits.add(rows, |bits| bits.extend_from_slice(&cell.bits));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+        let cells = self.blocks.into_iter().flat_map(CellBlock::into_cells);
+        for ((column, bits), cell) in self.columns.into_iter().zip(self.bits).zip(cells) {
+            if let Held::Bit(_) = cell.held() {
+                let nulls = columns.nulls(column);
+                columns.put(column, Arc::new(BooleanArray::new(bits.finish(), nulls)))?;
+            } else {
+                columns.put_numbers(column, cell.into_values())?;
+            }
+        }
+        Ok(())
+    }
+}
