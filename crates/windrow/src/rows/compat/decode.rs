@@ -81,7 +81,7 @@ impl<'a> Plan<'a> {
         match (node, data_type) {
             (Node::Nothing { .. }, DataType::Null) => self.push(Nothings(column)),
             (Node::Plain(code), data_type) if !matches!(data_type, DataType::Dictionary(..)) => {
-                if let Some(held) = held(*code, options.descending) {
+                if let Some(held) = held(*code, options.descending, flip(options)) {
                     self.cells.push((column, Cell::new(held, null, rows)));
                     return Ok(());
                 }

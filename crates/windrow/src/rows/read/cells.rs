@@ -18,11 +18,12 @@ use crate::order::code::{Kind, OrderedCode};
 use crate::rows::decode::corrupt;
 use crate::rows::lanes::{RAW, slot_code};
 
-/// What stands behind a marker, if it is read together with that and with other columns.
-pub(in crate::rows) fn held(code: OrderedCode, descending: bool) -> Option<Held> {
+/// What stands behind a marker, if it is read together with that and with other columns. The bits of Booleans are turned
+/// around by `bit`: our rows have 0 and 1 either way, those of arrow-row complement all bits of what descends.
+pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Option<Held> {
     let flip = if descending { 0xff } else { 0 };
     Some(match code {
-        OrderedCode::Bool => Held::Bit(flip),
+        OrderedCode::Bool => Held::Bit(bit),
         OrderedCode::Fixed(1, Kind::Unsigned) | OrderedCode::FixedBinary(1) => Held::Byte(flip),
         OrderedCode::Fixed(1, Kind::Signed) => Held::Byte(flip ^ 0x80),
         OrderedCode::Fixed(width @ (2 | 4 | 8), Kind::Signed | Kind::Unsigned | Kind::Float) => {

@@ -167,7 +167,7 @@ impl<'a> Plan<'a, '_> {
             return Ok(());
         }
         if slot.has_marker()
-            && let Some(held) = held(slot.code, slot.descending)
+            && let Some(held) = held(slot.code, slot.descending, slot.descending.into())
         {
             self.cell(column, Cell::new(held, text::markers(slot).0, rows));
             return Ok(());
