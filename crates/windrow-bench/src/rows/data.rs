@@ -208,6 +208,19 @@ pub(super) fn sort_shapes() -> Vec<Shape> {
             vec![texts, signed(rng, rows), doubles(rng, rows)]
         })
         .nullable(),
+        Shape::new("(utf8 view, i64, f64)", |rng, rows| {
+            let views = (0..rows).map(|_| Some(word(rng, 8, 24))).collect::<StringViewArray>();
+            vec![Arc::new(views), signed(rng, rows), doubles(rng, rows)]
+        }),
+        Shape::new("(large utf8, i64, f64)", |rng, rows| {
+            let texts = (0..rows).map(|_| Some(word(rng, 8, 24))).collect::<LargeStringArray>();
+            vec![Arc::new(texts), signed(rng, rows), doubles(rng, rows)]
+        }),
+        Shape::new("(dictionary, i64, f64)", |rng, rows| {
+            let words = few_words(rng, rows, 100);
+            let words = words.as_string::<i32>().iter().collect::<DictionaryArray<Int32Type>>();
+            vec![Arc::new(words), signed(rng, rows), doubles(rng, rows)]
+        }),
         Shape::new("u64 nullable", |rng, rows| vec![longs(rng, rows, 10)]).nullable(),
         Shape::new("u64 sorted", move |rng, rows| {
             vec![Arc::new(UInt64Array::from(sorted(rng, rows, 1 << 30)))]

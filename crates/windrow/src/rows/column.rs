@@ -78,7 +78,7 @@ impl Column {
     fn pick(self, keys: Vec<u32>, nulls: Option<NullBuffer>) -> Option<Self> {
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match self {
-            Self::Bytes { values, .. } if !values.is_empty() => {
+            Self::Bytes { values, .. } if values.len() > 0 => {
                 let values = Bytes::Picked { values: Box::new(values), keys };
                 Some(Self::Bytes { values, nulls })
             }
@@ -248,12 +248,12 @@ impl Bytes {
         })
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn len(&self) -> usize {
         match self {
-            Self::Small { offsets, .. } => offsets.len() < 2,
-            Self::Large { offsets, .. } => offsets.len() < 2,
-            Self::Views(views) => views.len() == 0,
-            Self::Picked { keys, .. } => keys.is_empty(),
+            Self::Small { offsets, .. } => offsets.len().saturating_sub(1),
+            Self::Large { offsets, .. } => offsets.len().saturating_sub(1),
+            Self::Views(views) => views.len(),
+            Self::Picked { keys, .. } => keys.len(),
         }
     }
 

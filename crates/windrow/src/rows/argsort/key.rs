@@ -36,6 +36,15 @@ pub(super) enum Values {
     Encoded { bytes: Vec<u8>, offsets: Vec<usize> },
 }
 
+impl Values {
+    /// Ranks in place of what they are the ranks of.
+    pub(super) fn ranks(ranks: Vec<u32>, descending: bool) -> Self {
+        let (width, kind) = (size_of::<u32>(), Kind::Unsigned);
+        let plain = PlainCode::new(width, kind, descending);
+        Self::Number(Number { values: Buffer::from_vec(ranks), width, kind, part: 0, plain })
+    }
+}
+
 /// 64 bits of numbers of any width.
 pub(super) struct Number {
     values: Buffer,
@@ -313,11 +322,31 @@ impl Key {
         if let Values::Bytes(_) = self.values
             && let Some(ranks) = ranks(self, count)
         {
-            let (width, kind) = (size_of::<u32>(), Kind::Unsigned);
-            let plain = PlainCode::new(width, kind, self.descending);
-            let values = Buffer::from_vec(ranks);
-            self.values = Values::Number(Number { values, width, kind, part: 0, plain });
+            self.values = Values::ranks(ranks, self.descending);
         }
+    }
+
+    /// True if values are strings that kernels do not read as they are.
+    pub(super) fn is_apart(&self) -> bool {
+        matches!(self.values, Values::Bytes(_)) && self.strings().is_none()
+    }
+
+    /// Takes the same values, in another form.
+    pub(super) fn replace(&mut self, values: Values) {
+        self.bare = are_bare(&values, &self.nulls);
+        self.values = values;
+    }
+
+    /// How many different keys `rows` have at the most, as their least and their greatest number tell.
+    pub(super) fn spread<R: Rows>(&self, rows: &R) -> u64 {
+        if self.is_bytes() {
+            return u64::MAX;
+        }
+        let (mut least, mut most) = (u64::MAX, 0);
+        self.for_each_number(rows, |_, number| {
+            (least, most) = (least.min(number), most.max(number))
+        });
+        most.saturating_sub(least).saturating_add(1 + u64::from(self.nulls.is_some()))
     }
 
     /// The strings, if they have offsets of 32 bits; those that are null are empty.

@@ -1,7 +1,8 @@
 //! Sorting without rows: the permutation that puts a record batch in order.
 //!
 //! ```text
-//! rows in order already, or in reverse: done. A first key of few distinct strings: their ranks instead
+//! rows in order already, or in reverse: done. Strings of other layouts as those with offsets of 32 bits, those of a
+//! dictionary, or few distinct ones, as their ranks
 //! sort(group, keys from here on)
 //! 1. plan    of each key what tells the group's rows apart: numbers less their minimum, bytes behind
 //!            the common prefix; as many keys as fit beside the row's index in one word
@@ -23,6 +24,7 @@ mod sample;
 #[cfg(test)]
 mod tests;
 mod ties;
+mod together;
 mod words;
 
 use std::cmp::Ordering;
@@ -34,6 +36,7 @@ use self::key::Key;
 use self::plan::{All, Picked, Place, Plan, Rows};
 use self::run::{Run, run};
 use self::ties::{Groups, Tails};
+use self::together::put_together;
 use self::words::Words;
 use crate::error::{Error, Result};
 use crate::kernel::counting;
@@ -69,7 +72,7 @@ const GROUPS: usize = 256;
 /// # Cost
 /// O(n) if the rows are in order, in reverse, or a few runs; else about a radix sort of one word a
 /// row, and again for what a word could not decide. Up to 24 bytes of scratch a row, of
-/// more than 32 Ki rows mostly 8.
+/// more than 32 Ki rows mostly 8; and a copy of views of up to 48 bytes on average.
 ///
 /// # Errors
 /// [`Error::SchemaMismatch`] if the record batch is not of the layout's schema; [`Error::Value`] if
@@ -114,10 +117,7 @@ impl Argsorter {
                 None => {}
             }
         }
-        // Only the first key is sure to be looked at in every row.
-        if let Some(first) = keys.first_mut() {
-            first.rank(count as usize);
-        }
+        put_together(&mut keys, count as usize);
         let mut sorter = Sorter { keys: &keys, scratch: &mut self.scratch };
         Ok(UInt32Array::from(sorter.order(count)))
     }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, LargeStringArray,
+    RecordBatch, StringArray, StringViewArray, UInt64Array,
 };
 use proptest::prelude::*;
 
@@ -11,7 +14,7 @@ use super::super::RowEncoder;
 use super::super::tests::arrays::Rng;
 use super::super::tests::{model, tables};
 use super::argsort;
-use crate::order::{Column, Order};
+use crate::order::{Column, Order, asc, desc};
 
 /// The same, some of it null: with nothing under the nulls, or with what was there.
 fn with_nulls(rng: &mut Rng, texts: StringArray, nulls: usize) -> ArrayRef {
@@ -23,6 +26,63 @@ fn with_nulls(rng: &mut Rng, texts: StringArray, nulls: usize) -> ArrayRef {
     }
     let (offsets, bytes, _) = texts.into_parts();
     Arc::new(StringArray::new(offsets, bytes, Some(valid.into())))
+}
+
+/// The same texts in a layout of their own each, and one with bytes under nulls.
+fn layouts(texts: &StringArray) -> [ArrayRef; 5] {
+    let dictionary = texts.iter().collect::<DictionaryArray<Int32Type>>();
+    // One of the values is there twice, and one is of no row.
+    let values = dictionary.values().as_string::<i32>().iter().flatten();
+    let values = StringArray::from_iter_values(["", "zz"].into_iter().chain(values).chain(["zz"]));
+    let keys = dictionary.keys().unary::<_, Int32Type>(|key| key + 2);
+    let under = texts.iter().map(|text| text.unwrap_or("under"));
+    let under = StringArray::from_iter_values(under);
+    let (offsets, bytes, _) = under.into_parts();
+    [
+        Arc::new(texts.iter().collect::<StringViewArray>()),
+        Arc::new(texts.iter().collect::<LargeStringArray>()),
+        Arc::new(DictionaryArray::new(keys, Arc::new(values))),
+        Arc::new(StringArray::new(offsets, bytes, texts.nulls().cloned())),
+        Arc::new(texts.clone()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn strings_of_all_layouts_are_sorted_alike(
+        seed: u64,
+        rows in 250usize..6000,
+        distinct in 1usize..5000,
+        longest in 1usize..120,
+        groups in 1u64..9000,
+        nulls in 0usize..6,
+    ) {
+        let rng = &mut Rng::new(seed);
+        let words: Vec<String> = (0..distinct)
+            .map(|_| (0..rng.below(longest)).map(|_| char::from(b'a' + rng.below(26) as u8)).collect())
+            .collect();
+        let texts = (0..rows).map(|_| Some(words[rng.below(distinct)].as_str()));
+        let texts: Vec<_> = texts.collect();
+        let some = |text: Option<_>| text.filter(|_| rng.below(9) >= nulls);
+        let texts: StringArray = texts.into_iter().map(some).collect();
+        let group: ArrayRef =
+            Arc::new(UInt64Array::from_iter_values((0..rows).map(|_| rng.next() % groups)));
+        let skipped = rng.below(100);
+        let (first, descending) = (rng.flip(), rng.flip());
+        let names = if first { ["a", "b"] } else { ["b", "a"] };
+        let by = names.map(|name| if descending { desc(name) } else { asc(name) });
+        let orders = layouts(&texts).map(|texts| {
+            let columns = [("a", texts, true), ("b", Arc::clone(&group), false)];
+            let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+            let layout = Order::by(by.to_vec()).bind(&batch.schema()).unwrap();
+            argsort(&layout, &batch.slice(skipped, rows - skipped)).unwrap()
+        });
+        for order in &orders[..4] {
+            prop_assert_eq!(order, &orders[4]);
+        }
+    }
 }
 
 fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {

@@ -1,9 +1,10 @@
-//! Byte strings as arrow-row writes them, appended and read back one by one.
+//! Byte strings as arrow-row writes them, appended, read back and passed one by one.
 
 use super::corrupt;
-use crate::error::Result;
+use crate::error::{Error, Result};
 pub(super) use crate::kernel::rows::blocks::{encoded_len, put_block_string as put};
-use crate::kernel::rows::take_blocks::append_blocks;
+pub(super) use crate::kernel::rows::take_blocks::two_words;
+use crate::kernel::rows::take_blocks::{append_blocks, skip_blocks};
 
 /// As [`put`], behind what is in `out`.
 pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
@@ -13,6 +14,18 @@ pub(super) fn append(bytes: &[u8], flip: u8, out: &mut Vec<u8>) {
 }
 
 /// Appends the string at the start of `source` to `out`; false for an empty one.
+#[inline(always)]
 pub(super) fn read(source: &mut &[u8], flip: u8, out: &mut Vec<u8>) -> Result<bool> {
-    append_blocks(source, flip, out).ok_or_else(|| corrupt("a string that is not one of blocks"))
+    append_blocks(source, flip, out).ok_or_else(no_string)
+}
+
+/// Moves `source` behind the string at its start; false for an empty one.
+#[inline(always)]
+pub(super) fn skip(source: &mut &[u8], flip: u8) -> Result<bool> {
+    skip_blocks(source, flip).ok_or_else(no_string)
+}
+
+#[cold]
+fn no_string() -> Error {
+    corrupt("a string that is not one of blocks")
 }

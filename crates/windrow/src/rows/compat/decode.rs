@@ -3,21 +3,26 @@
 //! ```text
 //! fields   | i64 | i32 | bool | decimal | utf8 | list | struct {  a  ,  b  } |
 //! row      | 01 8 | 01 4 | 01 1 | 01 16 | 2 8 FF 8 3 | 01 .. 01 | 01 | 01 8 | 2 8 5 |
-//! parts    | cells             | wide  | strings    | values   | struct, whose fields are parts |
+//! parts    | cells             | wide  | strings    | list     | struct, whose fields are parts |
 //! ```
 //!
 //! Cells - up to eight bytes behind a marker - are read several at once, strings block by block, what is wider a column at
-//! a time; every other type value by value, over the bytes of the value codec.
+//! a time. Elements of lists and values of dictionaries are rows of their own. Unions and run ends are read value by value,
+//! over the bytes of the value codec.
 //!
 //! Invariant: what a null stands in front of is not looked at, and is zero or empty; a marker that no encoder writes is an
 //! error.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StructArray, new_null_array};
-use arrow_schema::{DataType, Fields, SortOptions};
+use arrow_schema::{DataType, Field, FieldRef, Fields, SortOptions};
 
-use super::node::Node;
+use super::dictionaries::Dictionaries;
+use super::inner::Inner;
+use super::lists::{FixedLists, Lists};
+use super::node::{Node, inner};
 use super::{NOTHING, SortField, VALUE, corrupt, flip, null_byte};
 use crate::error::{Error, Result};
 use crate::kernel::rows::take_text::{Coded, Texts};
@@ -40,16 +45,15 @@ pub(super) fn parts<'a>(
     bytes: usize,
 ) -> Result<Vec<Box<dyn Part + 'a>>> {
     let nodes = fields.iter().map(|(field, node)| (node, field.options));
-    let mut plan = Plan { rows, bytes, parts: Vec::new(), cells: Vec::new() };
+    let mut plan = Plan::new(rows, bytes);
     for (column, (node, options)) in nodes.enumerate() {
         plan.add(column, columns[column].data_type(), node, options)?;
     }
-    plan.close();
-    Ok(plan.parts)
+    Ok(plan.finish())
 }
 
 /// Parts so far.
-struct Plan<'a> {
+pub(super) struct Plan<'a> {
     rows: usize,
     bytes: usize,
     parts: Vec<Box<dyn Part + 'a>>,
@@ -58,6 +62,41 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
+    fn new(rows: usize, bytes: usize) -> Self {
+        Self { rows, bytes, parts: Vec::new(), cells: Vec::new() }
+    }
+
+    /// A plan of columns that are inside of another, of these types and with these `options`.
+    fn within(
+        &self,
+        columns: impl IntoIterator<Item = &'a DataType>,
+        nodes: &'a [Node],
+        options: SortOptions,
+    ) -> Result<Self> {
+        let mut own = Self::new(self.rows, self.bytes);
+        for (column, (data_type, node)) in columns.into_iter().zip(nodes).enumerate() {
+            own.add(column, data_type, node, options)?;
+        }
+        Ok(own)
+    }
+
+    /// Rows of these columns, which are put together from where they are inside of values.
+    fn inner(
+        &self,
+        fields: &'a [FieldRef],
+        nodes: &'a [Node],
+        options: SortOptions,
+    ) -> Result<Inner<'a>> {
+        let own = self.within(fields.iter().map(|field| field.data_type()), nodes, options)?;
+        Ok(Inner::new(own.finish(), nodes, fields.iter().cloned().collect()))
+    }
+
+    /// All parts.
+    fn finish(mut self) -> Vec<Box<dyn Part + 'a>> {
+        self.close();
+        self.parts
+    }
+
     /// No column joins those before.
     fn close(&mut self) {
         if !self.cells.is_empty() {
@@ -80,7 +119,13 @@ impl<'a> Plan<'a> {
         let (rows, null) = (self.rows, null_byte(options));
         match (node, data_type) {
             (Node::Nothing { .. }, DataType::Null) => self.push(Nothings(column)),
-            (Node::Plain(code), data_type) if !matches!(data_type, DataType::Dictionary(..)) => {
+            (node, DataType::Dictionary(_, values)) if is_marked(node) => {
+                let fields = vec![Field::new("values", values.as_ref().clone(), true)].into();
+                let own = self.within([values.as_ref()], from_ref(node), options)?;
+                let values = Inner::new(own.finish(), from_ref(node), fields);
+                self.push(Dictionaries::new(column, options, node, values));
+            }
+            (Node::Plain(code), data_type) => {
                 if let Some(held) = held(*code, options.descending, flip(options)) {
                     self.cells.push((column, Cell::new(held, null, rows)));
                     return Ok(());
@@ -96,19 +141,40 @@ impl<'a> Plan<'a> {
                 }
             }
             (Node::Struct(nodes), DataType::Struct(fields)) if nodes.iter().all(is_by_parts) => {
-                let mut own = Plan { rows, bytes: self.bytes, parts: vec![], cells: vec![] };
-                for (at, (field, node)) in fields.iter().zip(nodes).enumerate() {
-                    own.add(at, field.data_type(), node, options)?;
-                }
-                own.close();
+                let own = self.within(fields.iter().map(|f| f.data_type()), nodes, options)?;
                 self.push(Structs {
                     column,
                     markers: Cells::markers(column, null),
                     valid: fields.iter().map(|_| Bits::default()).collect(),
                     fields,
                     nodes,
-                    parts: own.parts,
+                    parts: own.finish(),
                 });
+            }
+            (
+                Node::List(element),
+                DataType::List(field)
+                | DataType::LargeList(field)
+                | DataType::ListView(field)
+                | DataType::LargeListView(field),
+            ) => {
+                let elements = self.inner(from_ref(field), from_ref(element), inner(options))?;
+                self.push(Lists::new(column, options, elements));
+            }
+            (Node::Map(nodes), DataType::Map(entries, _)) => {
+                let fields = match entries.data_type() {
+                    DataType::Struct(fields) => fields,
+                    _ => return Err(corrupt("a map whose entries are no structs")),
+                };
+                let elements = self.inner(fields, nodes, inner(options))?;
+                self.push(Lists::new(column, options, elements));
+            }
+            (
+                Node::FixedList(element, size @ 1..=FixedLists::MOST),
+                DataType::FixedSizeList(field, _),
+            ) => {
+                let elements = self.inner(from_ref(field), from_ref(element), options)?;
+                self.push(FixedLists::new(column, options, (field, *size), element, elements));
             }
             _ => {
                 let reader = value::reader(data_type)?;
@@ -119,17 +185,18 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// Whether a value begins with a byte that tells it from a null.
+fn is_marked(node: &Node) -> bool {
+    !matches!(node, Node::Nothing { .. } | Node::Union(_) | Node::Runs(_))
+}
+
 /// Whether the null of a field is read as one: what stands in a null struct are the nulls of its fields, and those of a
 /// union or a run are values.
 fn is_by_parts(node: &Node) -> bool {
     match node {
         Node::Struct(nodes) => nodes.iter().all(is_by_parts),
-        Node::Union(_) | Node::Runs(_) => false,
-        Node::Nothing { .. }
-        | Node::Plain(_)
-        | Node::List(_)
-        | Node::Map(_)
-        | Node::FixedList(..) => true,
+        Node::Nothing { .. } => true,
+        other => is_marked(other),
     }
 }
 
@@ -182,7 +249,7 @@ impl<W: Word> Part for Wide<W> {
         if fits { Ok(()) } else { Err(corrupt("a marker that is neither null nor value")) }
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.put_numbers(self.column, self.values.into())
     }
 }
@@ -225,7 +292,7 @@ impl Part for Raw {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.put_numbers(self.column, self.values.into())
     }
 }
@@ -259,7 +326,7 @@ impl Part for BlockStrings {
         valid[self.column].add(rows, |valid| strings.read_at(Coded::Blocks, &texts, cursors, valid))
     }
 
-    fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {
         let nulls = columns.nulls(self.column);
         let array = self.strings.finish(columns.name(self.column), nulls);
         let array = array.map_err(|error| match error {
@@ -292,9 +359,9 @@ impl Part for Structs<'_> {
         take_all(&mut self.parts, tile, &mut self.valid)
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         let (nulls, rows) = (columns.nulls(self.column), columns.rows);
-        let mut own = Columns::new(self.fields, rows);
+        let mut own = Columns::new(self.fields.clone(), rows);
         own.valid = self.valid;
         self.parts.into_iter().try_for_each(|part| part.finish(&mut own))?;
         let fields: Vec<ArrayRef> = own.ready.into_iter().flatten().collect();
@@ -329,7 +396,7 @@ impl Part for Nothings {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.put(self.0, new_null_array(&DataType::Null, columns.rows))
     }
 }
@@ -360,7 +427,7 @@ impl Part for Others<'_> {
         })
     }
 
-    fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.ready[self.column] = Some(self.reader.finish()?);
         Ok(())
     }

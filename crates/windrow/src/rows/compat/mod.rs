@@ -12,6 +12,9 @@
 mod blocks;
 mod codes;
 mod decode;
+mod dictionaries;
+mod inner;
+mod lists;
 mod node;
 mod part;
 mod strip;
@@ -212,7 +215,7 @@ impl Converter {
     fn reader(&self, rows: usize, bytes: usize) -> Result<Reader<'_>> {
         let varying = self.fields.iter().filter(|(_, node)| node.same_len().is_none()).count();
         let parts = decode::parts(&self.fields, &self.columns, rows, bytes / varying.max(1))?;
-        Ok(Reader::of_parts(parts, &self.columns))
+        Ok(Reader::of_parts(parts, self.columns.clone()))
     }
 
     fn check(&self, columns: &[ArrayRef]) -> Result<usize> {

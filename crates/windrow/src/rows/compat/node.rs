@@ -136,8 +136,7 @@ impl Node {
             }
             Self::Union(children) => {
                 let id = take_byte(source)? ^ flip(options);
-                let child = children.iter().find(|(own, _)| *own as u8 == id);
-                let (_, child) = child.ok_or_else(|| corrupt("no field of that type id"))?;
+                let child = child(children, id)?;
                 out.push(id + 1);
                 return child.read(source, inner(options), out);
             }
@@ -169,12 +168,60 @@ impl Node {
         }
     }
 
+    /// Bytes of the code at the start of `source`: of its lengths and its markers nothing is wrong.
+    pub(super) fn code_len(&self, source: &[u8], options: SortOptions) -> Result<usize> {
+        let mut rest = source;
+        self.skip(&mut rest, options)?;
+        Ok(source.len() - rest.len())
+    }
+
+    fn skip(&self, source: &mut &[u8], options: SortOptions) -> Result<()> {
+        match self {
+            Self::Nothing { .. } => return take(source, NOTHING.len()).map(|_| ()),
+            Self::Runs(_) => return blocks::skip(source, flip(options)).map(|_| ()),
+            Self::Union(children) => {
+                let child = child(children, take_byte(source)? ^ flip(options))?;
+                return child.skip(source, inner(options));
+            }
+            _ => {}
+        }
+        if source.first() == Some(&null_byte(options)) {
+            return self.skip_null(source, options);
+        }
+        match self {
+            Self::Plain(code) if code.varies() => blocks::skip(source, flip(options)).map(|_| ()),
+            Self::Plain(code) => {
+                take_value(source)?;
+                take(source, code.width()).map(|_| ())
+            }
+            Self::List(_) | Self::Map(_) => {
+                while blocks::skip(source, flip(options))? {}
+                Ok(())
+            }
+            Self::FixedList(element, size) => {
+                take_value(source)?;
+                (0..*size).try_for_each(|_| element.skip(source, options))
+            }
+            Self::Struct(fields) => {
+                take_value(source)?;
+                fields.iter().try_for_each(|field| field.skip(source, options))
+            }
+            Self::Nothing { .. } | Self::Runs(_) | Self::Union(_) => Ok(()),
+        }
+    }
+
     /// Moves `source` behind a null.
     fn skip_null(&self, source: &mut &[u8], options: SortOptions) -> Result<()> {
         let mut null = Vec::new();
         self.put_null(options, &mut null);
         take(source, null.len()).map(|_| ())
     }
+}
+
+/// The field of a union that has this type id.
+fn child(children: &[(i8, Node)], id: u8) -> Result<&Node> {
+    let child = children.iter().find(|(own, _)| *own as u8 == id);
+    child.map(|(_, child)| child).ok_or_else(|| corrupt("no field of that type id"))
 }
 
 fn take_value(source: &mut &[u8]) -> Result<()> {

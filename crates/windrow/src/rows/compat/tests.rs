@@ -102,12 +102,10 @@ fn check_many(rng: &mut Rng, columns: &[ArrayRef]) {
             (Ok(found), Ok(expected)) => same(&expected, &found),
             (Err(Error::Corrupt { .. }), Err(Error::Corrupt { .. })) => {}
             // A null struct whose fields are not null.
-            (Err(Error::Corrupt { .. }), Ok(_)) => assert!(
-                converter
-                    .fields
-                    .iter()
-                    .any(|(field, _)| { matches!(field.data_type, DataType::Struct(_)) })
-            ),
+            (Err(Error::Corrupt { .. }), Ok(_)) => {
+                let types = converter.fields.iter().map(|(field, _)| field.data_type.to_string());
+                assert!(types.into_iter().any(|name| name.contains("Struct")));
+            }
             (found, expected) => panic!("{found:?} in place of {expected:?}"),
         }
     }

@@ -93,7 +93,7 @@ impl Part for Cells {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         let cells = self.blocks.into_iter().flat_map(CellBlock::into_cells);
         for ((column, bits), cell) in self.columns.into_iter().zip(self.bits).zip(cells) {
             if let Held::Bit(_) = cell.held() {

@@ -171,7 +171,7 @@ impl<W: Word> Part for Each<W> {
         })
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.put_numbers(self.column, self.values.into())
     }
 }
@@ -207,7 +207,7 @@ impl Part for Raw {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.put_numbers(self.column, self.values.into())
     }
 }
@@ -233,7 +233,7 @@ impl Part for Marker {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
         Ok(())
     }
 }
@@ -264,7 +264,7 @@ impl Part for NullBits {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
         Ok(())
     }
 }
@@ -282,7 +282,7 @@ impl Part for Skip {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
         Ok(())
     }
 }
@@ -313,7 +313,7 @@ impl Part for Diffs {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         fn narrowed<T: ArrowNativeType + TryFrom<i64>>(
             diffs: &[i64],
             field: &arrow_schema::Field,

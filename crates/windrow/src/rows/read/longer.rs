@@ -33,7 +33,7 @@ pub(in crate::rows) fn take_longer(
     if !take_growing(&codes, start, ends, bytes, &mut values, &mut valid) {
         return Err(corrupt("a number is cut off or has no such code"));
     }
-    let mut columns = Columns::new(layout.schema().fields(), ends.len());
+    let mut columns = Columns::new(layout.schema().fields().clone(), ends.len());
     for (slot, (values, words)) in slots.iter().zip(values.into_iter().zip(valid)) {
         if wanted[slot.column] {
             columns.valid[slot.column] = Bits { words, len: ends.len() };

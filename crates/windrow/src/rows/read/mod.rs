@@ -47,7 +47,7 @@ pub(super) trait Part {
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()>;
 
     /// Makes arrays of all that was read.
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()>;
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()>;
 }
 
 /// What a part takes of a row.
@@ -58,18 +58,19 @@ pub(super) enum Extent {
 }
 
 /// Columns that were read, to be made arrays of.
-pub(super) struct Columns<'a> {
-    fields: &'a Fields,
+pub(super) struct Columns {
+    fields: Fields,
     pub(super) rows: usize,
     pub(super) valid: Vec<Bits>,
     pub(super) ready: Vec<Option<ArrayRef>>,
 }
 
-impl<'a> Columns<'a> {
+impl Columns {
     /// None yet, of `rows` rows.
-    pub(super) fn new(fields: &'a Fields, rows: usize) -> Self {
+    pub(super) fn new(fields: Fields, rows: usize) -> Self {
         let valid = fields.iter().map(|_| Bits::default()).collect();
-        Self { fields, rows, valid, ready: vec![None; fields.len()] }
+        let ready = vec![None; fields.len()];
+        Self { fields, rows, valid, ready }
     }
 
     pub(super) fn name(&self, column: usize) -> &str {
@@ -92,7 +93,7 @@ impl<'a> Columns<'a> {
 /// Rows that are read to columns.
 pub(super) struct Reader<'a> {
     parts: Vec<Box<dyn Part + 'a>>,
-    columns: Columns<'a>,
+    columns: Columns,
 }
 
 impl<'a> Reader<'a> {
@@ -105,11 +106,11 @@ impl<'a> Reader<'a> {
         bytes: usize,
     ) -> Result<Self> {
         let parts = plan::plan(layout, wanted, rows, bytes)?;
-        Ok(Self::of_parts(parts, layout.schema().fields()))
+        Ok(Self::of_parts(parts, layout.schema().fields().clone()))
     }
 
     /// A reader of rows that have these parts, to columns of `fields`.
-    pub(super) fn of_parts(parts: Vec<Box<dyn Part + 'a>>, fields: &'a Fields) -> Self {
+    pub(super) fn of_parts(parts: Vec<Box<dyn Part + 'a>>, fields: Fields) -> Self {
         Self { parts, columns: Columns::new(fields, 0) }
     }
 

@@ -101,7 +101,7 @@ impl<T: Word + fixed::Word<Native = T>> Part for Numbers<T> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         for (number, values) in self.numbers.iter().zip(self.values) {
             if number.is_wanted {
                 columns.put_numbers(number.column, values.into())?;
@@ -145,7 +145,7 @@ impl Part for Wides {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         for (column, values) in self.columns.into_iter().zip(self.values) {
             columns.put_numbers(column, values.into())?;
         }
@@ -183,7 +183,7 @@ impl Part for WideSome {
         })
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.put_numbers(self.column, self.values.into())
     }
 }
@@ -224,7 +224,7 @@ impl Part for Booleans {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         for (column, bits) in self.columns.into_iter().zip(self.bits) {
             let nulls = columns.nulls(column);
             columns.put(column, Arc::new(BooleanArray::new(bits.finish(), nulls)))?;
@@ -233,7 +233,7 @@ impl Part for Booleans {
     }
 }
 
-impl Columns<'_> {
+impl Columns {
     /// `values` of fixed width are those of `column`.
     pub(in crate::rows) fn put_numbers(&mut self, column: usize, values: Buffer) -> Result<()> {
         let nulls = self.nulls(column);

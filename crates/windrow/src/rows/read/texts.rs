@@ -44,7 +44,7 @@ impl Part for Texts {
         valid.add(rows, |valid| strings.read_codes_at(form, bytes, cursors, ends, self.null, valid))
     }
 
-    fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {
         let column = self.slot.column;
         let nulls = columns.nulls(column);
         let array = self.strings.finish(columns.name(column), nulls)?;

@@ -27,7 +27,7 @@ impl Part for Nested {
         self.builder.extend_values(&self.slot, &mut tile.rest())
     }
 
-    fn finish(mut self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.ready[self.slot.column] = Some(self.builder.finish()?);
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Part for Pass {
         tile.for_each(|row| Ok(text::skip(&self.0, &row, 0)))
     }
 
-    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
         Ok(())
     }
 }
@@ -64,7 +64,7 @@ impl Part for Sequence {
         tile.for_each(|row| Ok(sequence::skip_short(&row, 0, self.flip)))
     }
 
-    fn finish(self: Box<Self>, _columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
         Ok(())
     }
 }
@@ -122,7 +122,7 @@ impl Part for Bodies {
         })
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         let column = self.column;
         match self.values {
             Some(Values::Bytes(mut strings)) => {
@@ -152,7 +152,7 @@ impl Part for Nulls {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, columns: &mut Columns<'_>) -> Result<()> {
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         let plain = plain_type(columns.data_type(self.0));
         columns.put(self.0, new_null_array(plain, columns.rows))
     }

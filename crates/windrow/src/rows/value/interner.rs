@@ -72,11 +72,19 @@ impl Interner {
     /// As [`Interner::intern`], of the first `len` bytes of `block`.
     #[inline(always)]
     pub(super) fn intern_short(&mut self, block: Block, len: usize) -> (usize, bool) {
-        let words = words_of(block::first(block, [0; block::BLOCK], len));
+        self.intern_words(words_of(block::first(block, [0; block::BLOCK], len)), len)
+    }
+
+    /// As [`Interner::intern`], of the first `len` bytes of `words`, the least significant ones first; zeros are behind them.
+    #[inline(always)]
+    pub(in crate::rows) fn intern_words(&mut self, words: [u64; 2], len: usize) -> (usize, bool) {
         let hash = self.hash(words, len);
         match self.find(hash, words, len, |_| true) {
             Ok(number) => (number, false),
-            Err(slot) => (self.add(slot, hash, words, &block[..len]), true),
+            Err(slot) => {
+                let bytes = words.map(u64::to_le_bytes);
+                (self.add(slot, hash, words, &bytes.as_flattened()[..len]), true)
+            }
         }
     }
 

@@ -117,9 +117,41 @@ impl Elements {
     }
 }
 
-/// Offsets, elements and validity -> the array.
-type Build<O> =
-    dyn Fn(OffsetBuffer<O>, ArrayRef, Option<NullBuffer>) -> Result<ArrayRef, ArrowError> + Send;
+/// The array of lists, or maps, of `data_type`, which have offsets of `O`.
+///
+/// # Errors
+/// If `values` are not of that type, or null where it has no nulls.
+pub(in crate::rows) fn list_array<O: OffsetSizeTrait>(
+    data_type: &DataType,
+    offsets: Vec<O>,
+    values: ArrayRef,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let build = || -> Result<ArrayRef, ArrowError> {
+        Ok(match data_type {
+            DataType::ListView(field) | DataType::LargeListView(field) => {
+                let sizes = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                let starts = ScalarBuffer::from(offsets).slice(0, ScalarBuffer::len(&sizes));
+                let field = Arc::clone(field);
+                Arc::new(GenericListViewArray::<O>::try_new(field, starts, sizes, values, nulls)?)
+            }
+            DataType::Map(entries, ordered) => {
+                // Those of a map have 32 bits.
+                let offsets = offsets.iter().map(|end| end.as_usize() as i32).collect();
+                let (entries, values) = (Arc::clone(entries), values.as_struct().clone());
+                let offsets = OffsetBuffer::new(offsets);
+                Arc::new(MapArray::try_new(entries, offsets, values, nulls, *ordered)?)
+            }
+            DataType::List(field) | DataType::LargeList(field) => {
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                let field = Arc::clone(field);
+                Arc::new(GenericListArray::<O>::try_new(field, offsets, values, nulls)?)
+            }
+            other => return Err(ArrowError::SchemaError(format!("{other} has no lists"))),
+        })
+    };
+    build().map_err(refused)
+}
 
 pub(super) struct ListReader<O: OffsetSizeTrait> {
     data_type: DataType,
@@ -129,39 +161,16 @@ pub(super) struct ListReader<O: OffsetSizeTrait> {
     values: Box<dyn ValueReader>,
     /// The elements take no bytes, so bytes cannot bound their number.
     zero_width: bool,
-    build: Box<Build<O>>,
 }
 
 impl<O: OffsetSizeTrait> ListReader<O> {
-    pub(super) fn list(data_type: &DataType, field: &FieldRef) -> Result<Self> {
-        let element = field.clone();
-        let build = move |offsets, values, nulls| {
-            let array = GenericListArray::<O>::try_new(element.clone(), offsets, values, nulls)?;
-            Ok(Arc::new(array) as ArrayRef)
-        };
-        Self::new(data_type, field, Box::new(build))
-    }
-
-    pub(super) fn view(data_type: &DataType, field: &FieldRef) -> Result<Self> {
-        let element = field.clone();
-        let build = move |ends: OffsetBuffer<O>, values, nulls| {
-            let sizes: ScalarBuffer<O> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            let starts = ends.inner().slice(0, sizes.len());
-            let array =
-                GenericListViewArray::<O>::try_new(element.clone(), starts, sizes, values, nulls)?;
-            Ok(Arc::new(array) as ArrayRef)
-        };
-        Self::new(data_type, field, Box::new(build))
-    }
-
-    fn new(data_type: &DataType, field: &FieldRef, build: Box<Build<O>>) -> Result<Self> {
+    pub(super) fn new(data_type: &DataType, field: &FieldRef) -> Result<Self> {
         Ok(Self {
             data_type: data_type.clone(),
             offsets: vec![O::default()],
             nulls: NullBufferBuilder::new(0),
             values: reader(field.data_type())?,
             zero_width: is_zero_width(field.data_type()),
-            build,
         })
     }
 
@@ -218,18 +227,6 @@ impl<O: OffsetSizeTrait> ListReader<O> {
             *count = elements.len() - before;
         }
         self.values.read_codes(element, form, &mut elements.rest(rows.bytes))
-    }
-}
-
-impl ListReader<i32> {
-    pub(super) fn map(data_type: &DataType, field: &FieldRef, ordered: bool) -> Result<Self> {
-        let entries = field.clone();
-        let build = move |offsets, values: ArrayRef, nulls| {
-            let values = values.as_struct().clone();
-            let array = MapArray::try_new(entries.clone(), offsets, values, nulls, ordered)?;
-            Ok(Arc::new(array) as ArrayRef)
-        };
-        Self::new(data_type, field, Box::new(build))
     }
 }
 
@@ -297,7 +294,6 @@ impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
 
     fn finish(&mut self) -> Result<ArrayRef> {
         let offsets = std::mem::replace(&mut self.offsets, vec![O::default()]);
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-        (self.build)(offsets, self.values.finish()?, self.nulls.finish()).map_err(refused)
+        list_array(&self.data_type, offsets, self.values.finish()?, self.nulls.finish())
     }
 }

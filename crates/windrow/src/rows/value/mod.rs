@@ -54,6 +54,7 @@ mod union;
 pub(super) mod wire;
 
 pub(super) use interner::Interner;
+pub(super) use list::list_array;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_integer, downcast_primitive, downcast_run_end_index};
@@ -220,11 +221,12 @@ pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
         | DataType::Utf8
         | DataType::LargeUtf8
         | DataType::Utf8View => Box::new(bytes::BytesReader::new(data_type)),
-        DataType::List(field) => Box::new(list::ListReader::<i32>::list(data_type, field)?),
-        DataType::LargeList(field) => Box::new(list::ListReader::<i64>::list(data_type, field)?),
-        DataType::ListView(field) => Box::new(list::ListReader::<i32>::view(data_type, field)?),
-        DataType::LargeListView(field) => Box::new(list::ListReader::<i64>::view(data_type, field)?),
-        DataType::Map(field, ordered) => Box::new(list::ListReader::map(data_type, field, *ordered)?),
+        DataType::List(field) | DataType::ListView(field) | DataType::Map(field, _) => {
+            Box::new(list::ListReader::<i32>::new(data_type, field)?)
+        }
+        DataType::LargeList(field) | DataType::LargeListView(field) => {
+            Box::new(list::ListReader::<i64>::new(data_type, field)?)
+        }
         DataType::FixedSizeList(field, size) => {
             let Ok(size) = usize::try_from(*size) else {
                 return Err(unsupported(data_type));

@@ -79,12 +79,12 @@ pub(super) fn corrupt(message: impl Into<String>) -> Error {
 }
 
 /// Arrow refuses what was read. The writer's array passed the same tests, so the bytes are wrong.
-pub(super) fn refused(error: ArrowError) -> Error {
+pub(in crate::rows) fn refused(error: ArrowError) -> Error {
     corrupt(error.to_string())
 }
 
 /// The values read together are more than their type can hold in one array.
-pub(super) fn too_many(data_type: &DataType, what: &str) -> Error {
+pub(in crate::rows) fn too_many(data_type: &DataType, what: &str) -> Error {
     Error::Value {
         column: data_type.to_string(),
         message: format!("{what} of one array exceed its type; build smaller record batches"),

@@ -1,0 +1,76 @@
+//! Rows inside of rows: elements of lists and values of dictionaries, put one behind the other to be read as rows are.
+//!
+//! ```text
+//! row      | .. | 02 01 a a a a .. 05 | 02 01 b b b b .. 05 | 01 | ..       a list
+//! inner    | 01 a a a a | 01 b b b b |                                      its elements, read once there are a tile's
+//! ```
+
+use arrow_array::ArrayRef;
+use arrow_schema::Fields;
+
+use super::corrupt;
+use super::node::Node;
+use crate::error::Result;
+use crate::rows::read::{Part, Reader, TILE};
+
+/// Bytes of rows that are put together, about: they are still in a first-level cache when they are read.
+const BYTES: usize = 16 << 10;
+
+/// Rows that are put together, and the columns of all that were.
+pub(super) struct Inner<'a> {
+    reader: Reader<'a>,
+    /// Bytes of every row, if they are the same for all.
+    stride: Option<usize>,
+    bytes: Vec<u8>,
+    /// Where each row ends.
+    ends: Vec<u32>,
+}
+
+impl<'a> Inner<'a> {
+    /// Rows of columns of `fields`, which are the `nodes`, and have these parts.
+    pub(super) fn new(parts: Vec<Box<dyn Part + 'a>>, nodes: &[Node], fields: Fields) -> Self {
+        let reader = Reader::of_parts(parts, fields);
+        let stride = nodes.iter().map(Node::same_len).sum();
+        Self { reader, stride, bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Adds a row, which `append` puts behind others; false if it says that there is none.
+    #[inline(always)]
+    pub(super) fn add(
+        &mut self,
+        append: impl FnOnce(&mut Vec<u8>) -> Result<bool>,
+    ) -> Result<bool> {
+        let before = self.bytes.len();
+        if !append(&mut self.bytes)? {
+            return Ok(false);
+        }
+        if self.stride.is_some_and(|stride| self.bytes.len() != before + stride) {
+            return Err(corrupt("a value inside of another that is too short, or too long"));
+        }
+        let end = u32::try_from(self.bytes.len());
+        self.ends.push(end.map_err(|_| corrupt("a value inside of another of over 4 GiB"))?);
+        if self.ends.len() == TILE
+            || self.bytes.len() >= BYTES && self.ends.len().is_multiple_of(64)
+        {
+            self.read()?;
+        }
+        Ok(true)
+    }
+
+    /// Reads the rows that were put together.
+    fn read(&mut self) -> Result<()> {
+        match self.stride {
+            Some(stride) => self.reader.read_strided(&self.bytes, stride, self.ends.len())?,
+            None => self.reader.read_ended(&self.bytes, 0, &self.ends)?,
+        }
+        self.bytes.clear();
+        self.ends.clear();
+        Ok(())
+    }
+
+    /// The columns of all rows.
+    pub(super) fn finish(mut self) -> Result<Vec<ArrayRef>> {
+        self.read()?;
+        Ok(self.reader.finish()?.into_iter().flatten().collect())
+    }
+}

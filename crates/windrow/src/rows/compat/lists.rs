@@ -1,0 +1,196 @@
+//! Lists, maps and lists of one size: their elements are rows of their own.
+//!
+//! ```text
+//! list       null | blocks of an element .. 01         a map's elements are its entries, without a marker
+//! of a size  null | 01 element element ..              elements as they are
+//! ```
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, FixedSizeListArray, OffsetSizeTrait, StructArray};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, FieldRef, SortOptions};
+
+use super::inner::Inner;
+use super::node::Node;
+use super::{VALUE, blocks, corrupt, flip, null_byte};
+use crate::error::Result;
+use crate::rows::read::{Bits, Columns, Extent, Part, Tile};
+use crate::rows::row_ref::RowRef;
+use crate::rows::value::list_array;
+use crate::rows::value::wire::{refused, take, take_byte, too_many};
+
+/// A column of lists or of maps.
+pub(super) struct Lists<'a> {
+    column: usize,
+    options: SortOptions,
+    /// How many elements each has.
+    counts: Vec<usize>,
+    elements: Inner<'a>,
+}
+
+impl<'a> Lists<'a> {
+    pub(super) fn new(column: usize, options: SortOptions, elements: Inner<'a>) -> Self {
+        Self { column, options, counts: Vec::new(), elements }
+    }
+
+    fn array<O: OffsetSizeTrait>(
+        data_type: &DataType,
+        counts: &[usize],
+        values: ArrayRef,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let (mut offsets, mut end) = (Vec::with_capacity(counts.len() + 1), 0);
+        offsets.push(O::default());
+        for count in counts {
+            end += count;
+            let end = O::from_usize(end);
+            offsets.push(end.ok_or_else(|| too_many(data_type, "the elements"))?);
+        }
+        list_array(data_type, offsets, values, nulls)
+    }
+}
+
+impl Part for Lists<'_> {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let Self { column, options, counts, elements } = self;
+        let (null, flip) = (null_byte(*options), flip(*options));
+        add_valid(&mut valid[*column], tile, |row| {
+            if row.first() == Some(&null) {
+                counts.push(0);
+                return Ok((1, false));
+            }
+            let (mut code, mut count) = (row.row(), 0);
+            while elements.add(|bytes| blocks::read(&mut code, flip, bytes))? {
+                count += 1;
+            }
+            counts.push(count);
+            Ok((row.len() - code.len(), true))
+        })
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
+        let nulls = columns.nulls(self.column);
+        let data_type = columns.data_type(self.column);
+        let own = self.elements.finish()?;
+        let values = match data_type {
+            DataType::Map(entries, _) => {
+                let DataType::Struct(fields) = entries.data_type() else {
+                    return Err(corrupt("a map whose entries are no structs"));
+                };
+                Arc::new(StructArray::try_new(fields.clone(), own, None).map_err(refused)?)
+            }
+            _ => own.into_iter().next().ok_or_else(|| corrupt("lists without elements"))?,
+        };
+        let array = match data_type {
+            DataType::LargeList(_) | DataType::LargeListView(_) => {
+                Self::array::<i64>(data_type, &self.counts, values, nulls)?
+            }
+            _ => Self::array::<i32>(data_type, &self.counts, values, nulls)?,
+        };
+        columns.ready[self.column] = Some(array);
+        Ok(())
+    }
+}
+
+/// A column of lists of one size.
+pub(super) struct FixedLists<'a> {
+    column: usize,
+    options: SortOptions,
+    field: &'a FieldRef,
+    size: usize,
+    node: &'a Node,
+    /// The code of an element that is null: what those of a null list are.
+    null: Vec<u8>,
+    elements: Inner<'a>,
+}
+
+impl<'a> FixedLists<'a> {
+    /// Elements up to which a list is read this way: as many stand for a null.
+    pub(super) const MOST: usize = 1024;
+
+    pub(super) fn new(
+        column: usize,
+        options: SortOptions,
+        (field, size): (&'a FieldRef, usize),
+        node: &'a Node,
+        elements: Inner<'a>,
+    ) -> Self {
+        let mut null = Vec::new();
+        node.put_null(options, &mut null);
+        Self { column, options, field, size, node, null, elements }
+    }
+}
+
+impl Part for FixedLists<'_> {
+    fn extent(&self) -> Extent {
+        Extent::Varies
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let Self { column, options, size, node, null, elements, .. } = self;
+        let marker_of_null = null_byte(*options);
+        add_valid(&mut valid[*column], tile, |row| {
+            let mut code = row.row();
+            let marker = take_byte(&mut code)?;
+            if marker == marker_of_null {
+                for _ in 0..*size {
+                    elements.add(|bytes| {
+                        bytes.extend_from_slice(null);
+                        Ok(true)
+                    })?;
+                }
+                return Ok((1, false));
+            }
+            if marker != VALUE {
+                return Err(corrupt("a marker that is neither null nor value"));
+            }
+            for _ in 0..*size {
+                let len = node.code_len(code, *options)?;
+                let element = take(&mut code, len)?;
+                elements.add(|bytes| {
+                    bytes.extend_from_slice(element);
+                    Ok(true)
+                })?;
+            }
+            Ok((row.len() - code.len(), true))
+        })
+    }
+
+    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
+        let (nulls, rows) = (columns.nulls(self.column), columns.rows);
+        let values = self.elements.finish()?.into_iter().next();
+        let values = values.ok_or_else(|| corrupt("lists without elements"))?;
+        let (field, size) = (Arc::clone(self.field), self.size as i32);
+        let array = FixedSizeListArray::try_new_with_length(field, size, values, nulls, rows);
+        columns.ready[self.column] = Some(Arc::new(array.map_err(refused)?));
+        Ok(())
+    }
+}
+
+/// Reads the next part one row after the other: `read` gets what is left of a row and what is behind that, and says how many
+/// bytes of it were the part's, and if it is no null.
+#[inline(always)]
+pub(super) fn add_valid<'a>(
+    valid: &mut Bits,
+    tile: &mut Tile<'a>,
+    mut read: impl FnMut(RowRef<'a>) -> Result<(usize, bool)>,
+) -> Result<()> {
+    let rows = tile.len();
+    valid.add(rows, |words| {
+        let (mut word, mut at) = (0u64, 0);
+        tile.for_each(|row| {
+            let (len, is_valid) = read(row)?;
+            word |= u64::from(is_valid) << (at % 64);
+            at += 1;
+            if at % 64 == 0 || at == rows {
+                words.push(std::mem::take(&mut word));
+            }
+            Ok(len)
+        })
+    })
+}
