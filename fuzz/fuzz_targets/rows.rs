@@ -12,6 +12,10 @@ use windrow::{Layout, Order, RowEncoder, asc, desc};
 
 fn types() -> Vec<T> {
     let item = |data_type| Arc::new(Field::new("item", data_type, true));
+    let entries = Fields::from(vec![
+        Field::new("keys", T::Int64, false),
+        Field::new("values", T::Utf8, true),
+    ]);
     vec![
         T::UInt64,
         T::Int32,
@@ -28,6 +32,10 @@ fn types() -> Vec<T> {
         ])),
         T::Dictionary(Box::new(T::Int8), Box::new(T::Utf8)),
         T::FixedSizeList(item(T::Float32), 2),
+        T::List(item(T::Int32)),
+        T::Utf8View,
+        T::BinaryView,
+        T::Map(Arc::new(Field::new("entries", T::Struct(entries), false)), false),
     ]
 }
 
@@ -77,5 +85,7 @@ fuzz_target!(|data: &[u8]| {
     if rest.len() < 1 << 10 {
         let one = converter.decode_rows([rest]).is_ok();
         assert_eq!(converter.decode_rows([rest; MANY]).is_ok(), one);
+        let one = encoder.decode_rows([rest]).is_ok();
+        assert_eq!(encoder.decode_rows([rest; MANY]).is_ok(), one);
     }
 });

@@ -147,10 +147,10 @@ struct Short {
 /// The string at the start of `code`, if it is one of one block.
 #[inline(always)]
 fn short(code: &[u8], flip: u8) -> Option<Short> {
-    let &[first, ref block @ .., last] = code.first_chunk::<SHORT>()?;
+    let &[first, block @ .., last] = code.first_chunk::<SHORT>()?;
     let len = usize::from(last ^ flip);
-    (first ^ flip == FULL && len <= SMALL)
-        .then(|| Short { block: block.map(|byte| byte ^ flip), len })
+    let block = u64::from_ne_bytes(block) ^ u64::from_ne_bytes([flip; SMALL]);
+    (first ^ flip == FULL && len <= SMALL).then_some(Short { block: block.to_ne_bytes(), len })
 }
 
 /// A string of up to sixteen bytes, as two words: its first byte is the least significant one, and zeros are behind its end.
