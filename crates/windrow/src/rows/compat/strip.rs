@@ -5,6 +5,7 @@
 //!                                             four of them at a time by the kernels
 //! ```
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::part::Part;
@@ -21,6 +22,9 @@ use crate::rows::column::{Column, Visit};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes::{slot_code, validity};
 use crate::rows::lines::{add_bytes, marker_lane};
+
+/// Rows of a word of validity.
+const WORD: usize = 64;
 
 /// Adjacent columns.
 pub(super) enum Strip<'a> {
@@ -196,31 +200,29 @@ impl Strip<'_> {
             Self::One(part, code, column) => (part, *code, *column),
             Self::Strings { .. } | Self::Varying(_) => return,
         };
-        let null = null_byte(part.options());
-        let nulls = column.nulls();
-        let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        let width = 1 + code.width();
-        let end = places.first + (rows.len().max(1) - 1) * places.stride + width;
-        let cells = out[places.first..end].chunks_mut(places.stride.max(1));
-        let cells = cells.zip(rows).map(|(cell, row)| {
-            let cell = &mut cell[..width];
-            cell[0] = if valid(row) { VALUE } else { null };
-            (cell, row)
-        });
-        match (code, column) {
-            (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) => {
-                with_word!(width, W => {
-                    let (values, _) = values.as_chunks::<{ W::BYTES }>();
-                    for (cell, row) in cells {
-                        let value = W::read_native(&values[row]);
-                        let code = value.code(kind, part.options().descending);
-                        let code = if valid(row) { code } else { W::filled(false) };
-                        code.write_big(&mut cell[1..1 + W::BYTES]);
-                    }
-                });
+        let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (code, column)
+        else {
+            return;
+        };
+        let (null, descending) = (null_byte(part.options()), part.options().descending);
+        let valid = validity(nulls);
+        let end = places.first + (rows.len().max(1) - 1) * places.stride + 1 + width;
+        let mut cells = out[places.first..end].chunks_mut(places.stride.max(1));
+        with_word!(width, W => {
+            let values = values.as_chunks::<{ W::BYTES }>().0[rows.clone()].chunks(WORD);
+            for (values, first) in values.zip(rows.step_by(WORD)) {
+                let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
+                for (value, cell) in values.iter().zip(cells.by_ref()) {
+                    // Which values are null is not to be predicted.
+                    let is_valid = valid & 1 == 1;
+                    valid >>= 1;
+                    let cell = &mut cell[..1 + W::BYTES];
+                    cell[0] = select_unpredictable(is_valid, VALUE, null);
+                    let code = W::read_native(value).code(kind, descending).and_if(is_valid);
+                    code.write_big(&mut cell[1..]);
+                }
             }
-            _ => cells.for_each(drop),
-        }
+        });
     }
 }
 
