@@ -99,3 +99,93 @@ fn integers_beyond_64_bits_are_ordered_as_numbers() {
         assert_eq!(String::from_utf8_lossy(&work.read("out/o.csv")), format!("id\n{sorted}\n"));
     }
 }
+
+/// Rows, of which the sample holds a part.
+const MANY: usize = 150_000;
+
+#[test]
+fn values_behind_the_sample_that_would_have_made_their_column_another() {
+    let work = Work::new();
+    for (usual, strange, why) in [
+        ("90210", "02139", "leading zeros"),
+        ("5", "+5", "not written as"),
+        ("5", " 5", "not written as"),
+        ("18446744073709551615", "007", "leading zeros"),
+        ("100000000000000000000", "1.0", "not written as"),
+        ("1.5", "00.5", "leading zeros"),
+        ("1.5", "1e400", "larger"),
+        ("1.5", "Infinity", "not written as"),
+        ("2026-01-31", "20260131", "not written as"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00", "no offset"),
+    ] {
+        let rows: String = (0..MANY).map(|i| format!("{i},{usual}\n")).collect();
+        let last = format!("{MANY},{strange}\n");
+        let sort = "--by id -o out/o.csv";
+        work.put("in/a.csv", format!("id,v\n{rows}{last}"));
+        let line = format!("line {}", MANY + 2);
+        work.run(&format!("sort in/a.csv {sort}")).says(3, &["a.csv", &line, "'v'", strange, why]);
+        // The sample is that of the first file.
+        work.put("in/a.csv", format!("id,v\n1,{usual}\n"));
+        work.put("in/b.csv", format!("id,v\n{last}"));
+        let two = format!("sort in/a.csv in/b.csv {sort}");
+        work.run(&two).says(3, &["b.csv", "line 2", "'v'", strange, why, "--schema"]);
+        // All of it is text where it is seen in time.
+        work.run(&format!("sort in/b.csv in/a.csv {sort} --schema v:utf8")).succeeds();
+        assert_eq!(work.text("out/o.csv"), format!("id,v\n1,{usual}\n{last}"));
+    }
+    work.put("in/a.csv", "id,v\n1,90210\n");
+    work.put("in/b.csv", "id,v\n2,02139\n");
+    work.run("sort in/a.csv in/b.csv --by id -o out/o.csv --schema v:int64").succeeds();
+    assert_eq!(work.text("out/o.csv"), "id,v\n1,90210\n2,2139\n", "as it is asked for");
+    work.put("in/a.csv", "id,v\n1,1.5\n2,02139\n");
+    work.run("sort in/a.csv --by id -o out/o.csv").succeeds();
+    assert_eq!(work.text("out/o.csv"), "id,v\n1,1.5\n2,02139\n");
+}
+
+#[test]
+fn strings_of_json_are_no_numbers() {
+    let work = Work::new();
+    for (usual, strange) in [
+        ("90210", "\"02139\""),
+        ("90210", "\"2139\""),
+        ("1.5", "\"1.10\""),
+        ("[1]", "[\"1\"]"),
+        ("{\"w\":1}", "{\"w\":\"1\"}"),
+        ("18446744073709551615", "\"1\""),
+        ("true", "\"true\""),
+    ] {
+        let rows: String = (0..MANY).map(|i| format!("{{\"id\":{i},\"v\":{usual}}}\n")).collect();
+        let last = format!("{{\"id\":{MANY},\"v\":{strange}}}\n");
+        work.put("in/a.ndjson", format!("{rows}{last}"));
+        let line = format!("line {}", MANY + 1);
+        let sort = "sort in/a.ndjson --by id -o out/o.ndjson";
+        work.run(sort).says(3, &["a.ndjson", &line, "--schema"]);
+        work.put("in/b.ndjson", &last);
+        let usual = format!("{{\"id\":1,\"v\":{usual}}}\n");
+        work.put("in/a.ndjson", &usual);
+        let two = "sort in/a.ndjson in/b.ndjson --by id -o out/o.ndjson";
+        work.run(two).says(3, &["b.ndjson", "line 1", "--schema"]);
+    }
+    work.run("sort in/a.ndjson --by id -o out/o.ndjson").succeeds();
+    work.put("in/a.ndjson", "{\"id\":1,\"v\":90210}\n{\"id\":2,\"v\":\"02139\"}\n");
+    work.run("sort in/a.ndjson --by id -o out/o.ndjson --schema v:int64").succeeds();
+    assert_eq!(
+        work.text("out/o.ndjson"),
+        "{\"id\":1,\"v\":90210}\n{\"id\":2,\"v\":2139}\n",
+        "as it is asked for"
+    );
+}
+
+#[test]
+fn json_that_is_too_deep() {
+    let work = Work::new();
+    let rows: String = (0..MANY).map(|i| format!("{{\"id\":{i},\"a\":1}}\n")).collect();
+    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+    // On a line, and on many.
+    for deep in [deep.clone(), deep.replace('[', "[\n")] {
+        work.put("in/a.ndjson", format!("{rows}{{\"id\":1,\"a\":{deep}}}\n"));
+        let line = format!("line {}", MANY + 1);
+        let ran = work.run("sort in/a.ndjson --by id -o out/o.ndjson");
+        ran.says(3, &["a.ndjson", &line, "127 deep"]);
+    }
+}

@@ -10,7 +10,10 @@
 //!    UTC; if some have them and others do not, they are text.
 //! 3. Integers beyond 64 bits would be text, which has another order: they are decimals, or integers
 //!    without a sign.
-//! 4. Integers with leading zeros (postal codes) would come out without them: they are text.
+//! 4. Numbers with leading zeros (postal codes) would come out without them: they are text.
+//!
+//! A value behind the sample that is none of its column's type by these rules is an error (see
+//! [`exact`](super::exact)).
 
 use std::sync::Arc;
 
@@ -19,9 +22,9 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 
 use crate::error::{CliError, Result};
 
-use super::exact::has_offset;
+use super::exact::{has_offset, is_padded};
 use super::origin::Origin;
-use super::text::{Dialect, TextFile, line_bytes, newlines, rest_of_line};
+use super::text::{Columns, Dialect, TextFile, line_bytes, newlines, rest_of_line};
 use super::{CsvOptions, InputOptions, Opened, SAMPLE_BYTES, Source};
 
 /// Rows of the sample that are looked at.
@@ -66,7 +69,7 @@ pub(super) fn open(
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),
-        schema: Arc::new(schema),
+        columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
     };
     Ok(file.opened(options.batch_rows.max(1)))
@@ -156,7 +159,7 @@ fn first_file(
         let kind = match (named, field.data_type()) {
             (Some(named), _) => named.data_type().clone(),
             (None, DataType::Null) => DataType::Utf8,
-            (None, DataType::Int64) if seen[column].padded => DataType::Utf8,
+            (None, DataType::Int64 | DataType::Float64) if seen[column].padded => DataType::Utf8,
             (None, DataType::Utf8) => seen[column].large_integers().unwrap_or(DataType::Utf8),
             (None, DataType::Timestamp(unit, _)) => match seen[column] {
                 Seen { offsets: true, local: true, .. } => DataType::Utf8,
@@ -178,7 +181,7 @@ fn first_file(
 /// What there is among the values of a column of the sample.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// A value such as `007`.
+    /// A value such as `007` or `00.5`.
     padded: bool,
     /// A time with an offset from UTC.
     offsets: bool,
@@ -197,7 +200,7 @@ impl Seen {
     fn note(&mut self, value: &str) {
         let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
         let integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        self.padded |= integer && digits.len() > 1 && digits[0] == b'0';
+        self.padded |= is_padded(value);
         self.other |= !integer;
         if integer {
             self.negative |= value.starts_with('-');

@@ -25,6 +25,7 @@ mod ndjson;
 mod null_lines;
 mod origin;
 mod parquet;
+mod records;
 mod schema_text;
 mod stream;
 mod text;

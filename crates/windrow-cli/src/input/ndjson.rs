@@ -14,15 +14,17 @@
 //! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
 //! takes any scalar, would make "5" of 5.)
 //!
-//! The decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact).
+//! The decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
+//! there as 5: see [`records`](super::records).
 
 use std::fmt;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Fields, Schema};
 use arrow::error::ArrowError;
+use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::error::Result;
@@ -30,7 +32,8 @@ use crate::error::Result;
 use super::exact::Exact;
 use super::null_lines::NullLines;
 use super::origin::Origin;
-use super::text::{Dialect, TextFile, line_bytes};
+use super::records::Records;
+use super::text::{Columns, Dialect, TextFile, line_bytes};
 use super::{InputOptions, Opened, SAMPLE_BYTES};
 
 /// Objects of the sample that are looked at.
@@ -53,7 +56,7 @@ pub(super) fn open(
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,
-        schema: Arc::new(schema),
+        columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
     };
     Ok(file.opened(options.batch_rows.max(1)))
@@ -130,15 +133,19 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
     Ok(Schema::new(fields))
 }
 
-/// The decoder of arrow, and what is parsed after it.
+/// The decoder of arrow, what is looked at beside it, and what is parsed after it.
 pub(super) struct Decoder {
     decoder: arrow::json::reader::Decoder,
+    records: Records,
     exact: Exact,
 }
 
 impl Decoder {
-    pub(super) fn new(schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
-        let exact = Exact::new(schema, true);
+    pub(super) fn new(
+        records: Records,
+        exact: Exact,
+        batch_rows: usize,
+    ) -> Result<Self, ArrowError> {
         let decoder = arrow::json::ReaderBuilder::new(exact.text().clone())
             .with_batch_size(batch_rows)
             // A column of text keeps what numbers and booleans it meets.
@@ -146,12 +153,23 @@ impl Decoder {
             // A key that is in no column is an error: else its values were lost.
             .with_strict_mode(true)
             .build_decoder()?;
-        Ok(Self { decoder, exact })
+        Ok(Self { decoder, records, exact })
     }
 
     /// Takes bytes; returns how many.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
-        self.decoder.decode(bytes)
+        let mut taken = 0;
+        while taken < bytes.len() {
+            let rest = &bytes[taken..];
+            let line = &rest[..memchr(b'\n', rest).map_or(rest.len(), |end| end + 1)];
+            let step = self.decoder.decode(line)?;
+            self.records.pass(&line[..step], self.decoder.has_partial_record())?;
+            taken += step;
+            if step < line.len() {
+                break;
+            }
+        }
+        Ok(taken)
     }
 
     /// Whether a record has begun and not ended.

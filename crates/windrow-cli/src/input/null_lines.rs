@@ -7,6 +7,8 @@
 
 use std::io::{self, Read};
 
+use memchr::memchr;
+
 /// Bytes read at a time.
 const BUFFER: usize = 64 << 10;
 
@@ -53,7 +55,7 @@ impl<R: Read> NullLines<R> {
                     }
                 }
                 None => {
-                    let end = bytes.iter().position(|&byte| byte == b'\n');
+                    let end = memchr(b'\n', bytes);
                     let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
                     self.ready.extend_from_slice(line);
                     self.held = end.map(|_| Vec::new());

@@ -17,13 +17,15 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use memchr::memchr_iter;
 
 use crate::error::{CliError, Result};
 use crate::format::Format;
 
-use super::exact::Exact;
+use super::exact::{Exact, Writing};
 use super::null_lines::NullLines;
 use super::origin::{Origin, Stream};
+use super::records::Records;
 use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
 
 /// Bytes read at a time.
@@ -53,12 +55,20 @@ impl Dialect {
     }
 }
 
+/// The columns of a text file.
+#[derive(Clone)]
+pub(super) struct Columns {
+    /// All of them, in the order of the file.
+    pub(super) schema: SchemaRef,
+    /// Those of `--schema`; the types of the others were inferred.
+    pub(super) named: Option<SchemaRef>,
+}
+
 /// A text file whose columns are known.
 pub(super) struct TextFile {
     pub(super) origin: Arc<Origin>,
     pub(super) dialect: Dialect,
-    /// The columns in the order of the file.
-    pub(super) schema: SchemaRef,
+    pub(super) columns: Columns,
     /// Bytes of a line of the sample, on average.
     pub(super) line_bytes: usize,
 }
@@ -66,7 +76,7 @@ pub(super) struct TextFile {
 impl TextFile {
     /// The file as one unit.
     pub(super) fn opened(self, batch_rows: usize) -> Opened {
-        let fields = self.schema.fields().len().max(1);
+        let fields = self.columns.schema.fields().len().max(1);
         let batch_rows = self.batch_rows(batch_rows);
         // Buffers of many pages grow in place, and what is not touched is not there.
         let copies = if self.line_bytes >= BATCH_BYTES { 3 } else { 4 };
@@ -75,7 +85,7 @@ impl TextFile {
                 Dialect::Csv(_) => Format::Csv,
                 Dialect::Ndjson => Format::Ndjson,
             },
-            schema: self.schema.clone(),
+            schema: self.columns.schema.clone(),
             bytes: self.origin.len(),
             rows: None,
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
@@ -121,11 +131,13 @@ impl Content for TextFile {
         Ok(Box::new(TextBatches {
             text: self.dialect.open(self.origin.stream()?),
             quotes: Quotes::new(self.dialect),
-            decoder: Decoder::new(self.dialect, &self.schema, self.batch_rows(batch_rows))
-                .map_err(|cause| self.origin.error(tidy(&cause, &self.schema)))?,
+            decoder: self
+                .columns
+                .decoder(self.dialect, self.batch_rows(batch_rows))
+                .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?,
             origin: self.origin.clone(),
             dialect: self.dialect,
-            schema: self.schema.clone(),
+            columns: self.columns.clone(),
             place: Place { offset: 0, line: 1 },
         }))
     }
@@ -134,7 +146,7 @@ impl Content for TextFile {
 /// Either decoder.
 enum Decoder {
     Csv(Box<arrow::csv::reader::Decoder>, Exact),
-    Ndjson(ndjson::Decoder),
+    Ndjson(Box<ndjson::Decoder>),
 }
 
 /// What a decoder did with the bytes it was given.
@@ -144,22 +156,29 @@ struct Step {
     done: bool,
 }
 
-impl Decoder {
-    fn new(dialect: Dialect, schema: &SchemaRef, batch_rows: usize) -> Result<Self, ArrowError> {
+impl Columns {
+    fn decoder(&self, dialect: Dialect, batch_rows: usize) -> Result<Decoder, ArrowError> {
+        let exact = |writing| Exact::new(&self.schema, self.named.as_deref(), writing);
         Ok(match dialect {
             Dialect::Csv(options) => {
-                let exact = Exact::new(schema, false);
+                let exact = exact(Writing::Csv);
                 let decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
                     .with_header(options.has_header)
                     .with_delimiter(options.delimiter)
                     .with_batch_size(batch_rows)
                     .build_decoder();
-                Self::Csv(Box::new(decoder), exact)
+                Decoder::Csv(Box::new(decoder), exact)
             }
-            Dialect::Ndjson => Self::Ndjson(ndjson::Decoder::new(schema, batch_rows)?),
+            Dialect::Ndjson => {
+                let records = Records::new(&self.schema, self.named.as_deref());
+                let exact = exact(Writing::Json);
+                Decoder::Ndjson(Box::new(ndjson::Decoder::new(records, exact, batch_rows)?))
+            }
         })
     }
+}
 
+impl Decoder {
     /// Takes bytes; none at the end of the input.
     fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
         match self {
@@ -261,13 +280,13 @@ impl Quotes {
 }
 
 pub(super) fn newlines(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+    memchr_iter(b'\n', bytes).count() as u64
 }
 
 struct TextBatches {
     origin: Arc<Origin>,
     dialect: Dialect,
-    schema: SchemaRef,
+    columns: Columns,
     text: BufReader<Stream>,
     decoder: Decoder,
     quotes: Quotes,
@@ -330,7 +349,7 @@ impl TextBatches {
             None => self.origin.error(format!(
                 "line {} or later: {}; {advice}",
                 start.line,
-                tidy(fault, &self.schema)
+                tidy(fault, &self.columns.schema)
             )),
         }
     }
@@ -342,7 +361,7 @@ impl TextBatches {
         if let Dialect::Csv(options) = &mut dialect {
             options.has_header &= place.offset == 0;
         }
-        let mut decoder = Decoder::new(dialect, &self.schema, 1).ok()?;
+        let mut decoder = self.columns.decoder(dialect, 1).ok()?;
         loop {
             // The line of the record, once a byte of it was seen.
             let mut line = None;
@@ -355,7 +374,7 @@ impl TextBatches {
                 }
                 let step = match decoder.decode(bytes) {
                     Ok(step) => step,
-                    Err(fault) => return Some((at, tidy(&fault, &self.schema))),
+                    Err(fault) => return Some((at, tidy(&fault, &self.columns.schema))),
                 };
                 place.pass(&bytes[..step.taken]);
                 // A decoder that stops short of its bytes without a record was at the header.
@@ -371,7 +390,7 @@ impl TextBatches {
                 Ok(Some(_)) => {}
                 Ok(None) => return None,
                 Err(fault) => {
-                    return Some((line.unwrap_or(place.line), tidy(&fault, &self.schema)));
+                    return Some((line.unwrap_or(place.line), tidy(&fault, &self.columns.schema)));
                 }
             }
         }

@@ -67,6 +67,10 @@ impl Work {
         fs::read(self.path(name)).expect("read")
     }
 
+    pub(crate) fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name)).expect("UTF-8")
+    }
+
     /// The names in a directory, sorted.
     pub(crate) fn names(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(directory)).expect("a directory");

@@ -10,13 +10,20 @@
 //!  "12.55"                 decimal128(12,1)    an error
 //!  "2026-01-31T12:00+02"   timestamp_us(UTC)   2026-01-31 10:00:00 UTC
 //!  "2026-01-31T12:00+02"   timestamp_us        an error
+//!  "02139"                 int64, inferred     an error
+//!  "02139"                 int64, of --schema  2139
 //! ```
-//! This file decides what is parsed, and where it stands; `numbers` parses decimals and floats, `times`
-//! timestamps, dates and times of day.
+//! A type that the user names says what is meant. One that was inferred is a guess from the first rows: of a
+//! value that would have made it another, had it been among them, the guess would lose what it is.
+//!
+//! This file decides what is parsed, and where it stands; `integers`, `numbers` (decimals and floats) and
+//! `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
 //!
 //! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the
 //! float that is nearest, as everywhere; an integer in a column of floats may be a number of something.
 
+mod guess;
+mod integers;
 mod numbers;
 #[cfg(test)]
 mod tests;
@@ -27,35 +34,55 @@ use std::sync::Arc;
 use arrow::array::builder::PrimitiveBuilder;
 use arrow::array::types::ArrowPrimitiveType;
 use arrow::array::{
-    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
-    StringArray, StructArray,
+    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch,
+    RecordBatchOptions, StringArray, StructArray,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
+pub(super) use guess::{is_json_number, is_padded};
 pub(super) use times::has_offset;
 
 /// Why a value is refused, to be put behind the value.
 type Fault = String;
 
+/// Where values stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writing {
+    Csv,
+    /// Numbers and strings alike; an integer in a column of times counts the units that a user names.
+    Json,
+}
+
+/// How the values of a column are read.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    writing: Writing,
+    /// Nobody named the type.
+    guessed: bool,
+}
+
 /// What is parsed here, of a schema.
 pub(super) struct Exact {
     schema: SchemaRef,
     text: SchemaRef,
-    numbers: bool,
+    readings: Vec<Reading>,
 }
 
 impl Exact {
-    /// `numbers`: integers are parsed here too, and one in a column of times counts their units.
-    pub(super) fn new(schema: &SchemaRef, numbers: bool) -> Self {
-        let fields: Fields = schema.fields().iter().map(|field| as_text(field, numbers)).collect();
+    /// The types of `schema` that are not in `named` were inferred.
+    pub(super) fn new(schema: &SchemaRef, named: Option<&Schema>, writing: Writing) -> Self {
+        let reading = |field: &FieldRef| Reading { writing, guessed: !is_named(field, named) };
+        let readings: Vec<_> = schema.fields().iter().map(reading).collect();
+        let fields = schema.fields().iter().zip(&readings);
+        let fields: Fields = fields.map(|(field, reading)| as_text(field, *reading)).collect();
         let text = if fields == *schema.fields() {
             schema.clone()
         } else {
             Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
         };
-        Self { schema: schema.clone(), text, numbers }
+        Self { schema: schema.clone(), text, readings }
     }
 
     /// The schema to decode to, with text where values are parsed here.
@@ -68,21 +95,28 @@ impl Exact {
         if Arc::ptr_eq(&self.text, &self.schema) {
             return Ok(batch);
         }
-        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = batch.columns().iter().zip(self.schema.fields()).zip(&self.readings);
         let columns = columns
-            .map(|(column, field)| parsed(column, field, self.numbers))
-            .collect::<Result<_, _>>()?;
+            .map(|((column, field), reading)| parsed(column, field, *reading))
+            .collect::<Result<_, _>>()
+            .map_err(|Misfit { path, fault }| {
+                ArrowError::ParseError(format!("column '{path}': {fault}"))
+            })?;
         let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows)
     }
 }
 
+/// Whether `--schema` gives the type of the column.
+pub(super) fn is_named(field: &Field, named: Option<&Schema>) -> bool {
+    named.is_some_and(|named| named.field_with_name(field.name()).is_ok())
+}
+
 /// `field`, with text where values are parsed here.
-fn as_text(field: &FieldRef, numbers: bool) -> FieldRef {
+fn as_text(field: &FieldRef, reading: Reading) -> FieldRef {
     let kind = match field.data_type() {
-        DataType::Decimal128(..)
-        | DataType::Decimal256(..)
-        | DataType::Timestamp(..)
+        kind if kind.is_decimal() => DataType::Utf8,
+        DataType::Timestamp(..)
         | DataType::Date32
         | DataType::Date64
         | DataType::Time32(_)
@@ -90,56 +124,111 @@ fn as_text(field: &FieldRef, numbers: bool) -> FieldRef {
         | DataType::Float32
         | DataType::Float64
         | DataType::LargeUtf8 => DataType::Utf8,
-        kind if numbers && kind.is_integer() => DataType::Utf8,
-        DataType::List(of) => DataType::List(as_text(of, numbers)),
-        DataType::LargeList(of) => DataType::LargeList(as_text(of, numbers)),
+        kind if kind.is_integer() && (reading.guessed || reading.writing == Writing::Json) => {
+            DataType::Utf8
+        }
+        DataType::List(of) => DataType::List(as_text(of, reading)),
+        DataType::LargeList(of) => DataType::LargeList(as_text(of, reading)),
+        DataType::FixedSizeList(of, length) => {
+            DataType::FixedSizeList(as_text(of, reading), *length)
+        }
+        DataType::Map(of, sorted) => DataType::Map(as_text(of, reading), *sorted),
         DataType::Struct(fields) => {
-            DataType::Struct(fields.iter().map(|field| as_text(field, numbers)).collect())
+            DataType::Struct(fields.iter().map(|field| as_text(field, reading)).collect())
         }
         _ => return field.clone(),
     };
     Arc::new(Field::clone(field).with_data_type(kind))
 }
 
-fn parsed(column: &ArrayRef, field: &Field, numbers: bool) -> Result<ArrayRef, ArrowError> {
+/// The column, or the part of one, in which a value is refused, and why.
+struct Misfit {
+    path: String,
+    fault: Fault,
+}
+
+impl Misfit {
+    /// The fault of a member of `of`.
+    fn within(self, of: &Field) -> Self {
+        Self { path: format!("{}.{}", of.name(), self.path), ..self }
+    }
+}
+
+fn parsed(column: &ArrayRef, field: &Field, reading: Reading) -> Result<ArrayRef, Misfit> {
     if column.data_type() == field.data_type() {
         return Ok(column.clone());
     }
-    match field.data_type() {
+    let misfit = |fault| Misfit { path: field.name().clone(), fault };
+    let unfit = |fault: ArrowError| misfit(fault.to_string());
+    // Messages call the items of a list as they call the list.
+    let items = |values: &ArrayRef, of: &FieldRef| {
+        let named = Field::clone(of).with_name(field.name());
+        parsed(values, &named, reading)
+    };
+    Ok(match field.data_type() {
         DataType::Struct(fields) => {
-            let column = column.as_struct();
-            let members = column.columns().iter().zip(fields);
-            let members = members
-                .map(|(member, field)| parsed(member, field, numbers))
-                .collect::<Result<_, _>>()?;
-            let nulls = column.nulls().cloned();
-            Ok(Arc::new(StructArray::try_new(fields.clone(), members, nulls)?))
+            Arc::new(members(column.as_struct(), fields, reading).map_err(|m| m.within(field))?)
         }
-        DataType::List(of) => list::<i32>(column, of, numbers),
-        DataType::LargeList(of) => list::<i64>(column, of, numbers),
-        kind => values(column.as_string(), kind, numbers)
-            .map_err(|fault| ArrowError::ParseError(format!("column '{}': {fault}", field.name()))),
-    }
+        DataType::List(of) => {
+            let list: &ListArray = column.as_list();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            let values = items(list.values(), of)?;
+            Arc::new(ListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
+        }
+        DataType::LargeList(of) => {
+            let list: &LargeListArray = column.as_list();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            let values = items(list.values(), of)?;
+            Arc::new(LargeListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
+        }
+        DataType::FixedSizeList(of, length) => {
+            let list = column.as_fixed_size_list();
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = FixedSizeListArray::try_new(of.clone(), *length, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::Map(of, sorted) => {
+            let map = column.as_map();
+            let DataType::Struct(fields) = of.data_type() else {
+                return Err(misfit("is a map without entries".to_owned()));
+            };
+            let entries = members(map.entries(), fields, reading).map_err(|m| m.within(field))?;
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            let map = MapArray::try_new(of.clone(), offsets, entries, nulls, *sorted);
+            Arc::new(map.map_err(unfit)?)
+        }
+        kind => values(column.as_string(), kind, reading).map_err(misfit)?,
+    })
 }
 
-fn list<O: OffsetSizeTrait>(
-    column: &ArrayRef,
-    of: &FieldRef,
-    numbers: bool,
-) -> Result<ArrayRef, ArrowError> {
-    let column: &GenericListArray<O> = column.as_list();
-    let elements = parsed(column.values(), of, numbers)?;
-    let (offsets, nulls) = (column.offsets().clone(), column.nulls().cloned());
-    Ok(Arc::new(GenericListArray::try_new(of.clone(), offsets, elements, nulls)?))
+/// The members of `parts`, each parsed.
+fn members(parts: &StructArray, of: &Fields, reading: Reading) -> Result<StructArray, Misfit> {
+    let members = parts.columns().iter().zip(of);
+    let members: Vec<_> =
+        members.map(|(member, field)| parsed(member, field, reading)).collect::<Result<_, _>>()?;
+    StructArray::try_new(of.clone(), members, parts.nulls().cloned())
+        .map_err(|fault| Misfit { path: String::new(), fault: fault.to_string() })
 }
 
-fn values(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef, Fault> {
+fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<ArrayRef, Fault> {
     use DataType as D;
+    if reading.guessed {
+        if *kind == D::Int64
+            && let Some(integers) = integers::plain(text)
+        {
+            return Ok(Arc::new(integers));
+        }
+        guess::check(text, kind, reading.writing)?;
+    }
     match kind {
         D::Decimal128(..) | D::Decimal256(..) => numbers::decimals(text, kind),
+        D::Decimal32(precision, scale) | D::Decimal64(precision, scale) => {
+            let wide = numbers::decimals(text, &D::Decimal128(*precision, *scale))?;
+            cast_strictly(&wide, kind)
+        }
         D::Float32 | D::Float64 => numbers::floats(text, kind),
         D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => {
-            times::times(text, kind, numbers)
+            times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
         }
         _ => cast(text, kind),
     }
@@ -150,9 +239,9 @@ fn values(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef
 /// # Errors
 /// What is wrong with it: also where the type keeps less of it.
 pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> {
-    let (column, wide) = (StringArray::from(vec![text]), decimal128(kind));
-    let value = values(&column, wide.as_ref().unwrap_or(kind), false)?;
-    cast_strictly(&value, kind)
+    let column = StringArray::from(vec![text]);
+    let reading = Reading { writing: Writing::Csv, guessed: false };
+    values(&column, kind, reading)
 }
 
 /// What JSON has as `values`, of which one part of a file said that they are of `kind`, and another one of a type that
@@ -165,28 +254,12 @@ pub(crate) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Fa
     let text: &StringArray = text.as_string();
     let is_said = |value: &str| match kind {
         DataType::Boolean => matches!(value, "true" | "false"),
-        kind if kind.is_numeric() => !is_padded(value),
+        kind if kind.is_numeric() => is_json_number(value),
         kind => !kind.is_nested(),
     };
     match text.iter().flatten().find(|value| !is_said(value)) {
         Some(value) => Err(format!("{value:?} is no value of its type, {kind}")),
-        None => self::values(text, kind, true),
-    }
-}
-
-/// Whether zeros that are no part of a number stand in front of it.
-fn is_padded(value: &str) -> bool {
-    let number = value.strip_prefix(['+', '-']).unwrap_or(value).as_bytes();
-    matches!(number, [b'0', next, ..] if next.is_ascii_digit())
-}
-
-/// The decimals of 128 bits that have the values of smaller ones.
-fn decimal128(kind: &DataType) -> Option<DataType> {
-    match *kind {
-        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
-            Some(DataType::Decimal128(precision, scale))
-        }
-        _ => None,
+        None => self::values(text, kind, Reading { writing: Writing::Json, guessed: false }),
     }
 }
 

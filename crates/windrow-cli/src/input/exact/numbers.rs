@@ -45,17 +45,21 @@ pub(super) fn floats(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fa
     }
 }
 
-fn floats_of<T: ArrowPrimitiveType<Native: LowerExp> + Parser>(
+fn floats_of<T: ArrowPrimitiveType<Native: LowerExp + Into<f64>> + Parser>(
     text: &StringArray,
     kind: &DataType,
     digits: usize,
 ) -> Result<ArrayRef, Fault> {
     each::<T>(text, kind, |value| {
         let parsed = T::parse(value).ok_or_else(no_value)?;
-        match value.len() > digits && !is_whole(value, &parsed) {
-            true => Err(format!("is an integer of more digits than {kind} holds")),
-            false => Ok(parsed),
+        if value.len() > digits && !is_whole(value, &parsed) {
+            return Err(format!("is an integer of more digits than {kind} holds"));
         }
+        // Infinity has a name, and no digits.
+        if parsed.into().is_infinite() && value.bytes().any(|byte| byte.is_ascii_digit()) {
+            return Err(format!("is larger than any {kind}"));
+        }
+        Ok(parsed)
     })
 }
 

@@ -10,7 +10,12 @@ use arrow::datatypes::TimeUnit;
 use super::*;
 
 fn one(value: &str, kind: &DataType, numbers: bool) -> Result<ArrayRef, Fault> {
-    values(&StringArray::from(vec![Some(value), None]), kind, numbers)
+    let writing = if numbers { Writing::Json } else { Writing::Csv };
+    read(value, kind, Reading { writing, guessed: false })
+}
+
+fn read(value: &str, kind: &DataType, reading: Reading) -> Result<ArrayRef, Fault> {
+    values(&StringArray::from(vec![Some(value), None]), kind, reading)
 }
 
 #[test]
@@ -176,5 +181,119 @@ fn values_are_widened_whole_or_refused() {
     ] {
         let wide = widened(&values, kind).expect("a value of the type");
         assert_eq!((wide.data_type(), wide.null_count()), (kind, 1));
+    }
+}
+
+#[test]
+fn values_that_an_inferred_type_is_not_for() {
+    let csv = Reading { writing: Writing::Csv, guessed: true };
+    let json = Reading { writing: Writing::Json, guessed: true };
+    let us = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
+    let (whole, wide) = (DataType::Int64, DataType::Decimal128(38, 0));
+    let fits = |reading, kind: &DataType, values: &[&str]| {
+        for value in values {
+            read(value, kind, reading).unwrap_or_else(|fault| panic!("{value} as {kind}: {fault}"));
+        }
+    };
+    let is_strange = |reading: Reading, kind: &DataType, values: &[&str]| {
+        for value in values {
+            let fault = read(value, kind, reading).expect_err(value);
+            assert!(fault.contains(&format!("{value:?}")), "{value} as {kind}: {fault}");
+            // The wish of a user is another thing.
+            read(value, kind, Reading { guessed: false, ..reading })
+                .unwrap_or_else(|fault| panic!("{value} as {kind}: {fault}"));
+        }
+    };
+    fits(csv, &whole, &["0", "-0", "7", "-12", "9223372036854775807", "-9223372036854775808"]);
+    is_strange(csv, &whole, &["02139", "-007", "00", "+5", " 12", "12 "]);
+    is_strange(csv, &DataType::UInt64, &["02139", "+5", " 12"]);
+    is_strange(csv, &wide, &["02139", "+5", "1.0", "1e3"]);
+    is_strange(csv, &DataType::Decimal64(9, 2), &["02139", "+5", "00.5"]);
+    fits(csv, &DataType::Decimal64(9, 2), &["1.50", ".5", "5e1"]);
+    fits(
+        csv,
+        &DataType::Float64,
+        &["0", "-0", "0.5", ".5", "5.", "1e3", "-1.10", "1E+3", "123456789012345680"],
+    );
+    fits(csv, &DataType::Float64, &["NaN", "nan", "inf", "-inf", "0.12345678901234567890123"]);
+    is_strange(
+        csv,
+        &DataType::Float64,
+        &["007", "00.5", "-01e1", "+.5", " 1", "1 ", "Infinity", "NAN"],
+    );
+    is_strange(csv, &DataType::Float64, &["1180591620717411303424"]);
+    fits(csv, &DataType::Date32, &["2026-01-31"]);
+    is_strange(
+        csv,
+        &DataType::Date32,
+        &["20260131", "2026-1-31", "+2026-01-31", "2026-01-31 00:00:00"],
+    );
+    fits(csv, &us(None), &["2026-01-31", "2026-01-31 12:00:00", "2026-01-31T12:00:00.123456"]);
+    is_strange(
+        csv,
+        &us(None),
+        &["2026-01-31t12:00:00", "2026-01-31 120000", "2026-01-31T12:00:00.1234560000"],
+    );
+    fits(csv, &us(Some("UTC")), &["2026-01-31T12:00:00Z", "2026-01-31 12:00:00.5+02:00"]);
+    is_strange(csv, &us(Some("UTC")), &["2026-01-31T12:00:00", "2026-01-31"]);
+
+    fits(json, &whole, &["0", "7", "-12"]);
+    is_strange(json, &whole, &["-0", "02139", "+5", " 12"]);
+    is_strange(json, &wide, &["1.0", "1e3", "-0"]);
+    fits(json, &DataType::Float64, &["-0", "0.5", "1e3", "1180591620717411303424"]);
+    is_strange(json, &DataType::Float64, &["00.5", ".5", "5.", "NaN", "inf", "1.e5", "+1"]);
+    is_strange(json, &us(None), &["17"]);
+}
+
+#[test]
+fn what_parsers_pass_over_is_refused() {
+    let us = DataType::Timestamp(TimeUnit::Microsecond, None);
+    for (text, kind, why) in [
+        ("1e400", DataType::Float64, "larger"),
+        ("-1e39", DataType::Float32, "larger"),
+        ("2026-01-2x", DataType::Date32, "no value"),
+        ("2026-1-2--", DataType::Date32, "no value"),
+        ("2026-01-2 ", DataType::Date64, "no value"),
+        ("2016-12-31T23:59:60", us, "leap second"),
+        ("23:59:60.5", DataType::Time64(TimeUnit::Microsecond), "leap second"),
+    ] {
+        let fault = one(text, &kind, false).expect_err(text);
+        assert!(fault.contains(why) && fault.contains(text), "{text}: {fault}");
+    }
+    for (text, kind) in [
+        ("inf", DataType::Float64),
+        ("1e-400", DataType::Float64),
+        ("20260131", DataType::Date32),
+        ("-0044-03-15", DataType::Date32),
+        ("23:59:59", DataType::Time32(TimeUnit::Second)),
+    ] {
+        one(text, &kind, false).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+    }
+}
+
+#[test]
+fn parts_of_nested_columns_are_parsed_too() {
+    let number = |name: &str| Arc::new(Field::new(name, DataType::Int64, true));
+    let entry: Fields =
+        vec![Field::new("key", DataType::Utf8, false), number("value").as_ref().clone()].into();
+    let entries = Arc::new(Field::new("entries", DataType::Struct(entry), false));
+    let kinds = [
+        ("[5, 6]", "[5, 1.5]", "'c'", DataType::FixedSizeList(number("item"), 2)),
+        ("[5]", "[1.5]", "'c'", DataType::LargeList(number("item"))),
+        ("{\"k\": 5}", "{\"k\": 1.5}", "'c.value'", DataType::Map(entries, false)),
+        ("{\"k\": 5}", "{\"k\": 1.5}", "'c.k'", DataType::Struct(vec![number("k")].into())),
+    ];
+    for (good, bad, path, kind) in kinds {
+        let schema = Arc::new(Schema::new(vec![Field::new("c", kind, true)]));
+        let exact = Exact::new(&schema, None, Writing::Json);
+        let decode = |text: &str| {
+            let decoder = arrow::json::ReaderBuilder::new(exact.text().clone());
+            let mut decoder = decoder.with_coerce_primitive(true).build_decoder().unwrap();
+            decoder.decode(format!("{{\"c\": {text}}}\n{{\"c\": null}}\n").as_bytes()).unwrap();
+            exact.parse(decoder.flush().unwrap().unwrap())
+        };
+        assert_eq!(decode(good).unwrap().schema(), schema);
+        let fault = decode(bad).unwrap_err().to_string();
+        assert!(fault.contains(path) && fault.contains("1.5"), "{fault}");
     }
 }

@@ -22,6 +22,12 @@ use super::{Fault, cast, each, no_value};
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
+/// Nanoseconds of a second. A time that has more is within a leap second.
+const NANOSECONDS: u32 = 1_000_000_000;
+
+/// Why such a time is refused.
+const LEAP_SECOND: &str = "is within a leap second, and would become a second later";
+
 /// Times of `kind`. With `numbers`, an integer counts their units.
 pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Result<ArrayRef, Fault> {
     use DataType as D;
@@ -46,6 +52,7 @@ pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Resul
                     }
                     _ => Err("has a time of day, which a date would lose".to_owned()),
                 },
+                None if is_cut(value) => Err(no_value()),
                 None => Date32Type::parse(value).ok_or_else(no_value),
             })
         }
@@ -54,6 +61,7 @@ pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Resul
             each::<Date64Type>(text, kind, |value| match plain_number(value, numbers) {
                 Some(milliseconds) => Ok(milliseconds),
                 None if has_time(value) => timestamp(value, U::Millisecond, zone),
+                None if is_cut(value) => Err(no_value()),
                 None => Date64Type::parse(value).ok_or_else(no_value),
             })
         }
@@ -72,6 +80,9 @@ fn times_of<T: ArrowPrimitiveType + Parser>(
 ) -> Result<ArrayRef, Fault> {
     each::<T>(text, kind, |value| {
         check_fraction(value, digits)?;
+        if value.split(':').nth(2).is_some_and(|seconds| seconds.starts_with("60")) {
+            return Err(LEAP_SECOND.to_owned());
+        }
         T::parse(value).ok_or_else(no_value)
     })
 }
@@ -113,6 +124,9 @@ fn timestamp(value: &str, unit: TimeUnit, Zone { zone, local }: Zone) -> Result<
     }
     check_fraction(value, digits_of(unit))?;
     let at = string_to_datetime(&zone, value).map_err(|_| no_value())?;
+    if at.timestamp_subsec_nanos() >= NANOSECONDS {
+        return Err(LEAP_SECOND.to_owned());
+    }
     match unit {
         TimeUnit::Second => Ok(at.timestamp()),
         TimeUnit::Millisecond => Ok(at.timestamp_millis()),
@@ -148,6 +162,12 @@ fn check_fraction(value: &str, keeps: usize) -> Result<(), Fault> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a date ends in what its parser passes over.
+fn is_cut(value: &str) -> bool {
+    !value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-'))
+        || value.ends_with(['+', '-'])
 }
 
 /// Whether there is more than a date. A year may have a sign and any number of digits.

@@ -1,0 +1,437 @@
+//! Records of NDJSON, looked at for what their decoder does not tell.
+//!
+//! 1. It takes the string "1.10" for the number 1.1. Had it been among the first rows, its column would be
+//!    text: where the type was inferred to be of numbers, a string is an error.
+//! 2. Values nested by the ten thousand exhaust its stack. Among the first rows they are refused, so they are
+//!    here.
+//!
+//! A walk over a record follows its brackets, strings and keys down the schema, byte by byte. Few records need
+//! one. A line that is a whole record and has neither as many brackets as the limit nor a number between
+//! quotes behind a key of such a column is passed at a glance:
+//!
+//! ```text
+//!  {"id":7,"zip":"94103","at":"2026-01-31T12:00:00"}
+//!                ^            ^
+//!                |            a digit behind a quote, but no number
+//!                a number: a walk, if some column of numbers is called zip
+//! ```
+//! What the walk finds of syntax is the decoder's to tell.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::error::ArrowError;
+use memchr::{memchr2, memrchr};
+
+use super::exact::{is_json_number, is_named};
+
+/// Lists and objects within each other, the record among them: what `serde_json` reads in the sample.
+const MOST_DEPTH: usize = 127;
+
+/// Bytes that are glanced at together.
+const GLANCE: usize = 64;
+
+/// Bytes of a string that a message shows.
+const SHOWN: usize = 80;
+
+/// What is looked for, and in which record.
+pub(super) struct Records {
+    nodes: Vec<Node>,
+    /// The keys of values that are to be numbers; whether lists hold any, and objects behind any key.
+    numbers: Vec<String>,
+    lists_of_numbers: bool,
+    maps_of_numbers: bool,
+    /// The walk over a record that has begun and not ended.
+    walk: Walk,
+    walking: bool,
+}
+
+/// What a value is to be.
+enum Node {
+    Any,
+    /// A number, of the column and the type.
+    Number(String, DataType),
+    List(usize),
+    /// An object of these keys.
+    Object(HashMap<String, usize>),
+    /// An object of any keys.
+    Map(usize),
+}
+
+/// The node of values that may be anything.
+const ANY: usize = 0;
+
+/// The node of records.
+const RECORD: usize = 1;
+
+impl Records {
+    /// For records of `schema`, of which the types that are not in `named` were inferred.
+    pub(super) fn new(schema: &Schema, named: Option<&Schema>) -> Self {
+        let mut records = Self {
+            nodes: vec![Node::Any, Node::Any],
+            numbers: Vec::new(),
+            lists_of_numbers: false,
+            maps_of_numbers: false,
+            walk: Walk::default(),
+            walking: false,
+        };
+        let fields = schema.fields().iter().filter(|field| !is_named(field, named));
+        let keys = fields.map(|field| (field.name().clone(), records.node(field, field.name())));
+        records.nodes[RECORD] = Node::Object(keys.collect());
+        records
+    }
+
+    /// The node of the values of `field`, which messages call `path`.
+    fn node(&mut self, field: &Field, path: &str) -> usize {
+        let node = match field.data_type() {
+            kind if is_of_numbers(kind) => {
+                self.numbers.push(field.name().clone());
+                Node::Number(path.to_owned(), kind.clone())
+            }
+            DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+                self.lists_of_numbers |= is_of_numbers(of.data_type());
+                Node::List(self.node(of, path))
+            }
+            DataType::Struct(fields) => {
+                let keys = fields.iter().map(|field| {
+                    let path = format!("{path}.{}", field.name());
+                    (field.name().clone(), self.node(field, &path))
+                });
+                Node::Object(keys.collect())
+            }
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(entry) if entry.len() == 2 => {
+                    self.maps_of_numbers |= is_of_numbers(entry[1].data_type());
+                    Node::Map(self.node(&entry[1], path))
+                }
+                _ => return ANY,
+            },
+            _ => return ANY,
+        };
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// Looks at `text`, a line or a part of one, which the decoder has taken. The last of its records `goes_on`
+    /// behind it, or does not.
+    ///
+    /// # Errors
+    /// The first thing that is not as it must be.
+    pub(super) fn pass(&mut self, text: &[u8], goes_on: bool) -> Result<(), ArrowError> {
+        if self.walking || goes_on || self.is_odd(text) {
+            self.walk.pass(text, &self.nodes)?;
+        }
+        self.walking = goes_on;
+        if !goes_on {
+            self.walk.stop();
+        }
+        Ok(())
+    }
+
+    /// Whether `line` may hold what is looked for.
+    fn is_odd(&self, line: &[u8]) -> bool {
+        if line.len() > MOST_DEPTH && opening_brackets(line) > MOST_DEPTH {
+            return true;
+        }
+        let mut places = (0..line.len()).step_by(GLANCE);
+        let mut last = [0; GLANCE + 1];
+        places.any(|place| {
+            let rest = &line[place..];
+            let bytes = rest.first_chunk().unwrap_or_else(|| {
+                last[..rest.len()].copy_from_slice(rest);
+                &last
+            });
+            let mut pairs = (place..).zip(bytes.windows(2));
+            has_quoted_digit(bytes)
+                && pairs.any(|(quote, pair)| {
+                    is_quoted_digit(pair[0], pair[1]) && self.is_odd_string(line, quote)
+                })
+        })
+    }
+
+    /// Whether at `quote` a string may begin that is to be a number, and is one but for its quotes.
+    fn is_odd_string(&self, line: &[u8], quote: usize) -> bool {
+        let (before, text) = (&line[..quote], &line[quote + 1..]);
+        let of_numbers = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+        let end = text.iter().position(|byte| !of_numbers(byte)).unwrap_or(text.len());
+        let is_number = match text.get(end) {
+            Some(b'"') => std::str::from_utf8(&text[..end]).is_ok_and(is_json_number),
+            // An escape, maybe of a digit.
+            Some(b'\\') => true,
+            _ => false,
+        };
+        is_number
+            && match before.trim_ascii_end() {
+                [key @ .., b':'] => match key.trim_ascii_end() {
+                    [key @ .., b'"'] => {
+                        let start = memrchr(b'"', key).map_or(0, |quote| quote + 1);
+                        let key = &key[start..];
+                        self.maps_of_numbers
+                            || key.contains(&b'\\')
+                            || start > 1 && line[start - 2] == b'\\'
+                            || self.numbers.iter().any(|name| name.as_bytes() == key)
+                    }
+                    _ => true,
+                },
+                [.., b'[' | b','] => self.lists_of_numbers,
+                // No value begins there, or behind an escape.
+                [.., b'{'] => false,
+                _ => true,
+            }
+    }
+}
+
+fn opening_brackets(line: &[u8]) -> usize {
+    // An opening brace differs from an opening bracket by this bit.
+    let count = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>();
+    let (glances, rest) = line.as_chunks::<GLANCE>();
+    glances.iter().map(|glance| usize::from(count(glance))).sum::<usize>()
+        + usize::from(count(rest))
+}
+
+fn has_quoted_digit(bytes: &[u8; GLANCE + 1]) -> bool {
+    (0..GLANCE).fold(false, |found, at| found | is_quoted_digit(bytes[at], bytes[at + 1]))
+}
+
+/// Whether behind a quote there is what numbers begin with, or a backslash.
+fn is_quoted_digit(byte: u8, next: u8) -> bool {
+    (byte == b'"') & matches!(next, b'-'..=b'9' | b'\\')
+}
+
+/// Whether only numbers make a column of `kind`.
+fn is_of_numbers(kind: &DataType) -> bool {
+    kind.is_integer()
+        || kind.is_floating()
+        || matches!(kind, DataType::Decimal128(_, 0) | DataType::Decimal256(_, 0))
+}
+
+/// Where a walk over a record is.
+#[derive(Default)]
+struct Walk {
+    /// The lists and objects that are open.
+    frames: Vec<Frame>,
+    text: Text,
+    /// Whether a backslash was passed last.
+    escaped: bool,
+    /// What is kept of a key, or of a string that is to be a number.
+    kept: Vec<u8>,
+}
+
+/// A list or an object.
+struct Frame {
+    node: usize,
+    is_object: bool,
+    /// Behind the colon of a key: the node of its value.
+    due: Option<usize>,
+}
+
+/// Which string the walk is in.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Text {
+    #[default]
+    None,
+    Key,
+    /// One that is to be the number of a node.
+    Number(usize),
+    Any,
+}
+
+impl Walk {
+    /// Goes on over `text`.
+    fn pass(&mut self, mut text: &[u8], nodes: &[Node]) -> Result<(), ArrowError> {
+        while let Some((&byte, rest)) = text.split_first() {
+            text = rest;
+            match byte {
+                _ if self.text != Text::None => text = self.string(byte, rest, nodes)?,
+                b'{' | b'[' => {
+                    let node = self.begin(nodes);
+                    self.frames.push(Frame { node, is_object: byte == b'{', due: None });
+                    if self.frames.len() > MOST_DEPTH {
+                        return Err(ArrowError::JsonError(format!(
+                            "lists and objects are nested more than {MOST_DEPTH} deep"
+                        )));
+                    }
+                }
+                b'}' | b']' => drop(self.frames.pop()),
+                b'"' => {
+                    self.text = match self.frames.last() {
+                        Some(Frame { is_object: true, due: None, .. }) => Text::Key,
+                        _ => match self.begin(nodes) {
+                            node if matches!(nodes[node], Node::Number(..)) => Text::Number(node),
+                            _ => Text::Any,
+                        },
+                    };
+                    self.kept.clear();
+                }
+                b':' | b',' | b' ' | b'\t' | b'\n' | b'\r' => {}
+                _ => drop(self.begin(nodes)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on from `byte` of a string, before `rest`; returns what of that is left.
+    fn string<'a>(
+        &mut self,
+        byte: u8,
+        rest: &'a [u8],
+        nodes: &[Node],
+    ) -> Result<&'a [u8], ArrowError> {
+        if byte == b'"' && !self.escaped {
+            self.end(nodes)?;
+            return Ok(rest);
+        }
+        self.escaped = byte == b'\\' && !self.escaped;
+        let plain = match self.escaped {
+            true => 0,
+            false => memchr2(b'"', b'\\', rest).unwrap_or(rest.len()),
+        };
+        if self.text != Text::Any {
+            self.kept.push(byte);
+            self.kept.extend_from_slice(&rest[..plain]);
+        }
+        Ok(&rest[plain..])
+    }
+
+    /// The end of a string.
+    fn end(&mut self, nodes: &[Node]) -> Result<(), ArrowError> {
+        match std::mem::take(&mut self.text) {
+            Text::Key => {
+                let key = unescaped(&self.kept);
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.due = Some(match &nodes[frame.node] {
+                        Node::Object(keys) => keys.get(&*key).copied().unwrap_or(ANY),
+                        Node::Map(of) => *of,
+                        _ => ANY,
+                    });
+                }
+            }
+            Text::Number(node) => {
+                if let Node::Number(path, kind) = &nodes[node] {
+                    let text = unescaped(&self.kept);
+                    return Err(ArrowError::ParseError(format!(
+                        "column '{path}': {:?} is a string, and {kind} was inferred from numbers",
+                        text.chars().take(SHOWN).collect::<String>()
+                    )));
+                }
+            }
+            Text::Any | Text::None => {}
+        }
+        Ok(())
+    }
+
+    /// The node of the value that begins here.
+    fn begin(&mut self, nodes: &[Node]) -> usize {
+        match self.frames.last_mut() {
+            None => RECORD,
+            Some(frame) if frame.is_object => frame.due.take().unwrap_or(ANY),
+            Some(frame) => match nodes[frame.node] {
+                Node::List(of) => of,
+                _ => ANY,
+            },
+        }
+    }
+
+    /// The record is at its end.
+    fn stop(&mut self) {
+        *self = Self { kept: std::mem::take(&mut self.kept), ..Self::default() };
+    }
+}
+
+/// What is between the quotes of a string, without its escapes.
+fn unescaped(text: &[u8]) -> Cow<'_, str> {
+    if !text.contains(&b'\\') {
+        return String::from_utf8_lossy(text);
+    }
+    let quoted = [b"\"", text, b"\""].concat();
+    serde_json::from_slice(&quoted).map_or_else(|_| String::from_utf8_lossy(text), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Fields;
+
+    use super::*;
+
+    /// A record of numbers, text, and lists and objects of both.
+    fn schema() -> Schema {
+        let field = |name: &str, kind| Field::new(name, kind, true);
+        let object: Fields = vec![
+            field("n", DataType::Float64),
+            field("b\"n", DataType::Int64),
+            field("t", DataType::Utf8),
+        ]
+        .into();
+        Schema::new(vec![
+            field("n", DataType::Int64),
+            field("t", DataType::Utf8),
+            field("l", DataType::new_list(DataType::Int64, true)),
+            field("o", DataType::Struct(object)),
+            field("named", DataType::Int64),
+        ])
+    }
+
+    /// What is found in `text` when it comes in pieces of `size` bytes.
+    fn look(text: &str, size: usize) -> Result<(), String> {
+        let named = Schema::new(vec![Field::new("named", DataType::Int64, true)]);
+        let mut records = Records::new(&schema(), Some(&named));
+        let mut pieces = text.as_bytes().chunks(size).peekable();
+        while let Some(piece) = pieces.next() {
+            let passed = records.pass(piece, pieces.peek().is_some());
+            passed.map_err(|fault| fault.to_string())?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn strings_where_numbers_are_due() {
+        for (text, path) in [
+            (r#"{"n":"5"}"#, Some("'n'")),
+            (r#"{"n" : "1.10", "t":"x"}"#, Some("'n'")),
+            (r#"{"n":"\u0035"}"#, Some("'n'")),
+            (r#"{"\u006e":"5"}"#, Some("'n'")),
+            (r#"{"t":"5","o":{"t":"7","n":"-1e3"}}"#, Some("'o.n'")),
+            (r#"{"o":{"b\"n":"5"}}"#, Some("'o.b\"n'")),
+            (r#"{"l":[1,[],"5"]}"#, Some("'l'")),
+            (r#"{"o":null,"n":1,"l":["5"]}"#, Some("'l'")),
+            (r#"{"n":5,"t":"5","o":{"t":"5","n":5},"l":[5]}"#, None),
+            (r#"{"t":"\"n\":\"5","n":5}"#, None),
+            (r#"{"t":"[{\\","n":5,"named":"5"}"#, None),
+            (r#"{"t":"2026-01-31","o":{"n":null,"t":"n"},"n":null}"#, None),
+            (r#"{"x":{"n":"5"},"5":{"5":"5"},"n":1}"#, None),
+        ] {
+            for size in [1, 2, 3, 7, 1000] {
+                let found = look(text, size);
+                match path {
+                    None => assert_eq!(found, Ok(()), "{text}"),
+                    Some(path) => {
+                        let fault = found.expect_err(text);
+                        assert!(fault.contains(path) && fault.contains("a string"), "{fault}");
+                    }
+                }
+            }
+            // Beyond what is glanced at together.
+            for lead in 0..2 * GLANCE {
+                let text = format!("{{\"t\":\"{}\",{}", "x".repeat(lead), &text[1..]);
+                assert_eq!(look(&text, 1000).is_err(), path.is_some(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn deep_records() {
+        let nested = |depth| {
+            let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+            format!("{{\"t\":\"[[{{\",\"x\":{open}{close}}}\n")
+        };
+        let wide = format!("{{\"x\":[{}]}}\n", "[],".repeat(1000));
+        for size in [1, 100, 100_000] {
+            assert_eq!(look(&nested(126), size), Ok(()));
+            assert!(look(&nested(127), size).unwrap_err().contains("127 deep"));
+            assert_eq!(look(&wide, size), Ok(()));
+        }
+        let depth = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
+        assert!(depth(&nested(126)) && !depth(&nested(127)), "the limit of the sample");
+    }
+}
