@@ -14,6 +14,7 @@ mod format;
 mod input;
 mod inspect;
 mod job;
+mod offset;
 mod output;
 mod partition;
 mod size;

@@ -4,10 +4,13 @@
 mod common;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, TimestampSecondArray};
 use arrow::datatypes::Int64Type;
+use arrow::ipc::writer::FileWriter;
 use common::{Work, ran, read_parquet, wait_until, write_log};
 
 const ROWS: u64 = 60_000;
@@ -352,4 +355,24 @@ fn streams_are_partitioned_but_not_sampled() {
     run("--range-at 2 --output-format csv").succeeds();
     assert_eq!(work.read("out/p/part-00000.csv"), b"id\n1\n");
     assert_eq!(work.read("out/p/part-00001.csv"), b"id\n2\n3\n");
+}
+
+#[test]
+fn instants_whose_offset_has_seconds() {
+    let work = Work::new();
+    let instants = TimestampSecondArray::from_iter_values(-3_645_237_220..-3_645_237_196);
+    let instants: ArrayRef = Arc::new(instants.with_timezone("Asia/Kolkata"));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..24));
+    let batch = RecordBatch::try_from_iter([("t", instants), ("n", numbers)]).expect("a batch");
+    let file = File::create(work.path("in/a.arrow")).expect("created");
+    let mut writer = FileWriter::try_new(file, &batch.schema()).expect("a writer");
+    writer.write(&batch).and_then(|()| writer.finish()).expect("written");
+    work.run("partition in/a.arrow --by t --hive --output-format csv -o out/p").succeeds();
+    let names = work.names("out/p");
+    assert_eq!(names.len(), 24);
+    assert!(names.iter().all(|name| name.ends_with('Z')), "{names:?}");
+    // Text would tell another instant.
+    for output in ["o.csv", "o.ndjson"] {
+        work.run(&format!("sort in/a.arrow --by n -o out/{output}")).says(3, &["\"t\"", "offset"]);
+    }
 }

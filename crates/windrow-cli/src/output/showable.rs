@@ -1,6 +1,7 @@
 //! Refuses times that text cannot show: writers put an error's text in the place of their value.
 //!
-//! Each type of times has a range, so the least and the greatest value of a column tell of all of it.
+//! Each type of times has a range, so the least and the greatest value of a column tell of all of it. An instant
+//! of a zone is also one that an offset of hours and minutes tells.
 
 use std::ops::RangeInclusive;
 
@@ -15,6 +16,7 @@ use arrow::datatypes::{ArrowNumericType, DataType, TimeUnit};
 use arrow::record_batch::RecordBatch;
 
 use crate::error::{CliError, Result};
+use crate::offset::first_with_seconds;
 
 /// Seconds since the epoch that have a date: years from -262143 to 262142, less a day for zones.
 const SECONDS: RangeInclusive<i64> = -8_334_601_142_400..=8_210_266_790_399;
@@ -30,13 +32,22 @@ const LONGEST: i64 = i64::MAX / 1000;
 pub(super) fn check(batch: &RecordBatch) -> Result<()> {
     let columns = batch.columns().iter().zip(batch.schema_ref().fields());
     for (column, field) in columns {
-        if let Some(value) = beyond(column) {
-            return Err(CliError::Data(format!(
-                "column {:?} holds {value}, which is beyond the times that text can show ({}); write \
-                 Parquet or Arrow, or leave it out with --select",
+        let fault = |value, why| {
+            Err(CliError::Data(format!(
+                "column {:?} holds {value}, {why} ({}); write Parquet or Arrow, or leave it out with \
+                 --select",
                 field.name(),
                 field.data_type()
-            )));
+            )))
+        };
+        if let Some(value) = beyond(column) {
+            return fault(value, "which is beyond the times that text can show");
+        }
+        if let Some(value) = in_leaves(column, &first_with_seconds) {
+            return fault(
+                value,
+                "a time whose offset from UTC has seconds, which text cannot show",
+            );
         }
     }
     Ok(())
@@ -44,6 +55,25 @@ pub(super) fn check(batch: &RecordBatch) -> Result<()> {
 
 /// The value of a leaf that has no text, if there is one.
 fn beyond(column: &ArrayRef) -> Option<i64> {
+    in_leaves(column, &beyond_range)
+}
+
+/// What `find` finds first in the leaves of `column`.
+fn in_leaves(column: &ArrayRef, find: &dyn Fn(&ArrayRef) -> Option<i64>) -> Option<i64> {
+    use DataType as D;
+    let of = |column: &ArrayRef| in_leaves(column, find);
+    match column.data_type() {
+        D::Struct(_) => column.as_struct().columns().iter().find_map(of),
+        D::List(_) => of(column.as_list::<i32>().values()),
+        D::LargeList(_) => of(column.as_list::<i64>().values()),
+        D::FixedSizeList(..) => of(column.as_fixed_size_list().values()),
+        D::Map(..) => column.as_map().entries().columns().iter().find_map(of),
+        D::Dictionary(..) => of(column.as_any_dictionary().values()),
+        _ => find(column),
+    }
+}
+
+fn beyond_range(column: &ArrayRef) -> Option<i64> {
     use DataType as D;
     use TimeUnit as U;
     let of_day = |units: i64| 0..=DAY * units - 1;
@@ -64,12 +94,6 @@ fn beyond(column: &ArrayRef) -> Option<i64> {
         D::Duration(U::Millisecond) => {
             leaf::<DurationMillisecondType>(column, -i64::MAX..=i64::MAX)
         }
-        D::Struct(_) => column.as_struct().columns().iter().find_map(beyond),
-        D::List(_) => beyond(column.as_list::<i32>().values()),
-        D::LargeList(_) => beyond(column.as_list::<i64>().values()),
-        D::FixedSizeList(..) => beyond(column.as_fixed_size_list().values()),
-        D::Map(..) => column.as_map().entries().columns().iter().find_map(beyond),
-        D::Dictionary(..) => beyond(column.as_any_dictionary().values()),
         _ => None,
     }
 }

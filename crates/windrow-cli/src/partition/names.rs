@@ -7,7 +7,8 @@
 //!
 //! Invariant: different partitions have different names. In a hive name every byte is percent-encoded
 //! that is not a letter, a digit, one of `-_.~`, or part of a character outside of ASCII; a value that
-//! reads like the name for nulls has its first byte encoded.
+//! reads like the name for nulls has its first byte encoded. An instant of a zone is written with its offset, or,
+//! where that has seconds, in UTC.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, Float16Array, PrimitiveArray, RecordBatch,
     UInt32Array, make_array,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{
     ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type, UInt32Type,
 };
@@ -23,6 +25,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::{CliError, Result};
+use crate::offset::first_with_seconds;
 
 /// What readers of hive directories take for a null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -98,25 +101,33 @@ impl Names {
 
 /// A value as text; `None` for a null.
 fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow::error::ArrowError> {
-    let value = values.slice(row, 1);
+    let mut value = values.slice(row, 1);
     if value.logical_null_count() > 0 {
         return Ok(None);
+    }
+    let kind = plain_type(values.data_type());
+    if let DataType::Timestamp(unit, Some(_)) = kind {
+        value = cast(&value, kind)?;
+        if first_with_seconds(&value).is_some() {
+            value = cast(&value, &DataType::Timestamp(*unit, Some("UTC".into())))?;
+        }
     }
     let options = FormatOptions::new().with_display_error(false);
     let formatter = ArrayFormatter::try_new(value.as_ref(), &options)?;
     let text = formatter.value(0).try_to_string()?;
     // So a duration reads that has none.
-    if text == "<invalid>" && !is_text(values.data_type()) {
+    if text == "<invalid>" && !kind.is_string() {
         return Err(ArrowError::CastError("out of range".into()));
     }
     Ok(Some(text))
 }
 
-fn is_text(data_type: &DataType) -> bool {
+/// The type of values, however they are encoded.
+fn plain_type(data_type: &DataType) -> &DataType {
     match data_type {
-        DataType::Dictionary(_, values) => is_text(values),
-        DataType::RunEndEncoded(_, values) => is_text(values.data_type()),
-        data_type => data_type.is_string(),
+        DataType::Dictionary(_, values) => plain_type(values),
+        DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
+        data_type => data_type,
     }
 }
 
@@ -174,7 +185,12 @@ pub(crate) fn hive_values(column: &ArrayRef) -> ArrayRef {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{BooleanArray, Date32Array, Float64Array, StringArray};
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    use arrow::array::{
+        BooleanArray, Date32Array, Float64Array, StringArray, TimestampSecondArray,
+    };
 
     use super::*;
 
@@ -211,6 +227,23 @@ mod tests {
         );
         let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(300)]));
         assert!(hive(long, 0).is_err());
+    }
+
+    #[test]
+    fn instants_of_offsets_with_seconds_have_names_of_their_own() {
+        let instants = TimestampSecondArray::from_iter_values(-3_645_237_220..-3_645_237_196);
+        let instants: ArrayRef = Arc::new(instants.with_timezone("Asia/Kolkata"));
+        let kind = instants.data_type().clone();
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(kind));
+        for column in [cast(&instants, &dictionary).expect("encoded"), instants] {
+            let names: HashSet<_> =
+                (0..24).map(|row| hive(column.clone(), row).expect("a name").path).collect();
+            assert_eq!(names.len(), 24);
+            assert!(names.contains(Path::new("a%20b=1854-06-27T18%3A06%3A31Z/part-0.csv")));
+        }
+        let now = TimestampSecondArray::from(vec![0]).with_timezone("Asia/Kolkata");
+        let name = hive(Arc::new(now), 0).expect("a name");
+        assert_eq!(name.path, PathBuf::from("a%20b=1970-01-01T05%3A30%3A00%2B05%3A30/part-0.csv"));
     }
 
     #[test]
