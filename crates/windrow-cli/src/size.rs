@@ -70,14 +70,31 @@ impl FromStr for Limit {
     }
 }
 
+/// Units that sizes are told in.
+const SHOWN: [(u64, &str); 4] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
+
+impl Size {
+    /// The unit of which there are ten or more.
+    fn unit(self) -> (u64, &'static str) {
+        SHOWN.into_iter().find(|(unit, _)| self.0 >= 10 * unit).unwrap_or((1, "B"))
+    }
+
+    /// As many whole units as hold it.
+    pub(crate) fn rounded_up(self) -> Self {
+        Self(self.0.checked_next_multiple_of(self.unit().0).unwrap_or(self.0))
+    }
+
+    /// To the last byte, in units as large as that allows.
+    pub(crate) fn exactly(self) -> String {
+        let whole = |(unit, _): &(u64, _)| *unit <= self.unit().0 && self.0.is_multiple_of(*unit);
+        let (unit, name) = SHOWN.into_iter().find(whole).unwrap_or((1, "B"));
+        format!("{} {name}", self.0 / unit)
+    }
+}
+
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, name) = match self.0 {
-            bytes if bytes >= 10 << 30 => (1u64 << 30, "GiB"),
-            bytes if bytes >= 10 << 20 => (1 << 20, "MiB"),
-            bytes if bytes >= 10 << 10 => (1 << 10, "KiB"),
-            bytes => return write!(f, "{bytes} B"),
-        };
+        let (unit, name) = self.unit();
         write!(f, "{:.0} {name}", self.0 as f64 / unit as f64)
     }
 }
@@ -101,6 +118,14 @@ mod tests {
         for text in ["", "MiB", "-1", "1XB", "1.2.3M", "50%"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
+        let (odd, far) = (Size((39 << 20) + 1), Size(40 << 30));
+        assert_eq!(
+            (odd.to_string(), odd.rounded_up().to_string()),
+            ("39 MiB".into(), "40 MiB".into())
+        );
+        assert_eq!((odd.exactly(), far.exactly()), ("40894465 B".into(), "40 GiB".into()));
+        assert_eq!(Size(8 << 20).exactly(), "8192 KiB");
+        assert_eq!((far.rounded_up(), Size(7).rounded_up()), (far, Size(7)));
         assert_eq!("50%".parse(), Ok(Limit::Percent(50.0)));
         assert_eq!("unlimited".parse(), Ok(Limit::Unlimited));
         assert_eq!("1GiB".parse(), Ok(Limit::Bytes(1 << 30)));

@@ -89,6 +89,16 @@ fn a_memory_limit_under_the_floor() {
         ran.says(4, &["8192 KiB", "floor", "MiB", "--memory-limit"]);
         work.holds_only(&[]);
     }
+    // The floor that the message names is enough, however far below it the limit was.
+    for (limit, told) in [("1MiB", "1024 KiB"), ("20MiB", "20 MiB"), ("12345678", "12345678 B")] {
+        let sort = "sort in/a.parquet --by lsn -o out/o.parquet --memory-limit";
+        let ran = work.run(&format!("{sort} {limit}"));
+        ran.says(4, &[&format!("a memory limit of {told} is below the floor of this job, ")]);
+        let floor = ran.err.split("of this job, ").nth(1).and_then(|text| text.split(':').next());
+        let floor = floor.expect("a floor").replace(' ', "");
+        work.run(&format!("{sort} {floor}")).succeeds();
+        std::fs::remove_file(work.path("out/o.parquet")).expect("written");
+    }
     // At once: nothing of a stream is read that has rows without end.
     let mut command =
         work.command("sort - --by a --input-format csv -o out/o.csv --memory-limit 8MiB");

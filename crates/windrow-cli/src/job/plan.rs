@@ -31,6 +31,10 @@ pub(super) const BATCH_BYTES: usize = 2 << 20;
 const SLACK: usize = 6 << 20;
 /// Up to this limit the slack is all that there is to spare.
 const SMALL_LIMIT: usize = 64 << 20;
+/// Of what is beyond, one part in so many is kept for what nobody counts.
+const UNCOUNTED: usize = 48;
+/// What is resident before anything is planned differs by some pages from run to run.
+const RESIDENT_SWAY: usize = 256 << 10;
 /// What zstd takes beside its buffers to compress a chunk.
 const SPILL_CONTEXT: usize = 640 << 10;
 /// Allocator slack and stack of each thread more.
@@ -88,7 +92,7 @@ impl Plan {
         let (part_rows, part_bytes) = output::part_limits(options.format, row_group_bytes);
 
         // What nobody counts grows a little with what there is.
-        let more = (available.saturating_sub(SMALL_LIMIT) / 48).min(SLACK);
+        let more = (available.saturating_sub(SMALL_LIMIT) / UNCOUNTED).min(SLACK);
         // Whoever spills has a context of its own, and so has the spill thread.
         let spilling = match limits.spill_compression {
             args::SpillCompression::Zstd => (threads + 1) * SPILL_CONTEXT,
@@ -127,12 +131,14 @@ impl Plan {
         };
         let floor = (reading(1) + least_sorting).max(writing(1) + least_merging);
         if available < floor {
+            // A larger limit has more that nobody counts.
+            let enough = floor + (floor - available) / (UNCOUNTED - 1) + RESIDENT_SWAY;
             return Err(CliError::MemoryFloor(format!(
                 "a memory limit of {} is below the floor of this job, {}: {} for reading and {} for \
                  sorting, then {} for writing and {} for merging; raise --memory-limit, or lower \
                  --row-group-size",
-                Size(available as u64),
-                Size(floor as u64),
+                Size(available as u64).exactly(),
+                Size(enough as u64).rounded_up(),
                 Size(reading(1) as u64),
                 Size(least_sorting as u64),
                 Size(writing(1) as u64),
