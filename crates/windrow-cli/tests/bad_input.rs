@@ -259,3 +259,33 @@ fn numbers_too_large_to_sum() {
     write_parquet(&work.path("in/a.parquet"), &batch);
     refuses(&work, "compact in/a.parquet --diff d", 3, &["overflow", "id=7"]);
 }
+
+#[test]
+fn columns_nested_deeper_than_readers_go() {
+    let work = Work::new();
+    let nested = |depth| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        format!("{{\"id\":1,\"v\":{open}1{close}}}\n")
+    };
+    for output in ["o.parquet", "o.arrow", "o.arrows"] {
+        work.put("in/a.ndjson", nested(60));
+        work.run(&format!("sort in/a.ndjson --by v -o out/{output}")).succeeds();
+        work.run(&format!("sort out/{output} --by v -o out/o.ndjson")).succeeds();
+        assert_eq!(work.text("out/o.ndjson"), nested(60));
+        work.put("in/a.ndjson", nested(61));
+        let ran = work.run(&format!("sort in/a.ndjson --by v -o out/{output}"));
+        ran.says(2, &["\"v\"", "62 deep", "NDJSON"]);
+    }
+    work.put("in/a.ndjson", nested(126));
+    work.run("sort in/a.ndjson --by v -o out/o.ndjson").succeeds();
+    assert_eq!(work.text("out/o.ndjson"), nested(126));
+    // A schema whose reader would recur a million times: a root with a leaf in as many groups.
+    let mut footer = vec![0x15, 0x02, 0x19, 0xfc, 0xc2, 0x84, 0x3d, 0x48, 1, b'r', 0x15, 2, 0];
+    footer.extend([0x35, 2, 0x18, 1, b'g', 0x15, 2, 0].repeat(1_000_000));
+    footer.extend([0x15, 4, 0x25, 2, 0x18, 1, b'v', 0, 0x16, 0, 0x19, 0x0c, 0]);
+    let length = u32::try_from(footer.len()).expect("of a few MB").to_le_bytes();
+    work.put("in/a.parquet", [&b"PAR1"[..], &footer, &length, b"PAR1"].concat());
+    for line in ["inspect in/a.parquet", "sort in/a.parquet --by g -o out/o.csv"] {
+        work.run(line).says(3, &["a.parquet", "nested more than 256 deep"]);
+    }
+}

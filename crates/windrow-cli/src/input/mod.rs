@@ -18,6 +18,7 @@ mod csv;
 mod estimate;
 mod exact;
 mod expand;
+mod footer_depth;
 mod guard;
 mod int96;
 mod ipc;

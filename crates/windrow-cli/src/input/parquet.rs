@@ -5,6 +5,7 @@
 //! Statistics and page indexes are not loaded; `inspect` asks for a footer with them.
 
 use std::collections::VecDeque;
+use std::io::BufReader;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +20,7 @@ use crate::format::Format;
 
 use super::int96::{self, Seconds};
 use super::origin::{Origin, RandomFile};
-use super::{Batches, Content, Opened, SortColumn, Span, estimate};
+use super::{Batches, Content, Opened, SortColumn, Span, estimate, footer_depth};
 
 /// A footer and the Arrow schema in it.
 pub(crate) type Footer = ArrowReaderMetadata;
@@ -141,6 +142,10 @@ fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
 }
 
 fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy) -> Result<Footer> {
+    if let Some(start) = footer_start(file) {
+        let footer = BufReader::new(file.reader_at(start));
+        footer_depth::check(footer).map_err(|what| origin.error(what))?;
+    }
     let options = ArrowReaderOptions::new()
         .with_column_stats_policy(statistics)
         // The counts of pages in it tell how large a page is.
@@ -148,6 +153,14 @@ fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy)
     ArrowReaderMetadata::load(file, options)
         .and_then(int96::settled)
         .map_err(|cause| origin.error(unreadable(file, &cause)))
+}
+
+/// Where the footer of a file begins that ends as Parquet does.
+fn footer_start(file: &RandomFile) -> Option<u64> {
+    let end = file.len().checked_sub(8)?;
+    let tail = file.read_exact(end, 8).ok()?;
+    let (length, magic) = tail.split_first_chunk::<4>()?;
+    end.checked_sub(u64::from(u32::from_le_bytes(*length))).filter(|_| magic == b"PAR1")
 }
 
 /// Says what is wrong with a file whose footer cannot be read.

@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use arrow::ipc::writer::EncodedData;
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::arrow_writer::ArrowColumnChunk;
@@ -193,10 +193,45 @@ pub(crate) fn open(
     options: &OutputOptions,
 ) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
     match options.format {
-        Format::Parquet => parquet_file::open(target, schema, sample, options),
-        Format::ArrowFile | Format::ArrowStream => ipc::open(target, schema, options),
-        Format::Csv | Format::Ndjson => text::open(target, schema, options),
+        Format::Csv | Format::Ndjson => return text::open(target, schema, options),
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream => {}
     }
+    if let Some(field) = schema.fields().iter().find(|field| depth(field) > MOST_DEPTH) {
+        return Err(CliError::Usage(format!(
+            "column {:?} is nested {} deep, and an Arrow schema, which Parquet has too, is read to {MOST_DEPTH}; \
+             write NDJSON, or leave it out with --select",
+            field.name(),
+            depth(field)
+        )));
+    }
+    match options.format {
+        Format::Parquet => parquet_file::open(target, schema, sample, options),
+        _ => ipc::open(target, schema, options),
+    }
+}
+
+/// Fields within each other that readers of Arrow follow.
+const MOST_DEPTH: usize = 61;
+
+/// The fields within each other of a column, itself among them.
+fn depth(field: &Field) -> usize {
+    fn within(data_type: &DataType) -> usize {
+        use DataType as D;
+        match data_type {
+            D::List(of)
+            | D::LargeList(of)
+            | D::ListView(of)
+            | D::LargeListView(of)
+            | D::FixedSizeList(of, _)
+            | D::Map(of, _)
+            | D::RunEndEncoded(_, of) => depth(of),
+            D::Struct(fields) => fields.iter().map(|field| depth(field)).max().unwrap_or(0),
+            D::Union(fields, _) => fields.iter().map(|(_, field)| depth(field)).max().unwrap_or(0),
+            D::Dictionary(_, values) => within(values),
+            _ => 0,
+        }
+    }
+    1 + within(field.data_type())
 }
 
 /// Refuses what [`open`] would refuse, before there is anything to write.
