@@ -25,7 +25,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use arrow::error::ArrowError;
 use memchr::memchr;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use crate::error::Result;
 
@@ -336,7 +336,10 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
         let mut keys = Vec::new();
         while let Some((name, shape)) = entries.next_entry::<String, Shape>()? {
-            merge_keys(&mut keys, vec![(name, shape)]);
+            if keys.iter().any(|(key, _)| *key == name) {
+                return Err(A::Error::custom(format!("{name:?} is there twice in an object")));
+            }
+            keys.push((name, shape));
         }
         Ok(Shape::Object(keys))
     }

@@ -178,6 +178,8 @@ fn faults_in_ndjson_are_told_with_their_line() {
     }
     fs::write(&path, "{\"a\":1}\n{\"a\":[1]}\n").unwrap();
     expect(&fault(&dir, &["a.ndjson"], &options(10)), &["'a'"]);
+    fs::write(&path, "{\"a\":1}\n{\"b\":{\"c\":1,\"a\":2,\"\\u0063\":3}}\n").unwrap();
+    expect(&fault(&dir, &["a.ndjson"], &options(10)), &["line 2", "\"c\" is there twice"]);
     fs::write(&path, "[{\"a\":1}]").unwrap();
     expect(&fault(&dir, &["a.ndjson"], &options(10)), &["array"]);
     fs::write(&path, "").unwrap();
