@@ -1,7 +1,7 @@
 //! The text of `--schema`: `id:int64,name:utf8,at:timestamp_us,amount:decimal128(12,2)`.
 //!
-//! A column is its name, a colon and its type; names may hold anything but commas, the last colon
-//! parts name and type. Every column is nullable, as text formats cannot promise otherwise.
+//! A column is its name, a colon and its type; names may hold anything but commas, the last colon that is
+//! not in the parentheses of the type parts name and type. Every column is nullable, as text formats cannot promise otherwise.
 
 use std::sync::Arc;
 
@@ -23,9 +23,12 @@ pub(crate) fn parse_schema(text: &str) -> Result<SchemaRef> {
     let mut fields: Vec<Field> = Vec::new();
     for part in columns(text) {
         let part = part.trim();
-        let Some((name, kind)) = part.rsplit_once(':').map(|(n, k)| (n.trim(), k.trim())) else {
+        // An offset in parentheses has a colon, too.
+        let arguments = part.strip_suffix(')').and_then(|part| part.rfind('('));
+        let Some(colon) = part[..arguments.unwrap_or(part.len())].rfind(':') else {
             return Err(bad(part, "expected name:type"));
         };
+        let (name, kind) = (part[..colon].trim(), part[colon + 1..].trim());
         if name.is_empty() {
             return Err(bad(part, "the name is missing"));
         }
@@ -138,7 +141,7 @@ mod tests {
     fn every_kind_of_type_is_read() {
         let schema = parse_schema(
             "id:int64, name:utf8,ts:timestamp_us,at:timestamp_ns(UTC),\
-             d:decimal128(12,2),flag:bool,day:date32,a:b:float64",
+             d:decimal128(12,2),flag:bool,day:date32,a:b:float64,c:timestamp_s(+02:00)",
         )
         .unwrap();
         let expected = [
@@ -150,6 +153,7 @@ mod tests {
             ("flag", DataType::Boolean),
             ("day", DataType::Date32),
             ("a:b", DataType::Float64),
+            ("c", DataType::Timestamp(TimeUnit::Second, Some("+02:00".into()))),
         ];
         assert_eq!(schema.fields().len(), expected.len());
         for (field, (name, kind)) in schema.fields().iter().zip(&expected) {
