@@ -149,8 +149,6 @@ fn strings_of_json_are_no_numbers() {
         ("90210", "\"02139\""),
         ("90210", "\"2139\""),
         ("1.5", "\"1.10\""),
-        ("[1]", "[\"1\"]"),
-        ("{\"w\":1}", "{\"w\":\"1\"}"),
         ("18446744073709551615", "\"1\""),
         ("true", "\"true\""),
     ] {
@@ -166,7 +164,10 @@ fn strings_of_json_are_no_numbers() {
         let two = "sort in/a.ndjson in/b.ndjson --by id -o out/o.ndjson";
         work.run(two).says(3, &["b.ndjson", "line 1", "--schema"]);
     }
-    work.run("sort in/a.ndjson --by id -o out/o.ndjson").succeeds();
+    work.put("in/a.ndjson", "{\"id\":1,\"v\":{\"w\":1}}\n");
+    work.put("in/b.ndjson", "{\"id\":2,\"v\":{\"w\":\"1\"}}\n");
+    let two = "sort in/a.ndjson in/b.ndjson --by id -o out/o.ndjson";
+    work.run(two).says(3, &["b.ndjson", "line 1", "'v.w'", "a string", "among the first"]);
     work.put("in/a.ndjson", "{\"id\":1,\"v\":90210}\n{\"id\":2,\"v\":\"02139\"}\n");
     work.run("sort in/a.ndjson --by id -o out/o.ndjson --schema v:int64").succeeds();
     assert_eq!(

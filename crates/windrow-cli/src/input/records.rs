@@ -89,7 +89,15 @@ impl Records {
                 self.numbers.push(field.name().clone());
                 Node::Number(path.to_owned(), kind.clone())
             }
-            DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+            DataType::RunEndEncoded(_, of) => {
+                let plain = Field::clone(of).with_name(field.name());
+                return self.node(&plain, path);
+            }
+            DataType::List(of)
+            | DataType::LargeList(of)
+            | DataType::ListView(of)
+            | DataType::LargeListView(of)
+            | DataType::FixedSizeList(of, _) => {
                 self.lists_of_numbers |= is_of_numbers(of.data_type());
                 Node::List(self.node(of, path))
             }
@@ -203,7 +211,10 @@ fn is_quoted_digit(byte: u8, next: u8) -> bool {
 fn is_of_numbers(kind: &DataType) -> bool {
     kind.is_integer()
         || kind.is_floating()
-        || matches!(kind, DataType::Decimal128(_, 0) | DataType::Decimal256(_, 0))
+        || matches!(
+            kind,
+            DataType::Decimal128(_, 0) | DataType::Decimal256(_, 0) | DataType::Duration(_)
+        )
 }
 
 /// Where a walk over a record is.

@@ -157,6 +157,15 @@ struct Step {
 }
 
 impl Columns {
+    /// Whether `--schema` takes the type of the column that `fault` is in. It has none for nested columns.
+    fn can_be_named(&self, fault: &str) -> bool {
+        let name = fault.strip_prefix("column '").and_then(|rest| rest.split_once("': "));
+        name.is_none_or(|(name, _)| {
+            let field = self.schema.field_with_name(name);
+            field.is_ok_and(|field| !field.data_type().is_nested())
+        })
+    }
+
     fn decoder(&self, dialect: Dialect, batch_rows: usize) -> Result<Decoder, ArrowError> {
         let exact = |writing| Exact::new(&self.schema, self.named.as_deref(), writing);
         Ok(match dialect {
@@ -342,16 +351,16 @@ impl TextBatches {
         if let ArrowError::IoError(_, cause) = fault {
             return self.origin.error(format!("cannot be read: {cause}"));
         }
-        let advice = "correct it, or name the types of the columns with --schema";
         let again = self.origin.again_from(start.offset);
-        match again.and_then(|text| self.find(text, start)) {
-            Some((line, what)) => self.origin.error(format!("line {line}: {what}; {advice}")),
-            None => self.origin.error(format!(
-                "line {} or later: {}; {advice}",
-                start.line,
-                tidy(fault, &self.columns.schema)
-            )),
-        }
+        let (line, what) = match again.and_then(|text| self.find(text, start)) {
+            Some((line, what)) => (format!("line {line}"), what),
+            None => (format!("line {} or later", start.line), tidy(fault, &self.columns.schema)),
+        };
+        let advice = match self.columns.can_be_named(&what) {
+            true => "name the types of the columns with --schema",
+            false => "have a row that is like it among the first",
+        };
+        self.origin.error(format!("{line}: {what}; correct it, or {advice}"))
     }
 
     /// Reads again from `place` and returns the line of the first record that fails, and why.

@@ -35,6 +35,7 @@ pub(super) fn check(text: &StringArray, kind: &DataType, writing: Writing) -> Re
     use DataType as D;
     let strange = match kind {
         kind if kind.is_integer() => find(text, |value| !is_integer(value, writing)),
+        D::Duration(_) => find(text, |value| !is_integer(value, writing)),
         D::Decimal32(_, 0) | D::Decimal64(_, 0) | D::Decimal128(_, 0) | D::Decimal256(_, 0) => {
             find(text, |value| !is_integer(value, writing))
         }
@@ -46,6 +47,7 @@ pub(super) fn check(text: &StringArray, kind: &DataType, writing: Writing) -> Re
         }
         D::Date32 => find(text, |value| !is_date(value)),
         D::Date64 | D::Timestamp(_, None) => find(text, |value| !is_time(value)),
+        D::Time32(_) | D::Time64(_) => find(text, |value| !value.contains(':')),
         D::Timestamp(_, Some(_)) => find(text, |value| !is_time(value) || !has_offset(value)),
         _ => None,
     };

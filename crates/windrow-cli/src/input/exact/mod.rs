@@ -16,12 +16,13 @@
 //! A type that the user names says what is meant. One that was inferred is a guess from the first rows: of a
 //! value that would have made it another, had it been among them, the guess would lose what it is.
 //!
-//! This file decides what is parsed, and where it stands; `integers`, `numbers` (decimals and floats) and
-//! `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
+//! This file decides what is parsed, and where it stands; `bytes`, `integers`, `numbers` (decimals and floats)
+//! and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
 //!
 //! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the
 //! float that is nearest, as everywhere; an integer in a column of floats may be a number of something.
 
+mod bytes;
 mod guess;
 mod integers;
 mod numbers;
@@ -34,8 +35,8 @@ use std::sync::Arc;
 use arrow::array::builder::PrimitiveBuilder;
 use arrow::array::types::ArrowPrimitiveType;
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch,
-    RecordBatchOptions, StringArray, StructArray,
+    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
+    ListViewArray, MapArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
@@ -121,17 +122,34 @@ fn as_text(field: &FieldRef, reading: Reading) -> FieldRef {
         | DataType::Date64
         | DataType::Time32(_)
         | DataType::Time64(_)
+        | DataType::Float16
         | DataType::Float32
         | DataType::Float64
         | DataType::LargeUtf8 => DataType::Utf8,
         kind if kind.is_integer() && (reading.guessed || reading.writing == Writing::Json) => {
             DataType::Utf8
         }
+        DataType::Duration(_)
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_)
+            if reading.writing == Writing::Json =>
+        {
+            DataType::Utf8
+        }
         DataType::List(of) => DataType::List(as_text(of, reading)),
         DataType::LargeList(of) => DataType::LargeList(as_text(of, reading)),
+        DataType::ListView(of) => DataType::ListView(as_text(of, reading)),
+        DataType::LargeListView(of) => DataType::LargeListView(as_text(of, reading)),
         DataType::FixedSizeList(of, length) => {
             DataType::FixedSizeList(as_text(of, reading), *length)
         }
+        // What is parsed has runs afterwards.
+        DataType::RunEndEncoded(_, of) => match as_text(of, reading) {
+            text if text == *of => return field.clone(),
+            text => text.data_type().clone(),
+        },
         DataType::Map(of, sorted) => DataType::Map(as_text(of, reading), *sorted),
         DataType::Struct(fields) => {
             DataType::Struct(fields.iter().map(|field| as_text(field, reading)).collect())
@@ -181,6 +199,23 @@ fn parsed(column: &ArrayRef, field: &Field, reading: Reading) -> Result<ArrayRef
             let values = items(list.values(), of)?;
             Arc::new(LargeListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
         }
+        DataType::ListView(of) => {
+            let list: &ListViewArray = column.as_list_view();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = ListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::LargeListView(of) => {
+            let list: &LargeListViewArray = column.as_list_view();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = LargeListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::RunEndEncoded(_, of) => {
+            cast_strictly(&items(column, of)?, field.data_type()).map_err(misfit)?
+        }
         DataType::FixedSizeList(of, length) => {
             let list = column.as_fixed_size_list();
             let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
@@ -226,10 +261,13 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<Array
             let wide = numbers::decimals(text, &D::Decimal128(*precision, *scale))?;
             cast_strictly(&wide, kind)
         }
-        D::Float32 | D::Float64 => numbers::floats(text, kind),
+        D::Float16 | D::Float32 | D::Float64 => numbers::floats(text, kind),
         D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => {
             times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
         }
+        D::Duration(_) => cast_strictly(&cast(text, &D::Int64)?, kind),
+        kind if kind.is_binary() && reading.writing == Writing::Json => bytes::bytes(text, kind),
+        D::FixedSizeBinary(_) if reading.writing == Writing::Json => bytes::bytes(text, kind),
         _ => cast(text, kind),
     }
 }

@@ -9,7 +9,7 @@
 use std::fmt::LowerExp;
 
 use arrow::array::types::{
-    ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float32Type, Float64Type,
+    ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type,
 };
 use arrow::array::{ArrayRef, StringArray};
 use arrow::compute::kernels::cast_utils::Parser;
@@ -18,6 +18,7 @@ use arrow::datatypes::{DataType, i256};
 use super::{Fault, cast, each, no_value};
 
 /// Digits that an integer may have to be sure to be a float.
+const FLOAT16_DIGITS: usize = 3;
 const FLOAT32_DIGITS: usize = 6;
 const FLOAT64_DIGITS: usize = 15;
 
@@ -40,6 +41,7 @@ pub(super) fn decimals(text: &StringArray, kind: &DataType) -> Result<ArrayRef, 
 /// Floats of `kind`.
 pub(super) fn floats(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
     match kind {
+        DataType::Float16 => floats_of::<Float16Type>(text, kind, FLOAT16_DIGITS),
         DataType::Float32 => floats_of::<Float32Type>(text, kind, FLOAT32_DIGITS),
         _ => floats_of::<Float64Type>(text, kind, FLOAT64_DIGITS),
     }

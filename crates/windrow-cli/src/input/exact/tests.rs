@@ -83,6 +83,7 @@ fn integers_are_floats_or_refused() {
         ("-123456789012345678901234567890", DataType::Float64),
         ("99999999999999999999", DataType::Float64),
         ("16777217", DataType::Float32),
+        ("2049", DataType::Float16),
     ] {
         let fault = one(text, &kind, false).unwrap_err();
         assert!(fault.contains("more digits than") && fault.contains(text), "{text}: {fault}");
@@ -237,6 +238,8 @@ fn values_that_an_inferred_type_is_not_for() {
     fits(csv, &us(Some("UTC")), &["2026-01-31T12:00:00Z", "2026-01-31 12:00:00.5+02:00"]);
     is_strange(csv, &us(Some("UTC")), &["2026-01-31T12:00:00", "2026-01-31"]);
 
+    is_strange(csv, &DataType::Time32(TimeUnit::Second), &["5"]);
+
     fits(json, &whole, &["0", "7", "-12"]);
     is_strange(json, &whole, &["-0", "02139", "+5", " 12"]);
     is_strange(json, &wide, &["1.0", "1e3", "-0"]);
@@ -251,11 +254,14 @@ fn what_parsers_pass_over_is_refused() {
     for (text, kind, why) in [
         ("1e400", DataType::Float64, "larger"),
         ("-1e39", DataType::Float32, "larger"),
+        ("65520.5", DataType::Float16, "larger"),
         ("2026-01-2x", DataType::Date32, "no value"),
         ("2026-1-2--", DataType::Date32, "no value"),
         ("2026-01-2 ", DataType::Date64, "no value"),
         ("2016-12-31T23:59:60", us, "leap second"),
         ("23:59:60.5", DataType::Time64(TimeUnit::Microsecond), "leap second"),
+        ("86400", DataType::Time32(TimeUnit::Second), "no time of a day"),
+        ("-1", DataType::Time64(TimeUnit::Nanosecond), "no time of a day"),
     ] {
         let fault = one(text, &kind, false).expect_err(text);
         assert!(fault.contains(why) && fault.contains(text), "{text}: {fault}");
@@ -266,8 +272,14 @@ fn what_parsers_pass_over_is_refused() {
         ("20260131", DataType::Date32),
         ("-0044-03-15", DataType::Date32),
         ("23:59:59", DataType::Time32(TimeUnit::Second)),
+        ("86399999", DataType::Time32(TimeUnit::Millisecond)),
     ] {
         one(text, &kind, false).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+    }
+    // In JSON a number may count days.
+    for kind in [DataType::Date32, DataType::Date64] {
+        assert!(one("20260131", &kind, true).unwrap_err().contains("may be a date"));
+        assert!(one("20484", &kind, true).is_ok());
     }
 }
 
@@ -277,9 +289,13 @@ fn parts_of_nested_columns_are_parsed_too() {
     let entry: Fields =
         vec![Field::new("key", DataType::Utf8, false), number("value").as_ref().clone()].into();
     let entries = Arc::new(Field::new("entries", DataType::Struct(entry), false));
+    let ends = Arc::new(Field::new("run_ends", DataType::Int32, false));
     let kinds = [
         ("[5, 6]", "[5, 1.5]", "'c'", DataType::FixedSizeList(number("item"), 2)),
         ("[5]", "[1.5]", "'c'", DataType::LargeList(number("item"))),
+        ("[5]", "[1.5]", "'c'", DataType::ListView(number("item"))),
+        ("5", "1.5", "'c'", DataType::Duration(TimeUnit::Second)),
+        ("5", "1.5", "'c'", DataType::RunEndEncoded(ends, number("values"))),
         ("{\"k\": 5}", "{\"k\": 1.5}", "'c.value'", DataType::Map(entries, false)),
         ("{\"k\": 5}", "{\"k\": 1.5}", "'c.k'", DataType::Struct(vec![number("k")].into())),
     ];

@@ -22,6 +22,12 @@ use super::{Fault, cast, each, no_value};
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
+/// Digits of a date without hyphens.
+const DATE_DIGITS: usize = 8;
+
+/// Why a number of as many digits is refused.
+const AMBIGUOUS: &str = "may be a date or a count since 1970; write dates as 2026-01-31";
+
 /// Nanoseconds of a second. A time that has more is within a leap second.
 const NANOSECONDS: u32 = 1_000_000_000;
 
@@ -45,6 +51,7 @@ pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Resul
         D::Date32 => {
             let zone = Zone::of(None)?;
             each::<Date32Type>(text, kind, |value| match plain_number(value, numbers) {
+                Some(_) if value.len() == DATE_DIGITS => Err(AMBIGUOUS.to_owned()),
                 Some(days) => i32::try_from(days).map_err(|_| no_value()),
                 None if has_time(value) => match timestamp(value, U::Second, zone)? {
                     seconds if seconds % DAY == 0 => {
@@ -59,6 +66,7 @@ pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Resul
         D::Date64 => {
             let zone = Zone::of(None)?;
             each::<Date64Type>(text, kind, |value| match plain_number(value, numbers) {
+                Some(_) if value.len() == DATE_DIGITS => Err(AMBIGUOUS.to_owned()),
                 Some(milliseconds) => Ok(milliseconds),
                 None if has_time(value) => timestamp(value, U::Millisecond, zone),
                 None if is_cut(value) => Err(no_value()),
@@ -73,17 +81,23 @@ pub(super) fn times(text: &StringArray, kind: &DataType, numbers: bool) -> Resul
     }
 }
 
-fn times_of<T: ArrowPrimitiveType + Parser>(
+fn times_of<T: ArrowPrimitiveType<Native: Into<i64>> + Parser>(
     text: &StringArray,
     kind: &DataType,
     digits: usize,
 ) -> Result<ArrayRef, Fault> {
+    let units = (0..digits).fold(1, |units, _| units * 10);
     each::<T>(text, kind, |value| {
         check_fraction(value, digits)?;
         if value.split(':').nth(2).is_some_and(|seconds| seconds.starts_with("60")) {
             return Err(LEAP_SECOND.to_owned());
         }
-        T::parse(value).ok_or_else(no_value)
+        let time = T::parse(value).ok_or_else(no_value)?;
+        // A number counts units.
+        match (0..DAY * units).contains(&time.into()) {
+            true => Ok(time),
+            false => Err("is no time of a day".to_owned()),
+        }
     })
 }
 
