@@ -4,6 +4,8 @@
 //!    text: where the type was inferred to be of numbers, a string is an error.
 //! 2. Values nested by the ten thousand exhaust its stack. Among the first rows they are refused, so they are
 //!    here.
+//! 3. Where it makes text of everything, a number may stand in a column of bytes, which JSON has as strings. Such
+//!    a type is never inferred, but comes from a file that was read before; then every record is walked over.
 //!
 //! A walk over a record follows its brackets, strings and keys down the schema, byte by byte. Few records need
 //! one. A line that is a whole record and has neither as many brackets as the limit nor a number between
@@ -42,6 +44,8 @@ pub(super) struct Records {
     numbers: Vec<String>,
     lists_of_numbers: bool,
     maps_of_numbers: bool,
+    /// Whether every record is walked over.
+    always: bool,
     /// The walk over a record that has begun and not ended.
     walk: Walk,
     walking: bool,
@@ -52,6 +56,8 @@ enum Node {
     Any,
     /// A number, of the column and the type.
     Number(String, DataType),
+    /// Bytes, written as a string, of the column and the type.
+    Bytes(String, DataType),
     List(usize),
     /// An object of these keys.
     Object(HashMap<String, usize>),
@@ -73,6 +79,7 @@ impl Records {
             numbers: Vec::new(),
             lists_of_numbers: false,
             maps_of_numbers: false,
+            always: false,
             walk: Walk::default(),
             walking: false,
         };
@@ -88,6 +95,13 @@ impl Records {
             kind if is_of_numbers(kind) => {
                 self.numbers.push(field.name().clone());
                 Node::Number(path.to_owned(), kind.clone())
+            }
+            kind @ (DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_)) => {
+                self.always = true;
+                Node::Bytes(path.to_owned(), kind.clone())
             }
             DataType::RunEndEncoded(_, of) => {
                 let plain = Field::clone(of).with_name(field.name());
@@ -127,7 +141,7 @@ impl Records {
     /// # Errors
     /// The first thing that is not as it must be.
     pub(super) fn pass(&mut self, text: &[u8], goes_on: bool) -> Result<(), ArrowError> {
-        if self.walking || goes_on || self.is_odd(text) {
+        if self.always || self.walking || goes_on || self.is_odd(text) {
             self.walk.pass(text, &self.nodes)?;
         }
         self.walking = goes_on;
@@ -276,7 +290,14 @@ impl Walk {
                     self.kept.clear();
                 }
                 b':' | b',' | b' ' | b'\t' | b'\n' | b'\r' => {}
-                _ => drop(self.begin(nodes)),
+                _ => match &nodes[self.begin(nodes)] {
+                    Node::Bytes(path, kind) if matches!(byte, b'-'..=b'9' | b't' | b'f') => {
+                        return Err(ArrowError::ParseError(format!(
+                            "column '{path}': a value that is no string, as {kind} is"
+                        )));
+                    }
+                    _ => {}
+                },
             }
         }
         Ok(())
@@ -427,6 +448,24 @@ mod tests {
                 let text = format!("{{\"t\":\"{}\",{}", "x".repeat(lead), &text[1..]);
                 assert_eq!(look(&text, 1000).is_err(), path.is_some(), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn numbers_where_bytes_are_due() {
+        let list = DataType::new_list(DataType::Binary, true);
+        let fields = [("b", DataType::Binary), ("n", DataType::Int64), ("l", list)];
+        let fields = fields.map(|(name, kind)| Field::new(name, kind, true));
+        let schema = Schema::new(fields.to_vec());
+        for (text, fits) in [
+            (r#"{"b":"00","n":12,"l":["00",null]}"#, true),
+            (r#"{"b":null,"n":12,"x":12}"#, true),
+            (r#"{"b":12}"#, false),
+            (r#"{"b": true}"#, false),
+            (r#"{"l":["00",-1]}"#, false),
+        ] {
+            let found = Records::new(&schema, None).pass(text.as_bytes(), false);
+            assert_eq!(found.is_ok(), fits, "{text}");
         }
     }
 
