@@ -32,6 +32,8 @@ use crate::error::{CliError, Result};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // Another allocator's blocks are its own matter.
+    let _ = windrow::give_back_large_blocks();
     input::silence_guarded_panics();
     job::install_interrupt();
     match run(&cli) {

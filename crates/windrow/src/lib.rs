@@ -131,6 +131,7 @@ pub use batch::{Batch, Decoder, Merging, RecordBatches, Slab, Slabs, fan_in};
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use error::{Error, Result};
+pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks};
 pub use merge::OrderCheck;
 pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
 #[cfg(feature = "ipc")]

@@ -49,9 +49,8 @@ struct Index {
 pub(super) fn open(origin: Origin) -> Result<Opened> {
     let file = origin.random()?;
     let index = read_index(&file).map_err(|what| origin.error(what))?;
-    let (spans, rows) = plan(&file, &index).map_err(|what| origin.error(what))?;
-    let reader_bytes = held(&file, &index).map_err(|what| origin.error(what))?;
-    let row_bytes = spans.iter().map(|span| row_bytes(&index, span)).max().unwrap_or(0);
+    let Surveyed { spans, rows, reader_bytes, row_bytes } =
+        survey(&file, &index).map_err(|what| origin.error(what))?;
     Ok(Opened {
         format: Format::ArrowFile,
         schema: index.schema.clone(),
@@ -121,24 +120,37 @@ fn inside(block: &Block, len: u64) -> bool {
     end.is_some_and(|end| end <= len)
 }
 
-/// Cuts the record batches into units.
-fn plan(file: &RandomFile, index: &Index) -> Result<(Vec<Span>, u64), String> {
+/// What the heads of all blocks tell.
+struct Surveyed {
+    spans: Vec<Span>,
+    rows: u64,
+    /// The heap for the dictionaries and the record batch that takes most, as read and as decompressed.
+    reader_bytes: usize,
+    /// Bytes of a row, on average, in the unit where they are most.
+    row_bytes: usize,
+}
+
+/// Looks at the record batches, and cuts them into units.
+fn survey(file: &RandomFile, index: &Index) -> Result<Surveyed, String> {
     let mut spans: Vec<Span> = Vec::new();
-    let mut rows = 0;
-    let mut bytes = 0;
+    let (mut rows, mut bytes, mut plain, mut largest) = (0, 0, 0_u64, 0_u64);
+    let mut longest = 0;
     for (ordinal, block) in index.batches.iter().enumerate() {
         let frame = read_head(file, block)?;
         let in_batch = frame
             .rows()?
             .ok_or_else(|| format!("the file is damaged: block {ordinal} is not a record batch"))?;
-        bytes += block.bodyLength() as u64;
+        let body = block.bodyLength().unsigned_abs();
+        let unpacked = plain_of(file, block, &frame)?;
+        largest = largest.max(body.saturating_add(unpacked));
+        bytes += body;
         match spans.last_mut() {
             Some(span) if bytes <= UNIT_BYTES || !index.dictionaries.is_empty() => {
                 span.part.end = ordinal + 1;
                 span.rows = span.rows.map(|rows| rows + in_batch);
             }
             _ => {
-                bytes = block.bodyLength() as u64;
+                (bytes, plain) = (body, 0);
                 spans.push(Span {
                     part: ordinal..ordinal + 1,
                     first_row: rows,
@@ -146,31 +158,25 @@ fn plan(file: &RandomFile, index: &Index) -> Result<(Vec<Span>, u64), String> {
                 });
             }
         }
+        plain = plain.saturating_add(body.max(unpacked));
+        let in_span = spans.last().and_then(|span| span.rows).unwrap_or(0);
+        longest = longest.max(plain / in_span.max(1));
         rows += in_batch;
     }
-    Ok((spans, rows))
-}
-
-/// Bytes of a row of `span`, on average.
-fn row_bytes(index: &Index, span: &Span) -> usize {
-    let bytes = index.batches[span.part.clone()].iter().map(Block::bodyLength).sum::<i64>();
-    let rows = i64::try_from(span.rows.unwrap_or(0)).unwrap_or(i64::MAX).max(1);
-    usize::try_from(bytes / rows).unwrap_or(0)
-}
-
-/// The heap for the dictionaries and the largest record batch, as read and as decompressed.
-fn held(file: &RandomFile, index: &Index) -> Result<usize, String> {
-    let largest = index.batches.iter().max_by_key(|block| block.bodyLength());
-    let mut held = 0_u64;
-    for block in index.dictionaries.iter().chain(largest) {
-        let frame = read_head(file, block)?;
-        let body = block.offset() as u64 + block.metaDataLength() as u64;
-        let prefix = |at: u64| -> Option<[u8; 8]> {
-            file.read_exact(body.checked_add(at)?, 8).ok()?.try_into().ok()
-        };
-        held += block.bodyLength() as u64 + plain_bytes(&frame, &prefix)?;
+    let mut held = largest;
+    for block in index.dictionaries.iter() {
+        let plain = plain_of(file, block, &read_head(file, block)?)?;
+        held = held.saturating_add(block.bodyLength().unsigned_abs()).saturating_add(plain);
     }
-    Ok(usize::try_from(held).unwrap_or(usize::MAX))
+    let reader_bytes = usize::try_from(held).unwrap_or(usize::MAX);
+    let row_bytes = usize::try_from(longest).unwrap_or(usize::MAX);
+    Ok(Surveyed { spans, rows, reader_bytes, row_bytes })
+}
+
+/// What the compressed buffers of a block become.
+fn plain_of(file: &RandomFile, block: &Block, frame: &Frame) -> Result<u64, String> {
+    let body = block.offset().unsigned_abs() + u64::from(block.metaDataLength().unsigned_abs());
+    plain_bytes(frame, &|at| file.read_exact(body.checked_add(at)?, 8).ok()?.try_into().ok())
 }
 
 /// The header of a block.

@@ -30,9 +30,6 @@ use super::{Batches, Content, Opened, Span};
 /// taken to be no larger than the first.
 const PASSING_BATCH: u64 = 16 << 20;
 
-/// What a compressed body of such a stream is taken to become.
-const PASSING_YIELD: u64 = 4;
-
 /// Heads hold a few dozen bytes per column; more than this is a damaged length.
 const LARGEST_HEAD: u64 = 256 << 20;
 
@@ -129,13 +126,16 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
     let mut frames = Frames::new(origin.stream()?);
     let schema = frames.schema().map_err(|what| origin.error(what))?;
     let bytes = origin.len();
-    let (rows, reader_bytes, passing) = if origin.passes_once() {
-        let first = frames.peek().map_err(|what| origin.error(what))?;
-        let held = usize::try_from(PASSING_BATCH.max(first)).unwrap_or(usize::MAX);
-        (None, held, Some(frames))
+    let (rows, reader_bytes, row_bytes, passing) = if origin.passes_once() {
+        let Ahead { needed, read, row_bytes } =
+            frames.look_ahead().map_err(|what| origin.error(what))?;
+        // What was read is resident before anything is planned.
+        let held = PASSING_BATCH.max(needed).saturating_sub(read);
+        (None, held, row_bytes, Some(frames))
     } else {
-        let (rows, largest) = survey(&origin.random()?).map_err(|what| origin.error(what))?;
-        (Some(rows), usize::try_from(largest).unwrap_or(usize::MAX), None)
+        let file = origin.random()?;
+        let Surveyed { rows, held, plain } = survey(&file).map_err(|what| origin.error(what))?;
+        (Some(rows), held, plain / rows.max(1), None)
     };
     Ok(Opened {
         format: Format::ArrowStream,
@@ -143,17 +143,25 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         bytes,
         rows,
         spans: vec![Span { part: 0..1, first_row: 0, rows }],
-        reader_bytes,
-        row_bytes: usize::try_from(bytes.unwrap_or(0) / rows.unwrap_or(u64::MAX).max(1))
-            .unwrap_or(0),
+        reader_bytes: usize::try_from(reader_bytes).unwrap_or(usize::MAX),
+        row_bytes: usize::try_from(row_bytes).unwrap_or(usize::MAX),
         content: Box::new(StreamFile { origin, passing: passing.into() }),
     })
 }
 
-/// The rows, and the heap that the dictionaries and the largest record batch need.
-fn survey(file: &RandomFile) -> Result<(u64, u64), String> {
+/// What the frames of a file tell.
+struct Surveyed {
+    rows: u64,
+    /// The heap that the dictionaries and the largest record batch need.
+    held: u64,
+    /// Bytes of all record batches once they are decompressed.
+    plain: u64,
+}
+
+fn survey(file: &RandomFile) -> Result<Surveyed, String> {
     let cut = |_| cut_short(file.len());
     let (mut at, mut rows, mut dictionaries, mut largest) = (0, 0, 0_u64, 0_u64);
+    let mut all = 0_u64;
     while at < file.len() {
         let mut start = file.read_exact(at, 4).map_err(cut)?;
         at += 4;
@@ -180,12 +188,13 @@ fn survey(file: &RandomFile) -> Result<(u64, u64), String> {
             Some(in_batch) => {
                 rows += in_batch;
                 largest = largest.max(body.saturating_add(plain));
+                all = all.saturating_add(body.max(plain));
             }
             None => dictionaries = dictionaries.saturating_add(body).saturating_add(plain),
         }
         at += body;
     }
-    Ok((rows, dictionaries.saturating_add(largest)))
+    Ok(Surveyed { rows, held: dictionaries.saturating_add(largest), plain: all })
 }
 
 fn cut_short(len: u64) -> String {
@@ -215,15 +224,37 @@ impl Content for StreamFile {
     }
 }
 
+/// No bytes, and nothing that they would be a slice of.
+fn nothing() -> Buffer {
+    Buffer::from_vec(Vec::<u8>::new())
+}
+
 /// What ends a stream.
 const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
+
+/// A frame whose body is read as far as needed.
+enum Loaded {
+    Head(Frame),
+    Whole(Buffer),
+}
+
+/// What looking at the head of a stream tells.
+#[derive(Default)]
+struct Ahead {
+    /// Bytes that the first record batch needs in memory.
+    needed: u64,
+    /// Bytes of those that are there by now.
+    read: u64,
+    /// Bytes of a row of it, on average.
+    row_bytes: u64,
+}
 
 /// A stream, frame by frame.
 struct Frames {
     stream: BufReader<Stream>,
     decoder: StreamDecoder,
-    /// The head of the next frame, where it was looked at.
-    head: Option<Frame>,
+    /// The next frame, where it was looked at: its body is still to be read, or was.
+    ahead: Option<Loaded>,
     /// What the decoder has not taken yet of the frame read last.
     pending: Buffer,
     ended: bool,
@@ -235,8 +266,8 @@ impl Frames {
         Self {
             stream: BufReader::with_capacity(64 << 10, stream),
             decoder: StreamDecoder::new(),
-            head: None,
-            pending: Buffer::from_vec(Vec::<u8>::new()),
+            ahead: None,
+            pending: nothing(),
             ended: false,
             read: 0,
         }
@@ -260,9 +291,11 @@ impl Frames {
             while !self.pending.is_empty() {
                 let batch = self.decoder.decode(&mut self.pending);
                 if let Some(batch) = batch.map_err(|cause| cause.to_string())? {
+                    self.let_go();
                     return Ok(Some(batch));
                 }
             }
+            self.let_go();
             if self.ended {
                 return Ok(None);
             }
@@ -275,18 +308,51 @@ impl Frames {
         }
     }
 
-    /// What the next frame takes in memory.
-    fn peek(&mut self) -> Result<u64, String> {
-        self.head = self.next_head()?;
-        let Some(head) = &self.head else {
-            self.ended = true;
-            return Ok(0);
-        };
-        let message = head.message()?;
-        let body = u64::try_from(message.bodyLength()).unwrap_or(0);
-        let batch = message.header_as_record_batch();
-        let packed = batch.is_some_and(|batch| batch.compression().is_some());
-        Ok(if packed { body.saturating_mul(1 + PASSING_YIELD) } else { body })
+    /// Forgets the frame that was decoded: a slice of it, however short, would keep all of it while the
+    /// next one is read.
+    fn let_go(&mut self) {
+        if self.pending.is_empty() {
+            self.pending = nothing();
+        }
+    }
+
+    /// Looks at the first record batch, and takes in what stands before it.
+    fn look_ahead(&mut self) -> Result<Ahead, String> {
+        let mut ahead = Ahead::default();
+        loop {
+            let Some(head) = self.next_head()? else {
+                self.ended = true;
+                return Ok(ahead);
+            };
+            let message = head.message()?;
+            let body = u64::try_from(message.bodyLength()).unwrap_or(0);
+            let batch = message.header_as_record_batch();
+            let packed = batch.is_some_and(|batch| batch.compression().is_some());
+            let rows = head.rows()?;
+            if rows.is_some() && !packed {
+                ahead.needed = body;
+                ahead.row_bytes = body / rows.unwrap_or(0).max(1);
+                self.ahead = Some(Loaded::Head(head));
+                return Ok(ahead);
+            }
+            // What buffers become stands before each, so the body has to be there to tell.
+            let (bytes, plain) = self.body_of(head)?;
+            if let Some(rows) = rows {
+                ahead.needed = body.saturating_add(plain);
+                ahead.read = body;
+                ahead.row_bytes = body.max(plain) / rows.max(1);
+                self.ahead = Some(Loaded::Whole(bytes));
+                return Ok(ahead);
+            }
+            // A dictionary, behind the schema: it is there for as long as the stream.
+            for bytes in [std::mem::replace(&mut self.pending, nothing()), bytes] {
+                self.pending = bytes;
+                while !self.pending.is_empty() {
+                    self.decoder.decode(&mut self.pending).map_err(|cause| cause.to_string())?;
+                }
+            }
+            self.let_go();
+        }
     }
 
     /// The head of the next frame; `None` at the end of the stream.
@@ -322,24 +388,32 @@ impl Frames {
 
     /// The bytes of the next frame with a head, checked; `None` at the end of the stream.
     fn next_frame(&mut self) -> Result<Option<Buffer>, String> {
-        let head = match self.head.take() {
+        let head = match self.ahead.take() {
+            Some(Loaded::Whole(bytes)) => return Ok(Some(bytes)),
+            Some(Loaded::Head(head)) => Some(head),
             None if self.ended => None,
             None => self.next_head()?,
-            head => head,
         };
-        let Some(frame) = head else { return Ok(None) };
+        head.map(|head| self.body_of(head).map(|(bytes, _)| bytes)).transpose()
+    }
+
+    /// The frame of a head with its body, checked, and what its compressed buffers become.
+    fn body_of(&mut self, frame: Frame) -> Result<(Buffer, u64), String> {
         let message = frame.message;
         let body = u64::try_from(frame.message()?.bodyLength())
             .map_err(|_| "the stream is damaged: a negative length".to_string())?;
         let start = frame.bytes.len();
         let mut bytes = frame.bytes;
+        // Memory counts where it is written to, so a damaged length costs nothing. Growing as bytes arrive,
+        // where all of them do not fit, would move them.
+        let _ = bytes.try_reserve_exact(usize::try_from(body).unwrap_or(usize::MAX));
         self.append_all(&mut bytes, body)?;
         let head = Frame { bytes: bytes[message..start].to_vec(), message: 0 };
-        plain_bytes(&head, &|at| {
+        let plain = plain_bytes(&head, &|at| {
             let at = start.checked_add(usize::try_from(at).ok()?)?;
             bytes.get(at..at.checked_add(8)?)?.try_into().ok()
         })?;
-        Ok(Some(Buffer::from_vec(bytes)))
+        Ok((Buffer::from_vec(bytes), plain))
     }
 
     /// Appends up to `length` bytes and returns how many there were.

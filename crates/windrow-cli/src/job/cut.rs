@@ -11,6 +11,7 @@
 //! order of the output; what its writer knows of it beforehand is a sample of its own rows.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,6 +72,8 @@ pub(super) struct Opened {
 pub(super) enum Piece {
     Rows(Slab),
     Decoded(RecordBatch),
+    /// Rows that are cut out when they are taken: many short runs of many columns are more than the rows.
+    Within(Arc<RecordBatch>, Range<usize>),
 }
 
 struct Run {
@@ -103,6 +106,7 @@ impl Decoders {
         match piece {
             Piece::Rows(slab) => self.rows.decode(&slab),
             Piece::Decoded(batch) => Ok(batch),
+            Piece::Within(batch, rows) => Ok(batch.slice(rows.start, rows.len())),
         }
     }
 }
@@ -258,6 +262,7 @@ impl<'a> Cutter<'a> {
         let decoded = match &run.piece {
             Piece::Rows(slab) => decoders.rows.decode(slab)?,
             Piece::Decoded(decoded) => decoded.clone(),
+            Piece::Within(batch, rows) => batch.slice(rows.start, rows.len()),
         };
         run.piece = Piece::Decoded(decoded.clone());
         Ok(decoded)
@@ -276,14 +281,14 @@ impl Many<'_> {
             ready.push_back(Run { name, piece: Piece::Rows(slab), rows, bytes });
             return Ok(());
         }
-        let decoded = decoders.rows.decode(&slab)?;
+        let decoded = Arc::new(decoders.rows.decode(&slab)?);
         for range in ranges {
             let name = self.partitioning.names.of(&keys, range.start)?;
             ready.push_back(Run {
                 name: Some(name),
-                piece: Piece::Decoded(decoded.slice(range.start, range.len())),
                 rows: range.len(),
                 bytes: bytes * range.len() / rows,
+                piece: Piece::Within(Arc::clone(&decoded), range),
             });
         }
         Ok(())

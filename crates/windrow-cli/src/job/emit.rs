@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::cut::{Begun, Cutter, Decoders, Extent, Piece};
 use super::finish::{Out, Spread};
 use super::ingest::join;
-use super::{Arrangement, Reporter, interrupt};
+use super::{Arrangement, Reporter, interrupt, tidy};
 use crate::error::Result;
 use crate::output::Written;
 use crate::partition::Partitioning;
@@ -93,7 +93,10 @@ impl Shared<'_> {
             };
             let Some((Begun { ordinal, encoder, opened }, pieces)) = taken else { return Ok(()) };
             // Each slab's memory is free as soon as it is decoded.
-            let mut batches = pieces.into_iter().map(|piece| decoders.decode(piece));
+            let mut batches = pieces.into_iter().map(|piece| {
+                self.pause()?;
+                decoders.decode(piece)
+            });
             let part = encoder.encode(&mut batches)?;
             let mut turn = lock(&self.out);
             loop {
@@ -152,6 +155,7 @@ impl Shared<'_> {
     }
 
     fn pause(&self) -> Result<()> {
+        tidy();
         interrupt::check()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use arrow::record_batch::RecordBatch;
 
 use super::ingest::refuse_nulls;
-use super::{Reporter, interrupt};
+use super::{Reporter, interrupt, tidy};
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
 
@@ -67,6 +67,7 @@ impl FileRows {
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             interrupt::check()?;
+            tidy();
             if let Some(batches) = &mut self.batches {
                 if let Some(batch) = batches.next().transpose()? {
                     refuse_nulls(&batch, &self.required, self.row)

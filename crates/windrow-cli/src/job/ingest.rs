@@ -10,7 +10,7 @@ use windrow::{Batch, Batcher, Pool, Pusher, merge_in};
 use super::file_rows::{Batches, FileRows};
 use super::report::Phase;
 use super::source::{ROW_BITS, Reader, Units};
-use super::{Arrangement, Plan, Reporter, interrupt};
+use super::{Arrangement, Plan, Reporter, interrupt, tidy};
 use crate::error::{CliError, Result};
 use crate::input::Inputs;
 
@@ -51,6 +51,7 @@ fn work(
 ) -> Result<()> {
     while let Some((batch, sequence)) = reader.next()? {
         interrupt::check()?;
+        tidy();
         if failed.load(Ordering::Relaxed) {
             return Ok(());
         }

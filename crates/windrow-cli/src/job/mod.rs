@@ -21,6 +21,7 @@ mod plan;
 mod report;
 mod sampling;
 mod source;
+mod tidy;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub(crate) use interrupt::{check as check_interrupt, install as install_interrup
 pub(crate) use plan::Plan;
 use report::Phase;
 pub(crate) use report::{Reporter, say};
+pub(crate) use tidy::tidy;
 
 use crate::args::{self, SpillCompression};
 use crate::error::{CliError, Result};
@@ -181,7 +183,7 @@ impl Destination<'_> {
 fn run_to(
     inputs: Inputs,
     arrangement: &Arrangement,
-    to: Destination<'_>,
+    mut to: Destination<'_>,
     row_group_size: Size,
     limits: &args::Limits,
     report: &args::Report,
@@ -191,6 +193,7 @@ fn run_to(
     let inputs = Arc::new(inputs);
     let schema = decoder.schema();
     let plan = Plan::make(&inputs, arrangement, schema, &to.options, row_group_size, limits)?;
+    to.options.columns_in_turn = plan.columns_in_turn;
     if report.explain {
         let mut text = plan.explain(&inputs, arrangement, &to.options, &to.target, limits);
         if let Some(partitioning) = to.partitioning {
@@ -200,6 +203,9 @@ fn run_to(
     }
     report::check(report, &inputs, &to.target)?;
     to.check(decoder.schema())?;
+    if let Some(limit) = plan.limit {
+        tidy::below(limit);
+    }
     let reporter = Reporter::new(&inputs, plan.limit, report);
     let pool = Pool::new(Budget::bytes(plan.ingest_budget), pool_options(limits, &inputs))?;
     reporter.watch(&pool);
@@ -316,6 +322,7 @@ fn output_options(
         sorting,
         page_bytes: usize::try_from(output.page_size.0).unwrap_or(usize::MAX),
         statistics: !output.no_statistics,
+        columns_in_turn: false,
         long_rows: inputs.row_bytes() >= output::LONG_ROW,
         csv_delimiter: csv.delimiter,
         csv_header: csv.has_header,

@@ -16,7 +16,8 @@ use windrow::{Budget, Layout, Pool};
 use super::{Arrangement, Way};
 use crate::args;
 use crate::error::{CliError, Result};
-use crate::input::Inputs;
+use crate::format::Format;
+use crate::input::{FileInfo, Inputs};
 use crate::output::{self, OutputOptions, Target};
 use crate::size::{Limit, Size};
 use crate::system;
@@ -26,9 +27,19 @@ pub(super) const BATCH_ROWS: usize = 8192;
 /// A record batch of wide rows ends once it has this many bytes.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
 
+/// What a job has resident of code and constants at its end: 14 to 16.5 MiB were seen. When it is planned that
+/// is half, or most of it where the page cache is kind.
+const CODE: usize = 16 << 20;
 /// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
 /// counts. A guess that no run so far has passed, not a measurement: see `docs/memory.md`.
-const SLACK: usize = 6 << 20;
+const SLACK: usize = 2 << 20;
+/// More of it where record batches are as large as the file says: other readers are estimated with some to
+/// spare.
+const EXACT: usize = 3 << 20;
+/// The most that it grows by with the limit.
+const MORE_SLACK: usize = 6 << 20;
+/// A row of this length, on average, is a part of what is needed to sort it and to write it.
+const NOTABLE_ROW: usize = 64 << 10;
 /// Up to this limit the slack is all that there is to spare.
 const SMALL_LIMIT: usize = 64 << 20;
 /// Of what is beyond, one part in so many is kept for what nobody counts.
@@ -64,6 +75,8 @@ pub(crate) struct Plan {
     /// Rows and row bytes that a part has at the most.
     pub(super) part_rows: usize,
     pub(super) part_bytes: usize,
+    /// Whether the columns of a part are encoded one after the other.
+    pub(super) columns_in_turn: bool,
     /// Sorted files that are merged at one time: all of them, or so many by each reader.
     pub(super) open_files: usize,
     /// Whether all of them are merged as they are written out.
@@ -92,20 +105,31 @@ impl Plan {
         let (part_rows, part_bytes) = output::part_limits(options.format, row_group_bytes);
 
         // What nobody counts grows a little with what there is.
-        let more = (available.saturating_sub(SMALL_LIMIT) / UNCOUNTED).min(SLACK);
+        let more = (available.saturating_sub(SMALL_LIMIT) / UNCOUNTED).min(MORE_SLACK);
         // Whoever spills has a context of its own, and so has the spill thread.
         let spilling = match limits.spill_compression {
             args::SpillCompression::Zstd => (threads + 1) * SPILL_CONTEXT,
             args::SpillCompression::None | args::SpillCompression::Lz4 => 0,
         };
-        let base = usize::try_from(system::resident()).unwrap_or(0) + SLACK + more + spilling;
+        let (own, of_files) = system::resident();
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
+        let base = bytes(own) + bytes(of_files).max(CODE) + SLACK + more + spilling;
+        let is_exact =
+            |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
+        let exact = if inputs.files().iter().any(is_exact) { EXACT } else { 0 };
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
-        let long = if options.long_rows { inputs.row_bytes() } else { 0 };
+        let row = row_bytes(inputs, arrangement);
+        let long = if row >= NOTABLE_ROW { row.saturating_mul(lists_stretch(schema)) } else { 0 };
         let reader_bytes = inputs.reader_bytes() + 2 * batch;
-        let held = part_bytes.min(most_bytes(inputs, arrangement));
-        let writer_bytes = output::part_bytes(schema, options, part_rows, held)
-            + 2 * batch
-            + long * output::copies_of_a_long_row(schema, options.format);
+        // A part has a slab at the least.
+        let held = part_bytes.max(BATCH_BYTES).min(most_bytes(inputs, arrangement));
+        let rows_held = part_rows.min(held / row + 1);
+        let writer_of = |options: &OutputOptions| {
+            output::part_bytes(schema, options, rows_held, held)
+                + 2 * batch
+                + long * output::copies_of_a_long_row(schema, options)
+        };
+        let footers = footers(inputs, arrangement, schema, options, (part_rows, part_bytes));
         let waiting = long * output::copies_of_a_held_row(options.format);
         // Of long rows one is staged, when the one before it is written out; runs of them are merged into
         // one before anything is written.
@@ -120,37 +144,50 @@ impl Plan {
         let per_file = reader_bytes + 2 * batch + kept * long;
         let files = inputs.files().len();
         let reading = |n: usize| match arrangement.way {
-            Way::Unordered => base + n * reader_bytes + (n - 1) * THREAD_SLACK,
-            Way::Sorted => base + n * per_file + (n - 1) * long,
+            Way::Unordered => base + exact + n * reader_bytes + (n - 1) * THREAD_SLACK,
+            Way::Sorted => base + exact + n * per_file + (n - 1) * long,
         };
-        let writing = |n: usize| {
+        let writing_by = |writer: usize, n: usize| {
             // A writer that is not alone holds the rows of its part while it encodes them.
             let part = held.saturating_add(BATCH_BYTES + waiting);
-            let parts = if n > 1 { n * part } else { 0 };
-            base + n * writer_bytes + parts + (n - 1) * THREAD_SLACK
+            let parts = if n > 1 { n.saturating_mul(part) } else { 0 };
+            let writers = n.saturating_mul(writer).saturating_add(parts);
+            (base + (n - 1) * THREAD_SLACK).saturating_add(footers).saturating_add(writers)
         };
-        let floor = (reading(1) + least_sorting).max(writing(1) + least_merging);
+        let spare = |needed: usize| available.saturating_sub(needed);
+        let most = |most: usize, needed: &dyn Fn(usize) -> usize| {
+            // Another thread is worth it while sorting keeps half of what there is.
+            let kept = least_sorting.max(available.saturating_sub(base) / 3);
+            (1..=most).rev().find(|&n| spare(needed(n)) >= kept).unwrap_or(1)
+        };
+        // Columns in turn only where that lets the job run, or run on more threads.
+        let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
+        let (together, in_turn) = (writer_of(options), writer_of(&in_turn));
+        let fits = |writer: usize| match spare(writing_by(writer, 1)) >= least_merging {
+            true => most(threads, &|n| writing_by(writer, n)),
+            false => 0,
+        };
+        let columns_in_turn = in_turn < together && fits(together) < fits(in_turn).max(1);
+        let writer_bytes = if columns_in_turn { in_turn } else { together };
+        let writing = |n: usize| writing_by(writer_bytes, n);
+        let needed = (reading(1) + least_sorting).max(writing(1) + least_merging) - more;
+        // At the floor itself there is as much more as the floor has above a small limit.
+        let floor = needed + (needed.saturating_sub(SMALL_LIMIT) / (UNCOUNTED - 1)).min(MORE_SLACK);
         if available < floor {
-            // A larger limit has more that nobody counts.
-            let enough = floor + (floor - available) / (UNCOUNTED - 1) + RESIDENT_SWAY;
             return Err(CliError::MemoryFloor(format!(
                 "a memory limit of {} is below the floor of this job, {}: {} for reading and {} for \
-                 sorting, then {} for writing and {} for merging; raise --memory-limit, or lower \
+                 sorting, then {} for writing and {} for merging; raise --memory-limit, or {} \
                  --row-group-size",
                 Size(available as u64).exactly(),
-                Size(enough as u64).rounded_up(),
+                stated(floor),
                 Size(reading(1) as u64),
                 Size(least_sorting as u64),
                 Size(writing(1) as u64),
                 Size(least_merging as u64),
+                // Smaller row groups are more of them, and the footer has all.
+                if footers > writer_bytes { "raise" } else { "lower" },
             )));
         }
-        let spare = |needed: usize| available.saturating_sub(needed);
-        let most = |most: usize, needed: &dyn Fn(usize) -> usize| {
-            // Another thread is worth it while sorting keeps half of what there is.
-            let kept = least_sorting.max((available - base) / 3);
-            (1..=most).rev().find(|&n| spare(needed(n)) >= kept).unwrap_or(1)
-        };
         let mut writers = most(threads, &writing);
         let (readers, open_files, ingest_budget, direct) = match arrangement.way {
             Way::Unordered => {
@@ -183,6 +220,7 @@ impl Plan {
             settle_budget: spare(writing(writers)),
             part_rows,
             part_bytes,
+            columns_in_turn,
             open_files,
             direct,
             floor,
@@ -222,7 +260,7 @@ impl Plan {
             ("rule", format!("{:?}", layout.rule()).to_lowercase()),
             ("row", row(layout)),
             ("output", format!("{target} as {}", options.format)),
-            ("memory limit", format!("{limit} (floor {})", size(self.floor))),
+            ("memory limit", format!("{limit} (floor {})", stated(self.floor))),
             ("reading", format!("{} threads, {} each", self.readers, size(self.reader_bytes))),
             match arrangement.way {
                 Way::Unordered => ("sorting", format!("{} for rows", shown(self.ingest_budget))),
@@ -288,6 +326,11 @@ fn describe(columns: &[windrow::Column]) -> String {
     parts.join(", ")
 }
 
+/// A floor as a limit that is enough, also for a process that is a little larger from the start.
+fn stated(floor: usize) -> Size {
+    Size(floor.saturating_add(RESIDENT_SWAY) as u64).rounded_up()
+}
+
 /// The limit in bytes; `None` if there is none.
 fn resolve(limit: Limit) -> Result<Option<u64>> {
     match limit {
@@ -303,6 +346,36 @@ fn resolve(limit: Limit) -> Result<Option<u64>> {
             Ok(Some((all as f64 * percent / 100.0) as u64))
         }
     }
+}
+
+/// Bytes of a row, as far as the inputs tell.
+fn row_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
+    let widths = arrangement.layout.schema().fields().iter();
+    let least: usize = widths.map(|field| field.data_type().primitive_width().unwrap_or(1)).sum();
+    arrangement.layout.stride().unwrap_or(inputs.row_bytes().max(least)).max(1)
+}
+
+/// How much longer a row can be in the engine than in Arrow: an item of a list has 5 bytes more.
+fn lists_stretch(schema: &SchemaRef) -> usize {
+    let nested = schema.fields().iter().any(|field| field.data_type().is_nested());
+    if nested { 2 } else { 1 }
+}
+
+/// What the footers of the output take, as far as the inputs tell how many rows there are.
+fn footers(
+    inputs: &Inputs,
+    arrangement: &Arrangement,
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    (part_rows, part_bytes): (usize, usize),
+) -> usize {
+    let row = row_bytes(inputs, arrangement);
+    let lines = || inputs.bytes().map(|bytes| bytes / inputs.row_bytes().max(1) as u64);
+    let rows = inputs.rows().or_else(lines).unwrap_or(0);
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);
+    let part = part_rows.min(part_bytes / row).max(slab);
+    output::footer_bytes(schema, options, rows / part + 1, rows.saturating_mul(row))
 }
 
 /// Bytes that all rows take together at the most, where the inputs tell.

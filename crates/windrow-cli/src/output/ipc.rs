@@ -83,12 +83,12 @@ pub(super) fn part_bytes(
     rows: usize,
     bytes: usize,
 ) -> usize {
-    // The encoded part; a run on its way into a message and the scratch it is encoded in; the metadata
-    // of a message.
+    // The encoded part. The rows of a message as they came and as they are put together; the message as it
+    // grows, in a vector that doubles; the metadata.
     let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
     let metadata = (rows / ROWS_A_MESSAGE + 1) * schema.fields().len() * 128;
     let compression = options.compression.unwrap_or(Compression::None);
-    bytes + 3 * message + metadata + compression.context_bytes()
+    bytes + 4 * message.min(bytes) + metadata + compression.context_bytes()
 }
 
 /// What an encoder does about dictionaries.

@@ -31,9 +31,11 @@ mod dictionaries;
 mod directory;
 mod ipc;
 mod parquet_file;
+mod parquet_memory;
 mod properties;
 mod rebatch;
 mod rope;
+mod row_group;
 mod showable;
 mod sink;
 #[cfg(test)]
@@ -93,6 +95,9 @@ pub(crate) struct OutputOptions {
     pub(crate) page_bytes: usize,
     /// Whether Parquet pages and column chunks carry minima and maxima.
     pub(crate) statistics: bool,
+    /// Whether the columns of a Parquet part are encoded one after the other: its rows are held, and few
+    /// writers. The bytes are the same.
+    pub(crate) columns_in_turn: bool,
     /// Whether rows are of [`LONG_ROW`] bytes or more.
     pub(crate) long_rows: bool,
     pub(crate) csv_delimiter: u8,
@@ -111,6 +116,7 @@ impl OutputOptions {
             // zstd loses about 2 %.
             page_bytes: 512 << 10,
             statistics: true,
+            columns_in_turn: false,
             long_rows: false,
             csv_delimiter: b',',
             csv_header: true,
@@ -279,19 +285,34 @@ pub(crate) fn part_bytes(
     bytes: usize,
 ) -> usize {
     match options.format {
-        Format::Parquet => parquet_file::part_bytes(schema, options, rows, bytes),
+        Format::Parquet => parquet_memory::part_bytes(schema, options, rows, bytes),
         Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, rows, bytes),
         Format::Csv | Format::Ndjson => text::part_bytes(schema, options, rows, bytes),
     }
 }
 
+/// What is kept of parts that were written until the file is finished, if there are so many of them, of so
+/// many bytes together as Arrow arrays.
+pub(crate) fn footer_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    parts: usize,
+    bytes: usize,
+) -> usize {
+    match options.format {
+        Format::Parquet => parquet_memory::footer_bytes(schema, options, parts, bytes),
+        // A place in the file for each message, or nothing.
+        _ => 0,
+    }
+}
+
 /// Times that a row longer than a part is in memory while it is written: as an array, and as what is made
 /// of it.
-pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, format: Format) -> usize {
+pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) -> usize {
     let is_binary = |field: &FieldRef| field.data_type().is_binary();
-    match format {
-        // The page, joined with its levels, compressed; the array is gone by then.
-        Format::Parquet => 3,
+    match options.format {
+        // The page, joined with its levels, compressed; the array is gone by then, unless it is held.
+        Format::Parquet => 3 + usize::from(options.columns_in_turn),
         // The message.
         Format::ArrowFile | Format::ArrowStream => 2,
         // The line, of twice as many bytes if all are escaped, or digits of binary.

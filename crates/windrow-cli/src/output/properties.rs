@@ -30,12 +30,15 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
-use super::parquet_file::ROWS_A_CALL;
+use super::row_group::ROWS_A_CALL;
 use super::{Compression, OutputOptions, SortColumn};
 use crate::error::Result;
 
 /// Rows of the head of the output that are looked at.
 pub(crate) const SAMPLE_ROWS: usize = 8192;
+/// Values of a leaf that are looked at: rows of long lists have hundreds of thousands of them, and each is
+/// hashed in 40 bytes.
+const SAMPLE_VALUES: usize = 4 * SAMPLE_ROWS;
 /// Fewer values than these tell nothing.
 const LEAST_VALUES: usize = 64;
 /// A dictionary is tried where a value occurs this often on average: rarer ones save little and every value
@@ -240,6 +243,9 @@ fn sampled_leaves(sample: &RecordBatch, leaves: usize) -> Vec<Option<ArrayRef>> 
     let mut found = Vec::with_capacity(leaves);
     for column in sample.columns() {
         collect_leaves(column, &mut found);
+    }
+    for values in found.iter_mut().flatten() {
+        *values = values.slice(0, values.len().min(SAMPLE_VALUES));
     }
     // A type that is taken apart otherwise than Parquet does would shift all after it.
     if found.len() == leaves { found } else { Vec::new() }

@@ -18,6 +18,27 @@ pub(super) fn rebatch(
     rows: usize,
     mut each: impl FnMut(RecordBatch) -> Result<()>,
 ) -> Result<u64> {
+    runs(batches, rows, |pieces| {
+        if let [_whole] = pieces.as_slice() {
+            return pieces.into_iter().try_for_each(&mut each);
+        }
+        let Some(first) = pieces.first() else { return Ok(()) };
+        match concat_batches(&first.schema(), &pieces) {
+            Ok(run) => each(run),
+            Err(arrow::error::ArrowError::DictionaryKeyOverflowError) => {
+                pieces.into_iter().try_for_each(&mut each)
+            }
+            Err(error) => Err(CliError::Data(error.to_string())),
+        }
+    })
+}
+
+/// Calls `each` with the pieces of runs of `rows` rows, as [`rebatch`] does with the runs.
+pub(super) fn runs(
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    rows: usize,
+    mut each: impl FnMut(Vec<RecordBatch>) -> Result<()>,
+) -> Result<u64> {
     let mut pieces: Vec<RecordBatch> = Vec::new();
     let mut gathered = 0;
     let mut total = 0;
@@ -31,34 +52,15 @@ pub(super) fn rebatch(
             start += taken;
             gathered += taken;
             if gathered == rows {
-                join(&mut pieces, &mut each)?;
+                each(std::mem::take(&mut pieces))?;
                 gathered = 0;
             }
         }
     }
-    join(&mut pieces, &mut each)?;
+    if !pieces.is_empty() {
+        each(pieces)?;
+    }
     Ok(total)
-}
-
-/// Hands over the pieces as one batch and forgets them.
-fn join(
-    pieces: &mut Vec<RecordBatch>,
-    each: &mut impl FnMut(RecordBatch) -> Result<()>,
-) -> Result<()> {
-    let pieces = std::mem::take(pieces);
-    let Some(first) = pieces.first() else {
-        return Ok(());
-    };
-    if pieces.len() == 1 {
-        return pieces.into_iter().try_for_each(each);
-    }
-    match concat_batches(&first.schema(), &pieces) {
-        Ok(run) => each(run),
-        Err(arrow::error::ArrowError::DictionaryKeyOverflowError) => {
-            pieces.into_iter().try_for_each(each)
-        }
-        Err(error) => Err(CliError::Data(error.to_string())),
-    }
 }
 
 #[cfg(test)]

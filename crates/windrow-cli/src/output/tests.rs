@@ -135,7 +135,8 @@ fn bytes_do_not_depend_on_batches() {
             let mut options = OutputOptions::new(format);
             options.page_bytes = 4 << 10;
             let expected = write(make, 2, 8192, &options);
-            for size in [100, 1024, 1500, 20_000] {
+            for (size, in_turn) in [(100, false), (1024, true), (1500, false), (20_000, true)] {
+                options.columns_in_turn = in_turn;
                 assert!(write(make, 2, size, &options) == expected, "{format:?}, {size}");
             }
         }

@@ -11,6 +11,7 @@
 //! columns  --rows-->  encoded rows  --rows-->  values, strings
 //! ```
 
+pub(crate) mod allocator;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod counting;
