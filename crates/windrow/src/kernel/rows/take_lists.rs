@@ -110,7 +110,7 @@ mod tests {
         ) {
             let flip = if descending { 0xff } else { 0 };
             let (mut rows, mut starts, mut ends) = (vec![], vec![], vec![]);
-            let (mut expected, mut lens) = (vec![], vec![]);
+            let (mut expected, mut lens) = (Vec::<u8>::new(), vec![]);
             for list in &lists {
                 starts.push(rows.len());
                 for number in list.chunks_exact(width) {
