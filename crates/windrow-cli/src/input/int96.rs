@@ -153,7 +153,10 @@ fn in_unit(footer: &Footer, unit: TimeUnit) -> Result<Footer> {
 }
 
 /// `field` with its leaves, in the order of Parquet's, as `change` gives them back.
-fn each_leaf(field: &FieldRef, change: &mut dyn FnMut(&FieldRef) -> FieldRef) -> FieldRef {
+pub(super) fn each_leaf(
+    field: &FieldRef,
+    change: &mut dyn FnMut(&FieldRef) -> FieldRef,
+) -> FieldRef {
     let kind = match field.data_type() {
         DataType::Struct(fields) => {
             DataType::Struct(fields.iter().map(|field| each_leaf(field, change)).collect())
@@ -169,6 +172,6 @@ fn each_leaf(field: &FieldRef, change: &mut dyn FnMut(&FieldRef) -> FieldRef) ->
     with_type(field, kind)
 }
 
-fn with_type(field: &FieldRef, kind: DataType) -> FieldRef {
+pub(super) fn with_type(field: &FieldRef, kind: DataType) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(kind))
 }

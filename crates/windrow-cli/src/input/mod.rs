@@ -15,6 +15,7 @@
 //! damaged files, which ends here (see [`guard`]).
 
 mod csv;
+mod dictionaries;
 mod estimate;
 mod exact;
 mod expand;
@@ -48,6 +49,7 @@ use crate::format::Format;
 use origin::{Origin, Stream};
 use unify::{Order, Unifier};
 
+pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub(crate) use expand::{Source, expand};
 pub(crate) use guard::silence_guarded_panics;

@@ -20,7 +20,7 @@ use crate::format::Format;
 
 use super::int96::{self, Seconds};
 use super::origin::{Origin, RandomFile};
-use super::{Batches, Content, Opened, SortColumn, Span, estimate, footer_depth};
+use super::{Batches, Content, Opened, SortColumn, Span, dictionaries, estimate, footer_depth};
 
 /// A footer and the Arrow schema in it.
 pub(crate) type Footer = ArrowReaderMetadata;
@@ -151,6 +151,7 @@ fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy)
         // The counts of pages in it tell how large a page is.
         .with_encoding_stats_as_mask(false);
     ArrowReaderMetadata::load(file, options)
+        .and_then(dictionaries::settled)
         .and_then(int96::settled)
         .map_err(|cause| origin.error(unreadable(file, &cause)))
 }

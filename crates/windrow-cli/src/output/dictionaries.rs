@@ -157,6 +157,13 @@ fn to_keys(field: &FieldRef, columns: &mut Vec<Interner>) -> Result<FieldRef> {
                     field.name()
                 )));
             }
+            if is_bare(values) {
+                return Err(CliError::Usage(format!(
+                    "Arrow output cannot hold the column {:?}, a dictionary of binary of no bytes; leave \
+                     it out with --select",
+                    field.name()
+                )));
+            }
             columns.push(Interner::new(field, values)?);
             // A dictionary may have nulls among its values where its keys have none.
             let keys = Field::new(field.name(), (**key).clone(), true);
@@ -214,6 +221,14 @@ fn renumber(
     Ok(make_array(renumbered))
 }
 
+/// Whether values of a type have no bytes, or parts that have none: rows taken from an array of them are
+/// counted by their bytes, and come to none.
+fn is_bare(values: &DataType) -> bool {
+    let children = child_fields(values);
+    matches!(values, DataType::FixedSizeBinary(0))
+        || children.iter().any(|field| is_bare(field.data_type()))
+}
+
 /// An empty array's data, with the values of every dictionary in it.
 fn carry(data: ArrayData, interners: &mut std::slice::Iter<'_, Interner>) -> Result<ArrayData> {
     let children = if let DataType::Dictionary(..) = data.data_type() {
@@ -228,7 +243,8 @@ fn carry(data: ArrayData, interners: &mut std::slice::Iter<'_, Interner>) -> Res
     data.into_builder().child_data(children).build().map_err(internal)
 }
 
-fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
+/// The fields of an array's children.
+pub(super) fn child_fields(data_type: &DataType) -> Vec<FieldRef> {
     match data_type {
         DataType::Struct(fields) => fields.iter().map(Arc::clone).collect(),
         DataType::List(item)

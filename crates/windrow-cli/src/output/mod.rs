@@ -38,6 +38,7 @@ mod rope;
 mod row_group;
 mod showable;
 mod sink;
+mod storable;
 #[cfg(test)]
 mod test_rows;
 #[cfg(test)]

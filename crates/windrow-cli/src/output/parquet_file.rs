@@ -1,16 +1,16 @@
 //! Parquet: a part is a row group, whose column chunks are [encoded](super::row_group) by one worker and
 //! spliced in by another.
 //!
-//! Every type comes back as it was: the footer carries the Arrow schema. Pages, their statistics and their
-//! index are the same whatever batches the rows come in.
+//! Every type comes back as it was [stored](super::storable): the footer carries the Arrow schema. Pages,
+//! their statistics and their index are the same whatever batches the rows come in.
 //!
 //! Known limits. A file has at most 32,767 row groups. The footer and the page index of all row groups are
 //! held until the end, see [`super::parquet_memory`]. Types that Parquet has no name for (unions, views of
-//! lists) are refused.
+//! lists, binary of no bytes) are refused.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, IntervalUnit, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::errors::ParquetError;
@@ -18,6 +18,7 @@ use parquet::file::writer::SerializedFileWriter;
 
 use super::properties::properties;
 use super::row_group::RowGroupEncoder;
+use super::storable::storable;
 use super::{Appender, Encoder, OutputOptions, Part, Payload, Sink, Target, Written, foreign_part};
 use crate::error::{CliError, Result};
 
@@ -28,6 +29,7 @@ pub(super) fn check(schema: &Schema) -> Result<()> {
             DataType::Union(..)
             | DataType::ListView(_)
             | DataType::LargeListView(_)
+            | DataType::FixedSizeBinary(0)
             | DataType::Interval(IntervalUnit::MonthDayNano) => false,
             DataType::Struct(fields) => fields.iter().all(|field| holds(field.data_type())),
             DataType::List(field)
@@ -76,24 +78,6 @@ pub(super) fn open(
         SerializedFileWriter::new(sink, root, properties).map_err(|error| failed(&label, error))?;
     let appender = RowGroupAppender { writer, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
-}
-
-/// The schema as Parquet can tell it to all readers: it has no dates in milliseconds and no times in
-/// seconds, and would store them as plain numbers.
-pub(super) fn storable(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| {
-        let data_type = match field.data_type() {
-            DataType::Date64 => DataType::Date32,
-            DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
-            DataType::Timestamp(TimeUnit::Second, zone) => {
-                DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
-            }
-            _ => return Arc::clone(field),
-        };
-        Arc::new(field.as_ref().clone().with_data_type(data_type))
-    });
-    let fields: Vec<FieldRef> = fields.collect();
-    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 struct RowGroupAppender {

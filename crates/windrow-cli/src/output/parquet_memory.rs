@@ -29,6 +29,7 @@ use parquet::arrow::ArrowSchemaConverter;
 
 use super::properties::DICTIONARY_BYTES;
 use super::row_group::{BYTES_A_CALL, ROWS_A_CALL};
+use super::storable::storable;
 use super::{Compression, OutputOptions};
 
 /// What a compression context takes for however little; beyond that zstd fits its tables to what it gets.
@@ -87,6 +88,7 @@ fn levels(data_type: &DataType, items: bool) -> usize {
 
 impl Leaves {
     fn of(schema: &SchemaRef) -> Self {
+        let schema = &storable(schema);
         let fields = schema.fields().len();
         let Ok(descriptor) = ArrowSchemaConverter::new().convert(schema) else {
             return Self { all: fields, widest: fields, levels: 0 };

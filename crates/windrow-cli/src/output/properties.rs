@@ -272,7 +272,10 @@ fn collect_leaves(array: &ArrayRef, leaves: &mut Vec<Option<ArrayRef>>) {
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            leaves.push(take(dictionary.values(), dictionary.keys(), None).ok());
+            match take(dictionary.values(), dictionary.keys(), None) {
+                Ok(plain) => collect_leaves(&plain, leaves),
+                Err(_) => leaves.push(None),
+            }
         }
         data_type if data_type.is_nested() => leaves.push(None),
         _ => leaves.push(Some(Arc::clone(array))),

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
-use arrow::compute::{CastOptions, cast_with_options, concat};
+use arrow::compute::concat;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
@@ -28,6 +28,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::rebatch::runs;
+use super::storable::stored;
 use super::{Encoder, Part, Payload};
 use crate::error::{CliError, Result};
 
@@ -162,23 +163,6 @@ fn write(writers: &mut [ArrowColumnWriter], field: &Field, pieces: Vec<ArrayRef>
         Err(ArrowError::DictionaryKeyOverflowError) => pieces.iter().try_for_each(call),
         Err(error) => Err(CliError::Data(error.to_string())),
     }
-}
-
-/// A column as Parquet can tell it, see [`super::parquet_file::storable`].
-fn stored(field: &Field, column: &ArrayRef) -> Result<ArrayRef> {
-    if field.data_type() == column.data_type() {
-        return Ok(Arc::clone(column));
-    }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(column, field.data_type(), &options).map_err(|error| {
-        CliError::Data(format!(
-            "column {:?} is {} in Parquet, which has no {}, and does not hold all of its values: \
-             {error}; write Arrow, or leave it out with --select",
-            field.name(),
-            field.data_type(),
-            column.data_type()
-        ))
-    })
 }
 
 fn close(writers: Vec<ArrowColumnWriter>, chunks: &mut Vec<ArrowColumnChunk>) -> Result<()> {

@@ -73,7 +73,7 @@ fn read(bytes: &[u8], schema: &SchemaRef, format: Format) -> RecordBatch {
         Format::Parquet => {
             let reader =
                 ParquetRecordBatchReaderBuilder::try_new(file_of(bytes)).expect("a footer");
-            assert_eq!(reader.schema(), &parquet_file::storable(schema));
+            assert_eq!(reader.schema(), &storable::storable(schema));
             let back = |batch: RecordBatch| {
                 let columns = batch.columns().iter().zip(schema.fields());
                 let typed =
