@@ -25,7 +25,7 @@ Exit codes:
     2  usage
     3  data
     4  memory limit below the floor
-    5  out of temporary or output space
+    5  output or temporary files cannot be written: no space, no permission
     6  corrupt temporary data
   130  interrupted
   141  nobody reads the standard output")]

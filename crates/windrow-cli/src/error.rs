@@ -28,7 +28,7 @@ pub(crate) enum CliError {
     /// The memory limit is below the floor of this job. Exit code 4.
     #[error("{0}")]
     MemoryFloor(String),
-    /// Temporary or output space is used up. Exit code 5.
+    /// The output or temporary files cannot be written: no space, no permission. Exit code 5.
     #[error("{0}")]
     Space(String),
     /// Bytes read back are not those written. Exit code 6.
@@ -112,8 +112,7 @@ impl CliError {
         Self::Data(format!("{}: {cause}", file.display()))
     }
 
-    /// An output file that the system refuses; a full disk is a matter of space, a pipe without
-    /// a reader of nobody.
+    /// An output file that the system refuses; a pipe without a reader is a matter of nobody.
     pub(crate) fn output(file: &Path, cause: &std::io::Error) -> Self {
         use std::io::ErrorKind as K;
         match cause.kind() {
@@ -121,7 +120,19 @@ impl CliError {
                 Self::Space(format!("{}: {cause}; free some space", file.display()))
             }
             K::BrokenPipe => Self::BrokenPipe,
-            _ => Self::Data(format!("{}: {cause}", file.display())),
+            _ => Self::Space(format!("{}: {cause}", file.display())),
+        }
+    }
+
+    /// A file of a temporary directory that the system refuses.
+    pub(crate) fn within(file: &Path, cause: &std::io::Error) -> Self {
+        match cause.kind() {
+            std::io::ErrorKind::NotFound => Self::Space(format!(
+                "{}: {cause}; its directory was removed or moved during the job: keep other programs \
+                 away from it and run the job again",
+                file.display()
+            )),
+            _ => Self::output(file, cause),
         }
     }
 }

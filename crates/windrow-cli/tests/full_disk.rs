@@ -39,6 +39,17 @@ fn a_device_without_room() {
 }
 
 #[test]
+fn a_place_that_takes_no_files() {
+    let work = work();
+    for name in ["o.parquet", "o.csv"] {
+        let sort = format!("sort in/a.parquet --by lsn -o /proc/{name}");
+        work.run(&sort).says(5, &["/proc/"]);
+    }
+    work.run("partition in/a.parquet --by id --into 3 -o /proc/p").says(5, &["/proc/p"]);
+    work.holds_only(&[]);
+}
+
+#[test]
 fn an_output_larger_than_files_may_be() {
     let work = work();
     work.put("out/old.csv", "old");

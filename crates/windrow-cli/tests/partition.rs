@@ -326,6 +326,34 @@ fn a_kill_leaves_one_temporary_that_the_next_run_removes() {
 }
 
 #[test]
+fn files_that_vanish_while_others_are_written_are_missed() {
+    for (rows, way, deep) in
+        [(300_000, "--into 2000", false), (40_000, "--hive", false), (40_000, "--hive", true)]
+    {
+        let work = work(rows);
+        let line = format!("partition in/a.parquet --by id {way} -o out/p --temp-dir temp -q");
+        let mut child = work.command(&line).spawn().expect("started");
+        let mut temporary = String::new();
+        wait_until("writing", || {
+            assert!(
+                child.try_wait().expect("a state").is_none(),
+                "over before it was seen to write"
+            );
+            let names = work.names("out");
+            temporary = names.first().map(|name| format!("out/{name}")).unwrap_or_default();
+            !temporary.is_empty() && work.names(&temporary).len() > 20
+        });
+        let taken = match deep {
+            true => format!("{temporary}/{}", work.names(&temporary)[0]),
+            false => temporary,
+        };
+        std::fs::rename(work.path(&taken), work.path("in/away")).expect("moved");
+        ran(child).says(5, &["out/", ".p.windrow-", "keep other programs away"]);
+        work.holds_only(&[]);
+    }
+}
+
+#[test]
 fn a_request_to_stop_leaves_nothing() {
     let work = work(300_000);
     let line = "partition in/a.parquet --by id --into 2000 -o out/p --temp-dir temp -q";

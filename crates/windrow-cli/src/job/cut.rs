@@ -245,12 +245,8 @@ impl<'a> Cutter<'a> {
             // Dictionaries with too many values between them.
             Err(_) => sample.swap_remove(0),
         };
-        let path = many.directory.join(&name.path);
-        if let Some(parent) = path.parent() {
-            let made = std::fs::create_dir_all(parent);
-            made.map_err(|error| CliError::output(parent, &error))?;
-        }
-        let target = Target::Within(path);
+        output::make_within(&many.directory, &name.path)?;
+        let target = Target::Within(many.directory.join(&name.path));
         let (encoder, appender) = output::open(&target, schema, &sample, many.options)?;
         many.current = Some((name.clone(), Arc::clone(&encoder)));
         Ok((encoder, Opened { name, appender }))

@@ -136,7 +136,7 @@ impl Files<'_> {
         for number in self.next..number {
             interrupt::check()?;
             let path = self.directory.join(self.partitioning.names.numbered(number).path);
-            let failed = |error: std::io::Error| CliError::output(&path, &error);
+            let failed = |error: std::io::Error| CliError::within(&path, &error);
             match &self.empty {
                 Some(empty) => {
                     let written = File::create_new(&path).and_then(|mut f| f.write_all(empty));

@@ -43,7 +43,7 @@ use crate::error::{CliError, Result};
 use crate::format::Format;
 use crate::input::SortColumn;
 use crate::input::{CsvOptions, InputOptions, Inputs};
-use crate::output::{self, AtomicDirectory, OutputOptions, Target};
+use crate::output::{self, AtomicDirectory, Contents, OutputOptions, Target};
 use crate::partition::Partitioning;
 use crate::size::Size;
 use crate::system;
@@ -274,7 +274,8 @@ fn write(
     let writers = plan.writers.min(allowed);
     let (written, spread) =
         emit::emit(cutter, out, arrangement, to.partitioning, writers, reporter)?;
-    directory.commit()?;
+    let files = spread.map_or(0, |spread| spread.files);
+    directory.commit(Contents { files, bytes: written.bytes })?;
     reporter.written(written, spread);
     Ok(())
 }

@@ -3,7 +3,8 @@
 //! ```text
 //!  check:   DIR is not there, or empty; nothing else is ever replaced
 //!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp/ beside DIR, locked -> mode of DIR, if it exists
-//!  commit:  sync the file system -> rename over DIR, which fails unless it is still empty -> sync again
+//!  commit:  sync the file system -> all files are there -> rename over DIR, which fails unless it is still
+//!           empty -> sync again
 //!  drop:    remove with all files
 //! ```
 //!
@@ -13,6 +14,10 @@
 //!
 //! Orphans and locks are those of [`super::atomic`]; the lock is that of the directory itself, which
 //! stays open. The files in it need no care of their own: nobody sees them before the rename.
+//!
+//! Who cleans up beside us, or moves the parent, can take away the temporary or a part of it while files are
+//! written. Directories are therefore made in it alone ([`make_within`]), never it itself anew; and before the
+//! rename it must be the one that was opened, with as many files and bytes as were written.
 //!
 //! One sync serves all files, thousands perhaps: an fsync for each would wait for the disk as often.
 //! It waits for what else is dirty on the file system, too.
@@ -70,8 +75,7 @@ impl AtomicDirectory {
             let temporary = builder.tempdir_in(&place.parent).map_err(failed)?;
             let Ok(open) = File::open(temporary.path()) else { continue };
             // Its link count does not tell on every file system whether a cleaner was faster.
-            let there = || fs::metadata(temporary.path()).is_ok_and(|found| same(&found, &open));
-            if !atomic::claim(&open).map_err(failed)? || !there() {
+            if !atomic::claim(&open).map_err(failed)? || !same(temporary.path(), &open) {
                 continue;
             }
             if let Some(mode) = existing {
@@ -89,10 +93,36 @@ impl AtomicDirectory {
     }
 
     /// Makes everything durable and puts it in place of the target.
-    pub(crate) fn commit(self) -> Result<()> {
+    ///
+    /// # Errors
+    /// `Space` if the temporary is no longer where it was made, or has not what was written to it.
+    pub(crate) fn commit(self, written: Contents) -> Result<()> {
         let Self { temporary, open, live, place: Place { target, parent, kept } } = self;
         let failed = |error: io::Error| CliError::output(&target, &error);
         sync(&open).map_err(failed)?;
+        let path = temporary.path();
+        let lost = |what: String| {
+            Err(CliError::Space(format!(
+                "{}: {what}; nothing was put in its place: keep other programs away from {} and run the \
+                 job again",
+                target.display(),
+                path.display()
+            )))
+        };
+        if !same(path, &open) {
+            let error =
+                lost("its temporary directory was removed or moved during the job".to_owned());
+            // What has the name now, if anything does, is not ours to remove.
+            let _ = temporary.keep();
+            return error;
+        }
+        let found = Contents::of(path).map_err(failed)?;
+        if found != written {
+            return lost(format!(
+                "its temporary directory has {} files of {} bytes, and {} of {} were written",
+                found.files, found.bytes, written.files, written.bytes
+            ));
+        }
         if kept {
             move_up(temporary.path(), &target).map_err(failed)?;
             drop(live);
@@ -108,6 +138,48 @@ impl AtomicDirectory {
         }
         Ok(())
     }
+}
+
+/// What is in a directory, at any depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Contents {
+    fn of(directory: &Path) -> io::Result<Self> {
+        let mut found = Self { files: 0, bytes: 0 };
+        let mut directories = vec![directory.to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory)? {
+                let entry = entry?;
+                let about = entry.metadata()?;
+                if about.is_dir() {
+                    directories.push(entry.path());
+                } else {
+                    found.files += 1;
+                    found.bytes += about.len();
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Makes the directories of the file `name` in `directory`, which must be there.
+pub(crate) fn make_within(directory: &Path, name: &Path) -> Result<()> {
+    let mut path = directory.to_owned();
+    for part in name.parent().into_iter().flat_map(Path::components) {
+        path.push(part);
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(CliError::within(&path, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 impl Place {
@@ -195,8 +267,11 @@ fn move_up(temporary: &Path, target: &Path) -> io::Result<()> {
     done
 }
 
-fn same(found: &fs::Metadata, open: &File) -> bool {
-    open.metadata().is_ok_and(|open| (open.dev(), open.ino()) == (found.dev(), found.ino()))
+/// Whether `path` still names what is `open`.
+fn same(path: &Path, open: &File) -> bool {
+    let identity = |about: fs::Metadata| (about.dev(), about.ino());
+    let found = fs::metadata(path).map(identity).ok();
+    found.is_some() && found == open.metadata().map(identity).ok()
 }
 
 /// Waits until everything on the file system of `directory` is on disk.
@@ -232,7 +307,7 @@ mod tests {
         let made = AtomicDirectory::create(&target).expect("created");
         fs::write(made.path().join("a"), "1").expect("written");
         assert!(!target.exists());
-        made.commit().expect("committed");
+        made.commit(Contents { files: 1, bytes: 1 }).expect("committed");
         assert_eq!(names(parent.path()), ["parts"]);
         assert_eq!(names(&target), ["a"]);
         let mode = |path: &Path| fs::metadata(path).expect("there").mode();
@@ -246,17 +321,50 @@ mod tests {
         let target = parent.path().join("parts");
         fs::create_dir(&target).expect("created");
         fs::set_permissions(&target, Permissions::from_mode(0o750)).expect("changed");
-        AtomicDirectory::create(&target).expect("created").commit().expect("committed");
+        let none = Contents { files: 0, bytes: 0 };
+        AtomicDirectory::create(&target).expect("created").commit(none).expect("committed");
         assert_eq!(fs::metadata(&target).expect("there").mode() & 0o777, 0o750);
         let made = AtomicDirectory::create(&target).expect("created");
         fs::write(target.join("late"), "").expect("written");
         assert!(AtomicDirectory::check(&target).is_err());
         assert!(AtomicDirectory::create(&target).is_err());
-        made.commit().expect_err("no longer empty");
+        made.commit(none).expect_err("no longer empty");
         assert_eq!(names(&target), ["late"]);
         assert_eq!(names(parent.path()), ["parts"]);
         assert!(AtomicDirectory::check(&target.join("late")).is_err());
         assert!(AtomicDirectory::check(&parent.path().join("no/parts")).is_err());
+    }
+
+    #[test]
+    fn what_vanished_or_is_another_is_not_put_in_place() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let target = parent.path().join("parts");
+        let written = Contents { files: 2, bytes: 3 };
+        let made = || {
+            let made = AtomicDirectory::create(&target).expect("created");
+            make_within(made.path(), Path::new("x=1/y=2/a")).expect("made");
+            fs::write(made.path().join("x=1/y=2/a"), "12").expect("written");
+            fs::write(made.path().join("b"), "3").expect("written");
+            made
+        };
+        let away = parent.path().join("away");
+        let moved = made();
+        fs::rename(moved.path(), &away).expect("moved");
+        assert!(make_within(moved.path(), Path::new("x=2/a")).is_err());
+        fs::create_dir(moved.path()).expect("created");
+        let another = moved.path().to_owned();
+        assert!(matches!(moved.commit(written), Err(CliError::Space(_))));
+        assert!(another.is_dir());
+        fs::remove_dir(another).expect("removed");
+        let lacking = made();
+        fs::remove_dir_all(lacking.path().join("x=1/y=2")).expect("removed");
+        assert!(matches!(lacking.commit(written), Err(CliError::Space(_))));
+        let cut = made();
+        fs::write(cut.path().join("b"), "").expect("written");
+        assert!(matches!(cut.commit(written), Err(CliError::Space(_))));
+        assert_eq!(names(parent.path()), ["away"]);
+        made().commit(written).expect("committed");
+        assert_eq!(names(parent.path()), ["away", "parts"]);
     }
 
     #[test]

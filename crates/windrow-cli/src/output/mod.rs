@@ -48,7 +48,7 @@ mod views;
 
 pub(crate) use atomic::discard;
 pub(crate) use compression::Compression;
-pub(crate) use directory::AtomicDirectory;
+pub(crate) use directory::{AtomicDirectory, Contents, make_within};
 pub(crate) use properties::SAMPLE_ROWS;
 use rope::Rope;
 use sink::Sink;

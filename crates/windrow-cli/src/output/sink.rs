@@ -59,7 +59,7 @@ impl Sink {
             Target::File(path) => (Self::open_file(path)?, path.clone()),
             Target::Within(path) => {
                 let file =
-                    File::create_new(path).map_err(|error| CliError::output(path, &error))?;
+                    File::create_new(path).map_err(|error| CliError::within(path, &error))?;
                 (End::Within(file), path.clone())
             }
         };
