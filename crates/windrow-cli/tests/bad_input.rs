@@ -289,3 +289,34 @@ fn columns_nested_deeper_than_readers_go() {
         work.run(line).says(3, &["a.parquet", "nested more than 256 deep"]);
     }
 }
+
+#[test]
+fn arrow_one_behind_the_other() {
+    let work = Work::new();
+    work.put("in/a.csv", "id\n1\n2\n");
+    work.put("in/none.csv", "id\n");
+    for (extension, said) in [("arrow", "several files in a row"), ("arrows", "more bytes behind")]
+    {
+        for (first, second) in [("a", "a"), ("a", "none"), ("none", "a"), ("none", "none")] {
+            let mut all = Vec::new();
+            for name in [first, second] {
+                let line = format!("sort in/{name}.csv --by id --schema id:int64 -q -o in/{name}");
+                work.run(&format!("{line}.{extension}")).succeeds();
+                all.extend(work.read(&format!("in/{name}.{extension}")));
+            }
+            work.put(&format!("in/all.{extension}"), all);
+            let parts = ["each as an input of its own", said];
+            refuses(&work, &format!("sort in/all.{extension} --by id"), 3, &parts);
+            let format = if extension == "arrow" { "arrow" } else { "arrow-stream" };
+            let sort = format!("sort - --by id --input-format {format} -o out/o.csv");
+            work.shell(&format!("cat in/all.{extension} | {{}} {sort}")).says(3, &parts);
+        }
+    }
+    // Not all writers put the length before a schema without rows.
+    let mut none = work.read("in/none.arrow");
+    let frame = none.windows(4).position(|word| word == [0xFF; 4]).expect("a frame");
+    none.drain(frame..frame + 8);
+    work.put("in/none.arrow", none);
+    work.run("sort in/none.arrow --by id -o out/o.csv").succeeds();
+    assert_eq!(work.read("out/o.csv"), b"id\n");
+}

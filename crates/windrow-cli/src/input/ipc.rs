@@ -4,8 +4,11 @@
 //! for any, read by position, and decoded one at a time.
 //!
 //! ```text
-//!  ARROW1 | schema | dictionary.. | batch | batch | .. | footer { schema, blocks } | length | ARROW1
+//!  ARROW1 | schema | dictionary.. | batch | batch | .. | end | footer { schema, blocks } | length | ARROW1
 //! ```
+//! Behind the last of them is the footer: where more lies between, the file is several in a row, of which the
+//! last footer tells the blocks of the last, at their places in the first.
+//!
 //! Known limit: every unit of a file with dictionaries reads them all, so such a file is one unit.
 
 use std::ops::Range;
@@ -30,6 +33,13 @@ const UNIT_BYTES: u64 = 16 << 20;
 
 /// The magic at the end, and the length of the footer before it.
 const TRAILER: u64 = 10;
+
+/// What may stand between the last block and the footer: the end of the stream, and padding.
+/// No writer aligns to more than 64 bytes.
+const BEFORE_FOOTER: u64 = 8 + 64;
+
+/// Bytes of a file without blocks besides those of its schema, with room.
+const WITHOUT_BLOCKS: u64 = 1 << 10;
 
 struct IpcFile {
     origin: Origin,
@@ -86,9 +96,9 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
         .filter(|trailer| trailer.ends_with(b"ARROW1"))
         .ok_or_else(cut_short)?;
     let length = u32::from_le_bytes([trailer[0], trailer[1], trailer[2], trailer[3]]);
-    let bytes = (file.len() - TRAILER)
+    let (start, bytes) = (file.len() - TRAILER)
         .checked_sub(u64::from(length))
-        .and_then(|at| file.read_exact(at, length as usize).ok())
+        .and_then(|at| Some((at, file.read_exact(at, length as usize).ok()?)))
         .ok_or_else(cut_short)?;
     let damaged = |what: &dyn std::fmt::Display| format!("the Arrow footer is damaged: {what}");
     let footer = root_as_footer(&bytes).map_err(|cause| damaged(&cause))?;
@@ -108,16 +118,38 @@ fn read_index(file: &RandomFile) -> Result<Index, String> {
     if let Some(block) = blocks.find(|block| !inside(block, file.len())) {
         return Err(damaged(&format!("a block at {} is past the end", block.offset())));
     }
+    let blocks = index.dictionaries.iter().chain(index.batches.iter());
+    let more = match blocks.filter_map(end).max() {
+        Some(end) => start > end.saturating_add(BEFORE_FOOTER),
+        None => more_than_a_schema(file, start, length.into()),
+    };
+    if more {
+        return Err(format!(
+            "the Arrow footer at {start} does not tell of all bytes before it: if these are several files \
+             in a row, name each as an input of its own; else the file is damaged"
+        ));
+    }
     Ok(index)
 }
 
 fn inside(block: &Block, len: u64) -> bool {
+    end(block).is_some_and(|end| end <= len)
+}
+
+/// Where `block` ends; none if its place is impossible.
+fn end(block: &Block) -> Option<u64> {
     let part = |value: i64| u64::try_from(value).ok();
-    let end = part(block.offset())
-        .zip(part(block.metaDataLength().into()))
-        .zip(part(block.bodyLength()))
-        .and_then(|((offset, head), body)| offset.checked_add(head)?.checked_add(body));
-    end.is_some_and(|end| end <= len)
+    let head = part(block.metaDataLength().into())?;
+    part(block.offset())?.checked_add(head)?.checked_add(part(block.bodyLength())?)
+}
+
+/// Whether what stands before a footer of so many bytes, at `start`, is more than a schema. Not all writers
+/// frame it, so its length is told by the footer, which has it too.
+fn more_than_a_schema(file: &RandomFile, start: u64, footer: u64) -> bool {
+    start > footer.saturating_mul(2).saturating_add(WITHOUT_BLOCKS)
+        || file
+            .read_exact(0, usize::try_from(start).unwrap_or(usize::MAX))
+            .is_ok_and(|bytes| memchr::memmem::find(&bytes, b"ARROW1ARROW1").is_some())
 }
 
 /// What the heads of all blocks tell.

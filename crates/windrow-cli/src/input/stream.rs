@@ -171,6 +171,9 @@ fn survey(file: &RandomFile) -> Result<Surveyed, String> {
         }
         let length = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
         if length == 0 {
+            if at < file.len() {
+                return Err(more_behind(at));
+            }
             break;
         }
         let bytes = file.read_exact(at, length as usize).map_err(cut)?;
@@ -200,6 +203,14 @@ fn survey(file: &RandomFile) -> Result<Surveyed, String> {
 fn cut_short(len: u64) -> String {
     format!(
         "the Arrow stream is cut short, at {len} bytes; copy it again, or let its writer finish"
+    )
+}
+
+/// The stream ends at `at`, and its bytes do not: another one is often there.
+fn more_behind(at: u64) -> String {
+    format!(
+        "there are more bytes behind the end of the Arrow stream, at {at}; if they are another stream, \
+         name each as an input of its own"
     )
 }
 
@@ -374,7 +385,11 @@ impl Frames {
             .map(u32::from_le_bytes)
             .ok_or_else(|| cut_short(self.read))?;
         if length == 0 {
-            return Ok(None);
+            let at = self.read;
+            return match self.append(&mut bytes, 1)? {
+                0 => Ok(None),
+                _ => Err(more_behind(at)),
+            };
         }
         if u64::from(length) > LARGEST_HEAD {
             return Err(
