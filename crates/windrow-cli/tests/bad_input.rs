@@ -320,3 +320,27 @@ fn arrow_one_behind_the_other() {
     work.run("sort in/none.arrow --by id -o out/o.csv").succeeds();
     assert_eq!(work.read("out/o.csv"), b"id\n");
 }
+
+#[test]
+fn text_that_becomes_shorter() {
+    let work = Work::new();
+    assert!(work.shell("mkfifo in/fifo").code == Some(0));
+    for (name, line) in [("a.csv", "1,some text\n"), ("a.ndjson", "{\"id\":1,\"s\":\"text\"}\n")] {
+        let rows = line.repeat(200_000);
+        let format = name.split_once('.').expect("a dot").1;
+        let head = if format == "csv" { "id,s\n" } else { "" };
+        work.put(&format!("in/{name}"), format!("{head}{rows}"));
+        let sort = format!("sort in/{name} in/fifo --input-format {format} --by id -o out/o.csv");
+        let child = work.command(&sort).spawn().expect("started");
+        // Opens when the job opens it, and by then it has looked at the file.
+        let mut fifo =
+            std::fs::File::options().write(true).open(work.path("in/fifo")).expect("open");
+        let file = std::fs::File::options().write(true).open(work.path(&format!("in/{name}")));
+        let whole = head.len() + 100_000 * line.len();
+        file.expect("open").set_len(whole as u64).expect("cut");
+        std::io::Write::write_all(&mut fifo, format!("{head}{line}").as_bytes()).expect("written");
+        drop(fifo);
+        common::ran(child).says(3, &[name, "when the job began"]);
+        work.holds_only(&[]);
+    }
+}

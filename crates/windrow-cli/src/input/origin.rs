@@ -31,8 +31,8 @@ pub(super) struct Origin {
 }
 
 enum Place {
-    /// A regular file.
-    Path(PathBuf),
+    /// A regular file, and its length when the job began.
+    Path(PathBuf, u64),
     /// A stream that was copied to a file without a name.
     Spooled(RandomFile),
     /// A stream; taken by its only reader.
@@ -55,10 +55,10 @@ impl Origin {
             }
             Source::File(path) => {
                 let file = open_file(path)?;
-                let kind = file.metadata().map_err(|cause| refused(path, &cause))?;
-                if kind.is_file() {
-                    Place::Path(path.clone())
-                } else if kind.is_dir() {
+                let about = file.metadata().map_err(|cause| refused(path, &cause))?;
+                if about.is_file() {
+                    Place::Path(path.clone(), about.len())
+                } else if about.is_dir() {
                     return Err(CliError::input(path, "is a directory, not a file"));
                 } else {
                     // A named pipe, a process substitution: it can be opened only once.
@@ -110,6 +110,15 @@ impl Origin {
         }
     }
 
+    /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
+    pub(super) fn whole(&self) -> Result<Stream> {
+        let stream = self.stream()?;
+        Ok(match &self.place {
+            Place::Path(_, len) => Box::new(Whole { stream, len: *len, read: 0 }),
+            _ => stream,
+        })
+    }
+
     /// The bytes from `offset` on, where they can be read again.
     pub(super) fn again_from(&self, offset: u64) -> Option<Stream> {
         match &self.place {
@@ -121,7 +130,7 @@ impl Origin {
     /// Opens the bytes for positioned reads.
     pub(super) fn random(&self) -> Result<RandomFile> {
         match &self.place {
-            Place::Path(path) => {
+            Place::Path(path, _) => {
                 RandomFile::new(open_file(path)?).map_err(|cause| refused(path, &cause))
             }
             Place::Spooled(file) => Ok(file.clone()),
@@ -171,7 +180,7 @@ impl Origin {
     /// The length in bytes, unless they pass once.
     pub(super) fn len(&self) -> Option<u64> {
         match &self.place {
-            Place::Path(path) => std::fs::metadata(path).ok().map(|file| file.len()),
+            Place::Path(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
             Place::Spooled(file) => Some(file.len),
             Place::Passing(_) => None,
         }
@@ -196,6 +205,31 @@ fn refused(path: &Path, cause: &std::io::Error) -> CliError {
         }
         K::IsADirectory => CliError::input(path, "is a directory, not a file"),
         _ => CliError::input(path, format!("cannot be read: {cause}")),
+    }
+}
+
+/// Bytes that must not end before their length: text does not tell where it was cut.
+struct Whole {
+    stream: Stream,
+    len: u64,
+    read: u64,
+}
+
+impl Read for Whole {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.stream.read(bytes)?;
+        self.read += read as u64;
+        if read == 0 && !bytes.is_empty() && self.read < self.len {
+            let (read, len) = (self.read, self.len);
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::UnexpectedEof,
+                format!(
+                    "it ends at {read} bytes and had {len} when the job began; let its writer finish, \
+                     and run the job again"
+                ),
+            ));
+        }
+        Ok(read)
     }
 }
 

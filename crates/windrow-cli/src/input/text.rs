@@ -129,7 +129,7 @@ impl Content for TextFile {
 
     fn read(&self, _part: Range<usize>, batch_rows: usize) -> Result<Batches> {
         Ok(Box::new(TextBatches {
-            text: self.dialect.open(self.origin.stream()?),
+            text: self.dialect.open(self.origin.whole()?),
             quotes: Quotes::new(self.dialect),
             decoder: self
                 .columns
