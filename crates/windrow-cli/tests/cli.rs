@@ -4,6 +4,14 @@ mod common;
 
 use std::io::{Read, Write};
 use std::process::Stdio;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::{Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 use common::{Ran, Work, log_rows, ran, read_parquet, write_log, write_parquet};
 
@@ -212,6 +220,53 @@ fn messages_that_nobody_reads_do_not_fail_a_job() {
         let ended = child.wait_with_output().expect("ended");
         assert_eq!(ended.status.code(), Some(0), "{line}");
     }
+}
+
+#[test]
+fn inspect_tells_columns_apart_and_nulls_from_values() {
+    let work = Work::new();
+    let write = |rows: usize, columns: &[(&str, ArrayRef)]| {
+        let fields = columns.iter().map(|(name, c)| Field::new(*name, c.data_type().clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let arrays = columns.iter().map(|(_, column)| Arc::clone(column)).collect();
+        let batch = RecordBatch::try_new(schema, arrays).expect("a batch");
+        let properties = WriterProperties::builder().set_max_row_group_row_count(Some(rows));
+        let file = std::fs::File::create(work.path("in/a.parquet")).expect("created");
+        let writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build()));
+        let mut writer = writer.expect("a writer");
+        writer.write(&batch).expect("written");
+        writer.close().expect("closed");
+    };
+    let told = || {
+        let ran = work.run("inspect in/a.parquet --json");
+        ran.succeeds();
+        let facts: serde_json::Value = serde_json::from_slice(&ran.out).expect("JSON");
+        let columns = facts["parquet"]["columns"].as_array().expect("columns").clone();
+        let told = columns.into_iter().map(|column| {
+            let text = |part: &str| column[part].as_str().map(str::to_owned);
+            (text("min"), text("max"), column["nulls"].as_u64())
+        });
+        told.collect::<Vec<_>>()
+    };
+    let range = |min: &str, max: &str, nulls| (Some(min.to_owned()), Some(max.to_owned()), nulls);
+    let [low, high]: [ArrayRef; 2] =
+        [0..10, 901..911].map(|values| Arc::new(Int64Array::from_iter_values(values)) as ArrayRef);
+    write(10, &[("x", low), ("x", high)]);
+    assert_eq!(told(), [range("0", "9", Some(0)), range("901", "910", Some(0))]);
+    let nulls: ArrayRef =
+        Arc::new(Int64Array::from(vec![Some(1), Some(2), None, None, None, None]));
+    write(3, &[("a", nulls)]);
+    assert_eq!(told(), [range("1", "2", Some(4))]);
+    // A row group without rows, and without figures.
+    let schema = parse_message_type("message rows { optional int64 a; }").expect("a schema");
+    let file = std::fs::File::create(work.path("in/a.parquet")).expect("created");
+    let mut writer =
+        SerializedFileWriter::new(file, Arc::new(schema), Arc::default()).expect("a writer");
+    let mut group = writer.next_row_group().expect("a row group");
+    group.next_column().expect("written").expect("a column").close().expect("closed");
+    group.close().expect("closed");
+    writer.close().expect("closed");
+    assert_eq!(told(), [(None, None, Some(0))]);
 }
 
 #[test]

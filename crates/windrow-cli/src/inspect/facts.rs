@@ -5,6 +5,7 @@ use arrow::compute::{SortOptions, sort_to_indices};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
 use serde::Serialize;
 
 use crate::error::{CliError, Result};
@@ -170,7 +171,10 @@ impl LeafFacts {
                 add(&mut encodings, encoding.to_string());
             }
         }
-        let nulls = chunks(metadata, leaf).map(|chunk| chunk.statistics()?.null_count_opt());
+        let nulls = chunks(metadata, leaf).map(|chunk| match chunk.num_values() {
+            0 => Some(0),
+            _ => chunk.statistics()?.null_count_opt(),
+        });
         Self {
             name: column.path().string(),
             physical_type: column.physical_type().to_string(),
@@ -207,14 +211,17 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
     let metadata = footer.metadata();
     let descriptor = metadata.file_metadata().schema_descr();
     let column = descriptor.column(leaf);
-    let [name] = column.path().parts() else {
+    let [_name] = column.path().parts() else {
         return None;
     };
-    let converter = StatisticsConverter::try_new(name, footer.schema(), descriptor).ok()?;
+    // By its place: another column may have the same name.
+    let field = footer.schema().fields().get(descriptor.get_column_root_idx(leaf))?;
+    let converter = StatisticsConverter::from_column_index(leaf, field, descriptor).ok()?;
     let groups = || metadata.row_groups().iter();
     let mins = converter.row_group_mins(groups()).ok()?;
     let maxes = converter.row_group_maxes(groups()).ok()?;
-    let exact = |of: fn(&parquet::file::statistics::Statistics) -> bool| {
+    // Where there are only nulls there is no value that was cut.
+    let exact = |of: fn(&Statistics) -> bool| {
         chunks(metadata, leaf).all(|chunk| chunk.statistics().is_none_or(of))
     };
     let known = |values: &dyn Array| {
@@ -225,8 +232,10 @@ fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>
                 || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows())
         })
     };
-    let min = known(&mins).then(|| extreme(&mins, false, exact(|s| s.min_is_exact())));
-    let max = known(&maxes).then(|| extreme(&maxes, true, exact(|s| s.max_is_exact())));
+    let min = known(&mins)
+        .then(|| extreme(&mins, false, exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none())));
+    let max = known(&maxes)
+        .then(|| extreme(&maxes, true, exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none())));
     Some((min.flatten(), max.flatten()))
 }
 
