@@ -8,7 +8,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, TimestampSecondArray};
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, DictionaryArray, DurationSecondArray, Int8Array, Int64Array,
+    RecordBatch, StringArray, TimestampSecondArray,
+};
 use arrow::datatypes::Int64Type;
 use arrow::ipc::writer::FileWriter;
 use common::{Work, ran, read_parquet, wait_until, write_log};
@@ -350,6 +353,33 @@ fn files_that_vanish_while_others_are_written_are_missed() {
         std::fs::rename(work.path(&taken), work.path("in/away")).expect("moved");
         ran(child).says(5, &["out/", ".p.windrow-", "keep other programs away"]);
         work.holds_only(&[]);
+    }
+}
+
+#[test]
+fn ranges_of_dictionaries_of_any_values() {
+    let work = Work::new();
+    let values: [ArrayRef; 4] = [
+        Arc::new(BooleanArray::from(vec![false, true])),
+        Arc::new(DurationSecondArray::from(vec![1, 2])),
+        Arc::new(StringArray::from(vec![Some("a"), None])),
+        Arc::new(Int64Array::from(vec![7, 8])),
+    ];
+    for values in values {
+        let keys = Int8Array::from(vec![Some(0), Some(1), None, Some(1)]);
+        let column: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
+        let batch = RecordBatch::try_from_iter([("x", column)]).expect("a column");
+        let file = File::create(work.path("in/a.arrow")).expect("created");
+        let mut writer = FileWriter::try_new(file, &batch.schema()).expect("a writer");
+        writer.write(&batch).expect("written");
+        writer.finish().expect("finished");
+        let line = "partition in/a.arrow --by x --range --into 4 -o out/p --output-format arrow -q";
+        work.run(line).succeeds();
+        work.run("sort out/p --by x -o out/all.arrow -q --stats in/all.json").succeeds();
+        let stats: serde_json::Value =
+            serde_json::from_slice(&work.read("in/all.json")).expect("JSON");
+        assert_eq!(stats["rows_out"], 4);
+        std::fs::remove_dir_all(work.path("out/p")).expect("removed");
     }
 }
 

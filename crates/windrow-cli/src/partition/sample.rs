@@ -12,8 +12,10 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array};
+use arrow::compute::{CastOptions, cast, cast_with_options, partition, take};
+use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use windrow::{Column, Layout, Order, Partitioner};
 
@@ -112,19 +114,56 @@ impl Sample {
         let rows = self.rows.into_sorted_vec();
         let rows = rows.iter().map(|(_, row)| parser.parse(row));
         let columns = self.converter.convert_rows(rows).map_err(failed)?;
-        // Dictionaries come back as their values.
-        let columns = columns.iter().zip(schema.fields());
+        // Dictionaries come back as their values; as such they are cut, for there may be more of them in the
+        // sample than keys, and not every type can be cast to a dictionary.
+        let plain: Vec<FieldRef> = schema.fields().iter().map(plain).collect();
+        let plain = Arc::new(Schema::new(plain));
+        let columns = columns.iter().zip(plain.fields());
         let columns = columns.map(|(column, field)| cast(column, field.data_type()));
         let columns = columns.collect::<Result<_, _>>().map_err(failed)?;
-        let sample = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(failed)?;
-        let layout = Order::by(self.order).bind(&schema)?;
+        let sample = RecordBatch::try_new(Arc::clone(&plain), columns).map_err(failed)?;
+        let layout = Order::by(self.order).bind(&plain)?;
         let ranges = Partitioner::range_of_sample(&layout, &sample, self.partitions)?;
-        let none = || RecordBatch::new_empty(schema);
-        Ok(ranges.splitters().cloned().unwrap_or_else(none))
+        let Some(splitters) = ranges.splitters() else { return Ok(RecordBatch::new_empty(schema)) };
+        let columns = splitters.columns().iter().zip(schema.fields());
+        let columns = columns.map(|(values, field)| match field.data_type() {
+            DataType::Dictionary(keys, _) => encoded(values, keys, field.data_type()),
+            _ => Ok(Arc::clone(values)),
+        });
+        let columns = columns.collect::<Result<_, _>>().map_err(failed)?;
+        RecordBatch::try_new(schema, columns).map_err(failed)
     }
 }
 
-fn failed(error: arrow::error::ArrowError) -> CliError {
+/// The field without its dictionary.
+fn plain(field: &FieldRef) -> FieldRef {
+    match field.data_type() {
+        DataType::Dictionary(_, values) => {
+            Arc::new(field.as_ref().clone().with_data_type(values.as_ref().clone()))
+        }
+        _ => Arc::clone(field),
+    }
+}
+
+/// Sorted `values` as a dictionary of these types, each of them in it once.
+fn encoded(values: &ArrayRef, keys: &DataType, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    let runs = partition(std::slice::from_ref(values))?.ranges();
+    let firsts: UInt64Array = runs.iter().map(|run| run.start as u64).collect();
+    let places = runs.iter().enumerate().flat_map(|(place, run)| run.clone().map(move |_| place));
+    let nulls = values.logical_nulls();
+    let places = places.enumerate().map(|(row, place)| {
+        let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        valid.then_some(place as u64)
+    });
+    let places: ArrayRef = Arc::new(places.collect::<UInt64Array>());
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let places = cast_with_options(&places, keys, &strict)?.to_data();
+    let data = places.into_builder().data_type(to.clone());
+    let data = data.add_child_data(take(values, &firsts, None)?.to_data()).build()?;
+    Ok(make_array(data))
+}
+
+fn failed(error: ArrowError) -> CliError {
     CliError::Data(format!("a sample of the key: {error}"))
 }
 
