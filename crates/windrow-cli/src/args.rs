@@ -1,5 +1,6 @@
 //! What the user typed. Nothing is opened or decided here: see [`crate::job`] for what it means.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -330,8 +331,8 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_temp_size: Option<Size>,
     /// Threads; as many as there are cores unless given.
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<std::num::NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
     /// Compression of what is spilled.
     #[arg(long, value_enum, default_value_t = SpillCompression::None)]
     pub(crate) spill_compression: SpillCompression,
@@ -342,6 +343,17 @@ pub(crate) struct Limits {
     /// memory limit counts it
     #[arg(long)]
     pub(crate) spill_direct: bool,
+}
+
+/// More than any machine has cores: a mistake, of which each takes memory and time to plan for.
+const MOST_THREADS: usize = 4096;
+
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let threads: NonZeroUsize = text.parse().map_err(|error| format!("{error}"))?;
+    match threads.get() {
+        ..=MOST_THREADS => Ok(threads),
+        _ => Err(format!("takes {MOST_THREADS} at the most")),
+    }
 }
 
 /// Where rows go that do not fit the memory limit.

@@ -214,12 +214,26 @@ fn a_reader_that_goes_away_ends_the_job_quietly() {
 fn messages_that_nobody_reads_do_not_fail_a_job() {
     let work = Work::new();
     work.put("in/a.csv", "id\n2\n1\n");
-    for line in ["sort in/a.csv --by id -o out/o.csv --stats json", "check out/o.csv --by id"] {
+    let sort = "sort in/a.csv --by id -o out/o.csv";
+    // Figures that were asked for are no message.
+    let figures = format!("{sort} --stats json");
+    for (line, code) in [(sort, 0), ("check out/o.csv --by id", 0), (&figures, 5)] {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
         let child = work.command(line).stderr(full).spawn().expect("started");
         let ended = child.wait_with_output().expect("ended");
-        assert_eq!(ended.status.code(), Some(0), "{line}");
+        assert_eq!(ended.status.code(), Some(code), "{line}");
     }
+}
+
+#[test]
+fn threads_are_as_many_as_there_may_be() {
+    let work = Work::new();
+    work.put("in/a.csv", "id\n2\n1\n");
+    let sort = "sort in/a.csv --by id -o out/o.csv --threads";
+    for many in ["0", "x", "4097", "999999999999", "99999999999999999999999"] {
+        work.run(&format!("{sort} {many}")).says(2, &["--threads"]);
+    }
+    work.run(&format!("{sort} 4096")).succeeds();
 }
 
 #[test]

@@ -328,8 +328,12 @@ impl Reporter {
         match report.stats.as_deref() {
             None => Ok(()),
             Some("json") => {
-                say(format_args!("{}", to_json(&stats)?));
-                Ok(())
+                let told = writeln!(std::io::stderr(), "{}", to_json(&stats)?);
+                told.map_err(|error| {
+                    CliError::Space(format!(
+                        "--stats: standard error: {error}; the output is whole, its figures are lost"
+                    ))
+                })
             }
             Some(file) => {
                 let prometheus = Path::new(file).extension().is_some_and(|e| e == "prom");
