@@ -27,9 +27,12 @@ pub(super) const BATCH_ROWS: usize = 8192;
 /// A record batch of wide rows ends once it has this many bytes.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
 
-/// What a job has resident of code and constants at its end: 14 to 16.5 MiB were seen. When it is planned that
-/// is half, or most of it where the page cache is kind.
-const CODE: usize = 16 << 20;
+/// What a job has resident of code and constants at its end, but for [`TIGHT`]: 14 to 16.5 MiB were seen. When it is
+/// planned that is half, or most of it where the page cache is kind.
+const CODE: usize = 13 << 20;
+/// The rest of that. Most jobs have it in what their readers and writers are estimated at; those have not that read record
+/// batches as large as the file says, merge files as they read them, or encode columns in turn.
+const TIGHT: usize = 3 << 20;
 /// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
 /// counts. A guess that no run so far has passed, not a measurement: see `docs/memory.md`.
 const SLACK: usize = 2 << 20;
@@ -113,10 +116,12 @@ impl Plan {
         };
         let (own, of_files) = system::resident();
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
-        let base = bytes(own) + bytes(of_files).max(CODE) + SLACK + more + spilling;
+        let code = bytes(of_files).max(CODE);
         let is_exact =
             |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
-        let exact = if inputs.files().iter().any(is_exact) { EXACT } else { 0 };
+        let exact = if inputs.files().iter().any(is_exact) { EXACT + TIGHT } else { 0 };
+        let tight = if arrangement.way == Way::Sorted { TIGHT } else { 0 };
+        let base = bytes(own) + code + tight + SLACK + more + spilling;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let row = row_bytes(inputs, arrangement);
         let long = if row >= NOTABLE_ROW { row.saturating_mul(lists_stretch(schema)) } else { 0 };
@@ -162,7 +167,7 @@ impl Plan {
         };
         // Columns in turn only where that lets the job run, or run on more threads.
         let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
-        let (together, in_turn) = (writer_of(options), writer_of(&in_turn));
+        let (together, in_turn) = (writer_of(options), writer_of(&in_turn) + (TIGHT - tight));
         let fits = |writer: usize| match spare(writing_by(writer, 1)) >= least_merging {
             true => most(threads, &|n| writing_by(writer, n)),
             false => 0,
