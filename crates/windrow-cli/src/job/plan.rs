@@ -30,8 +30,8 @@ pub(super) const BATCH_BYTES: usize = 2 << 20;
 /// What a job has resident of code and constants at its end, but for [`TIGHT`]: 14 to 16.5 MiB were seen. When it is
 /// planned that is half, or most of it where the page cache is kind.
 const CODE: usize = 13 << 20;
-/// The rest of that. Most jobs have it in what their readers and writers are estimated at; those have not that read record
-/// batches as large as the file says, merge files as they read them, or encode columns in turn.
+/// The rest of that. Jobs that write Parquet have it in what their readers and writers are estimated at, unless they read
+/// record batches as large as the file says, merge files as they read them, or encode columns in turn.
 const TIGHT: usize = 3 << 20;
 /// What the allocator keeps beyond what is asked for, thread stacks, and the rest that nobody
 /// counts. A guess that no run so far has passed, not a measurement: see `docs/memory.md`.
@@ -119,8 +119,10 @@ impl Plan {
         let code = bytes(of_files).max(CODE);
         let is_exact =
             |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
-        let exact = if inputs.files().iter().any(is_exact) { EXACT + TIGHT } else { 0 };
-        let tight = if arrangement.way == Way::Sorted { TIGHT } else { 0 };
+        let is_tight = arrangement.way == Way::Sorted || options.format != Format::Parquet;
+        let tight = if is_tight { TIGHT } else { 0 };
+        let is_exact = inputs.files().iter().any(is_exact);
+        let exact = if is_exact { EXACT + TIGHT - tight } else { 0 };
         let base = bytes(own) + code + tight + SLACK + more + spilling;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let row = row_bytes(inputs, arrangement);
