@@ -11,21 +11,13 @@ use arrow::array::{
 };
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema, UnionFields};
-use arrow::ipc::writer::FileWriter;
-use common::{Work, write_log};
+use common::{Work, write_arrow, write_log};
 use parquet::basic::Encoding;
 use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-
-fn write_arrow(work: &Work, path: &str, batch: &RecordBatch) {
-    let file = File::create(work.path(path)).expect("a file");
-    let mut writer = FileWriter::try_new(file, &batch.schema()).expect("a writer");
-    writer.write(batch).expect("written");
-    writer.finish().expect("finished");
-}
 
 #[test]
 fn intervals_that_would_lose_their_months_are_refused() {

@@ -17,17 +17,9 @@ use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, TimeUnit, i256};
 use arrow::ipc::reader::FileReader;
-use arrow::ipc::writer::FileWriter;
-use common::{Work, read_parquet, write_parquet};
+use common::{Work, read_parquet, write_arrow, write_parquet};
 use parquet::basic::Encoding;
 use parquet::file::metadata::ParquetMetaDataReader;
-
-fn write_arrow(work: &Work, path: &str, batch: &RecordBatch) {
-    let file = File::create(work.path(path)).expect("a file");
-    let mut writer = FileWriter::try_new(file, &batch.schema()).expect("a writer");
-    writer.write(batch).expect("written");
-    writer.finish().expect("finished");
-}
 
 /// Rows in the wrong order.
 fn rows(column: ArrayRef) -> RecordBatch {

@@ -4,7 +4,6 @@
 mod common;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,8 +12,7 @@ use arrow::array::{
     RecordBatch, StringArray, TimestampSecondArray,
 };
 use arrow::datatypes::Int64Type;
-use arrow::ipc::writer::FileWriter;
-use common::{Work, ran, read_parquet, wait_until, write_log};
+use common::{Work, ran, read_parquet, wait_until, write_arrow, write_log};
 
 const ROWS: u64 = 60_000;
 
@@ -369,10 +367,7 @@ fn ranges_of_dictionaries_of_any_values() {
         let keys = Int8Array::from(vec![Some(0), Some(1), None, Some(1)]);
         let column: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
         let batch = RecordBatch::try_from_iter([("x", column)]).expect("a column");
-        let file = File::create(work.path("in/a.arrow")).expect("created");
-        let mut writer = FileWriter::try_new(file, &batch.schema()).expect("a writer");
-        writer.write(&batch).expect("written");
-        writer.finish().expect("finished");
+        write_arrow(&work, "in/a.arrow", &batch);
         let line = "partition in/a.arrow --by x --range --into 4 -o out/p --output-format arrow -q";
         work.run(line).succeeds();
         work.run("sort out/p --by x -o out/all.arrow -q --stats in/all.json").succeeds();
@@ -422,9 +417,7 @@ fn instants_whose_offset_has_seconds() {
     let instants: ArrayRef = Arc::new(instants.with_timezone("Asia/Kolkata"));
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..24));
     let batch = RecordBatch::try_from_iter([("t", instants), ("n", numbers)]).expect("a batch");
-    let file = File::create(work.path("in/a.arrow")).expect("created");
-    let mut writer = FileWriter::try_new(file, &batch.schema()).expect("a writer");
-    writer.write(&batch).and_then(|()| writer.finish()).expect("written");
+    write_arrow(&work, "in/a.arrow", &batch);
     work.run("partition in/a.arrow --by t --hive --output-format csv -o out/p").succeeds();
     let names = work.names("out/p");
     assert_eq!(names.len(), 24);

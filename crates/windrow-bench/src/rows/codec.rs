@@ -133,6 +133,10 @@ fn measure(
         options: Default::default(),
     });
     let compat = compat::Converter::new(fields.collect())?;
+    let convert_rows = |at: usize| {
+        black_box(converter.convert_rows(&theirs[at])?);
+        Ok(())
+    };
     if asked(&names[3]) {
         let same = compat.encode(inputs[0].columns())?;
         if same.iter().zip(theirs[0].iter()).any(|(ours, theirs)| ours != theirs.data()) {
@@ -176,13 +180,7 @@ fn measure(
                     Ok(())
                 }),
             ),
-            (
-                "convert_rows",
-                Box::new(|at| {
-                    black_box(converter.convert_rows(&theirs[at])?);
-                    Ok(())
-                }),
-            ),
+            ("convert_rows", Box::new(convert_rows)),
         ];
         let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[4], times[0], "arrow-row convert_rows", times[2]);
@@ -197,13 +195,7 @@ fn measure(
                     Ok(())
                 }),
             ),
-            (
-                "convert_rows",
-                Box::new(|at| {
-                    black_box(converter.convert_rows(&theirs[at])?);
-                    Ok(())
-                }),
-            ),
+            ("convert_rows", Box::new(convert_rows)),
         ];
         let times = race(rounds, calls, count, &mut contenders)?;
         cells.push(&names[1], times[0], "arrow-row convert_rows", times[1]);

@@ -117,12 +117,12 @@ impl Plan {
         let (own, of_files) = system::resident();
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
         let code = bytes(of_files).max(CODE);
-        let is_exact =
-            |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
         let is_tight = arrangement.way == Way::Sorted || options.format != Format::Parquet;
         let tight = if is_tight { TIGHT } else { 0 };
-        let is_exact = inputs.files().iter().any(is_exact);
-        let exact = if is_exact { EXACT + TIGHT - tight } else { 0 };
+        let is_arrow =
+            |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
+        let has_arrow = inputs.files().iter().any(is_arrow);
+        let exact = if has_arrow { EXACT + (TIGHT - tight) } else { 0 };
         let base = bytes(own) + code + tight + SLACK + more + spilling;
         let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
         let row = row_bytes(inputs, arrangement);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
+use arrow::ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
@@ -195,6 +196,14 @@ pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch) {
     let mut writer = ArrowWriter::try_new(file, batch.schema(), None).expect("a writer");
     writer.write(batch).expect("written");
     writer.close().expect("closed");
+}
+
+/// Writes `batch` as an Arrow file.
+pub(crate) fn write_arrow(work: &Work, name: &str, batch: &RecordBatch) {
+    let file = File::create(work.path(name)).expect("created");
+    let mut writer = FileWriter::try_new(file, batch.schema_ref()).expect("a writer");
+    writer.write(batch).expect("written");
+    writer.finish().expect("finished");
 }
 
 /// The rows of a Parquet file.

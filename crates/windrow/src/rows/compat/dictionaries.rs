@@ -14,7 +14,6 @@ use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, SortOptions};
 
 use super::inner::Inner;
-use super::lists::add_valid;
 use super::node::Node;
 use super::{blocks, corrupt, flip, null_byte};
 use crate::error::Result;
@@ -67,7 +66,7 @@ impl Part for Dictionaries<'_> {
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let Self { column, options, node, null_len, keys, interner, string, values } = self;
         let (null, flip) = (null_byte(*options), flip(*options));
-        add_valid(&mut valid[*column], tile, |row| {
+        tile.for_each_valid(&mut valid[*column], |row| {
             if row.first() == Some(&null) {
                 keys.push(0);
                 return Ok((*null_len, false));
@@ -96,10 +95,7 @@ impl Part for Dictionaries<'_> {
                 .get(..len)
                 .ok_or_else(|| corrupt("a value that does not end within its row"))?;
             if is_new {
-                values.add(|bytes| {
-                    bytes.extend_from_slice(code);
-                    Ok(true)
-                })?;
+                values.push(code)?;
             }
             Ok((len, true))
         })

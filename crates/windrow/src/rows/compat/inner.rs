@@ -57,6 +57,16 @@ impl<'a> Inner<'a> {
         Ok(true)
     }
 
+    /// Adds a row as it is.
+    #[inline(always)]
+    pub(super) fn push(&mut self, row: &[u8]) -> Result<()> {
+        self.add(|bytes| {
+            bytes.extend_from_slice(row);
+            Ok(true)
+        })?;
+        Ok(())
+    }
+
     /// Reads the rows that were put together.
     fn read(&mut self) -> Result<()> {
         match self.stride {

@@ -16,7 +16,6 @@ use super::node::Node;
 use super::{VALUE, blocks, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::rows::read::{Bits, Columns, Extent, Part, Tile};
-use crate::rows::row_ref::RowRef;
 use crate::rows::value::list_array;
 use crate::rows::value::wire::{refused, take, take_byte, too_many};
 
@@ -59,7 +58,7 @@ impl Part for Lists<'_> {
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let Self { column, options, counts, elements } = self;
         let (null, flip) = (null_byte(*options), flip(*options));
-        add_valid(&mut valid[*column], tile, |row| {
+        tile.for_each_valid(&mut valid[*column], |row| {
             if row.first() == Some(&null) {
                 counts.push(0);
                 return Ok((1, false));
@@ -134,16 +133,11 @@ impl Part for FixedLists<'_> {
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let Self { column, options, size, node, null, elements, .. } = self;
         let marker_of_null = null_byte(*options);
-        add_valid(&mut valid[*column], tile, |row| {
+        tile.for_each_valid(&mut valid[*column], |row| {
             let mut code = row.row();
             let marker = take_byte(&mut code)?;
             if marker == marker_of_null {
-                for _ in 0..*size {
-                    elements.add(|bytes| {
-                        bytes.extend_from_slice(null);
-                        Ok(true)
-                    })?;
-                }
+                (0..*size).try_for_each(|_| elements.push(null))?;
                 return Ok((1, false));
             }
             if marker != VALUE {
@@ -151,11 +145,7 @@ impl Part for FixedLists<'_> {
             }
             for _ in 0..*size {
                 let len = node.code_len(code, *options)?;
-                let element = take(&mut code, len)?;
-                elements.add(|bytes| {
-                    bytes.extend_from_slice(element);
-                    Ok(true)
-                })?;
+                elements.push(take(&mut code, len)?)?;
             }
             Ok((row.len() - code.len(), true))
         })
@@ -170,27 +160,4 @@ impl Part for FixedLists<'_> {
         columns.ready[self.column] = Some(Arc::new(array.map_err(refused)?));
         Ok(())
     }
-}
-
-/// Reads the next part one row after the other: `read` gets what is left of a row and what is behind that, and says how many
-/// bytes of it were the part's, and if it is no null.
-#[inline(always)]
-pub(super) fn add_valid<'a>(
-    valid: &mut Bits,
-    tile: &mut Tile<'a>,
-    mut read: impl FnMut(RowRef<'a>) -> Result<(usize, bool)>,
-) -> Result<()> {
-    let rows = tile.len();
-    valid.add(rows, |words| {
-        let (mut word, mut at) = (0u64, 0);
-        tile.for_each(|row| {
-            let (len, is_valid) = read(row)?;
-            word |= u64::from(is_valid) << (at % 64);
-            at += 1;
-            if at % 64 == 0 || at == rows {
-                words.push(std::mem::take(&mut word));
-            }
-            Ok(len)
-        })
-    })
 }

@@ -6,6 +6,7 @@
 //!           |------|     |------|  |------|           distance: the same for all
 //! ```
 
+use super::Bits;
 use crate::error::Result;
 use crate::kernel::rows::{Cursors, Reached, Strided};
 use crate::rows::decode::corrupt;
@@ -146,6 +147,28 @@ impl<'a> Tile<'a> {
             *cursor += read(left(bytes, *cursor, end))?;
         }
         Ok(())
+    }
+
+    /// As [`Tile::for_each`], where `read` also says if there is a value, which `valid` is told.
+    #[inline(always)]
+    pub(in crate::rows) fn for_each_valid(
+        &mut self,
+        valid: &mut Bits,
+        mut read: impl FnMut(RowRef<'a>) -> Result<(usize, bool)>,
+    ) -> Result<()> {
+        let rows = self.len;
+        valid.add(rows, |words| {
+            let (mut word, mut at) = (0u64, 0);
+            self.for_each(|row| {
+                let (len, is_valid) = read(row)?;
+                word |= u64::from(is_valid) << (at % 64);
+                at += 1;
+                if at % 64 == 0 || at == rows {
+                    words.push(std::mem::take(&mut word));
+                }
+                Ok(len)
+            })
+        })
     }
 
     /// What is left of all rows.
