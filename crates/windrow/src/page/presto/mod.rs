@@ -198,6 +198,9 @@ impl PrestoPages {
                 let message = format!("expected checksum {checksum:08x}, got {got:08x}");
                 return Err(damaged(PLACE, message));
             }
+        } else if checksum != 0 {
+            // Writers put 0 there, so the mark was lost.
+            return Err(damaged(PLACE, format!("checksum {checksum:08x} of a page without one")));
         }
         let inflated;
         let mut claimed = 0;
