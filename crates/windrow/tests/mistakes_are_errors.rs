@@ -127,7 +127,7 @@ fn of_layouts_that_do_not_go_together() {
         batch(&by_a.clone().diff("b"), &schema),
     ];
     let pool = Pool::unlimited();
-    let union = |other| Batch::union(&layout, &pool, vec![batch(&by_a, &schema).1, other]);
+    let union = |other| Batch::union(&layout, &pool, [batch(&by_a, &schema).1, other]);
     for (_, other) in others {
         let read: Result<Vec<_>, _> = union(other).record_batches(10).unwrap().collect();
         assert!(matches!(read, Err(Error::SchemaMismatch { .. })), "{read:?}");

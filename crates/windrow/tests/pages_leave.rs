@@ -251,7 +251,7 @@ fn merges_read_ahead_where_memory_allows_it() {
     let pool = Way { budget: 4 << 20, ..Way::PLAIN }.pool();
     let batch = sorted(&layout, &pool, &input).spill().unwrap();
     let again = sorted(&layout, &pool, &input).spill().unwrap();
-    let both = Batch::union(&layout, &pool, vec![batch, again]);
+    let both = Batch::union(&layout, &pool, [batch, again]);
     let rows: usize = read(both).iter().map(RecordBatch::num_rows).sum();
     assert_eq!(rows, 2 * input.num_rows());
     let stats = pool.stats();

@@ -149,8 +149,7 @@ fn shape<S: Shape>(options: &Options, cells: &mut Cells, rivals: &[Rival<S>]) ->
                 let mut expected = [0; 2];
                 let mut last = 0.0;
                 for ((a, b), expected) in sets.iter().zip(&mut expected) {
-                    let chains = [a, b].map(|side| chain::<S>(&layout, &pool, side));
-                    let chains = chains.into_iter().collect::<Result<Vec<_>>>()?;
+                    let chains = [chain::<S>(&layout, &pool, a)?, chain::<S>(&layout, &pool, b)?];
                     let (elapsed, merged) =
                         seconds(|| Ok(Batch::union(&layout, &pool, chains).settle()?))?;
                     *expected = merged.rows().unwrap_or(0) as usize;

@@ -1,7 +1,7 @@
 //! A merge of batches that can be left and taken up again.
 
 use super::settle::within_budget;
-use super::{Batch, Sources, rested};
+use super::{Batch, Body, Sources, rested};
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
 use crate::merge::{Advance, Merger, Run, Source};
@@ -49,8 +49,8 @@ pub struct Merging<T = u64> {
 
 impl<T: Time> Merging<T> {
     /// A merge of `batches`, which are of one layout: see [`Batch::union`].
-    pub fn new(layout: &Layout, pool: &Pool, batches: Vec<Batch<T>>) -> Self {
-        let batch = Batch::union(layout, pool, batches);
+    pub fn new(layout: &Layout, pool: &Pool, batches: impl IntoIterator<Item = Batch<T>>) -> Self {
+        let batch = *Batch::union(layout, pool, batches).body;
         Self {
             out: Run::default(),
             layout: batch.layout,
@@ -133,15 +133,10 @@ impl<T: Time> Merging<T> {
             None => (self.out, self.wraps),
         };
         let (lower, upper, since) = self.frontiers;
-        Ok(Batch {
-            sources: Sources::from(rested(&self.pool, out)),
-            layout: self.layout,
-            pool: self.pool,
-            wraps: wraps.any().then_some(wraps),
-            lower,
-            upper,
-            since,
-        })
+        let sources = Sources::from(rested(&self.pool, out));
+        let wraps = wraps.any().then_some(wraps);
+        let (layout, pool) = (self.layout, self.pool);
+        Ok(Batch { body: Box::new(Body { layout, pool, sources, wraps, lower, upper, since }) })
     }
 }
 

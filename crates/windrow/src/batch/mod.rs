@@ -37,6 +37,12 @@ use crate::time::{Antichain, Time};
 /// Sorted rows, to be read once.
 #[must_use = "its rows are nowhere else"]
 pub struct Batch<T = u64> {
+    // In one place: a batch is handed on from call to call, and to move all this takes longer than to put two
+    // runs one behind the other.
+    body: Box<Body<T>>,
+}
+
+struct Body<T> {
     layout: Layout,
     pool: Pool,
     sources: Sources,
@@ -67,70 +73,82 @@ impl<T: Time> Batch<T> {
         sources: Sources,
     ) -> Self {
         Self {
-            layout: layout.clone(),
-            pool: pool.clone(),
-            sources,
-            wraps,
-            lower: Antichain::least(),
-            upper: Antichain::new(),
-            since: Antichain::least(),
+            body: Box::new(Body {
+                layout: layout.clone(),
+                pool: pool.clone(),
+                sources,
+                wraps,
+                lower: Antichain::least(),
+                upper: Antichain::new(),
+                since: Antichain::least(),
+            }),
         }
     }
 
     pub(crate) fn between(mut self, lower: &Antichain<T>, upper: &Antichain<T>) -> Self {
-        (self.lower, self.upper) = (lower.clone(), upper.clone());
+        (self.body.lower, self.body.upper) = (lower.clone(), upper.clone());
         self
     }
 
     /// All of `batches`, which are of one layout, as one: from the least `lower` to the greatest
     /// `upper`, readable from the greatest `since` on. If one is of another layout, whoever reads or
     /// merges the whole gets [`crate::Error::SchemaMismatch`].
-    pub fn union(layout: &Layout, pool: &Pool, batches: Vec<Self>) -> Self {
-        if let Some(error) = batches.iter().find_map(|b| layout.check_same(&b.layout).err()) {
-            let mut sources = Sources::default();
-            sources.push(Source::Stream(Box::new(Refused(Some(error)))));
-            return Self::of_sources(layout, pool, None, sources);
-        }
-        let mut batches = batches.into_iter();
-        let Some(mut union) = batches.next() else {
-            return Self::of_sources(layout, pool, None, Sources::default());
-        };
-        if !union.layout.is(layout) || !union.pool.is(pool) {
-            (union.layout, union.pool) = (layout.clone(), pool.clone());
-        }
+    pub fn union(layout: &Layout, pool: &Pool, batches: impl IntoIterator<Item = Self>) -> Self {
+        let mut union: Option<Self> = None;
         for batch in batches {
-            match (&mut union.wraps, batch.wraps) {
-                (_, None) => {}
-                (Some(all), Some(wraps)) => all.absorb(pool, &wraps),
-                (none, wraps) => *none = wraps,
+            if let Err(error) = layout.check_same(&batch.body.layout) {
+                let source = Source::Stream(Box::new(Refused(Some(error))));
+                return Self::of_sources(layout, pool, None, Sources::from(source));
             }
-            if union.lower != batch.lower {
-                union.lower = union.lower.meet(&batch.lower);
+            match &mut union {
+                Some(union) => union.absorb(batch),
+                None => union = Some(batch.with(layout, pool)),
             }
-            if union.upper != batch.upper {
-                union.upper = union.upper.join(&batch.upper);
-            }
-            if union.since != batch.since {
-                union.since = union.since.join(&batch.since);
-            }
-            union.sources.append(batch.sources);
         }
-        union
+        union.unwrap_or_else(|| Self::of_sources(layout, pool, None, Sources::default()))
+    }
+
+    /// The same as a batch of this layout, which it is of, and this pool.
+    fn with(mut self, layout: &Layout, pool: &Pool) -> Self {
+        if !self.body.layout.is(layout) || !self.body.pool.is(pool) {
+            (self.body.layout, self.body.pool) = (layout.clone(), pool.clone());
+        }
+        self
+    }
+
+    /// Takes in another batch of its layout.
+    fn absorb(&mut self, mut batch: Self) {
+        let (body, other) = (&mut *self.body, &mut *batch.body);
+        match (&mut body.wraps, other.wraps.take()) {
+            (_, None) => {}
+            (Some(all), Some(wraps)) => all.absorb(&body.pool, &wraps),
+            (none, wraps) => *none = wraps,
+        }
+        if body.lower != other.lower {
+            body.lower = body.lower.meet(&other.lower);
+        }
+        if body.upper != other.upper {
+            body.upper = body.upper.join(&other.upper);
+        }
+        if body.since != other.since {
+            body.since = body.since.join(&other.since);
+        }
+        body.sources.join(&body.layout, &mut other.sources);
     }
 
     /// The times of the changes are at or beyond this frontier.
     pub fn lower(&self) -> &Antichain<T> {
-        &self.lower
+        &self.body.lower
     }
 
     /// The times of the changes are not at or beyond this frontier.
     pub fn upper(&self) -> &Antichain<T> {
-        &self.upper
+        &self.body.upper
     }
 
     /// The changes add up to what was pushed at any time at or beyond this frontier.
     pub fn since(&self) -> &Antichain<T> {
-        &self.since
+        &self.body.since
     }
 
     /// Number of rows, if the batch is one run: as many as it yields. No row is read for it.
@@ -150,12 +168,12 @@ impl<T: Time> Batch<T> {
 
     /// The run that the batch is, if it is one, or none if it is empty.
     fn whole(&self) -> Option<Option<&Run>> {
-        self.sources.are_settled().then(|| self.sources.run())
+        self.body.sources.are_settled().then(|| self.body.sources.run())
     }
 
     /// Bytes of memory that the chunks hold now.
     pub fn resident_bytes(&self) -> usize {
-        self.sources.resident_bytes()
+        self.body.sources.resident_bytes()
     }
 
     /// The least row and the greatest, if the batch is one run and not empty, and neither is longer than
@@ -164,9 +182,9 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// [`crate::Error::Corrupt`] if they are not of the layout.
     pub fn bounds(&self) -> Result<Option<RecordBatch>> {
-        let Some(ends) = self.sources.run().and_then(Run::ends) else { return Ok(None) };
-        let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
-        Ok(Some(rows::Decoder::new(&self.layout, &all)?.decode(&ends)?))
+        let Some(ends) = self.body.sources.run().and_then(Run::ends) else { return Ok(None) };
+        let all: Vec<usize> = (0..self.body.layout.schema().fields().len()).collect();
+        Ok(Some(rows::Decoder::new(&self.body.layout, &all)?.decode(&ends)?))
     }
 
     /// Merges all runs into one, now, in memory as far as the budget goes.
@@ -190,26 +208,30 @@ impl<T: Time> Batch<T> {
 
     /// True if there is nothing to merge, or nothing any more.
     fn is_chained(&mut self) -> bool {
-        self.sources.are_settled() || self.sources.chain(&self.layout, &self.pool)
+        self.body.sources.are_settled()
+            || self.body.sources.chain(&self.body.layout, &self.body.pool)
     }
 
     #[inline(never)]
     fn merged_on(mut self, threads: usize) -> Result<Self> {
         let in_memory = |source: &Source| matches!(source, Source::Run(_));
-        if threads > 1 && !self.pool.budget().is_limited() && self.sources.iter().all(in_memory) {
+        if threads > 1
+            && !self.body.pool.budget().is_limited()
+            && self.body.sources.iter().all(in_memory)
+        {
             let past_caches = self.resident_bytes() > IN_CACHES;
-            let sources = std::mem::take(&mut self.sources);
+            let sources = std::mem::take(&mut self.body.sources);
             let runs = sources.into_iter().filter_map(Source::into_run).collect();
-            let (layout, pool) = (&self.layout, &self.pool);
-            let wraps = self.wraps.get_or_insert_default();
+            let (layout, pool) = (&self.body.layout, &self.body.pool);
+            let wraps = self.body.wraps.get_or_insert_default();
             let merged = merge_ranges(layout, pool, wraps, runs, threads, past_caches)?;
-            self.sources = Sources::from(merged);
+            self.body.sources = Sources::from(merged);
             return Ok(self);
         }
-        let sources = std::mem::take(&mut self.sources);
-        let run = merged(&self.layout, &self.pool, &mut self.wraps, sources)?;
-        self.sources = Sources::from(rested(&self.pool, run));
-        self.wraps.take_if(|wraps| !wraps.any());
+        let sources = std::mem::take(&mut self.body.sources);
+        let run = merged(&self.body.layout, &self.body.pool, &mut self.body.wraps, sources)?;
+        self.body.sources = Sources::from(rested(&self.body.pool, run));
+        self.body.wraps.take_if(|wraps| !wraps.any());
         Ok(self)
     }
 
@@ -219,7 +241,7 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// What merging and spilling report; [`crate::Error::InvalidOrder`] if the layout has no such times.
     pub fn advance(self, since: &Antichain<T>) -> Result<Self> {
-        let (layout, pool) = (self.layout.clone(), self.pool.clone());
+        let (layout, pool) = (self.body.layout.clone(), self.body.pool.clone());
         let mut merging = Merging::new(&layout, &pool, vec![self]).advancing(since)?;
         merging.work(&mut i64::MAX.clone())?;
         merging.finish()
@@ -230,19 +252,19 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// What merging and spilling report.
     pub fn spill(mut self) -> Result<Self> {
-        let sources = std::mem::take(&mut self.sources);
+        let sources = std::mem::take(&mut self.body.sources);
         let out = sources.after();
-        let (layout, pool) = (&self.layout, &self.pool);
-        let wraps = self.wraps.get_or_insert_default();
+        let (layout, pool) = (&self.body.layout, &self.body.pool);
+        let wraps = self.body.wraps.get_or_insert_default();
         let sources = sources.into_iter().collect();
         let mut merger = Merger::new(layout, pool, Finish::Log, wraps, sources);
-        self.sources = Sources::from(out.spilled(pool, &mut merger)?);
+        self.body.sources = Sources::from(out.spilled(pool, &mut merger)?);
         Ok(self)
     }
 
     /// Runs that are still to be merged.
     pub fn runs(&self) -> usize {
-        self.sources.len()
+        self.body.sources.len()
     }
 
     /// All columns of all rows, `rows` at a time; deletions and diffs as they are. A record batch ends
@@ -267,16 +289,24 @@ impl<T: Time> Batch<T> {
 
     /// The rows in slabs, for readers that decode on several threads.
     pub fn slabs(self, finish: Finish) -> Slabs {
-        let sources = self.sources.into_iter().collect();
-        Slabs::new(&self.layout, &self.pool, self.wraps.unwrap_or_default(), finish, sources)
+        let sources = self.body.sources.into_iter().collect();
+        Slabs::new(
+            &self.body.layout,
+            &self.body.pool,
+            self.body.wraps.unwrap_or_default(),
+            finish,
+            sources,
+        )
     }
 }
 
 impl<T: Time> std::fmt::Debug for Batch<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = f.debug_struct("Batch");
-        out.field("order", &self.layout.order()).field("runs", &self.runs());
-        out.field("lower", &self.lower).field("upper", &self.upper).field("since", &self.since);
+        out.field("order", &self.body.layout.order()).field("runs", &self.runs());
+        out.field("lower", &self.body.lower)
+            .field("upper", &self.body.upper)
+            .field("since", &self.body.since);
         out.finish_non_exhaustive()
     }
 }

@@ -195,8 +195,8 @@ pub struct RecordBatches {
 
 impl RecordBatches {
     pub(crate) fn new<T: Time>(batch: Batch<T>, finish: Finish, rows: usize) -> Result<Self> {
-        let all: Vec<usize> = (0..batch.layout.schema().fields().len()).collect();
-        let decoder = Decoder::new(&batch.layout, &all)?;
+        let all: Vec<usize> = (0..batch.body.layout.schema().fields().len()).collect();
+        let decoder = Decoder::new(&batch.body.layout, &all)?;
         Ok(Self { slabs: batch.slabs(finish), decoder, rows, failed: false })
     }
 

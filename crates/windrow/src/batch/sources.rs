@@ -41,12 +41,25 @@ impl Sources {
     }
 
     /// Puts those of another batch behind these.
-    pub(super) fn append(&mut self, behind: Self) {
-        let Self { first, others } = behind;
-        first.into_iter().for_each(|source| self.push(source));
-        if !others.is_empty() {
-            self.others.extend(others);
+    fn append(&mut self, behind: &mut Self) {
+        behind.first.take().into_iter().for_each(|source| self.push(source));
+        self.others.append(&mut behind.others);
+    }
+
+    /// Puts those of another batch behind these; in the same run, if both are one in memory of a few chunks and that
+    /// is what their merge is.
+    pub(super) fn join(&mut self, layout: &Layout, behind: &mut Self) {
+        if let (Some(Source::Run(whole)), Some(Source::Run(run))) =
+            (&mut self.first, &mut behind.first)
+            && self.others.is_empty()
+            && behind.others.is_empty()
+            && whole.chunks() + run.chunks() <= FEW_SMALL
+            && whole.stands_before(layout, run)
+        {
+            whole.chain([run]);
+            return;
         }
+        self.append(behind);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -101,7 +114,11 @@ impl Sources {
             }
         }
         let Some(Source::Run(whole)) = &mut self.first else { return false };
-        whole.chain(self.others.drain(..).filter_map(Source::into_run));
+        whole.chain(self.others.iter_mut().filter_map(|source| match source {
+            Source::Run(run) => Some(run),
+            Source::Stream(_) => None,
+        }));
+        self.others.clear();
         true
     }
 
@@ -139,14 +156,22 @@ impl Sources {
 
 impl FromIterator<Source> for Sources {
     fn from_iter<I: IntoIterator<Item = Source>>(sources: I) -> Self {
-        let mut sources = sources.into_iter();
-        Self { first: sources.next(), others: sources.collect() }
+        let mut all = Self::default();
+        // Not collected: an empty list would keep the memory that the sources came in.
+        sources.into_iter().for_each(|source| all.push(source));
+        all
+    }
+}
+
+impl From<Source> for Sources {
+    fn from(source: Source) -> Self {
+        Self { first: Some(source), others: Vec::new() }
     }
 }
 
 impl From<Run> for Sources {
     fn from(run: Run) -> Self {
-        Self { first: Some(Source::Run(run)), others: Vec::new() }
+        Self::from(Source::Run(run))
     }
 }
 

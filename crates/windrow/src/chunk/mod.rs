@@ -65,6 +65,9 @@ pub(crate) struct Chunk {
     pool: Pool,
     /// Taken when the chunk drops, to be recycled.
     buffer: Option<Buffer>,
+    /// Bytes before the rows, if they have one length: rows that were let go.
+    gone: usize,
+    /// Bytes of the rows.
     used: usize,
     places: Places,
     /// Whether the starts stand behind the rows, too.
@@ -82,7 +85,8 @@ impl Chunk {
         let places = Places::Every(stride);
         let times = OnceLock::new();
         let pool = pool.clone();
-        Self { pool, buffer: Some(buffer), used, places, written: false, lease: None, times }
+        let buffer = Some(buffer);
+        Self { pool, buffer, gone: 0, used, places, written: false, lease: None, times }
     }
 
     /// A chunk of rows that start at `starts`, the last of which is the end.
@@ -96,9 +100,8 @@ impl Chunk {
         let used = *starts.last().unwrap_or(&0) as usize;
         let places = Places::At(starts);
         let times = OnceLock::new();
-        let pool = pool.clone();
-        let mut chunk =
-            Self { pool, buffer: Some(buffer), used, places, written: false, lease, times };
+        let (pool, buffer) = (pool.clone(), Some(buffer));
+        let mut chunk = Self { pool, buffer, gone: 0, used, places, written: false, lease, times };
         if used >= chunk.len() * LONG_ROW {
             chunk.write_starts();
         }
@@ -106,7 +109,7 @@ impl Chunk {
     }
 
     pub(crate) fn rows(&self) -> View<'_> {
-        let bytes = self.buffer.as_ref().map_or(&[][..], |buffer| &buffer[..self.used]);
+        let bytes = self.bytes_up_to(self.used);
         let starts = match &self.places {
             Places::Every(stride) => Starts::Every(*stride),
             Places::At(starts) => Starts::At(starts),
@@ -116,9 +119,23 @@ impl Chunk {
 
     /// The same, and what stands behind them: `rows` in all, if there are fewer of one length.
     fn rows_and(&self, rows: usize) -> View<'_> {
-        let View { bytes, starts } = self.rows();
-        let end = self.stride().map_or(0, |stride| rows * stride).max(bytes.len());
-        View { bytes: self.buffer.as_ref().map_or(bytes, |buffer| &buffer[..end]), starts }
+        let end = self.stride().map_or(0, |stride| rows * stride).max(self.used);
+        View { bytes: self.bytes_up_to(end), starts: self.rows().starts }
+    }
+
+    /// The bytes from the first row on, so many.
+    fn bytes_up_to(&self, end: usize) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.gone..][..end])
+    }
+
+    /// Lets the first `rows` go, if rows have one length: their memory stays with the chunk.
+    pub(crate) fn let_go(&mut self, rows: usize) -> bool {
+        let Some(stride) = self.stride() else { return false };
+        let bytes = rows * stride;
+        debug_assert!(bytes < self.used, "a chunk is not empty");
+        (self.gone, self.used) = (self.gone + bytes, self.used - bytes);
+        self.times.take();
+        true
     }
 
     /// Merges `other` into the memory of this chunk, as far as that is worth while; `note` hears of sums that do
@@ -136,7 +153,8 @@ impl Chunk {
         let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
         let mut note = |body: &[u8], times: i64| note(pool, body, times);
         let note: Wrapped<'_> = if sums { Some(&mut note) } else { None };
-        let merged = merge_within(buffer, (self.used, stride), other.rows(), tail, note);
+        let bytes = &mut buffer[self.gone..];
+        let merged = merge_within(bytes, (self.used, stride), other.rows(), tail, note);
         if let Within::Done(used) = merged {
             self.used = used;
             self.times.take();
@@ -206,12 +224,11 @@ impl Chunk {
 
     /// The bytes that a store keeps: the rows, and where they end if their lengths differ.
     fn image(&self) -> Cow<'_, [u8]> {
-        let Some(buffer) = &self.buffer else { return Cow::Borrowed(&[]) };
-        let rows = &buffer[..self.used];
+        let rows = self.rows().bytes;
         let Places::At(starts) = &self.places else { return Cow::Borrowed(rows) };
         let end = self.used + (starts.len() - 1) * OFFSET_BYTES;
         if self.written {
-            return Cow::Borrowed(&buffer[..end]);
+            return Cow::Borrowed(self.bytes_up_to(end));
         }
         let mut image = vec![0; end];
         image[..self.used].copy_from_slice(rows);

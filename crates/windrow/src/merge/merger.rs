@@ -186,7 +186,7 @@ impl Merger {
     /// Passes on what is left of one window of two at the most; if the last step did so, too, what may follow it,
     /// at once, as long as that is whole chunks.
     fn pass(&mut self, index: usize, passing: bool, fuel: i64) -> Result<usize> {
-        let rows = self.windows[index].left();
+        let rows = self.windows[index].rest();
         self.passing = rows.start == 0;
         let mut passed = rows.len();
         let mut whole = self.append(index, rows)?;

@@ -73,10 +73,9 @@ pub(crate) fn merge_ranges(
         first.chain(others.into_iter().map(join)).collect::<Result<Vec<Run>>>()
     })?;
     done.retain(|run| !run.is_empty());
-    let mut done = done.into_iter();
-    let mut whole = done.next().unwrap_or_default();
-    whole.chain(done);
-    Ok(whole)
+    let Some((whole, others)) = done.split_first_mut() else { return Ok(Run::default()) };
+    whole.chain(others);
+    Ok(std::mem::take(whole))
 }
 
 /// Up to `ranges - 1` keys in ascending order that cut `runs` into ranges of about as many bytes. None if

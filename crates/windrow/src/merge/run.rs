@@ -188,10 +188,10 @@ impl Run {
         self.pieces.iter().filter(small).count()
     }
 
-    /// Puts runs behind this one, each of which [stands behind](Run::stands_before) the one before
-    /// it: what a merge would come to. Nothing is read or copied.
-    pub(crate) fn chain(&mut self, behind: impl Iterator<Item = Self>) {
-        for mut run in behind {
+    /// Puts runs behind this one, each of which [stands behind](Run::stands_before) the one before it: what a merge would
+    /// come to. Nothing is read or copied.
+    pub(crate) fn chain<'a>(&mut self, behind: impl IntoIterator<Item = &'a mut Self>) {
+        for run in behind {
             self.generation = self.generation.max(run.generation);
             self.pieces.append(&mut run.pieces);
         }

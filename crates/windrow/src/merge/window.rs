@@ -89,6 +89,19 @@ impl Window {
         self.source.read_ahead(ends);
     }
 
+    /// The rows that are left: all of the chunk, if it can let those before them go and they are the greater part.
+    pub(super) fn rest(&mut self) -> Range<usize> {
+        let left = self.left();
+        let greater = self.at > 0 && 2 * left.len() >= self.len();
+        if greater
+            && let Some(chunk) = self.chunk.as_mut().and_then(Arc::get_mut)
+            && chunk.let_go(left.start)
+        {
+            self.at = 0;
+        }
+        self.left()
+    }
+
     /// Looks for the chunk behind this one, if `rows` rows from `at` on reach beyond it and no disk has
     /// to be read for it.
     pub(super) fn reach(&mut self, rows: usize) {

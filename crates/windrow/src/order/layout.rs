@@ -250,10 +250,12 @@ impl Layout {
     }
 
     /// Fails unless rows of `other` are rows of this layout.
+    #[inline]
     pub(crate) fn check_same(&self, other: &Self) -> Result<()> {
-        if self.is(other) {
-            return Ok(());
-        }
+        if self.is(other) { Ok(()) } else { self.compare(other) }
+    }
+
+    fn compare(&self, other: &Self) -> Result<()> {
         self.check_schema(other.schema())?;
         let (a, b) = (&*self.inner, &*other.inner);
         let same = (a.rule, a.time, a.tail, a.key_slots) == (b.rule, b.time, b.tail, b.key_slots)

@@ -21,7 +21,7 @@ proptest! {
     ) {
         for keys in ALL_KEYS {
             let pool = Pool::tiny(chunk);
-            let batches = inputs.iter().map(|input| batch_of(keys, &pool, input)).collect();
+            let batches = inputs.iter().map(|input| batch_of(keys, &pool, input));
             let settled = Batch::union(&keys.layout(), &pool, batches).settle_on(threads).unwrap();
             let expected = keys.model(&inputs.concat());
             prop_assert_eq!(settled.rows(), Some(expected.len() as u64));
@@ -54,7 +54,7 @@ proptest! {
                     rows.chunks(50).for_each(|rows| batcher.push(&record_batch(rows)).unwrap());
                     batcher.finish().unwrap().settle().unwrap()
                 };
-                Batch::union(&layout, &pool, inputs.iter().map(batch).collect())
+                Batch::union(&layout, &pool, inputs.iter().map(batch))
             };
             let settled = union().settle_on(threads).unwrap();
             prop_assert_eq!(record_batches(settled), record_batches(union().settle().unwrap()));
