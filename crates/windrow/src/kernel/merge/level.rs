@@ -5,7 +5,7 @@
 
 use super::Wrapped;
 use super::runs::runs;
-use super::shape::Shape;
+use super::shape::{Lead, Shape};
 use super::steps::{Work, led, streamed, summed};
 use super::sum::add_up;
 use super::two::Merged;
@@ -15,13 +15,13 @@ use super::two::Merged;
 /// # Safety
 /// To call a loop: as the loop of that name, and the processor has the level's instructions.
 pub(super) trait Level {
-    unsafe fn led<const S: usize, const W: usize>(
+    unsafe fn led<const S: usize, const W: usize, L: Lead>(
         shape: Shape<S, W>,
         work: Work,
         rows: usize,
         wrapped: &mut Wrapped<'_>,
     ) -> Merged;
-    unsafe fn streamed<const S: usize, const W: usize>(
+    unsafe fn streamed<const S: usize, const W: usize, const LEAD: usize>(
         shape: Shape<S, W>,
         work: Work,
         rows: usize,
@@ -65,25 +65,25 @@ macro_rules! level {
         impl Level for $level {
             #[inline(never)]
             $(#[$features])?
-            unsafe fn led<const S: usize, const W: usize>(
+            unsafe fn led<const S: usize, const W: usize, L: Lead>(
                 shape: Shape<S, W>,
                 work: Work,
                 rows: usize,
                 wrapped: &mut Wrapped<'_>,
             ) -> Merged {
                 // SAFETY: the caller's promise.
-                unsafe { led(shape, work, rows, wrapped) }
+                unsafe { led::<S, W, L>(shape, work, rows, wrapped) }
             }
 
             #[inline(never)]
             $(#[$features])?
-            unsafe fn streamed<const S: usize, const W: usize>(
+            unsafe fn streamed<const S: usize, const W: usize, const LEAD: usize>(
                 shape: Shape<S, W>,
                 work: Work,
                 rows: usize,
             ) -> (Merged, bool) {
                 // SAFETY: the caller's promise.
-                unsafe { streamed(shape, work, rows) }
+                unsafe { streamed::<S, W, LEAD>(shape, work, rows) }
             }
 
             #[inline(never)]

@@ -34,6 +34,33 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
+/// What is compared first of a row, as a number: rows whose leads differ have their order.
+pub(super) trait Lead: Copy + Ord {
+    /// That of a row.
+    ///
+    /// # Safety
+    /// `row` points to a whole row.
+    unsafe fn of<const S: usize, const W: usize>(shape: Shape<S, W>, row: *const u8) -> Self;
+}
+
+/// The first word that is compared.
+impl Lead for u64 {
+    #[inline(always)]
+    unsafe fn of<const S: usize, const W: usize>(shape: Shape<S, W>, row: *const u8) -> Self {
+        // SAFETY: a whole row.
+        unsafe { shape.word(row, 0) }
+    }
+}
+
+/// The first words that are compared, two at the most.
+impl Lead for u128 {
+    #[inline(always)]
+    unsafe fn of<const S: usize, const W: usize>(shape: Shape<S, W>, row: *const u8) -> Self {
+        // SAFETY: a whole row.
+        unsafe { shape.lead(row) }
+    }
+}
+
 /// The words of a row that are compared first, as numbers.
 pub(super) type Head = [u64; 3];
 
@@ -180,9 +207,9 @@ impl<const S: usize, const W: usize> Shape<S, W> {
     /// # Safety
     /// `row` points to a whole row.
     #[inline(always)]
-    pub(super) unsafe fn head(self, row: *const u8) -> Head {
+    pub(super) unsafe fn head<const MOST: usize>(self, row: *const u8) -> Head {
         let mut head = [0; 3];
-        for (index, word) in head.iter_mut().enumerate().take(Self::WORDS) {
+        for (index, word) in head.iter_mut().enumerate().take(Self::WORDS.min(MOST)) {
             // SAFETY: a whole row; `index` is below `WORDS`.
             *word = unsafe { self.word(row, index) };
         }
@@ -194,15 +221,19 @@ impl<const S: usize, const W: usize> Shape<S, W> {
     /// # Safety
     /// Both point to whole rows.
     #[inline(always)]
-    pub(super) unsafe fn compare_heads(
+    pub(super) unsafe fn compare_heads<const MOST: usize>(
         self,
         (p, p_head): (*const u8, Head),
         (q, q_head): (*const u8, Head),
     ) -> (bool, bool) {
-        for index in 0..Self::WORDS {
+        for index in 0..Self::WORDS.min(MOST) {
             if p_head[index] != q_head[index] {
                 return (p_head[index] < q_head[index], false);
             }
+        }
+        if MOST < Self::WORDS {
+            // SAFETY: whole rows.
+            return unsafe { self.compare(p, q) };
         }
         if matches!(W, LONG | ODD) {
             // SAFETY: whole rows, and `at + 8 <= body <= stride`.

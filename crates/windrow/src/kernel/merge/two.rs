@@ -11,7 +11,7 @@ use super::Wrapped;
 use super::level::{Avx2, has_avx2};
 use super::level::{Level, Plain};
 use super::shape::{LONG, ODD, Shape, Strided, common};
-use super::steps::{Work, sample};
+use super::steps::{Sample, Work, sample};
 
 /// Rows of output in a block: it is read again by the sum, from the first-level cache and the second.
 const BLOCK: usize = 1024;
@@ -159,17 +159,23 @@ fn blocks<L: Level, const S: usize, const W: usize>(
         // SAFETY: `left` has that many whole rows, as the slices say, and `rows` is at most their sum.
         // `out` has room for `rows + 1` rows and, being mutable, overlaps neither input.
         let block = unsafe {
-            let (switches, equal) = sample(shape, left, SAMPLE.min(rows));
+            let Sample { switches, ties, alike } = sample(shape, left, SAMPLE.min(rows));
             match &mut wrapped {
-                Some(wrapped) if equal > TIES => L::summed(shape, left, rows, wrapped),
+                Some(wrapped) if ties > TIES => L::summed(shape, left, rows, wrapped),
                 wrapped if switches > RUNS && switches + 2 < SAMPLE.min(rows) => {
-                    L::led(shape, left, rows, wrapped)
+                    if alike == 0 {
+                        L::led::<S, W, u64>(shape, left, rows, wrapped)
+                    } else {
+                        L::led::<S, W, u128>(shape, left, rows, wrapped)
+                    }
                 }
                 wrapped => {
                     let (mut block, ties) = if switches <= RUNS {
                         L::runs(shape, left, rows)
+                    } else if alike == 0 {
+                        L::streamed::<S, W, 1>(shape, left, rows)
                     } else {
-                        L::streamed(shape, left, rows)
+                        L::streamed::<S, W, 3>(shape, left, rows)
                     };
                     if ties && let Some(wrapped) = wrapped {
                         block.out = L::add_up(shape, left.out, block.out, wrapped);
