@@ -1,5 +1,6 @@
 //! Changes pushed, sealed and advanced in an order that nobody thought of, by memory without a limit and
-//! by a pool that writes everything to its file: what comes out is what thirty slow lines say.
+//! by a pool that writes everything to its file, in rows that vary and in rows of one length: what comes out is
+//! what thirty slow lines say.
 
 #![no_main]
 
@@ -9,21 +10,27 @@ use std::sync::{Arc, LazyLock};
 use libfuzzer_sys::fuzz_target;
 use windrow::arrow_array::cast::AsArray;
 use windrow::arrow_array::types::{Int64Type, UInt64Type};
-use windrow::arrow_array::{BinaryArray, Int64Array, RecordBatch, UInt64Array};
-use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
+use windrow::arrow_array::{
+    Array, ArrayRef, BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch, UInt64Array,
+};
+use windrow::arrow_schema::{DataType, Field, Schema};
 use windrow::{Antichain, Batch, Batcher, Budget, ForceSpill, Layout, Order, Pool};
 
-static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-    Arc::new(Schema::new(vec![
-        Field::new("word", DataType::Binary, true),
-        Field::new("number", DataType::UInt64, false),
-        Field::new("time", DataType::UInt64, false),
-        Field::new("diff", DataType::Int64, false),
-    ]))
-});
+/// Bytes of words of one length: as many as any has, behind which are zeros. No word has one of its own.
+const WIDTH: i32 = 48;
 
-static LAYOUT: LazyLock<Layout> = LazyLock::new(|| {
-    Order::by("word").time("time").diff("diff").bind(&SCHEMA).expect("columns that there are")
+/// Layouts of words that vary and of words of one length.
+static LAYOUTS: LazyLock<[Layout; 2]> = LazyLock::new(|| {
+    [DataType::Binary, DataType::FixedSizeBinary(WIDTH)].map(|words| {
+        let schema = Schema::new(vec![
+            Field::new("word", words, true),
+            Field::new("number", DataType::UInt64, false),
+            Field::new("time", DataType::UInt64, false),
+            Field::new("diff", DataType::Int64, false),
+        ]);
+        let order = Order::by("word").time("time").diff("diff");
+        order.bind(&Arc::new(schema)).expect("columns that there are")
+    })
 });
 
 /// A pool whose pages are all written to its file and read back.
@@ -36,18 +43,25 @@ static FILE: LazyLock<Pool> = LazyLock::new(|| {
 
 type Change = (Option<Vec<u8>>, u64, u64);
 
-fn record_batch(changes: &[(Change, i64)]) -> RecordBatch {
-    let words = changes.iter().map(|((word, _, _), _)| word.as_deref()).collect::<BinaryArray>();
+fn record_batch(layout: &Layout, changes: &[(Change, i64)]) -> RecordBatch {
+    let words = changes.iter().map(|((word, _, _), _)| word.as_deref());
+    let words: ArrayRef = match layout.schema().field(0).data_type() {
+        DataType::Binary => Arc::new(words.collect::<BinaryArray>()),
+        _ => {
+            let padded = words.map(|word| {
+                let mut padded = word?.to_vec();
+                padded.resize(WIDTH as usize, 0);
+                Some(padded)
+            });
+            let words = FixedSizeBinaryArray::try_from_sparse_iter_with_size(padded, WIDTH);
+            Arc::new(words.expect("words of one length"))
+        }
+    };
     let numbers = UInt64Array::from_iter_values(changes.iter().map(|change| change.0.1));
     let times = UInt64Array::from_iter_values(changes.iter().map(|change| change.0.2));
     let diffs = Int64Array::from_iter_values(changes.iter().map(|change| change.1));
-    let columns = vec![
-        Arc::new(words) as _,
-        Arc::new(numbers) as _,
-        Arc::new(times) as _,
-        Arc::new(diffs) as _,
-    ];
-    RecordBatch::try_new(SCHEMA.clone(), columns).expect("columns as the schema has them")
+    let columns = vec![words, Arc::new(numbers) as _, Arc::new(times) as _, Arc::new(diffs) as _];
+    RecordBatch::try_new(layout.schema().clone(), columns).expect("columns as the schema has them")
 }
 
 /// The changes of a batch, which must be in order and none of them twice.
@@ -56,11 +70,19 @@ fn changes_of(batch: Batch) -> BTreeMap<Change, i64> {
     let mut last: Option<(bool, Vec<u8>)> = None;
     for batch in batch.record_batches(7).expect("a batch can be read") {
         let batch = batch.expect("a batch can be read");
-        let words = batch.column(0).as_binary::<i32>();
+        let words = batch.column(0);
+        let word = |row: usize| match words.as_binary_opt::<i32>() {
+            _ if words.is_null(row) => None,
+            Some(words) => Some(words.value(row).to_vec()),
+            None => {
+                let padded = words.as_fixed_size_binary().value(row);
+                Some(padded.split(|&byte| byte == 0).next().unwrap_or(&[]).to_vec())
+            }
+        };
         let [numbers, times] = [1, 2].map(|at| batch.column(at).as_primitive::<UInt64Type>());
         let diffs = batch.column(3).as_primitive::<Int64Type>();
         for row in 0..batch.num_rows() {
-            let word = words.iter().nth(row).flatten().map(<[u8]>::to_vec);
+            let word = word(row);
             let key = (word.is_none(), word.clone().unwrap_or_default());
             assert!(last.as_ref().is_none_or(|last| *last <= key), "words in order, nulls last");
             last = Some(key);
@@ -74,7 +96,8 @@ fn changes_of(batch: Batch) -> BTreeMap<Change, i64> {
 fuzz_target!(|data: &[u8]| {
     let Some((&shape, mut bytes)) = data.split_first() else { return };
     let pool = if shape & 1 > 0 { FILE.clone() } else { Pool::unlimited() };
-    let mut batcher = Batcher::new(&LAYOUT, &pool);
+    let layout = &LAYOUTS[usize::from(shape & 2 > 0)];
+    let mut batcher = Batcher::new(layout, &pool);
     let mut held: BTreeMap<Change, i64> = BTreeMap::new();
     let mut frontier = 0;
     let add = |held: &mut BTreeMap<Change, i64>, change: Change, diff: i64| {
@@ -97,7 +120,7 @@ fuzz_target!(|data: &[u8]| {
                 (change, i64::from(bytes[3] as i8 % 3))
             };
             let changes: Vec<_> = front.chunks_exact(4).map(change).collect();
-            batcher.push(&record_batch(&changes)).expect("changes can be pushed");
+            batcher.push(&record_batch(layout, &changes)).expect("changes can be pushed");
             for (change, diff) in changes {
                 add(&mut held, change, diff);
             }
