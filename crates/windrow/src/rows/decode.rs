@@ -89,10 +89,9 @@ impl Decoder {
         let layout = &self.layout;
         let slots = layout.slots().iter().filter(|slot| slot.code.varies()).count();
         let payload = layout.payload().iter().filter(|(_, code)| code.varies()).count();
-        let varying = bytes.saturating_sub(count * layout.shape().fixed) / (slots + payload).max(1);
-        // Room is asked for as if all that a tile has left were one column's.
-        let varying = varying + bytes / count.max(1) * count.min(read::TILE);
-        Reader::new(layout, &self.wanted, count, varying)
+        let values = bytes.saturating_sub(count * layout.shape().fixed) / (slots + payload).max(1);
+        let tile = bytes / count.max(1) * count.min(read::TILE);
+        Reader::new(layout, &self.wanted, count, read::Room { values, tile })
     }
 
     /// The record batch of all that was read.

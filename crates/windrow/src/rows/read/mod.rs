@@ -35,6 +35,7 @@ use crate::order::Layout;
 
 pub(super) use anywhere::TILE;
 pub(super) use longer::take_longer;
+pub(super) use plan::Room;
 pub(super) use tile::{Next, Tile, with_places};
 
 /// Some adjacent bytes of every row, and what they become.
@@ -97,15 +98,14 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of about `rows` rows to the columns of the layout's schema that are `wanted`. `bytes` is what the
-    /// values of a column that varies take in all, about.
+    /// A reader of about `rows` rows to the columns of the layout's schema that are `wanted`.
     pub(super) fn new(
         layout: &'a Layout,
         wanted: &[bool],
         rows: usize,
-        bytes: usize,
+        room: Room,
     ) -> Result<Self> {
-        let parts = plan::plan(layout, wanted, rows, bytes)?;
+        let parts = plan::plan(layout, wanted, rows, room)?;
         Ok(Self::of_parts(parts, layout.schema().fields().clone()))
     }
 

@@ -22,15 +22,24 @@ use crate::rows::fixed::with_word;
 use crate::rows::lanes::{self, Form, RAW};
 use crate::rows::text;
 
-/// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true. `bytes` is what the values of
-/// a column that varies take in all, about.
+/// Bytes that are asked for before rows are read.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::rows) struct Room {
+    /// For the values of a column that varies, about as many as there are.
+    pub(in crate::rows) values: usize,
+    /// What a kernel asks for beyond them: as if all that a tile has left were one column's. Of hundreds of columns all
+    /// of that is never touched, but what is lies far apart, elsewhere each time.
+    pub(in crate::rows) tile: usize,
+}
+
+/// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true.
 pub(super) fn plan<'a>(
     layout: &'a Layout,
     wanted: &[bool],
     rows: usize,
-    bytes: usize,
+    room: Room,
 ) -> Result<Vec<Box<dyn Part + 'a>>> {
-    let mut plan = Plan { layout, wanted, rows, bytes, parts: Vec::new(), open: Open::None };
+    let mut plan = Plan { layout, wanted, rows, room, parts: Vec::new(), open: Open::None };
     for slot in layout.slots() {
         plan.slot(slot)?;
     }
@@ -60,7 +69,7 @@ struct Plan<'a, 'w> {
     layout: &'a Layout,
     wanted: &'w [bool],
     rows: usize,
-    bytes: usize,
+    room: Room,
     parts: Vec<Box<dyn Part + 'a>>,
     open: Open,
 }
@@ -157,7 +166,10 @@ impl<'a> Plan<'a, '_> {
         }
         if slot.code.varies() {
             match is_wanted {
-                true => self.add(Texts::new(self.layout, slot, rows, self.bytes)),
+                true => {
+                    let bytes = self.room.values + self.room.tile;
+                    self.add(Texts::new(self.layout, slot, rows, bytes));
+                }
                 false => self.add(Pass(slot.clone())),
             }
             return Ok(());
@@ -239,7 +251,7 @@ impl<'a> Plan<'a, '_> {
             let part = match code {
                 _ if !self.wanted[column] => Bodies::passed(column),
                 PayloadCode::Value => Bodies::values(column, Builder::new(layout, column)?),
-                _ => Bodies::bytes(layout, column, rows, self.bytes),
+                _ => Bodies::bytes(layout, column, rows, self.room.values),
             };
             self.add(part);
         }
