@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int16Array, Int64Array, ListArray, RecordBatch, StringArray};
@@ -118,6 +119,25 @@ fn a_compressed_stream_that_passes() {
     write_stream(&work, &texts(30_000, 1500), 2, Some(CompressionType::ZSTD));
     let line = "sort - --by k -o out/o.parquet --input-format arrow-stream";
     holds_at_the_floor(&work, line, Some("in/a.arrows"));
+}
+
+#[test]
+fn thousands_of_texts() {
+    let work = Work::new();
+    let columns = 2000;
+    let mut file = BufWriter::new(File::create(work.path("in/a.csv")).expect("created"));
+    let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+    writeln!(file, "{}", names.join(",")).expect("written");
+    for row in mixed(4000) {
+        for column in 0..columns {
+            // Of one to seven digits.
+            let text = (row + 1) * (column + 7) % 10_i64.pow((row + column) as u32 % 7 + 1);
+            write!(file, "{}w{text}", if column == 0 { "" } else { "," }).expect("written");
+        }
+        writeln!(file).expect("written");
+    }
+    file.into_inner().expect("written");
+    holds_at_the_floor(&work, "sort in/a.csv --by c0 -o out/o.arrow", None);
 }
 
 #[test]
