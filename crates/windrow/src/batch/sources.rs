@@ -46,8 +46,8 @@ impl Sources {
         self.others.append(&mut behind.others);
     }
 
-    /// Puts those of another batch behind these; in the same run, if both are one in memory of a few chunks and that
-    /// is what their merge is.
+    /// Puts those of another batch behind these; in the same run, if both are one of a few chunks together and that is
+    /// what their merge comes to.
     pub(super) fn join(&mut self, layout: &Layout, behind: &mut Self) {
         if let (Some(Source::Run(whole)), Some(Source::Run(run))) =
             (&mut self.first, &mut behind.first)

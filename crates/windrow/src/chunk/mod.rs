@@ -3,6 +3,8 @@
 //! ```text
 //! buffer   | row 0 | row 1 | ... | row n-1 |       room for the starts, used when it is spilled
 //! starts   0       o1                      used    none if all rows have one length
+//!
+//! buffer   | gone  | row 0 | ... | row n-1 |       rows of one length, of which the first were let go
 //! ```
 //!
 //! Invariant: a chunk is not empty; its rows ascend strictly under the layout, tails aside; under

@@ -2,7 +2,8 @@
 //!
 //! The bytes that all rows of a merge share at their start need no comparison. Where at most 24 bytes
 //! are left they are compared as one, two or three words, whole: the result is exact and needs no
-//! branch. Where more are left, the first three words decide, and the rest if they do not.
+//! branch. Where more are left, the first three words decide, and the rest if they do not. Loops that have what is
+//! compared in registers look at a row's [`Lead`], one word or two, and at the row where leads agree.
 
 use std::hint::black_box;
 

@@ -175,7 +175,8 @@ unsafe fn one_step<const S: usize, const W: usize>(
 /// Merges row by row, with a branch on every comparison, until there are `rows` or one input is
 /// used up. Returns what it did, and whether any were equal.
 ///
-/// The words of both heads stay in registers: a step loads those of one row.
+/// The words of both heads stay in registers, `LEAD` of them at the most: a step loads those of one row. Where they agree
+/// the rows are compared as they lie.
 ///
 /// # Safety
 /// `a` and `b` point to as many whole rows, in order, as `work` says, at least one; `out` to room
