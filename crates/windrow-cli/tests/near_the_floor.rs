@@ -138,6 +138,9 @@ fn thousands_of_texts() {
     }
     file.into_inner().expect("written");
     holds_at_the_floor(&work, "sort in/a.csv --by c0 -o out/o.arrow", None);
+    // As bytes that need no order, and all of them ordered.
+    let line = format!("sort in/a.csv --by {} -o out/all.arrow", names.join(","));
+    holds_at_the_floor(&work, &line, None);
 }
 
 #[test]

@@ -31,6 +31,11 @@ impl StringData {
         &mut self.bytes
     }
 
+    /// Gives back room beyond `bytes`, and beyond what is in use.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        self.bytes.shrink_to(bytes);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }

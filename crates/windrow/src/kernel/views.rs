@@ -68,6 +68,11 @@ impl Views {
         self.data.reserve(bytes.min(self.most));
     }
 
+    /// Gives back room for bytes beyond `bytes`, and beyond those in use.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        self.data.shrink_to(bytes);
+    }
+
     /// Adds a string; false if it is a text that is not UTF-8, or longer than a buffer.
     pub(crate) fn push(&mut self, string: &[u8]) -> bool {
         if self.is_text && std::str::from_utf8(string).is_err() || string.len() > self.most {

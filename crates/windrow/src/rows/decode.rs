@@ -11,6 +11,9 @@ use super::read::{self, Reader};
 use crate::error::{Error, Result};
 use crate::order::Layout;
 
+/// Ordered columns that vary, of which each may keep room for what a tile has.
+const SPACIOUS: usize = 32;
+
 /// Decodes rows of one layout to some of its columns.
 pub(crate) struct Decoder {
     layout: Layout,
@@ -91,6 +94,7 @@ impl Decoder {
         let payload = layout.payload().iter().filter(|(_, code)| code.varies()).count();
         let values = bytes.saturating_sub(count * layout.shape().fixed) / (slots + payload).max(1);
         let tile = bytes / count.max(1) * count.min(read::TILE);
+        let tile = (slots <= SPACIOUS).then_some(tile);
         Reader::new(layout, &self.wanted, count, read::Room { values, tile })
     }
 

@@ -59,6 +59,14 @@ impl Strings {
         self.data.bytes_mut().reserve(bytes + text::SLACK);
     }
 
+    /// Gives back room for bytes beyond `bytes`, and beyond those in use.
+    pub(super) fn shrink_to(&mut self, bytes: usize) {
+        match &mut self.offsets {
+            Offsets::Views(views) => views.shrink_to(bytes),
+            Offsets::Small(_) | Offsets::Large(_) => self.data.shrink_to(bytes),
+        }
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<()> {
         if let Offsets::Views(views) = &mut self.offsets {
             return push_view(views, bytes);

@@ -27,9 +27,10 @@ use crate::rows::text;
 pub(in crate::rows) struct Room {
     /// For the values of a column that varies, about as many as there are.
     pub(in crate::rows) values: usize,
-    /// What a kernel asks for beyond them: as if all that a tile has left were one column's. Of hundreds of columns all
-    /// of that is never touched, but what is lies far apart, elsewhere each time.
-    pub(in crate::rows) tile: usize,
+    /// What a kernel asks for beyond them: as if all that a tile has left were one column's. Nothing where there are many
+    /// such columns, which give it back after each tile: all of that is never touched, but what is lies far apart,
+    /// elsewhere each time.
+    pub(in crate::rows) tile: Option<usize>,
 }
 
 /// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true.
@@ -166,10 +167,7 @@ impl<'a> Plan<'a, '_> {
         }
         if slot.code.varies() {
             match is_wanted {
-                true => {
-                    let bytes = self.room.values + self.room.tile;
-                    self.add(Texts::new(self.layout, slot, rows, bytes));
-                }
+                true => self.add(Texts::new(self.layout, slot, rows, self.room)),
                 false => self.add(Pass(slot.clone())),
             }
             return Ok(());

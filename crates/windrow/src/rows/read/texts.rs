@@ -1,7 +1,7 @@
 //! Texts, whose ordered codes say where they end, or the ends of their rows do.
 
 use super::tile::Tile;
-use super::{Bits, Columns, Extent, Part};
+use super::{Bits, Columns, Extent, Part, Room};
 use crate::error::Result;
 use crate::order::Layout;
 use crate::order::Slot;
@@ -14,15 +14,18 @@ pub(super) struct Texts {
     slot: Slot,
     null: Option<u8>,
     strings: Strings,
+    /// Bytes that are kept from one tile to the next, and what is in use of more; nothing if all are.
+    share: Option<usize>,
 }
 
 impl Texts {
-    /// Those of `slot`, about `bytes` in all.
-    pub(super) fn new(layout: &Layout, slot: &Slot, rows: usize, bytes: usize) -> Self {
+    /// Those of `slot`, of `rows` rows.
+    pub(super) fn new(layout: &Layout, slot: &Slot, rows: usize, room: Room) -> Self {
         let mut strings = Strings::new(plain_type(layout.schema().field(slot.column).data_type()));
-        strings.reserve(rows, bytes);
+        strings.reserve(rows, room.values + room.tile.unwrap_or(0));
         let null = slot.has_marker().then(|| text::markers(slot).0);
-        Self { slot: slot.clone(), null, strings }
+        let share = room.tile.is_none().then_some(room.values);
+        Self { slot: slot.clone(), null, strings, share }
     }
 }
 
@@ -39,9 +42,15 @@ impl Part for Texts {
         let form = (self.slot.code, self.slot.descending);
         let strings = &mut self.strings;
         if self.null.is_none() {
-            return strings.read_codes_at(form, bytes, cursors, ends, None, &mut Vec::new());
+            strings.read_codes_at(form, bytes, cursors, ends, None, &mut Vec::new())?;
+        } else {
+            let null = self.null;
+            valid.add(rows, |bits| strings.read_codes_at(form, bytes, cursors, ends, null, bits))?;
         }
-        valid.add(rows, |valid| strings.read_codes_at(form, bytes, cursors, ends, self.null, valid))
+        if let Some(share) = self.share {
+            strings.shrink_to(share);
+        }
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {
