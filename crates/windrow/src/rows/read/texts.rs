@@ -45,7 +45,8 @@ impl Part for Texts {
             strings.read_codes_at(form, bytes, cursors, ends, None, &mut Vec::new())?;
         } else {
             let null = self.null;
-            valid.add(rows, |bits| strings.read_codes_at(form, bytes, cursors, ends, null, bits))?;
+            valid
+                .add(rows, |bits| strings.read_codes_at(form, bytes, cursors, ends, null, bits))?;
         }
         if let Some(share) = self.share {
             strings.shrink_to(share);
