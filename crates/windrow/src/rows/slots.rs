@@ -80,9 +80,8 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
         && slot.code == OrderedCode::Text
         && is_first
     {
-        let spans = offsets[rows.start..=rows.end].windows(2);
-        let spans = spans.map(|ends| (ends[0] as usize, ends[1] as usize));
-        return put_texts(data, spans, text::form(flip), cursors, out);
+        let offsets = &offsets[rows.start..=rows.end];
+        return put_texts(data, offsets, text::form(flip), cursors, out);
     }
     column.visit(rows, PutExact { code: slot.code, descending: slot.descending, cursors, out });
 }

@@ -55,9 +55,16 @@ impl<'a> Starts<'a> {
 
     /// Where they are.
     #[inline(always)]
-    pub(super) fn places(self) -> impl Iterator<Item = usize> + 'a {
+    fn places(self) -> impl Iterator<Item = usize> + 'a {
+        let (starts, place) = self.cursors(self.len());
+        starts.iter().map(move |&start| place(start))
+    }
+
+    /// The starts of the first `count` rows, and the place that each makes; one below zero wraps around.
+    #[inline(always)]
+    pub(super) fn cursors(self, count: usize) -> (&'a [u32], impl Fn(u32) -> usize + Copy) {
         let Self { starts, ahead, back } = self;
-        starts.iter().map(move |&start| (start as usize + ahead).wrapping_sub(back))
+        (&starts[..count], move |start| (start as usize + ahead).wrapping_sub(back))
     }
 }
 

@@ -34,11 +34,14 @@ impl Form {
     }
 }
 
-/// Writes texts of `source`, each with its end at its cursor, and moves the cursors behind them. Up to 127 bytes
-/// behind are overwritten too.
+/// Writes the texts that stand between offsets of `source`, each with its end at its cursor, and moves the cursors behind
+/// them. Up to 127 bytes behind are overwritten too.
+///
+/// # Panics
+/// If there is not one offset more than cursors, or a text lies outside of `source`, or its code of `out`.
 pub(crate) fn put_texts(
     source: &[u8],
-    spans: impl ExactSizeIterator<Item = Span> + Clone,
+    offsets: &[i32],
     form: Form,
     cursors: &mut [usize],
     out: &mut [u8],
@@ -46,22 +49,21 @@ pub(crate) fn put_texts(
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected.
-        return unsafe { super::avx512::put_texts(source, spans, form, cursors, out) };
+        return unsafe { super::avx512::put_texts(source, offsets, form, cursors, out) };
     }
-    put_each(source, spans, form, cursors, out);
+    put_each(source, offsets, form, cursors, out);
 }
 
 /// The portable twin.
-fn put_each(
-    source: &[u8],
-    spans: impl ExactSizeIterator<Item = Span> + Clone,
-    form: Form,
-    cursors: &mut [usize],
-    out: &mut [u8],
-) {
-    let lens = spans.clone().map(|(start, end)| end - start);
+fn put_each(source: &[u8], offsets: &[i32], form: Form, cursors: &mut [usize], out: &mut [u8]) {
+    let spans = offsets.windows(2).map(|ends| (ends[0] as usize, ends[1] as usize));
+    assert_eq!(spans.len(), cursors.len(), "a cursor for each text");
+    let bytes = match offsets {
+        [first, .., last] => last.abs_diff(*first) as usize,
+        _ => 0,
+    };
     // As many bytes at once as most strings take.
-    match lens.sum::<usize>() / spans.len().max(1) {
+    match bytes / spans.len().max(1) {
         0..=20 => put_each_of::<32>(source, spans, form, cursors, out),
         21..=44 => put_each_of::<64>(source, spans, form, cursors, out),
         _ => put_each_of::<128>(source, spans, form, cursors, out),
@@ -229,15 +231,18 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn both_move_many_texts_alike(source in source(), descending: bool) {
+        fn both_move_many_texts_alike(source in source(), descending: bool, room in 0usize..140) {
             let form = Form { shift: 2, end: 1, flip: if descending { 0xff } else { 0 } };
             let spans: Vec<Span> = source.spans.iter().copied().filter(|span| *span != NULL).collect();
             let source = Source { spans, ..source };
             let (expected, starts) = coded(&source, form);
+            let ends = source.spans.iter().map(|span| span.1 as i32);
+            let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
             for put in [put_texts, put_each] {
-                let (mut out, mut cursors) = (vec![0xaa; expected.len()], starts.clone());
-                put(&source.bytes, source.spans.iter().copied(), form, &mut cursors, &mut out);
-                prop_assert_eq!(&out, &expected);
+                // Whole steps where there is room, and not.
+                let (mut out, mut cursors) = (vec![0xaa; expected.len() + room], starts.clone());
+                put(&source.bytes, &offsets, form, &mut cursors, &mut out);
+                prop_assert_eq!(&out[..expected.len()], &expected);
                 for ((cursor, start), span) in cursors.iter().zip(&starts).zip(&source.spans) {
                     prop_assert_eq!(*cursor, start + span.1 - span.0 + 1);
                 }
