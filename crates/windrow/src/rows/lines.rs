@@ -289,8 +289,8 @@ const NEAR_TILE: usize = 16 << 10;
 const NEAR_ROWS: usize = 128;
 /// Rows of a tile that stays in the second-level cache: columns are then read in stretches that are
 /// worth fetching ahead. 10 to 30 % faster for 50 columns than what fits the first-level cache, and 4 % than
-/// tiles of 1,024, unless memory is slow.
-const FAR_ROWS: usize = 256;
+/// tiles of 1,024, unless memory is slow; 1 % faster than 256, where there are no nulls.
+const FAR_ROWS: usize = 192;
 
 /// Rows of `stride` bytes that are written column by column before going on to the next ones.
 pub(super) fn tile_rows(stride: usize) -> usize {

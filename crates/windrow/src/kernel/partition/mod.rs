@@ -70,6 +70,9 @@ mod tests;
 mod text;
 pub(crate) mod views;
 
+#[cfg(target_arch = "x86_64")]
+use super::cpu;
+
 /// What the CPU can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
@@ -81,9 +84,8 @@ pub(crate) enum Level {
     /// AVX-512 with VBMI, VBMI2 and VPOPCNTDQ, and BMI2: Ice Lake, Zen 4 and later.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// The same, and a first-level cache of 48 KiB or more: Sapphire Rapids and later. Whole lines are
-    /// gathered there in two thirds of the time that it takes to scatter their values. Not Ice Lake, whose
-    /// gathers were made slow to be safe: it has no `bf16`.
+    /// The same, and [wide caches](cpu::has_wide_caches). Whole lines are gathered there in two thirds of the time that it
+    /// takes to scatter their values; a first-level cache holds a column of 10,000 values of four bytes.
     #[cfg(target_arch = "x86_64")]
     Gathering,
 }
@@ -102,9 +104,7 @@ impl Level {
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt")
         {
-            let gathers =
-                is_x86_feature_detected!("avx512bf16") && first_level_cache() >= GATHERING_CACHE;
-            return if gathers { Self::Gathering } else { Self::Avx512 };
+            return if cpu::has_wide_caches() { Self::Gathering } else { Self::Avx512 };
         }
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
@@ -122,34 +122,4 @@ impl Level {
         let levels = [Self::Portable];
         levels.into_iter().filter(|&level| level <= Self::detect()).collect()
     }
-}
-
-/// Bytes of a first-level cache from which on lines are gathered. It holds a column of 10,000 values of
-/// four bytes, and stands for the wider path to the second level that came with it.
-#[cfg(target_arch = "x86_64")]
-const GATHERING_CACHE: usize = 48 << 10;
-
-/// Bytes of the first-level data cache; 0 if the CPU does not say.
-#[cfg(target_arch = "x86_64")]
-fn first_level_cache() -> usize {
-    use std::arch::x86_64::{__cpuid_count, CpuidResult};
-    use std::sync::OnceLock;
-
-    #[allow(unused_unsafe, reason = "safe to call from Rust 1.94 on")]
-    fn ask(leaf: u32) -> CpuidResult {
-        // SAFETY: CPUs of 64 bits have the instruction.
-        unsafe { __cpuid_count(leaf, 0) }
-    }
-    /// What describes caches, and what says whether that is there: Intel's, and AMD's of the same form.
-    const LEAVES: [[u32; 2]; 2] = [[4, 0], [0x8000_001d, 0x8000_0000]];
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    // A virtual machine takes a microsecond or more to answer.
-    *BYTES.get_or_init(|| {
-        let known = LEAVES.into_iter().filter(|[leaf, most]| ask(*most).eax >= *leaf);
-        let mut first = known.map(|[leaf, _]| ask(leaf)).filter(|found| found.eax & 0x1f == 1);
-        first.next().map_or(0, |found| {
-            let [line, parts, ways] = [found.ebx & 0xfff, found.ebx >> 12 & 0x3ff, found.ebx >> 22];
-            [line, parts, ways, found.ecx].iter().map(|less_one| *less_one as usize + 1).product()
-        })
-    })
 }
