@@ -22,16 +22,44 @@ pub(super) fn for_each_longer(slot: &Slot, column: &Column, mut longer: impl FnM
     else {
         return;
     };
+    let (descending, up) = (slot.descending, slot.nulls_first);
+    let mut longer = |row: usize| {
+        if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
+            longer(row);
+        }
+    };
     with_word!(width, W => {
-        for (row, value) in values.chunks_exact(W::BYTES).enumerate() {
-            let code = W::read_native(value).code(kind, slot.descending);
-            if code.step(slot.nulls_first).is_edge()
-                && nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row))
-            {
-                longer(row);
-            }
+        // A loop for each kind: none that asks for it.
+        macro_rules! of_kind {
+            ($kind:expr) => {
+                for_each_edge::<W>(values, |value| value.code($kind, descending).step(up), &mut longer)
+            };
+        }
+        match kind {
+            Kind::Float => of_kind!(Kind::Float),
+            Kind::DayTime => of_kind!(Kind::DayTime),
+            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
+            Kind::Signed => of_kind!(Kind::Signed),
+            Kind::Unsigned => of_kind!(Kind::Unsigned),
         }
     });
+}
+
+/// Rows that are looked at together.
+const BLOCK: usize = 64;
+
+/// Calls `found` with the number of each of `values` whose `code` is the least or the greatest there is.
+#[inline(always)]
+fn for_each_edge<W: Word>(values: &[u8], code: impl Fn(W) -> W, mut found: impl FnMut(usize)) {
+    let is_edge = |value: &[u8]| code(W::read_native(value)).is_edge();
+    for (block, values) in values.chunks(BLOCK * W::BYTES).enumerate() {
+        let values = values.chunks_exact(W::BYTES);
+        // Most blocks have none. No way out in the middle: several at a time.
+        if values.clone().fold(false, |any, value| any | is_edge(value)) {
+            let edges = values.enumerate().filter(|(_, value)| is_edge(value));
+            edges.for_each(|(row, _)| found(block * BLOCK + row));
+        }
+    }
 }
 
 /// Writes the codes of a tile, all of one width. True if a value has none: the rows are then wrong.
@@ -203,6 +231,21 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn edges_are_found_in_every_block_and_at_its_ends() {
+        for at in [0, 62, 63, 64, 65, 127, 128, 130] {
+            let mut numbers = vec![7u32; 131];
+            numbers[at] = u32::MAX;
+            numbers[100] = 0;
+            let values: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+            let mut rows = Vec::new();
+            for_each_edge(&values, |number: u32| number, |row| rows.push(row));
+            let mut expected = [at, 100];
+            expected.sort_unstable();
+            assert_eq!(rows, expected);
         }
     }
 }
