@@ -57,8 +57,8 @@ pub(in crate::kernel::rows) unsafe fn put_texts(
     unsafe { put_all(source, offsets, form, cursors, place, Some(furthest), out) }
 }
 
-/// Texts between offsets, whose code is to be at the `place` that a cursor and the length of the text make. Where codes are
-/// known not to end behind `furthest`, more than 63 bytes behind them are not overwritten, else none.
+/// Writes texts between offsets, each to the `place` that its cursor and its length make. If it is said how far the
+/// `furthest` code reaches, up to 63 bytes behind a code may be overwritten, else none are.
 ///
 /// # Safety
 /// The CPU has the features of [`put_texts`]. Offsets ascend from 0 or above to a place within `source`; there are as many
