@@ -119,7 +119,7 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
             shapes.push(Shape::new(name, columns).nullable());
         }
     }
-    let sentinels = |rng: &mut Rng, rows: usize| {
+    let sentinels = |count: usize, rng: &mut Rng, rows: usize| {
         let value = |rng: &mut Rng| match rng.below(10) {
             0 => u64::MAX,
             1 => 0,
@@ -129,9 +129,13 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
             let values: Vec<u64> = (0..rows).map(|_| value(rng)).collect();
             UInt64Array::new(values.into(), valid(rng, rows, 10))
         };
-        (0..4).map(|_| Arc::new(column(rng)) as ArrayRef).collect()
+        (0..count).map(|_| Arc::new(column(rng)) as ArrayRef).collect()
     };
-    shapes.push(Shape::new("4 x u64 sentinels", sentinels).nullable());
+    for count in [50, 10, 4, 2, 1] {
+        let name = format!("{count} x u64 sentinels");
+        let columns = move |rng: &mut Rng, rows: usize| sentinels(count, rng, rows);
+        shapes.push(Shape::new(name, columns).nullable());
+    }
     for (name, least, most, start) in [
         ("utf8 4-12", 4, 12, ""),
         ("utf8 1-31", 1, 31, ""),

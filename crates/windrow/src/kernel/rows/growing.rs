@@ -10,10 +10,6 @@ use std::ops::Range;
 use super::lane::{Code, Lane, Lanes};
 use crate::kernel::values::Values;
 
-/// Columns from which on the path of AVX-512 is the faster one: it takes four at a time.
-#[cfg(target_arch = "x86_64")]
-const WIDE: usize = 4;
-
 /// Appends all rows of `runs` to `out` from `at` on, and where each ends to `ends`. Returns the end
 /// of the last one, or nothing if `out` is too short or longer than 32 bits can tell.
 pub(crate) fn put_growing(
@@ -31,7 +27,7 @@ pub(crate) fn put_growing(
         let lanes: Vec<Lane<'_>> = runs.iter().flat_map(|lanes| lanes.all()).copied().collect();
         // SAFETY: the features were detected; lanes hold values and bits for their rows.
         (done, at) = unsafe {
-            if lanes.len() >= WIDE && super::avx512::detected() {
+            if super::avx512::detected() {
                 super::avx512::grow(&lanes, rows, at, out, ends)
             } else if std::arch::is_x86_feature_detected!("avx2") {
                 super::avx2::grow(&lanes, rows, at, out, ends)
