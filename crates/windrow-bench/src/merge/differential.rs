@@ -4,7 +4,6 @@
 //! has stopped.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use columnation::Columnation;
 use differential_022::containers::TimelyStack;
@@ -28,6 +27,7 @@ use timely_031::container::{ContainerBuilder, PushInto, SizableContainer};
 
 use super::Outcome;
 use super::data::Change;
+use crate::cells::Stopwatch;
 
 type Stack<K, V> = TimelyStack<Change<K, V>>;
 
@@ -57,9 +57,9 @@ where
     let (a, b) = (stacks(a), stacks(b));
     let mut merger = ColInternalMerger::<(K, V), u64, i64>::default();
     let (mut out, mut stash) = (Vec::new(), Vec::new());
-    let start = Instant::now();
+    let watch = Stopwatch::start();
     merger.merge(a, b, &mut out, &mut stash);
-    let elapsed = start.elapsed().as_secs_f64();
+    let elapsed = watch.seconds();
     (elapsed, out.iter().map(|stack| stack.len()).sum())
 }
 
@@ -86,9 +86,9 @@ where
 {
     let (a, b) = (chunks::<C, K, V>(a), chunks::<C, K, V>(b));
     let mut out = VecDeque::new();
-    let start = Instant::now();
+    let watch = Stopwatch::start();
     merge_chains(a, b, &mut out);
-    let elapsed = start.elapsed().as_secs_f64();
+    let elapsed = watch.seconds();
     (elapsed, out.iter().map(<C as Chunk>::len).sum())
 }
 
@@ -147,7 +147,7 @@ where
     V: Columnation + Ord + Clone + 'static,
 {
     let mut pushes = pushes;
-    let start = Instant::now();
+    let watch = Stopwatch::start();
     let mut batcher = MergeBatcher022::<
         Vec<Change<K, V>>,
         ColumnationChunker<Change<K, V>>,
@@ -158,7 +158,7 @@ where
     }
     let upper = timely_028::progress::Antichain::new();
     let sealed = batcher.seal::<Taken<Stack<K, V>, (K, V), u64, i64>>(upper);
-    let elapsed = start.elapsed().as_secs_f64();
+    let elapsed = watch.seconds();
     (elapsed, sealed.iter().map(|stack| stack.len()).sum())
 }
 
@@ -174,7 +174,7 @@ where
     V: Clone + 'static,
 {
     let mut pushes = pushes;
-    let start = Instant::now();
+    let watch = Stopwatch::start();
     let mut chunker = ContainerChunker::<C>::default();
     let mut batcher = ChunkBatcher::<C>::new(None, 0);
     for push in &mut pushes {
@@ -187,7 +187,7 @@ where
         PushInto::push_into(&mut batcher, std::mem::take(chunk));
     }
     let (sealed, _) = batcher.seal(timely_031::progress::Antichain::new());
-    let elapsed = start.elapsed().as_secs_f64();
+    let elapsed = watch.seconds();
     (elapsed, sealed.iter().map(<C as Chunk>::len).sum())
 }
 

@@ -1,7 +1,8 @@
 //! `merge`: two chains of sorted chunks into one, against the mergers of differential-dataflow.
 //!
 //! Measured is the merge alone: inputs are chains of ship-sized chunks, owned by the merge, made
-//! freshly for every contender from a new data set in every round; the fastest round of each counts.
+//! freshly for every contender from a new data set in every round; the fastest round of each counts. What it takes
+//! to read the clock, half of what it takes to put one chunk behind another, is taken from every figure.
 //! Before it each contender merges a data set that does not count, so that its output memory is as warm
 //! as its allocator or pool leaves it. What comes out is checked to have as many records everywhere. Output memory is recycled: ours
 //! from a pool that lives through the bench, the rivals' from the allocator's heap and their stash.
