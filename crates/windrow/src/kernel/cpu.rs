@@ -1,20 +1,30 @@
 //! What of a CPU decides which of two ways is the faster one, where both would run.
 
-use std::arch::is_x86_feature_detected;
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
+#[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
 /// Bytes of a first-level cache that is wide.
+#[cfg(target_arch = "x86_64")]
 const WIDE: usize = 48 << 10;
 
 /// Whether the first-level cache is of 48 KiB or more, which stands for the wide path to a large second level, and the slow
 /// third level behind that, that came with it: Sapphire Rapids and later. Not Ice Lake, whose gathers were made slow to be
 /// safe: it has no `bf16`.
-pub(super) fn has_wide_caches() -> bool {
-    is_x86_feature_detected!("avx512bf16") && first_level_cache() >= WIDE
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_wide_caches() -> bool {
+    std::arch::is_x86_feature_detected!("avx512bf16") && first_level_cache() >= WIDE
+}
+
+/// No other CPU was measured.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn has_wide_caches() -> bool {
+    false
 }
 
 /// Bytes of the first-level data cache; 0 if the CPU does not say.
+#[cfg(target_arch = "x86_64")]
 fn first_level_cache() -> usize {
     #[allow(unused_unsafe, reason = "safe to call from Rust 1.94 on")]
     fn ask(leaf: u32) -> CpuidResult {

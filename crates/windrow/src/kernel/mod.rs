@@ -15,8 +15,7 @@ pub(crate) mod allocator;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod counting;
-#[cfg(target_arch = "x86_64")]
-mod cpu;
+pub(crate) mod cpu;
 pub(crate) mod merge;
 pub(crate) mod partition;
 pub(crate) mod places;
