@@ -6,7 +6,7 @@ use arrow_buffer::ArrowNativeType;
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
-use super::blocks_put;
+use super::{PLAIN, blocks_put, is_wide};
 use crate::kernel::values::Values;
 
 /// Where each row of a block of rows has its columns.
@@ -252,17 +252,31 @@ pub(crate) struct Lane<'a> {
     pub(crate) code: Code,
 }
 
+/// Lanes that are written at once, or several blocks of them that are plain.
+#[derive(Debug)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "what the widest kernel asks"))]
+pub(super) struct LaneBlock {
+    pub(super) lanes: Range<usize>,
+    /// True if these are [`PLAIN`] or more, for the widest kernel, which have no nulls and no codes that grow.
+    pub(super) plain: bool,
+    /// True if some of them are floats.
+    pub(super) floats: bool,
+}
+
 /// Adjacent columns of one width, for some number of rows.
 ///
 /// Invariant: each lane holds a value, and a validity bit if it has any, for each row.
 #[derive(Debug)]
 pub(crate) struct Lanes<'a> {
     lanes: Vec<Lane<'a>>,
+    /// The values of all lanes if some block is plain: close together, for little else is to be looked up there.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "for the widest kernel"))]
+    values: Vec<&'a [u8]>,
     /// The codes of blocks that the widest kernel writes, as its registers hold them. Made once: rows are written
     /// a few hundred at a time, and to make them took as long as a tenth of that.
     #[cfg(target_arch = "x86_64")]
     codes: Vec<avx512::Codes>,
-    blocks: Vec<Range<usize>>,
+    blocks: Vec<LaneBlock>,
     rows: usize,
     width: usize,
 }
@@ -280,10 +294,28 @@ impl<'a> Lanes<'a> {
             assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
         }
         let nulls = lanes.iter().any(|lane| lane.valid.is_some());
-        let blocks: Vec<_> = blocks_put(lanes.len(), width, nulls).collect();
+        let mut blocks: Vec<LaneBlock> = Vec::new();
+        for block in blocks_put(lanes.len(), width, nulls) {
+            let is_plain = |lane: &Lane<'_>| lane.valid.is_none() && !lane.code.escapes;
+            let long = is_wide(width) && block.len() >= PLAIN;
+            let plain = long && lanes[block.clone()].iter().all(is_plain);
+            let floats = lanes[block.clone()].iter().any(|lane| lane.code.float != 0);
+            match blocks.last_mut() {
+                Some(last) if plain && last.plain => {
+                    last.lanes.end = block.end;
+                    last.floats |= floats;
+                }
+                _ => blocks.push(LaneBlock { lanes: block, plain, floats }),
+            }
+        }
+        let values = match blocks.iter().any(|block| block.plain) {
+            true => lanes.iter().map(|lane| lane.values).collect(),
+            false => Vec::new(),
+        };
         Self {
             #[cfg(target_arch = "x86_64")]
             codes: if width == 8 { avx512::codes_of_blocks(&lanes, &blocks) } else { Vec::new() },
+            values,
             blocks,
             lanes,
             rows,
@@ -309,9 +341,14 @@ impl<'a> Lanes<'a> {
         self.rows
     }
 
-    /// Columns that are written at once.
-    pub(super) fn blocks(&self) -> &[Range<usize>] {
+    pub(super) fn blocks(&self) -> &[LaneBlock] {
         &self.blocks
+    }
+
+    /// The values of all lanes, if some block is plain.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn values(&self) -> &[&'a [u8]] {
+        &self.values
     }
 
     /// The codes of the blocks that [`avx512::put`] is to write, of each eight columns of them.

@@ -68,6 +68,8 @@ use std::ops::Range;
 
 /// Columns that a block takes, unless a wider kernel takes more.
 const BLOCK: usize = 4;
+/// Columns of a block of the widest kernel, or of several, from which on it has a way for plain ones.
+const PLAIN: usize = 8;
 
 /// Writes adjacent columns for the rows `rows`; the columns of the first of them begin at
 /// `places.place(0)`. True if a value has no code of its width: the rows are then wrong.
@@ -99,16 +101,23 @@ fn put_of<const W: usize, P: Places>(
     let mut codes = lanes.codes();
     let mut escaped = false;
     for block in lanes.blocks() {
-        let places = places.shifted(block.start * W);
-        let of_block = &lanes.all()[block.clone()];
+        let places = places.shifted(block.lanes.start * W);
+        let of_block = &lanes.all()[block.lanes.clone()];
         #[cfg(target_arch = "x86_64")]
         if let Some(count) = avx512::codes_of(of_block.len())
             && let Some((of_these, behind)) = codes.split_at_checked(count)
         {
             codes = behind;
+            let rows = rows.clone();
+            if block.plain {
+                let values = &lanes.values()[block.lanes.clone()];
+                // SAFETY: as below; none of these has nulls or a code that grows.
+                unsafe { avx512::put_plains(values, of_these, block.floats, rows, places, out) };
+                continue;
+            }
             // SAFETY: the features were detected when the codes were made, for these lanes of eight bytes;
             // places and values were checked above.
-            escaped |= unsafe { avx512::put(of_block, of_these, rows.clone(), places, out) };
+            escaped |= unsafe { avx512::put(of_block, of_these, rows, places, out) };
             continue;
         }
         #[cfg(target_arch = "x86_64")]

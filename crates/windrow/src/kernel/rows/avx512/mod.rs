@@ -48,7 +48,7 @@ pub(super) use grow::grow;
 pub(super) use heads::{head_bounds, pack_heads, shared};
 pub(super) use lengths::add_spans;
 pub(super) use pack::{clamp, narrow, pack};
-pub(super) use put::{codes_of, codes_of_blocks, put, put_plain};
+pub(super) use put::{codes_of, codes_of_blocks, put, put_plain, put_plains};
 pub(super) use shrink::shrink;
 pub(super) use starts::put_texts_at;
 pub(super) use take::take;
