@@ -58,7 +58,7 @@ pub(crate) use lane::{
     Bits, Code, Cursors, Lane, LaneOut, Lanes, Places, Reached, Scattered, Strided, Word,
 };
 pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
-pub(crate) use plain::{MOST, Plain};
+pub(crate) use plain::{MOST, Plain, at_once};
 pub(crate) use raw::{Raw, put_raw};
 pub(crate) use starts::{Starts, put_texts_at};
 pub(crate) use take_cells::{Cell, CellBlock, Held, take_cells};

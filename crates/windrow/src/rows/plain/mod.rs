@@ -6,7 +6,7 @@
 //! is left to each record batch is where its values lie:
 //!
 //! ```text
-//! part      up to eight adjacent numbers of one width; or a text
+//! part      up to twelve adjacent numbers of one width; or a text
 //! write     find the values of a part  --kernel-->  | a | b | text | time | diff |
 //! ```
 //!
@@ -29,7 +29,7 @@ use super::encode::time_slot;
 use super::lanes::{Form, RAW, slot_code, slot_form};
 use super::lines::tile_rows;
 use crate::error::Result;
-use crate::kernel::rows::{Code, MOST, Plain, Strided};
+use crate::kernel::rows::{Code, MOST, Plain, Strided, at_once};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot, Tail};
 use find::{FindNumbers, numbers_of};
@@ -91,8 +91,8 @@ impl PlainEncoder {
             Some(Run::Numbers { width, columns }) => Lead::of(*width, columns),
             _ => None,
         };
-        let parts =
-            runs.into_iter().map(|run| Part::of(schema, run)).collect::<Option<Vec<_>>>()?;
+        let runs = runs.into_iter().flat_map(Run::cut);
+        let parts = runs.map(|run| Part::of(schema, run)).collect::<Option<Vec<_>>>()?;
         let texts = parts.iter().filter_map(Part::text).count();
         if texts > MOST {
             return None;
@@ -180,10 +180,23 @@ fn add_slot(runs: &mut Vec<Run>, slot: &Slot) -> Option<()> {
 
 fn add_number(runs: &mut Vec<Run>, width: usize, column: usize, code: Code) {
     match runs.last_mut() {
-        Some(Run::Numbers { width: last, columns }) if *last == width && columns.len() < MOST => {
+        Some(Run::Numbers { width: last, columns }) if *last == width => {
             columns.push((column, code));
         }
         _ => runs.push(Run::Numbers { width, columns: vec![(column, code)] }),
+    }
+}
+
+impl Run {
+    /// What of it is written at once.
+    fn cut(self) -> Vec<Self> {
+        let Self::Numbers { width, mut columns } = self else { return vec![self] };
+        let mut cut = Vec::new();
+        while !columns.is_empty() {
+            let behind = columns.split_off(at_once(columns.len(), width));
+            cut.push(Self::Numbers { width, columns: std::mem::replace(&mut columns, behind) });
+        }
+        cut
     }
 }
 
