@@ -12,6 +12,7 @@ mod advance;
 mod extract;
 mod many;
 mod merger;
+mod pieces;
 mod ranges;
 mod run;
 mod sorted;

@@ -1,9 +1,9 @@
 //! Runs: sorted sequences of chunks, in memory or on disk.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Merger;
+use super::pieces::Pieces;
 use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes, Wraps, merge_small, merges_two};
 use crate::error::Result;
 use crate::kernel::prefetch::prefetch_value;
@@ -27,7 +27,7 @@ pub(crate) trait ChunkSource: Send {
 /// A run whose chunks are all there. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
-    pieces: VecDeque<Piece>,
+    pieces: Pieces,
     /// How many merges the rows went through.
     generation: u8,
 }
@@ -116,10 +116,7 @@ impl Run {
 
     /// A run of chunks that went through no merge.
     pub(crate) fn of(chunks: Vec<Arc<Chunk>>) -> Self {
-        // With room for a run of one chunk to be put behind it.
-        let mut pieces = VecDeque::with_capacity(chunks.len().max(4));
-        pieces.extend(chunks.into_iter().map(Piece::Resident));
-        Self { pieces, generation: 0 }
+        Self { pieces: chunks.into_iter().map(Piece::Resident).collect(), generation: 0 }
     }
 
     /// Puts a chunk behind the others.
@@ -248,7 +245,7 @@ impl Run {
 
     /// A run without chunks that went through as many merges.
     pub(super) fn emptied(&self) -> Self {
-        Self { pieces: VecDeque::new(), generation: self.generation }
+        Self { pieces: Pieces::default(), generation: self.generation }
     }
 
     /// Its chunks, if all of them are in memory to stay.
