@@ -28,7 +28,7 @@
 //!    that could not hold them.
 //! 7. *Sweeps*: lines of the output are gathered, one store for all of their values, from a list of
 //!    places that all columns share. Places of up to 256 partitions are found by *digits*: rows are
-//!    compressed by one digit of their id after the other. Where the first-level cache is large.
+//!    compressed by one digit of their id after the other. Where caches are wide.
 
 pub(crate) mod arrays;
 pub(crate) mod bits;
@@ -85,7 +85,8 @@ pub(crate) enum Level {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     /// The same, and [wide caches](cpu::has_wide_caches). Whole lines are gathered there in two thirds of the time that it
-    /// takes to scatter their values; a first-level cache holds a column of 10,000 values of four bytes.
+    /// takes to scatter their values, and a first-level cache holds a column of 10,000 values of four bytes. On Zen 5,
+    /// whose first level is as large, scatters take half to four fifths of the time of gathers.
     #[cfg(target_arch = "x86_64")]
     Gathering,
 }
