@@ -24,7 +24,11 @@ pub(super) fn rebatch(
         }
         let Some(first) = pieces.first() else { return Ok(()) };
         match concat_batches(&first.schema(), &pieces) {
-            Ok(run) => each(run),
+            Ok(run) => {
+                // Whoever takes the copy is not to have the pieces beside it.
+                drop(pieces);
+                each(run)
+            }
             Err(arrow::error::ArrowError::DictionaryKeyOverflowError) => {
                 pieces.into_iter().try_for_each(&mut each)
             }
