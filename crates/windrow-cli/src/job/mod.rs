@@ -36,7 +36,7 @@ pub(crate) use interrupt::{check as check_interrupt, install as install_interrup
 pub(crate) use plan::Plan;
 use report::Phase;
 pub(crate) use report::{Reporter, say};
-pub(crate) use tidy::tidy;
+pub(crate) use tidy::{room_for, tidy};
 
 use crate::args::{self, SpillCompression};
 use crate::error::{CliError, Result};
@@ -219,6 +219,7 @@ fn run_to(
             let batcher = Batcher::new(&arrangement.layout, &pool);
             ingest::ingest(&inputs, arrangement, &batcher, plan.readers, &reporter)?;
             reporter.enter(Phase::Settle);
+            room_for(plan.writing_bytes());
             pool.budget().set_limit(plan.settle_budget);
             batcher.finish()?
         }
@@ -251,6 +252,7 @@ fn write(
         };
         let (encoder, appender) = output::open(&to.target, decoder.schema(), &sample, options)?;
         drop(sample);
+        room_for(plan.writing_bytes());
         let cutter = Cutter::one(cut::Rows { slabs, first }, limits, encoder);
         let out = Out::one(appender);
         let (written, _) = emit::emit(cutter, out, arrangement, None, plan.writers, reporter)?;

@@ -236,6 +236,11 @@ impl Plan {
         })
     }
 
+    /// What all writers take.
+    pub(super) fn writing_bytes(&self) -> usize {
+        self.writers.saturating_mul(self.writer_bytes)
+    }
+
     /// The budget for runs, and how many of them meet at once in it.
     fn merging(&self, limits: &args::Limits, inputs: &Inputs) -> String {
         let text = format!("{} for runs", shown(self.settle_budget));

@@ -33,10 +33,11 @@ use super::rebatch::rebatch;
 use super::views::compact_views;
 use super::{
     Appender, Compression, Encoder, OutputOptions, Part, Payload, Sink, Target, Written,
-    foreign_part,
+    array_bytes, foreign_part,
 };
 use crate::error::{CliError, Result};
 use crate::format::Format;
+use crate::job::room_for;
 
 /// Rows of a message: a reader holds a message whole, and compresses and decompresses buffers of it.
 const ROWS_A_MESSAGE: usize = 8192;
@@ -155,6 +156,8 @@ impl Messages {
 
     /// The message of a batch without dictionaries.
     fn rows(&self, batch: &RecordBatch, context: &mut IpcWriteContext) -> Result<EncodedData> {
+        // A message grows in a vector that doubles, and does not fit into what it has outgrown.
+        room_for(2 * array_bytes(batch));
         let mut tracker = DictionaryTracker::new(false);
         let batch = compact_views(batch).map_err(encoding)?;
         let (_, message) = IpcDataGenerator::default()

@@ -16,6 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use arrow::ipc::writer::EncodedData;
 use arrow::record_batch::RecordBatch;
@@ -330,6 +331,12 @@ pub(crate) fn copies_of_a_held_row(format: Format) -> usize {
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => 0,
         Format::Csv | Format::Ndjson => 2,
     }
+}
+
+/// Bytes of the values of a record batch, of which others may be in the same buffers.
+fn array_bytes(batch: &RecordBatch) -> usize {
+    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
+    batch.columns().iter().map(bytes).sum()
 }
 
 /// The error of a part that another output's encoder made.

@@ -7,7 +7,9 @@
 use arrow::compute::concat_batches;
 use arrow::record_batch::RecordBatch;
 
+use super::array_bytes;
 use crate::error::{CliError, Result};
+use crate::job::room_for;
 
 /// Calls `each` with runs of `rows` rows, the last of which may be shorter; returns the number of rows.
 ///
@@ -23,6 +25,7 @@ pub(super) fn rebatch(
             return pieces.into_iter().try_for_each(&mut each);
         }
         let Some(first) = pieces.first() else { return Ok(()) };
+        room_for(pieces.iter().map(array_bytes).sum());
         match concat_batches(&first.schema(), &pieces) {
             Ok(run) => {
                 // Whoever takes the copy is not to have the pieces beside it.

@@ -139,9 +139,7 @@ impl Encoder for RowGroupEncoder {
 
 /// Rows of a call, from the sample: the same at any limit.
 fn rows_a_call(sample: &RecordBatch) -> usize {
-    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
-    let bytes: usize = sample.columns().iter().map(bytes).sum();
-    let row = bytes / sample.num_rows().max(1);
+    let row = super::array_bytes(sample) / sample.num_rows().max(1);
     ROWS_A_CALL.min(BYTES_A_CALL / row.max(1)).max(1)
 }
 
