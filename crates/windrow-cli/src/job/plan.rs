@@ -49,6 +49,9 @@ const SMALL_LIMIT: usize = 64 << 20;
 const UNCOUNTED: usize = 48;
 /// What is resident before anything is planned differs by some pages from run to run.
 const RESIDENT_SWAY: usize = 256 << 10;
+/// Of code and constants it differs by more, as it depends on where they are mapped how many pages of the cache
+/// come at once: of a binary that was copied 13.5 to 14.8 MiB were seen. Counts as far as that passes [`CODE`].
+const CODE_SWAY: usize = 1536 << 10;
 /// What zstd takes beside its buffers to compress a chunk.
 const SPILL_CONTEXT: usize = 640 << 10;
 /// Allocator slack and stack of each thread more.
@@ -84,7 +87,8 @@ pub(crate) struct Plan {
     pub(super) open_files: usize,
     /// Whether all of them are merged as they are written out.
     pub(super) direct: bool,
-    floor: usize,
+    /// The least limit, as messages name it.
+    floor: Size,
     reader_bytes: usize,
     writer_bytes: usize,
 }
@@ -117,6 +121,7 @@ impl Plan {
         let (own, of_files) = system::resident();
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
         let code = bytes(of_files).max(CODE);
+        let sway = RESIDENT_SWAY + (bytes(of_files) + CODE_SWAY).saturating_sub(code);
         let is_tight = arrangement.way == Way::Sorted || options.format != Format::Parquet;
         let tight = if is_tight { TIGHT } else { 0 };
         let is_arrow =
@@ -180,13 +185,15 @@ impl Plan {
         let needed = (reading(1) + least_sorting).max(writing(1) + least_merging) - more;
         // At the floor itself there is as much more as the floor has above a small limit.
         let floor = needed + (needed.saturating_sub(SMALL_LIMIT) / (UNCOUNTED - 1)).min(MORE_SLACK);
+        // As a limit it is to be enough also for a process that is a little larger from the start.
+        let named = Size(floor.saturating_add(sway) as u64).rounded_up();
         if available < floor {
             return Err(CliError::MemoryFloor(format!(
                 "a memory limit of {} is below the floor of this job, {}: {} for reading and {} for \
                  sorting, then {} for writing and {} for merging; raise --memory-limit, or {} \
                  --row-group-size",
                 Size(available as u64).exactly(),
-                stated(floor),
+                named,
                 Size(reading(1) as u64),
                 Size(least_sorting as u64),
                 Size(writing(1) as u64),
@@ -230,7 +237,7 @@ impl Plan {
             columns_in_turn,
             open_files,
             direct,
-            floor,
+            floor: named,
             reader_bytes,
             writer_bytes,
         })
@@ -272,7 +279,7 @@ impl Plan {
             ("rule", format!("{:?}", layout.rule()).to_lowercase()),
             ("row", row(layout)),
             ("output", format!("{target} as {}", options.format)),
-            ("memory limit", format!("{limit} (floor {})", stated(self.floor))),
+            ("memory limit", format!("{limit} (floor {})", self.floor)),
             ("reading", format!("{} threads, {} each", self.readers, size(self.reader_bytes))),
             match arrangement.way {
                 Way::Unordered => ("sorting", format!("{} for rows", shown(self.ingest_budget))),
@@ -336,11 +343,6 @@ fn describe(columns: &[windrow::Column]) -> String {
     };
     let parts: Vec<String> = columns.iter().map(part).collect();
     parts.join(", ")
-}
-
-/// A floor as a limit that is enough, also for a process that is a little larger from the start.
-fn stated(floor: usize) -> Size {
-    Size(floor.saturating_add(RESIDENT_SWAY) as u64).rounded_up()
 }
 
 /// The limit in bytes; `None` if there is none.
