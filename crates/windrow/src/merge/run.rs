@@ -27,7 +27,7 @@ pub(crate) trait ChunkSource: Send {
 /// A run whose chunks are all there. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
-    pieces: Pieces,
+    pieces: Pieces<Piece>,
     /// How many merges the rows went through.
     generation: u8,
 }
