@@ -119,6 +119,49 @@ fn texts_are_those_of_the_general_encoder() {
     }
 }
 
+/// `count` columns of one type, none nullable, and a diff.
+fn alike(count: usize, column: impl Fn(i64) -> ArrayRef) -> (Layout, RecordBatch) {
+    let names: Vec<String> = (0..count).map(|column| format!("c{column}")).collect();
+    let columns = names.iter().zip(0..).map(|(name, number)| (&name[..], column(number), false));
+    let diff: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
+    let columns = columns.chain([("d", diff, false)]);
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let order = names.iter().enumerate().map(|(number, name)| match number % 3 {
+        0 => desc(name.clone()),
+        _ => asc(name.clone()),
+    });
+    let order = Order::by(order.collect::<Vec<_>>()).diff("d");
+    (order.bind(&batch.schema()).unwrap(), batch)
+}
+
+#[test]
+fn any_number_of_columns_is_as_by_the_general_encoder() {
+    for count in 1..=26 {
+        let number = |at: i64| (0..ROWS).map(move |row| (row - 100) * (at + 3));
+        let (layout, batch) =
+            alike(count, |at| Arc::new(Int64Array::from_iter_values(number(at))) as ArrayRef);
+        let mut plain = PlainEncoder::new(&layout).unwrap();
+        let (expected, mut none) = (encoded(&layout, &batch).0, Found::default());
+        let mut got = vec![0; expected.len()];
+        assert!(plain.write(&batch, 0..batch.num_rows(), &mut got, &mut none).unwrap());
+        assert_eq!(got, expected, "{count} numbers");
+    }
+    for count in 1..=MOST + 1 {
+        let text = |at: i64| (0..ROWS).map(move |row| "x".repeat((row * (at + 3) % 29) as usize));
+        let (layout, batch) =
+            alike(count, |at| Arc::new(StringArray::from_iter_values(text(at))) as ArrayRef);
+        let Some(mut plain) = PlainEncoder::new(&layout) else {
+            assert!(count > MOST);
+            continue;
+        };
+        let expected = encoded(&layout, &batch).0;
+        let (fit, got, _) =
+            written(&mut plain, (&batch, 0..batch.num_rows()), 10 + expected.len() + 4 * 301, 4);
+        assert_eq!(fit, Some(batch.num_rows()));
+        assert_eq!(got[10..10 + expected.len()], expected, "{count} texts");
+    }
+}
+
 #[test]
 fn other_layouts_have_none() {
     let nullable = batch(9, true);
