@@ -9,22 +9,20 @@
 //! write     the run's values  --kernel-->  | a | b | time | diff |   every `stride` bytes
 //! ```
 
-use std::sync::Arc;
-
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, downcast_primitive};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
 
 use super::lanes::{Form, RAW, bits, slot_code, slot_form};
 use super::lines::Line;
-use crate::kernel::rows::{Code, Lane, Lanes, put_growing};
+use crate::kernel::rows::{Blocks, Code, Lane, Lanes, put_growing};
 use crate::order::code::PayloadCode;
-use crate::order::{Layout, Slot, Tail};
+use crate::order::{Layout, Tail};
 
 /// What the rows of a layout are, if they are numbers and nothing else.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    schema: SchemaRef,
     /// Bytes of a row in which no number takes a byte more than most.
     stride: usize,
     runs: Vec<Run>,
@@ -35,6 +33,8 @@ pub(super) struct Numbers {
 struct Run {
     width: usize,
     columns: Vec<Column>,
+    /// How they are written where none is null.
+    blocks: Blocks,
 }
 
 /// A column of numbers in the record batch.
@@ -45,13 +45,14 @@ struct Column {
     values: Values,
 }
 
-/// The values of an array, if it is of the type that this is for: to find out which one an array is of
-/// takes ten times as long.
-type Values = fn(&dyn Array) -> Option<&[u8]>;
+/// The values of an array and its nulls, if it is of the type that this is for: to find out which one an array is
+/// of takes ten times as long.
+type Values = fn(&dyn Array) -> Option<(&[u8], Option<&NullBuffer>)>;
 
 fn values_of(data_type: &DataType) -> Option<Values> {
-    fn of<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<&[u8]> {
-        Some(array.as_primitive_opt::<T>()?.values().inner().as_slice())
+    fn of<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<(&[u8], Option<&NullBuffer>)> {
+        let array = array.as_primitive_opt::<T>()?;
+        Some((array.values().inner().as_slice(), array.nulls()))
     }
     macro_rules! function {
         ($kind:ty) => {
@@ -62,44 +63,38 @@ fn values_of(data_type: &DataType) -> Option<Values> {
 }
 
 impl Numbers {
-    fn new(layout: &Layout) -> Self {
-        Self { schema: Arc::clone(layout.schema()), stride: 0, runs: Vec::new() }
-    }
-
     /// The rows of `layout`, which stand alone, if they are numbers.
     pub(super) fn of_rows(layout: &Layout) -> Option<Self> {
         if layout.time().is_some() || layout.tail() != Tail::None {
             return None;
         }
-        let mut numbers = Self::new(layout);
-        layout.slots().iter().try_for_each(|slot| numbers.add_slot(slot))?;
-        for &(column, code) in layout.payload() {
-            match code {
-                PayloadCode::Fixed(width @ (4 | 8 | 16)) => numbers.add(width, column, RAW)?,
+        let mut runs: Vec<(usize, Vec<Column>)> = Vec::new();
+        let mut add = |width: usize, index: usize, code: Code| {
+            let values = values_of(layout.schema().field(index).data_type())?;
+            let column = Column { index, code, values };
+            match runs.last_mut() {
+                Some((last, columns)) if *last == width => columns.push(column),
+                _ => runs.push((width, vec![column])),
+            }
+            Some(())
+        };
+        for slot in layout.slots() {
+            match slot_form(slot) {
+                Form::Numbers(width) if !slot.has_marker() => {
+                    add(width, slot.column, slot_code(slot))?;
+                }
                 _ => return None,
             }
         }
-        (layout.shape().common == Some(numbers.stride)).then_some(numbers)
-    }
-
-    fn add_slot(&mut self, slot: &Slot) -> Option<()> {
-        match slot_form(slot) {
-            Form::Numbers(width) if !slot.has_marker() => {
-                self.add(width, slot.column, slot_code(slot))
+        for &(column, code) in layout.payload() {
+            match code {
+                PayloadCode::Fixed(width @ (4 | 8 | 16)) => add(width, column, RAW)?,
+                _ => return None,
             }
-            _ => None,
         }
-    }
-
-    fn add(&mut self, width: usize, index: usize, code: Code) -> Option<()> {
-        let values = values_of(self.schema.field(index).data_type())?;
-        let column = Column { index, code, values };
-        self.stride += width;
-        match self.runs.last_mut() {
-            Some(run) if run.width == width => run.columns.push(column),
-            _ => self.runs.push(Run { width, columns: vec![column] }),
-        }
-        Some(())
+        let stride = runs.iter().map(|(width, columns)| width * columns.len()).sum();
+        let runs = runs.into_iter().map(|(width, columns)| Run::new(width, columns)).collect();
+        (layout.shape().common == Some(stride)).then_some(Self { stride, runs })
     }
 
     /// Bytes of a row, if no number takes a byte more.
@@ -115,16 +110,11 @@ impl Numbers {
 
     /// The columns of `batch`, which is of the layout's schema. Nothing if it is for the general
     /// encoder: one has a null without a code, or its numbers do not lie one behind the other.
-    pub(super) fn lines<'a>(&self, batch: &'a RecordBatch) -> Option<Vec<Line<'a>>> {
-        let rows = batch.num_rows();
+    pub(super) fn lines<'a>(&'a self, batch: &'a RecordBatch) -> Option<Vec<Line<'a>>> {
         // Collecting options would find room for the columns of a few rows again and again.
         let mut lines = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
-            let mut lanes = Vec::with_capacity(run.columns.len());
-            for column in &run.columns {
-                lanes.push(column.lane(batch)?);
-            }
-            lines.push(Line::Numbers(Lanes::new(lanes, run.width, rows)));
+            lines.push(Line::Numbers(run.lanes(batch)?));
         }
         Some(lines)
     }
@@ -147,15 +137,37 @@ impl Numbers {
     }
 }
 
+impl Run {
+    fn new(width: usize, columns: Vec<Column>) -> Self {
+        let codes = columns.iter().map(|column| column.code);
+        Self { width, blocks: Blocks::without_nulls(codes, width), columns }
+    }
+
+    /// Its columns in `batch`.
+    fn lanes<'a>(&'a self, batch: &'a RecordBatch) -> Option<Lanes<'a>> {
+        let mut lanes = Vec::with_capacity(self.columns.len());
+        let mut nulls = false;
+        for column in &self.columns {
+            let lane = column.lane(batch)?;
+            nulls |= lane.valid.is_some();
+            lanes.push(lane);
+        }
+        let rows = batch.num_rows();
+        Some(match nulls {
+            true => Lanes::new(lanes, self.width, rows),
+            false => Lanes::without_nulls(lanes, &self.blocks, rows),
+        })
+    }
+}
+
 impl Column {
     /// The column of `batch` as a lane.
     fn lane<'a>(&self, batch: &'a RecordBatch) -> Option<Lane<'a>> {
-        let array = batch.column(self.index).as_ref();
-        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+        let (values, nulls) = (self.values)(batch.column(self.index).as_ref())?;
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         if nulls.is_some() && !self.code.escapes {
             return None;
         }
-        let values = (self.values)(array)?;
         Some(Lane { values, valid: nulls.map(bits), code: self.code })
     }
 }
