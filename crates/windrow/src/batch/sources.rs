@@ -107,11 +107,9 @@ impl Sources {
         if small > FEW_SMALL {
             return false;
         }
+        self.sort();
         if !self.follow(layout) {
-            self.sort();
-            if !self.follow(layout) {
-                return false;
-            }
+            return false;
         }
         let Some(Source::Run(whole)) = &mut self.first else { return false };
         whole.chain(self.others.iter_mut().filter_map(|source| match source {
