@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 
 use super::lanes::{Form, RAW, bits, slot_code, slot_form};
 use super::lines::Line;
-use crate::kernel::rows::{Blocks, Code, Lane, Lanes, put_growing};
+use crate::kernel::rows::{Code, Lane, LaneBlocks, Lanes, put_growing};
 use crate::order::code::PayloadCode;
 use crate::order::{Layout, Tail};
 
@@ -34,7 +34,7 @@ struct Run {
     width: usize,
     columns: Vec<Column>,
     /// How they are written where none is null.
-    blocks: Blocks,
+    blocks: LaneBlocks,
 }
 
 /// A column of numbers in the record batch.
@@ -140,7 +140,7 @@ impl Numbers {
 impl Run {
     fn new(width: usize, columns: Vec<Column>) -> Self {
         let codes = columns.iter().map(|column| column.code);
-        Self { width, blocks: Blocks::without_nulls(codes, width), columns }
+        Self { width, blocks: LaneBlocks::without_nulls(codes, width), columns }
     }
 
     /// Its columns in `batch`.

@@ -9,7 +9,7 @@ use arrow_array::{
     StringArray, StringViewArray, StructArray, make_array,
 };
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 
 use super::{Decoder, Encoder, RowEncoder, key_len};
@@ -365,6 +365,35 @@ fn views_of_what_is_not_utf8_are_refused() {
                 rows[3][at] = 0xd0;
                 assert!(matches!(decode(&rows), Err(Error::Corrupt { .. })), "{text}");
             }
+        }
+    }
+}
+
+#[test]
+fn an_encoder_forgets_the_nulls_of_the_batch_before() {
+    for count in [1, 4, 10, 19] {
+        let field = |column| Field::new(format!("c{column}"), DataType::Int64, true);
+        let schema = Arc::new(Schema::new((0..count).map(field).collect::<Vec<_>>()));
+        let batch = |null: Option<usize>| {
+            let column = |column: usize| {
+                let value = |row: usize| {
+                    (null != Some(column) || !row.is_multiple_of(3))
+                        .then_some((row * 31 % 17) as i64 - 8)
+                };
+                Arc::new((0..77).map(value).collect::<Int64Array>()) as ArrayRef
+            };
+            RecordBatch::try_new(Arc::clone(&schema), (0..count).map(column).collect()).unwrap()
+        };
+        let names: Vec<String> = (0..count).map(|column| format!("c{column}")).collect();
+        let layout = Order::by(names).bind(&schema).unwrap();
+        let encoder = RowEncoder::new(&layout);
+        for null in [None, Some(count - 1), None, Some(0), None] {
+            let rows = encoder.encode(&batch(null)).unwrap();
+            assert_eq!(
+                rows.bytes(),
+                RowEncoder::new(&layout).encode(&batch(null)).unwrap().bytes()
+            );
+            assert_eq!(encoder.decode(&rows, 0..rows.len()).unwrap(), batch(null));
         }
     }
 }

@@ -7,7 +7,8 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::lane::{Code, Lane, Lanes};
+use super::lane::{Code, Lane};
+use super::lanes::Lanes;
 use crate::kernel::values::Values;
 
 /// Appends all rows of `runs` to `out` from `at` on, and where each ends to `ends`. Returns the end

@@ -31,6 +31,7 @@ pub(crate) mod exact;
 mod growing;
 mod heads;
 mod lane;
+mod lanes;
 pub(crate) mod lengths;
 mod pack;
 mod plain;
@@ -55,8 +56,9 @@ pub(crate) use each::{Read, take_each, take_flags, take_raw, take_some};
 pub(crate) use growing::{put_growing, take_growing};
 pub(crate) use heads::{Letters, PackHeads, Strings, head_bounds, pack_heads, shared, shared_each};
 pub(crate) use lane::{
-    Bits, Blocks, Code, Cursors, Lane, LaneOut, Lanes, Places, Reached, Scattered, Strided, Word,
+    Bits, Code, Cursors, Lane, LaneOut, Places, Reached, Scattered, Strided, Word,
 };
+pub(crate) use lanes::{LaneBlocks, Lanes};
 pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
 pub(crate) use plain::{MOST, Plain, at_once};
 pub(crate) use raw::{Raw, put_raw};

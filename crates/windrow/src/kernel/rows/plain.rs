@@ -12,7 +12,8 @@ use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
-use super::lane::{Code, Lane, Lanes, Places};
+use super::lane::{Code, Lane, Places};
+use super::lanes::Lanes;
 use super::{check_bounds, put};
 
 /// Columns that are written at once, at the most.

@@ -189,7 +189,8 @@ mod tests {
     use arrow_buffer::Buffer;
     use proptest::prelude::*;
 
-    use super::super::lane::{Bits, Lanes, Strided};
+    use super::super::lane::{Bits, Strided};
+    use super::super::lanes::Lanes;
     use super::*;
 
     /// Any number, the least and the greatest and those next to them, and such as carry between their halves.

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::super::lane::LaneBlock;
+use super::super::lanes::LaneBlock;
 use super::store::{store, store_two};
 use super::{Code, Codes, GROUP, Lane, Places, code, spread};
 use crate::kernel::cpu;
