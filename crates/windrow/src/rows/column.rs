@@ -13,8 +13,10 @@ use super::recode::recode;
 use super::value;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Bits;
+use crate::kernel::rows::escapes::escape;
 use crate::kernel::rows::exact::Text;
 use crate::kernel::rows::lengths::{Form, add_each, add_spans};
+use crate::kernel::rows::spans::Spans;
 use crate::kernel::viewed::Viewed;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
@@ -34,6 +36,12 @@ pub(super) enum Column {
         values: Bytes,
         nulls: Option<NullBuffer>,
     },
+    /// Byte strings that are escaped already.
+    Escaped {
+        offsets: Vec<i32>,
+        data: Vec<u8>,
+        nulls: Option<NullBuffer>,
+    },
     /// Nested values of a slot.
     Nested(Nested),
     /// Values written by the value codec, which holds their nulls.
@@ -50,6 +58,20 @@ impl Column {
         match &slot.node {
             None => Self::plain_values(array),
             Some(node) => Nested::of(array, node, slot.low_nulls()).map(Self::Nested),
+        }
+    }
+
+    /// The column with each byte up to `greatest` of its strings escaped, if they are in one piece and not too many.
+    pub(super) fn escaped(self, greatest: u8) -> Self {
+        let Self::Bytes { values, nulls } = self else { return self };
+        let escaped = match &values {
+            Bytes::Small { offsets, data } => escape(Spans::new(data, offsets, None), greatest),
+            Bytes::Large { offsets, data } => escape(Spans::new(data, offsets, None), greatest),
+            Bytes::Views(_) | Bytes::Picked { .. } => None,
+        };
+        match escaped {
+            Some((data, offsets)) => Self::Escaped { offsets, data, nulls },
+            None => Self::Bytes { values, nulls },
         }
     }
 
@@ -141,6 +163,7 @@ impl Column {
             Self::Bool { nulls, .. }
             | Self::Fixed { nulls, .. }
             | Self::Bytes { nulls, .. }
+            | Self::Escaped { nulls, .. }
             | Self::Value { nulls, .. } => nulls.as_ref(),
             Self::Nested(nested) => nested.nulls(),
         }
@@ -150,6 +173,9 @@ impl Column {
     pub(super) fn add_lengths(&self, form: Form, lengths: &mut [u32]) -> u64 {
         match self {
             Self::Bytes { values, nulls } => values.add_lengths(validity(nulls), form, lengths),
+            Self::Escaped { offsets, nulls, .. } => {
+                add_spans(offsets, validity(nulls), form, lengths)
+            }
             Self::Null
             | Self::Bool { .. }
             | Self::Fixed { .. }
@@ -171,6 +197,12 @@ impl Column {
                 let valid =
                     |row| nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(row));
                 let own = |row: usize| &bytes[offsets[row]..offsets[row + 1]];
+                visitor.visit(rows.map(|row| (own(row), valid(row))));
+            }
+            Self::Escaped { offsets, data, nulls } => {
+                let valid =
+                    |row| nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(row));
+                let own = |row: usize| &data[offsets[row] as usize..offsets[row + 1] as usize];
                 visitor.visit(rows.map(|row| (own(row), valid(row))));
             }
             Self::Null | Self::Bool { .. } | Self::Fixed { .. } | Self::Nested(_) => {}

@@ -12,7 +12,9 @@ use super::column::{Column, Each};
 use super::encode::Encoder;
 use super::{escape, length, sequence, text};
 use crate::error::{Error, Result};
+use crate::kernel::rows::binary::ESCAPE;
 use crate::kernel::rows::exact::Text;
+use crate::order::code::OrderedCode;
 use crate::order::{Sequence, Tail};
 
 /// Rows are addressed with 32 bits inside a chunk.
@@ -108,7 +110,10 @@ impl Encoder {
         let slots = layout
             .slots()
             .iter()
-            .map(|slot| Column::ordered(required(slot.column, slot.nullable)?, slot))
+            .map(|slot| {
+                let column = Column::ordered(required(slot.column, slot.nullable)?, slot)?;
+                Ok(if slot.code == OrderedCode::Binary { column.escaped(ESCAPE) } else { column })
+            })
             .collect::<Result<Vec<_>>>()?;
         let payload = layout
             .payload()
@@ -195,8 +200,11 @@ impl Encoder {
                 lengths.iter_mut().zip(bodies).for_each(|(length, &body)| *length += body as u64);
             }
             let mut lengths = lengths.iter_mut();
+            // Of what is escaped nothing is left to be.
+            let is_escaped = matches!(column, Column::Escaped { .. });
+            let code = if is_escaped { OrderedCode::Text } else { slot.code };
             let add = Each(|(bytes, valid): Text<'_>| {
-                let own = if valid { text::encoded_len(slot.code, bytes) } else { 0 };
+                let own = if valid { text::encoded_len(code, bytes) } else { 0 };
                 lengths.next().into_iter().for_each(|length| *length += own as u64);
             });
             column.visit(0..rows, add);

@@ -3,11 +3,12 @@
 use super::column::{Bytes, Column, Visit};
 use super::fixed::{Word, with_word};
 use super::tile::{TILE, Tile};
-use super::{escape, text};
+use super::{escape, lanes, text};
 use crate::kernel::rows::Bits;
 use crate::kernel::rows::binary::ESCAPE;
 use crate::kernel::rows::exact::{Text, put_exact};
-use crate::kernel::rows::text::put_texts;
+use crate::kernel::rows::spans::{Spans, put_spans};
+use crate::kernel::rows::text::{Form, put_texts};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -76,20 +77,55 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     if let Column::Nested(nested) = column {
         return nested.put(rows, flip, cursors, out);
     }
-    if let Column::Bytes { values: Bytes::Small { offsets, data }, nulls: None } = column
-        && slot.code == OrderedCode::Text
-        && is_first
-    {
-        let offsets = &offsets[rows.start..=rows.end];
-        return put_texts(data, offsets, text::form(flip), cursors, out);
+    let form = match slot.code {
+        OrderedCode::Text => text::form(flip),
+        _ => text::binary_form(flip),
+    };
+    let valid = column.nulls().map(|nulls| lanes::bits(nulls).behind(rows.start));
+    match column {
+        // What stays as it is, or is shifted: of anything else some bytes are escaped.
+        Column::Escaped { offsets, data, .. } => {
+            let strings = Spans::new(data, &offsets[rows.start..=rows.end], valid);
+            put_strings(strings, form, is_first, cursors, out);
+        }
+        Column::Bytes { values: Bytes::Small { offsets, data }, .. }
+            if slot.code == OrderedCode::Text =>
+        {
+            let strings = Spans::new(data, &offsets[rows.start..=rows.end], valid);
+            put_strings(strings, form, is_first, cursors, out);
+        }
+        Column::Bytes { values: Bytes::Large { offsets, data }, .. }
+            if slot.code == OrderedCode::Text =>
+        {
+            let strings = Spans::new(data, &offsets[rows.start..=rows.end], valid);
+            put_spans(strings, form, cursors, out);
+        }
+        _ => {
+            let escape = (slot.code != OrderedCode::Text).then_some(ESCAPE);
+            column.visit(rows, PutExact { form, escape, cursors, out });
+        }
     }
-    column.visit(rows, PutExact { code: slot.code, descending: slot.descending, cursors, out });
+}
+
+/// Writes strings one behind the other; bytes behind them may be overwritten if they are the `first` of their rows.
+fn put_strings(
+    strings: Spans<'_, i32>,
+    form: Form,
+    first: bool,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    match first && strings.valid().is_none() {
+        true => put_texts(strings.source(), strings.offsets(), form, cursors, out),
+        false => put_spans(strings, form, cursors, out),
+    }
 }
 
 /// Writes strings where nothing behind them may be overwritten.
 struct PutExact<'a> {
-    code: OrderedCode,
-    descending: bool,
+    form: Form,
+    /// The greatest byte that is to be escaped, if any.
+    escape: Option<u8>,
     cursors: &'a mut [usize],
     out: &'a mut [u8],
 }
@@ -97,12 +133,7 @@ struct PutExact<'a> {
 impl Visit for PutExact<'_> {
     #[inline]
     fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
-        let Self { code, descending, cursors, out } = self;
-        let flip = if descending { 0xff } else { 0 };
-        let (form, escape) = match code {
-            OrderedCode::Text => (text::form(flip), None),
-            _ => (text::binary_form(flip), Some(ESCAPE)),
-        };
+        let Self { form, escape, cursors, out } = self;
         put_exact(strings, form, escape, cursors, out);
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32
         }
         return total;
     }
-    if code != OrderedCode::Binary {
+    if code != OrderedCode::Binary || matches!(column, Column::Escaped { .. }) {
         return column.add_lengths(lengths::Form::Ended, lengths);
     }
     column.visit(0..lengths.len(), AddEscaped { lengths, total: &mut total });

@@ -192,6 +192,11 @@ impl Bits<'_> {
         self.bytes.len() * 8 >= self.first + rows
     }
 
+    /// Those from row `rows` on.
+    pub(crate) fn behind(self, rows: usize) -> Self {
+        Self { first: self.first + rows, ..self }
+    }
+
     #[inline(always)]
     pub(crate) fn get(self, row: usize) -> bool {
         let at = self.first + row;

@@ -1,0 +1,114 @@
+//! Strings of arrays with offsets into rows, 32 or 64 bytes at a time.
+
+use std::arch::x86_64::*;
+
+use arrow_array::OffsetSizeTrait;
+
+use super::super::spans::{BLOCK, Spans};
+use super::super::text::Form;
+use super::text::{SHORT, STEP};
+
+/// As `put_spans` of the module.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW and VL, and BMI2; there are as many cursors as strings.
+///
+/// # Panics
+/// As that.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+pub(in crate::kernel::rows) unsafe fn put_spans<O: OffsetSizeTrait>(
+    spans: Spans<'_, O>,
+    form: Form,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    let (first, last) = (spans.offsets()[0].as_usize(), spans.offsets()[spans.len()].as_usize());
+    let is_short = last.saturating_sub(first) <= SHORT * cursors.len();
+    // SAFETY: as this function's.
+    unsafe {
+        match (is_short, spans.valid().is_some()) {
+            (true, false) => put::<O, { STEP / 2 }, false>(spans, form, cursors, out),
+            (true, true) => put::<O, { STEP / 2 }, true>(spans, form, cursors, out),
+            (false, false) => put::<O, STEP, false>(spans, form, cursors, out),
+            (false, true) => put::<O, STEP, true>(spans, form, cursors, out),
+        }
+    }
+}
+
+/// # Safety
+/// As [`put_spans`]; `N` is a step or half of it, and `NULLS` if some strings may be null.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+unsafe fn put<O: OffsetSizeTrait, const N: usize, const NULLS: bool>(
+    spans: Spans<'_, O>,
+    form: Form,
+    cursors: &mut [usize],
+    out: &mut [u8],
+) {
+    let same = |byte: u8| _mm512_set1_epi8(byte as i8);
+    let (add, flip, last) = (same(form.shift), same(form.flip), same(form.end ^ form.flip));
+    let half = |v: __m512i| _mm512_castsi512_si256(v);
+    let coded = |v: __m512i| _mm512_xor_si512(_mm512_add_epi8(v, add), flip);
+    let coded_half = |v: __m256i| _mm256_xor_si256(_mm256_add_epi8(v, half(add)), half(flip));
+    let source = spans.source();
+    for (block, cursors) in cursors.chunks_mut(BLOCK).enumerate() {
+        let first = block * BLOCK;
+        let word = spans.word(first);
+        let (starts, ends) = (&spans.offsets()[first..], &spans.offsets()[first + 1..]);
+        // No way out in the middle: several at a time. Lengths have no highest bit, nor have places.
+        let (mut wrong, mut furthest, mut last_end) = (starts[0].as_usize(), 0, 0);
+        for (at, ((start, end), cursor)) in starts.iter().zip(ends).zip(&mut *cursors).enumerate() {
+            let len = end.as_usize().wrapping_sub(start.as_usize());
+            let behind = cursor.wrapping_add(len.wrapping_add(1) & keep::<NULLS>(word, at));
+            wrong |= end.as_usize() | len | *cursor | behind;
+            (furthest, last_end) = (furthest.max(behind), end.as_usize());
+            *cursor = behind;
+        }
+        let is_within = wrong.cast_signed() >= 0 && last_end <= source.len();
+        assert!(is_within && furthest <= out.len(), "strings and codes lie within their bytes");
+        for (at, ((start, end), &behind)) in starts.iter().zip(ends).zip(&*cursors).enumerate() {
+            let keep = keep::<NULLS>(word, at);
+            let mut left = (end.as_usize() - start.as_usize()) & keep;
+            let to = behind - ((left + 1) & keep);
+            // SAFETY: the masks leave what is the string's, and of its code, which was found to lie within `out`.
+            unsafe {
+                let (mut from, mut target) =
+                    (source.as_ptr().add(start.as_usize()), out.as_mut_ptr().add(to));
+                while left >= N {
+                    if N < STEP {
+                        let v = coded_half(_mm256_loadu_si256(from.cast()));
+                        _mm256_storeu_si256(target.cast(), v);
+                    } else {
+                        let v = coded(_mm512_loadu_si512(from.cast()));
+                        _mm512_storeu_si512(target.cast(), v);
+                    }
+                    (from, target, left) = (from.add(N), target.add(N), left - N);
+                }
+                let own = _bzhi_u64(u64::MAX, left as u32);
+                // Of what may be null the end belongs to the mask; else it is written by itself.
+                let put = if NULLS { (own << 1 | 1) & keep as u64 } else { own };
+                if N < STEP {
+                    let mut v = coded_half(_mm256_maskz_loadu_epi8(own as u32, from.cast()));
+                    if NULLS {
+                        v = _mm256_mask_mov_epi8(v, !own as u32, half(last));
+                    }
+                    _mm256_mask_storeu_epi8(target.cast(), put as u32, v);
+                } else {
+                    let mut v = coded(_mm512_maskz_loadu_epi8(own, from.cast()));
+                    if NULLS {
+                        v = _mm512_mask_mov_epi8(v, !own, last);
+                    }
+                    _mm512_mask_storeu_epi8(target.cast(), put, v);
+                }
+                if !NULLS {
+                    out.as_mut_ptr().add(behind - 1).write(form.end ^ form.flip);
+                }
+            }
+        }
+    }
+}
+
+/// All ones for a string, and zero for a null.
+#[inline(always)]
+fn keep<const NULLS: bool>(word: u64, at: usize) -> usize {
+    if NULLS { 0usize.wrapping_sub((word >> at & 1) as usize) } else { usize::MAX }
+}
