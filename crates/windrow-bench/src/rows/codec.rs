@@ -11,8 +11,6 @@ use super::{Contender, Options, race};
 use crate::Result;
 use crate::cells::Cells;
 
-/// Calls of a contender that count before the next one has its turn.
-const CALLS: usize = 4;
 /// Rows of one record batch.
 const ROWS: usize = 8192;
 /// Record batches that take turns, at the most.
@@ -60,7 +58,7 @@ fn measure(
         .iter()
         .map(|batch| Ok(converter.convert_columns(batch.columns())?))
         .collect::<Result<Vec<_>>>()?;
-    let calls = if options.every_call { 1 } else { CALLS };
+    let calls = options.calls.max(1);
     let asked = |name: &String| name.contains(&options.only);
 
     if asked(&names[0]) {

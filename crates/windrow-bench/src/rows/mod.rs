@@ -5,9 +5,10 @@
 //! another order each round. In a turn a contender has a call that does not count and four that do,
 //! each on the next of several record batches of the same shape (4 MiB in all, and two at the
 //! least): as in a loop that encodes one after the other, no input is in a core's own caches, and
-//! what is written to was written shortly before. With `--every-call` contenders take turns after
+//! what is written to was written shortly before. With `--calls 1` contenders take turns after
 //! every call: each finds its memory displaced by that of the others, 20 MB with 50 columns, which is
-//! to say in the last cache or beyond it, as other cores have it.
+//! to say in the last cache or beyond it, as other cores have it. With `--calls 100` each has the caches to
+//! itself: some take more than four calls to forget what the one before was like.
 //!
 //! Memory of the output: `recycled` writes into the memory of the call before (ours `encode_into`,
 //! theirs `append` after `clear`), `fresh` lets either allocate its own (`encode`,
@@ -40,9 +41,9 @@ pub(crate) struct Options {
     /// Fewer rounds, and no sorts of a million rows
     #[arg(long)]
     quick: bool,
-    /// Contenders that encode, decode or compare take turns after every call
-    #[arg(long)]
-    every_call: bool,
+    /// Calls that count of a turn of contenders that encode, decode or compare
+    #[arg(long, default_value_t = 4)]
+    calls: usize,
 }
 
 /// Bytes: just below the most that malloc adapts to.

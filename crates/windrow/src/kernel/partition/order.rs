@@ -45,8 +45,7 @@ pub(super) const UNCACHED: usize = 48 << 20;
 /// for.
 #[cfg(target_arch = "x86_64")]
 const FEW: usize = 4;
-/// Up to so many partitions, the only column, of bits or wide values, is faster by targets than
-/// straight.
+/// Up to so many partitions, the only bitmap is faster by targets than straight.
 #[cfg(target_arch = "x86_64")]
 const MOST_RANKED: usize = 256;
 /// From so many partitions on, short values are gathered faster than they are scattered; where rows
@@ -280,8 +279,8 @@ impl Order {
                 return Form::Masks;
             }
             let targeted = match load {
-                Load::Bits | Load::Wide => partitions <= MOST_RANKED,
-                Load::ManyTargeted(_) => true,
+                Load::Bits => partitions <= MOST_RANKED,
+                Load::Fixed(_) | Load::Wide | Load::ManyTargeted(_) => true,
                 _ => self.spread,
             };
             // Rows of a partition that are neighbours would wait for each other's count.

@@ -9,19 +9,23 @@
 //!
 //! A count and then a cursor are two stores a row and a quarter; a count that is kept is one and a
 //! quarter, and no starts are loaded one by one: of 10,000 rows 6.1 to 7.1 us for 7.7 to 8.7. With
-//! more partitions than this has, to look up takes what it saves.
+//! more partitions than this has, to look up takes what it saves. Ids are looked at some at a time, before
+//! they are ranked eight at a time: 3.0 us, and 3.9 where each is cut to a mask and four are ranked (Zen 5).
 //!
 //! The portable twin is a count and then cursors, see `segments`.
 
 use std::arch::x86_64::*;
 
+use super::ids::Within;
 use super::masks::HALVES;
-use super::segments::{apart, packed, pairs};
+use super::segments::packed;
 
 /// Numbers of a register.
 const LANES: usize = 32;
 /// The most partitions whose starts are looked up: in 16 registers.
 const MOST: usize = 512;
+/// Ids that are looked at before they are counted, while they are in the first-level cache.
+const BLOCK: usize = 256;
 /// Pairs of registers of starts.
 const MOST_PAIRS: usize = MOST / LANES / 2;
 
@@ -78,35 +82,36 @@ impl Ranks {
         true
     }
 
-    /// Counts `ids`, and writes what the count of each was before to `ranks`.
+    /// Counts `ids`, and writes what the count of each was before to `ranks`. False if an id is not below the number of
+    /// partitions.
     fn rank(&mut self, ids: &[u32], partitions: usize, ranks: &mut [u16]) -> bool {
-        // Every id that is cut to `mask` has a count; what was cut off is seen at the end.
-        let mask = partitions.next_power_of_two() - 1;
         self.counts.clear();
-        self.counts.resize(mask + 1, 0);
+        self.counts.resize(partitions, 0);
         let counts = self.counts.as_mut_ptr();
-        // SAFETY: there is a count for every number up to `mask`.
-        let rank = |id: u64| unsafe {
+        // SAFETY: only called for ids that were found to be within the partitions.
+        let rank = |id: u32| unsafe {
             let count = &mut *counts.add(id as usize);
             *count += 1;
             *count - 1
         };
-        let wide_mask = mask as u64 | (mask as u64) << 32;
-        let mut seen = 0;
-        let (fours, last) = ids.as_chunks::<4>();
-        let (out_fours, out_last) = ranks.as_chunks_mut::<4>();
-        for (four, out) in fours.iter().zip(out_fours) {
-            let [low, high] = pairs(four);
-            seen |= low | high;
-            let all = packed(apart([low & wide_mask, high & wide_mask]).map(rank));
-            // SAFETY: four ranks are eight bytes, at any address.
-            unsafe { out.as_mut_ptr().cast::<u64>().write_unaligned(all) };
+        let within = Within::new(partitions);
+        for (ids, ranks) in ids.chunks(BLOCK).zip(ranks.chunks_mut(BLOCK)) {
+            if !within.all(ids) {
+                return false;
+            }
+            let (eights, last) = ids.as_chunks::<8>();
+            let (out_eights, out_last) = ranks.as_chunks_mut::<8>();
+            for (eight, out) in eights.iter().zip(out_eights) {
+                let [a, b, c, d, e, f, g, h] = eight.map(rank);
+                let words = [packed([a, b, c, d]), packed([e, f, g, h])];
+                // SAFETY: eight ranks are 16 bytes, at any address.
+                unsafe { out.as_mut_ptr().cast::<[u64; 2]>().write_unaligned(words) };
+            }
+            for (&id, out) in last.iter().zip(out_last) {
+                *out = rank(id) as u16;
+            }
         }
-        for (&id, out) in last.iter().zip(out_last) {
-            seen |= u64::from(id);
-            *out = rank(u64::from(id) & mask as u64) as u16;
-        }
-        seen & !wide_mask == 0 && self.counts[partitions..].iter().all(|&count| count == 0)
+        true
     }
 }
 
