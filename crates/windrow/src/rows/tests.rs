@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::types::{Float64Type, Int32Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, DictionaryArray, Int64Array, ListArray, RecordBatch,
-    StringArray, StringViewArray, StructArray, make_array,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, Int64Array, LargeBinaryArray,
+    ListArray, RecordBatch, StringArray, StringViewArray, StructArray, make_array,
 };
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Schema};
@@ -395,5 +395,33 @@ fn an_encoder_forgets_the_nulls_of_the_batch_before() {
             );
             assert_eq!(encoder.decode(&rows, 0..rows.len()).unwrap(), batch(null));
         }
+    }
+}
+
+#[test]
+fn byte_strings_have_one_code_however_many_there_are() {
+    // More than are escaped as one, and in parts less.
+    let value = |row: usize| {
+        let byte =
+            |at: usize| (row * 31 + at * at) as u8 % if row.is_multiple_of(2) { 4 } else { 251 };
+        (!row.is_multiple_of(7)).then(|| (0..row % 300).map(byte).collect::<Vec<u8>>())
+    };
+    let values = || (0..9000).map(value);
+    let columns: [ArrayRef; 3] = [
+        Arc::new(values().collect::<BinaryArray>()),
+        Arc::new(values().collect::<LargeBinaryArray>()),
+        Arc::new(values().collect::<BinaryViewArray>()),
+    ];
+    let mut expected: Option<Vec<u8>> = None;
+    for column in columns {
+        let batch = RecordBatch::try_from_iter_with_nullable([("a", column, true)]).unwrap();
+        let encoder = RowEncoder::new(&Order::by(["a"]).bind(&batch.schema()).unwrap());
+        let whole = encoder.encode(&batch).unwrap();
+        let parts = (0..9000).step_by(1000);
+        let parts = parts
+            .flat_map(|first| encoder.encode(&batch.slice(first, 1000)).unwrap().bytes().to_vec());
+        assert_eq!(whole.bytes(), parts.collect::<Vec<u8>>());
+        assert_eq!(encoder.decode(&whole, 0..whole.len()).unwrap(), batch);
+        assert_eq!(expected.get_or_insert_with(|| whole.bytes().to_vec()), whole.bytes());
     }
 }

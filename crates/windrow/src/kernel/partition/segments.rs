@@ -404,13 +404,13 @@ fn four_ids(four: &[u32; 4]) -> [u64; 4] {
 
 /// Four ids as two numbers, see [`both`].
 #[inline(always)]
-pub(super) fn pairs(four: &[u32; 4]) -> [u64; 2] {
+fn pairs(four: &[u32; 4]) -> [u64; 2] {
     [0, 2].map(|at| both(four[at..].first_chunk().expect("two ids")))
 }
 
 /// The ids of two pairs.
 #[inline(always)]
-pub(super) fn apart([low, high]: [u64; 2]) -> [u64; 4] {
+fn apart([low, high]: [u64; 2]) -> [u64; 4] {
     [u64::from(low as u32), low >> 32, u64::from(high as u32), high >> 32]
 }
 

@@ -14,7 +14,7 @@ use arrow_array::OffsetSizeTrait;
 use super::spans::Spans;
 
 /// Bytes of strings that are escaped so, at the most: they are copied.
-pub(crate) const MOST: usize = 1 << 20;
+const MOST: usize = 1 << 20;
 
 /// Room for `len` bytes escaped, and for what may be overwritten behind them.
 pub(super) fn room_of(len: usize) -> usize {

@@ -1,4 +1,5 @@
-//! Byte strings into rows where nothing behind them may be overwritten: what stands there was written before.
+//! Byte strings of any layout into rows where nothing behind them may be overwritten: what stands there was written
+//! before. [`super::spans`] is for arrays with offsets.
 //!
 //! ```text
 //! string        | s h o r t |n e x t           a mask leaves what is its own, and its end

@@ -9,11 +9,12 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
 use super::super::column::{Bytes, Column};
 use super::super::fixed::{Word, with_word};
+use super::super::lanes;
 use super::plan::Rows;
 use super::ranks::ranks;
 use crate::error::{Error, Result};
 use crate::kernel::compare::compare;
-use crate::kernel::rows::{Bits, Clamp, Pack, Strings, bounds};
+use crate::kernel::rows::{Clamp, Pack, Strings, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
 
@@ -244,7 +245,7 @@ impl Key {
         if let (Some(first), Some((values, code)), Some(nulls)) =
             (rows.first(), self.numbers(), &self.nulls)
         {
-            let valid = Bits { bytes: nulls.validity(), first: nulls.offset() + first };
+            let valid = lanes::bits(nulls).behind(first);
             for (block, values) in values[first..][..rows.len()].chunks(64).enumerate() {
                 let word = valid.word(block * 64);
                 for (bit, value) in values.iter().enumerate() {

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use arrow_buffer::NullBuffer;
 
+use super::super::lanes;
 use super::key::Key;
 use super::letters::letters;
 use super::sample::Sample;
@@ -354,7 +355,7 @@ impl Piece {
             }
             let width = match &key.nulls {
                 Some(nulls) if self.nulls => {
-                    let valid = Bits { bytes: nulls.validity(), first: nulls.offset() + row };
+                    let valid = lanes::bits(nulls).behind(row);
                     add_nulls(valid, key.nulls_first, width, words);
                     self.bits
                 }
@@ -384,9 +385,7 @@ impl Piece {
         };
         let (front, null) = (front(false), front(true));
         let with = Pack { width, place, first, front, null, ..code.pack(*least, *dropped) };
-        let valid = key.nulls.as_ref();
-        let valid =
-            valid.map(|nulls| Bits { bytes: nulls.validity(), first: nulls.offset() + row });
+        let valid = key.nulls.as_ref().map(|nulls| lanes::bits(nulls).behind(row));
         pack(&values[row..][..words.len()], valid, with, words);
         true
     }

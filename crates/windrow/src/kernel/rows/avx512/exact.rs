@@ -47,48 +47,98 @@ unsafe fn put_exact_of<'a, const N: usize>(
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    let same = |byte: u8| _mm512_set1_epi8(byte as i8);
-    let (add, flip, last) = (same(form.shift), same(form.flip), same(form.end ^ form.flip));
-    let half = |v: __m512i| _mm512_castsi512_si256(v);
+    let coder = Coder::new(form);
     for ((string, valid), cursor) in strings.zip(cursors) {
         // Of a null nothing: which strings are null is not to be predicted.
-        let keep = 0u64.wrapping_sub(u64::from(valid));
-        let (len, to) = (string.len() & keep as usize, *cursor);
+        let keep = 0usize.wrapping_sub(usize::from(valid));
+        let (len, to) = (string.len() & keep, *cursor);
         *cursor = to + len + usize::from(valid);
-        assert!(*cursor <= out.len(), "a string lies within its bytes");
-        let mut at = 0;
-        loop {
-            let left = len - at;
-            let own = _bzhi_u64(u64::MAX, left.min(STEP) as u32);
-            // SAFETY: the masks leave what of the string is left, and behind it the byte of its end, which lies
-            // within `out`, as was checked.
-            unsafe {
-                let from = string.as_ptr().add(at);
-                let target = out.as_mut_ptr().add(to + at);
-                if left < N {
-                    let put = (own << 1 | 1) & keep;
-                    if N < STEP {
-                        let v = _mm256_maskz_loadu_epi8(own as u32, from.cast());
-                        let v = _mm256_xor_si256(_mm256_add_epi8(v, half(add)), half(flip));
-                        let v = _mm256_mask_mov_epi8(v, !own as u32, half(last));
-                        _mm256_mask_storeu_epi8(target.cast(), put as u32, v);
-                    } else {
-                        let v = _mm512_maskz_loadu_epi8(own, from.cast());
-                        let v = _mm512_xor_si512(_mm512_add_epi8(v, add), flip);
-                        let v = _mm512_mask_mov_epi8(v, !own, last);
-                        _mm512_mask_storeu_epi8(target.cast(), put, v);
-                    }
-                    break;
-                }
+        let is_within = to <= *cursor && *cursor <= out.len();
+        assert!(is_within, "a string lies within its bytes");
+        // SAFETY: the string and its end, which lie within `out`.
+        unsafe {
+            coder.put::<N, true>(string.as_ptr(), len, keep, out.as_mut_ptr().add(to));
+        }
+    }
+}
+
+/// Writes strings as a [`Form`] says.
+#[derive(Clone, Copy)]
+pub(super) struct Coder {
+    add: __m512i,
+    flip: __m512i,
+    last: __m512i,
+}
+
+impl Coder {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn new(form: Form) -> Self {
+        let same = |byte: u8| _mm512_set1_epi8(byte as i8);
+        Self { add: same(form.shift), flip: same(form.flip), last: same(form.end ^ form.flip) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn coded(self, v: __m512i) -> __m512i {
+        _mm512_xor_si512(_mm512_add_epi8(v, self.add), self.flip)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    fn coded_half(self, v: __m256i) -> __m256i {
+        let half = |v: __m512i| _mm512_castsi512_si256(v);
+        _mm256_xor_si256(_mm256_add_epi8(v, half(self.add)), half(self.flip))
+    }
+
+    /// Writes `len` bytes from `from` on, and the end, to `target`, `N` at a time: a step or half of it. Of what may be
+    /// one of `NULLS` the end belongs to the mask of the last bytes, and nothing is written if `keep` is not all ones but
+    /// zero, as `len` is then; else the end is written by itself: 0.9 ns for 1.1.
+    ///
+    /// # Safety
+    /// The CPU has AVX-512 F, BW and VL, and BMI2; so many bytes can be read, and these and the end be written.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+    pub(super) unsafe fn put<const N: usize, const NULLS: bool>(
+        self,
+        mut from: *const u8,
+        len: usize,
+        keep: usize,
+        mut target: *mut u8,
+    ) {
+        let mut left = len;
+        // SAFETY: as this function's: the masks leave what of the string is left, and its end.
+        unsafe {
+            while left >= N {
                 if N < STEP {
-                    let v = _mm256_add_epi8(_mm256_loadu_si256(from.cast()), half(add));
-                    _mm256_storeu_si256(target.cast(), _mm256_xor_si256(v, half(flip)));
+                    let v = self.coded_half(_mm256_loadu_si256(from.cast()));
+                    _mm256_storeu_si256(target.cast(), v);
                 } else {
-                    let v = _mm512_add_epi8(_mm512_loadu_si512(from.cast()), add);
-                    _mm512_storeu_si512(target.cast(), _mm512_xor_si512(v, flip));
+                    let v = self.coded(_mm512_loadu_si512(from.cast()));
+                    _mm512_storeu_si512(target.cast(), v);
                 }
+                (from, target, left) = (from.add(N), target.add(N), left - N);
             }
-            at += N;
+            let own = _bzhi_u64(u64::MAX, left as u32);
+            let put = if NULLS { (own << 1 | 1) & keep as u64 } else { own };
+            if N < STEP {
+                let mut v = self.coded_half(_mm256_maskz_loadu_epi8(own as u32, from.cast()));
+                if NULLS {
+                    let last = _mm512_castsi512_si256(self.last);
+                    v = _mm256_mask_mov_epi8(v, !own as u32, last);
+                }
+                _mm256_mask_storeu_epi8(target.cast(), put as u32, v);
+            } else {
+                let mut v = self.coded(_mm512_maskz_loadu_epi8(own, from.cast()));
+                if NULLS {
+                    v = _mm512_mask_mov_epi8(v, !own, self.last);
+                }
+                _mm512_mask_storeu_epi8(target.cast(), put, v);
+            }
+            if !NULLS {
+                let last = _mm_cvtsi128_si32(_mm512_castsi512_si128(self.last));
+                target.add(left).write(last as u8);
+            }
         }
     }
 }
@@ -194,7 +244,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
             // Most strings have no such byte, or most have.
             if found == 0 && left < HALF {
                 let next = to + left + usize::from(valid);
-                assert!(next <= out.len(), "a string lies within its bytes");
+                assert!(to <= next && next <= out.len(), "a string lies within its bytes");
                 let end = _mm512_castsi512_si256(last);
                 let v = _mm256_mask_mov_epi8(v, !own as u32, end);
                 let v = _mm256_xor_si256(v, _mm512_castsi512_si256(flip));
@@ -214,7 +264,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
             let v = _mm512_xor_si512(_mm512_mask_mov_epi8(v, !own, last), flip);
             let put = if is_last { (own << 1 | 1) & keep } else { own };
             let next = to + count + usize::from(is_last & valid);
-            assert!(next <= out.len(), "a string lies within its bytes");
+            assert!(to <= next && next <= out.len(), "a string lies within its bytes");
             // SAFETY: the bytes of the mask lie within `out`, as was checked.
             unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr().add(to).cast(), put, v) };
             to = next;

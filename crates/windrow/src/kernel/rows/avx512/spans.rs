@@ -1,11 +1,10 @@
 //! Strings of arrays with offsets into rows, 32 or 64 bytes at a time.
 
-use std::arch::x86_64::*;
-
 use arrow_array::OffsetSizeTrait;
 
 use super::super::spans::{BLOCK, Spans};
 use super::super::text::Form;
+use super::exact::Coder;
 use super::text::{SHORT, STEP};
 
 /// As `put_spans` of the module.
@@ -44,11 +43,7 @@ unsafe fn put<O: OffsetSizeTrait, const N: usize, const NULLS: bool>(
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    let same = |byte: u8| _mm512_set1_epi8(byte as i8);
-    let (add, flip, last) = (same(form.shift), same(form.flip), same(form.end ^ form.flip));
-    let half = |v: __m512i| _mm512_castsi512_si256(v);
-    let coded = |v: __m512i| _mm512_xor_si512(_mm512_add_epi8(v, add), flip);
-    let coded_half = |v: __m256i| _mm256_xor_si256(_mm256_add_epi8(v, half(add)), half(flip));
+    let coder = Coder::new(form);
     let source = spans.source();
     for (block, cursors) in cursors.chunks_mut(BLOCK).enumerate() {
         let first = block * BLOCK;
@@ -67,41 +62,12 @@ unsafe fn put<O: OffsetSizeTrait, const N: usize, const NULLS: bool>(
         assert!(is_within && furthest <= out.len(), "strings and codes lie within their bytes");
         for (at, ((start, end), &behind)) in starts.iter().zip(ends).zip(&*cursors).enumerate() {
             let keep = keep::<NULLS>(word, at);
-            let mut left = (end.as_usize() - start.as_usize()) & keep;
-            let to = behind - ((left + 1) & keep);
-            // SAFETY: the masks leave what is the string's, and of its code, which was found to lie within `out`.
+            let len = (end.as_usize() - start.as_usize()) & keep;
+            let to = behind - ((len + 1) & keep);
+            // SAFETY: a string, which was found to lie within its source, and its code within `out`.
             unsafe {
-                let (mut from, mut target) =
-                    (source.as_ptr().add(start.as_usize()), out.as_mut_ptr().add(to));
-                while left >= N {
-                    if N < STEP {
-                        let v = coded_half(_mm256_loadu_si256(from.cast()));
-                        _mm256_storeu_si256(target.cast(), v);
-                    } else {
-                        let v = coded(_mm512_loadu_si512(from.cast()));
-                        _mm512_storeu_si512(target.cast(), v);
-                    }
-                    (from, target, left) = (from.add(N), target.add(N), left - N);
-                }
-                let own = _bzhi_u64(u64::MAX, left as u32);
-                // Of what may be null the end belongs to the mask; else it is written by itself.
-                let put = if NULLS { (own << 1 | 1) & keep as u64 } else { own };
-                if N < STEP {
-                    let mut v = coded_half(_mm256_maskz_loadu_epi8(own as u32, from.cast()));
-                    if NULLS {
-                        v = _mm256_mask_mov_epi8(v, !own as u32, half(last));
-                    }
-                    _mm256_mask_storeu_epi8(target.cast(), put as u32, v);
-                } else {
-                    let mut v = coded(_mm512_maskz_loadu_epi8(own, from.cast()));
-                    if NULLS {
-                        v = _mm512_mask_mov_epi8(v, !own, last);
-                    }
-                    _mm512_mask_storeu_epi8(target.cast(), put, v);
-                }
-                if !NULLS {
-                    out.as_mut_ptr().add(behind - 1).write(form.end ^ form.flip);
-                }
+                let from = source.as_ptr().add(start.as_usize());
+                coder.put::<N, NULLS>(from, len, keep, out.as_mut_ptr().add(to));
             }
         }
     }
