@@ -45,6 +45,7 @@ mod digits;
 mod fixed;
 pub(crate) mod hash;
 mod ids;
+mod in_order;
 #[cfg(target_arch = "x86_64")]
 mod lines;
 #[cfg(target_arch = "x86_64")]

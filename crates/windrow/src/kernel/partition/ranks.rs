@@ -18,7 +18,7 @@ use std::arch::x86_64::*;
 
 use super::ids::Within;
 use super::masks::HALVES;
-use super::segments::packed;
+use super::in_order::packed;
 
 /// Numbers of a register.
 const LANES: usize = 32;

@@ -16,7 +16,7 @@
 use std::ops::Range;
 
 use super::ids::{Pattern, Within, pattern, take_turns};
-use super::sums::sum_up;
+use super::in_order::{AHEAD, InOrder, LINE, MOST_SHORT};
 use crate::kernel::prefetch::prefetch_near;
 
 /// From so many partitions on, rows meet only if some partition has most of them; otherwise four
@@ -28,24 +28,10 @@ const TOO_MANY: usize = 4096;
 const MANY_OF_EIGHT: usize = 512;
 /// Segments of more rows are too far apart to be read side by side.
 const LONG: usize = 64 << 10;
-/// Up to so many partitions, rows of one segment are counted by pairs: 8 KiB of counts.
-const PAIRED: usize = 64;
-/// Fewer rows are not worth adding up the counts of pairs.
-const PAIRED_ROWS: usize = 4096;
-/// So many pairs and their sums are numbers of two bytes.
-const MOST_PAIRED_ROWS: usize = u16::MAX as usize;
 /// Partitions that are dealt out together where they take turns.
 const TILE: usize = 16;
 /// Rows of a segment whose ids are looked at before they are counted, while they are in cache.
 const BLOCK: usize = 256;
-
-/// Rows of a line of ids, for which what is ahead is asked for at once.
-const LINE: usize = 16;
-/// Rows that ids, and what is put along with them, are asked for ahead: two to eight of the CPU's own
-/// prefetches, which end with a page of 4 KiB. 64M ids that no cache holds are counted in 0.45 ns each instead
-/// of 0.84, and four bytes dealt out along with them in 0.83 instead of 1.5; 256 rows take 5 % longer, 1024 and
-/// 2048 as long (Sapphire Rapids).
-const AHEAD: usize = 512;
 
 /// Where the rows of each partition and segment go.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +40,10 @@ pub(super) struct Cursors {
     starts: Vec<u32>,
     /// The starts, while rows are dealt out.
     moving: Vec<u32>,
+    /// The same of a single segment, of rows that two bytes can number.
+    short: InOrder<u16>,
+    /// The same of more rows.
+    long: InOrder<u32>,
     segments: usize,
     rows: usize,
     /// If partitions take turns: whose turn the first row is.
@@ -73,22 +63,25 @@ impl Cursors {
         }
         self.turns = None;
         self.segments = segments(pattern, ids.len(), ends.len(), wide);
-        self.starts.clear();
-        self.starts.resize(ends.len() * self.segments, 0);
         let known = match self.segments {
-            1 => counted_in_order(ids, &mut self.starts),
-            4 => counted::<4>(ids, &mut self.starts),
-            _ => counted::<8>(ids, &mut self.starts),
+            1 if self.is_short() => self.short.count(ids, ends),
+            1 => self.long.count(ids, ends),
+            _ => self.count_segments(ids, ends),
         };
         if !known {
             // What is dealt out by these cursors has to have been counted.
             self.rows = 0;
-            return false;
         }
-        if self.segments == 1 {
-            sum_up(&mut self.starts, ends);
-            return true;
-        }
+        known
+    }
+
+    fn count_segments(&mut self, ids: &[u32], ends: &mut [u32]) -> bool {
+        self.starts.clear();
+        self.starts.resize(ends.len() * self.segments, 0);
+        let known = match self.segments {
+            4 => counted::<4>(ids, &mut self.starts),
+            _ => counted::<8>(ids, &mut self.starts),
+        };
         let mut sum = 0;
         for (counts, end) in self.starts.chunks_exact_mut(self.segments).zip(ends) {
             for count in counts {
@@ -96,7 +89,12 @@ impl Cursors {
             }
             *end = sum;
         }
-        true
+        known
+    }
+
+    /// True if rows and their counts are numbers of two bytes.
+    fn is_short(&self) -> bool {
+        self.rows <= MOST_SHORT
     }
 
     /// As [`Cursors::count`], for ids that were counted before, with what came of it.
@@ -109,14 +107,7 @@ impl Cursors {
             return;
         }
         (self.rows, self.segments, self.turns) = (ids.len(), 1, None);
-        self.start_behind(ends);
-    }
-
-    /// Starts each partition, of a single segment, where the one in front of it ends.
-    fn start_behind(&mut self, ends: &[u32]) {
-        self.starts.clear();
-        self.starts.push(0);
-        self.starts.extend_from_slice(&ends[..ends.len() - 1]);
+        if self.is_short() { self.short.start_behind(ends) } else { self.long.start_behind(ends) }
     }
 
     /// Finds where partitions end that take turns from `first` on.
@@ -160,7 +151,9 @@ impl Cursors {
         let from = source.as_ptr();
         let ask = |row: usize| {
             let start = from.wrapping_add(row + AHEAD).cast::<u8>();
-            (0..LINE * W).step_by(64).for_each(|at| prefetch_near(start.wrapping_add(at)));
+            for line in 0..(LINE * W).div_ceil(64) {
+                prefetch_near(start.wrapping_add(line * 64));
+            }
         };
         // SAFETY: as the caller promised: rows and targets are below the number of ids.
         unsafe {
@@ -180,6 +173,16 @@ impl Cursors {
         if let Some(first) = self.turns {
             return rounds(&self.starts, first, self.rows, put);
         }
+        if self.segments == 1 {
+            // SAFETY: as the caller promised.
+            return unsafe {
+                if self.is_short() {
+                    self.short.each(ids, ask, put)
+                } else {
+                    self.long.each(ids, ask, put)
+                }
+            };
+        }
         self.moving.clone_from(&self.starts);
         let cursors = self.moving.as_mut_ptr();
         let next = |cursor: usize, row: usize| {
@@ -194,15 +197,13 @@ impl Cursors {
         };
         let steps = 0..length(ids.len(), self.segments);
         match self.segments {
-            1 => deal::<1>(ids, steps, ask, next),
             4 => deal::<4>(ids, steps, ask, next),
             _ => deal::<8>(ids, steps, ask, next),
         }
         rest(ids, self.segments, next);
     }
 
-    /// Writes where each row goes to `targets`: those of a single segment by fours, one store less for
-    /// three of four rows, 0.8 of the time.
+    /// Writes where each row goes to `targets`.
     ///
     /// # Safety
     /// As [`Cursors::each`], and there are at most 65,536 ids.
@@ -217,32 +218,15 @@ impl Cursors {
             return unsafe { self.each(ids, |row, at| *targets.add(row) = at as u16) };
         }
         debug_assert_eq!(ids.len(), self.rows);
-        self.moving.clone_from(&self.starts);
-        let cursors = self.moving.as_mut_ptr();
-        let next = |id: u64| {
-            // SAFETY: as the caller promised, there is a cursor for each id.
-            let cursor = unsafe { &mut *cursors.add(id as usize) };
-            *cursor += 1;
-            *cursor - 1
-        };
-        let (fours, last) = ids.as_chunks::<4>();
-        let (out_fours, out_last) = targets.as_chunks_mut::<4>();
-        for (four, out) in fours.iter().zip(out_fours) {
-            let all = packed(four_ids(four).map(next));
-            // SAFETY: four targets are eight bytes, at any address.
-            unsafe { out.as_mut_ptr().cast::<u64>().write_unaligned(all.to_le()) };
-        }
-        for (&id, out) in last.iter().zip(out_last) {
-            *out = next(id.into()) as u16;
+        // SAFETY: as the caller promised.
+        unsafe {
+            if self.is_short() {
+                self.short.targets(ids, targets)
+            } else {
+                self.long.targets(ids, targets)
+            }
         }
     }
-}
-
-/// Four numbers as one, the first one low.
-#[inline(always)]
-pub(super) fn packed(four: [u32; 4]) -> u64 {
-    let shifted = four.into_iter().zip([0, 16, 32, 48]);
-    shifted.fold(0, |all, (number, shift)| all | u64::from(number) << shift)
 }
 
 /// Rows of a segment. Segments that are nearly multiples of 4 KiB apart would meet in one set of the
@@ -314,110 +298,9 @@ fn counted<const S: usize>(ids: &[u32], counts: &mut [u32]) -> bool {
     true
 }
 
-/// [`counted`], of a single segment. What bounds it is a store a row: CPUs retire one a cycle. So rows
-/// are counted two at a time where pairs of partitions are few enough. Else bits of some ids are looked at together,
-/// before they are counted: 10,000 rows take 1.97 us, and 2.19 where each is cut to the mask by itself (Zen 5).
-fn counted_in_order(ids: &[u32], counts: &mut Vec<u32>) -> bool {
-    let partitions = counts.len();
-    if partitions <= PAIRED && (PAIRED_ROWS..=MOST_PAIRED_ROWS).contains(&ids.len()) {
-        return counted_by_pairs(ids, counts);
-    }
-    // Every id that is cut to `mask` has a count: bits are enough to see that there is one.
-    let mask = partitions.next_power_of_two() - 1;
-    counts.resize(mask + 1, 0);
-    let (blocks, last) = ids.as_chunks::<{ 4 * LINE }>();
-    let starts = counts.as_mut_ptr();
-    for block in blocks {
-        block.as_chunks::<LINE>().0.iter().for_each(ask_behind);
-        if block.iter().fold(0, |seen, id| seen | id) as usize & !mask != 0 {
-            return false;
-        }
-        for &id in block {
-            // SAFETY: there is a count for every number up to `mask`, and no bit beyond was seen.
-            unsafe { *starts.add(id as usize) += 1 };
-        }
-    }
-    for &id in last {
-        let Some(count) = counts.get_mut(id as usize) else { return false };
-        *count += 1;
-    }
-    let known = counts[partitions..].iter().all(|&count| count == 0);
-    counts.truncate(partitions);
-    known
-}
-
-/// Counts pairs of neighbours by both of their ids: a store for two rows.
-fn counted_by_pairs(ids: &[u32], counts: &mut [u32]) -> bool {
-    let mut both_counts = [0u16; PAIRED * PAIRED];
-    let (lines, last) = ids.as_chunks::<LINE>();
-    const MASK: u64 = PAIRED as u64 - 1;
-    let mut seen = 0;
-    for line in lines {
-        ask_behind(line);
-        for pair in line.as_chunks::<2>().0 {
-            let pair = both(pair);
-            seen |= pair;
-            let index = (pair & MASK) | ((pair >> 32 & MASK) * PAIRED as u64);
-            both_counts[index as usize] += 1;
-        }
-    }
-    let mut sums = [0; PAIRED];
-    add_pairs(&both_counts, &mut sums);
-    for &id in last {
-        seen |= u64::from(id);
-        sums[id as usize & MASK as usize] += 1;
-    }
-    counts.copy_from_slice(&sums[..counts.len()]);
-    seen & !(MASK | MASK << 32) == 0 && sums[counts.len()..].iter().all(|&count| count == 0)
-}
-
-/// Adds what pairs have of each id, at either place, to `sums`.
-fn add_pairs(pairs: &[u16; PAIRED * PAIRED], sums: &mut [u32; PAIRED]) {
-    // No more than the rows in any of them: 16 bits do.
-    let mut first = [0u16; PAIRED];
-    for (second, pairs) in pairs.as_chunks::<PAIRED>().0.iter().enumerate() {
-        first.iter_mut().zip(pairs).for_each(|(sum, count)| *sum += count);
-        sums[second] += u32::from(pairs.iter().sum::<u16>());
-    }
-    sums.iter_mut().zip(first).for_each(|(sum, count)| *sum += u32::from(count));
-}
-
-/// Asks for the line of ids that comes [`AHEAD`] rows behind this one, if there is one.
-#[inline(always)]
-fn ask_behind(line: &[u32; LINE]) {
-    prefetch_near(line.as_ptr().wrapping_add(AHEAD).cast());
-}
-
-/// Two ids as one number, the first one low. In one load: made of two, compilers take it apart again.
-#[inline(always)]
-fn both(pair: &[u32; 2]) -> u64 {
-    // SAFETY: two ids are eight bytes, at any address.
-    let pair = unsafe { pair.as_ptr().cast::<u64>().read_unaligned() };
-    if cfg!(target_endian = "little") { pair } else { pair.rotate_left(32) }
-}
-
-/// Four ids by two loads.
-#[inline(always)]
-fn four_ids(four: &[u32; 4]) -> [u64; 4] {
-    apart(pairs(four))
-}
-
-/// Four ids as two numbers, see [`both`].
-#[inline(always)]
-fn pairs(four: &[u32; 4]) -> [u64; 2] {
-    [0, 2].map(|at| both(four[at..].first_chunk().expect("two ids")))
-}
-
-/// The ids of two pairs.
-#[inline(always)]
-fn apart([low, high]: [u64; 2]) -> [u64; 4] {
-    [u64::from(low as u32), low >> 32, u64::from(high as u32), high >> 32]
-}
-
 /// Calls `take` with the cursor of each row and the row, `S` segments in lock step, for `steps`.
 ///
-/// Ids of a single segment are read four at a time: 7 to 15 % faster than one by one. They are asked for ahead,
-/// and so is what `ask` is called for, with the first row of each line.
+/// Ids are asked for ahead, and so is what `ask` is called for, with the first row of each line.
 #[inline(always)]
 fn deal<const S: usize>(
     ids: &[u32],
@@ -427,25 +310,6 @@ fn deal<const S: usize>(
 ) {
     let len = length(ids.len(), S);
     debug_assert!(steps.end <= len);
-    if S == 1 {
-        let (lines, last) = ids[steps.clone()].as_chunks::<LINE>();
-        let mut row = steps.start;
-        for line in lines {
-            ask_behind(line);
-            ask(row);
-            for four in line.as_chunks::<4>().0 {
-                for (id, row) in four_ids(four).into_iter().zip(row..) {
-                    take(id as usize, row);
-                }
-                row += 4;
-            }
-        }
-        for &id in last {
-            take(id as usize, row);
-            row += 1;
-        }
-        return;
-    }
     for first in steps.clone().step_by(LINE) {
         for row in (0..S).map(|segment| segment * len + first) {
             prefetch_near(ids.as_ptr().wrapping_add(row + AHEAD).cast());

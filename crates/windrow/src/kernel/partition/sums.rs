@@ -7,12 +7,44 @@
 //! One after the other, a sum waits for the one in front of it. In registers of 16 a number is added to
 //! those 1, 2, 4 and 8 places on, in four steps: of 1024 partitions 0.35 us instead of 0.55.
 
-/// Replaces `counts` by where each starts, and writes to `ends` where it ends. Counts together are fewer
-/// than 2^32.
+/// What counts and starts are kept as.
+pub(super) trait Number: Copy + Default {
+    fn widen(self) -> u32;
+
+    /// The number, which is known to fit.
+    fn narrow(number: u32) -> Self;
+}
+
+impl Number for u16 {
+    #[inline(always)]
+    fn widen(self) -> u32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    fn narrow(number: u32) -> Self {
+        number as Self
+    }
+}
+
+impl Number for u32 {
+    #[inline(always)]
+    fn widen(self) -> u32 {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(number: u32) -> Self {
+        number
+    }
+}
+
+/// Replaces `counts` by where each starts, and writes to `ends` where it ends. Counts together are a
+/// number of their kind.
 ///
 /// # Panics
 /// If there are not as many ends as counts.
-pub(super) fn sum_up(counts: &mut [u32], ends: &mut [u32]) {
+pub(super) fn sum_up<N: Number>(counts: &mut [N], ends: &mut [u32]) {
     assert_eq!(counts.len(), ends.len());
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
@@ -26,9 +58,9 @@ pub(super) fn sum_up(counts: &mut [u32], ends: &mut [u32]) {
     sum_up_portable(counts, ends, 0);
 }
 
-fn sum_up_portable(counts: &mut [u32], ends: &mut [u32], mut sum: u32) {
+fn sum_up_portable<N: Number>(counts: &mut [N], ends: &mut [u32], mut sum: u32) {
     for (count, end) in counts.iter_mut().zip(ends) {
-        sum += std::mem::replace(count, sum);
+        sum += std::mem::replace(count, N::narrow(sum)).widen();
         *end = sum;
     }
 }
@@ -37,31 +69,53 @@ fn sum_up_portable(counts: &mut [u32], ends: &mut [u32], mut sum: u32) {
 mod wide {
     use std::arch::x86_64::*;
 
+    use super::Number;
+
     /// Numbers of a register.
     pub(super) const LANES: usize = 16;
 
     /// [`super::sum_up`], of whole registers. Returns the sum of all.
     #[target_feature(enable = "avx512f")]
-    pub(super) fn sum_up(counts: &mut [u32], ends: &mut [u32]) -> u32 {
+    pub(super) fn sum_up<N: Number>(counts: &mut [N], ends: &mut [u32]) -> u32 {
         let (zero, last) = (_mm512_setzero_si512(), _mm512_set1_epi32(LANES as i32 - 1));
         let mut before = zero;
         let ends = ends.as_chunks_mut::<LANES>().0.iter_mut();
         for (starts, ends) in counts.as_chunks_mut::<LANES>().0.iter_mut().zip(ends) {
-            // SAFETY: 16 numbers are a register.
-            let counts = unsafe { _mm512_loadu_si512(starts.as_ptr().cast()) };
+            let counts = load(starts);
             let mut sums = _mm512_add_epi32(counts, _mm512_alignr_epi32::<15>(counts, zero));
             sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<14>(sums, zero));
             sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<12>(sums, zero));
             sums = _mm512_add_epi32(sums, _mm512_alignr_epi32::<8>(sums, zero));
             sums = _mm512_add_epi32(sums, before);
             before = _mm512_permutexvar_epi32(last, sums);
-            // SAFETY: as above.
-            unsafe {
-                _mm512_storeu_si512(ends.as_mut_ptr().cast(), sums);
-                _mm512_storeu_si512(starts.as_mut_ptr().cast(), _mm512_sub_epi32(sums, counts));
-            }
+            store(ends, sums);
+            store(starts, _mm512_sub_epi32(sums, counts));
         }
         _mm_cvtsi128_si32(_mm512_castsi512_si128(before)) as u32
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load<N: Number>(numbers: &[N; LANES]) -> __m512i {
+        // SAFETY: as many numbers of four bytes are a register, of two bytes half of one.
+        unsafe {
+            match size_of::<N>() {
+                2 => _mm512_cvtepu16_epi32(_mm256_loadu_si256(numbers.as_ptr().cast())),
+                _ => _mm512_loadu_si512(numbers.as_ptr().cast()),
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn store<N: Number>(numbers: &mut [N; LANES], all: __m512i) {
+        // SAFETY: as above.
+        unsafe {
+            match size_of::<N>() {
+                2 => _mm256_storeu_si256(numbers.as_mut_ptr().cast(), _mm512_cvtepi32_epi16(all)),
+                _ => _mm512_storeu_si512(numbers.as_mut_ptr().cast(), all),
+            }
+        }
     }
 }
 
