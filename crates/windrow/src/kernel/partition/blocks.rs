@@ -7,8 +7,9 @@
 //!
 //! Of eight-byte values a register has too few to be compressed for so many partitions, and to put
 //! each to its target is a store for each. The rows of a partition in a block are compressed
-//! instead, 32 at a time, and eight values gathered to a store: 4.0 us of 10,000 rows for 4.35.
-//! With more partitions rows take longer to compress than targets to find.
+//! instead, 32 at a time, and eight values gathered to a store. With more partitions rows take longer to
+//! compress than targets to find. Where [`super::Level::Gathering`] is not said, the instruction that gathers
+//! takes too long, and two registers are permuted for each partition, see `permute_wide`.
 
 use std::arch::x86_64::*;
 
@@ -22,14 +23,14 @@ const ROWS: usize = BLOCK * 64 + PAD;
 /// The most partitions.
 const MOST: usize = 4;
 
-/// True if the only column is gathered.
+/// True if the only column is gathered, or permuted where that is faster.
 pub(super) const fn gathers(load: Load, width: usize, partitions: usize) -> bool {
     matches!(load, Load::Fixed(_)) && width == 8 && partitions <= MOST
 }
 
 impl Masks {
     /// Writes the values of eight bytes of `source` to `out`, those of each partition from the
-    /// value that `starts` says on, up to `ends`. `AT_ONCE`: by the instruction that gathers.
+    /// value that `starts` says on, up to `ends`.
     ///
     /// # Safety
     /// The CPU has what [`super::Level::Avx512`] says; every row is in one mask, and there are as
@@ -38,7 +39,7 @@ impl Masks {
     /// # Panics
     /// If there are more than [`MOST`] partitions, fewer values than rows or no room for them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
-    pub(super) unsafe fn gather<const AT_ONCE: bool>(
+    pub(super) unsafe fn gather(
         &self,
         source: &[u8],
         out: &mut [u8],
@@ -72,7 +73,7 @@ impl Masks {
                     // SAFETY: 64 bytes are the partition's own, to be written over by what comes
                     // next. Either eight rows are left, or more blocks follow: then this one is
                     // whole, and has all rows that are behind those of the mask from before.
-                    unsafe { _mm512_storeu_si512(at.cast(), eight::<AT_ONCE>(values, from)) };
+                    unsafe { _mm512_storeu_si512(at.cast(), eight(values, from)) };
                     (at, from) = (at.wrapping_add(64), from.wrapping_add(8));
                 }
                 while at < end {
@@ -88,37 +89,16 @@ impl Masks {
     }
 }
 
-/// Eight values, of eight `rows`. By loads of one, two to a register, or `AT_ONCE` by the instruction
-/// that gathers: it takes twice as long on Zen 4, but half as long where [`super::Level::Gathering`] says
-/// so, 3.0 us of 10,000 rows for 2.6.
+/// Eight values, of eight `rows`.
 ///
 /// # Safety
 /// The CPU has AVX-512F; there are eight rows, of `values`.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn eight<const AT_ONCE: bool>(values: *const u8, rows: *const u16) -> __m512i {
-    if AT_ONCE {
-        // SAFETY: eight rows are a register of 16 bytes.
-        return unsafe {
-            let rows = _mm512_cvtepu16_epi64(_mm_loadu_si128(rows.cast()));
-            _mm512_i64gather_epi64::<8>(rows, values.cast())
-        };
+unsafe fn eight(values: *const u8, rows: *const u16) -> __m512i {
+    // SAFETY: eight rows are a register of 16 bytes.
+    unsafe {
+        let rows = _mm512_cvtepu16_epi64(_mm_loadu_si128(rows.cast()));
+        _mm512_i64gather_epi64::<8>(rows, values.cast())
     }
-    // SAFETY: eight rows are two numbers of eight bytes, at any address.
-    let (low, high) = unsafe {
-        (rows.cast::<u64>().read_unaligned(), rows.add(4).cast::<u64>().read_unaligned())
-    };
-    let two = |rows: u64| {
-        let at = |row: u16| values.wrapping_add(usize::from(row) * 8);
-        // SAFETY: as the caller promised.
-        unsafe {
-            let first = _mm_loadl_epi64(at(rows as u16).cast());
-            let both = _mm_loadh_pd(_mm_castsi128_pd(first), at((rows >> 16) as u16).cast());
-            _mm_castpd_si128(both)
-        }
-    };
-    let four = |rows: u64| {
-        _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(two(rows)), two(rows >> 32))
-    };
-    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(four(low)), four(high))
 }

@@ -55,6 +55,8 @@ pub(crate) mod moves;
 pub(crate) mod order;
 #[cfg(target_arch = "x86_64")]
 mod permute;
+#[cfg(target_arch = "x86_64")]
+mod permute_wide;
 mod planned;
 #[cfg(target_arch = "x86_64")]
 mod ranks;

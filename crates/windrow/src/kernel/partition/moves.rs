@@ -79,9 +79,9 @@ impl Planned<'_> {
                 // SAFETY: as above; values that are gathered have eight bytes.
                 return unsafe {
                     if self.order.level >= Level::Gathering {
-                        self.order.masks.gather::<true>(source, out, starts, ends)
+                        self.order.masks.gather(source, out, starts, ends)
                     } else {
-                        self.order.masks.gather::<false>(source, out, starts, ends)
+                        self.order.masks.permute_wide(source, out, starts, ends)
                     }
                 };
             }
