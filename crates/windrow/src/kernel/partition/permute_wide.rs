@@ -24,9 +24,13 @@ const PAIR: usize = 16;
 const LANES: usize = 8;
 const WIDTH: usize = 8;
 
-/// Rows of a word for each partition, and as many as a load at the last one reads behind them.
-#[repr(align(64))]
-struct Rows<const P: usize>([[u8; WORD]; P], [u8; WORD]);
+/// Rows of a word for each partition.
+#[repr(C, align(64))]
+struct Rows<const P: usize> {
+    of: [[u8; WORD]; P],
+    /// What a load at the last row of the last partition reads.
+    _behind: [u8; LANES],
+}
 
 impl Masks {
     /// As [`Masks::compress`], of values of eight bytes in three or four partitions.
@@ -77,7 +81,7 @@ impl Masks {
             let end = out.as_mut_ptr().wrapping_add(ends[partition] * WIDTH);
             whole[partition] = end.wrapping_sub((WORD + LANES) * WIDTH);
         }
-        let mut chosen = Rows::<P>([[0; WORD]; P], [0; WORD]);
+        let mut chosen = Rows::<P> { of: [[0; WORD]; P], _behind: [0; LANES] };
         let mut padded = [0; WORD * WIDTH];
         for word in 0..self.words() {
             // SAFETY: masks are as long as there are words.
@@ -119,12 +123,12 @@ unsafe fn permute_word<const P: usize, const EXACT: bool>(
     // SAFETY: 64 bytes, which are aligned in `chosen`.
     unsafe {
         let numbers = _mm512_loadu_si512(RANKS.as_ptr().cast());
-        for (word, rows) in words.into_iter().zip(&mut chosen.0) {
+        for (word, rows) in words.into_iter().zip(&mut chosen.of) {
             let compressed = _mm512_maskz_compress_epi8(word, numbers);
             _mm512_store_si512(rows.as_mut_ptr().cast(), compressed);
         }
     }
-    let start = chosen.0.as_ptr().cast::<u8>();
+    let start = std::ptr::from_ref(chosen).cast::<u8>();
     let mut from: [*const u8; P] =
         std::array::from_fn(|partition| start.wrapping_add(partition * WORD));
     for pair in 0..WORD / PAIR {
@@ -134,7 +138,7 @@ unsafe fn permute_word<const P: usize, const EXACT: bool>(
         });
         for partition in 0..P {
             let count = ((words[partition] >> (pair * PAIR)) as u16).count_ones() as usize;
-            // SAFETY: at most 64 and then eight bytes behind where rows start, which are in `chosen`. As the
+            // SAFETY: at most 64 and then eight bytes behind where rows start, which `chosen` has. As the
             // caller promised, there is room for `count` values, if not `EXACT` for 16.
             unsafe {
                 let (rows, at) = (from[partition], next[partition]);

@@ -17,8 +17,8 @@
 use std::arch::x86_64::*;
 
 use super::ids::Within;
-use super::masks::HALVES;
 use super::in_order::packed;
+use super::masks::HALVES;
 
 /// Numbers of a register.
 const LANES: usize = 32;
