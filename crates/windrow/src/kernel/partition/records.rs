@@ -21,6 +21,8 @@
 
 use std::arch::x86_64::*;
 
+use super::fixed::Place;
+
 /// Bytes of a register, at whose multiples records start: a store that crosses one takes twice as
 /// long.
 const REGISTER: usize = 32;
@@ -58,7 +60,8 @@ pub(super) unsafe fn arrange<const N: usize, const W: usize>(
     let step = REGISTER / W;
     let whole = rows / step * step;
     for (block, targets) in targets.chunks_exact(step).enumerate() {
-        let at = |k: usize| records.wrapping_add(usize::from(targets[k]) * size);
+        let fours = targets.as_chunks::<4>().0;
+        let at = |k: usize| records.wrapping_add(u16::rows(&fours[k / 4])[k % 4] * size);
         // SAFETY: rows and targets are below `rows`, of which columns and records have as many.
         unsafe {
             let from = from.map(|from| from.add(block * REGISTER));
