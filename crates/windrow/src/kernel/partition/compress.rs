@@ -59,6 +59,10 @@ impl Masks {
             // SAFETY: as the caller promised.
             return unsafe { self.permute(source, out, starts, ends) };
         }
+        if W == 8 && matches!(self.partitions().count(), 3 | 4) {
+            // SAFETY: as the caller promised.
+            return unsafe { self.permute_wide(source, out, starts, ends) };
+        }
         if W >= 4 && self.partitions().count() == 2 {
             // SAFETY: as the caller promised.
             return unsafe { self.compress_two::<W>(source, out, starts, ends) };

@@ -85,7 +85,7 @@ impl Planned<'_> {
                     if self.order.level >= Level::Gathering {
                         self.order.masks.gather(source, out, starts, ends)
                     } else {
-                        self.order.masks.permute_wide(source, out, starts, ends)
+                        self.order.masks.compress::<W>(source, out, starts, ends)
                     }
                 };
             }
