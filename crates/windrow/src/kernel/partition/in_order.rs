@@ -122,8 +122,7 @@ impl<C: Number> InOrder<C> {
             // SAFETY: callers promise that there is a cursor for each id.
             let cursor = unsafe { &mut *cursors.add(id as usize) };
             let target = cursor.widen();
-            // Behind the last of 65,536 rows there is none that asks.
-            *cursor = C::narrow(target.wrapping_add(1));
+            *cursor = C::narrow(target + 1);
             target as usize
         }
     }
