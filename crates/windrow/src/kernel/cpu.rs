@@ -23,8 +23,8 @@ pub(crate) fn has_wide_caches() -> bool {
     false
 }
 
-/// Whether registers of 64 bytes are moved whole, not in halves, beside a third level that answers soon: AMD's
-/// Zen 5 and later. There is a bit that says so, which virtual machines hide; the family is told by all.
+/// Whether registers of 64 bytes are moved whole, not in halves: AMD's Zen 5 and later. There is a bit that says
+/// so, which virtual machines hide; the family is told by all, and by Zen 5 of notebooks, which moves halves.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_wide_moves() -> bool {
     /// "AuthenticAMD", as three registers have it.

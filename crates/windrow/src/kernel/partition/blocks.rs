@@ -47,14 +47,7 @@ impl Masks {
         ends: &[usize],
     ) {
         assert!(source.len() >= self.rows() * 8);
-        let mut next = [std::ptr::null_mut::<u8>(); MOST];
-        let mut whole = [std::ptr::null_mut::<u8>(); MOST];
-        for partition in 0..self.partitions().count() {
-            assert!(ends[partition] * 8 <= out.len());
-            next[partition] = out.as_mut_ptr().wrapping_add(starts[partition] * 8);
-            // The last place where 64 bytes are the partition's own; wrapped, where there is none.
-            whole[partition] = out.as_mut_ptr().wrapping_add(ends[partition] * 8).wrapping_sub(64);
-        }
+        let [mut next, whole] = self.fronts::<MOST>(8, 64, out, [starts, ends]);
         let (mut rows, halves) = ([0u16; ROWS], self.halves());
         for first in (0..self.words()).step_by(BLOCK) {
             let values = source[first * 64 * 8..].as_ptr();

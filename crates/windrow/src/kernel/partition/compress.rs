@@ -18,6 +18,7 @@ use std::arch::x86_64::*;
 use super::bits::Words;
 use super::masks::Masks;
 use super::permute::{MOST_PERMUTED, permutes};
+use super::permute_wide::permutes_wide;
 
 /// Words of masks in a block: 4 KiB of eight-byte values.
 const BLOCK: usize = 8;
@@ -59,7 +60,7 @@ impl Masks {
             // SAFETY: as the caller promised.
             return unsafe { self.permute(source, out, starts, ends) };
         }
-        if W == 8 && matches!(self.partitions().count(), 3 | 4) {
+        if permutes_wide(W, self.partitions().count()) {
             // SAFETY: as the caller promised.
             return unsafe { self.permute_wide(source, out, starts, ends) };
         }
@@ -71,15 +72,7 @@ impl Masks {
         assert!(source.len() >= rows * W);
         let lanes = 64 / W;
         let half = self.partitions().count() > MOST_WHOLE;
-        let mut next = [std::ptr::null_mut::<u8>(); MOST];
-        let mut whole = [std::ptr::null_mut::<u8>(); MOST];
-        for (partition, mask) in self.partitions().enumerate() {
-            debug_assert_eq!(mask.len(), self.words());
-            assert!(ends[partition] * W <= out.len());
-            next[partition] = out.as_mut_ptr().wrapping_add(starts[partition] * W);
-            // The last place where 64 bytes are the partition's own; wrapped, where there is none.
-            whole[partition] = out.as_mut_ptr().wrapping_add(ends[partition] * W).wrapping_sub(64);
-        }
+        let [mut next, whole] = self.fronts::<MOST>(W, 64, out, [starts, ends]);
         for first in (0..self.words()).step_by(BLOCK) {
             for (partition, mask) in self.partitions().enumerate() {
                 let mut at = next[partition];
@@ -124,12 +117,10 @@ impl Masks {
         ends: &[usize],
     ) {
         let (rows, lanes) = (self.rows(), 64 / W);
-        assert!(source.len() >= rows * W && ends[..2].iter().all(|end| end * W <= out.len()));
-        let mut next = [0, 1].map(|p| out.as_mut_ptr().wrapping_add(starts[p] * W));
-        // The last place where the values of a word are the partition's own; wrapped, where there is none.
-        let last = [0, 1].map(|p| out.as_mut_ptr().wrapping_add(ends[p] * W).wrapping_sub(64 * W));
-        let mut partitions = self.partitions();
-        let [zero, one] = [(); 2].map(|()| partitions.next().unwrap_or_default());
+        assert!(source.len() >= rows * W);
+        // The values of a word.
+        let [mut next, last] = self.fronts::<2>(W, 64 * W, out, [starts, ends]);
+        let [zero, one] = self.of_each::<2>();
         for (word, (&zero, &one)) in zero.iter().zip(one).enumerate() {
             let from = source.as_ptr().wrapping_add(word * 64 * W);
             let whole = (word + 1) * 64 <= rows && next[0] <= last[0] && next[1] <= last[1];

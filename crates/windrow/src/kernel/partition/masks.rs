@@ -414,6 +414,38 @@ impl Masks {
         self.masks.chunks_exact(self.words().max(1))
     }
 
+    /// The words of each of `P` partitions.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(super) fn of_each<const P: usize>(&self) -> [&[u64]; P] {
+        let mut partitions = self.partitions();
+        [(); P].map(|()| partitions.next().expect("as many masks"))
+    }
+
+    /// Where each partition goes on in `out`, whose values of `width` bytes start at `starts`; and the last place
+    /// where `own` bytes up to its end are its own: wrapped, where there is none.
+    ///
+    /// # Panics
+    /// If there are more than `N` partitions, or a partition ends behind `out`.
+    pub(super) fn fronts<const N: usize>(
+        &self,
+        width: usize,
+        own: usize,
+        out: &mut [u8],
+        [starts, ends]: [&[usize]; 2],
+    ) -> [[*mut u8; N]; 2] {
+        let [mut next, mut whole] = [[std::ptr::null_mut::<u8>(); N]; 2];
+        let len = out.len();
+        for (partition, _) in self.partitions().enumerate() {
+            assert!(ends[partition] * width <= len);
+            let mut at = |value: usize| out.as_mut_ptr().wrapping_add(value * width);
+            next[partition] = at(starts[partition]);
+            whole[partition] = at(ends[partition]).wrapping_sub(own);
+        }
+        [next, whole]
+    }
+
     /// True if half of a register mostly holds what a partition has of a whole one.
     pub(super) fn halves(&self) -> bool {
         self.masks.len() > 2 * self.words()

@@ -17,7 +17,8 @@
 //!    time. No load depends on a store. For up to sixteen partitions, on CPUs that compress.
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
-//!    their order, so the split is stable. Where partitions take turns there is no cursor to store.
+//!    their order, so the split is stable. Where partitions take turns there is no cursor to store,
+//!    and with many partitions all rows are one segment (`in_order`).
 //! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and
 //!    from there to where it belongs. Nothing is counted before.
 //! 4. *Ranks*: where several columns go to targets, or bits or wide values, rows are counted and
@@ -88,7 +89,7 @@ pub(crate) enum Level {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     /// The same, and [wide moves](cpu::has_wide_moves): columns are scattered as fast one after the other as two at
-    /// a time.
+    /// a time, and long ones faster in chunks than straight.
     #[cfg(target_arch = "x86_64")]
     Storing,
     /// The same, and [wide caches](cpu::has_wide_caches). Whole lines are gathered there in two thirds of the time that it

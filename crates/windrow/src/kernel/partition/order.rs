@@ -31,6 +31,10 @@ pub(crate) const PAD: usize = 64;
 /// Rows of a chunk where a record batch has more than one: their 4- and 8-byte values stay in the
 /// second-level cache with their places.
 const CHUNK: usize = 32 << 10;
+/// What a place of two bytes can tell apart.
+pub(super) const LARGEST_CHUNK: usize = 64 << 10;
+/// Up to so many partitions, the only column of a long record batch is not taken apart in chunks.
+const STRAIGHT: usize = 64;
 /// The same, where [`Level::Gathering`] says so: with 64 partitions, 32M values of four bytes take 4.0 ns each in
 /// chunks, by lines past the cache, and 5.8 straight; with 32, 4.0 and 3.8.
 #[cfg(target_arch = "x86_64")]
@@ -39,10 +43,6 @@ const STRAIGHT_GATHERING: usize = 32;
 /// take 0.94 ns each in chunks and 1.57 straight, of eight bytes 1.10 and 2.51; in 16 0.98 and 1.05, 1.20 and 1.30.
 #[cfg(target_arch = "x86_64")]
 const STRAIGHT_STORING: usize = 4;
-/// What a place of two bytes can tell apart.
-pub(super) const LARGEST_CHUNK: usize = 64 << 10;
-/// Up to so many partitions, the only column of a long record batch is not taken apart in chunks.
-const STRAIGHT: usize = 64;
 /// Bytes of a column that no cache holds until somebody reads them.
 pub(super) const UNCACHED: usize = 48 << 20;
 /// Up to so many partitions, masks are faster even where rows take turns and no cursor is waited

@@ -88,22 +88,14 @@ impl Masks {
     ) {
         let rows = self.rows();
         assert!(source.len() >= rows * 4);
-        let mut masks = [&[][..]; P];
-        let mut next = [std::ptr::null_mut::<u8>(); P];
-        let mut whole = [std::ptr::null_mut::<u8>(); P];
-        for (partition, mask) in self.partitions().enumerate() {
-            assert!(mask.len() == self.words() && ends[partition] * 4 <= out.len());
-            masks[partition] = mask;
-            next[partition] = out.as_mut_ptr().wrapping_add(starts[partition] * 4);
-            // The last place where 64 bytes are the partition's own; wrapped, where there is none.
-            whole[partition] = out.as_mut_ptr().wrapping_add(ends[partition] * 4).wrapping_sub(64);
-        }
+        let masks = self.of_each::<P>();
+        let [mut next, whole] = self.fronts::<P>(4, 64, out, [starts, ends]);
         // SAFETY: 64 bytes.
         let numbers = unsafe { _mm512_loadu_si512(RANKS.as_ptr().cast()) };
         for word in 0..self.words() {
             let values = registers(&source[word * WORD * 4..rows * 4]);
             for partition in 0..P {
-                // SAFETY: masks are as long as there are words.
+                // SAFETY: every mask has all words.
                 let mask = unsafe { *masks[partition].get_unchecked(word) };
                 let chosen = _mm512_maskz_compress_epi8(mask, numbers);
                 let (low, all) = ((mask as u32).count_ones() as usize, mask.count_ones() as usize);

@@ -25,11 +25,12 @@ const LANES: usize = 8;
 const WIDTH: usize = 8;
 
 /// Rows of a word for each partition.
-#[repr(C, align(64))]
-struct Rows<const P: usize> {
-    of: [[u8; WORD]; P],
-    /// What a load at the last row of the last partition reads.
-    _behind: [u8; LANES],
+#[repr(align(64))]
+struct Rows<const P: usize>([[u8; WORD]; P]);
+
+/// True if registers are permuted in pairs, instead of each compressed.
+pub(super) const fn permutes_wide(width: usize, partitions: usize) -> bool {
+    width == 8 && matches!(partitions, 3 | 4)
 }
 
 impl Masks {
@@ -39,7 +40,7 @@ impl Masks {
     /// As there.
     ///
     /// # Panics
-    /// As there, and of another number of partitions.
+    /// As there, and if [`permutes_wide`] is not true of so many partitions.
     pub(super) unsafe fn permute_wide(
         &self,
         source: &[u8],
@@ -69,22 +70,14 @@ impl Masks {
     ) {
         let rows = self.rows();
         let source = &source[..rows * WIDTH];
-        let mut masks = [&[][..]; P];
-        let mut next = [std::ptr::null_mut::<u8>(); P];
-        // The last place where a word's values, and a register behind them, are the partition's own; wrapped, where
-        // there is none.
-        let mut whole = [std::ptr::null_mut::<u8>(); P];
-        for (partition, mask) in self.partitions().enumerate() {
-            assert!(mask.len() == self.words() && ends[partition] * WIDTH <= out.len());
-            masks[partition] = mask;
-            next[partition] = out.as_mut_ptr().wrapping_add(starts[partition] * WIDTH);
-            let end = out.as_mut_ptr().wrapping_add(ends[partition] * WIDTH);
-            whole[partition] = end.wrapping_sub((WORD + LANES) * WIDTH);
-        }
-        let mut chosen = Rows::<P> { of: [[0; WORD]; P], _behind: [0; LANES] };
+        let masks = self.of_each::<P>();
+        // All that is stored for a word: its values, and a register behind them.
+        let own = (WORD + LANES) * WIDTH;
+        let [mut next, whole] = self.fronts::<P>(WIDTH, own, out, [starts, ends]);
+        let mut chosen = Rows([[0; WORD]; P]);
         let mut padded = [0; WORD * WIDTH];
         for word in 0..self.words() {
-            // SAFETY: masks are as long as there are words.
+            // SAFETY: every mask has all words.
             let words = masks.map(|mask| unsafe { *mask.get_unchecked(word) });
             let mut values = &source[word * WORD * WIDTH..];
             if values.len() < WORD * WIDTH {
@@ -123,12 +116,12 @@ unsafe fn permute_word<const P: usize, const EXACT: bool>(
     // SAFETY: 64 bytes, which are aligned in `chosen`.
     unsafe {
         let numbers = _mm512_loadu_si512(RANKS.as_ptr().cast());
-        for (word, rows) in words.into_iter().zip(&mut chosen.of) {
+        for (word, rows) in words.into_iter().zip(&mut chosen.0) {
             let compressed = _mm512_maskz_compress_epi8(word, numbers);
             _mm512_store_si512(rows.as_mut_ptr().cast(), compressed);
         }
     }
-    let start = std::ptr::from_ref(chosen).cast::<u8>();
+    let start = chosen.0.as_ptr().cast::<u8>();
     let mut from: [*const u8; P] =
         std::array::from_fn(|partition| start.wrapping_add(partition * WORD));
     for pair in 0..WORD / PAIR {
@@ -138,7 +131,7 @@ unsafe fn permute_word<const P: usize, const EXACT: bool>(
         });
         for partition in 0..P {
             let count = ((words[partition] >> (pair * PAIR)) as u16).count_ones() as usize;
-            // SAFETY: at most 64 and then eight bytes behind where rows start, which `chosen` has. As the
+            // SAFETY: pairs in front of this one have at most 48 rows, and 16 are read behind those, of 64. As the
             // caller promised, there is room for `count` values, if not `EXACT` for 16.
             unsafe {
                 let (rows, at) = (from[partition], next[partition]);

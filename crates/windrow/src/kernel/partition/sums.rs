@@ -97,6 +97,7 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load<N: Number>(numbers: &[N; LANES]) -> __m512i {
+        const { assert!(matches!(size_of::<N>(), 2 | 4)) };
         // SAFETY: as many numbers of four bytes are a register, of two bytes half of one.
         unsafe {
             match size_of::<N>() {
@@ -109,6 +110,7 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn store<N: Number>(numbers: &mut [N; LANES], all: __m512i) {
+        const { assert!(matches!(size_of::<N>(), 2 | 4)) };
         // SAFETY: as above.
         unsafe {
             match size_of::<N>() {
@@ -123,21 +125,30 @@ mod wide {
 mod tests {
     use super::*;
 
+    fn check<N: Number + PartialEq + std::fmt::Debug>(counts: &[u32]) {
+        let narrow: Vec<N> = counts.iter().map(|&count| N::narrow(count)).collect();
+        let (mut starts, mut ends) = (narrow.clone(), vec![0; counts.len()]);
+        sum_up(&mut starts, &mut ends);
+        let (mut others, mut other_ends) = (narrow, vec![0; counts.len()]);
+        sum_up_portable(&mut others, &mut other_ends, 0);
+        assert_eq!((&starts, &ends), (&others, &other_ends));
+        let mut sum = 0;
+        for (index, count) in counts.iter().enumerate() {
+            assert_eq!((starts[index].widen(), ends[index]), (sum, sum + count));
+            sum += count;
+        }
+    }
+
     #[test]
     fn starts_and_ends_are_sums_whatever_the_cpu() {
         for len in [0, 1, 15, 16, 17, 100, 1024, 5000] {
-            let counts: Vec<u32> =
-                (0..len).map(|n: u32| n.wrapping_mul(0x9e37_79b9) >> 16).collect();
-            let (mut starts, mut ends) = (counts.clone(), vec![0; counts.len()]);
-            sum_up(&mut starts, &mut ends);
-            let (mut others, mut other_ends) = (counts.clone(), vec![0; counts.len()]);
-            sum_up_portable(&mut others, &mut other_ends, 0);
-            assert_eq!((&starts, &ends), (&others, &other_ends));
-            let mut sum = 0;
-            for (index, count) in counts.into_iter().enumerate() {
-                assert_eq!((starts[index], ends[index]), (sum, sum + count));
-                sum += count;
-            }
+            let counts = |most: u32| -> Vec<u32> {
+                let count = |n: u32| (n.wrapping_mul(0x9e37_79b9) >> 16) % (most / len.max(1));
+                (0..len).map(count).collect()
+            };
+            check::<u32>(&counts(u32::MAX));
+            check::<u16>(&counts(u16::MAX.into()));
         }
+        check::<u16>(&[0, u16::MAX.into(), 0]);
     }
 }
