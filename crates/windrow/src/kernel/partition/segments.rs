@@ -368,7 +368,8 @@ mod tests {
             for (partitions, run) in
                 [(1, 1), (2, 1), (7, 1), (MANY, 1), (300, 9), (MANY_OF_EIGHT, 9), (TOO_MANY, 9)]
             {
-                let id = |i: u32| ((i / run) * (i / run)).wrapping_mul(31) % partitions as u32;
+                let id =
+                    |i: u32| (i / run).wrapping_mul(i / run).wrapping_mul(31) % partitions as u32;
                 let ids: Vec<u32> = (0..rows).map(id).collect();
                 let mut expected: Vec<usize> = (0..rows as usize).collect();
                 expected.sort_by_key(|&row| ids[row]);
