@@ -13,7 +13,7 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{Code, Codes, GROUP, Lane, code, transpose_8};
+use super::{Code, Codes, GROUP, Lane, code, in_turns, transpose_8};
 
 /// Codes of a register.
 const CODES: usize = 8;
@@ -392,6 +392,15 @@ impl<'a, const N: usize> Block<'a, N> {
         Self { lanes: all, missing, below, longer_by, with, valid: [u64::MAX; N] }
     }
 
+    /// Reads the validity of the word of rows from `row` on. By itself, so that what is left of [`Block::read`] is
+    /// short enough to become part of its callers: codes that went through memory would be waited for.
+    #[inline(never)]
+    fn read_valid(&mut self, row: usize) {
+        for (valid, lane) in self.valid.iter_mut().zip(self.lanes) {
+            *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
+        }
+    }
+
     /// Sets `codes` to those of eight rows from `row` on.
     ///
     /// # Safety
@@ -400,9 +409,7 @@ impl<'a, const N: usize> Block<'a, N> {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
     unsafe fn read<const FLOATS: bool>(&mut self, row: usize, codes: &mut Codes8<N>) {
         if row.is_multiple_of(WORD) {
-            for (valid, lane) in self.valid.iter_mut().zip(self.lanes) {
-                *valid = lane.valid.map_or(u64::MAX, |bits| bits.word(row));
-            }
+            self.read_valid(row);
         }
         let v = self.lanes.map(|lane| {
             // SAFETY: eight rows from `row` on hold 64 bytes of values.
@@ -430,11 +437,6 @@ impl<'a, const N: usize> Block<'a, N> {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn rows_of<const N: usize>(v: [__m512i; N]) -> [__m512i; N] {
     let mut rows = v;
-    let in_turns = |a, b| {
-        let near = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
-        let far = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
-        (_mm512_permutex2var_epi64(a, near, b), _mm512_permutex2var_epi64(a, far, b))
-    };
     match N {
         2 => (rows[0], rows[1]) = in_turns(v[0], v[1]),
         4 => {

@@ -189,6 +189,15 @@ fn transpose_8(v: [__m512i; 8]) -> [__m512i; 8] {
     out
 }
 
+/// Rows 0 to 3, and 4 to 7, of two columns, from columns of eight rows.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn in_turns(a: __m512i, b: __m512i) -> (__m512i, __m512i) {
+    let near = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+    let far = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+    (_mm512_permutex2var_epi64(a, near, b), _mm512_permutex2var_epi64(a, far, b))
+}
+
 /// Rows 0 and 4, 1 and 5, 2 and 6, and 3 and 7 of four columns, from columns of eight rows; and
 /// back: it is its own inverse too.
 #[inline]
