@@ -143,7 +143,7 @@ pub(crate) fn take_growing(
 ///
 /// # Safety
 /// Each of `targets`, one for each code, has room for a value of each row.
-unsafe fn take_rows(
+pub(super) unsafe fn take_rows(
     codes: &[Code],
     start: usize,
     ends: &[u32],

@@ -169,6 +169,7 @@ proptest! {
         front in 0usize..9,
         first_bit in 0usize..9,
         apart in 0usize..4,
+        damage: (u16, u8, u16, i8),
     ) {
         let bytes: Vec<(Vec<u8>, Vec<u8>)> = seeds
             .iter()
@@ -235,6 +236,29 @@ proptest! {
                 let expected = if is_valid { &lane.values[row * 8..][..8] } else { &[0; 8] };
                 prop_assert_eq!(&value.to_le_bytes()[..], expected);
             }
+        }
+        // Damaged rows are told by both, or read alike.
+        let (mut damaged, mut ends) = (bytes.to_vec(), ends[1..].to_vec());
+        let (at, flip, row, by) = damage;
+        if rows > 0 {
+            let at = front + usize::from(at) % (end - front);
+            damaged[at] ^= if flip < 200 { flip } else { !damaged[at] };
+            let row = usize::from(row) % rows;
+            ends[row] = ends[row].saturating_add_signed(i32::from(by) >> 5).min(end as u32);
+        }
+        let mut values: Vec<_> = codes.iter().map(|_| Values::with_capacity(0)).collect();
+        let mut twin = vec![vec![0; rows]; codes.len()];
+        let (mut valid, mut twin_valid) = (vec![vec![]; codes.len()], vec![vec![]; codes.len()]);
+        let fits = take_growing(&codes, front, &ends, &damaged, &mut values, &mut valid);
+        let targets: Vec<*mut u64> = twin.iter_mut().map(|values| values.as_mut_ptr()).collect();
+        // SAFETY: there is room for a value of each row.
+        let expected = unsafe {
+            growing::take_rows(&codes, front, &ends, 0, &damaged, &targets, &mut twin_valid)
+        };
+        prop_assert_eq!(fits, expected);
+        if fits {
+            prop_assert_eq!(valid, twin_valid);
+            prop_assert!(values.iter().zip(&twin).all(|(own, twin)| own.as_ref() == &twin[..]));
         }
     }
 }

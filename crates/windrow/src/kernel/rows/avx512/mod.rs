@@ -26,6 +26,7 @@ mod lengths;
 mod pack;
 mod put;
 mod shrink;
+mod shrink_few;
 mod spans;
 mod starts;
 mod store;
@@ -214,9 +215,6 @@ fn transpose_4([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
         _mm512_permutex2var_epi64(odd.0, far, odd.1),
     ]
 }
-
-/// Bits that the four of row 4 move down by, to stand behind those of row 0.
-const PAIR: usize = 4 * 8 - 4;
 
 /// The lowest bit of each byte.
 const BYTES: u64 = 0x0101_0101_0101_0101;

@@ -12,16 +12,15 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Code, Codes, GROUP, PAIR, gather, transpose_4};
+use super::shrink_few::shrink_few;
+use super::{Code, Codes, GROUP, gather, transpose_4};
 
 /// Columns that are read at once.
 const COLUMNS: usize = 4;
 /// Bytes of a register.
 const STEP: usize = 64;
 /// Rows of a word of validity.
-const WORD: usize = 64;
-/// The bits of rows 0 and 4, four columns each, in eight bytes of a row each.
-const FIRST_PAIR: u64 = 0x0000_000f_0000_000f;
+pub(super) const WORD: usize = 64;
 
 /// Where the bytes of codes of eight bytes come from, by which of them take a byte more: its last
 /// one is that byte. The second ones turn the bytes of each code around.
@@ -99,8 +98,21 @@ pub(in crate::kernel::rows) unsafe fn shrink(
     targets: &[*mut u64],
     valid: &mut [Vec<u64>],
 ) -> Option<usize> {
+    let blocks = cut(codes);
+    if blocks.len() == 1 {
+        // SAFETY: as this function's; codes of one block are longer in the same way.
+        unsafe {
+            match (codes, targets) {
+                (&[a], &[to]) => return shrink_few(&[a], start, ends, bytes, &[to], valid),
+                (&[a, b], &[to, too]) => {
+                    return shrink_few(&[a, b], start, ends, bytes, &[to, too], valid);
+                }
+                _ => {}
+            }
+        }
+    }
     let mut blocks: Vec<Block> =
-        cut(codes).into_iter().map(|columns| Block::new(codes, columns)).collect();
+        blocks.into_iter().map(|columns| Block::new(codes, columns)).collect();
     // Of a row, and of what is read with its last code.
     let most = codes.len() * 9 + STEP;
     let Some(last) = bytes.len().checked_sub(most) else { return Some(0) };
@@ -112,29 +124,36 @@ pub(in crate::kernel::rows) unsafe fn shrink(
             break;
         }
         for (group, ends) in tile.as_chunks::<GROUP>().0.iter().enumerate() {
-            let mut cursors = [start; GROUP];
-            cursors[1..].iter_mut().zip(ends).for_each(|(cursor, end)| *cursor = *end as usize);
-            for block in &mut blocks {
+            let mut cursors = _mm512_cvtepu32_epi64(starts_of(start, ends));
+            for (index, block) in blocks.iter_mut().enumerate() {
+                let at = done + group * GROUP;
                 // SAFETY: a cursor is at most nine bytes a code behind the start of its row, and so
                 // a register before the end of `bytes`; there is room for these rows.
-                unsafe {
-                    let (bytes, at) = (bytes.as_ptr(), done + group * GROUP);
-                    wrong |= match targets[block.columns.clone()] {
-                        [a] => block.take(bytes, &mut cursors, group, &[a], at),
-                        [a, b] => block.take(bytes, &mut cursors, group, &[a, b], at),
-                        [a, b, c] => block.take(bytes, &mut cursors, group, &[a, b, c], at),
-                        [a, b, c, d] => block.take(bytes, &mut cursors, group, &[a, b, c, d], at),
-                        _ => true,
-                    };
-                }
+                let (moved, is_wrong) = unsafe {
+                    match index {
+                        // Where rows begin has not to wait for a register.
+                        0 => block.take_any(bytes.as_ptr(), group, targets, at, |row| match row {
+                            0 => start,
+                            _ => ends[row - 1] as usize,
+                        }),
+                        _ => {
+                            let mut places = [0; GROUP];
+                            _mm512_storeu_si512(places.as_mut_ptr().cast(), cursors);
+                            block.take_any(bytes.as_ptr(), group, targets, at, |row| places[row])
+                        }
+                    }
+                };
+                cursors = _mm512_add_epi64(cursors, moved);
+                wrong |= is_wrong;
             }
-            wrong |= cursors.iter().zip(ends).any(|(cursor, end)| *cursor != *end as usize);
+            // SAFETY: the array has 32 bytes.
+            let ends_here = unsafe { _mm256_loadu_si256(ends.as_ptr().cast()) };
+            wrong |= _mm512_cmpneq_epi64_mask(cursors, _mm512_cvtepu32_epi64(ends_here)) != 0;
             start = ends[GROUP - 1] as usize;
         }
-        for block in &mut blocks {
-            let words = std::mem::take(&mut block.valid);
+        for block in &blocks {
             let valid = &mut valid[block.columns.clone()];
-            valid.iter_mut().zip(words).for_each(|(valid, word)| valid.push(word));
+            valid.iter_mut().zip(block.valid()).for_each(|(valid, word)| valid.push(word));
         }
         done += WORD;
     }
@@ -158,28 +177,47 @@ fn cut(codes: &[Code]) -> Vec<Range<usize>> {
     blocks
 }
 
+/// Where eight rows begin that end at `ends`, the first of them at `start`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn starts_of(start: usize, ends: &[u32; GROUP]) -> __m256i {
+    // SAFETY: the array has 32 bytes.
+    let ends = unsafe { _mm256_loadu_si256(ends.as_ptr().cast()) };
+    let starts = _mm256_permutevar8x32_epi32(ends, _mm256_setr_epi32(0, 0, 1, 2, 3, 4, 5, 6));
+    _mm256_mask_set1_epi32(starts, 1, start as i32)
+}
+
 /// Where eight bits that are set begin.
 #[inline(always)]
-fn eights(bits: u64) -> u64 {
+pub(super) fn eights(bits: u64) -> u64 {
     let twos = bits & bits >> 1;
     let fours = twos & twos >> 2;
     fours & fours >> 4
+}
+
+/// The constants of a column.
+#[derive(Clone, Copy)]
+struct With {
+    code: Code,
+    /// What makes all zeros, or all ones, of the first byte of a longer code and its last.
+    longer_by: u64,
+    /// All bits, if there are longer codes.
+    escapes: __mmask8,
 }
 
 /// The constants of up to four columns; behind them the last one again, which is not read.
 struct Block {
     columns: Range<usize>,
     with: Codes,
-    /// What makes all zeros, or all ones, of the first byte of a longer code and its last.
-    longer_by: __m512i,
+    each: [With; COLUMNS],
     /// All bytes of a longer code but the last; 1 if there is such a code.
     edge: __m512i,
     /// Which codes of a row are longer, by where they may be.
     longer: &'static [u8; 1 << 10],
     /// Whether all codes are turned around.
     turned: bool,
-    /// The validity of 64 rows.
-    valid: [u64; COLUMNS],
+    /// The nulls of a word of rows: of each group, a byte for each column.
+    nulls: [u64; WORD / GROUP],
 }
 
 impl Block {
@@ -194,41 +232,92 @@ impl Block {
         let escaping = all.iter().find(|code| code.escapes);
         Self {
             columns,
-            longer_by: with.longer(),
+            each: all.map(|code| With {
+                code,
+                longer_by: (!code.null & !0xff).wrapping_add(1),
+                escapes: if code.escapes { 0xff } else { 0 },
+            }),
             with,
             edge: _mm512_set1_epi64(escaping.map_or(0, |code| !code.null) as i64),
             longer: &LONGER[usize::from(escapes)],
             turned: all.iter().all(|code| code.big),
-            valid: [0; COLUMNS],
+            nulls: [0; WORD / GROUP],
         }
     }
 
-    /// Reads eight rows, which are rows `row` to `row + 8` of the targets and group `group` of a
-    /// word of validity; moves the cursors behind the codes. True if one of them is none.
+    /// The validity of a word of rows, column by column.
+    #[target_feature(enable = "avx512f,avx512vbmi")]
+    fn valid(&self) -> [u64; GROUP] {
+        const ORDER: [u8; STEP] = {
+            let (mut order, mut at) = ([0; STEP], 0);
+            while at < STEP {
+                order[at] = (at % GROUP * GROUP + at / GROUP) as u8;
+                at += 1;
+            }
+            order
+        };
+        let mut valid = [0; GROUP];
+        // SAFETY: each array has 64 bytes.
+        unsafe {
+            let order = _mm512_loadu_si512(ORDER.as_ptr().cast());
+            let nulls = _mm512_loadu_si512(self.nulls.as_ptr().cast());
+            let nulls = _mm512_permutexvar_epi8(order, nulls);
+            _mm512_storeu_si512(valid.as_mut_ptr().cast(), nulls);
+        }
+        valid.map(|nulls: u64| !nulls)
+    }
+
+    /// As [`Block::take`], with the targets of all blocks.
+    ///
+    /// # Safety
+    /// As [`Block::take`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
+    unsafe fn take_any(
+        &mut self,
+        bytes: *const u8,
+        group: usize,
+        targets: &[*mut u64],
+        row: usize,
+        place: impl Fn(usize) -> usize,
+    ) -> (__m512i, bool) {
+        // SAFETY: as the caller promised.
+        unsafe {
+            match targets[self.columns.clone()] {
+                [a] => self.take(bytes, group, [a], row, place),
+                [a, b] => self.take(bytes, group, [a, b], row, place),
+                [a, b, c] => self.take(bytes, group, [a, b, c], row, place),
+                [a, b, c, d] => self.take(bytes, group, [a, b, c, d], row, place),
+                _ => (_mm512_setzero_si512(), true),
+            }
+        }
+    }
+
+    /// Reads eight rows whose codes begin at their `place`, which are rows `row` to `row + 8` of the targets and group `group`
+    /// of a word of rows. Returns how many bytes the codes of each have, and whether one of them is none.
     ///
     /// # Safety
     /// The CPU has the features of [`shrink`]; `bytes` may be read for a register behind the last
-    /// code of each cursor; `targets` have room for the rows.
+    /// code of each place; `targets` have room for the rows.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
     unsafe fn take<const N: usize>(
         &mut self,
         bytes: *const u8,
-        cursors: &mut [usize; GROUP],
         group: usize,
-        targets: &[*mut u64; N],
+        targets: [*mut u64; N],
         row: usize,
-    ) -> bool {
+        place: impl Fn(usize) -> usize,
+    ) -> (__m512i, bool) {
         let mut rows = [_mm256_setzero_si256(); GROUP];
         // A byte for each row.
         let mut longer = 0u64;
         let orders = &ORDERS[usize::from(self.turned)];
-        for (index, (row, cursor)) in rows.iter_mut().zip(&mut *cursors).enumerate() {
+        for (index, row) in rows.iter_mut().enumerate() {
             // SAFETY: as this function's.
-            let codes = unsafe { _mm512_loadu_si512(bytes.add(*cursor).cast()) };
+            let codes = unsafe { _mm512_loadu_si512(bytes.add(place(index)).cast()) };
             let found = eights(_mm512_cmpeq_epi8_mask(codes, self.edge));
-            let own = self.longer[_pext_u64(found, STARTS) as usize];
-            *cursor += 8 * N + own.count_ones() as usize;
+            let own = self.longer[_pext_u64(found, STARTS) as usize % self.longer.len()];
             longer |= u64::from(own) << (8 * index);
             // SAFETY: an order has 32 bytes.
             let order =
@@ -236,41 +325,43 @@ impl Block {
             let codes = _mm512_permutexvar_epi8(_mm512_castsi256_si512(order), codes);
             *row = _mm512_castsi512_si256(codes);
         }
-        // Two rows in each byte, those of a pair.
-        let longer = longer | longer >> PAIR;
-        let (mut wrong, mut nulls) = (_mm512_setzero_si512(), 0u64);
-        let mut v = [_mm512_setzero_si512(); 4];
-        for (first, v) in v.iter_mut().enumerate() {
+        let pairs = std::array::from_fn(|first| {
             let pair = _mm512_castsi256_si512(rows[first]);
-            let pair = _mm512_inserti64x4(pair, rows[first + 4], 1);
-            let longer = (longer >> (8 * first)) as __mmask8;
-            let code = match self.turned {
-                true => pair,
-                false => _mm512_shuffle_epi8(pair, self.with.order),
-            };
-            let code = _mm512_mask_sub_epi64(code, longer, code, self.longer_by);
+            let pair = _mm512_inserti64x4(pair, rows[first + COLUMNS], 1);
+            if self.turned { pair } else { _mm512_shuffle_epi8(pair, self.with.order) }
+        });
+        // By the codes of a row that are longer.
+        let counts = _mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+        let counts = _mm_shuffle_epi8(counts, _mm_cvtsi64_si128(longer as i64));
+        let moved = _mm512_add_epi64(_mm512_cvtepu8_epi64(counts), _mm512_set1_epi64(8 * N as i64));
+        let (mut wrong, mut all_nulls) = (_mm512_setzero_si512(), 0);
+        for (column, code) in transpose_4(pairs).into_iter().enumerate().take(N) {
+            let with = &self.each[column];
+            let every = |word: u64| _mm512_set1_epi64(word as i64);
+            let longer = gather(longer, column) as __mmask8;
+            let code = _mm512_mask_sub_epi64(code, longer, code, every(with.longer_by));
             // Zero, or one less.
-            let more = _mm512_add_epi64(code, _mm512_set1_epi64(1));
+            let more = _mm512_add_epi64(code, every(1));
             wrong = _mm512_or_si512(wrong, _mm512_maskz_srli_epi64(longer, more, 1));
-            let null = _mm512_cmpeq_epi64_mask(code, self.with.null) & self.with.escapes & !longer;
-            nulls |= ((u64::from(null) | u64::from(null) << PAIR) & FIRST_PAIR) << (8 * first);
-            let value = _mm512_sub_epi64(code, self.with.delta);
-            let value = _mm512_xor_si512(value, self.with.flip);
+            let nulls =
+                _mm512_mask_cmpeq_epi64_mask(with.escapes & !longer, code, every(with.code.null));
+            let value = _mm512_sub_epi64(code, every(with.code.delta));
+            let value = _mm512_xor_si512(value, every(with.code.flip));
             let value = match self.with.floats {
                 true => {
                     let negative = _mm512_cmplt_epi64_mask(value, _mm512_setzero_si512());
-                    _mm512_mask_xor_epi64(value, negative, value, self.with.float)
+                    _mm512_mask_xor_epi64(value, negative, value, every(with.code.float))
                 }
                 false => value,
             };
-            *v = _mm512_maskz_mov_epi64(!null, value);
-        }
-        let columns = transpose_4(v);
-        for column in 0..N {
             // SAFETY: as this function's.
-            unsafe { _mm512_storeu_si512(targets[column].add(row).cast(), columns[column]) };
-            self.valid[column] |= gather(!nulls, column) << (group * GROUP);
+            unsafe {
+                let target = targets[column].add(row).cast();
+                _mm512_storeu_si512(target, _mm512_maskz_mov_epi64(!nulls, value));
+            }
+            all_nulls |= u64::from(nulls) << (column * GROUP);
         }
-        _mm512_test_epi64_mask(wrong, wrong) != 0
+        self.nulls[group] = all_nulls;
+        (moved, _mm512_test_epi64_mask(wrong, wrong) != 0)
     }
 }
