@@ -45,6 +45,8 @@ mod compress;
 mod digits;
 mod fixed;
 pub(crate) mod hash;
+#[cfg(target_arch = "x86_64")]
+mod hot;
 mod ids;
 mod in_order;
 #[cfg(target_arch = "x86_64")]

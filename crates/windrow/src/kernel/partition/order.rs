@@ -417,7 +417,7 @@ impl Order {
         #[cfg(target_arch = "x86_64")]
         let most = match self.level {
             Level::Gathering => STRAIGHT_GATHERING,
-            Level::Storing => STRAIGHT_STORING,
+            Level::Avx512 | Level::Storing => STRAIGHT_STORING,
             _ => STRAIGHT,
         };
         #[cfg(not(target_arch = "x86_64"))]

@@ -9,13 +9,15 @@
 //! `cursor[id] += 1` makes the next row of the same partition wait for the store of this one, four
 //! to five cycles. Rows of different segments never share a cursor, so four waits overlap. Cursors
 //! of a partition lie side by side, in the order of segments: rows come out stable. With many partitions rows
-//! seldom meet, and all are one segment, see `in_order`.
+//! seldom meet, and all are one segment, see `in_order`. Where one partition has most rows, it is told by masks, see `hot`.
 //!
 //! Where partitions take turns there is nothing to count, and no cursor: in round `k` each partition
 //! gets its `k`-th row.
 
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
+use super::hot::{self, Hot};
 use super::ids::{Pattern, Within, pattern, take_turns};
 use super::in_order::{AHEAD, InOrder, LINE, MOST_SHORT};
 use crate::kernel::prefetch::prefetch_near;
@@ -47,6 +49,14 @@ pub(super) struct Cursors {
     long: InOrder<u32>,
     segments: usize,
     rows: usize,
+    /// Of rows most of which are one partition's, if `is_hot` says that they are: see there.
+    #[cfg(target_arch = "x86_64")]
+    hot: Hot,
+    #[cfg(target_arch = "x86_64")]
+    is_hot: bool,
+    /// Where their rows go.
+    #[cfg(target_arch = "x86_64")]
+    targets: Vec<u16>,
     /// If partitions take turns: whose turn the first row is.
     turns: Option<usize>,
 }
@@ -57,12 +67,24 @@ impl Cursors {
     /// fill the cache by themselves, and more so in segments.
     pub(super) fn count(&mut self, ids: &[u32], ends: &mut [u32], wide: bool) -> bool {
         self.rows = ids.len();
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.is_hot = false;
+        }
         let pattern = looked_at(ids, ends.len());
         if pattern == Some(Pattern::Turns) && take_turns(ids, ends.len()) {
             self.take_turns(ids[0] as usize, ends);
             return true;
         }
         self.turns = None;
+        #[cfg(target_arch = "x86_64")]
+        if let Some(hottest) = hottest(pattern, ids) {
+            self.is_hot = true;
+            // SAFETY: there is one only where the CPU can.
+            let known = unsafe { self.hot.count(hottest, ids, ends) };
+            self.rows = if known { ids.len() } else { 0 };
+            return known;
+        }
         self.segments = segments(pattern, ids.len(), ends.len(), wide);
         let known = match self.segments {
             1 if self.is_short() => self.short.count(ids, ends),
@@ -103,9 +125,18 @@ impl Cursors {
     /// # Safety
     /// `ends` are those that `count` wrote for these ids.
     pub(super) unsafe fn recall(&mut self, ids: &[u32], ends: &mut [u32], wide: bool) {
-        if segments(looked_at(ids, ends.len()), ids.len(), ends.len(), wide) > 1 {
+        let pattern = looked_at(ids, ends.len());
+        #[cfg(target_arch = "x86_64")]
+        let is_hot = hottest(pattern, ids).is_some();
+        #[cfg(not(target_arch = "x86_64"))]
+        let is_hot = false;
+        if is_hot || segments(pattern, ids.len(), ends.len(), wide) > 1 {
             assert!(self.count(ids, ends, wide), "ids were counted before");
             return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.is_hot = false;
         }
         (self.rows, self.segments, self.turns) = (ids.len(), 1, None);
         if self.is_short() { self.short.start_behind(ends) } else { self.long.start_behind(ends) }
@@ -172,6 +203,17 @@ impl Cursors {
         if let Some(first) = self.turns {
             return rounds(&self.starts, first, self.rows, put);
         }
+        #[cfg(target_arch = "x86_64")]
+        if self.is_hot {
+            self.targets.resize(ids.len(), 0);
+            // SAFETY: the CPU can, or they would not be counted so.
+            unsafe { self.hot.targets(ids, &mut self.targets) };
+            for (line, targets) in self.targets.chunks(LINE).enumerate() {
+                ask(line * LINE);
+                targets.iter().zip(line * LINE..).for_each(|(&to, row)| put(row, to.into()));
+            }
+            return;
+        }
         if self.segments == 1 {
             // SAFETY: as the caller promised.
             return unsafe {
@@ -211,6 +253,11 @@ impl Cursors {
     /// If there is not a target for each row.
     pub(super) unsafe fn targets(&mut self, ids: &[u32], targets: &mut [u16]) {
         assert_eq!(ids.len(), targets.len());
+        #[cfg(target_arch = "x86_64")]
+        if self.is_hot {
+            // SAFETY: the CPU can, or they would not be counted so.
+            return unsafe { self.hot.targets(ids, targets) };
+        }
         if self.segments > 1 || self.turns.is_some() {
             let targets = targets.as_mut_ptr();
             // SAFETY: as the caller promised; rows are below the number of targets.
@@ -262,6 +309,13 @@ fn rounds(starts: &[u32], first: usize, rows: usize, put: impl Fn(usize, usize))
 /// The pattern of `ids`, if it is worth looking for one.
 fn looked_at(ids: &[u32], partitions: usize) -> Option<Pattern> {
     (ids.len() >= 64 && partitions < TOO_MANY).then(|| pattern(ids))
+}
+
+/// The partition of most rows, if there is one and this machine has kernels for it.
+#[cfg(target_arch = "x86_64")]
+fn hottest(pattern: Option<Pattern>, ids: &[u32]) -> Option<u32> {
+    let can = pattern == Some(Pattern::Runs) && ids.len() <= hot::MOST && hot::detected();
+    if can { hot::find(ids) } else { None }
 }
 
 /// How many segments are best.
@@ -381,6 +435,40 @@ mod tests {
                 assert_eq!(&found.into_inner(), &expected);
                 let below = |p: usize| expected.partition_point(|&row| ids[row] <= p as u32) as u32;
                 assert!(ends.iter().enumerate().all(|(p, &end)| end == below(p)));
+            }
+        }
+    }
+
+    #[test]
+    fn most_rows_of_one_partition_and_turns_by_the_same_cursors() {
+        let mut cursors = Cursors::default();
+        for rows in [64, 1000, 8192, 32_768, 65_536, 70_001] {
+            for (partitions, hot) in
+                [(2, 1), (17, 0), (300, 299), (1024, 7), (TOO_MANY as u32 - 1, 9)]
+            {
+                let hash = |row: u32| row.wrapping_mul(0x9e37_79b9) >> 12;
+                let skewed = |row| if hash(row) % 10 > 0 { hot } else { hash(row) % partitions };
+                let skewed: Vec<u32> = (0..rows).map(skewed).collect();
+                let turns: Vec<u32> = (0..rows).map(|row| row % partitions).collect();
+                for ids in [&skewed, &turns, &skewed] {
+                    let mut expected: Vec<usize> = (0..rows as usize).collect();
+                    expected.sort_by_key(|&row| ids[row]);
+                    let mut ends = vec![0; partitions as usize];
+                    let found = RefCell::new(vec![usize::MAX; ids.len()]);
+                    assert!(cursors.count(ids, &mut ends, false));
+                    // SAFETY: these ids were counted, and their ends found.
+                    unsafe {
+                        cursors.each(ids, |row, target| found.borrow_mut()[target] = row);
+                        assert_eq!(&found.take(), &expected);
+                        cursors.recall(ids, &mut ends.clone(), false);
+                        if ids.len() <= 65_536 {
+                            let mut targets = vec![0; ids.len()];
+                            cursors.targets(ids, &mut targets);
+                            let places = expected.iter().map(|&row| usize::from(targets[row]));
+                            assert!(places.eq(0..ids.len()));
+                        }
+                    }
+                }
             }
         }
     }
