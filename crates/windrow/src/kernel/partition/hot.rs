@@ -7,8 +7,8 @@
 //! targets   2 3 1 4 5 6 0 7      where 7 starts, and the rows of it so far
 //! ```
 //!
-//! A count of such rows waits for the store of the row before. In segments that take turns, see `segments`, 10,000 rows
-//! take 10 us all the same; this way BENEFIT.
+//! A count of such rows waits for the store of the row before. In segments in lock step, see `segments`, 10,000 rows, nine of
+//! ten in one of 64 partitions, take 14.3 us with their four bytes each; this way 7.6 (Zen 4).
 //!
 //! The portable twin is a count and then cursors, see `segments`.
 

@@ -91,7 +91,7 @@ pub(crate) enum Level {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     /// The same, and [wide moves](cpu::has_wide_moves): columns are scattered as fast one after the other as two at
-    /// a time, and long ones faster in chunks than straight.
+    /// a time.
     #[cfg(target_arch = "x86_64")]
     Storing,
     /// The same, and [wide caches](cpu::has_wide_caches). Whole lines are gathered there in two thirds of the time that it

@@ -210,7 +210,7 @@ struct Block {
     columns: Range<usize>,
     with: Codes,
     each: [With; COLUMNS],
-    /// All bytes of a longer code but the last; 1 if there is such a code.
+    /// All bytes of a longer code but the last.
     edge: __m512i,
     /// Which codes of a row are longer, by where they may be.
     longer: &'static [u8; 1 << 10],
@@ -225,10 +225,9 @@ impl Block {
     fn new(codes: &[Code], columns: Range<usize>) -> Self {
         let all: [Code; COLUMNS] =
             std::array::from_fn(|at| codes[(columns.start + at).min(columns.end - 1)]);
-        let mut with = Codes::of(&all);
+        let with = Codes::of(&all);
         // Those of the columns that are read.
-        with.escapes &= (0xf >> (COLUMNS - columns.len())) * 0x11;
-        let escapes = with.escapes & 0xf;
+        let escapes = with.escapes & (0xf >> (COLUMNS - columns.len()));
         let escaping = all.iter().find(|code| code.escapes);
         Self {
             columns,

@@ -205,9 +205,8 @@ impl<const N: usize> Block<N> {
                 [!nulls[0]; N]
             }
             _ => std::array::from_fn(|column| {
-                let from = 8 * column as i64;
                 let order = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-                let order = _mm512_add_epi64(order, _mm512_set1_epi64(from / 8));
+                let order = _mm512_add_epi64(order, _mm512_set1_epi64(column as i64));
                 let column_values = _mm512_permutex2var_epi64(values[0], order, values[1]);
                 // SAFETY: as this function's.
                 unsafe { _mm512_storeu_si512(targets[column].cast(), column_values) };
