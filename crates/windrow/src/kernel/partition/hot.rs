@@ -14,22 +14,14 @@
 
 use std::arch::x86_64::*;
 
+use super::masks::RANKS;
+
 /// Ids that are looked at to find the partition.
 const SAMPLES: usize = 64;
 /// Rows of a mask.
 const LANES: usize = 32;
 /// Rows that two bytes can number.
 pub(super) const MOST: usize = 1 << 16;
-
-/// Numbers of a register.
-const NUMBERS: [u16; LANES] = {
-    let (mut numbers, mut at) = ([0; LANES], 0);
-    while at < LANES {
-        numbers[at] = at as u16;
-        at += 1;
-    }
-    numbers
-};
 
 /// The id of half of the rows and more, as far as a sample tells.
 pub(super) fn find(ids: &[u32]) -> Option<u32> {
@@ -129,8 +121,9 @@ impl Hot {
         self.others.clear();
         self.others.reserve(ids.len() + LANES);
         let hot = _mm512_set1_epi32(hot.cast_signed());
-        // SAFETY: 64 bytes.
-        let numbers = unsafe { _mm512_loadu_si512(NUMBERS.as_ptr().cast()) };
+        // SAFETY: 32 of 64 bytes.
+        let ranks = unsafe { _mm256_loadu_si256(RANKS.as_ptr().cast()) };
+        let ranks = _mm512_cvtepu8_epi16(ranks);
         let mut most = _mm512_setzero_si512();
         for (index, block) in ids.chunks(LANES).enumerate() {
             let own = u32::MAX >> (LANES - block.len());
@@ -144,7 +137,7 @@ impl Hot {
                     | u32::from(_mm512_cmpeq_epi32_mask(high, hot)) << 16;
                 let others = own & !mask;
                 self.masks.push(own & mask);
-                let rows = _mm512_add_epi16(numbers, _mm512_set1_epi16((index * LANES) as i16));
+                let rows = _mm512_add_epi16(ranks, _mm512_set1_epi16((index * LANES) as i16));
                 let rows = _mm512_maskz_compress_epi16(others, rows);
                 let len = self.others.len();
                 _mm512_storeu_si512(self.others.as_mut_ptr().add(len).cast(), rows);
@@ -154,18 +147,20 @@ impl Hot {
         _mm512_reduce_max_epu32(most)
     }
 
-    /// Writes the numbers from where the partition starts to the targets of the rows that are in the masks; those of others are nothing.
+    /// Writes the numbers from where the partition starts to the targets of the rows that are in the masks; those of
+    /// others are to be written over.
     ///
     /// # Safety
     /// As [`Hot::targets`]; there is a mask for each 32 targets.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
     unsafe fn number(&self, targets: &mut [u16]) {
         let mut next = self.start;
-        // SAFETY: 64 bytes.
-        let numbers = unsafe { _mm512_loadu_si512(NUMBERS.as_ptr().cast()) };
+        // SAFETY: 32 of 64 bytes.
+        let ranks = unsafe { _mm256_loadu_si256(RANKS.as_ptr().cast()) };
+        let ranks = _mm512_cvtepu8_epi16(ranks);
         for (&mask, block) in self.masks.iter().zip(targets.chunks_mut(LANES)) {
             let own = u32::MAX >> (LANES - block.len());
-            let v = _mm512_maskz_expand_epi16(mask, numbers);
+            let v = _mm512_maskz_expand_epi16(mask, ranks);
             let v = _mm512_add_epi16(v, _mm512_set1_epi16(next.cast_signed()));
             // SAFETY: the mask leaves the targets of the block.
             unsafe { _mm512_mask_storeu_epi16(block.as_mut_ptr().cast(), own, v) };

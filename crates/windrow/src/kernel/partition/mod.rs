@@ -3,7 +3,7 @@
 //! ```text
 //! strings --string_hash--> words --hash, search--> ids --ids, order--> Planned
 //!                                                                      |  masks, digits
-//!                                                                      |  cursors, ranks
+//!                                                                      |  cursors, hot, ranks
 //!                       moves, sweep, bits, text, views                v  places, targets
 //!                     column --------------------------------------------> column in order
 //! ```
@@ -18,7 +18,8 @@
 //! 2. *Segments*: the rows of a chunk as four segments, walked in lock step, each with cursors of
 //!    its own. Rows that share a partition do not wait for each other's cursor, and segments keep
 //!    their order, so the split is stable. Where partitions take turns there is no cursor to store,
-//!    and with many partitions all rows are one segment (`in_order`).
+//!    and with many partitions all rows are one segment (`in_order`). Of a partition that has most rows
+//!    there is a bit per row, and only the other rows are counted (`hot`), on CPUs that compress.
 //! 3. *Buckets*: the only column goes to buckets that are large enough for rows spread evenly, and
 //!    from there to where it belongs. Nothing is counted before.
 //! 4. *Ranks*: where several columns go to targets, or bits or wide values, rows are counted and

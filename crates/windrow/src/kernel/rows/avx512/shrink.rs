@@ -195,14 +195,75 @@ pub(super) fn eights(bits: u64) -> u64 {
     fours & fours >> 4
 }
 
-/// The constants of a column.
+/// What makes values of codes, in each place of a register.
+#[derive(Clone, Copy)]
+pub(super) struct Back {
+    /// What makes all zeros, or all ones, of the first byte of a longer code and its last.
+    longer_by: __m512i,
+    null: __m512i,
+    delta: __m512i,
+    flip: __m512i,
+    float: __m512i,
+    /// Which places are those of lanes whose codes may be longer.
+    pub(super) escapes: __mmask8,
+    floats: bool,
+}
+
+impl Back {
+    /// From codes to values, where [`Codes`] are from values to codes.
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn of(with: &Codes) -> Self {
+        let Codes { null, delta, flip, float, escapes, floats, .. } = *with;
+        Self { longer_by: with.longer(), null, delta, flip, float, escapes, floats }
+    }
+
+    /// The values of codes in the order of the machine, some of which are `longer`, and which are null; `wrong` collects
+    /// bits of longer ones that are none.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn values(
+        &self,
+        code: __m512i,
+        longer: __mmask8,
+        wrong: &mut __m512i,
+    ) -> (__m512i, __mmask8) {
+        let code = _mm512_mask_sub_epi64(code, longer, code, self.longer_by);
+        // Zero, or one less.
+        let more = _mm512_add_epi64(code, _mm512_set1_epi64(1));
+        *wrong = _mm512_or_si512(*wrong, _mm512_maskz_srli_epi64(longer, more, 1));
+        let nulls = _mm512_mask_cmpeq_epi64_mask(self.escapes & !longer, code, self.null);
+        let mut value = _mm512_xor_si512(_mm512_sub_epi64(code, self.delta), self.flip);
+        if self.floats {
+            let negative = _mm512_cmplt_epi64_mask(value, _mm512_setzero_si512());
+            value = _mm512_mask_xor_epi64(value, negative, value, self.float);
+        }
+        (_mm512_maskz_mov_epi64(!nulls, value), nulls)
+    }
+}
+
+/// The constants of a column: in each place the same, and not kept as registers, which those of 50 columns would fill
+/// the first-level cache with.
 #[derive(Clone, Copy)]
 struct With {
     code: Code,
-    /// What makes all zeros, or all ones, of the first byte of a longer code and its last.
     longer_by: u64,
-    /// All bits, if there are longer codes.
-    escapes: __mmask8,
+}
+
+impl With {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn back(&self, floats: bool) -> Back {
+        let every = |word: u64| _mm512_set1_epi64(word as i64);
+        Back {
+            longer_by: every(self.longer_by),
+            null: every(self.code.null),
+            delta: every(self.code.delta),
+            flip: every(self.code.flip),
+            float: every(self.code.float),
+            escapes: 0u8.wrapping_sub(self.code.escapes.into()),
+            floats,
+        }
+    }
 }
 
 /// The constants of up to four columns; behind them the last one again, which is not read.
@@ -231,11 +292,7 @@ impl Block {
         let escaping = all.iter().find(|code| code.escapes);
         Self {
             columns,
-            each: all.map(|code| With {
-                code,
-                longer_by: (!code.null & !0xff).wrapping_add(1),
-                escapes: if code.escapes { 0xff } else { 0 },
-            }),
+            each: all.map(|code| With { code, longer_by: (!code.null & !0xff).wrapping_add(1) }),
             with,
             edge: _mm512_set1_epi64(escaping.map_or(0, |code| !code.null) as i64),
             longer: &LONGER[usize::from(escapes)],
@@ -335,29 +392,11 @@ impl Block {
         let moved = _mm512_add_epi64(_mm512_cvtepu8_epi64(counts), _mm512_set1_epi64(8 * N as i64));
         let (mut wrong, mut all_nulls) = (_mm512_setzero_si512(), 0);
         for (column, code) in transpose_4(pairs).into_iter().enumerate().take(N) {
-            let with = &self.each[column];
-            let every = |word: u64| _mm512_set1_epi64(word as i64);
             let longer = gather(longer, column) as __mmask8;
-            let code = _mm512_mask_sub_epi64(code, longer, code, every(with.longer_by));
-            // Zero, or one less.
-            let more = _mm512_add_epi64(code, every(1));
-            wrong = _mm512_or_si512(wrong, _mm512_maskz_srli_epi64(longer, more, 1));
-            let nulls =
-                _mm512_mask_cmpeq_epi64_mask(with.escapes & !longer, code, every(with.code.null));
-            let value = _mm512_sub_epi64(code, every(with.code.delta));
-            let value = _mm512_xor_si512(value, every(with.code.flip));
-            let value = match self.with.floats {
-                true => {
-                    let negative = _mm512_cmplt_epi64_mask(value, _mm512_setzero_si512());
-                    _mm512_mask_xor_epi64(value, negative, value, every(with.code.float))
-                }
-                false => value,
-            };
+            let back = self.each[column].back(self.with.floats);
+            let (value, nulls) = back.values(code, longer, &mut wrong);
             // SAFETY: as this function's.
-            unsafe {
-                let target = targets[column].add(row).cast();
-                _mm512_storeu_si512(target, _mm512_maskz_mov_epi64(!nulls, value));
-            }
+            unsafe { _mm512_storeu_si512(targets[column].add(row).cast(), value) };
             all_nulls |= u64::from(nulls) << (column * GROUP);
         }
         self.nulls[group] = all_nulls;

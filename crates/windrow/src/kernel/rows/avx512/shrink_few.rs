@@ -9,7 +9,7 @@
 
 use std::arch::x86_64::*;
 
-use super::shrink::{WORD, eights, starts_of};
+use super::shrink::{Back, WORD, eights, starts_of};
 use super::{Code, Codes, GROUP};
 
 /// Bytes of a register.
@@ -92,9 +92,9 @@ pub(super) unsafe fn shrink_few<const N: usize>(
 
 /// The constants of `N` columns.
 struct Block<const N: usize> {
-    with: Codes,
-    /// What makes all zeros, or all ones, of the first byte of a longer code and its last.
-    longer_by: __m512i,
+    back: Back,
+    /// Where the bytes of codes come from in the order of the machine.
+    order: __m512i,
     /// All bytes of a longer code but the last.
     edge: __m512i,
 }
@@ -110,9 +110,9 @@ impl<const N: usize> Block<N> {
         let with = Codes::of(codes);
         let escaping = codes.iter().find(|code| code.escapes);
         Self {
-            longer_by: with.longer(),
+            back: Back::of(&with),
+            order: with.order,
             edge: _mm512_set1_epi64(escaping.map_or(0, |code| !code.null) as i64),
-            with,
         }
     }
 
@@ -159,7 +159,7 @@ impl<const N: usize> Block<N> {
                         .fold(1, |begin, row| begin | 1u64 << (row.wrapping_sub(place) % STEP));
                     first |= (_pext_u64(eights(edges), begin) as u8 & 0xf) << (Self::ROWS * at);
                 }
-                first &= 0u8.wrapping_sub(self.with.escapes & 1);
+                first &= 0u8.wrapping_sub(self.back.escapes & 1);
                 let second = is_odd ^ first;
                 wrong |= (first & second) ^ _mm256_cmpeq_epi32_mask(more, _mm256_set1_epi32(2));
                 std::array::from_fn(|at| {
@@ -179,24 +179,10 @@ impl<const N: usize> Block<N> {
             let dropped = DROPPED[usize::from(longer)];
             // What is left out is an edge, and so is no code that is not longer.
             wrong |= u8::from(dropped & !edges[at] != 0);
-            wrong |= _mm512_mask_cmpeq_epi64_mask(self.with.escapes & !longer, code, self.edge);
-            wrong |= longer & !self.with.escapes;
-            let code = _mm512_shuffle_epi8(code, self.with.order);
-            let code = _mm512_mask_sub_epi64(code, longer, code, self.longer_by);
-            // Zero, or one less.
-            let more = _mm512_add_epi64(code, _mm512_set1_epi64(1));
-            differ = _mm512_or_si512(differ, _mm512_maskz_srli_epi64(longer, more, 1));
-            nulls[at] =
-                _mm512_mask_cmpeq_epi64_mask(self.with.escapes & !longer, code, self.with.null);
-            let value = _mm512_xor_si512(_mm512_sub_epi64(code, self.with.delta), self.with.flip);
-            let value = match self.with.floats {
-                true => {
-                    let negative = _mm512_cmplt_epi64_mask(value, _mm512_setzero_si512());
-                    _mm512_mask_xor_epi64(value, negative, value, self.with.float)
-                }
-                false => value,
-            };
-            values[at] = _mm512_maskz_mov_epi64(!nulls[at], value);
+            wrong |= _mm512_mask_cmpeq_epi64_mask(self.back.escapes & !longer, code, self.edge);
+            wrong |= longer & !self.back.escapes;
+            let code = _mm512_shuffle_epi8(code, self.order);
+            (values[at], nulls[at]) = self.back.values(code, longer, &mut differ);
         }
         let valid = match N {
             1 => {
