@@ -1,4 +1,4 @@
-//! Cells out of rows: values of fixed width, each behind the byte that says whether there is one.
+//! Cells out of rows: values of fixed width, each behind the byte that says whether there is one, if it may be null.
 //!
 //! ```text
 //! row       | 01 v v v v v v v v | 01 b | 00 0 0 0 0 | ...       a number, a Boolean, a null: a block of columns
@@ -7,20 +7,22 @@
 //! tags        01 01 00 .. | 01 01 01 .. | b b b ..                8 rows each: compared, a mask of bits
 //! ```
 //!
+//! Where no value is of more than two bytes, each byte of a row becomes a register of 64 rows instead.
+//!
 //! A marker that is neither that of a value nor that of a null, and a Boolean that is neither, are told of. What stands
 //! behind the marker of a null is not looked at: the value is zero.
 
 use arrow_buffer::Buffer;
 
 #[cfg(target_arch = "x86_64")]
-use super::avx512::CellOrder;
+use super::avx512::{ByteOrder, CellOrder};
 use super::cells::VALUE;
-use super::each::{Read, take_some};
+use super::each::{self, Read, take_some};
 use super::lane::{Code, Places, Word};
 use super::{check_bounds, portable};
 use crate::kernel::values::Values;
 
-/// What stands behind the marker of a column.
+/// What stands behind the marker of a column, or without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// Nothing that is read together with the marker.
@@ -57,21 +59,21 @@ enum Column {
 #[derive(Debug)]
 pub(crate) struct Cell {
     pub(super) held: Held,
-    /// The marker of a null.
-    pub(super) null: u8,
+    /// The marker of a null; nothing if there are no markers.
+    pub(super) null: Option<u8>,
     values: Column,
-    /// Which are not null, of the rows of the last call, 64 a word.
+    /// Which are not null, of the rows of the last call, 64 a word; nothing if there are no markers.
     pub(crate) valid: Vec<u64>,
     /// Booleans of the rows of the last call, 64 a word.
     pub(crate) bits: Vec<u64>,
 }
 
 impl Cell {
-    /// A column of about `rows` rows, whose nulls are marked by `null`.
+    /// A column of about `rows` rows, whose nulls are marked by `null`, or that has no markers.
     ///
     /// # Panics
     /// If a number is of another width than 2, 4 or 8.
-    pub(crate) fn new(held: Held, null: u8, rows: usize) -> Self {
+    pub(crate) fn new(held: Held, null: Option<u8>, rows: usize) -> Self {
         let values = match held {
             Held::Nothing | Held::Bit(_) => Column::None,
             Held::Byte(_) => Column::Bytes(Values::with_capacity(rows)),
@@ -87,9 +89,13 @@ impl Cell {
         self.held
     }
 
+    pub(crate) fn has_marker(&self) -> bool {
+        self.null.is_some()
+    }
+
     /// Bytes that it takes in a row.
     pub(crate) fn bytes(&self) -> usize {
-        1 + self.held.width()
+        usize::from(self.has_marker()) + self.held.width()
     }
 
     /// All values that were read; of Booleans there are none.
@@ -137,8 +143,35 @@ impl Cell {
 pub(crate) struct CellBlock {
     cells: Vec<Cell>,
     bytes: usize,
+    order: Order,
+}
+
+/// How they are read.
+#[derive(Debug)]
+enum Order {
+    Each,
     #[cfg(target_arch = "x86_64")]
-    order: Option<CellOrder>,
+    Cells(Box<CellOrder>),
+    #[cfg(target_arch = "x86_64")]
+    Bytes(ByteOrder),
+}
+
+impl Order {
+    /// That of the first few of `cells`, and how many these are.
+    fn of_first(cells: &[Cell]) -> (usize, Self) {
+        #[cfg(target_arch = "x86_64")]
+        if super::avx512::detected() {
+            let (narrow, bytes) = ByteOrder::of_first(cells);
+            let (count, order) = CellOrder::of_first(cells);
+            return match order {
+                _ if narrow >= count => (narrow, Self::Bytes(bytes)),
+                Some(order) => (count, Self::Cells(Box::new(order))),
+                None => (count, Self::Each),
+            };
+        }
+        let _ = cells;
+        (1, Self::Each)
+    }
 }
 
 impl CellBlock {
@@ -147,18 +180,11 @@ impl CellBlock {
         let mut blocks = Vec::new();
         let mut left = cells;
         while !left.is_empty() {
-            #[cfg(target_arch = "x86_64")]
-            let (count, order) = match super::avx512::detected() {
-                true => CellOrder::of_first(&left),
-                false => (1, None),
-            };
-            #[cfg(not(target_arch = "x86_64"))]
-            let count = 1;
+            let (count, order) = Order::of_first(&left);
             let behind = left.split_off(count);
             blocks.push(Self {
                 bytes: left.iter().map(Cell::bytes).sum(),
                 cells: std::mem::replace(&mut left, behind),
-                #[cfg(target_arch = "x86_64")]
                 order,
             });
         }
@@ -195,16 +221,22 @@ pub(crate) fn take_cells<P: Places>(
         cell.valid.clear();
         cell.bits.clear();
     }
-    #[cfg(target_arch = "x86_64")]
-    if let Some(order) = &block.order
-        && rows > 0
-    {
+    let cells = &mut block.cells[..];
+    let (done, fits) = match &block.order {
+        _ if rows == 0 => (0, true),
+        Order::Each => (0, true),
         // SAFETY: the features were detected when the order was made, for these columns; places were checked above.
-        let (done, fits) =
-            unsafe { super::avx512::take_cells(order, &mut block.cells, rows, places, bytes) };
-        return take_each(&mut block.cells, rows - done, places.behind(done), bytes) && fits;
-    }
-    take_each(&mut block.cells, rows, places, bytes)
+        #[cfg(target_arch = "x86_64")]
+        Order::Cells(order) => unsafe {
+            super::avx512::take_cells(order, cells, rows, places, bytes)
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Order::Bytes(order) => unsafe {
+            super::avx512::take_bytes(order, cells, rows, places, bytes)
+        },
+    };
+    take_each(cells, rows - done, places.behind(done), bytes) && fits
 }
 
 /// The portable twin, and the last few rows.
@@ -220,7 +252,7 @@ fn take_each<P: Places>(cells: &mut [Cell], rows: usize, places: P, bytes: &[u8]
 
 fn take_column<P: Places>(cell: &mut Cell, rows: usize, places: P, bytes: &[u8]) -> bool {
     let Cell { held, null, values, valid, bits } = cell;
-    let null = *null;
+    let Some(null) = *null else { return take_plain(*held, values, bits, rows, places, bytes) };
     match (values, *held) {
         (Column::Bytes(values), Held::Byte(flip)) => {
             take_some(2, rows, places, bytes, values, valid, |cell| {
@@ -266,6 +298,46 @@ fn take_column<P: Places>(cell: &mut Cell, rows: usize, places: P, bytes: &[u8])
     }
 }
 
+/// A column without markers.
+fn take_plain<P: Places>(
+    held: Held,
+    values: &mut Column,
+    bits: &mut Vec<u64>,
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+) -> bool {
+    match (values, held) {
+        (Column::Bytes(values), Held::Byte(flip)) => {
+            each::take_each(1, rows, places, bytes, values, |cell| cell[0] ^ flip);
+        }
+        (Column::Shorts(values), Held::Number(_, code)) => {
+            each::take_each(2, rows, places, bytes, values, |cell| number(code, cell));
+        }
+        (Column::Ints(values), Held::Number(_, code)) => {
+            each::take_each(4, rows, places, bytes, values, |cell| number(code, cell));
+        }
+        (Column::Longs(values), Held::Number(_, code)) => {
+            each::take_each(8, rows, places, bytes, values, |cell| number(code, cell));
+        }
+        (_, Held::Bit(flip)) => {
+            let mut wrong = false;
+            for first in (0..rows).step_by(64) {
+                let mut set = 0;
+                for row in first..rows.min(first + 64) {
+                    let bit = bytes[places.place(row)] ^ flip;
+                    wrong |= bit > 1;
+                    set |= u64::from(bit == 1) << (row - first);
+                }
+                bits.push(set);
+            }
+            return !wrong;
+        }
+        _ => {}
+    }
+    true
+}
+
 /// A cell with this marker.
 #[inline(always)]
 fn read<T: Default>(marker: u8, null: u8, value: impl FnOnce() -> T) -> Read<T> {
@@ -288,8 +360,8 @@ mod tests {
     use super::super::lane::{Scattered, Strided};
     use super::*;
 
-    /// Any column, and the marker of its nulls.
-    fn column() -> impl Strategy<Value = (Held, u8)> {
+    /// Any column, and the marker of its nulls, if it has any.
+    fn column() -> impl Strategy<Value = (Held, Option<u8>)> {
         let code = |width: usize, flip: u64, float: bool, big: bool| {
             let ones = u64::MAX >> (64 - 8 * width);
             let float = if float { ones >> 1 } else { 0 };
@@ -306,7 +378,14 @@ mod tests {
                 Held::Number(width, code(width, flip, float, big))
             }),
         ];
-        (held, flip)
+        (held, prop::option::weighted(0.7, flip))
+    }
+
+    /// Any columns, or narrow ones.
+    fn columns() -> impl Strategy<Value = Vec<(Held, Option<u8>)>> {
+        let narrow = column().prop_filter("at most two bytes", |(held, _)| held.width() <= 2);
+        let any = prop::collection::vec(column(), 1..14);
+        prop_oneof![any, prop::collection::vec(narrow, 1..20)]
     }
 
     /// What was read: values, which of them there are, and Booleans.
@@ -325,7 +404,7 @@ mod tests {
 
         #[test]
         fn both_read_the_same(
-            columns in prop::collection::vec(column(), 1..14),
+            columns in columns(),
             bytes in prop::collection::vec(any::<u8>(), 60..400),
             rows in 0usize..300,
             gap in 0usize..70,
@@ -344,15 +423,18 @@ mod tests {
             for row in 0..rows {
                 let mut to = 2 + row * stride;
                 for &(held, null) in &columns {
-                    let is_valid = !nulls || next() % 3 > 0;
-                    out[to] = if is_valid { VALUE } else { null };
-                    for byte in &mut out[to + 1..to + 1 + held.width()] {
+                    let is_valid = null.is_none() || !nulls || next() % 3 > 0;
+                    if let Some(null) = null {
+                        out[to] = if is_valid { VALUE } else { null };
+                        to += 1;
+                    }
+                    for byte in &mut out[to..to + held.width()] {
                         *byte = match held {
                             Held::Bit(flip) if is_valid => (next() % 2) ^ flip,
                             _ => next(),
                         };
                     }
-                    to += 1 + held.width();
+                    to += held.width();
                 }
             }
             if let Some((at, byte)) = broken {

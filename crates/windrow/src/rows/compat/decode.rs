@@ -127,7 +127,7 @@ impl<'a> Plan<'a> {
             }
             (Node::Plain(code), data_type) => {
                 if let Some(held) = held(*code, options.descending, flip(options)) {
-                    self.cells.push((column, Cell::new(held, null, rows)));
+                    self.cells.push((column, Cell::new(held, Some(null), rows)));
                     return Ok(());
                 }
                 match *code {

@@ -1,5 +1,5 @@
 //! Values of fixed width behind the bytes that say whether there are any: rows of one length have them, and those of
-//! arrow-row.
+//! arrow-row. And numbers of one or two bytes, whether they have such a byte or not.
 //!
 //! ```text
 //! row      | 01 v v v v v v v v | 01 b | 00 0 0 0 0 |     adjacent ones of any widths are read together
@@ -18,7 +18,8 @@ use crate::order::code::{Kind, OrderedCode};
 use crate::rows::decode::corrupt;
 use crate::rows::lanes::{RAW, slot_code};
 
-/// What stands behind a marker, if it is read together with that and with other columns. The bits of Booleans are turned
+/// What stands behind a marker, if it is read together with that and with other columns; or without one, if it is of one
+/// or two bytes. The bits of Booleans are turned
 /// around by `bit`: our rows have 0 and 1 either way, those of arrow-row complement all bits of what descends.
 pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Option<Held> {
     let flip = if descending { 0xff } else { 0 };
@@ -39,7 +40,7 @@ pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Opt
     })
 }
 
-/// Adjacent columns of up to eight bytes, and their markers.
+/// Adjacent columns of up to eight bytes, and their markers if they have any.
 pub(in crate::rows) struct Cells {
     blocks: Vec<CellBlock>,
     columns: Vec<usize>,
@@ -56,7 +57,7 @@ impl Cells {
 
     /// The markers of a column alone.
     pub(in crate::rows) fn markers(column: usize, null: u8) -> Self {
-        Self::new(vec![(column, Cell::new(Held::Nothing, null, 0))])
+        Self::new(vec![(column, Cell::new(Held::Nothing, Some(null), 0))])
     }
 
     /// All of them, as they are after a tile was read.
@@ -84,7 +85,9 @@ impl Part for Cells {
             }
             tile.pass(block.bytes());
             for (cell, (&column, bits)) in block.cells().iter().zip(columns.by_ref()) {
-                valid[column].add(rows, |valid| valid.extend_from_slice(&cell.valid));
+                if cell.has_marker() {
+                    valid[column].add(rows, |valid| valid.extend_from_slice(&cell.valid));
+                }
                 if let Held::Bit(_) = cell.held() {
                     bits.add(rows, |bits| bits.extend_from_slice(&cell.bits));
                 }

@@ -75,6 +75,11 @@ struct Plan<'a, 'w> {
     open: Open,
 }
 
+/// Whether values are read as bytes are, together with others of one or two.
+fn is_narrow(code: OrderedCode) -> bool {
+    matches!(code, OrderedCode::Fixed(1 | 2, _) | OrderedCode::FixedBinary(1 | 2))
+}
+
 /// Columns that the next one may join.
 enum Open {
     None,
@@ -82,7 +87,7 @@ enum Open {
     Booleans(Vec<(usize, bool)>),
     /// Of a width.
     Numbers(usize, Vec<Number>),
-    /// Behind markers.
+    /// Behind markers, or narrow.
     Cells(Vec<(usize, Cell)>),
 }
 
@@ -176,14 +181,15 @@ impl<'a> Plan<'a, '_> {
             self.skip(slot.fixed_len());
             return Ok(());
         }
-        if slot.has_marker()
+        let null = slot.has_marker().then(|| text::markers(slot).0);
+        if (null.is_some() || is_narrow(slot.code))
             && let Some(held) = held(slot.code, slot.descending, slot.descending.into())
         {
-            self.cell(column, Cell::new(held, text::markers(slot).0, rows));
+            self.cell(column, Cell::new(held, null, rows));
             return Ok(());
         }
-        if slot.has_marker() {
-            self.add(Marker { column, null: text::markers(slot).0 });
+        if let Some(null) = null {
+            self.add(Marker { column, null });
         }
         match (slot.code, lanes::slot_form(slot)) {
             (OrderedCode::Bool, _) => self.boolean(column, slot.descending),
@@ -212,7 +218,12 @@ impl<'a> Plan<'a, '_> {
 
     /// Bytes of one width, as they are or turned around.
     fn raw(&mut self, column: usize, width: usize, descending: bool) {
-        if let 4 | 8 | 16 = width {
+        let code = OrderedCode::FixedBinary(width);
+        if is_narrow(code)
+            && let Some(held) = held(code, descending, 0)
+        {
+            self.cell(column, Cell::new(held, None, self.rows));
+        } else if let 4 | 8 | 16 = width {
             let flip = if descending { u64::MAX >> (64 - 8 * width.min(8)) } else { 0 };
             let code = Code { flip, ..RAW };
             self.number(width, Number { column, code, longer: None, is_wanted: true });

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use super::super::cells::VALUE;
 use super::super::lane::Places;
 use super::super::take_cells::{Cell, Held};
-use super::{GROUP, transpose_4, transpose_8};
+use super::{GROUP, reached, transpose_4, transpose_8};
 
 /// Numbers that a row in a register has room for: a word is for the tags.
 const MOST: usize = 7;
@@ -102,7 +102,8 @@ impl CellOrder {
         };
         let mut at = 0;
         for (index, cell) in cells.iter().enumerate() {
-            let marker = own.tag(Tag::Marker(index), lane, at, cell.null, VALUE);
+            let null = cell.null.expect("a marker");
+            let marker = own.tag(Tag::Marker(index), lane, at, null, VALUE);
             match cell.held {
                 Held::Nothing => {}
                 Held::Bit(flip) => {
@@ -159,14 +160,14 @@ impl CellOrder {
     }
 }
 
-/// How many of `cells` fit into `bytes` of a register.
+/// How many of `cells`, which have markers, fit into `bytes` of a register.
 fn fitting(cells: &[Cell], bytes: usize) -> usize {
     let (mut numbers, mut tags, mut end) = (0, 0, 0);
     let fits = |cell: &&Cell| {
         numbers += usize::from(matches!(cell.held, Held::Number(..)));
         tags += 1 + usize::from(matches!(cell.held, Held::Bit(_) | Held::Byte(_)));
         end += cell.bytes();
-        numbers <= MOST && reach(numbers) <= bytes && tags <= 8 && end <= bytes
+        cell.has_marker() && numbers <= MOST && reach(numbers) <= bytes && tags <= 8 && end <= bytes
     };
     let count = cells.iter().take_while(fits).count();
     // Fewer numbers take shorter registers, into which all of it has to fit.
@@ -190,13 +191,7 @@ pub(in crate::kernel::rows) unsafe fn take_cells<P: Places>(
     places: P,
     bytes: &[u8],
 ) -> (usize, bool) {
-    let reach = reach(order.numbers.len());
-    let is_near = |row: usize| places.place(row) + reach > bytes.len();
-    let mut done = rows / WORD * WORD;
-    if places.furthest(rows) + reach > bytes.len() {
-        let mut words = (0..done).step_by(WORD);
-        done = words.find(|&first| (first..first + WORD).any(is_near)).unwrap_or(done);
-    }
+    let done = reached(rows, places, reach(order.numbers.len()), bytes.len());
     macro_rules! counts {
         ($($count:literal)*) => {
             match order.numbers.len() {

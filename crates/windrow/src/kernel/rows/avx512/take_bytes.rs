@@ -1,0 +1,232 @@
+//! Narrow cells to columns, 64 rows at a time: each byte of a row becomes a register.
+//!
+//! ```text
+//! row       | 01 h l | b | 01 f |            numbers of two bytes, bytes and Booleans, and markers: 8 or 16 bytes
+//! planes    01 01 .. | h h .. | l l .. | b b .. | 01 01 .. | f f ..          a byte of 64 rows each
+//! columns   markers and Booleans compared, masks of bits; h and l side by side; bytes as they are
+//! ```
+
+use std::arch::x86_64::*;
+
+use super::super::cells::VALUE;
+use super::super::lane::Places;
+use super::super::take_cells::{Cell, Held};
+use super::{GROUP, reached, transpose_8};
+
+/// Rows that are read at once: bytes of a register.
+const ROWS: usize = 64;
+/// Bytes of a row, at the most.
+const MOST: usize = 16;
+/// Bytes of rows that are registers together.
+const WORD: usize = 8;
+/// Bytes behind the place of a row that are read where rows are close together.
+const REACH: usize = WORD + ROWS;
+
+/// Numbers of two bytes, the lower and the upper bytes of which are registers: of the first 32 rows, and of the others.
+static SIDE_BY_SIDE: [[u8; ROWS]; 2] = {
+    let mut both = [[0; ROWS]; 2];
+    let mut at = 0;
+    while at < ROWS {
+        both[0][at] = (at / 2 + ROWS * (at % 2)) as u8;
+        both[1][at] = both[0][at] + ROWS as u8 / 2;
+        at += 1;
+    }
+    both
+};
+
+/// Where a row has its columns.
+#[derive(Debug)]
+pub(in crate::kernel::rows) struct ByteOrder {
+    /// The byte where each begins.
+    starts: Vec<usize>,
+    bytes: usize,
+}
+
+impl ByteOrder {
+    /// That of the first few of `cells`, as many as are narrow and fit, and how many these are.
+    pub(in crate::kernel::rows) fn of_first(cells: &[Cell]) -> (usize, Self) {
+        let mut own = Self { starts: Vec::new(), bytes: 0 };
+        for cell in cells {
+            if cell.held().width() > 2 || own.bytes + cell.bytes() > MOST {
+                break;
+            }
+            own.starts.push(own.bytes);
+            own.bytes += cell.bytes();
+        }
+        (own.starts.len(), own)
+    }
+}
+
+/// As `take_cells` of the module, for whole registers of rows, as far as more of each row may be read than it has;
+/// returns how many, and whether they are rows of cells.
+///
+/// Benefit: four columns of two bytes are read in 5.3 us in place of 14.4 one by one, behind markers in 10.3 of 23.6; of one
+/// byte 4.2 of 8.8, and 7.6 of 13.2 (8,192 rows, everything included).
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW, VL and VBMI; the order is that of `cells`, which lie within `bytes` at the places of all
+/// rows, of which there are some.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+pub(in crate::kernel::rows) unsafe fn take_bytes<P: Places>(
+    order: &ByteOrder,
+    cells: &mut [Cell],
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+) -> (usize, bool) {
+    let words = order.bytes.div_ceil(WORD);
+    let close = places.stride().filter(|&stride| stride <= MOST);
+    let reach = if close.is_some() { REACH } else { words * WORD };
+    let done = reached(rows, places, reach, bytes.len());
+    let start = bytes.as_ptr();
+    let turn = Turn::new(close.unwrap_or(words * WORD));
+    let mut columns: Vec<Column<'_>> = cells
+        .iter_mut()
+        .zip(&order.starts)
+        .map(|(cell, &start)| Column { target: cell.room(done), cell, start })
+        .collect();
+    let mut near = [0u8; ROWS * MOST + REACH];
+    let mut wrong = 0;
+    for first in (0..done).step_by(ROWS) {
+        let mut planes = [_mm512_setzero_si512(); MOST];
+        // SAFETY: the cells of these rows lie within `bytes`, and so do their words, or what is read behind the place
+        // of each where they are close together; `near` has the same of as many rows. There is room for their values.
+        unsafe {
+            let from = match close {
+                Some(_) => start.add(places.place(first)),
+                None => {
+                    for row in 0..ROWS {
+                        let from = start.add(places.place(first + row));
+                        let to = near.as_mut_ptr().add(row * words * WORD);
+                        match words {
+                            1 => to
+                                .cast::<u64>()
+                                .write_unaligned(from.cast::<u64>().read_unaligned()),
+                            _ => to
+                                .cast::<u128>()
+                                .write_unaligned(from.cast::<u128>().read_unaligned()),
+                        }
+                    }
+                    near.as_ptr()
+                }
+            };
+            for (word, planes) in planes.chunks_exact_mut(WORD).enumerate().take(words) {
+                planes.copy_from_slice(&turn.planes(from.add(word * WORD)));
+            }
+            for column in &mut columns {
+                wrong |= column.take(&planes, first);
+            }
+        }
+    }
+    for cell in cells {
+        // SAFETY: the first `done` values of each column that has some were written where there is room for them.
+        unsafe { cell.grow(done) };
+    }
+    (done, wrong == 0)
+}
+
+/// What takes eight bytes of rows that are some bytes apart, 16 at the most.
+struct Turn {
+    apart: usize,
+    /// Where the bytes of a register come from: from eight rows, or twice four.
+    order: __m512i,
+}
+
+impl Turn {
+    #[target_feature(enable = "avx512f")]
+    fn new(apart: usize) -> Self {
+        let order: [u8; ROWS] = std::array::from_fn(|at| {
+            let (byte, row) = (at / GROUP, at % GROUP);
+            match row / 4 {
+                1 if apart > WORD => (ROWS + (row - 4) * apart + byte) as u8,
+                _ => (row * apart + byte) as u8,
+            }
+        });
+        // SAFETY: the array has 64 bytes.
+        let order = unsafe { _mm512_loadu_si512(order.as_ptr().cast()) };
+        Self { apart, order }
+    }
+
+    /// Each of eight bytes of 64 rows, the first of which begins at `from`.
+    ///
+    /// # Safety
+    /// The CPU has the features of [`take_bytes`]; 64 bytes behind the place of each row may be read.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+    unsafe fn planes(&self, from: *const u8) -> [__m512i; GROUP] {
+        // SAFETY: as this function's.
+        let row = |row: usize| unsafe { _mm512_loadu_si512(from.add(row * self.apart).cast()) };
+        let mut eights = [_mm512_setzero_si512(); GROUP];
+        if self.apart > WORD {
+            for (at, eight) in eights.iter_mut().enumerate() {
+                let (near, far) = (row(at * GROUP), row(at * GROUP + 4));
+                *eight = _mm512_permutex2var_epi8(near, self.order, far);
+            }
+        } else {
+            for (at, eight) in eights.iter_mut().enumerate() {
+                *eight = _mm512_permutexvar_epi8(self.order, row(at * GROUP));
+            }
+        }
+        transpose_8(eights)
+    }
+}
+
+/// A column, where its values go, and the byte of a row where it begins.
+struct Column<'a> {
+    cell: &'a mut Cell,
+    target: *mut u8,
+    start: usize,
+}
+
+impl Column<'_> {
+    /// Appends 64 rows, the first of which is `first`; returns those that are no cells.
+    ///
+    /// # Safety
+    /// The CPU has the features of [`take_bytes`]; `target` may be written for the values of all rows up to these.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+    unsafe fn take(&mut self, planes: &[__m512i; MOST], first: usize) -> u64 {
+        let same = |byte: u8| _mm512_set1_epi8(byte as i8);
+        let (mut at, mut valid, mut wrong) = (self.start, u64::MAX, 0);
+        if let Some(null) = self.cell.null {
+            valid = _mm512_cmpeq_epi8_mask(planes[at], same(VALUE));
+            wrong = !(valid | _mm512_cmpeq_epi8_mask(planes[at], same(null)));
+            self.cell.valid.push(valid);
+            at += 1;
+        }
+        match self.cell.held() {
+            Held::Nothing => {}
+            Held::Bit(flip) => {
+                let bit = _mm512_xor_si512(planes[at], same(flip));
+                wrong |= _mm512_mask_cmpgt_epu8_mask(valid, bit, same(1));
+                self.cell.bits.push(_mm512_mask_cmpeq_epi8_mask(valid, bit, same(1)));
+            }
+            Held::Byte(flip) => {
+                let v = _mm512_maskz_mov_epi8(valid, _mm512_xor_si512(planes[at], same(flip)));
+                // SAFETY: as this function's.
+                unsafe { _mm512_storeu_si512(self.target.add(first).cast(), v) };
+            }
+            Held::Number(_, code) => {
+                let (low, high) = if code.big { (at + 1, at) } else { (at, at + 1) };
+                let flip = _mm512_set1_epi16(code.flip as i16);
+                let float = _mm512_set1_epi16(code.float as i16);
+                for (half, order) in SIDE_BY_SIDE.iter().enumerate() {
+                    // SAFETY: the array has 64 bytes.
+                    let order = unsafe { _mm512_loadu_si512(order.as_ptr().cast()) };
+                    let v = _mm512_permutex2var_epi8(planes[low], order, planes[high]);
+                    let v = _mm512_xor_si512(v, flip);
+                    let sign = _mm512_srai_epi16::<15>(v);
+                    // v ^ (sign & float)
+                    let v = _mm512_ternarylogic_epi64::<0x78>(v, sign, float);
+                    let v = _mm512_maskz_mov_epi16((valid >> (half * 32)) as __mmask32, v);
+                    // SAFETY: as this function's.
+                    unsafe {
+                        let to = self.target.add(2 * first + half * ROWS);
+                        _mm512_storeu_si512(to.cast(), v);
+                    }
+                }
+            }
+        }
+        wrong
+    }
+}
