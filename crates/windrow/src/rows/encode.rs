@@ -18,7 +18,7 @@ use super::prepare::{Lengths, Prepared, TailColumn};
 use super::sequence;
 use super::slots::{put_slot, put_varying};
 use super::tile::{TILE, Tile};
-use crate::kernel::rows::Scattered;
+use crate::kernel::rows::Cursors;
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot};
 
@@ -53,23 +53,19 @@ impl Encoder {
         }
         let mut escaped = false;
         let mut first = rows.start;
-        let mut parts = vec![[0usize; TILE]; 1];
+        let mut parts = vec![Cursors::with_capacity(TILE)];
         let mut next = 0;
         while first < rows.end {
             let tile = first..(first + TILE).min(rows.end);
-            let cursors = &mut parts[0];
+            let mut behind = |length: u32| {
+                let cursor = next;
+                next += length as usize;
+                cursor
+            };
             match &prepared.lengths {
-                Lengths::Same(length) => {
-                    for cursor in &mut cursors[..tile.len()] {
-                        *cursor = next;
-                        next += *length as usize;
-                    }
-                }
+                Lengths::Same(length) => parts[0].set(tile.clone().map(|_| behind(*length))),
                 Lengths::Each(lengths) => {
-                    for (cursor, &length) in cursors.iter_mut().zip(&lengths[tile.clone()]) {
-                        *cursor = next;
-                        next += length as usize;
-                    }
+                    parts[0].set(lengths[tile.clone()].iter().map(|&length| behind(length)));
                 }
             }
             first = tile.end;
@@ -172,15 +168,15 @@ impl Encoder {
             (Sequence::Wide, _) => {
                 let flip = u64::from_ne_bytes([flip; 8]);
                 let (places, out) = tile.places();
-                for (cursor, row) in places.cursors.iter().zip(0..) {
+                for (place, row) in places.each().zip(0..) {
                     let code = first.wrapping_add(row) ^ flip;
-                    out[cursor + places.distance..][..8].copy_from_slice(&code.to_be_bytes());
+                    out[place..][..8].copy_from_slice(&code.to_be_bytes());
                 }
                 tile.distance += 8;
             }
             (Sequence::Short, Some(len)) => {
                 let (part, distance) = (tile.part, tile.distance);
-                let cursors = &mut tile.parts[part][..tile.rows.len()];
+                let cursors = tile.parts[part].all_mut();
                 sequence::put_short(first, flip, cursors, distance, tile.out);
                 tile.distance += len;
             }
@@ -196,17 +192,17 @@ impl Encoder {
             put_slot(&time_slot(layout, index), column, tile);
         }
         let rows = tile.rows.clone();
-        let (Scattered { cursors, distance }, out) = tile.places();
+        let (places, out) = tile.places();
         match &prepared.tail {
             TailColumn::None => {}
             TailColumn::Tombstone(deleted) => {
-                for (cursor, row) in cursors.iter().zip(rows) {
-                    out[cursor + distance] = u8::from(deleted.value(row));
+                for (place, row) in places.each().zip(rows) {
+                    out[place] = u8::from(deleted.value(row));
                 }
             }
             TailColumn::Diff(diffs) => {
-                for (cursor, diff) in cursors.iter().zip(&diffs[rows]) {
-                    out[cursor + distance..][..8].copy_from_slice(&diff.to_le_bytes());
+                for (place, diff) in places.each().zip(&diffs[rows]) {
+                    out[place..][..8].copy_from_slice(&diff.to_le_bytes());
                 }
             }
         }

@@ -74,8 +74,8 @@ pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     with_word!(width, W => {
         let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
         let values = values.chunks_exact(W::BYTES).map(W::read_native);
-        for ((cursor, row), value) in places.cursors.iter().zip(rows).zip(values) {
-            let target = &mut out[cursor + places.distance..][..W::BYTES];
+        for ((place, row), value) in places.each().zip(rows).zip(values) {
+            let target = &mut out[place..][..W::BYTES];
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 W::filled(!up).write_big(target);
             } else {

@@ -12,8 +12,8 @@ use super::length;
 use super::lines::Line;
 use super::slots::bits;
 use super::tile::{TILE, Tile};
-use crate::kernel::rows::Scattered;
 use crate::kernel::rows::exact::{Text, put_counted};
+use crate::kernel::rows::{Places, Reached};
 use crate::order::{Layout, Shape};
 
 /// The payload of a record batch.
@@ -28,15 +28,14 @@ pub(super) struct Payload<'a> {
 pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
     let Payload { layout, columns, lines } = payload;
     let rows = tile.rows.clone();
-    let (Scattered { cursors, mut distance }, out) = tile.places();
-    let end_of_head = distance + layout.shape().head;
-    distance = put_null_bits(layout.shape(), columns, rows.clone(), cursors, distance, out);
+    let (places, out) = tile.places();
+    let mut passed = put_null_bits(layout.shape(), columns, rows.clone(), places, out);
     for line in lines.iter().flatten() {
-        line.put(rows.clone(), Scattered { cursors, distance }, out);
-        distance += line.bytes();
+        line.put(rows.clone(), places.shifted(passed), out);
+        passed += line.bytes();
     }
-    debug_assert_eq!(distance, end_of_head);
-    tile.distance = end_of_head;
+    debug_assert_eq!(passed, layout.shape().head);
+    tile.distance += passed;
 }
 
 /// Writes the length and the bytes of a column that varies, and goes on to the next part.
@@ -59,16 +58,17 @@ impl Visit for PutCounted<'_> {
     }
 }
 
-/// Writes one bit for each payload column that may be null; returns the distance to what follows.
+/// Writes one bit for each payload column that may be null; returns how many bytes these are.
 fn put_null_bits(
     shape: &Shape,
     columns: &[Column],
     rows: Range<usize>,
-    cursors: &[usize],
-    mut distance: usize,
+    places: Reached<'_>,
     out: &mut [u8],
 ) -> usize {
-    for group in shape.null_bits.chunks(8) {
+    let groups = shape.null_bits.chunks(8);
+    let bytes = groups.len();
+    for (byte, group) in groups.enumerate() {
         let mut heads = [0; TILE];
         for (bit, &at) in group.iter().enumerate() {
             let mut valid = [1; TILE];
@@ -77,10 +77,9 @@ fn put_null_bits(
             }
             heads.iter_mut().zip(valid).for_each(|(head, valid)| *head |= valid << bit);
         }
-        for (cursor, head) in cursors.iter().zip(heads) {
-            out[cursor + distance] = head;
+        for (place, head) in places.shifted(byte).each().zip(heads) {
+            out[place] = head;
         }
-        distance += 1;
     }
-    distance
+    bytes
 }

@@ -21,12 +21,11 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
     let rows = tile.rows.clone();
     let (places, out) = tile.places();
-    let targets = places.cursors.iter().map(|cursor| cursor + places.distance);
     if let (OrderedCode::Fixed(width, kind), Column::Fixed { values, .. }) = (slot.code, column) {
         with_word!(width, W => {
             let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
             let values = values.chunks_exact(W::BYTES).map(W::read_native);
-            for ((at, row), value) in targets.zip(rows).zip(values) {
+            for ((at, row), value) in places.each().zip(rows).zip(values) {
                 let target = &mut out[at..at + W::BYTES];
                 value.code(kind, slot.descending).write_big(target);
                 if nulls.is_some() && !valid(row) {

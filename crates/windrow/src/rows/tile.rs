@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use crate::kernel::rows::Scattered;
+use crate::kernel::rows::{Cursors, Reached};
 
 /// Rows of a tile: their cursors, and most of their bytes, stay in the first-level cache.
 pub(super) const TILE: usize = 128;
@@ -22,7 +22,7 @@ pub(super) struct Tile<'a> {
     /// The rows of the record batch.
     pub(super) rows: Range<usize>,
     /// The cursors of each part.
-    pub(super) parts: &'a mut Vec<[usize; TILE]>,
+    pub(super) parts: &'a mut Vec<Cursors>,
     /// The part that is being written.
     pub(super) part: usize,
     /// From its cursors to the next field.
@@ -32,9 +32,8 @@ pub(super) struct Tile<'a> {
 
 impl Tile<'_> {
     /// Where the next field of each row stands, and the bytes.
-    pub(super) fn places(&mut self) -> (Scattered<'_>, &mut [u8]) {
-        let cursors = &self.parts[self.part][..self.rows.len()];
-        (Scattered { cursors, distance: self.distance }, self.out)
+    pub(super) fn places(&mut self) -> (Reached<'_>, &mut [u8]) {
+        (self.parts[self.part].places(self.distance), self.out)
     }
 
     /// Goes on to the next part, for a field that varies: its cursors stand at that field, to be moved
@@ -43,13 +42,11 @@ impl Tile<'_> {
         let distance = std::mem::take(&mut self.distance);
         self.part += 1;
         if self.parts.len() == self.part {
-            self.parts.push([0; TILE]);
+            self.parts.push(Cursors::with_capacity(TILE));
         }
         let (before, after) = self.parts.split_at_mut(self.part);
-        let cursors = &mut after[0][..self.rows.len()];
-        for (cursor, before) in cursors.iter_mut().zip(&before[self.part - 1]) {
-            *cursor = before + distance;
-        }
-        (cursors, self.out)
+        let cursors = &mut after[0];
+        cursors.set(before[self.part - 1].all().iter().map(|cursor| cursor + distance));
+        (cursors.all_mut(), self.out)
     }
 }

