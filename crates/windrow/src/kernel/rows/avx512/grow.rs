@@ -3,17 +3,18 @@
 //!
 //! ```text
 //! a code that takes a byte more: all ones, or all zeros, but the last byte
-//! transposed       | aaaaaaaa | 1......0 | cccccccc | dddddddd | aaaaaaaa | ...
+//! transposed       | aaaaaaaa | 0......1 | cccccccc | dddddddd | aaaaaaaa | ...     in the machine's byte order
 //! permuted         | aaaaaaaa | 11111111 0 | cccccccc | dddddddd | aaaaaaaa | ...   by which ones are longer
 //! stored           64 bytes, and the last eight, where they end; there the next eight codes go
 //! ```
 //!
-//! Of more columns, eight codes of a row at a time, and up to four of the last ones in half a register.
+//! Of more columns, eight codes of a row at a time, and up to four, or two, of the last ones in half a register or a quarter.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{Code, Codes, GROUP, Lane, code, in_turns, transpose_8};
+use super::grow_codes::{Block, Codes8, WORD, Words, are_sums};
+use super::{GROUP, Lane};
 
 /// Codes of a register.
 const CODES: usize = 8;
@@ -21,10 +22,8 @@ const CODES: usize = 8;
 const STEP: usize = 64;
 /// Bytes that are written at once, where all codes are longer.
 const WRITTEN: usize = STEP + CODES;
-/// Rows of a word of validity.
-const WORD: usize = 64;
 
-/// Where the bytes of a register come from, by which of its codes take a byte more.
+/// Where the bytes of a register come from, by which of its codes take a byte more: those of a code are turned around.
 ///
 /// A permutation that is loaded: to expand the bytes instead takes two instructions and more, and cannot
 /// repeat one.
@@ -47,7 +46,7 @@ const fn orders() -> [Order; 1 << CODES] {
                 byte if is_longer => byte / 8,
                 byte => byte,
             };
-            orders[longer].0[at] = (code * 8 + from) as u8;
+            orders[longer].0[at] = (code * 8 + 7 - from) as u8;
             (at, byte) = (at + 1, byte + 1);
             if byte == 8 + is_longer as usize {
                 (code, byte) = (code + 1, 0);
@@ -84,12 +83,13 @@ const fn counts() -> [u64; 1 << CODES] {
 /// Benefit: 3.9x the path of AVX2 for one column, 2.7x for two. Of four columns 17.5 us for 31 of half a register at
 /// a time. Of ten columns, a word of rows read before it is written takes 40.5 us for 49, of 50 columns 185 for 204, of
 /// which eight codes at a time instead of four are 7 (Zen 5; on Zen 4 those were no gain, since a store of 64 bytes
-/// crosses a line almost always).
+/// crosses a line almost always). Codes that are sums, in the machine's byte order until they are permuted, and the last two
+/// columns with the one before them: ten columns 48 us for 59, 50 254 for 277 (Zen 4).
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each lane holds values and validity bits of
+/// The CPU has AVX-512 F, BW, VL and VBMI, BMI2 and GFNI; each lane holds values and validity bits of
 /// all `rows`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
 pub(in crate::kernel::rows) unsafe fn grow(
     lanes: &[Lane<'_>],
     rows: usize,
@@ -97,16 +97,16 @@ pub(in crate::kernel::rows) unsafe fn grow(
     out: &mut [u8],
     ends: &mut Vec<u32>,
 ) -> (usize, usize) {
-    let floats = lanes.iter().any(|lane| lane.code.float != 0);
+    let sums = are_sums(lanes);
     macro_rules! packed {
         ($($count:literal),*) => {
             match lanes.len() {
                 // SAFETY: as this function's.
-                $($count if floats => unsafe { packed::<$count, true>(lanes, rows, at, out, ends) },
+                $($count if sums => unsafe { packed::<$count, true>(lanes, rows, at, out, ends) },
                 // SAFETY: as this function's.
                 $count => unsafe { packed::<$count, false>(lanes, rows, at, out, ends) },)*
                 // SAFETY: as this function's.
-                _ if floats => unsafe { by_blocks::<true>(lanes, rows, at, out, ends) },
+                _ if sums => unsafe { by_blocks::<true>(lanes, rows, at, out, ends) },
                 // SAFETY: as this function's.
                 _ => unsafe { by_blocks::<false>(lanes, rows, at, out, ends) },
             }
@@ -119,8 +119,8 @@ pub(in crate::kernel::rows) unsafe fn grow(
 ///
 /// # Safety
 /// As [`grow`], for `N` lanes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
-unsafe fn packed<const N: usize, const FLOATS: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
+unsafe fn packed<const N: usize, const SUMS: bool>(
     lanes: &[Lane<'_>],
     rows: usize,
     mut at: usize,
@@ -144,7 +144,7 @@ unsafe fn packed<const N: usize, const FLOATS: bool>(
             let mut end = ends.as_mut_ptr().add(ends.len());
             for row in (word..behind).step_by(GROUP) {
                 let mut codes = Codes8::none();
-                block.read::<FLOATS>(row, &valid, &mut codes);
+                block.read::<SUMS>(row, &valid, &mut codes);
                 for (v, longer) in codes.rows.into_iter().zip(codes.longer) {
                     let counts = counts_of(longer);
                     put_ends::<N>(at as u32, counts, end);
@@ -158,31 +158,33 @@ unsafe fn packed<const N: usize, const FLOATS: bool>(
     (whole, at)
 }
 
-/// Rows of any columns, eight in a register, and up to four of the last ones in half of one: a word of rows of each
-/// eight, and then row by row of all.
+/// Rows of any columns, eight in a register, and up to four of the last ones in half of one, or two in a quarter: a word of
+/// rows of each eight, and then row by row of all.
 ///
 /// # Safety
 /// As [`grow`].
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
-unsafe fn by_blocks<const FLOATS: bool>(
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
+unsafe fn by_blocks<const SUMS: bool>(
     lanes: &[Lane<'_>],
     rows: usize,
     mut at: usize,
     out: &mut [u8],
     ends: &mut Vec<u32>,
 ) -> (usize, usize) {
-    let (eights, four) = match lanes.len() % CODES {
+    let (eights, last) = match lanes.len() % CODES {
         last @ 1..=4 => lanes.split_at(lanes.len() - last),
         _ => (lanes, &[][..]),
     };
     // SAFETY: the lanes hold these rows.
-    let (mut eights, mut four) = unsafe {
+    let (mut eights, mut last) = unsafe {
         let eights = eights.chunks(CODES).map(|lanes| Words::<8>::new(lanes));
-        (eights.collect::<Vec<_>>(), (!four.is_empty()).then(|| Words::<4>::new(four)))
+        (eights.collect::<Vec<_>>(), Last::new(last))
     };
-    let missing = match &four {
-        Some(words) => words.block.missing,
-        None => eights.last().map_or(0, |words| words.block.missing),
+    // How many eights are written by themselves, and bytes that are too many.
+    let (alone, missing) = match &last {
+        Last::None => (eights.len(), eights.last().map_or(0, Words::missing)),
+        Last::Two(words) => (eights.len() - 1, words.missing()),
+        Last::Four(words) => (eights.len(), words.missing()),
     };
     let most = GROUP * lanes.len() * 9 + WRITTEN;
     let start = out.as_mut_ptr();
@@ -192,8 +194,12 @@ unsafe fn by_blocks<const FLOATS: bool>(
         let groups = WORD.min(whole - word) / GROUP;
         // SAFETY: the lanes hold these rows.
         unsafe {
-            eights.iter_mut().for_each(|words| words.read::<FLOATS>(word, groups));
-            four.iter_mut().for_each(|words| words.read::<FLOATS>(word, groups));
+            eights.iter_mut().for_each(|words| words.read::<SUMS>(word, groups));
+            match &mut last {
+                Last::None => {}
+                Last::Two(words) => words.read::<SUMS>(word, groups),
+                Last::Four(words) => words.read::<SUMS>(word, groups),
+            }
         }
         for group in 0..groups {
             if out.len() < at + most {
@@ -203,13 +209,20 @@ unsafe fn by_blocks<const FLOATS: bool>(
                 // SAFETY: these rows end at most `most` bytes behind the first of them, less what is written at
                 // once; there is room for their ends.
                 unsafe {
-                    for words in &eights {
+                    for words in &eights[..alone] {
                         let (codes, longer) = words.groups[group].row(index);
                         at += put(codes, longer, counts_of(longer), start.add(at));
                     }
-                    if let Some(words) = &four {
-                        let (codes, longer) = words.groups[group].half(index);
-                        at += put_half(codes, longer, start.add(at));
+                    match &last {
+                        Last::None => {}
+                        Last::Two(words) => {
+                            let eight = eights[alone].groups[group].row(index);
+                            at += put_ten(eight, words.groups[group].quarter(index), start.add(at));
+                        }
+                        Last::Four(words) => {
+                            let (codes, longer) = words.groups[group].half(index);
+                            at += put_half(codes, longer, start.add(at));
+                        }
                     }
                     at -= missing;
                     ends.as_mut_ptr().add(ends.len()).write(at as u32);
@@ -221,67 +234,26 @@ unsafe fn by_blocks<const FLOATS: bool>(
     (whole, at)
 }
 
-/// A block, and the codes of a word of its rows.
-struct Words<'a, const N: usize> {
-    block: Block<'a, N>,
-    groups: [Codes8<N>; WORD / GROUP],
+/// The last few columns, if they take half a register or less.
+enum Last<'a> {
+    None,
+    Two(Box<Words<'a, 2>>),
+    Four(Box<Words<'a, 4>>),
 }
 
-impl<'a, const N: usize> Words<'a, N> {
+impl<'a> Last<'a> {
     /// # Safety
     /// As [`grow`].
-    #[target_feature(enable = "avx512f,avx512bw")]
+    #[target_feature(enable = "avx512f,avx512bw,gfni")]
     unsafe fn new(lanes: &'a [Lane<'a>]) -> Self {
-        // SAFETY: as the caller promised.
-        let block = unsafe { Block::new(lanes) };
-        Self { block, groups: std::array::from_fn(|_| Codes8::none()) }
-    }
-
-    /// Reads so many groups of rows from `row` on, the first of a word.
-    ///
-    /// # Safety
-    /// As [`Block::read`].
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
-    unsafe fn read<const FLOATS: bool>(&mut self, row: usize, groups: usize) {
-        let valid = self.block.valid(row);
-        for (group, codes) in self.groups[..groups].iter_mut().enumerate() {
-            // SAFETY: as the caller promised.
-            unsafe { self.block.read::<FLOATS>(row + group * GROUP, &valid, codes) };
+        // SAFETY: as this function's.
+        unsafe {
+            match lanes.len() {
+                0 => Self::None,
+                1 | 2 => Self::Two(Box::new(Words::new(lanes))),
+                _ => Self::Four(Box::new(Words::new(lanes))),
+            }
         }
-    }
-}
-
-/// The codes of eight rows of `N` columns: rows lie one behind the other.
-struct Codes8<const N: usize> {
-    rows: [__m512i; N],
-    longer: [u8; N],
-}
-
-impl<const N: usize> Codes8<N> {
-    #[target_feature(enable = "avx512f")]
-    fn none() -> Self {
-        Self { rows: [_mm512_setzero_si512(); N], longer: [0; N] }
-    }
-}
-
-impl Codes8<8> {
-    /// Row `index`, and which of its codes are longer.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn row(&self, index: usize) -> (__m512i, u8) {
-        (self.rows[index], self.longer[index])
-    }
-}
-
-impl Codes8<4> {
-    /// Row `index`, and which of its codes are longer.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn half(&self, index: usize) -> (__m256i, u8) {
-        let rows: *const __m256i = self.rows.as_ptr().cast();
-        // SAFETY: there are eight rows.
-        let row = unsafe { rows.add(index % GROUP).read() };
-        (row, self.longer[index / 2] >> (4 * (index % 2)) & 0xf)
     }
 }
 
@@ -301,7 +273,7 @@ fn counts_of(longer: u8) -> u64 {
 /// # Safety
 /// The CPU has the features of [`grow`]; `target` may be written for [`WRITTEN`] bytes.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
 unsafe fn put(v: __m512i, longer: u8, counts: u64, target: *mut u8) -> usize {
     let bytes = STEP + (counts >> (8 * (CODES - 1))) as usize;
     // SAFETY: an order has 64 bytes, as has a register; the last code, of which all bytes but the last of a
@@ -309,8 +281,7 @@ unsafe fn put(v: __m512i, longer: u8, counts: u64, target: *mut u8) -> usize {
     unsafe {
         let order = _mm512_load_si512(ORDERS[usize::from(longer)].0.as_ptr().cast());
         _mm512_storeu_si512(target.cast(), _mm512_permutexvar_epi8(order, v));
-        let last = _mm_castsi128_pd(_mm512_extracti32x4_epi32(v, 3));
-        _mm_storeh_pd(target.add(bytes - 8).cast(), last);
+        put_second(_mm512_extracti32x4_epi32(v, 3), target.add(bytes - 8));
     }
     bytes
 }
@@ -320,7 +291,7 @@ unsafe fn put(v: __m512i, longer: u8, counts: u64, target: *mut u8) -> usize {
 /// # Safety
 /// As [`put`], for 40 bytes.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
 unsafe fn put_half(v: __m256i, longer: u8, target: *mut u8) -> usize {
     // SAFETY: an order has 64 bytes; otherwise as this function's.
     unsafe {
@@ -333,12 +304,46 @@ unsafe fn put_half(v: __m256i, longer: u8, target: *mut u8) -> usize {
     STEP / 2 + longer.count_ones() as usize
 }
 
+/// Writes eight codes and the two behind them, each with which of them are longer; returns their bytes. The last of the
+/// eight is written once more with the two, so that two stores are enough.
+///
+/// # Safety
+/// As [`put`], for 96 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
+unsafe fn put_ten(eight: (__m512i, u8), two: (__m128i, u8), target: *mut u8) -> usize {
+    let three = _mm512_setr_epi64(7, 8, 9, 9, 9, 9, 9, 9);
+    let three = _mm512_permutex2var_epi64(eight.0, three, _mm512_castsi128_si512(two.0));
+    let bytes = STEP + eight.1.count_ones() as usize;
+    // SAFETY: an order has 64 bytes, as has a register; three codes have 26 at the most.
+    unsafe {
+        let order = _mm512_load_si512(ORDERS[usize::from(eight.1)].0.as_ptr().cast());
+        _mm512_storeu_si512(target.cast(), _mm512_permutexvar_epi8(order, eight.0));
+        let order = _mm256_load_si256(ORDERS[usize::from(two.1) << 1].0.as_ptr().cast());
+        let three = _mm256_permutexvar_epi8(order, _mm512_castsi512_si256(three));
+        _mm256_storeu_si256(target.add(bytes - 8).cast(), three);
+    }
+    bytes + STEP / 4 + two.1.count_ones() as usize
+}
+
+/// Writes the second of two codes as one that is not longer.
+///
+/// # Safety
+/// As [`put`], for 8 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
+unsafe fn put_second(v: __m128i, target: *mut u8) {
+    let turn = _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
+    // SAFETY: as this function's.
+    unsafe { _mm_storeh_pd(target.cast(), _mm_castsi128_pd(_mm_shuffle_epi8(v, turn))) };
+}
+
 /// Writes where the rows of a register end that begin at `at`, `counts` of whose codes are longer.
 ///
 /// # Safety
 /// The CPU has the features of [`grow`]; `target` may be written for `8 / N` ends.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
 unsafe fn put_ends<const N: usize>(at: u32, counts: u64, target: *mut u32) {
     // Those of the last codes of the rows, in as many bits as these codes are apart.
     let counts = counts >> (8 * (N - 1));
@@ -364,90 +369,4 @@ unsafe fn put_ends<const N: usize>(at: u32, counts: u64, target: *mut u32) {
             }
         }
     }
-}
-
-/// `N` lanes, of which a register holds `8 / N` rows: one, two, four or eight.
-struct Block<'a, const N: usize> {
-    /// Those that are missing up to `N` are the first one again, which is not longer.
-    lanes: [&'a Lane<'a>; N],
-    /// Bytes of the codes that are missing.
-    missing: usize,
-    with: Codes,
-    /// Codes that take a byte more come next before these: all zeros and all ones, or none.
-    below: __m512i,
-    /// What makes of all zeros, or all ones, the first byte of a longer code and its last.
-    longer_by: __m512i,
-}
-
-impl<'a, const N: usize> Block<'a, N> {
-    /// Bits of the first column in a register of rows.
-    const FIRST: u64 = u64::MAX / ((1 << N) - 1);
-
-    /// # Safety
-    /// As [`grow`].
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn new(lanes: &'a [Lane<'a>]) -> Self {
-        let all: [_; N] = std::array::from_fn(|at| lanes.get(at).unwrap_or(&lanes[0]));
-        let codes: [Code; N] = all.map(|lane| lane.code);
-        let with = Codes::of(&codes);
-        let own = Self::FIRST as u8 * (0xff >> (CODES - lanes.len()));
-        let below = _mm512_maskz_set1_epi64(with.escapes & own, 2);
-        let (missing, longer_by) = ((N - lanes.len()) * 8, with.longer());
-        Self { lanes: all, missing, below, longer_by, with }
-    }
-
-    /// The validity of the word of rows from `row` on.
-    fn valid(&self, row: usize) -> [u64; N] {
-        self.lanes.map(|lane| lane.valid.map_or(u64::MAX, |bits| bits.word(row)))
-    }
-
-    /// Sets `codes` to those of eight rows from `row` on, whose word has this validity. Short enough to become part of
-    /// its callers: codes of four columns that went through memory were waited for, 29 us instead of 18.
-    ///
-    /// # Safety
-    /// The CPU has the features of [`grow`]; the lanes hold these rows.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
-    unsafe fn read<const FLOATS: bool>(&self, row: usize, words: &[u64; N], codes: &mut Codes8<N>) {
-        let v = self.lanes.map(|lane| {
-            // SAFETY: eight rows from `row` on hold 64 bytes of values.
-            unsafe { _mm512_loadu_si512(lane.values.as_ptr().add(row * 8).cast()) }
-        });
-        let mut valid = 0;
-        for (at, word) in words.iter().enumerate() {
-            valid |= _pdep_u64(word >> (row % WORD), Self::FIRST << at);
-        }
-        for (at, v) in rows_of(v).into_iter().enumerate() {
-            let valid = (valid >> (CODES * at)) as __mmask8;
-            let v = code::<true, FLOATS>(v, &self.with);
-            let next = _mm512_add_epi64(v, _mm512_set1_epi64(1));
-            let longer = _mm512_mask_cmplt_epu64_mask(valid, next, self.below);
-            let v = _mm512_mask_add_epi64(v, longer, v, self.longer_by);
-            let v = _mm512_mask_mov_epi64(self.with.null, valid, v);
-            codes.rows[at] = _mm512_shuffle_epi8(v, self.with.order);
-            codes.longer[at] = longer;
-        }
-    }
-}
-
-/// Eight rows of one, two, four or eight columns, one behind the other.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn rows_of<const N: usize>(v: [__m512i; N]) -> [__m512i; N] {
-    let mut rows = v;
-    match N {
-        2 => (rows[0], rows[1]) = in_turns(v[0], v[1]),
-        4 => {
-            let near = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-            let far = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-            let (left, right) = (in_turns(v[0], v[1]), in_turns(v[2], v[3]));
-            rows[0] = _mm512_permutex2var_epi64(left.0, near, right.0);
-            rows[1] = _mm512_permutex2var_epi64(left.0, far, right.0);
-            rows[2] = _mm512_permutex2var_epi64(left.1, near, right.1);
-            rows[3] = _mm512_permutex2var_epi64(left.1, far, right.1);
-        }
-        8 => rows.copy_from_slice(&transpose_8(std::array::from_fn(|column| v[column]))),
-        _ => {}
-    }
-    rows
 }

@@ -21,6 +21,7 @@ mod cells;
 mod escapes;
 mod exact;
 mod grow;
+mod grow_codes;
 mod heads;
 mod lengths;
 mod pack;
@@ -87,6 +88,7 @@ pub(super) fn detected() -> bool {
         && has!("bmi1")
         && has!("bmi2")
         && has!("popcnt")
+        && has!("gfni")
 }
 
 /// The first rows of `rows`, in whole words of 64, of each of which `reach` bytes may be read out of `len`.

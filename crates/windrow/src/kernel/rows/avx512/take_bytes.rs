@@ -78,44 +78,29 @@ pub(in crate::kernel::rows) unsafe fn take_bytes<P: Places>(
     let close = places.stride().filter(|&stride| stride <= MOST);
     let reach = if close.is_some() { REACH } else { words * WORD };
     let done = reached(rows, places, reach, bytes.len());
-    let start = bytes.as_ptr();
-    let turn = Turn::new(close.unwrap_or(words * WORD));
+    let turn = Turn::new(close.unwrap_or(WORD));
     let mut columns: Vec<Column<'_>> = cells
         .iter_mut()
         .zip(&order.starts)
         .map(|(cell, &start)| Column { target: cell.room(done), cell, start })
         .collect();
-    let mut near = [0u8; ROWS * MOST + REACH];
     let mut wrong = 0;
     for first in (0..done).step_by(ROWS) {
         let mut planes = [_mm512_setzero_si512(); MOST];
-        // SAFETY: the cells of these rows lie within `bytes`, and so do their words, or what is read behind the place
-        // of each where they are close together; `near` has the same of as many rows. There is room for their values.
-        unsafe {
-            let from = match close {
-                Some(_) => start.add(places.place(first)),
-                None => {
-                    for row in 0..ROWS {
-                        let from = start.add(places.place(first + row));
-                        let to = near.as_mut_ptr().add(row * words * WORD);
-                        match words {
-                            1 => to
-                                .cast::<u64>()
-                                .write_unaligned(from.cast::<u64>().read_unaligned()),
-                            _ => to
-                                .cast::<u128>()
-                                .write_unaligned(from.cast::<u128>().read_unaligned()),
-                        }
-                    }
-                    near.as_ptr()
+        for (word, planes) in planes.as_chunks_mut::<GROUP>().0.iter_mut().enumerate().take(words) {
+            let places = places.behind(first).shifted(word * WORD);
+            // SAFETY: the words of these rows lie within `bytes`, or what is read behind the place of each where they
+            // are close together.
+            unsafe {
+                match close {
+                    Some(_) => *planes = turn.close(bytes.as_ptr().add(places.place(0))),
+                    None => *planes = turn.scattered(places, bytes.as_ptr()),
                 }
-            };
-            for (word, planes) in planes.chunks_exact_mut(WORD).enumerate().take(words) {
-                planes.copy_from_slice(&turn.planes(from.add(word * WORD)));
             }
-            for column in &mut columns {
-                wrong |= column.take(&planes, first);
-            }
+        }
+        for column in &mut columns {
+            // SAFETY: there is room for the values of these rows.
+            wrong |= unsafe { column.take(&planes, first) };
         }
     }
     for cell in cells {
@@ -153,22 +138,72 @@ impl Turn {
     /// The CPU has the features of [`take_bytes`]; 64 bytes behind the place of each row may be read.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-    unsafe fn planes(&self, from: *const u8) -> [__m512i; GROUP] {
+    unsafe fn close(&self, from: *const u8) -> [__m512i; GROUP] {
         // SAFETY: as this function's.
-        let row = |row: usize| unsafe { _mm512_loadu_si512(from.add(row * self.apart).cast()) };
-        let mut eights = [_mm512_setzero_si512(); GROUP];
-        if self.apart > WORD {
-            for (at, eight) in eights.iter_mut().enumerate() {
-                let (near, far) = (row(at * GROUP), row(at * GROUP + 4));
-                *eight = _mm512_permutex2var_epi8(near, self.order, far);
-            }
-        } else {
-            for (at, eight) in eights.iter_mut().enumerate() {
-                *eight = _mm512_permutexvar_epi8(self.order, row(at * GROUP));
-            }
+        let load = |row: usize| unsafe { _mm512_loadu_si512(from.add(row * self.apart).cast()) };
+        macro_rules! near {
+            ($at:expr) => {
+                _mm512_permutexvar_epi8(self.order, load($at * GROUP))
+            };
         }
-        transpose_8(eights)
+        macro_rules! both {
+            ($at:expr) => {
+                _mm512_permutex2var_epi8(load($at * GROUP), self.order, load($at * GROUP + 4))
+            };
+        }
+        transpose_8(if self.apart > WORD { in_turn!(both) } else { in_turn!(near) })
     }
+
+    /// Each of eight bytes of the first 64 rows.
+    ///
+    /// Benefit: put side by side in memory first, and loaded from there, they are waited for: 67 us in place of 61 for 8,192
+    /// rows of i64, i32, Boolean and text with nulls.
+    ///
+    /// # Safety
+    /// The CPU has the features of [`take_bytes`]; eight bytes lie within `bytes` at the place of each row.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+    unsafe fn scattered<P: Places>(&self, places: P, bytes: *const u8) -> [__m512i; GROUP] {
+        macro_rules! eight {
+            ($at:expr) => {
+                // SAFETY: as this function's.
+                _mm512_permutexvar_epi8(self.order, unsafe {
+                    words_of(places.behind($at * GROUP), bytes)
+                })
+            };
+        }
+        transpose_8(in_turn!(eight))
+    }
+}
+
+/// The registers 0 to 7, each by itself: of a loop, or by a closure, they go through memory.
+macro_rules! in_turn {
+    ($of:ident) => {
+        [$of!(0), $of!(1), $of!(2), $of!(3), $of!(4), $of!(5), $of!(6), $of!(7)]
+    };
+}
+use in_turn;
+
+/// Eight bytes at the place of each of the first eight rows.
+///
+/// # Safety
+/// They lie within `bytes`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn words_of<P: Places>(places: P, bytes: *const u8) -> __m512i {
+    macro_rules! two {
+        ($row:expr) => {
+            // SAFETY: as this function's.
+            unsafe {
+                let low = _mm_loadl_epi64(bytes.add(places.place($row)).cast());
+                let high = bytes.add(places.place($row + 1)).cast();
+                _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(low), high))
+            }
+        };
+    }
+    let near = _mm256_inserti128_si256(_mm256_castsi128_si256(two!(0)), two!(2), 1);
+    let far = _mm256_inserti128_si256(_mm256_castsi128_si256(two!(4)), two!(6), 1);
+    _mm512_inserti64x4(_mm512_castsi256_si512(near), far, 1)
 }
 
 /// A column, where its values go, and the byte of a row where it begins.
