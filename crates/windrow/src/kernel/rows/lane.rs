@@ -259,6 +259,15 @@ pub(crate) struct Code {
     pub(crate) escapes: bool,
 }
 
+impl Code {
+    /// Whether the code of eight bytes is the value and a number that is added, `flip` and `delta`: that of an integer that
+    /// ascends, for to turn the sign is to add it.
+    pub(super) fn is_sum(&self) -> bool {
+        const SIGN: u64 = 1 << 63;
+        self.float == 0 && self.flip & !SIGN == 0
+    }
+}
+
 /// A column to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane<'a> {

@@ -13,7 +13,7 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::grow_codes::{Block, Codes8, WORD, Words, are_sums};
+use super::grow_codes::{Block, Codes8, WORD, Words};
 use super::{GROUP, Lane};
 
 /// Codes of a register.
@@ -97,7 +97,7 @@ pub(in crate::kernel::rows) unsafe fn grow(
     out: &mut [u8],
     ends: &mut Vec<u32>,
 ) -> (usize, usize) {
-    let sums = are_sums(lanes);
+    let sums = lanes.iter().all(|lane| lane.code.big && lane.code.is_sum());
     macro_rules! packed {
         ($($count:literal),*) => {
             match lanes.len() {

@@ -97,12 +97,6 @@ impl Codes8<2> {
     }
 }
 
-/// Whether the codes of all lanes are sums of the value and a number, and big-endian: those of integers that ascend.
-pub(super) fn are_sums(lanes: &[Lane<'_>]) -> bool {
-    const TOP: u64 = 1 << 63;
-    lanes.iter().all(|Lane { code, .. }| code.big && code.float == 0 && code.flip & !TOP == 0)
-}
-
 /// `N` lanes, of which a register holds `8 / N` rows: one, two, four or eight.
 pub(super) struct Block<'a, const N: usize> {
     /// Those that are missing up to `N` are the first one again, which is not longer.

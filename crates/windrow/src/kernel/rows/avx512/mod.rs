@@ -12,6 +12,21 @@
 //! shuffles (`store`). Four columns are two rows in a register, and two columns four. What is narrower
 //! goes the way of AVX2.
 
+/// A register of the eight bytes at each of eight places, a pointer for each number from 0 to 7: they may be read. As a
+/// function it is called, and what it returns goes through memory.
+macro_rules! words_at {
+    ($at:expr) => {{
+        let at = $at;
+        let two = |row: usize| {
+            let low = _mm_loadl_epi64(at(row).cast());
+            _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(low), at(row + 1).cast()))
+        };
+        let near = _mm256_inserti128_si256(_mm256_castsi128_si256(two(0)), two(2), 1);
+        let far = _mm256_inserti128_si256(_mm256_castsi128_si256(two(4)), two(6), 1);
+        _mm512_inserti64x4(_mm512_castsi256_si512(near), far, 1)
+    }};
+}
+
 mod binary;
 mod bits;
 mod blocks;
@@ -28,6 +43,7 @@ mod pack;
 mod put;
 mod shrink;
 mod shrink_few;
+mod shrink_last;
 mod spans;
 mod starts;
 mod store;

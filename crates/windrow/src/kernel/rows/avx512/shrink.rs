@@ -83,8 +83,8 @@ struct Order([u8; STEP / 2]);
 /// Returns their number, which is as many as may be read with what is behind them; nothing if one
 /// of them is wrong.
 ///
-/// Benefit: 31 us for 8,192 rows of four columns, in place of 54 with a chain of shifts that found where codes begin, which
-/// was 1.3x the portable twin.
+/// Benefit: 35 us for 8,192 rows of four columns, in place of 54 with a chain of shifts that found where codes begin, which
+/// was 1.3x the portable twin; 32 where codes are sums.
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI, and BMI2; each of `targets`, one for each code, has room
@@ -92,7 +92,7 @@ struct Order([u8; STEP / 2]);
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
 pub(in crate::kernel::rows) unsafe fn shrink(
     codes: &[Code],
-    mut start: usize,
+    start: usize,
     ends: &[u32],
     bytes: &[u8],
     targets: &[*mut u64],
@@ -111,10 +111,33 @@ pub(in crate::kernel::rows) unsafe fn shrink(
             }
         }
     }
-    let mut blocks: Vec<Block> =
-        blocks.into_iter().map(|columns| Block::new(codes, columns)).collect();
+    let blocks = blocks.into_iter().map(|columns| Block::new(codes, columns)).collect();
+    // SAFETY: as this function's.
+    unsafe {
+        match codes.iter().all(Code::is_sum) {
+            true => by_blocks::<true>(codes.len(), blocks, start, ends, bytes, targets, valid),
+            false => by_blocks::<false>(codes.len(), blocks, start, ends, bytes, targets, valid),
+        }
+    }
+}
+
+/// As [`shrink`], of so many columns in blocks; `SUMS` where all codes are sums.
+///
+/// # Safety
+/// As [`shrink`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
+unsafe fn by_blocks<const SUMS: bool>(
+    columns: usize,
+    mut blocks: Vec<Block>,
+    mut start: usize,
+    ends: &[u32],
+    bytes: &[u8],
+    targets: &[*mut u64],
+    valid: &mut [Vec<u64>],
+) -> Option<usize> {
+    let mut last_two = blocks.pop_if(|block| block.is_last_two());
     // Of a row, and of what is read with its last code.
-    let most = codes.len() * 9 + STEP;
+    let most = columns * 9 + STEP;
     let Some(last) = bytes.len().checked_sub(most) else { return Some(0) };
     let (mut wrong, mut done) = (false, 0);
     for tile in ends.chunks_exact(WORD) {
@@ -125,33 +148,44 @@ pub(in crate::kernel::rows) unsafe fn shrink(
         }
         for (group, ends) in tile.as_chunks::<GROUP>().0.iter().enumerate() {
             let mut cursors = _mm512_cvtepu32_epi64(starts_of(start, ends));
+            // SAFETY: the array has 32 bytes.
+            let behind = unsafe { _mm256_loadu_si256(ends.as_ptr().cast()) };
+            let behind = _mm512_cvtepu32_epi64(behind);
+            let at = done + group * GROUP;
             for (index, block) in blocks.iter_mut().enumerate() {
-                let at = done + group * GROUP;
                 // SAFETY: a cursor is at most nine bytes a code behind the start of its row, and so
                 // a register before the end of `bytes`; there is room for these rows.
                 let (moved, is_wrong) = unsafe {
                     match index {
                         // Where rows begin has not to wait for a register.
-                        0 => block.take_any(bytes.as_ptr(), group, targets, at, |row| match row {
-                            0 => start,
-                            _ => ends[row - 1] as usize,
+                        0 => block.take_any::<SUMS>(bytes.as_ptr(), group, targets, at, |row| {
+                            match row {
+                                0 => start,
+                                _ => ends[row - 1] as usize,
+                            }
                         }),
                         _ => {
                             let mut places = [0; GROUP];
                             _mm512_storeu_si512(places.as_mut_ptr().cast(), cursors);
-                            block.take_any(bytes.as_ptr(), group, targets, at, |row| places[row])
+                            block.take_any::<SUMS>(bytes.as_ptr(), group, targets, at, |row| {
+                                places[row]
+                            })
                         }
                     }
                 };
                 cursors = _mm512_add_epi64(cursors, moved);
                 wrong |= is_wrong;
             }
-            // SAFETY: the array has 32 bytes.
-            let ends_here = unsafe { _mm256_loadu_si256(ends.as_ptr().cast()) };
-            wrong |= _mm512_cmpneq_epi64_mask(cursors, _mm512_cvtepu32_epi64(ends_here)) != 0;
+            wrong |= match &mut last_two {
+                // SAFETY: as above.
+                Some(block) => unsafe {
+                    block.take_last::<SUMS>(bytes.as_ptr(), group, targets, at, cursors, behind)
+                },
+                None => _mm512_cmpneq_epi64_mask(cursors, behind) != 0,
+            };
             start = ends[GROUP - 1] as usize;
         }
-        for block in &blocks {
+        for block in blocks.iter().chain(&last_two) {
             let valid = &mut valid[block.columns.clone()];
             valid.iter_mut().zip(block.valid()).for_each(|(valid, word)| valid.push(word));
         }
@@ -204,6 +238,8 @@ pub(super) struct Back {
     delta: __m512i,
     flip: __m512i,
     float: __m512i,
+    /// By how much a code is more than its value, where it is a sum.
+    sum: __m512i,
     /// Which places are those of lanes whose codes may be longer.
     pub(super) escapes: __mmask8,
     floats: bool,
@@ -214,14 +250,15 @@ impl Back {
     #[target_feature(enable = "avx512f")]
     pub(super) fn of(with: &Codes) -> Self {
         let Codes { null, delta, flip, float, escapes, floats, .. } = *with;
-        Self { longer_by: with.longer(), null, delta, flip, float, escapes, floats }
+        let sum = _mm512_add_epi64(flip, delta);
+        Self { longer_by: with.longer(), null, delta, flip, float, sum, escapes, floats }
     }
 
     /// The values of codes in the order of the machine, some of which are `longer`, and which are null; `wrong` collects
-    /// bits of longer ones that are none.
+    /// bits of longer ones that are none. `SUMS` where all codes are.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn values(
+    pub(super) fn values<const SUMS: bool>(
         &self,
         code: __m512i,
         longer: __mmask8,
@@ -232,6 +269,9 @@ impl Back {
         let more = _mm512_add_epi64(code, _mm512_set1_epi64(1));
         *wrong = _mm512_or_si512(*wrong, _mm512_maskz_srli_epi64(longer, more, 1));
         let nulls = _mm512_mask_cmpeq_epi64_mask(self.escapes & !longer, code, self.null);
+        if SUMS {
+            return (_mm512_maskz_sub_epi64(!nulls, code, self.sum), nulls);
+        }
         let mut value = _mm512_xor_si512(_mm512_sub_epi64(code, self.delta), self.flip);
         if self.floats {
             let negative = _mm512_cmplt_epi64_mask(value, _mm512_setzero_si512());
@@ -245,40 +285,59 @@ impl Back {
 /// the first-level cache with.
 #[derive(Clone, Copy)]
 struct With {
-    code: Code,
     longer_by: u64,
+    null: u64,
+    delta: u64,
+    flip: u64,
+    float: u64,
+    sum: u64,
+    escapes: __mmask8,
 }
 
 impl With {
+    fn of(code: Code) -> Self {
+        let Code { null, delta, flip, float, escapes, .. } = code;
+        Self {
+            longer_by: (!null & !0xff).wrapping_add(1),
+            null,
+            delta,
+            flip,
+            float,
+            sum: flip.wrapping_add(delta),
+            escapes: if escapes { 0xff } else { 0 },
+        }
+    }
+
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn back(&self, floats: bool) -> Back {
         let every = |word: u64| _mm512_set1_epi64(word as i64);
         Back {
             longer_by: every(self.longer_by),
-            null: every(self.code.null),
-            delta: every(self.code.delta),
-            flip: every(self.code.flip),
-            float: every(self.code.float),
-            escapes: 0u8.wrapping_sub(self.code.escapes.into()),
+            null: every(self.null),
+            delta: every(self.delta),
+            flip: every(self.flip),
+            float: every(self.float),
+            sum: every(self.sum),
+            escapes: self.escapes,
             floats,
         }
     }
 }
 
 /// The constants of up to four columns; behind them the last one again, which is not read.
-struct Block {
-    columns: Range<usize>,
+pub(super) struct Block {
+    pub(super) columns: Range<usize>,
     with: Codes,
     each: [With; COLUMNS],
     /// All bytes of a longer code but the last.
-    edge: __m512i,
+    pub(super) edge: __m512i,
     /// Which codes of a row are longer, by where they may be.
     longer: &'static [u8; 1 << 10],
     /// Whether all codes are turned around.
-    turned: bool,
+    pub(super) turned: bool,
     /// The nulls of a word of rows: of each group, a byte for each column.
-    nulls: [u64; WORD / GROUP],
+    pub(super) nulls: [u64; WORD / GROUP],
 }
 
 impl Block {
@@ -292,13 +351,20 @@ impl Block {
         let escaping = all.iter().find(|code| code.escapes);
         Self {
             columns,
-            each: all.map(|code| With { code, longer_by: (!code.null & !0xff).wrapping_add(1) }),
+            each: all.map(With::of),
             with,
             edge: _mm512_set1_epi64(escaping.map_or(0, |code| !code.null) as i64),
             longer: &LONGER[usize::from(escapes)],
             turned: all.iter().all(|code| code.big),
             nulls: [0; WORD / GROUP],
         }
+    }
+
+    /// What makes values of the codes of a column.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn back(&self, column: usize) -> Back {
+        self.each[column].back(self.with.floats)
     }
 
     /// The validity of a word of rows, column by column.
@@ -329,7 +395,7 @@ impl Block {
     /// As [`Block::take`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
-    unsafe fn take_any(
+    unsafe fn take_any<const SUMS: bool>(
         &mut self,
         bytes: *const u8,
         group: usize,
@@ -340,10 +406,10 @@ impl Block {
         // SAFETY: as the caller promised.
         unsafe {
             match targets[self.columns.clone()] {
-                [a] => self.take(bytes, group, [a], row, place),
-                [a, b] => self.take(bytes, group, [a, b], row, place),
-                [a, b, c] => self.take(bytes, group, [a, b, c], row, place),
-                [a, b, c, d] => self.take(bytes, group, [a, b, c, d], row, place),
+                [a] => self.take::<1, SUMS>(bytes, group, [a], row, place),
+                [a, b] => self.take::<2, SUMS>(bytes, group, [a, b], row, place),
+                [a, b, c] => self.take::<3, SUMS>(bytes, group, [a, b, c], row, place),
+                [a, b, c, d] => self.take::<4, SUMS>(bytes, group, [a, b, c, d], row, place),
                 _ => (_mm512_setzero_si512(), true),
             }
         }
@@ -357,7 +423,7 @@ impl Block {
     /// code of each place; `targets` have room for the rows.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt")]
-    unsafe fn take<const N: usize>(
+    unsafe fn take<const N: usize, const SUMS: bool>(
         &mut self,
         bytes: *const u8,
         group: usize,
@@ -393,8 +459,7 @@ impl Block {
         let (mut wrong, mut all_nulls) = (_mm512_setzero_si512(), 0);
         for (column, code) in transpose_4(pairs).into_iter().enumerate().take(N) {
             let longer = gather(longer, column) as __mmask8;
-            let back = self.each[column].back(self.with.floats);
-            let (value, nulls) = back.values(code, longer, &mut wrong);
+            let (value, nulls) = self.back(column).values::<SUMS>(code, longer, &mut wrong);
             // SAFETY: as this function's.
             unsafe { _mm512_storeu_si512(targets[column].add(row).cast(), value) };
             all_nulls |= u64::from(nulls) << (column * GROUP);

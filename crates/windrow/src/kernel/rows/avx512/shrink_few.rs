@@ -182,7 +182,7 @@ impl<const N: usize> Block<N> {
             wrong |= _mm512_mask_cmpeq_epi64_mask(self.back.escapes & !longer, code, self.edge);
             wrong |= longer & !self.back.escapes;
             let code = _mm512_shuffle_epi8(code, self.order);
-            (values[at], nulls[at]) = self.back.values(code, longer, &mut differ);
+            (values[at], nulls[at]) = self.back.values::<false>(code, longer, &mut differ);
         }
         let valid = match N {
             1 => {

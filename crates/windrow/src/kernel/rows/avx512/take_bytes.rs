@@ -165,12 +165,12 @@ impl Turn {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
     unsafe fn scattered<P: Places>(&self, places: P, bytes: *const u8) -> [__m512i; GROUP] {
         macro_rules! eight {
-            ($at:expr) => {
+            ($at:expr) => {{
+                let places = places.behind($at * GROUP);
                 // SAFETY: as this function's.
-                _mm512_permutexvar_epi8(self.order, unsafe {
-                    words_of(places.behind($at * GROUP), bytes)
-                })
-            };
+                let words = unsafe { words_at!(|row: usize| bytes.add(places.place(row))) };
+                _mm512_permutexvar_epi8(self.order, words)
+            }};
         }
         transpose_8(in_turn!(eight))
     }
@@ -183,28 +183,6 @@ macro_rules! in_turn {
     };
 }
 use in_turn;
-
-/// Eight bytes at the place of each of the first eight rows.
-///
-/// # Safety
-/// They lie within `bytes`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn words_of<P: Places>(places: P, bytes: *const u8) -> __m512i {
-    macro_rules! two {
-        ($row:expr) => {
-            // SAFETY: as this function's.
-            unsafe {
-                let low = _mm_loadl_epi64(bytes.add(places.place($row)).cast());
-                let high = bytes.add(places.place($row + 1)).cast();
-                _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(low), high))
-            }
-        };
-    }
-    let near = _mm256_inserti128_si256(_mm256_castsi128_si256(two!(0)), two!(2), 1);
-    let far = _mm256_inserti128_si256(_mm256_castsi128_si256(two!(4)), two!(6), 1);
-    _mm512_inserti64x4(_mm512_castsi256_si512(near), far, 1)
-}
 
 /// A column, where its values go, and the byte of a row where it begins.
 struct Column<'a> {
