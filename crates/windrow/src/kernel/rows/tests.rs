@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn longer_numbers_are_written_the_same_by_both(
-        seeds in prop::collection::vec((any::<u64>(), 0u8..3, any::<bool>(), 0usize..3), 1..20),
+        seeds in prop::collection::vec((any::<u64>(), 0u8..3, any::<bool>(), 0usize..3), 1..40),
         rows in 0usize..200,
         front in 0usize..9,
         first_bit in 0usize..9,

@@ -9,6 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::{Code, Codes, GROUP, Lane, code, in_turns, transpose_8};
+use crate::kernel::prefetch::prefetch_near;
 
 /// Codes of a register.
 const CODES: usize = 8;
@@ -37,16 +38,24 @@ impl<'a, const N: usize> Words<'a, N> {
         self.block.missing
     }
 
-    /// Reads so many groups of rows from `row` on, the first of a word.
+    /// Reads so many groups of rows from `row` on, a word at the most, and asks for those that are a word `AHEAD`.
     ///
     /// # Safety
     /// As [`Block::read`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
-    pub(super) unsafe fn read<const SUMS: bool>(&mut self, row: usize, groups: usize) {
+    pub(super) unsafe fn read<const SUMS: bool, const AHEAD: bool>(
+        &mut self,
+        row: usize,
+        groups: usize,
+    ) {
         let valid = self.block.valid(row);
         for (group, codes) in self.groups[..groups].iter_mut().enumerate() {
             // SAFETY: as the caller promised.
-            unsafe { self.block.read::<SUMS>(row + group * GROUP, &valid, codes) };
+            unsafe { self.block.read::<SUMS>(row, group, &valid, codes) };
+            if AHEAD {
+                let next = (row + group * GROUP + WORD) * 8;
+                self.block.lanes.map(|lane| prefetch_near(lane.values.as_ptr().wrapping_add(next)));
+            }
         }
     }
 }
@@ -137,7 +146,7 @@ impl<'a, const N: usize> Block<'a, N> {
         }
     }
 
-    /// The validity of the word of rows from `row` on: a word for each column, or of eight columns for each eight rows.
+    /// The validity of 64 rows from `row` on: a word for each column, or of eight columns for each eight rows.
     #[target_feature(enable = "avx512f,avx512vbmi,gfni")]
     pub(super) fn valid(&self, row: usize) -> [u64; N] {
         let mut words = self.lanes.map(|lane| lane.valid.map_or(u64::MAX, |bits| bits.word(row)));
@@ -147,7 +156,7 @@ impl<'a, const N: usize> Block<'a, N> {
         words
     }
 
-    /// Sets `codes` to those of eight rows from `row` on, whose word has this validity. Short enough to become part of
+    /// Sets `codes` to those of a group of eight rows of the 64 from `first` on, which have this validity. Short enough to become part of
     /// its callers: codes of four columns that went through memory were waited for, 29 us instead of 18.
     ///
     /// # Safety
@@ -156,20 +165,22 @@ impl<'a, const N: usize> Block<'a, N> {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi2,popcnt,gfni")]
     pub(super) unsafe fn read<const SUMS: bool>(
         &self,
-        row: usize,
+        first: usize,
+        group: usize,
         words: &[u64; N],
         codes: &mut Codes8<N>,
     ) {
+        let row = first + group * GROUP;
         let v = self.lanes.map(|lane| {
             // SAFETY: eight rows from `row` on hold 64 bytes of values.
             unsafe { _mm512_loadu_si512(lane.values.as_ptr().add(row * 8).cast()) }
         });
         let mut valid = 0;
         if N == CODES {
-            valid = words[row % WORD / GROUP];
+            valid = words[group];
         } else {
             for (at, word) in words.iter().enumerate() {
-                valid |= _pdep_u64(word >> (row % WORD), Self::FIRST << at);
+                valid |= _pdep_u64(word >> (group * GROUP), Self::FIRST << at);
             }
         }
         for (at, v) in rows_of(v).into_iter().enumerate() {
