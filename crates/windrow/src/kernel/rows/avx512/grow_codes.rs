@@ -54,7 +54,9 @@ impl<'a, const N: usize> Words<'a, N> {
             unsafe { self.block.read::<SUMS>(row, group, &valid, codes) };
             if AHEAD {
                 let next = (row + group * GROUP + WORD) * 8;
-                self.block.lanes.map(|lane| prefetch_near(lane.values.as_ptr().wrapping_add(next)));
+                for lane in self.block.lanes {
+                    prefetch_near(lane.values.as_ptr().wrapping_add(next));
+                }
             }
         }
     }
