@@ -13,11 +13,9 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::grow_codes::{Block, Codes8, WORD, Words};
+use super::grow_codes::{Block, CODES, Codes8, WORD, Words};
 use super::{GROUP, Lane};
 
-/// Codes of a register.
-const CODES: usize = 8;
 /// Bytes of a register.
 const STEP: usize = 64;
 /// Bytes that are written at once, where all codes are longer.

@@ -12,7 +12,7 @@ use super::{Code, Codes, GROUP, Lane, code, in_turns, transpose_8};
 use crate::kernel::prefetch::prefetch_near;
 
 /// Codes of a register.
-const CODES: usize = 8;
+pub(super) const CODES: usize = 8;
 /// Rows of a word of validity.
 pub(super) const WORD: usize = 64;
 
