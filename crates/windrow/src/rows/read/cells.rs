@@ -19,8 +19,8 @@ use crate::rows::decode::corrupt;
 use crate::rows::lanes::{RAW, slot_code};
 
 /// What stands behind a marker, if it is read together with that and with other columns; or without one, if it is of one
-/// or two bytes. The bits of Booleans are turned
-/// around by `bit`: our rows have 0 and 1 either way, those of arrow-row complement all bits of what descends.
+/// or two bytes. The bits of Booleans are turned around by `bit`: our rows have 0 and 1 either way, those of arrow-row
+/// complement all bits of what descends.
 pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Option<Held> {
     let flip = if descending { 0xff } else { 0 };
     Some(match code {

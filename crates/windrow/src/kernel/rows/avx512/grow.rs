@@ -21,7 +21,8 @@ const STEP: usize = 64;
 /// Bytes that are written at once, where all codes are longer.
 const WRITTEN: usize = STEP + CODES;
 
-/// Columns up to which the CPU foresees what is read of each: of 50 in the third-level cache it does not, 470 us for 350.
+/// Columns up to which the CPU foresees what is read of each. Of 50 in the third-level cache it does not: 470 us, and 350 where
+/// the next rows are asked for.
 const FORESEEN: usize = 32;
 
 /// Where the bytes of a register come from, by which of its codes take a byte more: those of a code are turned around.
@@ -85,7 +86,7 @@ const fn counts() -> [u64; 1 << CODES] {
 /// a time. Of ten columns, a word of rows read before it is written takes 40.5 us for 49, of 50 columns 185 for 204, of
 /// which eight codes at a time instead of four are 7 (Zen 5; on Zen 4 those were no gain, since a store of 64 bytes
 /// crosses a line almost always). Codes that are sums, in the machine's byte order until they are permuted, and the last two
-/// columns with the one before them: ten columns 48 us for 59, 50 254 for 277 (Zen 4).
+/// columns with the one before them: ten columns 48.5 us for 59, 50 248 for 277 (Zen 4).
 ///
 /// # Safety
 /// The CPU has AVX-512 F, BW, VL and VBMI, BMI2 and GFNI; each lane holds values and validity bits of
@@ -129,8 +130,7 @@ unsafe fn packed<const N: usize, const SUMS: bool>(
     out: &mut [u8],
     ends: &mut Vec<u32>,
 ) -> (usize, usize) {
-    // SAFETY: there are `N` lanes, which hold these rows.
-    let block = unsafe { Block::<N>::new(lanes) };
+    let block = Block::<N>::new(lanes);
     ends.reserve(rows);
     let start = out.as_mut_ptr();
     let whole = rows / GROUP * GROUP;
@@ -177,11 +177,8 @@ unsafe fn by_blocks<const SUMS: bool, const AHEAD: bool>(
         last @ 1..=4 => lanes.split_at(lanes.len() - last),
         _ => (lanes, &[][..]),
     };
-    // SAFETY: the lanes hold these rows.
-    let (mut eights, mut last) = unsafe {
-        let eights = eights.chunks(CODES).map(|lanes| Words::<8>::new(lanes));
-        (eights.collect::<Vec<_>>(), Last::new(last))
-    };
+    let mut eights: Vec<_> = eights.chunks(CODES).map(|lanes| Words::<8>::new(lanes)).collect();
+    let mut last = Last::new(last);
     // How many eights are written by themselves, and bytes that are too many.
     let (alone, missing) = match &last {
         Last::None => (eights.len(), eights.last().map_or(0, Words::missing)),
@@ -209,7 +206,7 @@ unsafe fn by_blocks<const SUMS: bool, const AHEAD: bool>(
             }
             for index in 0..GROUP {
                 // SAFETY: these rows end at most `most` bytes behind the first of them, less what is written at
-                // once; there is room for their ends.
+                // once; there is room for their ends. A row of `N` codes is taken as a register of as many.
                 unsafe {
                     for words in &eights[..alone] {
                         let (codes, longer) = words.groups[group].row(index);
@@ -219,10 +216,10 @@ unsafe fn by_blocks<const SUMS: bool, const AHEAD: bool>(
                         Last::None => {}
                         Last::Two(words) => {
                             let eight = eights[alone].groups[group].row(index);
-                            at += put_ten(eight, words.groups[group].quarter(index), start.add(at));
+                            at += put_ten(eight, words.groups[group].row(index), start.add(at));
                         }
                         Last::Four(words) => {
-                            let (codes, longer) = words.groups[group].half(index);
+                            let (codes, longer) = words.groups[group].row(index);
                             at += put_half(codes, longer, start.add(at));
                         }
                     }
@@ -244,17 +241,13 @@ enum Last<'a> {
 }
 
 impl<'a> Last<'a> {
-    /// # Safety
-    /// As [`grow`].
-    #[target_feature(enable = "avx512f,avx512bw,gfni")]
-    unsafe fn new(lanes: &'a [Lane<'a>]) -> Self {
-        // SAFETY: as this function's.
-        unsafe {
-            match lanes.len() {
-                0 => Self::None,
-                1 | 2 => Self::Two(Box::new(Words::new(lanes))),
-                _ => Self::Four(Box::new(Words::new(lanes))),
-            }
+    /// Up to four columns, or none.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn new(lanes: &'a [Lane<'a>]) -> Self {
+        match lanes.len() {
+            0 => Self::None,
+            1 | 2 => Self::Two(Box::new(Words::new(lanes))),
+            _ => Self::Four(Box::new(Words::new(lanes))),
         }
     }
 }

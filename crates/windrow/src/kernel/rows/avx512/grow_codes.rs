@@ -24,13 +24,10 @@ pub(super) struct Words<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Words<'a, N> {
-    /// # Safety
-    /// As [`Block::new`].
-    #[target_feature(enable = "avx512f,avx512bw,gfni")]
-    pub(super) unsafe fn new(lanes: &'a [Lane<'a>]) -> Self {
-        // SAFETY: as the caller promised.
-        let block = unsafe { Block::new(lanes) };
-        Self { block, groups: std::array::from_fn(|_| Codes8::none()) }
+    /// No rows yet, of up to `N` lanes.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) fn new(lanes: &'a [Lane<'a>]) -> Self {
+        Self { block: Block::new(lanes), groups: std::array::from_fn(|_| Codes8::none()) }
     }
 
     /// Bytes of a row in a register that are no column's.
@@ -73,38 +70,20 @@ impl<const N: usize> Codes8<N> {
     pub(super) fn none() -> Self {
         Self { rows: [_mm512_setzero_si512(); N], longer: [0; N] }
     }
-}
 
-impl Codes8<8> {
     /// Row `index`, and which of its codes are longer.
+    ///
+    /// # Safety
+    /// `V` is a register of `N` codes.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn row(&self, index: usize) -> (__m512i, u8) {
-        (self.rows[index], self.longer[index])
-    }
-}
-
-impl Codes8<4> {
-    /// Row `index`, and which of its codes are longer.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn half(&self, index: usize) -> (__m256i, u8) {
-        let rows: *const __m256i = self.rows.as_ptr().cast();
-        // SAFETY: there are eight rows.
-        let row = unsafe { rows.add(index % GROUP).read() };
-        (row, self.longer[index / 2] >> (4 * (index % 2)) & 0xf)
-    }
-}
-
-impl Codes8<2> {
-    /// Row `index`, and which of its codes are longer.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn quarter(&self, index: usize) -> (__m128i, u8) {
-        let rows: *const __m128i = self.rows.as_ptr().cast();
-        // SAFETY: there are eight rows.
-        let row = unsafe { rows.add(index % GROUP).read() };
-        (row, self.longer[index / 4] >> (2 * (index % 4)) & 0x3)
+    pub(super) unsafe fn row<V: Copy>(&self, index: usize) -> (V, u8) {
+        const { assert!(size_of::<V>() == N * 8, "a register of the codes") };
+        let in_register = GROUP / N;
+        // SAFETY: there are eight rows, one behind the other, each of which is such a register.
+        let row = unsafe { self.rows.as_ptr().cast::<V>().add(index % GROUP).read() };
+        let longer = self.longer[index / in_register] >> (N * (index % in_register));
+        (row, longer & (u8::MAX >> (CODES - N)))
     }
 }
 
@@ -129,10 +108,9 @@ impl<'a, const N: usize> Block<'a, N> {
     /// Bits of the first column in a register of rows.
     const FIRST: u64 = u64::MAX / ((1 << N) - 1);
 
-    /// # Safety
-    /// The CPU has AVX-512 F and BW.
+    /// Up to `N` lanes.
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) unsafe fn new(lanes: &'a [Lane<'a>]) -> Self {
+    pub(super) fn new(lanes: &'a [Lane<'a>]) -> Self {
         let all: [_; N] = std::array::from_fn(|at| lanes.get(at).unwrap_or(&lanes[0]));
         let codes: [Code; N] = all.map(|lane| lane.code);
         let with = Codes::of(&codes);
