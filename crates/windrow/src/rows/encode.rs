@@ -57,17 +57,14 @@ impl Encoder {
         let mut next = 0;
         while first < rows.end {
             let tile = first..(first + TILE).min(rows.end);
-            let mut behind = |length: u32| {
-                let cursor = next;
-                next += length as usize;
-                cursor
-            };
-            match &prepared.lengths {
-                Lengths::Same(length) => parts[0].set(tile.clone().map(|_| behind(*length))),
-                Lengths::Each(lengths) => {
-                    parts[0].set(lengths[tile.clone()].iter().map(|&length| behind(length)));
+            next = match &prepared.lengths {
+                Lengths::Same(length) => {
+                    parts[0].set_lengths(next, std::iter::repeat_n(*length, tile.len()))
                 }
-            }
+                Lengths::Each(lengths) => {
+                    parts[0].set_lengths(next, lengths[tile.clone()].iter().copied())
+                }
+            };
             first = tile.end;
             let mut tile = Tile { rows: tile, parts: &mut parts, part: 0, distance: 0, out };
             escaped |= self.encode_tile(prepared, &all, &mut tile);
@@ -191,22 +188,28 @@ impl Encoder {
         if let (Some(column), Some(index)) = (&prepared.time, layout.time()) {
             put_slot(&time_slot(layout, index), column, tile);
         }
-        let rows = tile.rows.clone();
-        let (places, out) = tile.places();
-        match &prepared.tail {
-            TailColumn::None => {}
-            TailColumn::Tombstone(deleted) => {
-                for (place, row) in places.each().zip(rows) {
-                    out[place] = u8::from(deleted.value(row));
-                }
-            }
-            TailColumn::Diff(diffs) => {
-                for (place, diff) in places.each().zip(&diffs[rows]) {
-                    out[place..][..8].copy_from_slice(&diff.to_le_bytes());
-                }
+        put_tail(&prepared.tail, tile);
+        escaped
+    }
+}
+
+fn put_tail(tail: &TailColumn, tile: &mut Tile<'_>) {
+    let rows = tile.rows.clone();
+    match tail {
+        // Where the rows end is not asked for.
+        TailColumn::None => {}
+        TailColumn::Tombstone(deleted) => {
+            let (places, out) = tile.places();
+            for (place, row) in places.each().zip(rows) {
+                out[place] = u8::from(deleted.value(row));
             }
         }
-        escaped
+        TailColumn::Diff(diffs) => {
+            let (places, out) = tile.places();
+            for (place, diff) in places.each().zip(&diffs[rows]) {
+                out[place..][..8].copy_from_slice(&diff.to_le_bytes());
+            }
+        }
     }
 }
 

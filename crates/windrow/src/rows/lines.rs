@@ -206,11 +206,11 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// True if all columns are written at once.
-    fn is_one_block(&self) -> bool {
+    /// Rows that are written first, if all columns are written at once; then all others are.
+    fn first_rows(&self) -> Option<usize> {
         match self {
-            Self::Numbers(lanes) => lanes.is_one_block(),
-            Self::Bytes(_) | Self::Raw(_) => true,
+            Self::Numbers(lanes) => lanes.is_one_block().then_some(FIRST_ROWS),
+            Self::Bytes(_) | Self::Raw(_) => Some(usize::MAX),
         }
     }
 
@@ -311,12 +311,13 @@ pub(super) fn put_tiled<'a>(
     out: &mut [u8],
 ) -> bool {
     // Of one block there is nothing in tiles but to learn early that the rows are wrong.
-    let is_one_block = lines.clone().count() == 1 && lines.clone().all(Line::is_one_block);
-    let mut tile_rows = if is_one_block { FIRST_ROWS } else { tile_rows(stride) };
+    let is_one_line = lines.clone().count() == 1;
+    let first_rows = lines.clone().next().filter(|_| is_one_line).and_then(Line::first_rows);
+    let mut tile_rows = first_rows.unwrap_or_else(|| tile_rows(stride));
     let (mut escaped, mut at) = (false, 0);
     while at < rows.len() && !escaped {
-        let tile = rows.start + at..(rows.start + at + tile_rows).min(rows.end);
-        if is_one_block {
+        let tile = rows.start + at..rows.start + (at + tile_rows).min(rows.len());
+        if first_rows.is_some() {
             tile_rows = rows.len();
         }
         let mut places = Strided { first: at * stride, stride };

@@ -151,14 +151,18 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_of_rows_are_those_of_the_columns(
-            data in prop::collection::vec(any::<u8>(), 800),
+            data in prop::collection::vec(any::<u8>(), 2800),
             kinds in prop::collection::vec((0u8..5, any::<[u8; 3]>(), any::<bool>(), 0usize..20), 1..19),
-            rows in 0usize..300,
+            rows in prop_oneof![0usize..300, 500usize..1200],
             first in 0usize..70,
             gap in 0usize..3,
             scattered: bool,
+            only_bits: bool,
         ) {
-            let lanes: Vec<ByteLane<'_>> = kinds.into_iter().map(|kind| lane(&data, kind)).collect();
+            let of = |(kind, bytes, nullable, at): (u8, [u8; 3], bool, usize)| {
+                lane(&data, (if only_bits { kind.min(1) } else { kind }, bytes, nullable, at))
+            };
+            let lanes: Vec<ByteLane<'_>> = kinds.into_iter().map(of).collect();
             let rows = first..first + rows;
             let stride = lanes.len() + gap;
             let places = Strided { first: 2, stride };

@@ -141,8 +141,12 @@ impl Converter {
         let strips = strips(&columns, count);
         if let Some(stride) = strips.iter().map(Strip::width).sum::<Option<usize>>() {
             let out = room(rows, stride * count)?;
-            for first in (0..count).step_by(STRIDED_ROWS) {
-                let tile = first..(first + STRIDED_ROWS).min(count);
+            let tile_rows = match strips[..] {
+                [Strip::Bytes(_)] => count.max(1),
+                _ => STRIDED_ROWS,
+            };
+            for first in (0..count).step_by(tile_rows) {
+                let tile = first..(first + tile_rows).min(count);
                 let mut at = first * stride;
                 for strip in &strips {
                     strip.put(tile.clone(), Strided { first: at, stride }, out);

@@ -41,6 +41,7 @@ mod heads;
 mod lengths;
 mod pack;
 mod put;
+mod put_bits;
 mod shrink;
 mod shrink_few;
 mod shrink_last;
