@@ -111,22 +111,26 @@ impl Cursors {
     /// Those of rows of these lengths, one behind the other, and where they end: the last one is the furthest.
     ///
     /// Benefit: 8,192 rows of three numbers in front of a text are written in 35.6 us in place of 36.4.
+    ///
+    /// # Panics
+    /// If the rows do not fit the address space.
     pub(crate) fn set_lengths(
         &mut self,
         first: usize,
         lengths: impl ExactSizeIterator<Item = u32>,
     ) -> usize {
-        let most = lengths.len().checked_mul(u32::MAX as usize);
-        let end = most.and_then(|most| first.checked_add(most));
-        assert!(end.is_some(), "rows fit the address space");
-        let mut next = first;
+        let most = (lengths.len() as u64).checked_mul(u64::from(u32::MAX));
+        let most = most.and_then(|most| most.checked_add(first as u64));
+        assert!(most.is_some(), "rows fit the address space");
+        let mut next = first as u64;
         self.set(lengths.map(|length| {
-            let cursor = next;
-            next += length as usize;
+            let cursor = next as usize;
+            next += u64::from(length);
             cursor
         }));
+        let end = usize::try_from(next).expect("rows fit the address space");
         self.furthest = self.all.last().copied();
-        next
+        end
     }
 
     pub(crate) fn all(&self) -> &[usize] {
