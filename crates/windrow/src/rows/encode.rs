@@ -188,28 +188,22 @@ impl Encoder {
         if let (Some(column), Some(index)) = (&prepared.time, layout.time()) {
             put_slot(&time_slot(layout, index), column, tile);
         }
-        put_tail(&prepared.tail, tile);
+        let rows = tile.rows.clone();
+        let (places, out) = tile.places();
+        match &prepared.tail {
+            TailColumn::None => {}
+            TailColumn::Tombstone(deleted) => {
+                for (place, row) in places.each().zip(rows) {
+                    out[place] = u8::from(deleted.value(row));
+                }
+            }
+            TailColumn::Diff(diffs) => {
+                for (place, diff) in places.each().zip(&diffs[rows]) {
+                    out[place..][..8].copy_from_slice(&diff.to_le_bytes());
+                }
+            }
+        }
         escaped
-    }
-}
-
-fn put_tail(tail: &TailColumn, tile: &mut Tile<'_>) {
-    let rows = tile.rows.clone();
-    match tail {
-        // Where the rows end is not asked for.
-        TailColumn::None => {}
-        TailColumn::Tombstone(deleted) => {
-            let (places, out) = tile.places();
-            for (place, row) in places.each().zip(rows) {
-                out[place] = u8::from(deleted.value(row));
-            }
-        }
-        TailColumn::Diff(diffs) => {
-            let (places, out) = tile.places();
-            for (place, diff) in places.each().zip(&diffs[rows]) {
-                out[place..][..8].copy_from_slice(&diff.to_le_bytes());
-            }
-        }
     }
 }
 

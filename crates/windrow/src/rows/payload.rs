@@ -27,9 +27,6 @@ pub(super) struct Payload<'a> {
 /// Writes the head: null bits and values of fixed width.
 pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
     let Payload { layout, columns, lines } = payload;
-    if layout.shape().head == 0 {
-        return;
-    }
     let rows = tile.rows.clone();
     let (places, out) = tile.places();
     let mut passed = put_null_bits(layout.shape(), columns, rows.clone(), places, out);

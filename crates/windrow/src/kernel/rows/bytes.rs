@@ -7,7 +7,7 @@
 //! numbers   h0 l0 h1 l1 ...          | m2 | a2 | h2 | l2 |
 //! ```
 //!
-//! Up to eight of them are made 64 rows at a time, become words of a row, and are written together.
+//! Up to eight of them are made 64 rows at a time, or 512 if all are bits, become words of a row, and are written together.
 
 use std::ops::Range;
 

@@ -1,5 +1,7 @@
 //! What the kernels of rows work on: where rows are, and the values and constants of one column.
 
+use std::cell::Cell;
+
 use arrow_buffer::ArrowNativeType;
 
 use crate::kernel::values::Values;
@@ -84,7 +86,7 @@ impl Places for Scattered<'_> {
     }
 }
 
-/// Where rows are read or written next, which moves on; the furthest is looked for once each time.
+/// Where rows are read or written next, which moves on; the furthest is looked for once each time, if at all.
 ///
 /// Benefit: a tenth of the time that 4 columns of rows that vary are read in, and of that in which numbers in front of a text
 /// are written.
@@ -92,18 +94,18 @@ impl Places for Scattered<'_> {
 pub(crate) struct Cursors {
     all: Vec<usize>,
     /// The greatest, if it is known.
-    furthest: Option<usize>,
+    furthest: Cell<Option<usize>>,
 }
 
 impl Cursors {
     /// None, and room for `rows` of them.
     pub(crate) fn with_capacity(rows: usize) -> Self {
-        Self { all: Vec::with_capacity(rows), furthest: None }
+        Self { all: Vec::with_capacity(rows), furthest: Cell::default() }
     }
 
     /// Those of other rows.
     pub(crate) fn set(&mut self, cursors: impl Iterator<Item = usize>) {
-        self.furthest = None;
+        self.furthest.set(None);
         self.all.clear();
         self.all.extend(cursors);
     }
@@ -129,7 +131,7 @@ impl Cursors {
             cursor
         }));
         let end = usize::try_from(next).expect("rows fit the address space");
-        self.furthest = self.all.last().copied();
+        self.furthest.set(self.all.last().copied());
         end
     }
 
@@ -139,31 +141,31 @@ impl Cursors {
 
     /// All of them, to be moved.
     pub(crate) fn all_mut(&mut self) -> &mut [usize] {
-        self.furthest = None;
+        self.furthest.set(None);
         &mut self.all
     }
 
     /// The greatest of them; 0 if there are none.
-    pub(crate) fn furthest(&mut self) -> usize {
-        let all = &self.all;
-        let find = || if all.is_empty() { 0 } else { furthest(all) };
-        *self.furthest.get_or_insert_with(find)
+    pub(crate) fn furthest(&self) -> usize {
+        let find = || if self.all.is_empty() { 0 } else { furthest(&self.all) };
+        let furthest = self.furthest.get().unwrap_or_else(find);
+        self.furthest.set(Some(furthest));
+        furthest
     }
 
     /// Columns `distance` behind them.
-    pub(crate) fn places(&mut self, distance: usize) -> Reached<'_> {
-        let furthest = self.furthest();
-        Reached { cursors: &self.all, furthest, distance }
+    pub(crate) fn places(&self, distance: usize) -> Reached<'_> {
+        Reached { cursors: &self.all, of: self, distance }
     }
 }
 
-/// Rows anywhere, of which it is known how far they are.
+/// Rows anywhere; how far they reach is looked for if somebody asks, once for all that goes behind these cursors.
 ///
-/// Invariant: no cursor is greater than `furthest`.
+/// Invariant: these are cursors of `of`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reached<'a> {
     cursors: &'a [usize],
-    furthest: usize,
+    of: &'a Cursors,
     distance: usize,
 }
 
@@ -183,7 +185,7 @@ impl Places for Reached<'_> {
 
     fn furthest(self, rows: usize) -> usize {
         assert!(rows <= self.cursors.len(), "a cursor for each row");
-        self.furthest.checked_add(self.distance).expect("rows fit the address space")
+        self.of.furthest().checked_add(self.distance).expect("rows fit the address space")
     }
 
     #[inline(always)]

@@ -1,10 +1,11 @@
 //! Bytes of columns to bytes of rows: 64 rows of a column are a register.
 //!
 //! ```text
-//! a0 a1 a2 ...          two of a, two of b, ...       words of up to eight bytes
-//! b0 b1 b2 ...   -->    a0 b0 a1 b1 ...         -->   | a0 b0 c0 d0 | a1 b1 c1 d1 | ...
-//! c0 c1 c2 ...          c0 d0 c1 d1 ...
+//! a0 a1 a2 ...   changed, as    x0 x1 x2 ...   joined    | x0 y0 | x1 y1 | ...   written, or copied to
+//! b0 b1 b2 ...   codes are      y0 y1 y2 ...   (words)                           where each row is
 //! ```
+//!
+//! Of lanes that are bits 512 rows are made at once ([`put_bits`]), as long as there are so many.
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use super::super::bytes::{ByteLane, Source, WORD, put_rows};
 use super::Places;
 use super::put_bits::{self, BitLanes};
+use super::words::words;
 
 /// Rows that are written at once: bytes of a register.
 const ROWS: usize = 64;
@@ -70,8 +72,8 @@ unsafe fn put_of<P: Places, const N: usize>(
 ) {
     let width = lanes.len();
     let adjacent = places.stride() == Some(width) && width == N;
-    // Room for what is written at once.
-    let mut near = MaybeUninit::<[__m512i; put_bits::ROWS * WORD / 64]>::uninit();
+    // Room for the most rows that are made at once.
+    let mut near = [MaybeUninit::<__m512i>::uninit(); put_bits::ROWS * WORD / size_of::<__m512i>()];
     let near = near.as_mut_ptr().cast::<u8>();
     let mut at = 0;
     let bits = if rows.len() < put_bits::ROWS { None } else { BitLanes::<N>::of(lanes) };
@@ -94,7 +96,8 @@ unsafe fn put_of<P: Places, const N: usize>(
             // SAFETY: each lane holds these rows.
             *v = unsafe { bytes(lane, rows.start + at) };
         }
-        // SAFETY: as above.
+        // SAFETY: the bytes of these rows lie within `out`, one behind the other if they are adjacent; `near` has
+        // room for them.
         unsafe {
             let to = if adjacent { out.add(places.place(at)) } else { near };
             for (index, v) in words(v).into_iter().enumerate() {
@@ -173,37 +176,6 @@ unsafe fn bytes(lane: &ByteLane<'_>, row: usize) -> __m512i {
         Some(valid) => _mm512_mask_blend_epi8(valid.word(row), same(lane.null), v),
         None => v,
     }
-}
-
-/// Words of a byte of each register: of sixteen rows at a time, those of the first of them in the first register.
-///
-/// Benefit: as a loop over the lengths of words, eight lanes went through memory at each step: four columns of two-byte
-/// numbers take 4.8 us in place of 14 for 8,192 rows.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-pub(super) fn words<const N: usize>(v: [__m512i; N]) -> [__m512i; N] {
-    // Words of one byte become words of two, four and eight.
-    let v = if N > 1 { joined::<N, 1>(v) } else { v };
-    let v = if N > 2 { joined::<N, 2>(v) } else { v };
-    if N > 4 { joined::<N, 4>(v) } else { v }
-}
-
-/// Words of twice the length: each of `OF` bytes, in as many registers, and the one whose words stand behind them.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn joined<const N: usize, const OF: usize>(v: [__m512i; N]) -> [__m512i; N] {
-    std::array::from_fn(|to| {
-        let (word, part) = (to / (2 * OF), to % (2 * OF) / 2);
-        let (a, b) = (v[2 * word * OF + part], v[(2 * word + 1) * OF + part]);
-        match (OF, to % 2) {
-            (1, 0) => _mm512_unpacklo_epi8(a, b),
-            (1, _) => _mm512_unpackhi_epi8(a, b),
-            (2, 0) => _mm512_unpacklo_epi16(a, b),
-            (2, _) => _mm512_unpackhi_epi16(a, b),
-            (_, 0) => _mm512_unpacklo_epi32(a, b),
-            (_, _) => _mm512_unpackhi_epi32(a, b),
-        }
-    })
 }
 
 /// Copies `count` bytes, more than half of `N` and at most `N`.

@@ -56,6 +56,7 @@ mod take_lists;
 mod take_text;
 mod text;
 mod wide;
+mod words;
 
 use std::arch::x86_64::*;
 
