@@ -1,16 +1,14 @@
-//! What the user typed. Nothing is opened or decided here: see [`crate::job`] for what it means.
+//! What the user typed. Nothing is opened or decided here: see [`crate::spec`] for what it means.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use windrow_files::{Columns, Compression, Format, Limit, Names, Preset, Size};
 
-use crate::changelog::Preset;
-use crate::columns::{Columns, Names};
-use crate::format::Format;
-use crate::output::Compression;
-use crate::size::{Limit, Size};
+use crate::help::Completion;
+use crate::values;
 
 /// Sort, compact, merge, partition and check files inside a memory limit.
 ///
@@ -100,31 +98,6 @@ Examples:
     },
 }
 
-/// What `completions` can print.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Completion {
-    Bash,
-    Elvish,
-    Fish,
-    Powershell,
-    Zsh,
-    Man,
-}
-
-impl Completion {
-    /// The shell; `None` for the man page.
-    pub(crate) fn shell(self) -> Option<Shell> {
-        Some(match self {
-            Self::Bash => Shell::Bash,
-            Self::Elvish => Shell::Elvish,
-            Self::Fish => Shell::Fish,
-            Self::Powershell => Shell::PowerShell,
-            Self::Zsh => Shell::Zsh,
-            Self::Man => return None,
-        })
-    }
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Sort {
     #[command(flatten)]
@@ -154,7 +127,7 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "COL", conflicts_with = "diff")]
     pub(crate) op_column: Option<String>,
     /// How the op column reads, and where the row is.
-    #[arg(long, value_name = "FORMAT", conflicts_with = "diff")]
+    #[arg(long, value_name = "FORMAT", conflicts_with = "diff", value_parser = values::preset())]
     pub(crate) op_preset: Option<Preset>,
     /// Column with the time of a change, for logs of (row, time, diff).
     #[arg(long, value_name = "COL", requires = "diff")]
@@ -277,9 +250,9 @@ pub(crate) struct Inspect {
 pub(crate) struct Input {
     /// Files, directories, globs, or - for standard input.
     #[arg(value_name = "FILES", required = true)]
-    pub(crate) files: Vec<String>,
+    pub(crate) files: Vec<OsString>,
     /// Format of all inputs.
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = values::format())]
     pub(crate) input_format: Option<Format>,
     /// Schema of CSV and NDJSON inputs: name:type,... (int64, utf8, float64, bool, date32,
     /// timestamp_us, decimal128(12,2), ...); inferred from the first rows otherwise.
@@ -299,7 +272,7 @@ pub(crate) struct Output {
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Format of the output.
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = values::format())]
     pub(crate) output_format: Option<Format>,
     /// Columns to write, in this order.
     #[arg(long, value_name = "COLS")]

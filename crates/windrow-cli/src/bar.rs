@@ -1,0 +1,113 @@
+//! What the user sees of a running job: a bar on a terminal, a line a second where it is asked for.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use windrow_files::{Moment, Phase, Progress, Size};
+
+use crate::args;
+
+/// How often the bar is drawn, a second.
+const HERTZ: u8 = 4;
+
+/// Shows how far a job has come, on standard error.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    start: Instant,
+    /// When a line was written last, where lines are.
+    written: Option<Mutex<Instant>>,
+}
+
+impl Bar {
+    pub(crate) fn new(report: &args::Report) -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        let target = match !report.quiet && is_terminal {
+            true => ProgressDrawTarget::stderr_with_hz(HERTZ),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let now = Instant::now();
+        let lines = report.progress && !is_terminal;
+        Self {
+            bar: ProgressBar::with_draw_target(None, target),
+            start: now,
+            written: lines.then(|| Mutex::new(now)),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// A line of progress every second, for a log.
+    fn line(&self, moment: &Moment<'_>) {
+        let what = match moment.phase {
+            Phase::Read => "read",
+            Phase::Settle => return,
+            Phase::Write => "written",
+        };
+        let Some(written) = &self.written else { return };
+        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        *written = Instant::now();
+        let of = moment.total.map(|rows| format!(" of {rows}")).unwrap_or_default();
+        say(format_args!(
+            "{}{of} rows {what}, {} in memory, {} spilled, {:.0} s",
+            moment.rows,
+            Size(moment.leased_bytes()),
+            Size(moment.spilled_bytes()),
+            self.start.elapsed().as_secs_f64(),
+        ));
+    }
+}
+
+impl Progress for Bar {
+    fn begins(&self, moment: &Moment<'_>) {
+        let template = match moment.phase {
+            Phase::Read => {
+                "read   {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}"
+            }
+            Phase::Settle => "settle {spinner} {elapsed} {msg}",
+            Phase::Write => {
+                "write  {human_pos} of {human_len} rows {wide_bar} {elapsed} eta {eta} {msg}"
+            }
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_position(0);
+        self.bar.reset_eta();
+        if let Some(total) = moment.total {
+            self.bar.set_length(total);
+        }
+    }
+
+    fn advances(&self, moment: &Moment<'_>) {
+        self.line(moment);
+        if self.bar.is_hidden() {
+            return;
+        }
+        self.bar.set_position(moment.rows);
+        if moment.phase == Phase::Read {
+            let spilled = moment.spilled_bytes();
+            if spilled > 0 {
+                self.bar.set_message(format!("spilled {}", Size(spilled)));
+            }
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// A line on standard error; that nobody reads it is not the job's fault.
+pub(crate) fn say(line: std::fmt::Arguments<'_>) {
+    let _said = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,100 @@
+//! What is said of a finished job: a line, and its figures as JSON or for Prometheus.
+
+use std::io::Write;
+use std::path::Path;
+
+use windrow_files::{Error, Inputs, Size, Spread, Stats, Target};
+
+use crate::advice::{Failure, Result};
+use crate::args;
+use crate::bar::say;
+
+/// Says what was done, on a line and, if asked for, as figures.
+pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
+    if !report.quiet {
+        let spilled = match stats.spilled_bytes {
+            0 => String::new(),
+            bytes => format!(", spilled {}", Size(bytes)),
+        };
+        let files = match stats.partitions {
+            None => String::new(),
+            Some(Spread { files, .. }) => format!(" in {files} files"),
+        };
+        say(format_args!(
+            "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}, peak memory {}",
+            stats.rows_in,
+            stats.rows_out,
+            Size(stats.bytes_out),
+            stats.seconds,
+            Size(stats.peak_rss_bytes),
+        ));
+    }
+    match report.stats.as_deref() {
+        None => Ok(()),
+        Some("json") => writeln!(std::io::stderr(), "{}", to_json(stats)?).map_err(|error| {
+            Failure::Report(format!(
+                "--stats: standard error: {error}; the output is whole, its figures are lost"
+            ))
+        }),
+        Some(file) => {
+            let prometheus = Path::new(file).extension().is_some_and(|e| e == "prom");
+            let text = if prometheus { to_prometheus(stats)? } else { to_json(stats)? + "\n" };
+            Ok(std::fs::write(file, text)
+                .map_err(|error| Error::output(Path::new(file), &error))?)
+        }
+    }
+}
+
+/// Refuses a place for the figures that is none, before there are any.
+pub(crate) fn check(report: &args::Report, inputs: &Inputs, target: &Target) -> Result<()> {
+    let Some(file) = report.stats.as_deref().filter(|&stats| stats != "json") else {
+        return Ok(());
+    };
+    if Path::new(file).is_dir() {
+        return Err(Failure::Usage(format!("--stats: {file} is a directory; name a file in it")));
+    }
+    let same = |other: &Path| match (Path::new(file).canonicalize(), other.canonicalize()) {
+        (Ok(file), Ok(other)) => file == other,
+        _ => Path::new(file) == other,
+    };
+    let written = matches!(target, Target::Path(output) if same(output));
+    if written || inputs.files().iter().any(|input| same(Path::new(&*input.name))) {
+        return Err(Failure::Usage(format!(
+            "--stats: {file} is an input or the output of this job; name another file"
+        )));
+    }
+    let directory = Path::new(file).parent().filter(|parent| !parent.as_os_str().is_empty());
+    match directory {
+        Some(directory) if !directory.is_dir() => Err(Failure::Usage(format!(
+            "--stats: {file}: there is no directory {}; create it first",
+            directory.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn unwritable(error: serde_json::Error) -> Failure {
+    Failure::Report(format!("--stats: {error}"))
+}
+
+fn to_json(stats: &Stats) -> Result<String> {
+    serde_json::to_string(stats).map_err(unwritable)
+}
+
+/// The figures as a text file for Prometheus' node exporter, a gauge each.
+fn to_prometheus(stats: &Stats) -> Result<String> {
+    let figures = serde_json::to_value(stats).map_err(unwritable)?;
+    let mut text = String::new();
+    let mut gauge = |name: &str, value: &serde_json::Value| {
+        if value.is_number() {
+            text.push_str(&format!("# TYPE windrow_{name} gauge\nwindrow_{name} {value}\n"));
+        }
+    };
+    for (name, value) in figures.as_object().into_iter().flatten() {
+        match value.as_object() {
+            Some(parts) => parts.iter().for_each(|(part, v)| gauge(&format!("{name}_{part}"), v)),
+            None => gauge(name, value),
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,149 @@
+//! The verbs: inputs are opened, a job is made, and it is explained or written.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use windrow_files::{
+    Cancel, Checked, Error, FileFacts, Inputs, Job, Limits, ReadOptions, Target, WriteOptions,
+    expand,
+};
+
+use crate::advice::{Failure, Result};
+use crate::args::{self, Cli, Verb};
+use crate::bar::{Bar, say};
+use crate::report;
+
+/// Does what the command line says.
+pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
+    match &cli.verb {
+        Verb::Sort(args) => {
+            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            run.finish(Job::sort(run.inputs()?, &args.into())?)
+        }
+        Verb::Compact(args) => {
+            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            run.finish(Job::compact(run.inputs()?, &args.into())?)
+        }
+        Verb::Merge(args) => {
+            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            run.finish(Job::merge(run.inputs()?, &args.into())?)
+        }
+        Verb::Partition(args) => {
+            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            run.finish(Job::partition(run.inputs()?, &args.into())?)
+        }
+        Verb::Check(args) => check(args, cancel),
+        Verb::Inspect(args) => inspect(args, cancel),
+        Verb::Completions { shell } => print(&shell.text()?),
+    }
+}
+
+/// What the verbs that write have in common.
+struct Run<'a> {
+    input: &'a args::Input,
+    report: &'a args::Report,
+    read: ReadOptions,
+    target: Target,
+    write: WriteOptions,
+    limits: Limits,
+    cancel: &'a Cancel,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        input: &'a args::Input,
+        output: &'a args::Output,
+        limits: &'a args::Limits,
+        report: &'a args::Report,
+        cancel: &'a Cancel,
+    ) -> Result<Self> {
+        let limits: Limits = limits.into();
+        Ok(Self {
+            read: read_options(input)?.within(&limits)?.cancelled_by(cancel),
+            target: Target::of(&output.output),
+            write: output.into(),
+            input,
+            report,
+            limits,
+            cancel,
+        })
+    }
+
+    fn inputs(&self) -> Result<Inputs> {
+        Ok(Inputs::open(&expand(&self.input.files)?, &self.read)?)
+    }
+
+    /// Explains or does the job.
+    fn finish(&self, job: Job) -> Result<()> {
+        let (target, write, limits) = (&self.target, &self.write, &self.limits);
+        if self.report.explain {
+            return print(job.explain(target, write, limits)?.to_string().as_bytes());
+        }
+        report::check(self.report, job.inputs(), target)?;
+        let bar = Arc::new(Bar::new(self.report));
+        let job = job.cancelled_by(self.cancel).watched_by(Arc::clone(&bar) as _);
+        let stats = job.write(target, write, limits)?;
+        bar.clear();
+        report::finish(&stats, self.report)
+    }
+}
+
+/// How inputs are read.
+fn read_options(input: &args::Input) -> Result<ReadOptions> {
+    let mut read = ReadOptions::default().csv(input.csv()?);
+    if let Some(format) = input.input_format {
+        read = read.format(format);
+    }
+    if let Some(schema) = &input.schema {
+        read = read.schema(windrow_files::parse_schema(schema)?);
+    }
+    Ok(read)
+}
+
+fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
+    let read = read_options(&args.input)?.cancelled_by(cancel);
+    let inputs = Inputs::open(&expand(&args.input.files)?, &read)?;
+    let checked = windrow_files::check(&inputs, args.by.clone(), args.unique, cancel)?;
+    let message = match checked {
+        Checked::OutOfOrder { file, row } => {
+            format!("{file}: row {row} sorts before the row in front of it")
+        }
+        Checked::Repeated { file, row } => {
+            format!("{file}: row {row} has the same key as the row before it")
+        }
+        Checked::InOrder { files, rows, .. } => {
+            if !args.quiet {
+                let rows = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
+                say(format_args!("in order: {files} files{rows}"));
+            }
+            return Ok(());
+        }
+        _ => "not in order".to_owned(),
+    };
+    Err(Failure::Check(if args.quiet { String::new() } else { message }))
+}
+
+fn inspect(args: &args::Inspect, cancel: &Cancel) -> Result<()> {
+    let read = read_options(&args.input)?.cancelled_by(cancel);
+    for (ordinal, source) in expand(&args.input.files)?.iter().enumerate() {
+        let facts = FileFacts::of(source, &read)?;
+        let text = if args.json {
+            serde_json::to_string(&facts).map_err(|error| Failure::Report(error.to_string()))?
+                + "\n"
+        } else if ordinal > 0 {
+            format!("\n{facts}")
+        } else {
+            facts.to_string()
+        };
+        print(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes to standard output.
+fn print(text: &[u8]) -> Result<()> {
+    let written = io::stdout().lock().write_all(text);
+    Ok(written.map_err(|error| Error::output(Path::new(OsStr::new("standard output")), &error))?)
+}

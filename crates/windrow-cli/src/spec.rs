@@ -1,0 +1,110 @@
+//! From what was typed to what the library is told.
+
+use windrow_files::{
+    Codec, Column, Columns, CompactSpec, CsvOptions, Limits, MergeSpec, Mode, PartitionSpec,
+    Partitions, SortSpec, WriteOptions,
+};
+
+use crate::args;
+
+impl From<&args::Sort> for SortSpec {
+    fn from(args: &args::Sort) -> Self {
+        let mut spec = Self::by(args.by.clone());
+        spec.select = selected(&args.output);
+        spec
+    }
+}
+
+impl From<&args::Compact> for CompactSpec {
+    fn from(args: &args::Compact) -> Self {
+        let mut spec = Self::default();
+        spec.key = columns(args.key.as_ref());
+        spec.order_by = columns(args.order_by.as_ref());
+        spec.op_column = args.op_column.clone();
+        spec.op_preset = args.op_preset;
+        spec.time = args.time.clone();
+        spec.diff = args.diff.clone();
+        spec.as_of = args.as_of.clone();
+        spec.mode = match args.mode {
+            args::Mode::Snapshot => Mode::Snapshot,
+            args::Mode::Log => Mode::Log,
+        };
+        spec.keep_bookkeeping = args.keep_bookkeeping;
+        spec.select = selected(&args.output);
+        spec
+    }
+}
+
+impl From<&args::Merge> for MergeSpec {
+    fn from(args: &args::Merge) -> Self {
+        let mut spec = Self::by(args.by.clone()).unique(args.unique);
+        spec.diff = args.diff.clone();
+        spec.time = args.time.clone();
+        spec.select = selected(&args.output);
+        spec
+    }
+}
+
+impl From<&args::Partition> for PartitionSpec {
+    fn from(args: &args::Partition) -> Self {
+        let partitions = match args.into {
+            _ if args.hive => Partitions::Hive,
+            Some(into) if args.range => Partitions::Ranges(into),
+            Some(into) => Partitions::Hash(into),
+            None => Partitions::RangesAt(args.range_at.clone()),
+        };
+        let mut spec = Self::by(args.by.clone(), partitions);
+        spec.sort = columns(args.sort.as_ref());
+        spec.select = selected(&args.output);
+        spec
+    }
+}
+
+impl From<&args::Output> for WriteOptions {
+    fn from(args: &args::Output) -> Self {
+        let mut write = Self::default()
+            .row_group_bytes(args.row_group_size.0)
+            .page_bytes(args.page_size.0)
+            .statistics(!args.no_statistics);
+        write.format = args.output_format;
+        write.compression = args.compression;
+        write
+    }
+}
+
+impl From<&args::Limits> for Limits {
+    fn from(args: &args::Limits) -> Self {
+        let mut limits = Self::default()
+            .memory(args.memory_limit)
+            .spill_codec(match args.spill_compression {
+                args::SpillCompression::None => Codec::None,
+                args::SpillCompression::Lz4 => Codec::Lz4,
+                args::SpillCompression::Zstd => Codec::Zstd,
+            })
+            .spill_to(match args.spill_to {
+                args::SpillTo::Disk => windrow_files::SpillTo::Disk,
+                args::SpillTo::Memory => windrow_files::SpillTo::Memory,
+            })
+            .spill_direct(args.spill_direct);
+        limits.temp_dirs = args.temp_dir.clone();
+        limits.max_temp_bytes = args.max_temp_size.map(|size| size.0);
+        limits.threads = args.threads;
+        limits
+    }
+}
+
+impl args::Input {
+    /// How CSV is written down.
+    pub(crate) fn csv(&self) -> windrow_files::Result<CsvOptions> {
+        let csv = CsvOptions::default().delimiter(self.csv_delimiter)?;
+        Ok(csv.has_header(!self.csv_no_header))
+    }
+}
+
+fn columns(columns: Option<&Columns>) -> Vec<Column> {
+    columns.map(|Columns(columns)| columns.clone()).unwrap_or_default()
+}
+
+fn selected(output: &args::Output) -> Option<Vec<String>> {
+    output.select.clone().map(Into::into)
+}

@@ -1,0 +1,28 @@
+//! Values of options that are names: parsed by the library, listed in the help.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use windrow_files::{Format, Preset};
+
+/// Formats by name.
+pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
+    named(Format::ALL.map(|format| (format.name(), format.about())))
+}
+
+/// Presets of change logs by name.
+pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
+    named(Preset::ALL.map(|preset| (preset.name(), preset.about())))
+}
+
+fn named<T, const N: usize>(
+    names: [(&'static str, &'static str); N],
+) -> impl TypedValueParser<Value = T>
+where
+    T: std::str::FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    let values = names.map(|(name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(values).try_map(|name: String| name.parse::<T>())
+}

@@ -1,0 +1,373 @@
+//! Debezium's envelope: the row is in a struct, and what the event says about it is around it.
+//!
+//! ```text
+//!  { before: {id, name}, after: {id, name}, source: {lsn, ..}, op, ts_ms, .. }
+//!        \_______ ______/                      |               |     |
+//!                v                             v               v     v
+//!          id | name                      source.lsn | .. |    op | ts_ms | ..
+//!          the row's columns              the rest of the envelope
+//! ```
+//!
+//! The row of a delete is `before`, of all else `after`. Its columns are those of `after`, then
+//! those that only `before` has; all may be null. The rest of the envelope keeps its order; its
+//! structs are opened one level, so that `source.lsn` is a column. A name that a column of the
+//! row has already gets `_envelope` put behind it: the row's own name wins.
+//!
+//! An update may change the key, where that is not the one by which Debezium tells rows apart: the key that
+//! `before` has is deleted then, just before `after` is there.
+//!
+//! Kafka Connect's JSON converter wraps the whole once more, as `{schema, payload}`; `payload`
+//! is then opened and `schema` left out.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, make_comparator, new_null_array,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{SortOptions, can_cast_types, kernels::zip::zip, nullif};
+use arrow::datatypes::{DataType, Field, Fields, Schema};
+use arrow::error::ArrowError;
+
+use super::op::Change;
+use super::{Preset, misfit, missing_op};
+use crate::error::{Error, Result};
+use crate::input::widened;
+
+/// Ordinals from the record batch's columns down through structs.
+type Path = Vec<usize>;
+
+/// Where everything is in the envelope.
+pub(super) struct Envelope {
+    op: Path,
+    after: Option<Path>,
+    before: Option<Path>,
+    row: Vec<RowColumn>,
+    rest: Vec<Path>,
+}
+
+/// One column of the row, and its place in either image.
+struct RowColumn {
+    name: String,
+    data_type: DataType,
+    after: Option<usize>,
+    before: Option<usize>,
+    key: bool,
+}
+
+impl Envelope {
+    /// Finds the envelope's parts; also returns the fields of what [`unwrap`](Self::unwrap)
+    /// makes of them.
+    pub(super) fn bind(schema: &Schema, op_column: &str) -> Result<(Self, Vec<Arc<Field>>)> {
+        let (prefix, event) = event(schema, op_column);
+        let path = |name: &str| {
+            let (i, _) = event.find(name)?;
+            Some(prefix.iter().copied().chain([i]).collect::<Path>())
+        };
+        let op = path(op_column)
+            .ok_or_else(|| missing_op(&[op_column], Preset::Debezium, event.iter()))?;
+        let after = image(event, "after")?;
+        let before = image(event, "before")?;
+        if after.is_none() && before.is_none() {
+            return Err(Error::usage(
+                "a Debezium event has its row in `after` and `before`, and this input has neither \
+                 as a struct; for events that are unwrapped already use `op_preset` generic",
+            ));
+        }
+        let row = row_columns(after, before)?;
+        let mut fields: Vec<Arc<Field>> = row
+            .iter()
+            .map(|column| Arc::new(Field::new(&column.name, column.data_type.clone(), true)))
+            .collect();
+
+        let mut rest = Vec::new();
+        let mut add = |path: Path, name: String, field: &Field| {
+            let mut name = name;
+            while fields.iter().any(|other| *other.name() == name) {
+                name.push_str("_envelope");
+            }
+            fields.push(Arc::new(field.clone().with_name(name).with_nullable(true)));
+            rest.push(path);
+        };
+        let outside = schema.fields().iter().enumerate().filter(|(_, field)| {
+            // Nothing is outside of an envelope that is not wrapped.
+            !prefix.is_empty() && !["payload", "schema"].contains(&field.name().as_str())
+        });
+        for (i, field) in outside {
+            flatten(vec![i], field, &mut add);
+        }
+        for (i, field) in event.iter().enumerate() {
+            if !["after", "before"].contains(&field.name().as_str()) {
+                flatten([prefix.as_slice(), &[i]].concat(), field, &mut add);
+            }
+        }
+        let envelope = Self {
+            op,
+            after: after.and_then(|_| path("after")),
+            before: before.and_then(|_| path("before")),
+            row,
+            rest,
+        };
+        Ok((envelope, fields))
+    }
+
+    pub(super) fn keyed_by(&mut self, keys: &[String]) {
+        for column in &mut self.row {
+            column.key = keys.contains(&column.name);
+        }
+    }
+
+    /// How many of the fields are the row's.
+    pub(super) fn row_width(&self) -> usize {
+        self.row.len()
+    }
+
+    /// The field at the end of the operation's path.
+    pub(super) fn op_field<'a>(&self, schema: &'a Schema) -> &'a Field {
+        let top = schema.field(self.op[0]);
+        self.op[1..].iter().fold(top, |field, &i| match field.data_type() {
+            DataType::Struct(fields) => &fields[i],
+            _ => field,
+        })
+    }
+
+    pub(super) fn op(&self, batch: &RecordBatch) -> Result<ArrayRef, ArrowError> {
+        column(batch, &self.op)
+    }
+
+    /// The row's columns, then the rest of the envelope's. A record without an operation and
+    /// without a row (Kafka's tombstone, which repeats the delete before it) becomes one to
+    /// ignore; a change without its row is an error.
+    pub(super) fn unwrap(
+        &self,
+        batch: &RecordBatch,
+        changes: &mut [Change],
+        first_row: u64,
+    ) -> Result<Vec<ArrayRef>> {
+        let image = |path: &Option<Path>| {
+            let path = path.as_ref();
+            path.map(|path| column(batch, path).map_err(misfit)).transpose()
+        };
+        let after = image(&self.after)?;
+        let before = image(&self.before)?;
+        let has = |image: &Option<ArrayRef>, i| image.as_ref().is_some_and(|rows| rows.is_valid(i));
+        for (i, change) in changes.iter_mut().enumerate() {
+            let lacking = match change {
+                Change::Ignore => None,
+                Change::Unsaid if has(&after, i) || has(&before, i) => Some("an operation"),
+                Change::Unsaid => {
+                    *change = Change::Ignore;
+                    None
+                }
+                Change::Delete => (!has(&before, i)).then_some(
+                    "its old row in `before` (on PostgreSQL: the table needs a primary key or \
+                     REPLICA IDENTITY FULL)",
+                ),
+                Change::Upsert | Change::Snapshot => {
+                    (!has(&after, i)).then_some("its row in `after`")
+                }
+            };
+            if let Some(lacking) = lacking {
+                return Err(lacks(lacking, first_row, i));
+            }
+        }
+
+        let deletes = BooleanBuffer::collect_bool(changes.len(), |i| changes[i] == Change::Delete);
+        let any_delete = deletes.count_set_bits() > 0;
+        let deletes = BooleanArray::new(deletes, None);
+        let mut columns = Vec::with_capacity(self.row.len() + self.rest.len() + 2);
+        for part in &self.row {
+            let new = part.of(after.as_ref(), part.after, batch.num_rows())?;
+            let values = if any_delete {
+                let old = part.of(before.as_ref(), part.before, batch.num_rows())?;
+                if let Some(i) =
+                    (0..old.len()).find(|&i| part.key && deletes.value(i) && !old.is_valid(i))
+                {
+                    let lacking = format!("the key column {:?} in `before`", part.name);
+                    return Err(lacks(&lacking, first_row, i));
+                }
+                zip(&deletes, &old, &new).map_err(misfit)?
+            } else {
+                new
+            };
+            columns.push(values);
+        }
+        for path in &self.rest {
+            columns.push(column(batch, path).map_err(misfit)?);
+        }
+        Ok(columns)
+    }
+}
+
+/// The old rows of updates that changed the key, which the key that they had has no more.
+pub(super) struct Moved {
+    /// The ordinals of these updates.
+    pub(super) rows: Vec<usize>,
+    /// The row's columns of all events, from `before`.
+    pub(super) columns: Vec<ArrayRef>,
+}
+
+impl Envelope {
+    /// Finds the updates that changed the key. Nothing is known of one that has no old key.
+    pub(super) fn moved(&self, batch: &RecordBatch, changes: &[Change]) -> Result<Option<Moved>> {
+        let (Some(after), Some(before)) = (&self.after, &self.before) else { return Ok(None) };
+        let after = column(batch, after).map_err(misfit)?;
+        let before = column(batch, before).map_err(misfit)?;
+        let mut rows: Vec<usize> = (0..changes.len())
+            .filter(|&i| changes[i] == Change::Upsert && before.is_valid(i))
+            .collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let of =
+            |part: &RowColumn, image: &ArrayRef, at| part.of(Some(image), at, batch.num_rows());
+        let mut differs = vec![false; changes.len()];
+        for part in self.row.iter().filter(|part| part.key) {
+            let new = of(part, &after, part.after)?;
+            let old = of(part, &before, part.before)?;
+            rows.retain(|&i| old.is_valid(i));
+            let order = make_comparator(&old, &new, SortOptions::default()).map_err(misfit)?;
+            rows.iter().for_each(|&i| differs[i] |= order(i, i).is_ne());
+        }
+        rows.retain(|&i| differs[i]);
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let columns = self.row.iter().map(|part| of(part, &before, part.before));
+        Ok(Some(Moved { rows, columns: columns.collect::<Result<_>>()? }))
+    }
+}
+
+impl RowColumn {
+    /// This column in an image, as its common type; nulls where the image does not have it.
+    fn of(&self, image: Option<&ArrayRef>, at: Option<usize>, rows: usize) -> Result<ArrayRef> {
+        match (image, at) {
+            (Some(image), Some(i)) => {
+                let values = child(image, i).map_err(misfit)?;
+                if *values.data_type() == self.data_type {
+                    return Ok(values);
+                }
+                if *values.data_type() == DataType::Null {
+                    return Ok(new_null_array(&self.data_type, rows));
+                }
+                widened(&values, &self.data_type)
+                    .map_err(|fault| Error::data(format!("column {:?}: {fault}", self.name)))
+            }
+            _ => Ok(new_null_array(&self.data_type, rows)),
+        }
+    }
+}
+
+/// The fields of the event, and the path to them.
+fn event<'a>(schema: &'a Schema, op_column: &str) -> (Path, &'a Fields) {
+    if schema.fields().find(op_column).is_none()
+        && let Some((i, payload)) = schema.fields().find("payload")
+        && let DataType::Struct(fields) = payload.data_type()
+        && fields.find(op_column).is_some()
+    {
+        return (vec![i], fields);
+    }
+    (Path::new(), schema.fields())
+}
+
+/// The fields of `after` or `before`; none if there is no such column or all of it is null.
+fn image<'a>(event: &'a Fields, name: &str) -> Result<Option<&'a Fields>> {
+    match event.find(name).map(|(_, field)| field.data_type()) {
+        None | Some(DataType::Null) => Ok(None),
+        Some(DataType::Struct(fields)) => Ok(Some(fields)),
+        Some(other) => Err(Error::usage(format!(
+            "column {name:?} of a Debezium event must be a struct and is {other}"
+        ))),
+    }
+}
+
+fn row_columns(after: Option<&Fields>, before: Option<&Fields>) -> Result<Vec<RowColumn>> {
+    let find = |image: Option<&Fields>, name: &str| {
+        image.and_then(|fields| fields.find(name)).map(|(i, _)| i)
+    };
+    let mut row: Vec<RowColumn> = Vec::new();
+    for field in after.into_iter().chain(before).flatten() {
+        if row.iter().any(|column| column.name == *field.name()) {
+            continue;
+        }
+        let of = |image: Option<&Fields>, at: Option<usize>| {
+            image.zip(at).map(|(fields, i)| fields[i].data_type().clone())
+        };
+        let (new, old) = (find(after, field.name()), find(before, field.name()));
+        let data_type = match (of(after, new), of(before, old)) {
+            (Some(new), Some(old)) => common(&new, &old).ok_or_else(|| {
+                Error::data(format!(
+                    "column {:?} is {new} in `after` and {old} in `before`; give one `schema`",
+                    field.name()
+                ))
+            })?,
+            (new, old) => new.or(old).unwrap_or(DataType::Null),
+        };
+        row.push(RowColumn {
+            name: field.name().clone(),
+            data_type,
+            after: new,
+            before: old,
+            key: false,
+        });
+    }
+    Ok(row)
+}
+
+/// The type that holds both. They differ where JSON was inferred: an image may show no value of
+/// a column, or only whole numbers.
+fn common(a: &DataType, b: &DataType) -> Option<DataType> {
+    match (a, b) {
+        (a, b) if a == b => Some(a.clone()),
+        (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
+        // Where JSON shows no value of a column in one image, its type there is text; what is text
+        // after all and no such value is refused when it is cast.
+        (DataType::Utf8, other) | (other, DataType::Utf8)
+            if can_cast_types(&DataType::Utf8, other) =>
+        {
+            Some(other.clone())
+        }
+        (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
+            Some(DataType::Float64)
+        }
+        _ => None,
+    }
+}
+
+/// Adds a column of the envelope, or of a struct its members as `name.member`.
+fn flatten(path: Path, field: &Field, add: &mut impl FnMut(Path, String, &Field)) {
+    match field.data_type() {
+        DataType::Struct(members) => {
+            for (i, member) in members.iter().enumerate() {
+                let name = format!("{}.{}", field.name(), member.name());
+                add([path.as_slice(), &[i]].concat(), name, member);
+            }
+        }
+        _ => add(path, field.name().clone(), field),
+    }
+}
+
+/// The column at a path; null wherever a struct on the way is.
+fn column(batch: &RecordBatch, path: &[usize]) -> Result<ArrayRef, ArrowError> {
+    let top = batch.column(path[0]).clone();
+    path[1..].iter().try_fold(top, |array, &i| child(&array, i))
+}
+
+/// A struct's member, null where the struct is: below a null, a member may hold anything.
+fn child(array: &ArrayRef, i: usize) -> Result<ArrayRef, ArrowError> {
+    let Some(parent) = array.as_struct_opt().filter(|of| i < of.num_columns()) else {
+        return Err(ArrowError::SchemaError(format!(
+            "expected a struct, got {}",
+            array.data_type()
+        )));
+    };
+    match parent.nulls() {
+        None => Ok(parent.column(i).clone()),
+        Some(nulls) => nullif(parent.column(i), &BooleanArray::new(!nulls.inner(), None)),
+    }
+}
+
+fn lacks(what: &str, first_row: u64, row: usize) -> Error {
+    let row = first_row + row as u64;
+    Error::data(format!("row {row}: the event lacks {what}")).at_row(row)
+}

@@ -1,0 +1,144 @@
+//! Lists of columns as people write them: `country,amount:desc:nulls-first,"odd, name":asc`.
+//!
+//! A part that begins with a double quote is quoted, as a field of CSV is: it ends with the next one, and
+//! two of them stand for one. Elsewhere a quote is a character like any other.
+
+use std::ops::Deref;
+use std::str::FromStr;
+
+use windrow::{Column, IntoColumns};
+
+/// Columns of an order, most significant first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns(pub Vec<Column>);
+
+impl IntoColumns for Columns {
+    fn into_columns(self) -> Vec<Column> {
+        self.0
+    }
+}
+
+impl FromStr for Columns {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let columns: Result<Vec<_>, _> =
+            split(text, ',')?.iter().map(|part| column(part)).collect();
+        let columns = columns?;
+        if columns.is_empty() { Err("no column is named".to_owned()) } else { Ok(Self(columns)) }
+    }
+}
+
+fn column(text: &str) -> Result<Column, String> {
+    let parts = split(text, ':')?;
+    let (name, options) = parts.split_first().ok_or("an empty column name")?;
+    let name = unquoted(name);
+    if name.is_empty() {
+        return Err(format!("an empty column name in {text:?}"));
+    }
+    let mut column = windrow::asc(name);
+    for option in options {
+        match option.as_str() {
+            "asc" => column.descending = false,
+            "desc" => column.descending = true,
+            "nulls-first" => column.nulls_first = true,
+            "nulls-last" => column.nulls_first = false,
+            other => {
+                return Err(format!(
+                    "{other:?} in {text:?} is none of asc, desc, nulls-first, nulls-last; \
+                     put a name that holds a colon in double quotes"
+                ));
+            }
+        }
+    }
+    Ok(column)
+}
+
+/// Names of columns, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names(Vec<String>);
+
+impl FromStr for Names {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = fields(text)?;
+        match names.iter().any(String::is_empty) {
+            true => Err(format!("an empty column name in {text:?}")),
+            false => Ok(Self(names)),
+        }
+    }
+}
+
+impl From<Names> for Vec<String> {
+    fn from(Names(names): Names) -> Self {
+        names
+    }
+}
+
+impl Deref for Names {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// The parts of `text` between commas, without the quotes around them.
+pub(crate) fn fields(text: &str) -> Result<Vec<String>, String> {
+    Ok(split(text, ',')?.iter().map(|part| unquoted(part)).collect())
+}
+
+/// The parts of `text` between separators that are outside of quotes.
+fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    for c in text.chars() {
+        let begins = |part: &String| part.is_empty() || part.starts_with('"');
+        if c == '"' && parts.last().is_some_and(begins) {
+            quoted = !quoted;
+        }
+        match parts.last_mut() {
+            Some(part) if c != separator || quoted => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    if quoted { Err(format!("a quote without its end in {text:?}")) } else { Ok(parts) }
+}
+
+fn unquoted(part: &str) -> String {
+    match part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => part.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow::{asc, desc};
+
+    use super::*;
+
+    #[test]
+    fn columns_read_as_people_write_them() {
+        let columns = |text: &str| text.parse::<Columns>().map(|Columns(columns)| columns);
+        assert_eq!(columns("a"), Ok(vec![asc("a")]));
+        assert_eq!(
+            columns("a:desc,b:asc:nulls-first,c:nulls-last"),
+            Ok(vec![desc("a"), asc("b").nulls_first(), asc("c")])
+        );
+        assert_eq!(columns("\"a,b:c\":desc,d"), Ok(vec![desc("a,b:c"), asc("d")]));
+        assert_eq!(
+            columns(r#""say ""hi""":desc,5" disk,"""x""""#),
+            Ok(vec![desc(r#"say "hi""#), asc(r#"5" disk"#), asc(r#""x""#)])
+        );
+        for text in ["", "a,,b", "a:down", "\"a", ":desc"] {
+            assert!(columns(text).is_err(), "{text}");
+        }
+        let names = |text: &str| text.parse::<Names>().map(|names| names.to_vec());
+        assert_eq!(names("b,\"a,b\",c:d"), Ok(["b", "a,b", "c:d"].map(String::from).to_vec()));
+        for text in ["", "a,,b", "\"a", "\"\""] {
+            assert!(names(text).is_err(), "{text}");
+        }
+    }
+}

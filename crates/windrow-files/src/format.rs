@@ -1,0 +1,157 @@
+//! The file formats, how a name or the first bytes tell them apart.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// A file format that is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Apache Parquet.
+    Parquet,
+    /// The Arrow IPC file format, also called Feather version 2.
+    ArrowFile,
+    /// The Arrow IPC streaming format.
+    ArrowStream,
+    /// Delimited text with a record a line.
+    Csv,
+    /// A JSON object a line.
+    Ndjson,
+}
+
+impl Format {
+    /// The format that the extension of `path` stands for, if it is a known one.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "parquet" | "pq" => Some(Self::Parquet),
+            "arrow" | "feather" | "ipc" => Some(Self::ArrowFile),
+            "arrows" | "stream" => Some(Self::ArrowStream),
+            "csv" | "tsv" => Some(Self::Csv),
+            "ndjson" | "jsonl" | "json" => Some(Self::Ndjson),
+            _ => None,
+        }
+    }
+
+    /// The extension that files of this format are given.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::ArrowFile => "arrow",
+            Self::ArrowStream => "arrows",
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+        }
+    }
+
+    /// The format whose magic number `head` opens with; text has none.
+    pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
+        if head.starts_with(b"PAR1") || head.starts_with(b"PARE") {
+            Some(Self::Parquet)
+        } else if head.starts_with(b"ARROW1") {
+            Some(Self::ArrowFile)
+        } else if head.starts_with(&[0xFF; 4]) {
+            Some(Self::ArrowStream)
+        } else {
+            None
+        }
+    }
+
+    /// What compressed the file that opens with `head`, if it is one of those in use for text.
+    pub(crate) fn compressor(head: &[u8]) -> Option<&'static str> {
+        const MAGIC: [(&[u8], &str); 5] = [
+            (b"\x1f\x8b", "gzip"),
+            (b"\x28\xb5\x2f\xfd", "zstd"),
+            (b"\xfd7zXZ\0", "xz"),
+            (b"\x04\x22\x4d\x18", "lz4"),
+            (b"BZh", "bzip2"),
+        ];
+        MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, name)| *name)
+    }
+
+    /// The format of a stream that opens with `head`: what has no magic number is text.
+    pub(crate) fn of_stream(head: &[u8]) -> Self {
+        let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+        Self::of_magic(head).unwrap_or_else(|| match text.trim_ascii_start().first() {
+            Some(b'{' | b'[') => Self::Ndjson,
+            _ => Self::Csv,
+        })
+    }
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 5] =
+        [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson];
+
+    /// Its name, as it is parsed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::ArrowFile => "arrow",
+            Self::ArrowStream => "arrow-stream",
+            Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
+        }
+    }
+
+    /// What it is, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Parquet => "Apache Parquet",
+            Self::ArrowFile => "The Arrow IPC file format, also called Feather version 2",
+            Self::ArrowStream => "The Arrow IPC streaming format",
+            Self::Csv => "Delimited text with a record a line",
+            Self::Ndjson => "A JSON object a line",
+        }
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::usage(format!("{text:?} is none of the formats: {names}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_known_in_any_case() {
+        for (name, format) in [
+            ("a.parquet", Format::Parquet),
+            ("a.PQ", Format::Parquet),
+            ("a.arrow", Format::ArrowFile),
+            ("a.feather", Format::ArrowFile),
+            ("a.arrows", Format::ArrowStream),
+            ("a.tsv", Format::Csv),
+            ("a.b.jsonl", Format::Ndjson),
+        ] {
+            assert_eq!(Format::of_path(Path::new(name)), Some(format), "{name}");
+        }
+        assert_eq!(Format::of_path(Path::new("a.txt")), None);
+        assert_eq!(Format::of_path(Path::new("parquet")), None);
+    }
+
+    #[test]
+    fn streams_are_told_by_their_first_bytes() {
+        assert_eq!(Format::of_stream(b"PAR1...."), Format::Parquet);
+        assert_eq!(Format::of_stream(b"ARROW1\0\0"), Format::ArrowFile);
+        assert_eq!(Format::of_stream(b"\xFF\xFF\xFF\xFF\x10"), Format::ArrowStream);
+        assert_eq!(Format::of_stream(b" \n{\"a\":1}"), Format::Ndjson);
+        assert_eq!(Format::of_stream(b"a,b\n"), Format::Csv);
+        assert_eq!(Format::of_stream(b""), Format::Csv);
+    }
+}

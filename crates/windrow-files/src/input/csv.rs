@@ -1,0 +1,265 @@
+//! CSV: the columns of a file, from its header, a sample of its rows and `schema`.
+//!
+//! The types of the first file stand for all; of the others only the header is looked at. An empty
+//! field is null. Inference is that of arrow, but for types that would lose data:
+//!
+//! 1. A column without a value in the sample would be `Null`, whose later values vanish: it is text. Of a
+//!    file that is a header and no more, it is `Null`, and the next file tells the type.
+//! 2. Timestamps would get the coarsest unit that the sample allows, so that finer ones were refused
+//!    later: they are of microseconds, or of nanoseconds. If they have offsets from UTC they are in
+//!    UTC; if some have them and others do not, they are text.
+//! 3. Integers beyond 64 bits would be text, which has another order: they are decimals, or integers
+//!    without a sign.
+//! 4. Numbers with leading zeros (postal codes) would come out without them: they are text.
+//!
+//! A value behind the sample that is none of its column's type by these rules is an error (see
+//! [`exact`](super::exact)).
+
+use std::sync::Arc;
+
+use arrow::csv::reader::Format as Reader;
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+
+use crate::error::{Error, Result};
+
+use super::exact::{has_offset, is_padded};
+use super::origin::Origin;
+use super::text::{Columns, Dialect, TextFile, line_bytes, newlines, rest_of_line};
+use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES, Source};
+
+/// Rows of the sample that are looked at.
+const SAMPLE_ROWS: usize = 10_000;
+
+/// Reads the header and a sample of `origin`. `reference` is the schema of the first input, if this
+/// is not it.
+pub(super) fn open(
+    origin: Origin,
+    source: &Source,
+    options: &ReadOptions,
+    reference: Option<&Schema>,
+) -> Result<Opened> {
+    let csv = dialect_of(source, options.csv);
+    let mut sample = origin.head(SAMPLE_BYTES)?;
+    if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 {
+        // A header and a part of a row tell no types.
+        sample = origin.head(SAMPLE_BYTES + rest_of_line(&origin, &sample))?;
+    }
+    let text = whole_lines(&sample, sample.len() >= SAMPLE_BYTES);
+    if text.is_empty() {
+        return Err(
+            origin.error("the file is empty; CSV starts with a line that names the columns")
+        );
+    }
+    if let Err(fault) = std::str::from_utf8(text) {
+        return Err(not_utf8(&origin, csv, &text[..fault.valid_up_to()]));
+    }
+    let is_null = |field: &Arc<Field>| field.data_type().is_null();
+    let reference = reference.filter(|first| !first.fields().iter().all(is_null));
+    let rows = if reference.is_some() { 0 } else { SAMPLE_ROWS };
+    let (inferred, seen) = reader(csv)
+        .infer_schema(text, Some(rows))
+        .map_err(|cause| origin.error(format!("the sample of its first rows: {cause}")))?;
+    let schema = match reference {
+        Some(first) => like(&inferred, first),
+        None if seen == 0 => header_only(&origin, &inferred, options.schema.as_deref())?,
+        None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
+    };
+    let header = sample.iter().position(|byte| *byte == b'\n').filter(|_| csv.has_header);
+    let line_bytes = line_bytes(&origin, &sample, header.map_or(0, |end| end + 1));
+    let file = TextFile {
+        origin: Arc::new(origin),
+        dialect: Dialect::Csv(csv),
+        columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
+        line_bytes,
+    };
+    Ok(file.opened(options.batch_rows.max(1)))
+}
+
+fn dialect_of(source: &Source, mut csv: CsvOptions) -> CsvOptions {
+    if let Source::File(path) = source {
+        csv.delimiter = csv.delimiter_of(path);
+    }
+    csv
+}
+
+fn reader(csv: CsvOptions) -> Reader {
+    Reader::default()
+        .with_header(csv.has_header)
+        .with_delimiter(csv.delimiter)
+        // Rows of another length are told with their line when they are read.
+        .with_truncated_rows(true)
+}
+
+/// `sample` without the line that was cut off, if it was.
+fn whole_lines(sample: &[u8], cut: bool) -> &[u8] {
+    match sample.iter().rposition(|byte| *byte == b'\n') {
+        Some(end) if cut => &sample[..=end],
+        _ => sample,
+    }
+}
+
+/// The columns of a later file, with the types of the first where it has them.
+fn like(names: &Schema, first: &Schema) -> Schema {
+    let fields = names.fields().iter().map(|field| {
+        let kind = match first.field_with_name(field.name()).map(Field::data_type) {
+            Ok(DataType::Null) | Err(_) => &DataType::Utf8,
+            Ok(kind) => kind,
+        };
+        Field::new(field.name(), kind.clone(), true)
+    });
+    Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// The columns of a file without rows: those that `schema` names have types.
+fn header_only(origin: &Origin, names: &Schema, named: Option<&Schema>) -> Result<Schema> {
+    named.map_or(Ok(()), |named| are_in_header(origin, names, named))?;
+    let fields = names.fields().iter().map(|field| {
+        let kind = named.and_then(|named| named.field_with_name(field.name()).ok());
+        let kind = kind.map_or(&DataType::Null, Field::data_type);
+        Field::new(field.name(), kind.clone(), true)
+    });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn are_in_header(origin: &Origin, header: &Schema, named: &Schema) -> Result<()> {
+    match named.fields().iter().find(|field| header.field_with_name(field.name()).is_err()) {
+        None => Ok(()),
+        Some(field) => Err(Error::usage(format!(
+            "`schema`: column '{}' is not in the header of {}",
+            field.name(),
+            origin.name()
+        ))),
+    }
+}
+
+/// The columns of the first file: inferred, unless `schema` names them.
+fn first_file(
+    origin: &Origin,
+    csv: CsvOptions,
+    text: &[u8],
+    inferred: Schema,
+    named: Option<&Schema>,
+) -> Result<Schema> {
+    if let Some(named) = named {
+        if !csv.has_header {
+            if named.fields().len() != inferred.fields().len() {
+                return Err(origin.error(format!(
+                    "its rows have {} fields, but `schema` names {}; name them all, in order",
+                    inferred.fields().len(),
+                    named.fields().len()
+                )));
+            }
+            return Ok(named.clone());
+        }
+        are_in_header(origin, &inferred, named)?;
+    }
+    let seen = look_at_values(csv, text, &inferred);
+    let fields = inferred.fields().iter().enumerate().map(|(column, field)| {
+        let named = named.and_then(|named| named.field_with_name(field.name()).ok());
+        let kind = match (named, field.data_type()) {
+            (Some(named), _) => named.data_type().clone(),
+            (None, DataType::Null) => DataType::Utf8,
+            (None, DataType::Int64 | DataType::Float64) if seen[column].padded => DataType::Utf8,
+            (None, DataType::Utf8) => seen[column].large_integers().unwrap_or(DataType::Utf8),
+            (None, DataType::Timestamp(unit, _)) => match seen[column] {
+                Seen { offsets: true, local: true, .. } => DataType::Utf8,
+                Seen { offsets, .. } => {
+                    let unit = match unit {
+                        TimeUnit::Nanosecond => TimeUnit::Nanosecond,
+                        _ => TimeUnit::Microsecond,
+                    };
+                    DataType::Timestamp(unit, offsets.then(|| "UTC".into()))
+                }
+            },
+            (None, inferred) => inferred.clone(),
+        };
+        Field::new(field.name(), kind, true)
+    });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// What there is among the values of a column of the sample.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// A value such as `007` or `00.5`.
+    padded: bool,
+    /// A time with an offset from UTC.
+    offsets: bool,
+    /// A value without one.
+    local: bool,
+    /// A value that is no integer.
+    other: bool,
+    /// An integer below zero, and one that 64 bits without a sign do not hold.
+    negative: bool,
+    beyond_u64: bool,
+    /// The digits of the longest integer.
+    digits: usize,
+}
+
+impl Seen {
+    fn note(&mut self, value: &str) {
+        let digits = value.strip_prefix('-').unwrap_or(value).as_bytes();
+        let integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        self.padded |= is_padded(value);
+        self.other |= !integer;
+        if integer {
+            self.negative |= value.starts_with('-');
+            self.digits = self.digits.max(digits.len());
+            self.beyond_u64 |= digits.len() > 19 && value.parse::<u64>().is_err();
+        }
+        match has_offset(value) {
+            true => self.offsets = true,
+            false => self.local = true,
+        }
+    }
+
+    /// The type of a column of nothing but integers, some of which are beyond 64 bits with a sign.
+    fn large_integers(self) -> Option<DataType> {
+        match self {
+            Self { other: true, .. } | Self { padded: true, .. } | Self { digits: 0, .. } => None,
+            Self { negative: false, beyond_u64: false, .. } => Some(DataType::UInt64),
+            Self { digits: ..=38, .. } => Some(DataType::Decimal128(38, 0)),
+            _ => None,
+        }
+    }
+}
+
+/// What the values of each column of the sample look like.
+fn look_at_values(csv: CsvOptions, text: &[u8], schema: &Schema) -> Vec<Seen> {
+    let mut columns = vec![Seen::default(); schema.fields().len()];
+    let fields = schema.fields().iter();
+    let as_text = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
+    let batches =
+        arrow::csv::ReaderBuilder::new(Arc::new(Schema::new(as_text.collect::<Vec<_>>())))
+            .with_format(reader(csv))
+            .with_batch_size(1024)
+            .build(text);
+    // A fault in the sample is told when the file is read.
+    for batch in batches.into_iter().flatten().map_while(Result::ok) {
+        for (column, seen) in columns.iter_mut().enumerate() {
+            let values = arrow::array::AsArray::as_string::<i32>(batch.column(column));
+            values.iter().flatten().for_each(|value| seen.note(value));
+        }
+    }
+    columns
+}
+
+/// The error for a sample that is text as far as `valid`.
+fn not_utf8(origin: &Origin, csv: CsvOptions, valid: &[u8]) -> Error {
+    let (mut line, mut field, mut quoted) = (1, 1, false);
+    for &byte in valid {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\n' => (line, field) = (line + 1, if quoted { field } else { 1 }),
+            byte if byte == csv.delimiter && !quoted => field += 1,
+            _ => {}
+        }
+    }
+    let header = valid.split(|byte| *byte == b'\n').next().filter(|_| line > 1 && csv.has_header);
+    let names = header.and_then(|header| reader(csv).infer_schema(header, Some(0)).ok());
+    let column = match names.as_ref().and_then(|(names, _)| names.fields().get(field - 1)) {
+        Some(name) => format!("column '{}'", name.name()),
+        None => format!("field {field}"),
+    };
+    origin.error(format!("line {line}: {column} is not valid UTF-8; convert the file, with iconv"))
+}

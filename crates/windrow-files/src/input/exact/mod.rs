@@ -1,0 +1,339 @@
+//! Values of text, to the last digit.
+//!
+//! The parsers of arrow take what they can of a value and leave the rest: the digits of a decimal behind
+//! its scale, those of a time behind its unit, the offset of a timestamp, the time of day of a date, those
+//! of an integer that a float does not hold.
+//! Columns of such types are therefore decoded as the text that they are, and parsed here:
+//!
+//! ```text
+//!  "12.50"                 decimal128(12,1)    12.5
+//!  "12.55"                 decimal128(12,1)    an error
+//!  "2026-01-31T12:00+02"   timestamp_us(UTC)   2026-01-31 10:00:00 UTC
+//!  "2026-01-31T12:00+02"   timestamp_us        an error
+//!  "02139"                 int64, inferred     an error
+//!  "02139"                 int64, of `schema`  2139
+//! ```
+//! A type that the user names says what is meant. One that was inferred is a guess from the first rows: of a
+//! value that would have made it another, had it been among them, the guess would lose what it is.
+//!
+//! This file decides what is parsed, and where it stands; `bytes`, `integers`, `numbers` (decimals and floats)
+//! and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
+//!
+//! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the
+//! float that is nearest, as everywhere; an integer in a column of floats may be a number of something.
+
+mod bytes;
+mod guess;
+mod integers;
+mod numbers;
+#[cfg(test)]
+mod tests;
+mod times;
+
+use std::sync::Arc;
+
+use arrow::array::builder::PrimitiveBuilder;
+use arrow::array::types::ArrowPrimitiveType;
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
+    ListViewArray, MapArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+pub(super) use guess::{is_json_number, is_padded};
+pub(super) use times::has_offset;
+
+/// Why a value is refused, to be put behind the value.
+type Fault = String;
+
+/// Where values stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writing {
+    Csv,
+    /// Numbers and strings alike; an integer in a column of times counts the units that a user names.
+    Json,
+}
+
+/// How the values of a column are read.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    writing: Writing,
+    /// Nobody named the type.
+    guessed: bool,
+}
+
+/// What is parsed here, of a schema.
+pub(super) struct Exact {
+    schema: SchemaRef,
+    text: SchemaRef,
+    readings: Vec<Reading>,
+}
+
+impl Exact {
+    /// The types of `schema` that are not in `named` were inferred.
+    pub(super) fn new(schema: &SchemaRef, named: Option<&Schema>, writing: Writing) -> Self {
+        let reading = |field: &FieldRef| Reading { writing, guessed: !is_named(field, named) };
+        let readings: Vec<_> = schema.fields().iter().map(reading).collect();
+        let fields = schema.fields().iter().zip(&readings);
+        let fields: Fields = fields.map(|(field, reading)| as_text(field, *reading)).collect();
+        let text = if fields == *schema.fields() {
+            schema.clone()
+        } else {
+            Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+        };
+        Self { schema: schema.clone(), text, readings }
+    }
+
+    /// The schema to decode to, with text where values are parsed here.
+    pub(super) fn text(&self) -> &SchemaRef {
+        &self.text
+    }
+
+    /// What was decoded, with its values parsed.
+    pub(super) fn parse(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
+        if Arc::ptr_eq(&self.text, &self.schema) {
+            return Ok(batch);
+        }
+        let columns = batch.columns().iter().zip(self.schema.fields()).zip(&self.readings);
+        let columns = columns
+            .map(|((column, field), reading)| parsed(column, field, *reading))
+            .collect::<Result<_, _>>()
+            .map_err(|Misfit { path, fault }| {
+                ArrowError::ParseError(format!("column '{path}': {fault}"))
+            })?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &rows)
+    }
+}
+
+/// Whether `--schema` gives the type of the column.
+pub(super) fn is_named(field: &Field, named: Option<&Schema>) -> bool {
+    named.is_some_and(|named| named.field_with_name(field.name()).is_ok())
+}
+
+/// `field`, with text where values are parsed here.
+fn as_text(field: &FieldRef, reading: Reading) -> FieldRef {
+    let kind = match field.data_type() {
+        kind if kind.is_decimal() => DataType::Utf8,
+        DataType::Timestamp(..)
+        | DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Float16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::LargeUtf8 => DataType::Utf8,
+        kind if kind.is_integer() && (reading.guessed || reading.writing == Writing::Json) => {
+            DataType::Utf8
+        }
+        DataType::Duration(_)
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_)
+            if reading.writing == Writing::Json =>
+        {
+            DataType::Utf8
+        }
+        DataType::List(of) => DataType::List(as_text(of, reading)),
+        DataType::LargeList(of) => DataType::LargeList(as_text(of, reading)),
+        DataType::ListView(of) => DataType::ListView(as_text(of, reading)),
+        DataType::LargeListView(of) => DataType::LargeListView(as_text(of, reading)),
+        DataType::FixedSizeList(of, length) => {
+            DataType::FixedSizeList(as_text(of, reading), *length)
+        }
+        // What is parsed has runs afterwards.
+        DataType::RunEndEncoded(_, of) => match as_text(of, reading) {
+            text if text == *of => return field.clone(),
+            text => text.data_type().clone(),
+        },
+        DataType::Map(of, sorted) => DataType::Map(as_text(of, reading), *sorted),
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| as_text(field, reading)).collect())
+        }
+        _ => return field.clone(),
+    };
+    Arc::new(Field::clone(field).with_data_type(kind))
+}
+
+/// The column, or the part of one, in which a value is refused, and why.
+struct Misfit {
+    path: String,
+    fault: Fault,
+}
+
+impl Misfit {
+    /// The fault of a member of `of`.
+    fn within(self, of: &Field) -> Self {
+        Self { path: format!("{}.{}", of.name(), self.path), ..self }
+    }
+}
+
+fn parsed(column: &ArrayRef, field: &Field, reading: Reading) -> Result<ArrayRef, Misfit> {
+    if column.data_type() == field.data_type() {
+        return Ok(column.clone());
+    }
+    let misfit = |fault| Misfit { path: field.name().clone(), fault };
+    let unfit = |fault: ArrowError| misfit(fault.to_string());
+    // Messages call the items of a list as they call the list.
+    let items = |values: &ArrayRef, of: &FieldRef| {
+        let named = Field::clone(of).with_name(field.name());
+        parsed(values, &named, reading)
+    };
+    Ok(match field.data_type() {
+        DataType::Struct(fields) => {
+            Arc::new(members(column.as_struct(), fields, reading).map_err(|m| m.within(field))?)
+        }
+        DataType::List(of) => {
+            let list: &ListArray = column.as_list();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            let values = items(list.values(), of)?;
+            Arc::new(ListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
+        }
+        DataType::LargeList(of) => {
+            let list: &LargeListArray = column.as_list();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            let values = items(list.values(), of)?;
+            Arc::new(LargeListArray::try_new(of.clone(), offsets, values, nulls).map_err(unfit)?)
+        }
+        DataType::ListView(of) => {
+            let list: &ListViewArray = column.as_list_view();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = ListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::LargeListView(of) => {
+            let list: &LargeListViewArray = column.as_list_view();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = LargeListViewArray::try_new(of.clone(), offsets, sizes, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::RunEndEncoded(_, of) => {
+            cast_strictly(&items(column, of)?, field.data_type()).map_err(misfit)?
+        }
+        DataType::FixedSizeList(of, length) => {
+            let list = column.as_fixed_size_list();
+            let (values, nulls) = (items(list.values(), of)?, list.nulls().cloned());
+            let list = FixedSizeListArray::try_new(of.clone(), *length, values, nulls);
+            Arc::new(list.map_err(unfit)?)
+        }
+        DataType::Map(of, sorted) => {
+            let map = column.as_map();
+            let DataType::Struct(fields) = of.data_type() else {
+                return Err(misfit("is a map without entries".to_owned()));
+            };
+            let entries = members(map.entries(), fields, reading).map_err(|m| m.within(field))?;
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            let map = MapArray::try_new(of.clone(), offsets, entries, nulls, *sorted);
+            Arc::new(map.map_err(unfit)?)
+        }
+        kind => values(column.as_string(), kind, reading).map_err(misfit)?,
+    })
+}
+
+/// The members of `parts`, each parsed.
+fn members(parts: &StructArray, of: &Fields, reading: Reading) -> Result<StructArray, Misfit> {
+    let members = parts.columns().iter().zip(of);
+    let members: Vec<_> =
+        members.map(|(member, field)| parsed(member, field, reading)).collect::<Result<_, _>>()?;
+    StructArray::try_new(of.clone(), members, parts.nulls().cloned())
+        .map_err(|fault| Misfit { path: String::new(), fault: fault.to_string() })
+}
+
+fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<ArrayRef, Fault> {
+    use DataType as D;
+    if reading.guessed {
+        if *kind == D::Int64
+            && let Some(integers) = integers::plain(text)
+        {
+            return Ok(Arc::new(integers));
+        }
+        guess::check(text, kind, reading.writing)?;
+    }
+    match kind {
+        D::Decimal128(..) | D::Decimal256(..) => numbers::decimals(text, kind),
+        D::Decimal32(precision, scale) | D::Decimal64(precision, scale) => {
+            let wide = numbers::decimals(text, &D::Decimal128(*precision, *scale))?;
+            cast_strictly(&wide, kind)
+        }
+        D::Float16 | D::Float32 | D::Float64 => numbers::floats(text, kind),
+        D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => {
+            times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
+        }
+        D::Duration(_) => cast_strictly(&cast(text, &D::Int64)?, kind),
+        kind if kind.is_binary() && reading.writing == Writing::Json => bytes::bytes(text, kind),
+        D::FixedSizeBinary(_) if reading.writing == Writing::Json => bytes::bytes(text, kind),
+        _ => cast(text, kind),
+    }
+}
+
+/// A value of `kind` that is neither nested nor encoded, as people write it.
+///
+/// # Errors
+/// What is wrong with it: also where the type keeps less of it.
+pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let column = StringArray::from(vec![text]);
+    let reading = Reading { writing: Writing::Csv, guessed: false };
+    values(&column, kind, reading)
+}
+
+/// What JSON has as `values`, of which one part of a file said that they are of `kind`, and another one of a type that
+/// holds less.
+///
+/// # Errors
+/// The first value that `kind` does not hold as it is.
+pub(crate) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let text = cast_strictly(values, &DataType::Utf8)?;
+    let text: &StringArray = text.as_string();
+    let is_said = |value: &str| match kind {
+        DataType::Boolean => matches!(value, "true" | "false"),
+        kind if kind.is_numeric() => is_json_number(value),
+        kind => !kind.is_nested(),
+    };
+    match text.iter().flatten().find(|value| !is_said(value)) {
+        Some(value) => Err(format!("{value:?} is no value of its type, {kind}")),
+        None => self::values(text, kind, Reading { writing: Writing::Json, guessed: false }),
+    }
+}
+
+/// As arrow casts it: integers, and strings of other widths.
+fn cast(text: &StringArray, kind: &DataType) -> Result<ArrayRef, Fault> {
+    cast_strictly(text, kind)
+}
+
+fn cast_strictly(values: &dyn Array, kind: &DataType) -> Result<ArrayRef, Fault> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(values, kind, &strict).map_err(|fault| match fault {
+        ArrowError::CastError(what) => what,
+        other => other.to_string(),
+    })
+}
+
+/// Parses every value that is not null.
+fn each<T: ArrowPrimitiveType>(
+    text: &StringArray,
+    kind: &DataType,
+    mut parse: impl FnMut(&str) -> Result<T::Native, Fault>,
+) -> Result<ArrayRef, Fault> {
+    let mut values = PrimitiveBuilder::<T>::with_capacity(text.len()).with_data_type(kind.clone());
+    for value in text {
+        let parsed = value.map(|value| {
+            parse(value).map_err(|fault| match fault.as_str() {
+                "" => format!("{value:?} is no value of its type, {kind}"),
+                fault => format!("{value:?} {fault}"),
+            })
+        });
+        values.append_option(parsed.transpose()?);
+    }
+    Ok(Arc::new(values.finish()))
+}
+
+/// The value is not of its type at all.
+fn no_value() -> Fault {
+    Fault::new()
+}

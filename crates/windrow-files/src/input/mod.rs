@@ -1,0 +1,516 @@
+//! Files in: many inputs of any format as one list of units of work with one schema.
+//!
+//! ```text
+//!  arguments --expand--> Source --Origin::of--> Origin --parquet/ipc/csv/ndjson--> Opened
+//!                                                                                    |
+//!             Inputs { schema, files, units }  <------------unify-------------------+
+//!                         |
+//!                      Unit::read --> RecordBatch, at most batch_rows, exactly of the schema
+//! ```
+//! Opening reads what is needed to plan: footers, headers, a sample of text. It holds no descriptor
+//! (but for streams) and little memory per file, so that ten thousand inputs are nothing special. A
+//! unit opens its file when it is read and closes it at the end.
+//!
+//! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
+//! damaged files, which ends here (see [`guard`]).
+
+mod csv;
+mod dictionaries;
+mod estimate;
+mod exact;
+mod expand;
+mod footer_depth;
+mod guard;
+mod int96;
+mod ipc;
+mod ndjson;
+mod null_lines;
+mod origin;
+mod parquet;
+mod records;
+mod schema_text;
+mod stream;
+mod text;
+mod unify;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::limits::Limits;
+use crate::setting::Setting;
+use crate::watch::Cancel;
+
+use origin::{Origin, Stream};
+use unify::{Order, Unifier};
+
+pub(crate) use dictionaries::readable;
+pub(crate) use exact::{one_value, widened};
+pub use expand::{Source, expand};
+pub use guard::panics_are_caught;
+pub(crate) use parquet::{Footer, common_order, declared_order};
+pub use schema_text::parse_schema;
+
+/// Bytes of a stream or text that are looked at to tell its format or its schema.
+const SAMPLE_BYTES: usize = 1 << 20;
+
+/// How to read inputs.
+///
+/// ```
+/// use windrow_files::{Format, ReadOptions, parse_schema};
+///
+/// let read = ReadOptions::default().format(Format::Csv).schema(parse_schema("id:int64,at:date32")?);
+/// # Ok::<(), windrow_files::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// The format of all inputs; otherwise each file's extension or first bytes decide.
+    pub format: Option<Format>,
+    /// The types of columns of text; those not named are inferred. See [`parse_schema`].
+    pub schema: Option<SchemaRef>,
+    /// How CSV is written down.
+    pub csv: CsvOptions,
+    /// The most rows of a batch.
+    pub(crate) batch_rows: usize,
+    /// Where streams go that must be read at random; the system's temporary directory if none.
+    pub(crate) temp_dir: Option<PathBuf>,
+    /// Bytes that they may take there together.
+    pub(crate) temp_bytes: u64,
+    /// Ends the copying of streams.
+    pub(crate) cancel: Cancel,
+}
+
+impl ReadOptions {
+    /// Sets the format of all inputs.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// Sets the types of columns of text.
+    pub fn schema(mut self, schema: SchemaRef) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
+    /// Sets how CSV is written down.
+    pub fn csv(mut self, csv: CsvOptions) -> Self {
+        self.csv = csv;
+        self
+    }
+
+    /// Copies streams that must be read at random - Parquet and Arrow files on standard input - to a
+    /// temporary file within `limits`.
+    ///
+    /// # Errors
+    /// `Usage` if a directory for temporary files is not there.
+    pub fn within(mut self, limits: &Limits) -> Result<Self> {
+        limits.check()?;
+        self.temp_dir = limits.temp_dirs.first().cloned();
+        self.temp_bytes = limits.max_temp_bytes.unwrap_or(u64::MAX);
+        Ok(self)
+    }
+
+    /// Ends that copying when `cancel` is requested.
+    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            schema: None,
+            batch_rows: 8192,
+            csv: CsvOptions::default(),
+            temp_dir: None,
+            temp_bytes: u64::MAX,
+            cancel: Cancel::new(),
+        }
+    }
+}
+
+/// How CSV is written down.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct CsvOptions {
+    /// The byte between fields. A `.tsv` file has a tab when this is the comma.
+    pub delimiter: u8,
+    /// Whether the first line names the columns.
+    pub has_header: bool,
+}
+
+impl CsvOptions {
+    /// Sets the character between fields.
+    ///
+    /// # Errors
+    /// `Usage` if it is no ASCII character, a quote, or ends a line.
+    pub fn delimiter(mut self, delimiter: char) -> Result<Self> {
+        let byte = u8::try_from(delimiter).ok();
+        self.delimiter =
+            byte.filter(|byte| byte.is_ascii() && !b"\"\r\n".contains(byte)).ok_or_else(|| {
+                Error::usage(format!(
+                    "{} takes one ASCII character that is no quote and ends no line",
+                    Setting::CsvDelimiter
+                ))
+            })?;
+        Ok(self)
+    }
+
+    /// Sets whether the first line names the columns.
+    pub fn has_header(mut self, has_header: bool) -> Self {
+        self.has_header = has_header;
+        self
+    }
+
+    /// The byte between the fields of `path`.
+    pub(crate) fn delimiter_of(self, path: &Path) -> u8 {
+        let tabs = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv"));
+        if tabs && self.delimiter == b',' { b'\t' } else { self.delimiter }
+    }
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        Self { delimiter: b',', has_header: true }
+    }
+}
+
+/// A column of a declared order.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct SortColumn {
+    /// The column; a dotted path where it is nested.
+    pub name: String,
+    /// Largest first.
+    pub descending: bool,
+    /// Nulls before all values.
+    pub nulls_first: bool,
+}
+
+/// What is known of an input before it is read.
+#[derive(Debug, Clone)]
+pub struct FileInfo {
+    /// What messages call it: its path, or `stdin`.
+    pub name: Arc<str>,
+    /// Its format, told by its content where the extension is of either Arrow format.
+    pub format: Format,
+    /// Its length; unknown for a stream.
+    pub bytes: Option<u64>,
+    /// Its rows; unknown for text and streams.
+    pub rows: Option<u64>,
+}
+
+/// All inputs, opened.
+pub struct Inputs {
+    schema: SchemaRef,
+    files: Vec<FileInfo>,
+    units: Vec<Unit>,
+    reader_bytes: usize,
+    row_bytes: usize,
+    temp_bytes: u64,
+    contents: Arc<[File]>,
+    csv: CsvOptions,
+}
+
+/// A part of a file that is read on its own.
+#[derive(Clone)]
+pub(crate) struct Unit {
+    /// The ordinal of the file.
+    pub(crate) file: usize,
+    /// The number within its file of the unit's first row.
+    pub(crate) first_row: u64,
+    /// The rows of the unit, where the format tells.
+    pub(crate) rows: Option<u64>,
+    part: Range<usize>,
+    schema: SchemaRef,
+    batch_rows: usize,
+    files: Arc<[File]>,
+}
+
+/// Batches in the order of the file.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+/// A file that is opened for planning.
+struct File {
+    content: Box<dyn Content>,
+    order: Order,
+}
+
+/// What the formats have in common once a file is opened.
+trait Content: Send + Sync {
+    /// The name for messages.
+    fn name(&self) -> &Arc<str>;
+
+    /// Reads one of the parts that opening told of, as batches of the file's own schema.
+    fn read(&self, part: Range<usize>, batch_rows: usize) -> Result<Batches>;
+
+    /// The Parquet footer with its statistics, from Parquet.
+    fn footer(&self) -> Option<Result<parquet::Footer>> {
+        None
+    }
+}
+
+/// What opening a file tells.
+struct Opened {
+    format: Format,
+    schema: SchemaRef,
+    bytes: Option<u64>,
+    rows: Option<u64>,
+    spans: Vec<Span>,
+    reader_bytes: usize,
+    /// Bytes of a row, on average, where rows are longest.
+    row_bytes: usize,
+    content: Box<dyn Content>,
+}
+
+/// A part of a file and the rows in it.
+struct Span {
+    part: Range<usize>,
+    first_row: u64,
+    rows: Option<u64>,
+}
+
+impl Inputs {
+    /// Opens `sources` far enough to plan.
+    ///
+    /// # Errors
+    /// `Data` that names the file: missing, unreadable, damaged, or not of the schema of the first.
+    /// `Usage` when the format or the schema must be told on the command line.
+    pub fn open(sources: &[Source], options: &ReadOptions) -> Result<Self> {
+        Self::open_with(sources, options, Box::new(std::io::stdin()))
+    }
+
+    /// [`Inputs::open`] with another stream for standard input.
+    fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
+        let mut stdin = Some(stdin);
+        let footers = Arc::new(parquet::FooterCache::default());
+        let mut opener = Opener { options, footers, temp_left: options.temp_bytes };
+        let mut unifier: Option<Unifier> = None;
+        let mut files = Vec::with_capacity(sources.len());
+        let mut spans = Vec::new();
+        let mut contents = Vec::with_capacity(sources.len());
+        let (mut reader_bytes, mut row_bytes) = (0, 0);
+        for (ordinal, source) in sources.iter().enumerate() {
+            let reference = unifier.as_ref().map(Unifier::so_far);
+            let origin = Origin::of(source, &mut stdin)?;
+            let opened = opener.open(source, origin, ordinal, reference.as_deref())?;
+            let name = opened.content.name().clone();
+            let order = match &mut unifier {
+                Some(unifier) => unifier.fit(&name, &opened.schema)?,
+                None => {
+                    unifier = Some(Unifier::new(name.clone(), opened.schema.clone()));
+                    None
+                }
+            };
+            spans.extend(opened.spans.into_iter().map(|span| (ordinal, span)));
+            files.push(FileInfo {
+                name,
+                format: opened.format,
+                bytes: opened.bytes,
+                rows: opened.rows,
+            });
+            reader_bytes = reader_bytes.max(opened.reader_bytes);
+            row_bytes = row_bytes.max(opened.row_bytes);
+            contents.push(File { content: opened.content, order });
+        }
+        let schema =
+            unifier.ok_or_else(|| Error::usage("no input; name files, or - for stdin"))?.finish();
+        let schema = match files.iter().all(|file| file.format == Format::Csv) {
+            true => nulls_as_text(schema),
+            false => schema,
+        };
+        let contents: Arc<[File]> = contents.into();
+        let units = spans
+            .into_iter()
+            .map(|(file, span)| Unit {
+                file,
+                first_row: span.first_row,
+                rows: span.rows,
+                part: span.part,
+                schema: schema.clone(),
+                batch_rows: options.batch_rows.max(1),
+                files: contents.clone(),
+            })
+            .collect();
+        let temp_bytes = options.temp_bytes - opener.temp_left;
+        let csv = options.csv;
+        Ok(Self { schema, files, units, reader_bytes, row_bytes, temp_bytes, contents, csv })
+    }
+
+    /// The schema of all inputs; the metadata is that of the first.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The inputs in order.
+    pub fn files(&self) -> &[FileInfo] {
+        &self.files
+    }
+
+    /// The rows of all inputs, if every format tells.
+    pub fn rows(&self) -> Option<u64> {
+        self.files.iter().map(|file| file.rows).sum()
+    }
+
+    /// How CSV among them is written down.
+    pub(crate) fn csv(&self) -> CsvOptions {
+        self.csv
+    }
+
+    /// The length of all inputs, if none is a stream.
+    pub fn bytes(&self) -> Option<u64> {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// The units of work, in input order: a row group, a range of record batches, or a whole file.
+    pub(crate) fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// An estimate of the heap that reading one unit takes, whichever, with a batch in hand.
+    pub(crate) fn reader_bytes(&self) -> usize {
+        self.reader_bytes
+    }
+
+    /// Bytes of a row as far as that is known without reading: the mean of the row group, the record
+    /// batches or the sample where rows are longest.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    /// Bytes of temporary files that hold copies of streams.
+    pub(crate) fn temp_bytes(&self) -> u64 {
+        self.temp_bytes
+    }
+
+    /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
+    pub(crate) fn parquet_footer(&self, file: usize) -> Result<Option<parquet::Footer>> {
+        self.contents[file].content.footer().transpose()
+    }
+}
+
+/// The schema of CSV of which there is no row.
+fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
+    if !schema.fields().iter().any(|field| field.data_type().is_null()) {
+        return schema;
+    }
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Null => Field::clone(field).with_data_type(DataType::Utf8),
+        _ => Field::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+impl Unit {
+    /// Reads the unit: batches of at most `batch_rows` rows, exactly of [`Inputs::schema`].
+    ///
+    /// The file is open while the iterator lives. After an error the iterator ends.
+    pub(crate) fn read(&self) -> Result<Batches> {
+        let file = &self.files[self.file];
+        let name = file.content.name().clone();
+        let batches =
+            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows))?;
+        Ok(Box::new(guard::Guarded::new(
+            name,
+            batches,
+            guard::Promise {
+                schema: self.schema.clone(),
+                order: file.order.clone(),
+                batch_rows: self.batch_rows,
+                rows: self.rows,
+            },
+        )))
+    }
+}
+
+/// Refuses what opens with the bytes of another thing than text.
+fn check_text(head: &[u8]) -> Result<(), String> {
+    if let Some(compressor) = Format::compressor(head) {
+        return Err(format!(
+            "is compressed with {compressor}; decompress it first, or on the way: \
+             {compressor} -dc FILE | windrow ... -"
+        ));
+    }
+    match Format::of_magic(head) {
+        Some(format) => Err(format!("is no text; read it with {} {format}", Setting::InputFormat)),
+        None => Ok(()),
+    }
+}
+
+/// Chooses the format of each source.
+struct Opener<'a> {
+    options: &'a ReadOptions,
+    footers: Arc<parquet::FooterCache>,
+    temp_left: u64,
+}
+
+impl Opener<'_> {
+    fn open(
+        &mut self,
+        source: &Source,
+        origin: Origin,
+        ordinal: usize,
+        reference: Option<&Schema>,
+    ) -> Result<Opened> {
+        let by_name = match source {
+            Source::File(path) => Format::of_path(path),
+            Source::Stdin => None,
+        };
+        let mut format = match self.options.format.or(by_name) {
+            Some(format) => format,
+            None => {
+                let head = origin.head(SAMPLE_BYTES.min(4096))?;
+                match Format::of_magic(&head) {
+                    Some(format) => format,
+                    None if origin.passes_once() => Format::of_stream(&head),
+                    None => {
+                        check_text(&head).map_err(|what| origin.error(what))?;
+                        return Err(Error::usage(format!(
+                            "{}: the extension is of no known format; \
+                             name the format with {}",
+                            origin.name(),
+                            Setting::InputFormat
+                        )));
+                    }
+                }
+            }
+        };
+        // `.arrow`, `.ipc` and `.feather` are in use for both Arrow formats: the content decides.
+        if matches!(format, Format::ArrowFile | Format::ArrowStream) {
+            let magic = Format::of_magic(&origin.head(8)?);
+            if let Some(Format::ArrowFile | Format::ArrowStream) = magic {
+                format = magic.unwrap_or(format);
+            }
+        }
+        if matches!(format, Format::Csv | Format::Ndjson) {
+            let head = origin.head(8)?;
+            check_text(&head).map_err(|what| origin.error(what))?;
+        }
+        let name = origin.name().clone();
+        let temp_dir = self.options.temp_dir.as_deref();
+        let batch_rows = self.options.batch_rows.max(1);
+        let temp_left = &mut self.temp_left;
+        let cancel = &self.options.cancel;
+        guard::no_panic(&name, || match format {
+            Format::Parquet => {
+                let origin = origin.spooled(temp_dir, temp_left, cancel)?;
+                parquet::open(origin, ordinal, batch_rows, self.footers.clone())
+            }
+            Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
+            Format::ArrowStream => stream::open(origin),
+            Format::Csv => csv::open(origin, source, self.options, reference),
+            Format::Ndjson => ndjson::open(origin, self.options, reference),
+        })
+    }
+}

@@ -1,0 +1,346 @@
+//! NDJSON: the columns of a file, from a sample of its objects and `schema`.
+//!
+//! Columns come in the order in which their keys first appear. The inference of arrow gives them in
+//! the order of a hash map, another in every run, so it is done here:
+//!
+//! ```text
+//!  null < anything                  integers -> int64, beyond it uint64 or decimal128(20,0)
+//!  integer < float -> float64       object -> struct, key by key
+//!  any two scalars else -> utf8     list -> list of what its elements are together
+//! ```
+//! A list or an object beside a scalar has no type, which is an error.
+//!
+//! While a column is null in all of the sample, a file is looked at further, if need be to its end;
+//! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
+//! takes any scalar, would make "5" of 5.)
+//!
+//! The decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
+//! there as 5: see [`records`](super::records).
+
+use std::fmt;
+use std::io::{BufReader, Read};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Fields, Schema};
+use arrow::error::ArrowError;
+use memchr::memchr;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+
+use crate::error::Result;
+
+use super::exact::Exact;
+use super::null_lines::NullLines;
+use super::origin::Origin;
+use super::records::Records;
+use super::text::{Columns, Dialect, TextFile, line_bytes};
+use super::{Opened, ReadOptions, SAMPLE_BYTES};
+
+/// Objects of the sample that are looked at.
+const SAMPLE_ROWS: usize = 10_000;
+
+/// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it.
+pub(super) fn open(
+    origin: Origin,
+    options: &ReadOptions,
+    reference: Option<&Schema>,
+) -> Result<Opened> {
+    let schema = match reference {
+        Some(first) => {
+            let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
+            Schema::new(first.fields().iter().map(nullable).collect::<Vec<_>>())
+        }
+        None => infer(&origin, options.schema.as_deref())?,
+    };
+    let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
+    let file = TextFile {
+        origin: Arc::new(origin),
+        dialect: Dialect::Ndjson,
+        columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
+        line_bytes,
+    };
+    Ok(file.opened(options.batch_rows.max(1)))
+}
+
+fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
+    let head = origin.head(SAMPLE_BYTES)?;
+    let cut = head.len() == SAMPLE_BYTES;
+    let mut sample = Vec::with_capacity(head.len());
+    let read = NullLines::new(&*head).read_to_end(&mut sample);
+    read.map_err(|cause| origin.error(format!("cannot be read: {cause}")))?;
+    if sample.trim_ascii_start().first() == Some(&b'[') {
+        return Err(
+            origin.error("is a JSON array; write one object per line instead (jq -c '.[]' does)")
+        );
+    }
+    let mut columns = Vec::new();
+    let mut rows = serde_json::Deserializer::from_slice(&sample).into_iter::<Shape>();
+    for row in rows.by_ref().take(SAMPLE_ROWS) {
+        match row {
+            Ok(Shape::Object(keys)) => merge_keys(&mut columns, keys),
+            // A record without a value.
+            Ok(Shape::Null) => {}
+            Ok(_) => return Err(origin.error("holds a value that is not an object")),
+            Err(fault) if fault.is_eof() && cut => break,
+            Err(fault) => {
+                return Err(origin.error(format!("line {}: {fault}", fault.line())));
+            }
+        }
+    }
+    complete_envelope(&mut columns);
+    let unknown = |columns: &[(String, Shape)]| {
+        let named = |name: &str| named.is_some_and(|named| named.field_with_name(name).is_ok());
+        columns.iter().any(|(name, shape)| !named(name) && shape.is_unknown())
+    };
+    // Not even the first object may be whole in the sample.
+    if (unknown(&columns) || cut && columns.is_empty())
+        && let Some(text) = origin.again_from(0)
+    {
+        let rows = serde_json::Deserializer::from_reader(BufReader::new(NullLines::new(text)));
+        // A fault beyond the sample is told when the file is read.
+        let rows = rows.into_iter::<Shape>().map_while(Result::ok);
+        for (row, shape) in rows.enumerate() {
+            if let Shape::Object(keys) = shape {
+                merge_keys(&mut columns, keys);
+            }
+            if row % SAMPLE_ROWS == 0 && !unknown(&columns) {
+                break;
+            }
+        }
+        complete_envelope(&mut columns);
+    }
+    let mut fields = Vec::with_capacity(columns.len());
+    for (name, shape) in columns {
+        let kind = match named.and_then(|named| named.field_with_name(&name).ok()) {
+            Some(field) => field.data_type().clone(),
+            None => shape.data_type().ok_or_else(|| {
+                origin.error(format!(
+                    "column '{name}' is a scalar in some rows, a list or an object in others; \
+                     make them alike"
+                ))
+            })?,
+        };
+        fields.push(Field::new(name, kind, true));
+    }
+    for field in named.map(|named| named.fields().iter()).into_iter().flatten() {
+        if !fields.iter().any(|known| known.name() == field.name()) {
+            fields.push(Field::clone(field));
+        }
+    }
+    if fields.is_empty() {
+        return Err(origin.error("holds no object to tell the columns; name them with `schema`"));
+    }
+    Ok(Schema::new(fields))
+}
+
+/// The decoder of arrow, what is looked at beside it, and what is parsed after it.
+pub(super) struct Decoder {
+    decoder: arrow::json::reader::Decoder,
+    records: Records,
+    exact: Exact,
+}
+
+impl Decoder {
+    pub(super) fn new(
+        records: Records,
+        exact: Exact,
+        batch_rows: usize,
+    ) -> Result<Self, ArrowError> {
+        let decoder = arrow::json::ReaderBuilder::new(exact.text().clone())
+            .with_batch_size(batch_rows)
+            // A column of text keeps what numbers and booleans it meets.
+            .with_coerce_primitive(true)
+            // A key that is in no column is an error: else its values were lost.
+            .with_strict_mode(true)
+            .build_decoder()?;
+        Ok(Self { decoder, records, exact })
+    }
+
+    /// Takes bytes; returns how many.
+    pub(super) fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
+        let mut taken = 0;
+        while taken < bytes.len() {
+            let rest = &bytes[taken..];
+            let line = &rest[..memchr(b'\n', rest).map_or(rest.len(), |end| end + 1)];
+            let step = self.decoder.decode(line)?;
+            self.records.pass(&line[..step], self.decoder.has_partial_record())?;
+            taken += step;
+            if step < line.len() {
+                break;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Whether a record has begun and not ended.
+    pub(super) fn is_within_record(&self) -> bool {
+        self.decoder.has_partial_record()
+    }
+
+    pub(super) fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        self.decoder.flush()?.map(|batch| self.exact.parse(batch)).transpose()
+    }
+}
+
+/// What a value, or all values of a column, look like.
+#[derive(Debug, Clone, PartialEq)]
+enum Shape {
+    Null,
+    Bool,
+    Integer {
+        negative: bool,
+        beyond_i64: bool,
+    },
+    Float,
+    Text,
+    List(Box<Shape>),
+    Object(Vec<(String, Shape)>),
+    /// Scalars and others.
+    Mixed,
+}
+
+impl Shape {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Null, shape) | (shape, Self::Null) => shape,
+            (Self::Mixed, _) | (_, Self::Mixed) => Self::Mixed,
+            (
+                Self::Integer { negative: a, beyond_i64: b },
+                Self::Integer { negative: c, beyond_i64: d },
+            ) => Self::Integer { negative: a || c, beyond_i64: b || d },
+            (Self::Integer { .. } | Self::Float, Self::Integer { .. } | Self::Float) => Self::Float,
+            (Self::List(a), Self::List(b)) => Self::List(Box::new(a.and(*b))),
+            (Self::Object(mut a), Self::Object(b)) => {
+                merge_keys(&mut a, b);
+                Self::Object(a)
+            }
+            (Self::List(_) | Self::Object(_), _) | (_, Self::List(_) | Self::Object(_)) => {
+                Self::Mixed
+            }
+            (a, b) if a == b => a,
+            _ => Self::Text,
+        }
+    }
+
+    /// Whether it holds a value, or a part of one, that was null wherever it was seen.
+    fn is_unknown(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::List(of) => of.is_unknown(),
+            Self::Object(keys) => keys.iter().any(|(_, shape)| shape.is_unknown()),
+            _ => false,
+        }
+    }
+
+    fn data_type(&self) -> Option<DataType> {
+        Some(match self {
+            Self::Mixed => return None,
+            Self::Null => DataType::Null,
+            Self::Text => DataType::Utf8,
+            Self::Bool => DataType::Boolean,
+            Self::Float => DataType::Float64,
+            Self::Integer { beyond_i64: false, .. } => DataType::Int64,
+            Self::Integer { negative: false, .. } => DataType::UInt64,
+            Self::Integer { .. } => DataType::Decimal128(20, 0),
+            Self::List(of) => DataType::new_list(of.data_type()?, true),
+            Self::Object(keys) => {
+                let fields = keys
+                    .iter()
+                    .map(|(name, shape)| Some(Field::new(name, shape.data_type()?, true)));
+                DataType::Struct(fields.collect::<Option<Fields>>()?)
+            }
+        })
+    }
+}
+
+/// A change log that begins with inserts has nulls in `before`, which will hold what `after` does; Kafka
+/// Connect puts both into `payload`.
+fn complete_envelope(columns: &mut [(String, Shape)]) {
+    let place = |name: &str| columns.iter().position(|(column, _)| column == name);
+    if let (Some(before), Some(after)) = (place("before"), place("after"))
+        && let (Shape::Null, Shape::Object(_)) = (&columns[before].1, &columns[after].1)
+    {
+        columns[before].1 = columns[after].1.clone();
+    }
+    for (name, shape) in columns {
+        if let ("payload", Shape::Object(keys)) = (&**name, shape) {
+            complete_envelope(keys);
+        }
+    }
+}
+
+fn merge_keys(into: &mut Vec<(String, Shape)>, keys: Vec<(String, Shape)>) {
+    for (place, (name, shape)) in keys.into_iter().enumerate() {
+        // Rows of a file mostly hold the same keys in the same order.
+        let known = match into.get(place) {
+            Some((key, _)) if *key == name => Some(place),
+            _ => into.iter().position(|(key, _)| *key == name),
+        };
+        match known {
+            Some(place) => {
+                let before = std::mem::replace(&mut into[place].1, Shape::Null);
+                into[place].1 = before.and(shape);
+            }
+            None => into.push((name, shape)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::Bool)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Shape, E> {
+        Ok(Shape::Integer { negative: value < 0, beyond_i64: false })
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Shape, E> {
+        Ok(Shape::Integer { negative: false, beyond_i64: i64::try_from(value).is_err() })
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::Float)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
+        Ok(Shape::Text)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Shape, A::Error> {
+        let mut all = Shape::Null;
+        while let Some(element) = elements.next_element::<Shape>()? {
+            all = all.and(element);
+        }
+        Ok(Shape::List(Box::new(all)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shape, A::Error> {
+        let mut keys = Vec::new();
+        while let Some((name, shape)) = entries.next_entry::<String, Shape>()? {
+            if keys.iter().any(|(key, _)| *key == name) {
+                return Err(A::Error::custom(format!("{name:?} is there twice in an object")));
+            }
+            keys.push((name, shape));
+        }
+        Ok(Shape::Object(keys))
+    }
+}

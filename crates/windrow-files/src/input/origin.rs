@@ -1,0 +1,322 @@
+//! Where the bytes of an input come from: a file that is opened anew for every unit, a spooled copy of
+//! a stream, or a stream that passes once.
+//!
+//! No descriptor of a file is held between reads, so that any number of inputs fits under `ulimit -n`.
+//! Reads are positioned: threads that share a descriptor do not share an offset.
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::setting::Setting;
+use crate::watch::Cancel;
+
+use super::expand::Source;
+
+/// Bytes read at a time to decode a page header. The crate opens such a reader for every page, decodes
+/// some tens of bytes and drops it, then asks for the page by its length: more would be read twice.
+const HEADER_BUFFER: usize = 4 << 10;
+
+/// A stream of bytes.
+pub(super) type Stream = Box<dyn Read + Send>;
+
+/// An input as the formats see it.
+pub(super) struct Origin {
+    name: Arc<str>,
+    place: Place,
+}
+
+enum Place {
+    /// A regular file, and its length when the job began.
+    Path(PathBuf, u64),
+    /// A stream that was copied to a file without a name.
+    Spooled(RandomFile),
+    /// A stream; taken by its only reader.
+    Passing(Mutex<Option<Stream>>),
+}
+
+impl Origin {
+    /// Looks at `source` without reading it.
+    ///
+    /// # Errors
+    /// `Data` for what is missing, is a directory or may not be read.
+    pub(super) fn of(source: &Source, stdin: &mut Option<Stream>) -> Result<Self> {
+        let name: Arc<str> = source.to_string().into();
+        let place = match source {
+            Source::Stdin => {
+                let stream = stdin
+                    .take()
+                    .ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
+                Place::Passing(Mutex::new(Some(stream)))
+            }
+            Source::File(path) => {
+                let file = open_file(path)?;
+                let about = file.metadata().map_err(|cause| refused(path, &cause))?;
+                if about.is_file() {
+                    Place::Path(path.clone(), about.len())
+                } else if about.is_dir() {
+                    return Err(Error::input(path, "is a directory, not a file"));
+                } else {
+                    // A named pipe, a process substitution: it can be opened only once.
+                    Place::Passing(Mutex::new(Some(Box::new(file))))
+                }
+            }
+        };
+        Ok(Self { name, place })
+    }
+
+    /// What messages call it.
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Whether the bytes can be read only once, in order.
+    pub(super) fn passes_once(&self) -> bool {
+        matches!(self.place, Place::Passing(_))
+    }
+
+    /// Up to `limit` of the first bytes; they are still there for the next reader.
+    pub(super) fn head(&self, limit: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        let failed = |cause| self.error(format!("cannot be read: {cause}"));
+        match &self.place {
+            Place::Passing(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(mut rest) = stream.take() {
+                    rest.by_ref().take(limit as u64).read_to_end(&mut head).map_err(failed)?;
+                    *stream = Some(Box::new(Cursor::new(head.clone()).chain(rest)));
+                }
+            }
+            _ => {
+                self.stream()?.take(limit as u64).read_to_end(&mut head).map_err(failed)?;
+            }
+        }
+        Ok(head)
+    }
+
+    /// The bytes from the start, in order.
+    pub(super) fn stream(&self) -> Result<Stream> {
+        match &self.place {
+            Place::Passing(stream) => stream
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+                .ok_or_else(|| self.error("is a stream and can be read only once")),
+            _ => Ok(Box::new(self.random()?.reader_at(0))),
+        }
+    }
+
+    /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
+    pub(super) fn whole(&self) -> Result<Stream> {
+        let stream = self.stream()?;
+        Ok(match &self.place {
+            Place::Path(_, len) => Box::new(Whole { stream, len: *len, read: 0 }),
+            _ => stream,
+        })
+    }
+
+    /// The bytes from `offset` on, where they can be read again.
+    pub(super) fn again_from(&self, offset: u64) -> Option<Stream> {
+        match &self.place {
+            Place::Passing(_) => None,
+            _ => Some(Box::new(self.random().ok()?.reader_at(offset))),
+        }
+    }
+
+    /// Opens the bytes for positioned reads.
+    pub(super) fn random(&self) -> Result<RandomFile> {
+        match &self.place {
+            Place::Path(path, _) => {
+                RandomFile::new(open_file(path)?).map_err(|cause| refused(path, &cause))
+            }
+            Place::Spooled(file) => Ok(file.clone()),
+            Place::Passing(_) => Err(self.error("is a stream; spool it before reading at random")),
+        }
+    }
+
+    /// Copies what passes once to an unnamed file in `directory`, so that it can be read at random. Its
+    /// bytes are taken from those that are `left`.
+    ///
+    /// # Errors
+    /// `Space` when the directory is full, or there are more than are left.
+    pub(super) fn spooled(
+        self,
+        directory: Option<&Path>,
+        left: &mut u64,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        if !self.passes_once() {
+            return Ok(self);
+        }
+        let directory = directory.map_or_else(std::env::temp_dir, Path::to_owned);
+        let mut copy =
+            tempfile::tempfile_in(&directory).map_err(|cause| Error::output(&directory, &cause))?;
+        let mut stream = self.stream()?;
+        let mut chunk = vec![0; 128 << 10];
+        loop {
+            let read = match stream.read(&mut chunk) {
+                Ok(read) => read,
+                Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(cause) => return Err(self.error(format!("cannot be read: {cause}"))),
+            };
+            if read == 0 {
+                break;
+            }
+            cancel.check()?;
+            *left = left.checked_sub(read as u64).ok_or_else(|| {
+                Error::space(format!(
+                    "{}: the copy of it in {}, which is needed to read it at random, takes more than \
+                     {} leaves; raise that, or name a file",
+                    self.name,
+                    directory.display(),
+                    Setting::MaxTempSize
+                ))
+            })?;
+            std::io::Write::write_all(&mut copy, &chunk[..read])
+                .map_err(|cause| Error::output(&directory, &cause))?;
+        }
+        let copy = RandomFile::new(copy).map_err(|cause| self.error(cause))?;
+        Ok(Self { name: self.name, place: Place::Spooled(copy) })
+    }
+
+    /// The length in bytes, unless they pass once.
+    pub(super) fn len(&self) -> Option<u64> {
+        match &self.place {
+            Place::Path(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
+            Place::Spooled(file) => Some(file.len),
+            Place::Passing(_) => None,
+        }
+    }
+
+    /// An error about this input.
+    pub(super) fn error(&self, cause: impl std::fmt::Display) -> Error {
+        Error::data(format!("{}: {cause}", self.name)).in_file(Arc::clone(&self.name))
+    }
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    File::open(path).map_err(|cause| refused(path, &cause))
+}
+
+fn refused(path: &Path, cause: &std::io::Error) -> Error {
+    use std::io::ErrorKind as K;
+    match cause.kind() {
+        K::NotFound => {
+            Error::input(path, "no such file; check the name").of_kind(ErrorKind::NotFound)
+        }
+        K::PermissionDenied => {
+            Error::input(path, "permission denied; make the file readable first")
+        }
+        K::IsADirectory => Error::input(path, "is a directory, not a file"),
+        _ => Error::input(path, format!("cannot be read: {cause}")),
+    }
+}
+
+/// Bytes that must not end before their length: text does not tell where it was cut.
+struct Whole {
+    stream: Stream,
+    len: u64,
+    read: u64,
+}
+
+impl Read for Whole {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.stream.read(bytes)?;
+        self.read += read as u64;
+        if read == 0 && !bytes.is_empty() && self.read < self.len {
+            let (read, len) = (self.read, self.len);
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::UnexpectedEof,
+                format!(
+                    "it ends at {read} bytes and had {len} when the job began; let its writer finish, \
+                     and run the job again"
+                ),
+            ));
+        }
+        Ok(read)
+    }
+}
+
+/// A file read by position, from any thread.
+#[derive(Clone)]
+pub(super) struct RandomFile {
+    file: Arc<File>,
+    len: u64,
+}
+
+impl RandomFile {
+    fn new(mut file: File) -> std::io::Result<Self> {
+        let len = file.seek(SeekFrom::End(0))?;
+        Ok(Self { file: Arc::new(file), len })
+    }
+
+    /// The length when it was opened.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// `length` bytes at `start`. The length is checked before memory is taken for it.
+    pub(super) fn read_exact(&self, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
+        let end = start.checked_add(length as u64);
+        if end.is_none_or(|end| end > self.len) {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::UnexpectedEof,
+                format!(
+                    "{length} bytes at {start} are past the end, at {}: the file is cut short",
+                    self.len
+                ),
+            ));
+        }
+        let mut bytes = vec![0; length];
+        self.reader_at(start).read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A reader of the bytes from `offset` on.
+    pub(super) fn reader_at(&self, offset: u64) -> PositionedReader {
+        PositionedReader { file: self.file.clone(), offset }
+    }
+}
+
+/// A reader with an offset of its own in a shared file.
+pub(super) struct PositionedReader {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for PositionedReader {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(&*self.file, bytes, self.offset)?;
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(&*self.file, bytes, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+impl Length for RandomFile {
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl ChunkReader for RandomFile {
+    type T = BufReader<PositionedReader>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(BufReader::with_capacity(HEADER_BUFFER, self.reader_at(start)))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.read_exact(start, length)
+            .map(Bytes::from)
+            .map_err(|cause| ParquetError::EOF(cause.to_string()))
+    }
+}

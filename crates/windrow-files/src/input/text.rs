@@ -1,0 +1,448 @@
+//! What CSV and NDJSON have in common: batches from a stream of text, and where in it a fault is.
+//!
+//! The decoders tell little of where they failed: the number of a record, or nothing. A line is what
+//! an editor goes to. So the place where each batch starts is kept, and after an error the batch is
+//! read again, a record at a time, counting lines, until the same error comes back:
+//!
+//! ```text
+//!  offset, line        ..batch that fails..              next batch
+//!     |-- record -- record -- RECORD (line found here) -- record --|
+//! ```
+//! A stream that passes once cannot be read again: its message says between which lines to look.
+
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use memchr::memchr_iter;
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+
+use super::exact::{Exact, Writing};
+use super::null_lines::NullLines;
+use super::origin::{Origin, Stream};
+use super::records::Records;
+use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
+
+/// Bytes read at a time.
+const BUFFER: usize = 128 << 10;
+
+/// Text that is decoded at a time.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
+const FIELD_PLACES: usize = 40;
+
+/// How text is written down.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Dialect {
+    Csv(CsvOptions),
+    Ndjson,
+}
+
+impl Dialect {
+    /// The text that its decoder takes.
+    fn open(self, text: Stream) -> BufReader<Stream> {
+        let text = match self {
+            Self::Csv(_) => text,
+            Self::Ndjson => Box::new(NullLines::new(text)),
+        };
+        BufReader::with_capacity(BUFFER, text)
+    }
+}
+
+/// The columns of a text file.
+#[derive(Clone)]
+pub(super) struct Columns {
+    /// All of them, in the order of the file.
+    pub(super) schema: SchemaRef,
+    /// Those of `schema`; the types of the others were inferred.
+    pub(super) named: Option<SchemaRef>,
+}
+
+/// A text file whose columns are known.
+pub(super) struct TextFile {
+    pub(super) origin: Arc<Origin>,
+    pub(super) dialect: Dialect,
+    pub(super) columns: Columns,
+    /// Bytes of a line of the sample, on average.
+    pub(super) line_bytes: usize,
+}
+
+impl TextFile {
+    /// The file as one unit.
+    pub(super) fn opened(self, batch_rows: usize) -> Opened {
+        let fields = self.columns.schema.fields().len().max(1);
+        let batch_rows = self.batch_rows(batch_rows);
+        // Buffers of many pages grow in place, and what is not touched is not there.
+        let copies = if self.line_bytes >= BATCH_BYTES { 3 } else { 4 };
+        Opened {
+            format: match self.dialect {
+                Dialect::Csv(_) => Format::Csv,
+                Dialect::Ndjson => Format::Ndjson,
+            },
+            schema: self.columns.schema.clone(),
+            bytes: self.origin.len(),
+            rows: None,
+            spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
+            // The text of a batch and the values made of it, which grow by doubling; their places.
+            reader_bytes: 2 * BUFFER
+                + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES),
+            row_bytes: self.line_bytes,
+            content: Box::new(self),
+        }
+    }
+
+    /// The rows of a batch: fewer where lines are long.
+    fn batch_rows(&self, most: usize) -> usize {
+        most.min(BATCH_BYTES / self.line_bytes.max(1)).max(1)
+    }
+}
+
+/// The mean length of the lines of `sample`, the head of `origin`, from byte `first` on. The last of them
+/// counts with all its bytes, if they can be read again.
+pub(super) fn line_bytes(origin: &Origin, sample: &[u8], first: usize) -> usize {
+    let lines = usize::try_from(newlines(&sample[first..])).unwrap_or(0);
+    let bytes = sample.len() - first;
+    match rest_of_line(origin, sample) {
+        0 => bytes / lines.max(1),
+        rest => (bytes + rest) / (lines + 1),
+    }
+}
+
+/// Bytes of the line that `sample`, the head of `origin`, breaks off in; none if they pass once.
+pub(super) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
+    origin.again_from(sample.len() as u64).map_or(0, |rest| {
+        // A fault is told when the file is read.
+        BufReader::with_capacity(BUFFER, rest).skip_until(b'\n').unwrap_or(0)
+    })
+}
+
+impl Content for TextFile {
+    fn name(&self) -> &Arc<str> {
+        self.origin.name()
+    }
+
+    fn read(&self, _part: Range<usize>, batch_rows: usize) -> Result<Batches> {
+        Ok(Box::new(TextBatches {
+            text: self.dialect.open(self.origin.whole()?),
+            quotes: Quotes::new(self.dialect),
+            decoder: self
+                .columns
+                .decoder(self.dialect, self.batch_rows(batch_rows))
+                .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?,
+            origin: self.origin.clone(),
+            dialect: self.dialect,
+            columns: self.columns.clone(),
+            place: Place { offset: 0, line: 1 },
+        }))
+    }
+}
+
+/// Either decoder.
+enum Decoder {
+    Csv(Box<arrow::csv::reader::Decoder>, Exact),
+    Ndjson(Box<ndjson::Decoder>),
+}
+
+/// What a decoder did with the bytes it was given.
+struct Step {
+    taken: usize,
+    /// The batch is full, or the input is at its end.
+    done: bool,
+}
+
+impl Columns {
+    /// Whether `schema` takes the type of the column that `fault` is in. It has none for nested columns.
+    fn can_be_named(&self, fault: &str) -> bool {
+        let name = fault.strip_prefix("column '").and_then(|rest| rest.split_once("': "));
+        name.is_none_or(|(name, _)| {
+            let field = self.schema.field_with_name(name);
+            field.is_ok_and(|field| !field.data_type().is_nested())
+        })
+    }
+
+    fn decoder(&self, dialect: Dialect, batch_rows: usize) -> Result<Decoder, ArrowError> {
+        let exact = |writing| Exact::new(&self.schema, self.named.as_deref(), writing);
+        Ok(match dialect {
+            Dialect::Csv(options) => {
+                let exact = exact(Writing::Csv);
+                let decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
+                    .with_header(options.has_header)
+                    .with_delimiter(options.delimiter)
+                    .with_batch_size(batch_rows)
+                    .build_decoder();
+                Decoder::Csv(Box::new(decoder), exact)
+            }
+            Dialect::Ndjson => {
+                let records = Records::new(&self.schema, self.named.as_deref());
+                let exact = exact(Writing::Json);
+                Decoder::Ndjson(Box::new(ndjson::Decoder::new(records, exact, batch_rows)?))
+            }
+        })
+    }
+}
+
+impl Decoder {
+    /// Takes bytes; none at the end of the input.
+    fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
+        match self {
+            Self::Csv(decoder, _) => {
+                let taken = decoder.decode(bytes)?;
+                let done = taken == 0 || decoder.capacity() == 0;
+                Ok(Step { taken, done })
+            }
+            Self::Ndjson(decoder) => {
+                let taken = decoder.decode(bytes)?;
+                let done = bytes.is_empty() || taken < bytes.len();
+                Ok(Step { taken, done })
+            }
+        }
+    }
+
+    /// Whether a record has begun that does not end at its line.
+    fn is_within_record(&self) -> bool {
+        match self {
+            Self::Csv(..) => false,
+            Self::Ndjson(decoder) => decoder.is_within_record(),
+        }
+    }
+
+    fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        match self {
+            Self::Csv(decoder, exact) => {
+                decoder.flush()?.map(|batch| exact.parse(batch)).transpose()
+            }
+            Self::Ndjson(decoder) => decoder.flush(),
+        }
+    }
+}
+
+/// A place in the text: bytes before it, and the line it is on.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    offset: u64,
+    line: u64,
+}
+
+impl Place {
+    fn pass(&mut self, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        self.line += newlines(bytes);
+    }
+}
+
+/// Where in a CSV field the text is: what the decoder knows and does not tell.
+struct Quotes {
+    /// None for text without such quotes.
+    delimiter: Option<u8>,
+    at: Field,
+    /// The line of the quote that opened last.
+    line: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Field {
+    Start,
+    Plain,
+    Quoted,
+    /// Behind a quote that closes the field, or is the first of two.
+    Closed,
+}
+
+impl Quotes {
+    fn new(dialect: Dialect) -> Self {
+        let delimiter = match dialect {
+            Dialect::Csv(options) => Some(options.delimiter),
+            Dialect::Ndjson => None,
+        };
+        Self { delimiter, at: Field::Start, line: 0 }
+    }
+
+    /// The line of the quote that is open.
+    fn unclosed(&self) -> Option<u64> {
+        (self.at == Field::Quoted).then_some(self.line)
+    }
+
+    /// Takes note of `bytes`, the first of which is on `line`.
+    fn pass(&mut self, bytes: &[u8], mut line: u64) {
+        let Some(delimiter) = self.delimiter else { return };
+        for &byte in bytes {
+            self.at = match (self.at, byte) {
+                (Field::Start, b'"') => {
+                    self.line = line;
+                    Field::Quoted
+                }
+                (Field::Quoted, b'"') => Field::Closed,
+                (Field::Closed, b'"') | (Field::Quoted, _) => Field::Quoted,
+                (_, b'\n' | b'\r') => Field::Start,
+                (_, byte) if byte == delimiter => Field::Start,
+                _ => Field::Plain,
+            };
+            line += u64::from(byte == b'\n');
+        }
+    }
+}
+
+pub(super) fn newlines(bytes: &[u8]) -> u64 {
+    memchr_iter(b'\n', bytes).count() as u64
+}
+
+struct TextBatches {
+    origin: Arc<Origin>,
+    dialect: Dialect,
+    columns: Columns,
+    text: BufReader<Stream>,
+    decoder: Decoder,
+    quotes: Quotes,
+    place: Place,
+}
+
+impl Iterator for TextBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.place;
+        self.batch().map_err(|fault| self.explain(&fault, start)).transpose()
+    }
+}
+
+impl TextBatches {
+    fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let start = self.place.offset;
+        loop {
+            let mut bytes = self.text.fill_buf()?;
+            if bytes.is_empty()
+                && let Some(line) = self.quotes.unclosed()
+            {
+                // The decoder takes what was cut off for the last field.
+                let what = format!("the quote that opens on line {line} is never closed");
+                return Err(ArrowError::CsvError(what));
+            }
+            // Where lines are longer than those of the sample a batch ends by its bytes.
+            let enough = self.place.offset - start >= BATCH_BYTES as u64;
+            if enough && let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+                bytes = &bytes[..=end];
+            }
+            let step = self.decoder.decode(bytes)?;
+            let taken = &bytes[..step.taken];
+            self.quotes.pass(taken, self.place.line);
+            self.place.pass(taken);
+            let whole = enough && taken.ends_with(b"\n") && self.quotes.at == Field::Start;
+            self.text.consume(step.taken);
+            if step.done {
+                return self.decoder.flush();
+            }
+            if whole && !self.decoder.is_within_record() {
+                // There is none if all of it was blank.
+                if let Some(batch) = self.decoder.flush()? {
+                    return Ok(Some(batch));
+                }
+            }
+        }
+    }
+
+    /// The error for a `fault` in the batch that starts at `start`.
+    fn explain(&self, fault: &ArrowError, start: Place) -> Error {
+        if let ArrowError::IoError(_, cause) = fault {
+            return self.origin.error(format!("cannot be read: {cause}"));
+        }
+        let again = self.origin.again_from(start.offset);
+        let found = again.and_then(|text| self.find(text, start));
+        let number = found.as_ref().map(|(line, _)| *line);
+        let (line, what) = match found {
+            Some((line, what)) => (format!("line {line}"), what),
+            None => (format!("line {} or later", start.line), tidy(fault, &self.columns.schema)),
+        };
+        let advice = match self.columns.can_be_named(&what) {
+            true => "name the types of the columns with `schema`",
+            false => "have a row that is like it among the first",
+        };
+        let error = self.origin.error(format!("{line}: {what}; correct it, or {advice}"));
+        number.map_or(error.clone(), |line| error.at_line(line))
+    }
+
+    /// Reads again from `place` and returns the line of the first record that fails, and why.
+    fn find(&self, text: Stream, mut place: Place) -> Option<(u64, String)> {
+        let mut text = self.dialect.open(text);
+        let mut dialect = self.dialect;
+        if let Dialect::Csv(options) = &mut dialect {
+            options.has_header &= place.offset == 0;
+        }
+        let mut decoder = self.columns.decoder(dialect, 1).ok()?;
+        loop {
+            // The line of the record, once a byte of it was seen.
+            let mut line = None;
+            loop {
+                let bytes = text.fill_buf().ok()?;
+                let lead = bytes.len() - bytes.trim_ascii_start().len();
+                let at = line.unwrap_or(place.line + newlines(&bytes[..lead]));
+                if lead < bytes.len() {
+                    line = Some(at);
+                }
+                let step = match decoder.decode(bytes) {
+                    Ok(step) => step,
+                    Err(fault) => return Some((at, tidy(&fault, &self.columns.schema))),
+                };
+                place.pass(&bytes[..step.taken]);
+                // A decoder that stops short of its bytes without a record was at the header.
+                if !step.done && step.taken < bytes.len() {
+                    line = None;
+                }
+                text.consume(step.taken);
+                if step.done {
+                    break;
+                }
+            }
+            match decoder.flush() {
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(fault) => {
+                    return Some((line.unwrap_or(place.line), tidy(&fault, &self.columns.schema)));
+                }
+            }
+        }
+    }
+}
+
+/// What a decoder says, with columns by name and without the numbers that count from the wrong place.
+fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
+    let text = match fault {
+        ArrowError::CsvError(text)
+        | ArrowError::JsonError(text)
+        | ArrowError::ParseError(text)
+        | ArrowError::InvalidArgumentError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if let Some((_, counts)) = text
+        .strip_prefix("incorrect number of fields for line ")
+        .and_then(|rest| rest.split_once(", "))
+    {
+        return format!("incorrect number of fields: {counts}");
+    }
+    if text.starts_with("Encountered invalid UTF-8 data") {
+        let field = text
+            .rsplit_once("field ")
+            .and_then(|(_, field)| field.parse::<usize>().ok())
+            .and_then(|field| schema.fields().get(field.checked_sub(1)?));
+        return match field {
+            Some(field) => format!("column '{}' is not valid UTF-8", field.name()),
+            None => "not valid UTF-8".into(),
+        };
+    }
+    // What is parsed after the decoder names its column, and may hold any words.
+    if text.starts_with("column '") {
+        return text;
+    }
+    let (text, _row) = text.split_once(" at line ").unwrap_or((&text, ""));
+    if let Some((what, field)) = text.rsplit_once(" for column ")
+        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
+    {
+        return format!("{what} for column '{}'", field.name());
+    }
+    text.to_string()
+}

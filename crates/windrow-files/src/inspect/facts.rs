@@ -1,0 +1,257 @@
+//! The facts of a file, as `--json` prints them.
+
+use arrow::array::Array;
+use arrow::compute::{SortOptions, sort_to_indices};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::statistics::Statistics;
+use serde::Serialize;
+
+use crate::error::{ErrorKind, Result};
+use crate::input::{Footer, Inputs, ReadOptions, SortColumn, Source, common_order, declared_order};
+
+use crate::verbs::first_out_of_order;
+
+/// Characters of a least or greatest value that are kept.
+const VALUE_CHARS: usize = 40;
+
+/// What is known of a file without sorting it: shown as aligned text, serialized as an object.
+#[derive(Serialize)]
+pub struct FileFacts {
+    pub(super) file: String,
+    pub(super) format: String,
+    pub(super) bytes: Option<u64>,
+    pub(super) rows: Option<u64>,
+    pub(super) schema: Vec<FieldFacts>,
+    pub(super) metadata_keys: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parquet: Option<ParquetFacts>,
+}
+
+#[derive(Serialize)]
+pub(super) struct FieldFacts {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) nullable: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct ParquetFacts {
+    pub(super) created_by: Option<String>,
+    pub(super) version: i32,
+    pub(super) row_groups: Vec<GroupFacts>,
+    pub(super) columns: Vec<LeafFacts>,
+    /// The order that all row groups declare, and whether the file is in it; none if they declare
+    /// none, or different ones.
+    pub(super) order: Option<OrderFacts>,
+}
+
+#[derive(Serialize)]
+pub(super) struct GroupFacts {
+    pub(super) rows: i64,
+    pub(super) compressed_bytes: i64,
+    pub(super) uncompressed_bytes: i64,
+    pub(super) sorted_by: Vec<SortColumn>,
+}
+
+#[derive(Serialize)]
+pub(super) struct LeafFacts {
+    pub(super) name: String,
+    pub(super) physical_type: String,
+    pub(super) codec: String,
+    pub(super) encodings: Vec<String>,
+    pub(super) compressed_bytes: i64,
+    pub(super) uncompressed_bytes: i64,
+    /// None where a row group does not tell.
+    pub(super) nulls: Option<u64>,
+    pub(super) min: Option<String>,
+    pub(super) max: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct OrderFacts {
+    pub(super) columns: Vec<SortColumn>,
+    /// None where the input is a stream, which cannot be read again, or the columns are none that rows
+    /// can be ordered by.
+    pub(super) holds: Option<bool>,
+    pub(super) first_row_out_of_order: Option<u64>,
+}
+
+impl FileFacts {
+    /// Opens `source` and gathers what it tells. The order that a Parquet file declares is checked by
+    /// reading it.
+    ///
+    /// # Errors
+    /// `Data` for an input that cannot be opened or read.
+    pub fn of(source: &Source, options: &ReadOptions) -> Result<Self> {
+        let inputs = Inputs::open(std::slice::from_ref(source), options)?;
+        let file = &inputs.files()[0];
+        let fields = inputs.schema().fields().iter().map(|field| FieldFacts {
+            name: field.name().clone(),
+            kind: field.data_type().to_string(),
+            nullable: field.is_nullable(),
+        });
+        let mut metadata_keys: Vec<String> = inputs.schema().metadata().keys().cloned().collect();
+        let mut parquet = None;
+        if let Some(footer) = inputs.parquet_footer(0)? {
+            let about = footer.metadata().file_metadata();
+            let pairs = about.key_value_metadata().into_iter().flatten();
+            metadata_keys = pairs.map(|pair| pair.key.clone()).collect();
+            let mut facts = ParquetFacts::of(&footer);
+            if let (Some(order), Source::File(_)) = (&mut facts.order, source) {
+                match first_out_of_order(source, &order.columns, options) {
+                    Ok(row) => {
+                        order.first_row_out_of_order = row;
+                        order.holds = Some(row.is_none());
+                    }
+                    // A leaf of a nested column, or of a type without an order.
+                    Err(error) if error.kind() == ErrorKind::Usage => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            parquet = Some(facts);
+        }
+        metadata_keys.sort();
+        Ok(Self {
+            file: file.name.to_string(),
+            format: file.format.to_string(),
+            bytes: file.bytes,
+            rows: file.rows,
+            schema: fields.collect(),
+            metadata_keys,
+            parquet,
+        })
+    }
+}
+
+impl ParquetFacts {
+    fn of(footer: &Footer) -> Self {
+        let metadata = footer.metadata();
+        let about = metadata.file_metadata();
+        let leaves = about.schema_descr().num_columns();
+        let order = common_order(metadata);
+        Self {
+            created_by: about.created_by().map(str::to_owned),
+            version: about.version(),
+            row_groups: metadata.row_groups().iter().map(GroupFacts::of).collect(),
+            columns: (0..leaves).map(|leaf| LeafFacts::of(footer, leaf)).collect(),
+            order: (!order.is_empty()).then_some(OrderFacts {
+                columns: order,
+                holds: None,
+                first_row_out_of_order: None,
+            }),
+        }
+    }
+}
+
+impl GroupFacts {
+    fn of(group: &RowGroupMetaData) -> Self {
+        Self {
+            rows: group.num_rows(),
+            compressed_bytes: group.compressed_size(),
+            uncompressed_bytes: group.total_byte_size(),
+            sorted_by: declared_order(group),
+        }
+    }
+}
+
+impl LeafFacts {
+    fn of(footer: &Footer, leaf: usize) -> Self {
+        let metadata = footer.metadata();
+        let column = metadata.file_metadata().schema_descr().column(leaf);
+        let (min, max) = range(footer, leaf).unwrap_or_default();
+        let mut codecs: Vec<String> = Vec::new();
+        let mut encodings: Vec<String> = Vec::new();
+        for chunk in chunks(metadata, leaf) {
+            add(&mut codecs, codec(chunk));
+            for encoding in chunk.encodings() {
+                add(&mut encodings, encoding.to_string());
+            }
+        }
+        let nulls = chunks(metadata, leaf).map(|chunk| match chunk.num_values() {
+            0 => Some(0),
+            _ => chunk.statistics()?.null_count_opt(),
+        });
+        Self {
+            name: column.path().string(),
+            physical_type: column.physical_type().to_string(),
+            codec: codecs.join("+"),
+            encodings,
+            compressed_bytes: chunks(metadata, leaf).map(|c| c.compressed_size()).sum(),
+            uncompressed_bytes: chunks(metadata, leaf).map(|c| c.uncompressed_size()).sum(),
+            nulls: nulls.sum(),
+            min,
+            max,
+        }
+    }
+}
+
+fn chunks(metadata: &ParquetMetaData, leaf: usize) -> impl Iterator<Item = &ColumnChunkMetaData> {
+    let groups = metadata.row_groups().iter();
+    groups.filter_map(move |group| group.columns().get(leaf))
+}
+
+fn add(to: &mut Vec<String>, what: String) {
+    if !to.contains(&what) {
+        to.push(what);
+    }
+}
+
+/// The codec without its level: the footer does not hold the level, what prints is a default.
+fn codec(chunk: &ColumnChunkMetaData) -> String {
+    let text = chunk.compression().to_string();
+    text.split('(').next().unwrap_or(&text).to_ascii_lowercase()
+}
+
+/// The least and the greatest value of a column that is not nested, over the file.
+fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>)> {
+    let metadata = footer.metadata();
+    let descriptor = metadata.file_metadata().schema_descr();
+    let column = descriptor.column(leaf);
+    let [_name] = column.path().parts() else {
+        return None;
+    };
+    // By its place: another column may have the same name.
+    let field = footer.schema().fields().get(descriptor.get_column_root_idx(leaf))?;
+    let converter = StatisticsConverter::from_column_index(leaf, field, descriptor).ok()?;
+    let groups = || metadata.row_groups().iter();
+    let mins = converter.row_group_mins(groups()).ok()?;
+    let maxes = converter.row_group_maxes(groups()).ok()?;
+    // Where there are only nulls there is no value that was cut.
+    let exact = |of: fn(&Statistics) -> bool| {
+        chunks(metadata, leaf).all(|chunk| chunk.statistics().is_none_or(of))
+    };
+    let known = |values: &dyn Array| {
+        groups().enumerate().all(|(ordinal, group)| {
+            let nulls = group.column(leaf).statistics().and_then(|s| s.null_count_opt());
+            values.is_valid(ordinal)
+                || group.num_rows() == 0
+                || nulls.is_some_and(|nulls| nulls as i64 == group.num_rows())
+        })
+    };
+    let min = known(&mins)
+        .then(|| extreme(&mins, false, exact(|s| s.min_is_exact() || s.min_bytes_opt().is_none())));
+    let max = known(&maxes)
+        .then(|| extreme(&maxes, true, exact(|s| s.max_is_exact() || s.max_bytes_opt().is_none())));
+    Some((min.flatten(), max.flatten()))
+}
+
+/// The first of `values` in order, with a mark if writers cut it.
+fn extreme(values: &dyn Array, descending: bool, exact: bool) -> Option<String> {
+    let options = SortOptions { descending, nulls_first: false };
+    let first = sort_to_indices(values, Some(options), Some(1)).ok()?;
+    let first = *first.values().first()? as usize;
+    if values.is_null(first) {
+        return None;
+    }
+    let format = FormatOptions::default();
+    let text = ArrayFormatter::try_new(values, &format).ok()?;
+    let text = text.value(first).try_to_string().ok()?;
+    let mut kept: String = text.chars().take(VALUE_CHARS).collect();
+    if !exact || kept.len() < text.len() {
+        kept.push('~');
+    }
+    Some(kept)
+}

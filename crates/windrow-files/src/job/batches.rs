@@ -1,0 +1,84 @@
+//! A job whose rows are read by the caller, at the caller's pace.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use windrow::Slabs;
+
+use super::decode::RowDecoder;
+use super::plan::{BATCH_BYTES, BATCH_ROWS, Plan};
+use super::{Job, Running};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::output::Written;
+use crate::progress::Phase;
+use crate::stats::Stats;
+
+/// The rows of a [`Job`], in order.
+///
+/// After an error there are no more.
+pub struct Batches {
+    job: Job,
+    running: Running,
+    decoder: RowDecoder,
+    /// None at the end.
+    slabs: Option<Slabs>,
+    written: Written,
+}
+
+impl Batches {
+    pub(super) fn open(job: Job, limits: &Limits) -> Result<Self> {
+        if job.partitioning.is_some() {
+            return Err(Error::usage("partitions are many files, and no one stream of rows"));
+        }
+        limits.check()?;
+        let decoder = RowDecoder::new(&job.arrangement)?;
+        let plan = Plan::of_batches(&job.inputs, &job.arrangement, limits)?;
+        let running = Running::start(&job, &plan, limits)?;
+        let batch = job.arrange(&plan, &running)?;
+        running.tally.enter(Phase::Write);
+        running.tally.set_runs(batch.runs());
+        let slabs = Some(batch.slabs(job.arrangement.finish));
+        Ok(Self { job, running, decoder, slabs, written: Written { rows: 0, bytes: 0 } })
+    }
+
+    /// The figures of the job so far; of bytes written there are none.
+    pub fn stats(&self) -> Stats {
+        self.running.tally.written(self.written, None);
+        self.running.tally.finish()
+    }
+
+    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(slabs) = &mut self.slabs else { return Ok(None) };
+        self.running.watch.pause()?;
+        let Some(slab) = slabs.next(BATCH_ROWS, BATCH_BYTES)? else {
+            self.running.tally.deleted(slabs.deleted());
+            self.slabs = None;
+            return Ok(None);
+        };
+        let batch = self.decoder.decode(&slab)?;
+        self.written.rows += batch.num_rows() as u64;
+        self.running.tally.wrote(batch.num_rows() as u64);
+        Ok(Some(batch))
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.advance();
+        if next.is_err() {
+            self.slabs = None;
+        }
+        next.map_err(|error| self.job.named(error).into()).transpose()
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.decoder.schema())
+    }
+}

@@ -1,0 +1,50 @@
+//! From rows to the columns that are written, with a name for the column that cannot hold them.
+//!
+//! Rows hold the values of a dictionary, not its keys: a column is made anew of each slab. The values that
+//! meet there may come from many dictionaries, and be more than one can have.
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use windrow::{Decoder, Error, Slab};
+
+use crate::error::{self, Result};
+use crate::verbs::Arrangement;
+
+/// The engine's decoder of an arrangement's columns.
+pub(super) struct RowDecoder(Decoder);
+
+impl RowDecoder {
+    pub(super) fn new(arrangement: &Arrangement) -> Result<Self> {
+        Ok(Self(Decoder::new(&arrangement.layout, &arrangement.projection)?))
+    }
+
+    /// The schema of the columns.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        self.0.schema()
+    }
+
+    /// The rows of `slab` as columns.
+    ///
+    /// # Errors
+    /// `Unfit` that names the column in which the rows do not fit.
+    pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
+        self.0.decode(slab).map_err(|error| match &error {
+            Error::Value { column, message } => match self.schema().column_with_name(column) {
+                Some((_, field)) => unfit(column, &field.data_type().to_string(), message),
+                None => error.into(),
+            },
+            _ => error.into(),
+        })
+    }
+}
+
+fn unfit(column: &str, data_type: &str, message: &str) -> error::Error {
+    let why = match data_type.contains("Dictionary(") {
+        true => {
+            "the values of its dictionaries, of all inputs together, outnumber their keys; give it \
+             wider keys, or plain values, in the inputs"
+        }
+        false => message,
+    };
+    error::Error::unfit(column, format!("column {column:?}, of type {data_type}: {why}"))
+}

@@ -1,0 +1,161 @@
+//! Writing: sorted rows cut into parts, encoded on all threads, appended in order.
+//!
+//! ```text
+//! thread A   [merge part 0][decode, encode 0......][append 0][merge part 2]...
+//! thread B                 [merge part 1][decode, encode 1......][append 1]...
+//! ```
+//!
+//! Merging is cheap beside encoding, so one thread at a time merges while the others encode. Where
+//! parts end depends on the rows and the settings alone: the file is the same bytes whatever the
+//! threads and the limit. With one thread a part is never held: its rows are encoded as they are
+//! merged.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::cut::{Begun, Cutter, Decoders, Extent, Piece};
+use super::finish::Out;
+use super::ingest::join;
+use super::{Job, Running};
+use crate::error::Result;
+use crate::output::Written;
+use crate::stats::Spread;
+
+struct Shared<'a> {
+    cutter: Mutex<Cutter<'a>>,
+    out: Mutex<Out<'a>>,
+    appended: Condvar,
+    failed: AtomicBool,
+    job: &'a Job,
+    running: &'a Running,
+}
+
+/// Writes all rows of `cutter` to `out`, encoding on so many threads.
+pub(super) fn emit(
+    cutter: Cutter<'_>,
+    out: Out<'_>,
+    job: &Job,
+    writers: usize,
+    running: &Running,
+) -> Result<(Written, Option<Spread>)> {
+    let shared = Shared {
+        cutter: Mutex::new(cutter),
+        out: Mutex::new(out),
+        appended: Condvar::new(),
+        failed: AtomicBool::new(false),
+        job,
+        running,
+    };
+    std::thread::scope(|scope| {
+        let held = writers > 1;
+        let workers: Vec<_> = (0..writers)
+            .map(|_| {
+                let shared = &shared;
+                scope.spawn(move || {
+                    let done = if held { shared.hold() } else { shared.stream() };
+                    if done.is_err() {
+                        shared.failed.store(true, Ordering::Relaxed);
+                        // Under the lock, or a worker about to wait would miss it.
+                        let _turn = lock(&shared.out);
+                        shared.appended.notify_all();
+                    }
+                    done
+                })
+            })
+            .collect();
+        join(workers)
+    })?;
+    running.watch.cancel.check()?;
+    let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
+    running.tally.deleted(cutter.rows.slabs.deleted());
+    shared.out.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+}
+
+impl Shared<'_> {
+    /// Takes the rows of a whole part, then encodes them while others take theirs.
+    fn hold(&self) -> Result<()> {
+        let mut decoders = Decoders::new(&self.job.arrangement, self.job.partitioning.as_ref())?;
+        loop {
+            let taken = {
+                let mut cutter = lock(&self.cutter);
+                if self.failed.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let taken = self.take(&mut cutter, &mut decoders);
+                if taken.is_err() {
+                    // Before anybody else has the rows: there are no more behind an error.
+                    self.failed.store(true, Ordering::Relaxed);
+                }
+                taken?
+            };
+            let Some((Begun { ordinal, encoder, opened }, pieces)) = taken else { return Ok(()) };
+            // Each slab's memory is free as soon as it is decoded.
+            let mut batches = pieces.into_iter().map(|piece| {
+                self.pause()?;
+                decoders.decode(piece)
+            });
+            let part = encoder.encode(&mut batches)?;
+            let mut turn = lock(&self.out);
+            loop {
+                if self.failed.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                if turn.ordinal == ordinal {
+                    break;
+                }
+                turn = self.appended.wait(turn).unwrap_or_else(PoisonError::into_inner);
+            }
+            let rows = part.rows();
+            let opened = opened.map_or(Ok(()), |opened| turn.open(opened));
+            let appended = opened.and_then(|()| turn.append(part));
+            if appended.is_err() {
+                // Before anybody else has the turn: nothing follows half of a part.
+                self.failed.store(true, Ordering::Relaxed);
+            }
+            appended?;
+            self.running.tally.wrote(rows);
+            self.appended.notify_all();
+        }
+    }
+
+    /// The next part and all its rows, if there is one.
+    fn take(
+        &self,
+        cutter: &mut Cutter<'_>,
+        decoders: &mut Decoders,
+    ) -> Result<Option<(Begun, Vec<Piece>)>> {
+        let Some(begun) = cutter.begin(decoders)? else { return Ok(None) };
+        let (mut pieces, mut extent) = (Vec::new(), Extent::default());
+        while let Some(piece) = cutter.next(&mut extent, decoders)? {
+            self.pause()?;
+            pieces.push(piece);
+        }
+        Ok(Some((begun, pieces)))
+    }
+
+    /// Encodes rows as they are merged.
+    fn stream(&self) -> Result<()> {
+        let mut decoders = Decoders::new(&self.job.arrangement, self.job.partitioning.as_ref())?;
+        let mut cutter = lock(&self.cutter);
+        let mut turn = lock(&self.out);
+        while let Some(Begun { encoder, opened, .. }) = cutter.begin(&mut decoders)? {
+            opened.map_or(Ok(()), |opened| turn.open(opened))?;
+            let mut extent = Extent::default();
+            let mut batches = std::iter::from_fn(|| {
+                let piece = self.pause().and_then(|()| cutter.next(&mut extent, &mut decoders));
+                Some(piece.transpose()?.and_then(|piece| decoders.decode(piece)))
+            });
+            let rows = turn.encode(&*encoder, &mut batches)?;
+            self.running.tally.wrote(rows);
+        }
+        Ok(())
+    }
+
+    fn pause(&self) -> Result<()> {
+        self.running.watch.pause()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

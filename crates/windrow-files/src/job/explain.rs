@@ -1,0 +1,140 @@
+//! The plan of a job in words.
+
+use std::fmt;
+
+use windrow::{Budget, Layout, Pool, SpillTo};
+
+use super::Job;
+use super::plan::{Plan, UNLIMITED};
+use super::write::Planned;
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::output::{Target, WriteOptions};
+use crate::size::Size;
+use crate::verbs::Way;
+
+/// What a job would do: its order, threads, memory and limits. Shown as a line each.
+#[derive(Clone, Debug)]
+pub struct Explain {
+    lines: Vec<(&'static str, String)>,
+    floor: u64,
+    limit: Option<u64>,
+}
+
+impl Explain {
+    /// The lines: what each is about, and what there is to say.
+    pub fn lines(&self) -> &[(&'static str, String)] {
+        &self.lines
+    }
+
+    /// The least memory limit that the job needs, in bytes.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// The limit that it has, in bytes.
+    pub fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+}
+
+impl fmt::Display for Explain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines.iter().try_for_each(|(name, value)| writeln!(f, "{name:<14} {value}"))
+    }
+}
+
+pub(super) fn explain(
+    job: &Job,
+    target: &Target,
+    write: &WriteOptions,
+    limits: &Limits,
+) -> Result<Explain> {
+    let Planned { options, plan, .. } = Planned::of(job, target, write, limits)?;
+    let layout = &job.arrangement.layout;
+    let inputs = &job.inputs;
+    let size = |bytes: usize| Size(bytes as u64).to_string();
+    let limit = plan.limit.map_or("none".to_owned(), |limit| Size(limit).to_string());
+    let mut lines = vec![
+        ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units().len())),
+        ("order", describe(layout.order())),
+        ("rule", format!("{:?}", layout.rule()).to_lowercase()),
+        ("row", row(layout)),
+        ("output", format!("{target} as {}", options.format)),
+        ("memory limit", format!("{limit} (floor {})", plan.floor)),
+        ("reading", format!("{} threads, {} each", plan.readers, size(plan.reader_bytes))),
+        match job.arrangement.way {
+            Way::Unordered => ("sorting", format!("{} for rows", shown(plan.ingest_budget))),
+            Way::Sorted => ("files", format!("{} merged at a time", plan.open_files)),
+        },
+        ("writing", format!("{} threads, {} each", plan.writers, size(plan.writer_bytes))),
+        ("merging", merging(&plan, limits, inputs.temp_bytes())),
+        ("temporary", temporary(limits)),
+        ("parts", format!("{} rows or {} at the most", plan.part_rows, size(plan.part_bytes))),
+    ];
+    if let Some(rows) = inputs.rows() {
+        lines.insert(1, ("rows", rows.to_string()));
+    }
+    if let Some(partitioning) = &job.partitioning {
+        lines.push(("partitions", partitioning.to_string()));
+    }
+    Ok(Explain { lines, floor: plan.floor.0, limit: plan.limit })
+}
+
+/// The budget for runs, and how many of them meet at once in it.
+fn merging(plan: &Plan, limits: &Limits, taken: u64) -> String {
+    let text = format!("{} for runs", shown(plan.settle_budget));
+    match Pool::new(Budget::bytes(plan.ingest_budget), limits.pool_options(taken)) {
+        Ok(pool) => {
+            pool.budget().set_limit(plan.settle_budget);
+            format!("{text}, at most {} at once", windrow::fan_in(&pool))
+        }
+        Err(_) => text,
+    }
+}
+
+/// How the columns of the order lie in a row.
+fn row(layout: &Layout) -> String {
+    let keys = layout.order().iter().filter_map(|column| {
+        let field = layout.schema().field_with_name(&column.name).ok()?;
+        let nullable = if field.is_nullable() { " nullable" } else { "" };
+        Some(format!("{} {}{nullable}", column.name, field.data_type()))
+    });
+    let keys: Vec<String> = keys.collect();
+    let length = match layout.stride() {
+        Some(bytes) => format!("{bytes} bytes each"),
+        None => "of varying length".to_owned(),
+    };
+    format!("{} | the rest; {length}", keys.join(" | "))
+}
+
+/// Where rows go that do not fit.
+fn temporary(limits: &Limits) -> String {
+    let place = match limits.spill_to {
+        SpillTo::Memory => "memory".to_owned(),
+        SpillTo::Disk if limits.temp_dirs.is_empty() => std::env::temp_dir().display().to_string(),
+        SpillTo::Disk => {
+            let names: Vec<_> =
+                limits.temp_dirs.iter().map(|dir| dir.display().to_string()).collect();
+            names.join(", ")
+        }
+    };
+    match limits.max_temp_bytes {
+        Some(bytes) => format!("{place}, at most {}", Size(bytes)),
+        None => place,
+    }
+}
+
+fn shown(budget: usize) -> String {
+    if budget > UNLIMITED / 2 { "unlimited".to_owned() } else { Size(budget as u64).to_string() }
+}
+
+fn describe(columns: &[windrow::Column]) -> String {
+    let part = |column: &windrow::Column| {
+        let direction = if column.descending { " desc" } else { "" };
+        let nulls = if column.nulls_first { " nulls first" } else { "" };
+        format!("{}{direction}{nulls}", column.name)
+    };
+    let parts: Vec<String> = columns.iter().map(part).collect();
+    parts.join(", ")
+}

@@ -1,0 +1,95 @@
+//! The rows of one sorted file, read where the merge asks for them or ahead of it.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use arrow::record_batch::RecordBatch;
+
+use super::Running;
+use super::ingest::refuse_nulls;
+use super::tally::Tally;
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+use crate::watch::Watch;
+
+/// Record batches of one file, as a merge takes them.
+pub(super) type Batches = Box<dyn Iterator<Item = windrow::Result<RecordBatch>> + Send>;
+
+/// Record batches that wait for the merge, beside the one being read.
+const AHEAD: usize = 1;
+
+/// The record batches of one file, its units one after the other.
+pub(super) struct FileRows {
+    inputs: Arc<Inputs>,
+    /// Those still to be read, the next one last.
+    units: Vec<usize>,
+    batches: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
+    /// The place in the file of the next row.
+    row: u64,
+    /// Columns in which a null is an error.
+    required: Box<[usize]>,
+    name: Arc<str>,
+    tally: Arc<Tally>,
+    watch: Watch,
+}
+
+impl FileRows {
+    pub(super) fn new(
+        inputs: Arc<Inputs>,
+        file: usize,
+        required: &[usize],
+        running: &Running,
+    ) -> Self {
+        let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
+        let mut units: Vec<usize> = units.map(|(index, _)| index).collect();
+        units.reverse();
+        let name = Arc::clone(&inputs.files()[file].name);
+        let (tally, watch) = (Arc::clone(&running.tally), running.watch.clone());
+        Self { units, inputs, batches: None, row: 0, required: required.into(), name, tally, watch }
+    }
+
+    /// The same record batches, decoded by a thread of their own. It ends with the file, or when
+    /// nobody takes them any more.
+    pub(super) fn read_ahead(self) -> Batches {
+        let (sender, receiver) = sync_channel(AHEAD);
+        std::thread::spawn(move || {
+            let mut rows = self;
+            loop {
+                let batch = rows.next();
+                let last = !matches!(batch, Some(Ok(_)));
+                if sender.send(batch).is_err() || last {
+                    break;
+                }
+            }
+        });
+        // Only the thread itself says that the file has ended: one that died has lost rows.
+        let lost = || Some(Err(Error::data("a reading thread failed unexpectedly").into()));
+        Box::new(std::iter::from_fn(move || receiver.recv().unwrap_or_else(|_| lost())))
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            self.watch.pause()?;
+            if let Some(batches) = &mut self.batches {
+                if let Some(batch) = batches.next().transpose()? {
+                    refuse_nulls(&batch, &self.required, self.row)
+                        .map_err(|error| error.in_input(&self.name))?;
+                    self.row += batch.num_rows() as u64;
+                    self.tally.read(&batch);
+                    return Ok(Some(batch));
+                }
+                self.batches = None;
+            }
+            let Some(unit) = self.units.pop() else { return Ok(None) };
+            self.batches = Some(self.inputs.units()[unit].read()?);
+        }
+    }
+}
+
+impl Iterator for FileRows {
+    type Item = windrow::Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().map_err(windrow::Error::from).transpose()
+    }
+}

@@ -1,0 +1,148 @@
+//! The end of the pipeline: parts in order, appended to the one file, or to one file after the other.
+//!
+//! ```text
+//! parts   [a 0][a 1][c 0][d 0][d 1]       a new file finishes the one before it; partitions that
+//! files   [ a ......][b][c ][ d ...]      have a number and no rows (b) get a file on the way
+//! ```
+//!
+//! Invariant: one file is open here at a time.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+
+use super::cut::Opened;
+use crate::error::{Error, Result};
+use crate::output::{self, Appender, Destination, Encoder, OutputOptions, Part, Written};
+use crate::partition::Partitioning;
+use crate::stats::Spread;
+
+/// Where parts go.
+pub(super) struct Out<'a> {
+    /// The part that is next.
+    pub(super) ordinal: usize,
+    current: Option<Box<dyn Appender>>,
+    written: Written,
+    many: Option<Files<'a>>,
+}
+
+/// What files without rows need.
+pub(super) struct Files<'a> {
+    pub(super) partitioning: &'a Partitioning,
+    pub(super) options: &'a OutputOptions,
+    pub(super) schema: &'a SchemaRef,
+    pub(super) directory: &'a Path,
+    /// The number of the next file.
+    pub(super) next: u32,
+    /// The bytes of a file without rows: they are all alike.
+    pub(super) empty: Option<Vec<u8>>,
+    pub(super) spread: Spread,
+}
+
+impl<'a> Out<'a> {
+    pub(super) fn one(appender: Box<dyn Appender>) -> Self {
+        Self {
+            ordinal: 0,
+            current: Some(appender),
+            written: Written { rows: 0, bytes: 0 },
+            many: None,
+        }
+    }
+
+    pub(super) fn many(files: Files<'a>) -> Self {
+        Self {
+            ordinal: 0,
+            current: None,
+            written: Written { rows: 0, bytes: 0 },
+            many: Some(files),
+        }
+    }
+
+    /// A new file: what comes next goes there.
+    pub(super) fn open(&mut self, opened: Opened) -> Result<()> {
+        self.close()?;
+        if let (Some(number), Some(many)) = (opened.name.number, &mut self.many) {
+            self.written.bytes += many.fill(number)?;
+            many.next = number + 1;
+        }
+        self.current = Some(opened.appender);
+        Ok(())
+    }
+
+    pub(super) fn append(&mut self, part: Part) -> Result<()> {
+        self.ordinal += 1;
+        self.current()?.append(part)
+    }
+
+    /// Encodes the next part as it is written; returns its rows.
+    pub(super) fn encode(
+        &mut self,
+        encoder: &dyn Encoder,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        self.ordinal += 1;
+        self.current()?.encode(encoder, batches)
+    }
+
+    fn current(&mut self) -> Result<&mut Box<dyn Appender>> {
+        let none = || Error::data("internal error: a part without a file");
+        self.current.as_mut().ok_or_else(none)
+    }
+
+    /// Completes what is open.
+    pub(super) fn finish(mut self) -> Result<(Written, Option<Spread>)> {
+        self.close()?;
+        if let Some(many) = &mut self.many
+            && let Some(partitions) = many.partitioning.names.partitions()
+        {
+            self.written.bytes += many.fill(partitions)?;
+        }
+        Ok((self.written, self.many.map(|many| many.spread)))
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let Written { rows, bytes } = current.finish()?;
+        self.written.rows += rows;
+        self.written.bytes += bytes;
+        if let Some(many) = &mut self.many {
+            many.spread.files += 1;
+            many.spread.occupied += 1;
+            many.spread.most_rows = many.spread.most_rows.max(rows);
+        }
+        Ok(())
+    }
+}
+
+impl Files<'_> {
+    /// Writes the files without rows before the one of this number; returns their bytes.
+    fn fill(&mut self, number: u32) -> Result<u64> {
+        let mut bytes = 0;
+        for number in self.next..number {
+            self.options.watch.cancel.check()?;
+            let name = self.partitioning.names.numbered(number, self.options.format.extension());
+            let path = self.directory.join(name.path);
+            let failed = |error: std::io::Error| Error::within(&path, &error);
+            match &self.empty {
+                Some(empty) => {
+                    let written = File::create_new(&path).and_then(|mut f| f.write_all(empty));
+                    written.map_err(failed)?;
+                }
+                None => {
+                    let target = Destination::Within(path.clone());
+                    let none = RecordBatch::new_empty(Arc::clone(self.schema));
+                    let (_, appender) = output::open(&target, self.schema, &none, self.options)?;
+                    appender.finish()?;
+                    self.empty = Some(fs::read(&path).map_err(failed)?);
+                }
+            }
+            bytes += self.empty.as_ref().map_or(0, |empty| empty.len() as u64);
+            self.spread.files += 1;
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,159 @@
+//! Reading: record batches from the inputs to the batcher, on all threads.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::Array;
+use arrow::record_batch::RecordBatch;
+use windrow::{Batch, Batcher, Pusher, merge_in};
+
+use super::file_rows::{Batches, FileRows};
+use super::source::{ROW_BITS, Reader, Units};
+use super::{Plan, Running};
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+use crate::progress::Phase;
+use crate::verbs::Arrangement;
+
+/// Pushes all rows of `inputs` into `batcher`.
+pub(super) fn ingest(
+    inputs: &Inputs,
+    arrangement: &Arrangement,
+    batcher: &Batcher,
+    readers: usize,
+    running: &Running,
+) -> Result<()> {
+    let units = Units::new(inputs);
+    let failed = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = batcher
+            .pushers(readers)
+            .into_iter()
+            .map(|pusher| {
+                let (units, failed) = (&units, &failed);
+                scope.spawn(move || {
+                    let done = work(inputs, units.reader(), pusher, arrangement, failed, running);
+                    failed.fetch_or(done.is_err(), Ordering::Relaxed);
+                    done
+                })
+            })
+            .collect();
+        join(workers)
+    })
+}
+
+fn work(
+    inputs: &Inputs,
+    mut reader: Reader<'_>,
+    mut pusher: Pusher,
+    arrangement: &Arrangement,
+    failed: &AtomicBool,
+    running: &Running,
+) -> Result<()> {
+    while let Some((batch, sequence)) = reader.next()? {
+        running.watch.pause()?;
+        if failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        running.tally.read(&batch);
+        let name = || &*inputs.files()[file_of(sequence)].name;
+        refuse_nulls(&batch, &arrangement.required, row_of(sequence))
+            .map_err(|error| error.in_input(name()))?;
+        let batch = match &arrangement.transform {
+            Some(transform) => {
+                transform(&batch, row_of(sequence)).map_err(|error| error.in_input(name()))?
+            }
+            None => batch,
+        };
+        pusher.push(&batch, sequence).map_err(|error| match error {
+            error @ windrow::Error::Value { .. } => Error::from(error).in_input(name()),
+            error => error.into(),
+        })?;
+    }
+    Ok(pusher.flush()?)
+}
+
+/// Refuses a null in any of these columns; `first_row` is the place in its file of the first row.
+pub(super) fn refuse_nulls(batch: &RecordBatch, columns: &[usize], first_row: u64) -> Result<()> {
+    for &column in columns {
+        let Some(nulls) = batch.column(column).logical_nulls() else { continue };
+        if let Some(row) = (0..nulls.len()).find(|&row| nulls.is_null(row)) {
+            let (row, schema) = (first_row + row as u64, batch.schema_ref());
+            let column = schema.field(column).name();
+            let message = format!(
+                "row {row}: column {column:?} is null; drop such rows, or give them a value"
+            );
+            return Err(Error::data(message).at_row(row).in_column(column));
+        }
+    }
+    Ok(())
+}
+
+/// Ordinal of the file.
+fn file_of(sequence: u64) -> usize {
+    (sequence >> ROW_BITS) as usize
+}
+
+/// Row number within its file.
+fn row_of(sequence: u64) -> u64 {
+    sequence & ((1 << ROW_BITS) - 1)
+}
+
+/// The first failure of the workers; that one of them was told to stop is none.
+pub(super) fn join<T>(workers: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<()> {
+    let mut first = Ok(());
+    for worker in workers {
+        let done = worker.join().unwrap_or_else(|_| {
+            Err(Error::data("a worker failed unexpectedly; please report this"))
+        });
+        if first.is_ok() {
+            first = done.map(|_| ());
+        }
+    }
+    first
+}
+
+/// Sorted files that are read by a thread each; those of more files take turns with the merge.
+const MOST_THREADS: usize = 64;
+
+/// Merges files that are sorted already. Where the limit does not let all of them be open at once,
+/// each reader first merges groups of them into runs on disk.
+pub(super) fn merge(
+    inputs: &Arc<Inputs>,
+    arrangement: &Arrangement,
+    plan: &Plan,
+    running: &Running,
+) -> Result<Batch> {
+    let (layout, pool) = (&arrangement.layout, &running.pool);
+    let files: Vec<usize> = (0..inputs.files().len()).collect();
+    let open = |files: &[usize]| {
+        // Readers of groups are threads enough.
+        let ahead = plan.readers > 1 && plan.direct && files.len() <= MOST_THREADS;
+        let runs = files.iter().map(|&file| {
+            let rows = FileRows::new(Arc::clone(inputs), file, &arrangement.required, running);
+            (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
+        });
+        merge_in(layout, pool, runs)
+    };
+    if plan.direct {
+        return Ok(open(&files));
+    }
+    running.tally.enter(Phase::Read);
+    let groups: Vec<&[usize]> = files.chunks(plan.open_files).collect();
+    let runs = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let work = || -> Result<()> {
+            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let run = open(group).spill().inspect_err(|_| {
+                    next.store(groups.len(), Ordering::Relaxed);
+                })?;
+                runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            }
+            Ok(())
+        };
+        join((0..plan.readers).map(|_| scope.spawn(work)).collect())
+    })?;
+    pool.budget().set_limit(plan.settle_budget);
+    Ok(Batch::union(layout, pool, runs.into_inner().unwrap_or_else(PoisonError::into_inner)))
+}

@@ -1,0 +1,212 @@
+//! One job, from the files that go in to the file that comes out.
+//!
+//! ```text
+//!            ingest (all threads)                       emit (all threads)
+//! inputs --> units --> decode, transform, encode,  -->  merge a part --> decode, encode --> append
+//!                      sort, spill                      (one at a time)                     (in order)
+//!                                                  \->  batches: merge, decode              (the caller's pace)
+//! ```
+//!
+//! A specification says what to arrange ([`Arrangement`]); the plan says with how many threads and in how
+//! much memory; ingest and emit do it. Nothing here depends on which thread does what: rows carry
+//! their place in the input, and parts their place in the output.
+
+mod batches;
+mod cut;
+mod decode;
+mod emit;
+mod explain;
+mod file_rows;
+mod finish;
+mod ingest;
+mod plan;
+mod sampling;
+mod source;
+mod tally;
+mod write;
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use windrow::{Batch, Batcher, Budget, Pool};
+
+pub use batches::Batches;
+use decode::RowDecoder;
+pub use explain::Explain;
+use plan::Plan;
+use tally::Tally;
+
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+use crate::limits::Limits;
+use crate::output::{Target, WriteOptions};
+use crate::partition::Partitioning;
+use crate::progress::{Phase, Progress};
+use crate::stats::Stats;
+use crate::verbs::{Arrangement, CompactSpec, MergeSpec, PartitionSpec, SortSpec, Way};
+use crate::watch::{Cancel, Watch};
+
+/// What is wanted of inputs, bound to their schema: ready to be explained, written or read.
+///
+/// Nothing is read before [`write`](Self::write) or [`batches`](Self::batches), which end the job.
+pub struct Job {
+    inputs: Arc<Inputs>,
+    arrangement: Arrangement,
+    partitioning: Option<Partitioning>,
+    cancel: Cancel,
+    progress: Arc<dyn Progress>,
+}
+
+impl Job {
+    /// Sorts `inputs`.
+    ///
+    /// # Errors
+    /// `Usage` for a column that there is not, here and below.
+    pub fn sort(inputs: Inputs, spec: &SortSpec) -> Result<Self> {
+        let arrangement = spec.bind(&inputs)?;
+        Ok(Self::new(inputs, arrangement, None))
+    }
+
+    /// Reduces the changes in `inputs`.
+    ///
+    /// # Errors
+    /// `Usage` also for an operation column or a time that cannot be read as one.
+    pub fn compact(inputs: Inputs, spec: &CompactSpec) -> Result<Self> {
+        let arrangement = spec.bind(&inputs)?;
+        Ok(Self::new(inputs, arrangement, None))
+    }
+
+    /// Merges `inputs`, each of which is sorted. That one is not is found while it is read.
+    ///
+    /// # Errors
+    /// As [`sort`](Self::sort).
+    pub fn merge(inputs: Inputs, spec: &MergeSpec) -> Result<Self> {
+        let arrangement = spec.bind(&inputs)?;
+        Ok(Self::new(inputs, arrangement, None))
+    }
+
+    /// Splits `inputs` into files. [`write`](Self::write) then makes a directory; [`batches`](Self::batches) is
+    /// refused.
+    ///
+    /// # Errors
+    /// `Usage` also for ranges that do not ascend, and for nested columns in names.
+    pub fn partition(inputs: Inputs, spec: &PartitionSpec) -> Result<Self> {
+        let (arrangement, partitioning) = spec.bind(&inputs)?;
+        Ok(Self::new(inputs, arrangement, Some(partitioning)))
+    }
+
+    fn new(inputs: Inputs, arrangement: Arrangement, partitioning: Option<Partitioning>) -> Self {
+        Self {
+            inputs: Arc::new(inputs),
+            arrangement,
+            partitioning,
+            cancel: Cancel::new(),
+            progress: Arc::new(()),
+        }
+    }
+
+    /// Ends the job when `cancel` is requested.
+    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
+    /// Tells `progress` how far the job has come.
+    pub fn watched_by(mut self, progress: Arc<dyn Progress>) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// The inputs.
+    pub fn inputs(&self) -> &Inputs {
+        &self.inputs
+    }
+
+    /// The schema of the rows that are written.
+    ///
+    /// # Errors
+    /// `Data` for columns that rows cannot be decoded to.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        Ok(Arc::clone(RowDecoder::new(&self.arrangement)?.schema()))
+    }
+
+    /// What [`write`](Self::write) would do, without doing it.
+    ///
+    /// # Errors
+    /// `MemoryFloor` if the limit is below the floor; `Usage` for what cannot be written.
+    pub fn explain(
+        &self,
+        target: &Target,
+        write: &WriteOptions,
+        limits: &Limits,
+    ) -> Result<Explain> {
+        explain::explain(self, target, write, limits)
+    }
+
+    /// Does the job, and writes to `target`, which appears whole or not at all.
+    ///
+    /// # Errors
+    /// Any [`ErrorKind`](crate::ErrorKind). Nothing is left behind, but for what a pipe or a device has taken.
+    pub fn write(self, target: &Target, write: &WriteOptions, limits: &Limits) -> Result<Stats> {
+        write::write(&self, target, write, limits)
+    }
+
+    /// Does the job up to the last merge, and returns the rows as they are asked for.
+    ///
+    /// Record batches have 8,192 rows or 2 MiB of row bytes at the most. The job holds what `limits` allow until
+    /// the reader is dropped; temporary files go with it.
+    ///
+    /// # Errors
+    /// Any [`ErrorKind`](crate::ErrorKind), here or as an `ArrowError::ExternalError` of the reader; `Usage` for
+    /// partitions.
+    pub fn batches(self, limits: &Limits) -> Result<Batches> {
+        Batches::open(self, limits)
+    }
+
+    /// Reads and sorts, up to the last merge.
+    fn arrange(&self, plan: &Plan, running: &Running) -> Result<Batch> {
+        let Self { inputs, arrangement, .. } = self;
+        let tally = &running.tally;
+        let ids = self.partitioning.as_ref().and_then(|partitioning| partitioning.ids.as_deref());
+        if let Some(ids) = ids {
+            tally.enter(Phase::Read);
+            sampling::sample(inputs, ids, plan.readers, &running.watch)?;
+        }
+        match arrangement.way {
+            Way::Unordered => {
+                tally.enter(Phase::Read);
+                let batcher = Batcher::new(&arrangement.layout, &running.pool);
+                ingest::ingest(inputs, arrangement, &batcher, plan.readers, running)?;
+                tally.enter(Phase::Settle);
+                running.watch.room_for(plan.writing_bytes());
+                running.pool.budget().set_limit(plan.settle_budget);
+                Ok(batcher.finish()?)
+            }
+            Way::Sorted => {
+                ingest::merge(inputs, arrangement, plan, running).map_err(|error| self.named(error))
+            }
+        }
+    }
+
+    /// Names the inputs that an error of the engine is about.
+    fn named(&self, error: Error) -> Error {
+        error.named(self.inputs.files().iter().map(|file| &*file.name))
+    }
+}
+
+/// What the threads of a job that runs share.
+struct Running {
+    pool: Pool,
+    watch: Watch,
+    tally: Arc<Tally>,
+}
+
+impl Running {
+    fn start(job: &Job, plan: &Plan, limits: &Limits) -> Result<Self> {
+        let watch = Watch::new(&job.cancel, plan.limit);
+        let options = limits.pool_options(job.inputs.temp_bytes());
+        let pool = Pool::new(Budget::bytes(plan.ingest_budget), options)?;
+        let tally = Arc::new(Tally::new(&job.inputs, plan.limit, &pool, &job.progress));
+        Ok(Self { pool, watch, tally })
+    }
+}

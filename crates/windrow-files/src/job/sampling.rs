@@ -1,0 +1,39 @@
+//! Sampling: the inputs read once more, before the job, where ranges are to be found.
+
+use super::ingest::join;
+use super::source::Units;
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+use crate::partition::Ids;
+use crate::watch::Watch;
+
+/// Finds the ranges that `ids` wants, if it does.
+pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) -> Result<()> {
+    let Some(mut sample) = ids.sample()? else { return Ok(()) };
+    if let Some(file) = inputs.files().iter().find(|file| file.bytes.is_none()) {
+        return Err(Error::usage(format!(
+            "`range`: {} is a stream, and finding ranges needs to read it twice; give them with \
+             `range_at`, or name a file",
+            file.name
+        )));
+    }
+    let units = Units::new(inputs);
+    let drawn = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let work = || -> Result<()> {
+            let Some(mut sample) = ids.sample()? else { return Ok(()) };
+            let mut reader = units.reader();
+            while let Some((batch, place)) = reader.next()? {
+                watch.pause()?;
+                sample.push(&batch, place)?;
+            }
+            drawn.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);
+            Ok(())
+        };
+        join((0..readers).map(|_| scope.spawn(work)).collect())
+    })?;
+    for other in drawn.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        sample.merge(other);
+    }
+    ids.cut(sample)
+}

@@ -1,0 +1,209 @@
+//! Counts what happens in a job, on all its threads, and passes it on to who watches.
+//!
+//! ```text
+//! threads --read, wrote--> Tally --Moment--> Progress
+//!                            \----finish---> Stats
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow::record_batch::RecordBatch;
+use windrow::{Pool, PoolStats};
+
+use crate::input::Inputs;
+use crate::output::Written;
+use crate::progress::{Moment, Phase, Progress};
+use crate::stats::{Evicted, PerPhase, Spread, Stats};
+use crate::system;
+
+/// When a phase began, and what the pool had done until then.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    phase: Phase,
+    at: Instant,
+    pool: PoolStats,
+}
+
+/// Figures of a job under way; shared by all threads.
+pub(super) struct Tally {
+    progress: Arc<dyn Progress>,
+    pool: Pool,
+    /// Rows of the inputs, if every format tells.
+    rows: Option<u64>,
+    bytes_in: Option<u64>,
+    limit: Option<u64>,
+    rows_in: AtomicU64,
+    rows_out: AtomicU64,
+    bytes_out: AtomicU64,
+    /// Rows that went through the phase.
+    in_phase: AtomicU64,
+    spread: OnceLock<Spread>,
+    deleted: AtomicU64,
+    runs: AtomicU64,
+    start: Instant,
+    phases: Mutex<Vec<Begun>>,
+}
+
+impl Tally {
+    pub(super) fn new(
+        inputs: &Inputs,
+        limit: Option<u64>,
+        pool: &Pool,
+        progress: &Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            progress: Arc::clone(progress),
+            pool: pool.clone(),
+            rows: inputs.rows(),
+            bytes_in: inputs.bytes(),
+            limit,
+            rows_in: AtomicU64::new(0),
+            rows_out: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            in_phase: AtomicU64::new(0),
+            spread: OnceLock::new(),
+            deleted: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
+            start: Instant::now(),
+            phases: Mutex::default(),
+        }
+    }
+
+    /// A phase begins; that it goes on is none.
+    pub(super) fn enter(&self, phase: Phase) {
+        {
+            let mut phases = self.phases();
+            if phases.last().is_some_and(|last| last.phase == phase) {
+                return;
+            }
+            phases.push(Begun { phase, at: Instant::now(), pool: self.pool.stats() });
+        }
+        self.in_phase.store(0, Ordering::Relaxed);
+        self.progress.begins(&self.moment(phase, 0));
+    }
+
+    /// Rows were read.
+    pub(super) fn read(&self, batch: &RecordBatch) {
+        let rows = batch.num_rows() as u64;
+        self.rows_in.fetch_add(rows, Ordering::Relaxed);
+        self.advance(rows);
+    }
+
+    /// Rows were written.
+    pub(super) fn wrote(&self, rows: u64) {
+        self.advance(rows);
+    }
+
+    fn advance(&self, rows: u64) {
+        let rows = self.in_phase.fetch_add(rows, Ordering::Relaxed) + rows;
+        let phase = self.phases().last().map_or(Phase::Read, |last| last.phase);
+        self.progress.advances(&self.moment(phase, rows));
+    }
+
+    fn moment(&self, phase: Phase, rows: u64) -> Moment<'_> {
+        let total = match phase {
+            Phase::Read => self.rows,
+            Phase::Settle => None,
+            Phase::Write => Some(self.rows_in.load(Ordering::Relaxed)).filter(|&rows| rows > 0),
+        };
+        Moment { phase, rows, total: total.or(self.rows), pool: Some(&self.pool) }
+    }
+
+    pub(super) fn deleted(&self, keys: u64) {
+        self.deleted.store(keys, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_runs(&self, runs: usize) {
+        self.runs.store(runs as u64, Ordering::Relaxed);
+    }
+
+    /// The output is complete; `spread` if it is many files.
+    pub(super) fn written(&self, written: Written, spread: Option<Spread>) {
+        self.rows_out.store(written.rows, Ordering::Relaxed);
+        self.bytes_out.store(written.bytes, Ordering::Relaxed);
+        if let Some(spread) = spread {
+            self.spread.get_or_init(|| spread);
+        }
+    }
+
+    /// What `figure` makes of the beginning and the end of each time in `phase`, together.
+    fn over<T: std::iter::Sum>(
+        &self,
+        phase: Phase,
+        end: &Begun,
+        figure: impl Fn(&Begun, &Begun) -> T,
+    ) -> T {
+        let phases = self.phases();
+        let ends = phases.iter().skip(1).chain([end]);
+        let spans = phases.iter().zip(ends).filter(|(begun, _)| begun.phase == phase);
+        spans.map(|(begun, ended)| figure(begun, ended)).sum()
+    }
+
+    fn phases(&self) -> std::sync::MutexGuard<'_, Vec<Begun>> {
+        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The figures of the job, which has ended.
+    pub(super) fn finish(&self) -> Stats {
+        let pool = self.pool.stats();
+        let end = &Begun { phase: Phase::Write, at: Instant::now(), pool };
+        let seconds = |phase| {
+            let span = |from: &Begun, to: &Begun| to.at.duration_since(from.at);
+            self.over::<Duration>(phase, end, span).as_secs_f64()
+        };
+        let figures = |figure: fn(&PoolStats) -> usize| {
+            let between = move |from: &Begun, to: &Begun| figure(&to.pool) - figure(&from.pool);
+            per_phase(|phase| self.over(phase, end, between) as u64)
+        };
+        let (rows_in, rows_out) =
+            (self.rows_in.load(Ordering::Relaxed), self.rows_out.load(Ordering::Relaxed));
+        Stats {
+            rows_in,
+            rows_out,
+            rows_dropped: rows_in.saturating_sub(rows_out),
+            keys_deleted: self.deleted.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in,
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            partitions: self.spread.get().copied(),
+            runs: self.runs.load(Ordering::Relaxed),
+            spilled_bytes: pool.spilled_bytes as u64,
+            stored_bytes: pool.stored_bytes as u64,
+            spills: pool.spills,
+            loads: pool.loads,
+            loaded_bytes: pool.loaded_bytes as u64,
+            read_ahead: pool.read_ahead,
+            read_ahead_hits: pool.read_ahead_hits,
+            chunks_kept: pool.kept,
+            writes_elided: pool.elided,
+            writes_cancelled: pool.cancelled,
+            evicted: Evicted {
+                generation_0: pool.evicted[0],
+                generation_1: pool.evicted[1],
+                older: pool.evicted[2],
+            },
+            released_clean: pool.released_clean,
+            buffers_mapped: pool.buffers_mapped,
+            buffers_recycled: pool.buffers_recycled,
+            released_bytes: pool.released_bytes as u64,
+            temp_bytes: pool.temp_bytes,
+            budget_bytes: pool.budget as u64,
+            peak_leased_bytes: pool.peak_leased as u64,
+            peak_rss_bytes: system::peak_resident(),
+            memory_limit_bytes: self.limit,
+            seconds: end.at.duration_since(self.start).as_secs_f64(),
+            phase_seconds: per_phase(seconds),
+            phase_spilled_bytes: figures(|pool| pool.spilled_bytes),
+            phase_loaded_bytes: figures(|pool| pool.loaded_bytes),
+        }
+    }
+}
+
+fn per_phase<T>(figure: impl Fn(Phase) -> T) -> PerPhase<T> {
+    PerPhase {
+        read: figure(Phase::Read),
+        settle: figure(Phase::Settle),
+        write: figure(Phase::Write),
+    }
+}

@@ -1,0 +1,185 @@
+//! A job whose rows are written to a file, or to those of a directory.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use windrow::Batch;
+
+use super::cut::{self, Cutter};
+use super::decode::RowDecoder;
+use super::emit::emit;
+use super::finish::{Files, Out};
+use super::plan::{self, Plan};
+use super::{Job, Running};
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::limits::Limits;
+use crate::output::{
+    self, AtomicDirectory, Contents, Destination, OutputOptions, Target, WriteOptions,
+};
+use crate::partition::Partitioning;
+use crate::progress::Phase;
+use crate::stats::{Spread, Stats};
+use crate::system;
+use crate::verbs::sort_columns;
+
+/// An output that is planned: what is written, how, and in which memory.
+pub(super) struct Planned {
+    pub(super) decoder: RowDecoder,
+    pub(super) options: OutputOptions,
+    pub(super) plan: Plan,
+}
+
+impl Planned {
+    pub(super) fn of(
+        job: &Job,
+        target: &Target,
+        write: &WriteOptions,
+        limits: &Limits,
+    ) -> Result<Self> {
+        limits.check()?;
+        let decoder = RowDecoder::new(&job.arrangement)?;
+        let mut options = options(job, target, write)?;
+        output::check_columns(decoder.schema(), options.format)?;
+        let row_group = usize::try_from(write.row_group_bytes).unwrap_or(usize::MAX);
+        let schema = decoder.schema();
+        let plan = Plan::make(&job.inputs, &job.arrangement, schema, &options, row_group, limits)?;
+        options.columns_in_turn = plan.columns_in_turn;
+        Ok(Self { decoder, options, plan })
+    }
+}
+
+/// How the output of `job` is written.
+fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOptions> {
+    let mut csv = write.csv.unwrap_or(job.inputs.csv());
+    let row_bytes = job.inputs.row_bytes();
+    if let Some(partitioning) = &job.partitioning {
+        if *target == Target::Stdout {
+            return Err(Error::usage(
+                "partitions are many files: the output is a directory, and not standard output",
+            ));
+        }
+        let format = write.format.unwrap_or(Format::Parquet);
+        return write.bind(format, sort_columns(&partitioning.sorting), csv, row_bytes);
+    }
+    let named = match target {
+        Target::Path(path) => {
+            csv.delimiter = csv.delimiter_of(path);
+            Format::of_path(path)
+        }
+        Target::Stdout => None,
+    };
+    let format = write.format.or(named).ok_or_else(|| {
+        Error::usage(format!(
+            "the format of {target} is not told by its extension; name it with `output_format`"
+        ))
+    })?;
+    write.bind(format, job.arrangement.sorting(), csv, row_bytes)
+}
+
+/// Refuses what cannot be written, before there is anything to write.
+fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
+    match (target, &job.partitioning) {
+        (Target::Path(directory), Some(_)) => {
+            AtomicDirectory::check(directory)?;
+            output::check(&Destination::Path("/dev/null".into()), schema, options)
+        }
+        _ => output::check(&target.into(), schema, options),
+    }
+}
+
+/// Does `job`.
+pub(super) fn write(
+    job: &Job,
+    target: &Target,
+    write: &WriteOptions,
+    limits: &Limits,
+) -> Result<Stats> {
+    let Planned { mut decoder, mut options, plan } = Planned::of(job, target, write, limits)?;
+    options.watch.cancel = job.cancel.clone();
+    check(job, target, decoder.schema(), &options)?;
+    let running = Running::start(job, &plan, limits)?;
+    options.watch = running.watch.clone();
+    let batch = job.arrange(&plan, &running)?;
+    running.tally.enter(Phase::Write);
+    running.tally.set_runs(batch.runs());
+    let emission = Emission { job, options: &options, plan: &plan, running: &running };
+    let written = match (target, &job.partitioning) {
+        (Target::Path(directory), Some(partitioning)) => {
+            emission.many(batch, directory, partitioning, &decoder)
+        }
+        _ => emission.one(batch, &target.into(), &mut decoder),
+    };
+    written.map_err(|error| job.named(error))?;
+    Ok(running.tally.finish())
+}
+
+/// The last merge on its way to disk.
+struct Emission<'a> {
+    job: &'a Job,
+    options: &'a OutputOptions,
+    plan: &'a Plan,
+    running: &'a Running,
+}
+
+impl Emission<'_> {
+    /// All rows to one file.
+    fn one(&self, batch: Batch, target: &Destination, decoder: &mut RowDecoder) -> Result<()> {
+        let rows = self.rows(batch)?;
+        let sample = match &rows.first {
+            Some(slab) => decoder.decode(slab)?,
+            None => RecordBatch::new_empty(Arc::clone(decoder.schema())),
+        };
+        let (encoder, appender) = output::open(target, decoder.schema(), &sample, self.options)?;
+        drop(sample);
+        self.running.watch.room_for(self.plan.writing_bytes());
+        let cutter = Cutter::one(rows, self.limits(), encoder);
+        let writers = self.plan.writers;
+        let (written, _) = emit(cutter, Out::one(appender), self.job, writers, self.running)?;
+        self.running.tally.written(written, None);
+        Ok(())
+    }
+
+    /// The rows of each partition to a file of its own.
+    fn many(
+        &self,
+        batch: Batch,
+        directory: &std::path::Path,
+        partitioning: &Partitioning,
+        decoder: &RowDecoder,
+    ) -> Result<()> {
+        let rows = self.rows(batch)?;
+        let directory = AtomicDirectory::create(directory, &self.running.watch.cancel)?;
+        let cutter =
+            Cutter::many(rows, self.limits(), partitioning, self.options, directory.path());
+        let out = Out::many(Files {
+            partitioning,
+            options: self.options,
+            schema: decoder.schema(),
+            directory: directory.path(),
+            next: 0,
+            empty: None,
+            spread: Spread::default(),
+        });
+        // Each writer has a file open at the most, and one is being finished.
+        let allowed = system::open_files().saturating_sub(plan::OTHER_FILES).max(1);
+        let writers = self.plan.writers.min(allowed);
+        let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
+        let files = spread.map_or(0, |spread| spread.files);
+        directory.commit(Contents { files, bytes: written.bytes })?;
+        self.running.tally.written(written, spread);
+        Ok(())
+    }
+
+    /// The sorted rows, the first of them read ahead.
+    fn rows(&self, batch: Batch) -> Result<cut::Rows> {
+        let mut slabs = batch.slabs(self.job.arrangement.finish);
+        let first = slabs.next(plan::BATCH_ROWS, plan::BATCH_BYTES)?;
+        Ok(cut::Rows { slabs, first })
+    }
+
+    fn limits(&self) -> (usize, usize) {
+        (self.plan.part_rows, self.plan.part_bytes)
+    }
+}

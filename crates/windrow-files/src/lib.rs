@@ -1,0 +1,82 @@
+//! Files in, files out: sort, compact, merge and partition Parquet, Arrow, CSV and NDJSON files inside a
+//! memory limit that is the peak resident memory of the process.
+//!
+//! ```text
+//! Source --> Inputs --\
+//!                      Job --explain--> Explain
+//! SortSpec, ... ------/    --write----> a file, or a directory of files, and Stats
+//!                          --batches--> RecordBatchReader
+//! ```
+//!
+//! Say, then mean: a specification ([`SortSpec`], [`CompactSpec`], [`MergeSpec`], [`PartitionSpec`]) says what
+//! is wanted by names. A [`Job`] is that, bound to the schema of its [`Inputs`]. Nothing is read but footers,
+//! headers and samples until it is written.
+//!
+//! ```
+//! use windrow_files::{Columns, Inputs, Job, Limit, Limits, ReadOptions, SortSpec, Target, WriteOptions, expand};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let (input, output) = (directory.path().join("a.csv"), directory.path().join("b.parquet"));
+//! # std::fs::write(&input, "id,name\n2,b\n1,a\n")?;
+//! # let (input, output) = (input.to_str().unwrap(), output.to_str().unwrap());
+//! let inputs = Inputs::open(&expand([input])?, &ReadOptions::default())?;
+//! let job = Job::sort(inputs, &SortSpec::by("id,name:desc".parse::<Columns>()?))?;
+//! let limits = Limits::default().memory(Limit::Bytes(256 << 20));
+//! let stats = job.write(&Target::of(output), &WriteOptions::default(), &limits)?;
+//! assert_eq!(stats.rows_out, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Memory
+//!
+//! [`Limits::memory`] is a limit on the whole process. What is resident when the job is planned counts; what
+//! other threads take meanwhile is not known to it. The allocator keeps blocks that were freed; a process
+//! that is a job and little else gains by `windrow::give_back_large_blocks` when it starts.
+//!
+//! # Threads, and ending early
+//!
+//! A call works on threads of its own, and returns when they have ended. [`Cancel`] ends it from outside.
+//! Two jobs in one process know nothing of each other: there is no global state here, and no signal handler,
+//! panic hook or message.
+
+mod changelog;
+mod columns;
+mod error;
+mod format;
+mod input;
+mod inspect;
+mod job;
+mod limits;
+mod offset;
+mod output;
+mod partition;
+mod progress;
+mod setting;
+mod size;
+mod stats;
+mod system;
+mod verbs;
+mod watch;
+
+pub use windrow::{Codec, Column, IntoColumns, SpillTo, asc, desc};
+
+pub use changelog::Preset;
+pub use columns::{Columns, Names};
+pub use error::{Error, ErrorKind, Place, Result};
+pub use format::Format;
+pub use input::{
+    CsvOptions, FileInfo, Inputs, ReadOptions, SortColumn, Source, expand, panics_are_caught,
+    parse_schema,
+};
+pub use inspect::FileFacts;
+pub use job::{Batches, Explain, Job};
+pub use limits::Limits;
+pub use output::{Compression, Target, WriteOptions};
+pub use progress::{Moment, Phase, Progress};
+pub use setting::Setting;
+pub use size::{Limit, Size};
+pub use stats::{Evicted, PerPhase, Spread, Stats};
+pub use verbs::{
+    Checked, CompactSpec, MergeSpec, Mode, PartitionSpec, Partitions, SortSpec, check,
+};
+pub use watch::Cancel;

@@ -1,0 +1,265 @@
+//! A file that appears whole or not at all.
+//!
+//! ```text
+//!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp beside NAME, locked -> mode of NAME, if it exists
+//!  commit:  fsync the file -> rename over NAME -> fsync the directory
+//!  drop:    unlink
+//! ```
+//!
+//! A process that is killed cannot unlink, but loses its lock: an orphan is a temporary of the same output
+//! whose lock is free, and the next job with that output removes it. Invariant: a live process's temporary
+//! is never removed. A cleaner unlinks only while it holds the lock; a writer that finds its lock taken, or
+//! its file unlinked before it had the lock, starts again with another name.
+//!
+//! Known limit: where the file system has no locks (some network mounts), orphans stay.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+use crate::watch::{Cancel, Live, remove};
+
+/// A temporary that becomes its target when it is committed.
+pub(super) struct AtomicFile {
+    temporary: NamedTempFile,
+    live: Live,
+    target: PathBuf,
+    directory: PathBuf,
+}
+
+/// Characters of a temporary's name that are drawn at random.
+pub(super) const RANDOM: usize = 6;
+/// A cleaner holds the lock of a new temporary for microseconds, and rarely; more tries mean a broken lock.
+pub(super) const TRIES: usize = 16;
+
+/// Links that are followed, one to the next: as many as Linux does.
+pub(super) const LINKS: usize = 40;
+
+impl AtomicFile {
+    /// Opens a temporary for `target`, whose directory must exist.
+    pub(super) fn create(target: &Path, cancel: &Cancel) -> Result<Self> {
+        let target = linked(target)?;
+        let name = target.file_name().ok_or_else(|| {
+            Error::usage(format!("{}: the output has no file name", target.display()))
+        })?;
+        let directory = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        if !directory.is_dir() {
+            return Err(Error::usage(format!(
+                "{}: there is no directory {}; create it first",
+                target.display(),
+                directory.display()
+            )));
+        }
+        let mut prefix = OsString::from(".");
+        prefix.push(name);
+        prefix.push(".windrow-");
+        remove_orphans(&directory, &prefix);
+
+        let failed = |error: io::Error| Error::output(&target, &error);
+        // The umask applies to what is asked for here, as to any new file.
+        let mode = fs::metadata(&target).map_or(0o666, |existing| existing.mode() & 0o777);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(".tmp").rand_bytes(RANDOM);
+        builder.permissions(Permissions::from_mode(mode));
+        for _ in 0..TRIES {
+            let temporary = builder.tempfile_in(&directory).map_err(failed)?;
+            if !claim(temporary.as_file()).map_err(failed)? {
+                continue;
+            }
+            if target.exists() {
+                // Before the first byte is in it: what was private stays private.
+                let mode = Permissions::from_mode(mode);
+                temporary.as_file().set_permissions(mode).map_err(failed)?;
+            }
+            let live = Live::new(cancel, temporary.path());
+            return Ok(Self { temporary, live, target, directory });
+        }
+        Err(failed(io::Error::other("other processes keep locking its temporary files")))
+    }
+
+    /// The file to write to.
+    pub(super) fn file(&self) -> &File {
+        self.temporary.as_file()
+    }
+
+    /// Makes the file durable and puts it in place of the target.
+    pub(super) fn commit(self) -> Result<()> {
+        let Self { temporary, live, target, directory } = self;
+        let failed = |error: io::Error| Error::output(&target, &error);
+        temporary.as_file().sync_all().map_err(failed)?;
+        temporary.persist(&target).map_err(|error| failed(error.error))?;
+        drop(live);
+        // The rename is done; a directory that cannot be synced (some network mounts) only delays it.
+        if let Ok(directory) = File::open(directory) {
+            let _ = directory.sync_all();
+        }
+        Ok(())
+    }
+}
+
+/// What `target` names once links are followed: that is replaced, not the link. It need not exist.
+pub(super) fn linked(target: &Path) -> Result<PathBuf> {
+    let mut path = target.to_owned();
+    for _ in 0..LINKS {
+        if let Ok(found) = fs::canonicalize(&path) {
+            return Ok(found);
+        }
+        let Ok(next) = fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
+    Err(Error::usage(format!("{}: the link leads back to itself", target.display())))
+}
+
+/// Locks a new temporary; false if a cleaner took it first.
+pub(super) fn claim(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(file.metadata()?.nlink() > 0),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Removes the temporaries of this output whose writers are gone. What cannot be removed is left.
+pub(super) fn remove_orphans(directory: &Path, prefix: &OsString) {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let random = name
+            .as_encoded_bytes()
+            .strip_prefix(prefix.as_encoded_bytes())
+            .and_then(|rest| rest.strip_suffix(b".tmp"));
+        let ours = random.is_some_and(|random| {
+            random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
+        });
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir()) {
+            continue;
+        }
+        let path = entry.path();
+        if let Ok(file) = OpenOptions::new().read(true).open(&path)
+            && file.try_lock().is_ok()
+        {
+            remove(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(directory)
+            .expect("a directory")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn replaces_only_on_commit_and_keeps_the_mode() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = directory.path().join("out");
+        fs::write(&target, "old").expect("written");
+        fs::set_permissions(&target, Permissions::from_mode(0o640)).expect("changed");
+
+        let atomic = AtomicFile::create(&target, &Cancel::new()).expect("created");
+        atomic.file().write_all(b"new").expect("written");
+        assert_eq!(fs::read(&target).expect("read"), b"old");
+        atomic.commit().expect("committed");
+        assert_eq!(fs::read(&target).expect("read"), b"new");
+        let mode = fs::metadata(&target).expect("there").mode() & 0o777;
+        assert_eq!(mode, 0o640);
+        assert_eq!(names(directory.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_new_file_gets_the_mode_of_any_new_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let plain = directory.path().join("plain");
+        File::create(&plain).expect("created");
+        let target = directory.path().join("out");
+        let atomic = AtomicFile::create(&target, &Cancel::new()).expect("created");
+        atomic.commit().expect("committed");
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode();
+        assert_eq!(mode(&target), mode(&plain));
+    }
+
+    #[test]
+    fn dropping_leaves_nothing() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let atomic =
+            AtomicFile::create(&directory.path().join("out"), &Cancel::new()).expect("created");
+        assert_eq!(names(directory.path()).len(), 1);
+        drop(atomic);
+        assert!(names(directory.path()).is_empty());
+    }
+
+    #[test]
+    fn removes_the_orphans_of_this_output_only() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = directory.path().join("out");
+        let living = AtomicFile::create(&target, &Cancel::new()).expect("created");
+        let living_name = living.temporary.path().file_name().expect("a name");
+        let living_name = living_name.to_str().expect("UTF-8").to_owned();
+        let kept = [
+            ".other.windrow-abcdef.tmp",
+            ".out.windrow-ab.def.tmp",
+            ".out.windrow-abcdef.bak",
+            "x.out.windrow-abcdef.tmp",
+        ];
+        for name in kept.iter().chain(&[".out.windrow-abcdef.tmp"]) {
+            fs::write(directory.path().join(name), "").expect("written");
+        }
+        let second = AtomicFile::create(&target, &Cancel::new()).expect("created");
+        drop(second);
+        let mut expected: Vec<String> = kept.iter().map(ToString::to_string).collect();
+        expected.push(living_name);
+        expected.sort();
+        assert_eq!(names(directory.path()), expected);
+    }
+
+    #[test]
+    fn follows_links() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        fs::write(&file, "old").expect("written");
+        std::os::unix::fs::symlink(&file, &link).expect("linked");
+        let atomic = AtomicFile::create(&link, &Cancel::new()).expect("created");
+        atomic.file().write_all(b"new").expect("written");
+        atomic.commit().expect("committed");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read(&file).expect("read"), b"new");
+
+        let far = directory.path().join("far");
+        fs::create_dir(&far).expect("created");
+        let (first, second) = (directory.path().join("first"), far.join("second"));
+        std::os::unix::fs::symlink("far/second", &first).expect("linked");
+        std::os::unix::fs::symlink("third", &second).expect("linked");
+        let atomic = AtomicFile::create(&first, &Cancel::new()).expect("created");
+        atomic.commit().expect("committed");
+        assert!(fs::symlink_metadata(&second).expect("there").is_symlink());
+        assert!(far.join("third").is_file());
+
+        let round = directory.path().join("round");
+        std::os::unix::fs::symlink("round", &round).expect("linked");
+        assert!(
+            AtomicFile::create(&round, &Cancel::new())
+                .is_err_and(|error| error.kind() == ErrorKind::Usage)
+        );
+    }
+}

@@ -1,0 +1,408 @@
+//! A directory of files that appears whole or not at all.
+//!
+//! ```text
+//!  check:   DIR is not there, or empty; nothing else is ever replaced
+//!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp/ beside DIR, locked -> mode of DIR, if it exists
+//!  commit:  sync the file system -> all files are there -> rename over DIR, which fails unless it is still
+//!           empty -> sync again
+//!  drop:    remove with all files
+//! ```
+//!
+//! A mount point and the working directory cannot be replaced: they keep their place. The temporary is made
+//! in such a directory, and at the end its entries are moved up, one after the other. Known limit: who looks
+//! in that moment sees some of them.
+//!
+//! Orphans and locks are those of [`super::atomic`]; the lock is that of the directory itself, which
+//! stays open. The files in it need no care of their own: nobody sees them before the rename.
+//!
+//! Who cleans up beside us, or moves the parent, can take away the temporary or a part of it while files are
+//! written. Directories are therefore made in it alone ([`make_within`]), never it itself anew; and before the
+//! rename it must be the one that was opened, with as many files and bytes as were written.
+//!
+//! One sync serves all files, thousands perhaps: an fsync for each would wait for the disk as often.
+//! It waits for what else is dirty on the file system, too.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::atomic::{self, RANDOM, TRIES};
+use crate::error::{Error, Result};
+use crate::watch::{Cancel, Live, remove};
+
+/// A temporary directory that becomes its target when it is committed.
+pub(crate) struct AtomicDirectory {
+    temporary: TempDir,
+    /// Holds the lock.
+    open: File,
+    live: Live,
+    place: Place,
+}
+
+/// Where a directory goes.
+struct Place {
+    /// Its path, links followed.
+    target: PathBuf,
+    /// Where the temporary is made: the parent, or the directory itself if that is kept.
+    parent: PathBuf,
+    kept: bool,
+}
+
+impl AtomicDirectory {
+    /// Refuses a target that [`AtomicDirectory::create`] would refuse.
+    ///
+    /// # Errors
+    /// `Usage` if the target is a file, a directory with anything in it, or in none.
+    pub(crate) fn check(target: &Path) -> Result<()> {
+        Place::of(target).map(drop)
+    }
+
+    /// Makes a temporary for `target`.
+    pub(crate) fn create(target: &Path, cancel: &Cancel) -> Result<Self> {
+        let place = Place::of(target)?;
+        let prefix = prefix(&place.target);
+        atomic::remove_orphans(&place.parent, &prefix);
+
+        let failed = |error: io::Error| Error::output(&place.target, &error);
+        let existing = fs::metadata(&place.target).ok().map(|found| found.mode() & 0o777);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(".tmp").rand_bytes(RANDOM);
+        builder.permissions(Permissions::from_mode(existing.unwrap_or(0o777)));
+        for _ in 0..TRIES {
+            let temporary = builder.tempdir_in(&place.parent).map_err(failed)?;
+            let Ok(open) = File::open(temporary.path()) else { continue };
+            // Its link count does not tell on every file system whether a cleaner was faster.
+            if !atomic::claim(&open).map_err(failed)? || !same(temporary.path(), &open) {
+                continue;
+            }
+            if let Some(mode) = existing {
+                open.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+            }
+            let live = Live::new(cancel, temporary.path());
+            return Ok(Self { temporary, open, live, place });
+        }
+        Err(failed(io::Error::other("other processes keep locking its temporary directories")))
+    }
+
+    /// Where the files go.
+    pub(crate) fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Makes everything durable and puts it in place of the target.
+    ///
+    /// # Errors
+    /// `Space` if the temporary is no longer where it was made, or has not what was written to it.
+    pub(crate) fn commit(self, written: Contents) -> Result<()> {
+        let Self { temporary, open, live, place: Place { target, parent, kept } } = self;
+        let failed = |error: io::Error| Error::output(&target, &error);
+        sync(&open).map_err(failed)?;
+        let path = temporary.path();
+        let lost = |what: String| {
+            Err(Error::space(format!(
+                "{}: {what}; nothing was put in its place: keep other programs away from {} and run the \
+                 job again",
+                target.display(),
+                path.display()
+            )))
+        };
+        if !same(path, &open) {
+            let error =
+                lost("its temporary directory was removed or moved during the job".to_owned());
+            // What has the name now, if anything does, is not ours to remove.
+            let _ = temporary.keep();
+            return error;
+        }
+        let found = Contents::of(path).map_err(failed)?;
+        if found != written {
+            return lost(format!(
+                "its temporary directory has {} files of {} bytes, and {} of {} were written",
+                found.files, found.bytes, written.files, written.bytes
+            ));
+        }
+        if kept {
+            move_up(temporary.path(), &target).map_err(failed)?;
+            drop(live);
+        } else {
+            fs::rename(temporary.path(), &target).map_err(failed)?;
+            drop(live);
+            // What has the old name now is not ours.
+            let _ = temporary.keep();
+        }
+        // The rename is done; a parent that cannot be synced only delays it.
+        if let Ok(parent) = File::open(parent) {
+            let _ = parent.sync_all();
+        }
+        Ok(())
+    }
+}
+
+/// What is in a directory, at any depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Contents {
+    fn of(directory: &Path) -> io::Result<Self> {
+        let mut found = Self { files: 0, bytes: 0 };
+        let mut directories = vec![directory.to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(directory)? {
+                let entry = entry?;
+                let about = entry.metadata()?;
+                if about.is_dir() {
+                    directories.push(entry.path());
+                } else {
+                    found.files += 1;
+                    found.bytes += about.len();
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Makes the directories of the file `name` in `directory`, which must be there.
+pub(crate) fn make_within(directory: &Path, name: &Path) -> Result<()> {
+    let mut path = directory.to_owned();
+    for part in name.parent().into_iter().flat_map(Path::components) {
+        path.push(part);
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::within(&path, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl Place {
+    fn of(target: &Path) -> Result<Self> {
+        let usage = |message: String| Err(Error::usage(message));
+        let target = atomic::linked(target)?;
+        let shown = target.display();
+        if target.file_name().is_none() {
+            return usage(format!("{shown}: the output has no directory name"));
+        }
+        let parent = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        if !parent.is_dir() {
+            let parent = parent.display();
+            return usage(format!("{shown}: there is no directory {parent}; create it first"));
+        }
+        let kept = keeps_its_place(&target, &parent);
+        let parent = if kept { target.clone() } else { parent };
+        if kept {
+            atomic::remove_orphans(&parent, &prefix(&target));
+        }
+        match fs::read_dir(&target).map(|mut entries| entries.next().is_some()) {
+            Ok(true) => usage(format!(
+                "{shown}: the directory is not empty, and nothing in it is overwritten; name a new \
+                 one, or empty it first"
+            )),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                usage(format!("{shown}: is not a directory, and partitions are many files"))
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::output(&target, &error))
+            }
+            _ => Ok(Self { target, parent, kept }),
+        }
+    }
+}
+
+/// How the temporaries of `target` begin.
+fn prefix(target: &Path) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(target.file_name().unwrap_or_default());
+    prefix.push(".windrow-");
+    prefix
+}
+
+/// Whether `target` is a directory in which something is mounted, or the one that we are in.
+fn keeps_its_place(target: &Path, parent: &Path) -> bool {
+    let here = std::env::current_dir().and_then(fs::canonicalize);
+    target.is_dir() && (here.is_ok_and(|here| here == target) || mount(target) != mount(parent))
+}
+
+/// What tells the mount that `path` is in: its number where the kernel has one, and the device.
+fn mount(path: &Path) -> Option<(u64, u64)> {
+    let device = fs::metadata(path).ok()?.dev();
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+        let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok();
+        Some((device, found.map_or(0, |found| found.stx_mnt_id)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    Some((device, 0))
+}
+
+/// Moves the entries of `temporary` to `target`, the directory that it is in and that has nothing else.
+fn move_up(temporary: &Path, target: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(target)? {
+        if entry?.path().file_name() != temporary.file_name() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+    }
+    let mut moved = Vec::new();
+    let done = fs::read_dir(temporary)?.try_for_each(|entry| {
+        let from = entry?.path();
+        let to = target.join(from.file_name().unwrap_or_default());
+        fs::rename(&from, &to)?;
+        moved.push(to);
+        Ok(())
+    });
+    if done.is_err() {
+        moved.iter().for_each(|path| remove(path));
+    }
+    done
+}
+
+/// Whether `path` still names what is `open`.
+fn same(path: &Path, open: &File) -> bool {
+    let identity = |about: fs::Metadata| (about.dev(), about.ino());
+    let found = fs::metadata(path).map(identity).ok();
+    found.is_some() && found == open.metadata().map(identity).ok()
+}
+
+/// Waits until everything on the file system of `directory` is on disk.
+#[cfg(target_os = "linux")]
+fn sync(directory: &File) -> io::Result<()> {
+    rustix::fs::syncfs(directory).map_err(io::Error::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync(directory: &File) -> io::Result<()> {
+    directory.sync_all()?;
+    rustix::fs::sync();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<String> =
+            entries.map(|entry| name(entry).into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn appears_only_on_commit() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let target = parent.path().join("parts");
+        let made = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+        fs::write(made.path().join("a"), "1").expect("written");
+        assert!(!target.exists());
+        made.commit(Contents { files: 1, bytes: 1 }).expect("committed");
+        assert_eq!(names(parent.path()), ["parts"]);
+        assert_eq!(names(&target), ["a"]);
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode();
+        fs::create_dir(parent.path().join("plain")).expect("created");
+        assert_eq!(mode(&target), mode(&parent.path().join("plain")));
+    }
+
+    #[test]
+    fn takes_the_place_of_an_empty_directory_only() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let target = parent.path().join("parts");
+        fs::create_dir(&target).expect("created");
+        fs::set_permissions(&target, Permissions::from_mode(0o750)).expect("changed");
+        let none = Contents { files: 0, bytes: 0 };
+        AtomicDirectory::create(&target, &Cancel::new())
+            .expect("created")
+            .commit(none)
+            .expect("committed");
+        assert_eq!(fs::metadata(&target).expect("there").mode() & 0o777, 0o750);
+        let made = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+        fs::write(target.join("late"), "").expect("written");
+        assert!(AtomicDirectory::check(&target).is_err());
+        assert!(AtomicDirectory::create(&target, &Cancel::new()).is_err());
+        made.commit(none).expect_err("no longer empty");
+        assert_eq!(names(&target), ["late"]);
+        assert_eq!(names(parent.path()), ["parts"]);
+        assert!(AtomicDirectory::check(&target.join("late")).is_err());
+        assert!(AtomicDirectory::check(&parent.path().join("no/parts")).is_err());
+    }
+
+    #[test]
+    fn what_vanished_or_is_another_is_not_put_in_place() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let target = parent.path().join("parts");
+        let written = Contents { files: 2, bytes: 3 };
+        let made = || {
+            let made = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+            make_within(made.path(), Path::new("x=1/y=2/a")).expect("made");
+            fs::write(made.path().join("x=1/y=2/a"), "12").expect("written");
+            fs::write(made.path().join("b"), "3").expect("written");
+            made
+        };
+        let away = parent.path().join("away");
+        let moved = made();
+        fs::rename(moved.path(), &away).expect("moved");
+        assert!(make_within(moved.path(), Path::new("x=2/a")).is_err());
+        fs::create_dir(moved.path()).expect("created");
+        let another = moved.path().to_owned();
+        assert!(moved.commit(written).is_err_and(|error| error.kind() == ErrorKind::Space));
+        assert!(another.is_dir());
+        fs::remove_dir(another).expect("removed");
+        let lacking = made();
+        fs::remove_dir_all(lacking.path().join("x=1/y=2")).expect("removed");
+        assert!(lacking.commit(written).is_err_and(|error| error.kind() == ErrorKind::Space));
+        let cut = made();
+        fs::write(cut.path().join("b"), "").expect("written");
+        assert!(cut.commit(written).is_err_and(|error| error.kind() == ErrorKind::Space));
+        assert_eq!(names(parent.path()), ["away"]);
+        made().commit(written).expect("committed");
+        assert_eq!(names(parent.path()), ["away", "parts"]);
+    }
+
+    #[test]
+    fn a_directory_that_keeps_its_place_gets_the_files() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let target = parent.path().join("mounted");
+        fs::create_dir(&target).expect("created");
+        assert!(!keeps_its_place(&target, parent.path()));
+        assert!(keeps_its_place(Path::new("/proc"), Path::new("/")));
+
+        let temporary = target.join(".mounted.windrow-abcdef.tmp");
+        fs::create_dir_all(temporary.join("x=1")).expect("created");
+        fs::write(temporary.join("a"), "1").expect("written");
+        fs::write(target.join("late"), "").expect("written");
+        move_up(&temporary, &target).expect_err("no longer empty");
+        fs::remove_file(target.join("late")).expect("removed");
+        move_up(&temporary, &target).expect("moved");
+        fs::remove_dir(&temporary).expect("it is empty");
+        assert_eq!(names(&target), ["a", "x=1"]);
+    }
+
+    #[test]
+    fn dropping_leaves_nothing_and_orphans_go() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let target = parent.path().join("parts");
+        for name in [".parts.windrow-abcdef.tmp", ".other.windrow-abcdef.tmp"] {
+            fs::create_dir_all(parent.path().join(name).join("x=1")).expect("created");
+        }
+        let living = AtomicDirectory::create(&target, &Cancel::new()).expect("created");
+        fs::create_dir(living.path().join("x=1")).expect("created");
+        drop(AtomicDirectory::create(&target, &Cancel::new()).expect("created"));
+        assert!(living.path().join("x=1").exists());
+        drop(living);
+        assert_eq!(names(parent.path()), [".other.windrow-abcdef.tmp"]);
+    }
+}

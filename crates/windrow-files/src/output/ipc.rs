@@ -1,0 +1,339 @@
+//! Arrow IPC: a part is some encoded messages, which stand in a stream or between a file's header and footer.
+//!
+//! ```text
+//!  stream:  schema | [dictionaries | rows] ... | end
+//!  file:    magic  | schema | rows ... | dictionaries | end | footer (where each message is) | magic
+//! ```
+//!
+//! Messages hold [`ROWS_A_MESSAGE`] rows and know nothing of their place, so workers encode and compress
+//! them. A stream may replace a dictionary at any time: each message brings its own. A file has one for each
+//! column, which is complete only at the end; the format lets it stand there, and readers of files fetch it
+//! through the footer first. Deltas would come earlier, but not every reader knows them. Keys are then
+//! numbered, and messages encoded, by the appender.
+//!
+//! Known limits. A file with dictionaries is encoded by one thread. If its values outnumber the key type,
+//! the job fails: the type of a column is not changed. Dictionaries of dictionaries are refused.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::convert::IpcSchemaEncoder;
+use arrow::ipc::writer::{
+    DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions,
+    write_message,
+};
+use arrow::ipc::{Block, FooterBuilder, MetadataVersion};
+use arrow::record_batch::RecordBatch;
+
+use super::dictionaries::Dictionaries;
+use super::rebatch::rebatch;
+use super::views::compact_views;
+use super::{
+    Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Sink, Written,
+    array_bytes, foreign_part,
+};
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::watch::Watch;
+
+/// Rows of a message: a reader holds a message whole, and compresses and decompresses buffers of it.
+const ROWS_A_MESSAGE: usize = 8192;
+const MAGIC: &[u8] = b"ARROW1";
+/// Messages begin at multiples of this many bytes, and so do the buffers in a mapped file.
+const ALIGNMENT: usize = 64;
+/// The continuation marker, and no metadata.
+const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
+
+pub(super) fn open(
+    target: &Destination,
+    schema: &SchemaRef,
+    options: &OutputOptions,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    let compression = options.compression.unwrap_or(Compression::None);
+    let messages = Messages {
+        schema: Arc::clone(schema),
+        watch: options.watch.clone(),
+        options: compression.ipc()?,
+    };
+    let dictionaries = Dictionaries::of(schema)?;
+    let file = options.format == Format::ArrowFile;
+    let mut appender = MessageAppender {
+        sink: BufWriter::new(Sink::open(target, &options.watch.cancel)?),
+        messages: messages.clone(),
+        footer: file.then(Footer::default),
+        position: 0,
+        rows: 0,
+        dictionaries: None,
+    };
+    appender.start()?;
+    let mode = match dictionaries {
+        None => Mode::Plain,
+        Some(_) if !file => Mode::DictionaryEach,
+        Some(dictionaries) => {
+            appender.dictionaries = Some(dictionaries);
+            Mode::Postpone
+        }
+    };
+    let encoder = MessageEncoder { messages, mode };
+    Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+/// See [`super::part_bytes`].
+pub(super) fn part_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    rows: usize,
+    bytes: usize,
+) -> usize {
+    // The encoded part. The rows of a message as they came and as they are put together; the message as it
+    // grows, in a vector that doubles; the metadata.
+    let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
+    let metadata = (rows / ROWS_A_MESSAGE + 1) * schema.fields().len() * 128;
+    let compression = options.compression.unwrap_or(Compression::None);
+    bytes + 4 * message.min(bytes) + metadata + compression.context_bytes()
+}
+
+/// What an encoder does about dictionaries.
+enum Mode {
+    /// There are none.
+    Plain,
+    /// Each message has its own.
+    DictionaryEach,
+    /// Rows are left as they are for the appender.
+    Postpone,
+}
+
+struct MessageEncoder {
+    messages: Messages,
+    mode: Mode,
+}
+
+impl Encoder for MessageEncoder {
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+        let mut context = IpcWriteContext::default();
+        let mut encoded = Vec::new();
+        let mut postponed = Vec::new();
+        let rows = rebatch(batches, ROWS_A_MESSAGE, &self.messages.watch, |run| {
+            match self.mode {
+                Mode::Plain => encoded.push(self.messages.rows(&run, &mut context)?),
+                Mode::DictionaryEach => {
+                    if let Some(mut dictionaries) = Dictionaries::of(&self.messages.schema)? {
+                        let keys = dictionaries.renumber(&run)?;
+                        let values = dictionaries.carrier()?;
+                        encoded.extend(self.messages.dictionaries(&values, &mut context)?);
+                        encoded.push(self.messages.rows(&keys, &mut context)?);
+                    }
+                }
+                Mode::Postpone => postponed.push(run),
+            }
+            Ok(())
+        })?;
+        let payload = match self.mode {
+            Mode::Postpone => Payload::Batches(postponed),
+            _ => Payload::Messages(encoded),
+        };
+        Ok(Part { rows, payload })
+    }
+}
+
+/// Makes messages of rows of a schema.
+#[derive(Clone)]
+struct Messages {
+    schema: SchemaRef,
+    watch: Watch,
+    options: IpcWriteOptions,
+}
+
+impl Messages {
+    /// The first message, and a tracker that knows the dictionaries by the ids it gave them.
+    fn schema(&self) -> (EncodedData, DictionaryTracker) {
+        let mut tracker = DictionaryTracker::new(false);
+        let message = IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(
+            &self.schema,
+            &mut tracker,
+            &self.options,
+        );
+        (message, tracker)
+    }
+
+    /// The message of a batch without dictionaries.
+    fn rows(&self, batch: &RecordBatch, context: &mut IpcWriteContext) -> Result<EncodedData> {
+        // A message grows in a vector that doubles, and does not fit into what it has outgrown.
+        self.watch.room_for(2 * array_bytes(batch));
+        let mut tracker = DictionaryTracker::new(false);
+        let batch = compact_views(batch).map_err(encoding)?;
+        let (_, message) = IpcDataGenerator::default()
+            .encode(&batch, &mut tracker, &self.options, context)
+            .map_err(encoding)?;
+        Ok(message)
+    }
+
+    /// The messages of the dictionaries of a batch.
+    fn dictionaries(
+        &self,
+        carrier: &RecordBatch,
+        context: &mut IpcWriteContext,
+    ) -> Result<Vec<EncodedData>> {
+        let (_, mut tracker) = self.schema();
+        let (messages, _) = IpcDataGenerator::default()
+            .encode(carrier, &mut tracker, &self.options, context)
+            .map_err(encoding)?;
+        Ok(messages)
+    }
+}
+
+/// Where the messages of a file are.
+#[derive(Default)]
+struct Footer {
+    dictionaries: Vec<Block>,
+    rows: Vec<Block>,
+}
+
+struct MessageAppender {
+    sink: BufWriter<Sink>,
+    messages: Messages,
+    /// None for a stream.
+    footer: Option<Footer>,
+    position: usize,
+    rows: u64,
+    dictionaries: Option<Dictionaries>,
+}
+
+impl MessageAppender {
+    fn start(&mut self) -> Result<()> {
+        if self.footer.is_some() {
+            let mut magic = [0; ALIGNMENT];
+            magic[..MAGIC.len()].copy_from_slice(MAGIC);
+            self.bytes(&magic)?;
+        }
+        let (schema, _) = self.messages.schema();
+        self.message(schema)?;
+        Ok(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.sink.write_all(bytes);
+        written.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
+        self.position += bytes.len();
+        Ok(())
+    }
+
+    /// Writes a message; returns where it is.
+    fn message(&mut self, message: EncodedData) -> Result<Block> {
+        let written = write_message(&mut self.sink, message, &self.messages.options);
+        let (metadata, body) =
+            written.map_err(|error| failed(self.sink.get_ref().label(), error))?;
+        let too_large = |_| Error::data("Arrow: a message is too large");
+        let block = Block::new(
+            i64::try_from(self.position).map_err(too_large)?,
+            i32::try_from(metadata).map_err(too_large)?,
+            i64::try_from(body).map_err(too_large)?,
+        );
+        self.position += metadata + body;
+        Ok(block)
+    }
+
+    fn rows_message(&mut self, message: EncodedData) -> Result<()> {
+        let block = self.message(message)?;
+        if let Some(footer) = &mut self.footer {
+            footer.rows.push(block);
+        }
+        Ok(())
+    }
+
+    /// Ends the messages, and in a file says where they are.
+    fn end(&mut self) -> Result<()> {
+        if let Some(dictionaries) = self.dictionaries.take() {
+            let mut context = IpcWriteContext::default();
+            let carrier = dictionaries.carrier()?;
+            for message in self.messages.dictionaries(&carrier, &mut context)? {
+                let block = self.message(message)?;
+                if let Some(footer) = &mut self.footer {
+                    footer.dictionaries.push(block);
+                }
+            }
+        }
+        self.bytes(&END)?;
+        if let Some(footer) = self.footer.take() {
+            let footer = self.encode_footer(&footer);
+            self.bytes(&footer)?;
+            let length = i32::try_from(footer.len());
+            let length = length.map_err(|_| Error::data("Arrow: too many messages"))?;
+            self.bytes(&length.to_le_bytes())?;
+            self.bytes(MAGIC)?;
+        }
+        Ok(())
+    }
+
+    fn encode_footer(&self, footer: &Footer) -> Vec<u8> {
+        let mut tracker = DictionaryTracker::new(false);
+        // The builder's crate is Arrow's dependency, not ours: any encoded schema is the way to a builder.
+        let mut builder = IpcSchemaEncoder::new().schema_to_fb(&Schema::empty());
+        builder.reset();
+        let dictionaries = builder.create_vector(&footer.dictionaries);
+        let rows = builder.create_vector(&footer.rows);
+        let schema = IpcSchemaEncoder::new()
+            .with_dictionary_tracker(&mut tracker)
+            .schema_to_fb_offset(&mut builder, &self.messages.schema);
+        let root = {
+            let mut footer = FooterBuilder::new(&mut builder);
+            footer.add_version(MetadataVersion::V5);
+            footer.add_schema(schema);
+            footer.add_dictionaries(dictionaries);
+            footer.add_recordBatches(rows);
+            footer.finish()
+        };
+        builder.finish(root, None);
+        builder.finished_data().to_vec()
+    }
+}
+
+impl Appender for MessageAppender {
+    fn append(&mut self, part: Part) -> Result<()> {
+        match part.payload {
+            Payload::Messages(messages) => {
+                for message in messages {
+                    self.rows_message(message)?;
+                }
+            }
+            Payload::Batches(batches) => {
+                let mut context = IpcWriteContext::default();
+                for batch in batches {
+                    let Some(dictionaries) = &mut self.dictionaries else {
+                        return Err(foreign_part());
+                    };
+                    let keys = dictionaries.renumber(&batch)?;
+                    let message = self.messages.rows(&keys, &mut context)?;
+                    self.rows_message(message)?;
+                }
+            }
+            _ => return Err(foreign_part()),
+        }
+        self.rows += part.rows;
+        self.sink.get_mut().write_behind();
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        self.end()?;
+        let flushed = self.sink.flush();
+        flushed.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
+        let rows = self.rows;
+        let bytes = self.sink.get_mut().finish()?;
+        Ok(Written { rows, bytes })
+    }
+}
+
+fn encoding(error: ArrowError) -> Error {
+    Error::data(format!("Arrow: {error}"))
+}
+
+fn failed(label: &Path, error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, error) => Error::output(label, &error),
+        error => Error::data(format!("{}: {error}", label.display())),
+    }
+}

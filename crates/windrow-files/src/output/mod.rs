@@ -1,0 +1,373 @@
+//! Files out: parts of the sorted output are encoded by many threads and appended by one.
+//!
+//! ```text
+//!  rows --> cut into parts --> Encoder::encode (any thread, any order) --> Appender::append (in order) --> Sink
+//! ```
+//!
+//! Invariant: the bytes of the output are a function of the rows, of where the driver cuts parts, of the
+//! first sampled rows and of [`OutputOptions`] - never of how many threads encode or how the rows of a
+//! part are split into batches. Each encoder therefore [cuts](rebatch) what it gets into runs of a fixed
+//! number of rows before it reaches a writer that looks at the clock of its calls.
+//!
+//! A file appears whole or not at all ([`atomic`]). Left out: where to cut parts, and the budget; the
+//! driver asks [`part_bytes`] what to count.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
+use arrow::ipc::writer::EncodedData;
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::arrow_writer::ArrowColumnChunk;
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+pub(crate) use crate::input::SortColumn;
+use crate::watch::Watch;
+
+mod atomic;
+mod compression;
+mod dictionaries;
+mod directory;
+mod ipc;
+mod options;
+mod parquet_file;
+mod parquet_memory;
+mod properties;
+mod rebatch;
+mod rope;
+mod row_group;
+mod showable;
+mod sink;
+mod storable;
+#[cfg(test)]
+mod test_rows;
+#[cfg(test)]
+mod tests;
+mod text;
+mod views;
+
+pub use compression::Compression;
+pub(crate) use directory::{AtomicDirectory, Contents, make_within};
+pub use options::WriteOptions;
+pub(crate) use properties::SAMPLE_ROWS;
+use rope::Rope;
+use sink::Sink;
+
+/// Where a job writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A file, replaced whole when the job is done, or a device or FIFO, written as it comes; of partitions
+    /// the directory, which must be new or empty.
+    Path(PathBuf),
+    /// The standard output, written as it comes.
+    Stdout,
+}
+
+impl Target {
+    /// What a path names; `-` is the standard output.
+    pub fn of(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let is_stdout = path == Path::new("-") || sink::descriptor(path) == Some(1);
+        if is_stdout { Self::Stdout } else { Self::Path(path.to_owned()) }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(f),
+            Self::Stdout => f.write_str("standard output"),
+        }
+    }
+}
+
+/// Where one output file goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Destination {
+    /// A file that appears whole, a device or a FIFO.
+    Path(PathBuf),
+    /// A new file in a directory that nobody sees yet, see [`AtomicDirectory`].
+    Within(PathBuf),
+    Stdout,
+}
+
+impl From<&Target> for Destination {
+    fn from(target: &Target) -> Self {
+        match target {
+            Target::Path(path) => Self::Path(path.clone()),
+            Target::Stdout => Self::Stdout,
+        }
+    }
+}
+
+/// Rows of this length and longer, on average, are chunks, batches and parts of their own.
+pub(crate) const LONG_ROW: usize = 1 << 20;
+
+/// How one output is written: [`WriteOptions`], and what the job knows.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputOptions {
+    pub(crate) format: Format,
+    /// None is the default of the format: zstd level 2 for Parquet, nothing for the others.
+    pub(crate) compression: Option<Compression>,
+    /// The order of the rows, which a Parquet footer tells readers.
+    pub(crate) sorting: Vec<SortColumn>,
+    /// A Parquet page is closed at this size, before compression.
+    pub(crate) page_bytes: usize,
+    /// Whether Parquet pages and column chunks carry minima and maxima.
+    pub(crate) statistics: bool,
+    /// Whether the columns of a Parquet part are encoded one after the other: its rows are held, and few
+    /// writers. The bytes are the same.
+    pub(crate) columns_in_turn: bool,
+    /// Whether rows are of [`LONG_ROW`] bytes or more.
+    pub(crate) long_rows: bool,
+    pub(crate) csv_delimiter: u8,
+    pub(crate) csv_header: bool,
+    /// What to look at before large copies are made.
+    pub(crate) watch: Watch,
+}
+
+#[cfg(test)]
+impl OutputOptions {
+    /// The defaults of a format.
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            compression: None,
+            sorting: Vec::new(),
+            // Small enough that a page of every column of a row group is a few MB, large enough that
+            // zstd loses about 2 %.
+            page_bytes: 512 << 10,
+            statistics: true,
+            columns_in_turn: false,
+            long_rows: false,
+            csv_delimiter: b',',
+            csv_header: true,
+            watch: Watch::default(),
+        }
+    }
+}
+
+/// Encodes parts; shared by all workers.
+pub(crate) trait Encoder: Send + Sync {
+    /// Encodes the rows of one part. Batches may be of any size.
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part>;
+}
+
+/// Takes finished parts in the order of the output.
+pub(crate) trait Appender: Send {
+    /// Writes a part made by the encoder that was opened with this appender.
+    fn append(&mut self, part: Part) -> Result<()>;
+
+    /// Encodes the rows of a part with that encoder and writes them; returns how many there are. For who
+    /// has the turn: a format may write them as it encodes.
+    fn encode(
+        &mut self,
+        encoder: &dyn Encoder,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        let part = encoder.encode(batches)?;
+        let rows = part.rows();
+        self.append(part)?;
+        Ok(rows)
+    }
+
+    /// Completes the output and puts it in place. Dropping an appender instead leaves no file.
+    fn finish(self: Box<Self>) -> Result<Written>;
+}
+
+/// Some rows of the output, encoded.
+pub(crate) struct Part {
+    rows: u64,
+    payload: Payload,
+}
+
+impl Part {
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+/// What each format makes of a part.
+enum Payload {
+    /// Parquet: a closed chunk of each leaf column.
+    Columns(Vec<ArrowColumnChunk>),
+    /// Arrow: encoded messages.
+    Messages(Vec<EncodedData>),
+    /// Arrow files with dictionaries: rows whose keys the appender has yet to renumber.
+    Batches(Vec<RecordBatch>),
+    /// CSV and NDJSON: whole lines.
+    Text(Rope),
+}
+
+/// The outcome of a finished output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Opens an output of rows of `schema`.
+///
+/// `sample` is the head of the output, of which up to [`properties::SAMPLE_ROWS`] rows decide which Parquet
+/// columns get a dictionary. For the same bytes whatever the memory limit, it must hold the same rows
+/// whatever the memory limit; it may be empty.
+///
+/// # Errors
+/// `Usage` if the target is no place for a file, or the schema or the compression does not fit the format.
+pub(crate) fn open(
+    target: &Destination,
+    schema: &SchemaRef,
+    sample: &RecordBatch,
+    options: &OutputOptions,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    match options.format {
+        Format::Csv | Format::Ndjson => return text::open(target, schema, options),
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream => {}
+    }
+    if let Some(field) = schema.fields().iter().find(|field| depth(field) > MOST_DEPTH) {
+        return Err(Error::usage(format!(
+            "column {:?} is nested {} deep, and an Arrow schema, which Parquet has too, is read to {MOST_DEPTH}; \
+             write NDJSON, or leave it out with --select",
+            field.name(),
+            depth(field)
+        )));
+    }
+    match options.format {
+        Format::Parquet => parquet_file::open(target, schema, sample, options),
+        _ => ipc::open(target, schema, options),
+    }
+}
+
+/// Fields within each other that readers of Arrow follow.
+const MOST_DEPTH: usize = 61;
+
+/// The fields within each other of a column, itself among them.
+fn depth(field: &Field) -> usize {
+    fn within(data_type: &DataType) -> usize {
+        use DataType as D;
+        match data_type {
+            D::List(of)
+            | D::LargeList(of)
+            | D::ListView(of)
+            | D::LargeListView(of)
+            | D::FixedSizeList(of, _)
+            | D::Map(of, _)
+            | D::RunEndEncoded(_, of) => depth(of),
+            D::Struct(fields) => fields.iter().map(|field| depth(field)).max().unwrap_or(0),
+            D::Union(fields, _) => fields.iter().map(|(_, field)| depth(field)).max().unwrap_or(0),
+            D::Dictionary(_, values) => within(values),
+            _ => 0,
+        }
+    }
+    1 + within(field.data_type())
+}
+
+/// Refuses what [`open`] would refuse, before there is anything to write.
+pub(crate) fn check(
+    target: &Destination,
+    schema: &SchemaRef,
+    options: &OutputOptions,
+) -> Result<()> {
+    // What is dropped unfinished leaves nothing, but a pipe or a device would get the head of it.
+    let nowhere = Destination::Path("/dev/null".into());
+    let passing = match target {
+        Destination::Path(path) => {
+            let other = path.exists() && !path.is_file() && !path.is_dir();
+            other || sink::descriptor(path).is_some()
+        }
+        Destination::Within(_) | Destination::Stdout => true,
+    };
+    let sample = RecordBatch::new_empty(Arc::clone(schema));
+    open(if passing { &nowhere } else { target }, schema, &sample, options).map(drop)
+}
+
+/// Refuses columns that `format` cannot hold, before anything is planned.
+pub(crate) fn check_columns(schema: &SchemaRef, format: Format) -> Result<()> {
+    if format == Format::Parquet { parquet_file::check(schema) } else { Ok(()) }
+}
+
+/// The most rows and row bytes that a part should have. Only a Parquet part is a unit of the file; what
+/// is written as it comes is best cut small, since a part is held until it is written.
+pub(crate) fn part_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
+    /// Rows of the row groups that DuckDB writes, and scans best.
+    const ROW_GROUP_ROWS: usize = 122_880;
+    /// Four messages of an Arrow file.
+    const STREAM_ROWS: usize = 32_768;
+    const STREAM_BYTES: usize = 4 << 20;
+    match format {
+        Format::Parquet => (ROW_GROUP_ROWS, row_group_bytes.max(1)),
+        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson => {
+            (STREAM_ROWS, STREAM_BYTES)
+        }
+    }
+}
+
+/// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has
+/// at most `rows` rows that take at most `bytes` bytes as Arrow arrays.
+pub(crate) fn part_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    rows: usize,
+    bytes: usize,
+) -> usize {
+    match options.format {
+        Format::Parquet => parquet_memory::part_bytes(schema, options, rows, bytes),
+        Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, rows, bytes),
+        Format::Csv | Format::Ndjson => text::part_bytes(schema, options, rows, bytes),
+    }
+}
+
+/// What is kept of parts that were written until the file is finished, if there are so many of them, of so
+/// many bytes together as Arrow arrays.
+pub(crate) fn footer_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    parts: usize,
+    bytes: usize,
+) -> usize {
+    match options.format {
+        Format::Parquet => parquet_memory::footer_bytes(schema, options, parts, bytes),
+        // A place in the file for each message, or nothing.
+        _ => 0,
+    }
+}
+
+/// Times that a row longer than a part is in memory while it is written: as an array, and as what is made
+/// of it.
+pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) -> usize {
+    let is_binary = |field: &FieldRef| field.data_type().is_binary();
+    match options.format {
+        // The page, joined with its levels, compressed; the array is gone by then, unless it is held.
+        Format::Parquet => 3 + usize::from(options.columns_in_turn),
+        // The message.
+        Format::ArrowFile | Format::ArrowStream => 2,
+        // The line, of twice as many bytes if all are escaped, or digits of binary.
+        Format::Ndjson => 3,
+        // The field and the line: quotes are doubled on the way out, digits of binary are not.
+        Format::Csv if schema.fields().iter().any(is_binary) => 5,
+        Format::Csv => 3,
+    }
+}
+
+/// Times that it is there once more as a part that waits for its turn.
+pub(crate) fn copies_of_a_held_row(format: Format) -> usize {
+    match format {
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream => 0,
+        Format::Csv | Format::Ndjson => 2,
+    }
+}
+
+/// Bytes of the values of a record batch, of which others may be in the same buffers.
+fn array_bytes(batch: &RecordBatch) -> usize {
+    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0);
+    batch.columns().iter().map(bytes).sum()
+}
+
+/// The error of a part that another output's encoder made.
+fn foreign_part() -> Error {
+    Error::data("internal error: a part of another output format was appended")
+}

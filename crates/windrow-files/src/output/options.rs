@@ -1,0 +1,123 @@
+//! How outputs are written, as callers say it.
+
+use super::{Compression, LONG_ROW, OutputOptions};
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::input::{CsvOptions, SortColumn};
+use crate::setting::Setting;
+use crate::size::Size;
+use crate::watch::Watch;
+
+/// How outputs are written.
+///
+/// ```
+/// use windrow_files::{Compression, Format, WriteOptions};
+///
+/// let write = WriteOptions::default().format(Format::Parquet).compression(Compression::Zstd(3));
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// The format; told by the extension of the target unless given, Parquet for partitions.
+    pub format: Option<Format>,
+    /// The codec; zstd level 2 for Parquet and none for other formats unless given.
+    pub compression: Option<Compression>,
+    /// Row bytes of a Parquet row group, before encoding. Row groups end at 122,880 rows, and are not cut below
+    /// 8,192 rows or 2 MiB.
+    pub row_group_bytes: u64,
+    /// Bytes of a Parquet page, before compression.
+    pub page_bytes: u64,
+    /// Whether Parquet pages and column chunks carry minima and maxima.
+    pub statistics: bool,
+    /// How CSV is written down; as the inputs are unless given.
+    pub csv: Option<CsvOptions>,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            compression: None,
+            row_group_bytes: 16 << 20,
+            // Small enough that a page of every column of a row group is a few MB, large enough that
+            // zstd loses about 2 %.
+            page_bytes: 512 << 10,
+            statistics: true,
+            csv: None,
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Sets the format.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// Sets the codec.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// Sets the row bytes of a Parquet row group.
+    pub fn row_group_bytes(mut self, bytes: u64) -> Self {
+        self.row_group_bytes = bytes;
+        self
+    }
+
+    /// Sets the bytes of a Parquet page.
+    pub fn page_bytes(mut self, bytes: u64) -> Self {
+        self.page_bytes = bytes;
+        self
+    }
+
+    /// Sets whether Parquet pages and column chunks carry minima and maxima.
+    pub fn statistics(mut self, statistics: bool) -> Self {
+        self.statistics = statistics;
+        self
+    }
+
+    /// Sets how CSV is written down.
+    pub fn csv(mut self, csv: CsvOptions) -> Self {
+        self.csv = Some(csv);
+        self
+    }
+
+    /// What is to be written in `format`: rows sorted by `sorting`, of `row_bytes` on average.
+    ///
+    /// # Errors
+    /// `Usage` if pages or row groups would be mostly headers.
+    pub(crate) fn bind(
+        &self,
+        format: Format,
+        sorting: Vec<SortColumn>,
+        csv: CsvOptions,
+        row_bytes: usize,
+    ) -> Result<OutputOptions> {
+        /// A page has a header, a row group a footer's worth of figures for every column: smaller ones are
+        /// mostly those.
+        const LEAST: [(Setting, u64); 2] =
+            [(Setting::PageSize, 4 << 10), (Setting::RowGroupSize, 64 << 10)];
+        let given = [self.page_bytes, self.row_group_bytes];
+        if let Some((size, (setting, least))) =
+            given.into_iter().zip(LEAST).find(|(size, (_, least))| size < least)
+        {
+            let (size, least) = (Size(size), Size(least));
+            return Err(Error::usage(format!("{setting} {size}: takes {least} at the least")));
+        }
+        Ok(OutputOptions {
+            format,
+            compression: self.compression,
+            sorting,
+            page_bytes: usize::try_from(self.page_bytes).unwrap_or(usize::MAX),
+            statistics: self.statistics,
+            columns_in_turn: false,
+            long_rows: row_bytes >= LONG_ROW,
+            csv_delimiter: csv.delimiter,
+            csv_header: csv.has_header,
+            watch: Watch::default(),
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! Parquet: a part is a row group, whose column chunks are [encoded](super::row_group) by one worker and
+//! spliced in by another.
+//!
+//! Every type comes back as it was [stored](super::storable): the footer carries the Arrow schema. Pages,
+//! their statistics and their index are the same whatever batches the rows come in.
+//!
+//! Known limits. A file has at most 32,767 row groups. The footer and the page index of all row groups are
+//! held until the end, see [`super::parquet_memory`]. Types that Parquet has no name for (unions, views of
+//! lists, binary of no bytes) are refused.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, IntervalUnit, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
+
+use super::properties::properties;
+use super::row_group::RowGroupEncoder;
+use super::storable::storable;
+use super::{
+    Appender, Destination, Encoder, OutputOptions, Part, Payload, Sink, Written, foreign_part,
+};
+use crate::error::{Error, Result};
+
+/// Refuses columns that Parquet has no name for.
+pub(super) fn check(schema: &Schema) -> Result<()> {
+    fn holds(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Union(..)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_)
+            | DataType::FixedSizeBinary(0)
+            | DataType::Interval(IntervalUnit::MonthDayNano) => false,
+            DataType::Struct(fields) => fields.iter().all(|field| holds(field.data_type())),
+            DataType::List(field)
+            | DataType::LargeList(field)
+            | DataType::FixedSizeList(field, _)
+            | DataType::Map(field, _) => holds(field.data_type()),
+            DataType::Dictionary(_, values) => holds(values),
+            DataType::RunEndEncoded(_, values) => holds(values.data_type()),
+            _ => true,
+        }
+    }
+    match schema.fields().iter().find(|field| !holds(field.data_type())) {
+        None => Ok(()),
+        Some(field) => Err(Error::usage(format!(
+            "Parquet cannot hold the column {:?} ({}); write Arrow, or leave it out with `select`",
+            field.name(),
+            field.data_type()
+        ))),
+    }
+}
+
+pub(super) fn open(
+    target: &Destination,
+    schema: &SchemaRef,
+    sample: &RecordBatch,
+    options: &OutputOptions,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    let unsupported =
+        |error: ParquetError| Error::usage(format!("Parquet cannot hold these columns: {error}"));
+    check(schema)?;
+    let schema = &storable(schema);
+    let descriptor = ArrowSchemaConverter::new().convert(schema).map_err(unsupported)?;
+    let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
+    let sink = Sink::open(target, &options.watch.cancel)?;
+    let label = sink.label().to_owned();
+    let root = descriptor.root_schema_ptr();
+    let (schema, of_file) = (Arc::clone(schema), Arc::clone(&properties));
+    let encoder = RowGroupEncoder::new(schema, Arc::clone(&root), of_file, sample, options);
+    if sample.num_rows() == 0 {
+        // What is refused is refused before any work is done.
+        encoder.check().map_err(unsupported)?;
+    }
+    let writer =
+        SerializedFileWriter::new(sink, root, properties).map_err(|error| failed(&label, error))?;
+    let appender = RowGroupAppender { writer, rows: 0 };
+    Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+struct RowGroupAppender {
+    writer: SerializedFileWriter<Sink>,
+    rows: u64,
+}
+
+impl Appender for RowGroupAppender {
+    fn append(&mut self, part: Part) -> Result<()> {
+        let Payload::Columns(chunks) = part.payload else {
+            return Err(foreign_part());
+        };
+        if part.rows == 0 {
+            return Ok(());
+        }
+        let writer = &mut self.writer;
+        let label = writer.inner().label().to_owned();
+        let splice = || {
+            let mut group = writer.next_row_group()?;
+            for chunk in chunks {
+                chunk.append_to_row_group(&mut group)?;
+            }
+            group.close()
+        };
+        splice().map_err(|error| failed(&label, error))?;
+        self.rows += part.rows;
+        self.writer.inner_mut().write_behind();
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        let label = self.writer.inner().label().to_owned();
+        // Not `into_inner`, which loses the kind of an error of the last write.
+        self.writer.finish().map_err(|error| failed(&label, error))?;
+        let rows = self.rows;
+        let bytes = self.writer.inner_mut().finish()?;
+        Ok(Written { rows, bytes })
+    }
+}
+
+/// An error of the file, with its cause if that is the system's.
+fn failed(label: &std::path::Path, error: ParquetError) -> Error {
+    match &error {
+        ParquetError::External(cause) => match cause.downcast_ref::<std::io::Error>() {
+            Some(cause) => Error::output(label, cause),
+            None => Error::data(format!("{}: {error}", label.display())),
+        },
+        _ => Error::data(format!("{}: {error}", label.display())),
+    }
+}

@@ -1,0 +1,209 @@
+//! Encoding a row group: all columns at once, or one after the other where that takes less memory.
+//!
+//! ```text
+//!            together: [a b c][a b c][a b c]...       rows as they come, a writer open for every leaf
+//! rows  -->
+//!            in turn:  [a a a ...][b b b ...][c ...]  rows are held, one column has its writers open
+//! ```
+//!
+//! A writer holds megabytes however few values it gets (see [`super::parquet_memory`]), so of wide tables
+//! the rows of a part are less than its writers. Invariant: both ways give the same chunks, since a column
+//! is written in the same [calls](ROWS_A_CALL).
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
+use parquet::column::page_store::{PageKey, PageStore, PageStoreArgs, PageStoreFactory};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
+
+use super::rebatch::runs;
+use super::storable::stored;
+use super::{Encoder, OutputOptions, Part, Payload};
+use crate::error::{Error, Result};
+use crate::watch::Watch;
+
+/// Rows of a call of a column writer. It compares its page to the page limit once every so many values of
+/// one call, and counts them anew in each, so equal bytes need equal calls.
+pub(super) const ROWS_A_CALL: usize = 1024;
+
+/// Bytes of a call, by which those of wide rows have fewer of them: a page is not looked at in between.
+pub(super) const BYTES_A_CALL: usize = 512 << 10;
+
+/// Encodes the row groups of one file.
+pub(super) struct RowGroupEncoder {
+    /// As it is stored.
+    schema: SchemaRef,
+    /// The same in Parquet's terms.
+    root: TypePtr,
+    properties: Arc<WriterProperties>,
+    rows_a_call: usize,
+    in_turn: bool,
+    watch: Watch,
+}
+
+impl RowGroupEncoder {
+    pub(super) fn new(
+        schema: SchemaRef,
+        root: TypePtr,
+        properties: Arc<WriterProperties>,
+        sample: &RecordBatch,
+        options: &OutputOptions,
+    ) -> Self {
+        let (in_turn, watch) = (options.columns_in_turn, options.watch.clone());
+        Self { schema, root, properties, rows_a_call: rows_a_call(sample), in_turn, watch }
+    }
+
+    /// Whether every column has a writer.
+    pub(super) fn check(&self) -> parquet::errors::Result<()> {
+        (0..self.schema.fields().len()).try_for_each(|place| self.writers(place).map(drop))
+    }
+
+    /// Writers for the leaves of one column, which know nothing of the others: a file of this column alone
+    /// has the same.
+    fn writers(&self, place: usize) -> parquet::errors::Result<Vec<ArrowColumnWriter>> {
+        let (Some(field), Some(parquet)) =
+            (self.schema.fields().get(place), self.root.get_fields().get(place))
+        else {
+            return Err(ParquetError::General(format!("there is no column {place}")));
+        };
+        let root = Type::group_type_builder(self.root.name())
+            .with_fields(vec![Arc::clone(parquet)])
+            .build()?;
+        let properties = Arc::clone(&self.properties);
+        let file = SerializedFileWriter::new(std::io::sink(), Arc::new(root), properties)?;
+        let schema = Arc::new(Schema::new(vec![Arc::clone(field)]));
+        // The ordinal of a row group is in its pages only if they are encrypted.
+        ArrowRowGroupWriterFactory::new(&file, schema)
+            .with_page_store_factory(Arc::new(PagesInMemory))
+            .create_column_writers(0)
+    }
+
+    fn together(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+        let writers = (0..self.schema.fields().len()).map(|place| self.writers(place));
+        let mut writers: Vec<_> = writers.collect::<Result<_, _>>().map_err(encoding)?;
+        let rows = runs(batches, self.rows_a_call, |pieces| {
+            for (place, writers) in writers.iter_mut().enumerate() {
+                let pieces = pieces.iter().map(|piece| Arc::clone(piece.column(place)));
+                write(writers, self.schema.field(place), pieces.collect())?;
+            }
+            Ok(())
+        })?;
+        let mut chunks = Vec::new();
+        writers.into_iter().try_for_each(|writers| close(writers, &mut chunks))?;
+        Ok(Part { rows, payload: Payload::Columns(chunks) })
+    }
+
+    fn in_turn(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+        let fields = self.schema.fields();
+        let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
+        let mut rows = 0;
+        for batch in batches {
+            let batch = batch?;
+            rows += batch.num_rows() as u64;
+            for (column, array) in columns.iter_mut().zip(batch.columns()) {
+                column.push(Arc::clone(array));
+            }
+        }
+        let mut chunks = Vec::new();
+        for (place, (field, arrays)) in fields.iter().zip(columns).enumerate() {
+            self.watch.pause()?;
+            let mut writers = self.writers(place).map_err(encoding)?;
+            let mut pieces = arrays.into_iter().map(|array| {
+                let field = Field::new("", array.data_type().clone(), true);
+                let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]);
+                batch.map_err(|error| Error::data(error.to_string()))
+            });
+            runs(&mut pieces, self.rows_a_call, |pieces| {
+                let pieces = pieces.iter().map(|piece| Arc::clone(piece.column(0)));
+                write(&mut writers, field, pieces.collect())
+            })?;
+            close(writers, &mut chunks)?;
+        }
+        Ok(Part { rows, payload: Payload::Columns(chunks) })
+    }
+}
+
+impl Encoder for RowGroupEncoder {
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+        if self.in_turn { self.in_turn(batches) } else { self.together(batches) }
+    }
+}
+
+/// Rows of a call, from the sample: the same at any limit.
+fn rows_a_call(sample: &RecordBatch) -> usize {
+    let row = super::array_bytes(sample) / sample.num_rows().max(1);
+    ROWS_A_CALL.min(BYTES_A_CALL / row.max(1)).max(1)
+}
+
+/// Writes the pieces of one column that are a call.
+fn write(writers: &mut [ArrowColumnWriter], field: &Field, pieces: Vec<ArrayRef>) -> Result<()> {
+    let mut call = |column: &ArrayRef| -> Result<()> {
+        let column = &stored(field, column)?;
+        let leaves = compute_leaves(field, column).map_err(encoding)?;
+        let mut leaves = leaves.iter().zip(writers.iter_mut());
+        leaves.try_for_each(|(leaf, writer)| writer.write(leaf)).map_err(encoding)
+    };
+    if let [whole] = pieces.as_slice() {
+        return call(whole);
+    }
+    let all: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
+    match concat(&all) {
+        Ok(whole) => call(&whole),
+        // Dictionaries of narrow keys that have too many values between them.
+        Err(ArrowError::DictionaryKeyOverflowError) => pieces.iter().try_for_each(call),
+        Err(error) => Err(Error::data(error.to_string())),
+    }
+}
+
+fn close(writers: Vec<ArrowColumnWriter>, chunks: &mut Vec<ArrowColumnChunk>) -> Result<()> {
+    for writer in writers {
+        chunks.push(writer.close().map_err(encoding)?);
+    }
+    Ok(())
+}
+
+fn encoding(error: ParquetError) -> Error {
+    Error::data(format!("Parquet: {error}"))
+}
+
+/// Keeps finished pages until their row group is written.
+#[derive(Debug)]
+struct PagesInMemory;
+
+/// The pages of a chunk and their headers.
+#[derive(Default)]
+struct Pages(Vec<Bytes>);
+
+/// A header comes in a buffer of a kilobyte; what is shorter moves to one of its own length.
+const SHORT: usize = 512;
+
+impl PageStoreFactory for PagesInMemory {
+    fn create(&self, _of: &PageStoreArgs<'_>) -> parquet::errors::Result<Box<dyn PageStore>> {
+        Ok(Box::<Pages>::default())
+    }
+}
+
+impl PageStore for Pages {
+    fn put(&mut self, value: Bytes) -> parquet::errors::Result<PageKey> {
+        let key = PageKey::new(self.0.len() as u64);
+        self.0.push(if value.len() < SHORT { Bytes::copy_from_slice(&value) } else { value });
+        Ok(key)
+    }
+
+    fn take(&mut self, key: PageKey) -> parquet::errors::Result<Bytes> {
+        let page = usize::try_from(key.get()).ok().and_then(|place| self.0.get_mut(place));
+        let page = page.ok_or_else(|| ParquetError::General("a page was not kept".into()))?;
+        Ok(std::mem::take(page))
+    }
+}

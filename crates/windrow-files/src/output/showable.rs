@@ -1,0 +1,159 @@
+//! Refuses times that text cannot show: writers put an error's text in the place of their value.
+//!
+//! Each type of times has a range, so the least and the greatest value of a column tell of all of it. An instant
+//! of a zone is also one that an offset of hours and minutes tells.
+
+use std::ops::RangeInclusive;
+
+use arrow::array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, DurationMillisecondType, DurationSecondType,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType,
+};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::{max, min};
+use arrow::datatypes::{ArrowNumericType, DataType, TimeUnit};
+use arrow::record_batch::RecordBatch;
+
+use crate::error::{Error, Result};
+use crate::offset::first_with_seconds;
+
+/// Seconds since the epoch that have a date: years from -262143 to 262142, less a day for zones.
+const SECONDS: RangeInclusive<i64> = -8_334_601_142_400..=8_210_266_790_399;
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+/// Seconds and milliseconds of the longest duration.
+const LONGEST: i64 = i64::MAX / 1000;
+
+/// Refuses a batch with a time that text cannot show.
+///
+/// # Errors
+/// `Data` that names the column and the value.
+pub(super) fn check(batch: &RecordBatch) -> Result<()> {
+    let columns = batch.columns().iter().zip(batch.schema_ref().fields());
+    for (column, field) in columns {
+        let fault = |value, why| {
+            Err(Error::data(format!(
+                "column {:?} holds {value}, {why} ({}); write Parquet or Arrow, or leave it out with \
+                 `select`",
+                field.name(),
+                field.data_type()
+            )))
+        };
+        if let Some(value) = beyond(column) {
+            return fault(value, "which is beyond the times that text can show");
+        }
+        if let Some(value) = in_leaves(column, &first_with_seconds) {
+            return fault(
+                value,
+                "a time whose offset from UTC has seconds, which text cannot show",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The value of a leaf that has no text, if there is one.
+fn beyond(column: &ArrayRef) -> Option<i64> {
+    in_leaves(column, &beyond_range)
+}
+
+/// What `find` finds first in the leaves of `column`.
+fn in_leaves(column: &ArrayRef, find: &dyn Fn(&ArrayRef) -> Option<i64>) -> Option<i64> {
+    use DataType as D;
+    let of = |column: &ArrayRef| in_leaves(column, find);
+    match column.data_type() {
+        D::Struct(_) => column.as_struct().columns().iter().find_map(of),
+        D::List(_) => of(column.as_list::<i32>().values()),
+        D::LargeList(_) => of(column.as_list::<i64>().values()),
+        D::FixedSizeList(..) => of(column.as_fixed_size_list().values()),
+        D::Map(..) => column.as_map().entries().columns().iter().find_map(of),
+        D::Dictionary(..) => of(column.as_any_dictionary().values()),
+        _ => find(column),
+    }
+}
+
+fn beyond_range(column: &ArrayRef) -> Option<i64> {
+    use DataType as D;
+    use TimeUnit as U;
+    let of_day = |units: i64| 0..=DAY * units - 1;
+    let since = |units: i64| SECONDS.start() * units..=SECONDS.end() * units;
+    match column.data_type() {
+        D::Date32 => leaf::<Date32Type>(column, SECONDS.start() / DAY..=SECONDS.end() / DAY),
+        D::Date64 => leaf::<Date64Type>(column, since(1000)),
+        D::Timestamp(U::Second, _) => leaf::<TimestampSecondType>(column, since(1)),
+        D::Timestamp(U::Millisecond, _) => leaf::<TimestampMillisecondType>(column, since(1000)),
+        D::Timestamp(U::Microsecond, _) => {
+            leaf::<TimestampMicrosecondType>(column, since(1_000_000))
+        }
+        D::Time32(U::Second) => leaf::<Time32SecondType>(column, of_day(1)),
+        D::Time32(_) => leaf::<Time32MillisecondType>(column, of_day(1000)),
+        D::Time64(U::Microsecond) => leaf::<Time64MicrosecondType>(column, of_day(1_000_000)),
+        D::Time64(_) => leaf::<Time64NanosecondType>(column, of_day(1_000_000_000)),
+        D::Duration(U::Second) => leaf::<DurationSecondType>(column, -LONGEST..=LONGEST),
+        D::Duration(U::Millisecond) => {
+            leaf::<DurationMillisecondType>(column, -i64::MAX..=i64::MAX)
+        }
+        _ => None,
+    }
+}
+
+fn leaf<T>(column: &ArrayRef, range: RangeInclusive<i64>) -> Option<i64>
+where
+    T: ArrowNumericType,
+    <T as ArrowPrimitiveType>::Native: Into<i64>,
+{
+    let values = column.as_primitive::<T>();
+    let ends = [min(values), max(values)];
+    ends.into_iter().flatten().map(Into::into).find(|value| !range.contains(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{Int64Array, ListArray};
+    use arrow::buffer::OffsetBuffer;
+    use arrow::compute::cast;
+    use arrow::datatypes::Field;
+    use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+    use super::*;
+
+    #[test]
+    fn what_passes_has_a_text_and_what_does_not_has_none() {
+        let day = SECONDS.end() / DAY;
+        let units = [U::Second, U::Millisecond, U::Microsecond];
+        use TimeUnit as U;
+        let stamps = units.map(|unit| (DataType::Timestamp(unit, None), SECONDS.clone()));
+        let mut ranges: Vec<(DataType, RangeInclusive<i64>)> = stamps.into();
+        for ((_, range), unit) in ranges.iter_mut().zip([1, 1000, 1_000_000]) {
+            *range = range.start() * unit..=range.end() * unit;
+        }
+        ranges.push((DataType::Date64, SECONDS.start() * 1000..=SECONDS.end() * 1000));
+        ranges.push((DataType::Time64(U::Nanosecond), 0..=DAY * 1_000_000_000 - 1));
+        ranges.push((DataType::Duration(U::Second), -LONGEST..=LONGEST));
+        for (data_type, range) in ranges {
+            let column = |value: i64| -> ArrayRef {
+                let data = Int64Array::from(vec![Some(0), None, Some(value)]).into_data();
+                let data = data.into_builder().data_type(data_type.clone()).build();
+                arrow::array::make_array(data.expect("of the same width"))
+            };
+            for end in [*range.start(), *range.end()] {
+                let column = column(end);
+                assert_eq!(beyond(&column), None, "{data_type}: {end}");
+                let options = FormatOptions::default().with_display_error(false);
+                let text = ArrayFormatter::try_new(&column, &options).expect("has a format");
+                let text = text.value(2).try_to_string().expect("has a text");
+                assert!(!text.contains("invalid"), "{data_type}: {text}");
+            }
+            let far = range.end() + range.end() / 1_000_000_000 + 2 * DAY;
+            assert_eq!(beyond(&column(far)), Some(far), "{data_type}");
+        }
+        let days = Int64Array::from(vec![0, day + 2]);
+        let days = cast(&cast(&days, &DataType::Int32).unwrap(), &DataType::Date32).unwrap();
+        let field = Arc::new(Field::new_list_field(DataType::Date32, true));
+        let list = ListArray::new(field, OffsetBuffer::from_lengths([1, 1]), days, None);
+        assert_eq!(beyond(&(Arc::new(list) as ArrayRef)), Some(day + 2));
+    }
+}

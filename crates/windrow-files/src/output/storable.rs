@@ -1,0 +1,109 @@
+//! Columns as Parquet can tell them to all readers.
+//!
+//! ```text
+//!  date in milliseconds                    date in days
+//!  time, timestamp in seconds              in milliseconds
+//!  dictionary of string or binary views    dictionary of strings or binary
+//!  dictionary of durations, of times       their values
+//!    with a zone, of the above but views,
+//!    of what is not [readable] as one
+//!  runs                                    their values
+//! ```
+//!
+//! What is on the left would be plain numbers to some readers, times in another zone, or a file that they
+//! fail at. It is the same inside of structs, lists and maps.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, make_array};
+use arrow::compute::{CastOptions, cast_with_options, take};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow::error::ArrowError;
+
+use super::dictionaries::child_fields;
+use super::views::own_rows;
+use crate::error::{Error, Result};
+use crate::input::readable;
+
+/// The schema of a file of rows of `schema`.
+pub(super) fn storable(schema: &SchemaRef) -> SchemaRef {
+    let fields: Vec<FieldRef> = schema.fields().iter().map(storable_field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn storable_field(field: &FieldRef) -> FieldRef {
+    let data_type = storable_type(field.data_type());
+    if data_type == *field.data_type() {
+        return Arc::clone(field);
+    }
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+fn storable_type(data_type: &DataType) -> DataType {
+    use DataType as D;
+    match data_type {
+        D::Date64 => D::Date32,
+        D::Time32(TimeUnit::Second) => D::Time32(TimeUnit::Millisecond),
+        D::Timestamp(TimeUnit::Second, zone) => D::Timestamp(TimeUnit::Millisecond, zone.clone()),
+        D::Dictionary(_, values) => {
+            let plain = storable_type(values);
+            // What tells these from numbers and from UTC is in the schema, where readers in C++ do not
+            // look inside of a dictionary.
+            let hidden = matches!(plain, D::Duration(_) | D::Timestamp(_, Some(_)));
+            if plain == **values && !hidden { readable(data_type) } else { plain }
+        }
+        D::RunEndEncoded(_, values) => storable_type(values.data_type()),
+        D::Struct(fields) => D::Struct(fields.iter().map(storable_field).collect()),
+        D::List(item) => D::List(storable_field(item)),
+        D::LargeList(item) => D::LargeList(storable_field(item)),
+        D::FixedSizeList(item, length) => D::FixedSizeList(storable_field(item), *length),
+        D::Map(entries, sorted) => D::Map(storable_field(entries), *sorted),
+        _ => data_type.clone(),
+    }
+}
+
+/// A column as `field`, which is [storable], has it.
+pub(super) fn stored(field: &Field, column: &ArrayRef) -> Result<ArrayRef> {
+    converted(column, field.data_type()).map_err(|error| {
+        Error::data(format!(
+            "column {:?} is {} in Parquet, which has no {}, and does not hold all of its values: \
+             {error}; write Arrow, or leave it out with `select`",
+            field.name(),
+            field.data_type(),
+            column.data_type()
+        ))
+    })
+}
+
+fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    if array.data_type() == to {
+        return Ok(Arc::clone(array));
+    }
+    match array.data_type() {
+        // Not the dictionary's values: it may have many more than there are rows.
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            converted(&take(dictionary.values(), dictionary.keys(), None)?, to)
+        }
+        DataType::RunEndEncoded(_, values) => converted(&cast(array, values.data_type())?, to),
+        DataType::Struct(_)
+        | DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::FixedSizeList(..)
+        | DataType::Map(..) => {
+            let own = own_rows(array)?.to_data();
+            let children = own.child_data().iter().zip(child_fields(to));
+            let children = children.map(|(child, field)| {
+                Ok(converted(&make_array(child.clone()), field.data_type())?.to_data())
+            });
+            let children = children.collect::<Result<_, ArrowError>>()?;
+            Ok(make_array(own.into_builder().data_type(to.clone()).child_data(children).build()?))
+        }
+        _ => cast(array, to),
+    }
+}
+
+/// A value that does not fit is an error.
+fn cast(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    cast_with_options(array, to, &CastOptions { safe: false, ..CastOptions::default() })
+}

@@ -1,0 +1,325 @@
+//! CSV and NDJSON: lines, which need nothing but to follow one another.
+//!
+//! CSV has one header, a null as nothing between two delimiters, binary as hex digits, and no nested types.
+//! NDJSON names every column on every line, nulls too: a column of nulls would otherwise vanish from the
+//! file, and the readers that infer a schema from the first lines would miss late ones.
+//!
+//! Known limits: text does not hold types. CSV cannot tell a null from an empty string; JSON has no NaN and
+//! no infinities, which become null.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use arrow::array::new_null_array;
+use arrow::csv::WriterBuilder as CsvBuilder;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::json::WriterBuilder as JsonBuilder;
+use arrow::json::writer::LineDelimited;
+use arrow::record_batch::RecordBatch;
+
+use super::showable;
+use super::{
+    Appender, Destination, Encoder, OutputOptions, Part, Payload, Rope, Sink, Written, foreign_part,
+};
+use crate::error::{Error, Result};
+use crate::format::Format;
+
+pub(super) fn open(
+    target: &Destination,
+    schema: &SchemaRef,
+    options: &OutputOptions,
+) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+    if let Some(compression) = options.compression {
+        compression.text()?;
+    }
+    let dialect = if options.format == Format::Csv {
+        check_csv(schema)?;
+        Dialect::Csv { delimiter: options.csv_delimiter }
+    } else {
+        check_json(schema)?;
+        Dialect::Json
+    };
+    let mut sink = BufWriter::new(Sink::open(target, &options.watch.cancel)?);
+    if options.format == Format::Csv && options.csv_header {
+        let header = csv(options.csv_delimiter).with_header(true);
+        let mut writer = header.build(&mut sink);
+        let written = writer.write(&RecordBatch::new_empty(Arc::clone(schema)));
+        drop(writer);
+        written.map_err(|error| failed(sink.get_ref(), error))?;
+    }
+    let encoder = LineEncoder { dialect };
+    let appender = LineAppender { dialect, sink, rows: 0 };
+    Ok((Arc::new(encoder), Box::new(appender)))
+}
+
+/// See [`super::part_bytes`].
+pub(super) fn part_bytes(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    rows: usize,
+    bytes: usize,
+) -> usize {
+    let numbers = number_bytes(schema);
+    // A part of wide rows ends by its bytes.
+    let rows = rows.min(bytes / numbers.max(1) + 1);
+    let varying = bytes.saturating_sub(rows * numbers);
+    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
+    rows * line_bytes(schema, options.format) + stretch * varying + Rope::PIECE
+}
+
+#[derive(Clone, Copy)]
+enum Dialect {
+    Csv { delimiter: u8 },
+    Json,
+}
+
+impl Dialect {
+    /// Writes every batch; returns the number of rows.
+    fn write(
+        self,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+        out: impl Write,
+    ) -> Result<u64> {
+        match self {
+            Self::Csv { delimiter } => {
+                let mut writer = csv(delimiter).with_header(false).build(out);
+                drain(batches, |batch| writer.write(batch))
+            }
+            Self::Json => {
+                let mut writer = json().build::<_, LineDelimited>(out);
+                drain(batches, |batch| writer.write(batch))
+            }
+        }
+    }
+}
+
+struct LineEncoder {
+    dialect: Dialect,
+}
+
+impl Encoder for LineEncoder {
+    fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
+        let mut text = Rope::default();
+        let rows = self.dialect.write(batches, &mut text)?;
+        let payload = Payload::Text(text);
+        Ok(Part { rows, payload })
+    }
+}
+
+struct LineAppender {
+    dialect: Dialect,
+    sink: BufWriter<Sink>,
+    rows: u64,
+}
+
+impl Appender for LineAppender {
+    /// Lines are written as they are made.
+    fn encode(
+        &mut self,
+        _encoder: &dyn Encoder,
+        batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        let mut out = Noting { sink: &mut self.sink, failed: None };
+        let written = self.dialect.write(batches, &mut out);
+        if let (Err(_), Some(error)) = (&written, out.failed) {
+            return Err(Error::output(self.sink.get_ref().label(), &error));
+        }
+        let rows = written?;
+        self.rows += rows;
+        self.sink.get_mut().write_behind();
+        Ok(rows)
+    }
+
+    fn append(&mut self, part: Part) -> Result<()> {
+        let Payload::Text(text) = part.payload else {
+            return Err(foreign_part());
+        };
+        let written = text.drain_into(&mut self.sink);
+        written.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
+        self.rows += part.rows;
+        self.sink.get_mut().write_behind();
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Written> {
+        let flushed = self.sink.flush();
+        flushed.map_err(|error| Error::output(self.sink.get_ref().label(), &error))?;
+        let bytes = self.sink.get_mut().finish()?;
+        let rows = self.rows;
+        Ok(Written { rows, bytes })
+    }
+}
+
+/// Keeps the error of a sink, of which the writers of text tell only what it says.
+struct Noting<'a> {
+    sink: &'a mut BufWriter<Sink>,
+    failed: Option<io::Error>,
+}
+
+impl Noting<'_> {
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Noting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.sink.write(bytes);
+        self.noted(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.sink.flush();
+        self.noted(done)
+    }
+}
+
+fn csv(delimiter: u8) -> CsvBuilder {
+    CsvBuilder::new().with_delimiter(delimiter)
+}
+
+fn json() -> JsonBuilder {
+    JsonBuilder::new().with_explicit_nulls(true)
+}
+
+/// Writes every batch with `write`; returns the number of rows.
+fn drain(
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
+) -> Result<u64> {
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch?;
+        showable::check(&batch)?;
+        write(&batch).map_err(|error| Error::data(error.to_string()))?;
+        rows += batch.num_rows() as u64;
+    }
+    Ok(rows)
+}
+
+fn failed(sink: &Sink, error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, error) => Error::output(sink.label(), &error),
+        error => Error::data(format!("{}: {error}", sink.label().display())),
+    }
+}
+
+fn check_csv(schema: &Schema) -> Result<()> {
+    for field in schema.fields() {
+        let data_type = match field.data_type() {
+            DataType::Dictionary(_, values) => values,
+            data_type => data_type,
+        };
+        if data_type.is_nested() {
+            return Err(Error::usage(format!(
+                "CSV cannot hold the nested column {:?} ({data_type}); write Parquet or NDJSON",
+                field.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Lets the crate write a null of each column: it refuses types that it does not know.
+fn check_json(schema: &Schema) -> Result<()> {
+    for (index, field) in schema.fields().iter().enumerate() {
+        if schema.fields()[..index].iter().any(|other| other.name() == field.name()) {
+            return Err(Error::usage(format!(
+                "NDJSON cannot hold two columns named {:?}; write Parquet, or choose with `select`",
+                field.name()
+            )));
+        }
+        let null = new_null_array(field.data_type(), 1);
+        let nullable = Field::new(field.name(), field.data_type().clone(), true);
+        let written = RecordBatch::try_new(Arc::new(Schema::new(vec![nullable])), vec![null])
+            .and_then(|row| json().build::<_, LineDelimited>(io::sink()).write(&row));
+        written.map_err(|error| {
+            Error::usage(format!(
+                "NDJSON cannot hold the column {:?}: {error}; write Parquet",
+                field.name()
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+fn line_bytes(schema: &Schema, format: Format) -> usize {
+    let value = |field: &Arc<Field>| {
+        // Quotes, colon and delimiter.
+        let name = match format {
+            Format::Csv => 0,
+            _ => field.name().len() + 3,
+        };
+        name + value_bytes(field.data_type()) + 1
+    };
+    2 + schema.fields().iter().map(value).sum::<usize>()
+}
+
+fn number_bytes(schema: &Schema) -> usize {
+    let width = |field: &Arc<Field>| field.data_type().primitive_width().unwrap_or(0);
+    schema.fields().iter().map(width).sum()
+}
+
+/// The most that a value's text takes beyond its own bytes.
+fn value_bytes(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Null | DataType::Boolean => 5,
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 | DataType::UInt16 => 6,
+        DataType::Int32 | DataType::UInt32 | DataType::Date32 => 12,
+        DataType::Timestamp(..) | DataType::Date64 | DataType::Duration(_) => 40,
+        DataType::Decimal256(..) => 80,
+        DataType::Decimal128(..) | DataType::Interval(_) => 48,
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| field.name().len() + 4 + value_bytes(field.data_type())).sum()
+        }
+        DataType::Dictionary(_, values) => value_bytes(values),
+        // Brackets: elements are counted by their bytes, see [`stretch`].
+        data_type if elements(data_type).is_some() => 2,
+        _ => 28,
+    }
+}
+
+/// The most bytes of text that a byte of a varying value becomes.
+fn stretch(data_type: &DataType) -> usize {
+    // Binary doubles as hex digits, a string of quotes or line ends as escapes.
+    const STRINGS: usize = 2;
+    match data_type {
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| stretch(field.data_type())).max().unwrap_or(STRINGS)
+        }
+        DataType::Dictionary(_, values) => stretch(values),
+        data_type => elements(data_type).map_or(STRINGS, |of| {
+            // What stands around an element, and a comma, for each of the bytes that it takes in a row.
+            let around = (value_bytes(of) + 1).div_ceil(least_bytes(of));
+            stretch(of).max(around)
+        }),
+    }
+}
+
+/// The type of a list's elements.
+fn elements(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::ListView(of)
+        | DataType::LargeListView(of)
+        | DataType::FixedSizeList(of, _)
+        | DataType::Map(of, _) => Some(of.data_type()),
+        _ => None,
+    }
+}
+
+/// The least bytes that an element of a list takes in a row, with its marker.
+fn least_bytes(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(fields) => {
+            1 + fields.iter().map(|field| least_bytes(field.data_type())).sum::<usize>()
+        }
+        data_type => 1 + data_type.primitive_width().unwrap_or(1),
+    }
+}

@@ -1,0 +1,268 @@
+//! What the files of partitions are called.
+//!
+//! ```text
+//!  numbered   part-00000.parquet   part-00001.parquet ...       five digits, or as many as needed
+//!  hive       country=nl/city=Den%20Haag/part-0.parquet         nulls: __HIVE_DEFAULT_PARTITION__
+//! ```
+//!
+//! Invariant: different partitions have different names. In a hive name every byte is percent-encoded
+//! that is not a letter, a digit, one of `-_.~`, or part of a character outside of ASCII; a value that
+//! reads like the name for nulls has its first byte encoded. An instant of a zone is written with its offset, or,
+//! where that has seconds, in UTC.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, Float16Array, PrimitiveArray, RecordBatch,
+    UInt32Array, make_array,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type, UInt32Type,
+};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use crate::error::{Error, Result};
+use crate::offset::first_with_seconds;
+
+/// What readers of hive directories take for a null.
+const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+/// Bytes of a name on common file systems.
+const LONGEST: usize = 255;
+
+/// A partition's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// Of a numbered partition.
+    pub(crate) number: Option<u32>,
+    /// Within the directory of the output.
+    pub(crate) path: PathBuf,
+}
+
+/// How files are called.
+#[derive(Clone, Debug)]
+pub(crate) enum Names {
+    /// By the number of the partition, of which there are so many.
+    Numbered { partitions: u32 },
+    /// By values of these columns.
+    Hive { columns: Vec<String> },
+}
+
+impl Names {
+    /// The file of the partition that has this number.
+    pub(crate) fn numbered(&self, number: u32, extension: &str) -> Name {
+        let most = self.partitions().unwrap_or(1).saturating_sub(1);
+        let digits = most.to_string().len().max(5);
+        let path = format!("part-{number:0digits$}.{extension}").into();
+        Name { number: Some(number), path }
+    }
+
+    /// The file of the partition whose keys are in `row` of `keys`.
+    ///
+    /// # Errors
+    /// `Data` if a value has no text, or one that is too long for a name.
+    pub(crate) fn of(&self, keys: &RecordBatch, row: usize, extension: &str) -> Result<Name> {
+        let Self::Hive { columns } = self else {
+            let numbers: &UInt32Array = keys.column(0).as_primitive::<UInt32Type>();
+            return Ok(self.numbered(numbers.value(row), extension));
+        };
+        let mut path = PathBuf::new();
+        for (name, values) in columns.iter().zip(keys.columns()) {
+            let value = text(values, row).map_err(|error| {
+                Error::data(format!("`hive`: a value of {name:?} has no text: {error}"))
+            })?;
+            let directory =
+                format!("{}={}", encode(name), value.map_or(NULL.into(), |v| value_name(&v)));
+            if directory.len() > LONGEST {
+                return Err(Error::data(format!(
+                    "`hive`: a value of {name:?} makes a name of {} bytes, and names have at most \
+                     {LONGEST}: {}...; use `into`",
+                    directory.len(),
+                    directory.chars().take(60).collect::<String>(),
+                )));
+            }
+            path.push(directory);
+        }
+        path.push(format!("part-0.{extension}"));
+        Ok(Name { number: None, path })
+    }
+
+    /// How many files there are, where rows do not decide.
+    pub(crate) fn partitions(&self) -> Option<u32> {
+        match self {
+            Self::Numbered { partitions, .. } => Some(*partitions),
+            Self::Hive { .. } => None,
+        }
+    }
+}
+
+/// A value as text; `None` for a null.
+fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow::error::ArrowError> {
+    let mut value = values.slice(row, 1);
+    if value.logical_null_count() > 0 {
+        return Ok(None);
+    }
+    let kind = plain_type(values.data_type());
+    if let DataType::Timestamp(unit, Some(_)) = kind {
+        value = cast(&value, kind)?;
+        if first_with_seconds(&value).is_some() {
+            value = cast(&value, &DataType::Timestamp(*unit, Some("UTC".into())))?;
+        }
+    }
+    let options = FormatOptions::new().with_display_error(false);
+    let formatter = ArrayFormatter::try_new(value.as_ref(), &options)?;
+    let text = formatter.value(0).try_to_string()?;
+    // So a duration reads that has none.
+    if text == "<invalid>" && !kind.is_string() {
+        return Err(ArrowError::CastError("out of range".into()));
+    }
+    Ok(Some(text))
+}
+
+/// The type of values, however they are encoded.
+fn plain_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => plain_type(values),
+        DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
+        data_type => data_type,
+    }
+}
+
+fn value_name(value: &str) -> String {
+    match value.strip_prefix('_') {
+        Some(rest) if value == NULL => format!("%5F{rest}"),
+        _ => encode(value),
+    }
+}
+
+fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '~' => encoded.push(c),
+            _ if c.is_ascii() => encoded.push_str(&format!("%{:02X}", c as u32)),
+            _ => encoded.push(c),
+        }
+    }
+    encoded
+}
+
+/// Values that have one text each: of the many NaN all become one, since all read `NaN`.
+pub(crate) fn hive_values(column: &ArrayRef) -> ArrayRef {
+    fn one_nan<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, nan: T::Native) -> ArrayRef
+    where
+        T::Native: PartialEq,
+    {
+        // A NaN is what is not equal to itself.
+        #[expect(clippy::eq_op, reason = "only a NaN differs from itself")]
+        let one = |value: T::Native| if value != value { nan } else { value };
+        Arc::new(array.unary::<_, T>(one))
+    }
+    match column.data_type() {
+        DataType::Float16 => {
+            let array: &Float16Array = column.as_primitive::<Float16Type>();
+            one_nan(array, ArrowNativeTypeOp::MAX_TOTAL_ORDER)
+        }
+        DataType::Float32 => one_nan(column.as_primitive::<Float32Type>(), f32::NAN),
+        DataType::Float64 => one_nan(column.as_primitive::<Float64Type>(), f64::NAN),
+        DataType::Dictionary(_, values) if values.is_floating() => {
+            let dictionary = column.as_any_dictionary();
+            dictionary.with_values(hive_values(dictionary.values()))
+        }
+        DataType::RunEndEncoded(_, values) if values.data_type().is_floating() => {
+            let runs = column.to_data();
+            let values = hive_values(&make_array(runs.child_data()[1].clone())).into_data();
+            let ends = runs.child_data()[0].clone();
+            let runs = runs.into_builder().child_data(vec![ends, values]);
+            make_array(runs.build().expect("values of the type and number that there were"))
+        }
+        _ => Arc::clone(column),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    use arrow::array::{
+        BooleanArray, Date32Array, Float64Array, StringArray, TimestampSecondArray,
+    };
+
+    use super::*;
+
+    fn hive(column: ArrayRef, row: usize) -> Result<Name> {
+        let names = Names::Hive { columns: vec!["a b".into()] };
+        names.of(&RecordBatch::try_from_iter([("a b", column)]).expect("a column"), row, "csv")
+    }
+
+    #[test]
+    fn values_become_directories() {
+        let texts = [
+            (Some("nl"), "nl"),
+            (Some("Den Haag"), "Den%20Haag"),
+            (Some("a/b=c%\n"), "a%2Fb%3Dc%25%0A"),
+            (Some("z\u{fc}rich"), "z\u{fc}rich"),
+            (Some(".."), ".."),
+            (Some(""), ""),
+            (Some(NULL), "%5F_HIVE_DEFAULT_PARTITION__"),
+            (None, NULL),
+        ];
+        let values: ArrayRef = Arc::new(texts.iter().map(|(v, _)| *v).collect::<StringArray>());
+        for (row, (_, expected)) in texts.iter().enumerate() {
+            let name = hive(Arc::clone(&values), row).expect("a name");
+            assert_eq!(name.path, PathBuf::from(format!("a%20b={expected}/part-0.csv")));
+        }
+        let text = |column: ArrayRef| hive(column, 0).expect("a name").path;
+        assert_eq!(
+            text(Arc::new(Date32Array::from(vec![1]))).iter().next().unwrap(),
+            "a%20b=1970-01-02"
+        );
+        assert_eq!(
+            text(Arc::new(BooleanArray::from(vec![true]))).iter().next().unwrap(),
+            "a%20b=true"
+        );
+        let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(300)]));
+        assert!(hive(long, 0).is_err());
+    }
+
+    #[test]
+    fn instants_of_offsets_with_seconds_have_names_of_their_own() {
+        let instants = TimestampSecondArray::from_iter_values(-3_645_237_220..-3_645_237_196);
+        let instants: ArrayRef = Arc::new(instants.with_timezone("Asia/Kolkata"));
+        let kind = instants.data_type().clone();
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(kind));
+        for column in [cast(&instants, &dictionary).expect("encoded"), instants] {
+            let names: HashSet<_> =
+                (0..24).map(|row| hive(column.clone(), row).expect("a name").path).collect();
+            assert_eq!(names.len(), 24);
+            assert!(names.contains(Path::new("a%20b=1854-06-27T18%3A06%3A31Z/part-0.csv")));
+        }
+        let now = TimestampSecondArray::from(vec![0]).with_timezone("Asia/Kolkata");
+        let name = hive(Arc::new(now), 0).expect("a name");
+        assert_eq!(name.path, PathBuf::from("a%20b=1970-01-01T05%3A30%3A00%2B05%3A30/part-0.csv"));
+    }
+
+    #[test]
+    fn numbers_have_five_digits_or_more() {
+        let name = |partitions, number| {
+            let names = Names::Numbered { partitions };
+            names.numbered(number, "parquet").path.display().to_string()
+        };
+        assert_eq!(name(1, 0), "part-00000.parquet");
+        assert_eq!(name(100_000, 99_999), "part-99999.parquet");
+        assert_eq!(name(100_001, 7), "part-000007.parquet");
+    }
+
+    #[test]
+    fn all_nan_are_one() {
+        let quiet = f64::from_bits(0xfff8_0000_0000_0001);
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![quiet, f64::NAN, -0.0]));
+        let values = hive_values(&values);
+        let values = values.as_primitive::<Float64Type>();
+        assert_eq!(values.value(0).to_bits(), values.value(1).to_bits());
+        assert!(values.value(2).is_sign_negative());
+    }
+}

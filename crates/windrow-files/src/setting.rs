@@ -1,0 +1,118 @@
+//! What callers can set, by name, so that a message can tell which of it is at fault.
+//!
+//! A message is worded here once, and shown behind several doors: the command line calls the limit
+//! `--memory-limit`, Python `memory=`. Messages therefore hold a setting in back quotes, by its name in
+//! this library, and [`Error::worded`](crate::Error::worded) puts a door's own word in its place.
+
+use std::fmt;
+
+macro_rules! settings {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
+        /// A setting of a job, of its inputs or of its output.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Setting {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl Setting {
+            /// Every setting.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// Its name in this library.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    /// The format of the inputs: [`ReadOptions::format`](crate::ReadOptions::format).
+    InputFormat = "input_format",
+    /// The types of columns of text: [`ReadOptions::schema`](crate::ReadOptions::schema).
+    Schema = "schema",
+    /// The byte between fields: [`CsvOptions::delimiter`](crate::CsvOptions::delimiter).
+    CsvDelimiter = "csv_delimiter",
+    /// The format of the output: [`WriteOptions::format`](crate::WriteOptions::format).
+    OutputFormat = "output_format",
+    /// The columns that are written.
+    Select = "select",
+    /// Bytes of a Parquet row group: [`WriteOptions::row_group_bytes`](crate::WriteOptions::row_group_bytes).
+    RowGroupSize = "row_group_size",
+    /// Bytes of a Parquet page: [`WriteOptions::page_bytes`](crate::WriteOptions::page_bytes).
+    PageSize = "page_size",
+    /// The memory limit: [`Limits::memory`](crate::Limits::memory).
+    MemoryLimit = "memory_limit",
+    /// A directory for temporary files: [`Limits::temp_dirs`](crate::Limits::temp_dirs).
+    TempDir = "temp_dir",
+    /// Bytes of temporary files: [`Limits::max_temp_bytes`](crate::Limits::max_temp_bytes).
+    MaxTempSize = "max_temp_size",
+    /// The columns of the order, or those that tell partitions apart.
+    By = "by",
+    /// The columns that say which change of a key is the latest.
+    OrderBy = "order_by",
+    /// The column with the operation of a change.
+    OpColumn = "op_column",
+    /// The format of a change log.
+    OpPreset = "op_preset",
+    /// The column with the time of a change.
+    Time = "time",
+    /// The column with how often a row was added.
+    Diff = "diff",
+    /// The time up to which changes count.
+    AsOf = "as_of",
+    /// How many partitions there are.
+    Into = "into",
+    /// Partitions by sampled ranges.
+    Range = "range",
+    /// The values at which ranges begin.
+    RangeAt = "range_at",
+    /// A directory for each value.
+    Hive = "hive",
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.name())
+    }
+}
+
+/// `message` with a door's words for the settings in it.
+pub(crate) fn worded(message: &str, word: &dyn Fn(Setting) -> String) -> String {
+    let mut text = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, behind)) = rest.split_once('`') {
+        text.push_str(before);
+        let named = behind.split_once('`').and_then(|(name, behind)| {
+            Some((Setting::ALL.iter().find(|setting| setting.name() == name)?, behind))
+        });
+        match named {
+            Some((setting, behind)) => {
+                text.push_str(&word(*setting));
+                rest = behind;
+            }
+            None => {
+                text.push('`');
+                rest = behind;
+            }
+        }
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_worded_and_other_quotes_stay() {
+        let flag = |setting: Setting| format!("--{}", setting.name().replace('_', "-"));
+        let message = format!("{} or {}: `after` is no `x", Setting::Select, Setting::MemoryLimit);
+        assert_eq!(worded(&message, &flag), "--select or --memory-limit: `after` is no `x");
+        assert_eq!(worded("`x``by`", &flag), "`x`--by");
+        assert_eq!(worded("", &flag), "");
+    }
+}

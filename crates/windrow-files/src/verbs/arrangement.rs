@@ -1,0 +1,55 @@
+//! What a verb wants done with rows, in terms of the engine.
+
+use arrow::record_batch::RecordBatch;
+use windrow::{Column, Finish, Layout, Rule};
+
+use crate::error::Result;
+use crate::input::SortColumn;
+
+/// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
+/// that do not count are dropped.
+/// It also gets the place in the input of its first row, for messages.
+pub(crate) type Transform = Box<dyn Fn(&RecordBatch, u64) -> Result<RecordBatch> + Send + Sync>;
+
+/// How rows reach the arrangement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// In any order: sorted here.
+    Unordered,
+    /// Every file is sorted: merged as it is read.
+    Sorted,
+}
+
+/// What a verb wants done.
+pub(crate) struct Arrangement {
+    pub(crate) way: Way,
+    pub(crate) layout: Layout,
+    pub(crate) transform: Option<Transform>,
+    pub(crate) finish: Finish,
+    /// Columns of the layout's schema to write, in this order.
+    pub(crate) projection: Vec<usize>,
+    /// Columns of the inputs in which a null is an error: diffs and their times.
+    pub(crate) required: Vec<usize>,
+}
+
+impl Arrangement {
+    /// The order of the rows, as a file declares it.
+    pub(crate) fn sorting(&self) -> Vec<SortColumn> {
+        let mut sorting = sort_columns(self.layout.order());
+        if self.layout.rule() != Rule::Keep {
+            // Within a key there is one row: the columns that chose it order nothing.
+            sorting.truncate(self.layout.key().count());
+        }
+        sorting
+    }
+}
+
+/// Columns of an order, as a file declares it.
+pub(crate) fn sort_columns(columns: &[Column]) -> Vec<SortColumn> {
+    let column = |column: &Column| SortColumn {
+        name: column.name.clone(),
+        descending: column.descending,
+        nulls_first: column.nulls_first,
+    };
+    columns.iter().map(column).collect()
+}

@@ -1,0 +1,72 @@
+//! Merging: files that are sorted, into one that is.
+
+use windrow::{Column, Finish, IntoColumns, Order};
+
+use super::project::{projection, required};
+use super::{Arrangement, Way};
+use crate::error::Result;
+use crate::input::Inputs;
+
+/// Inputs that are sorted already, merged. One that is not is an error that names the row.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MergeSpec {
+    /// The columns that every input is sorted by, most significant first.
+    pub by: Vec<Column>,
+    /// Whether of rows equal in them only the last is kept.
+    pub unique: bool,
+    /// The column with how often a row was added: diffs of equal rows are summed, and zeros dropped. Inputs
+    /// are then sorted by `by` and all other columns.
+    pub diff: Option<String>,
+    /// The column with the time of a change, where diffs are summed.
+    pub time: Option<String>,
+    /// The columns to write, in this order; all unless given.
+    pub select: Option<Vec<String>>,
+}
+
+impl MergeSpec {
+    /// Merges by these columns.
+    pub fn by(by: impl IntoColumns) -> Self {
+        Self { by: by.into_columns(), unique: false, diff: None, time: None, select: None }
+    }
+
+    /// Sets whether of rows equal in the columns only the last is kept.
+    pub fn unique(mut self, unique: bool) -> Self {
+        self.unique = unique;
+        self
+    }
+
+    /// Sums the diffs of equal rows, at each time if there is a column of times.
+    pub fn consolidate(mut self, diff: impl Into<String>, time: Option<String>) -> Self {
+        self.diff = Some(diff.into());
+        self.time = time;
+        self
+    }
+
+    /// Sets the columns to write.
+    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.select = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
+        let mut order = Order::by(self.by.clone());
+        if self.unique {
+            order = order.last();
+        }
+        if let Some(diff) = &self.diff {
+            order = order.diff(diff);
+        }
+        if let Some(time) = &self.time {
+            order = order.time(time);
+        }
+        Ok(Arrangement {
+            way: Way::Sorted,
+            projection: projection(inputs.schema(), self.select.as_deref(), &[])?,
+            layout: order.bind(inputs.schema())?,
+            transform: None,
+            finish: Finish::Log,
+            required: required(inputs.schema(), &[&self.diff, &self.time])?,
+        })
+    }
+}

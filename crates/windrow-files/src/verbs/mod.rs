@@ -1,0 +1,23 @@
+//! What is wanted of inputs: specifications by names, and what they mean for a schema.
+//!
+//! ```text
+//! SortSpec, CompactSpec, MergeSpec, PartitionSpec --bind to Inputs--> Arrangement [and Partitioning]
+//! ```
+//!
+//! A specification is plain: nothing is looked up in it. An [`Arrangement`] is right by construction.
+
+mod arrangement;
+mod check;
+mod compact;
+mod merge;
+mod partition;
+mod project;
+mod sort;
+
+pub(crate) use arrangement::{Arrangement, Transform, Way, sort_columns};
+pub(crate) use check::first_out_of_order;
+pub use check::{Checked, check};
+pub use compact::{CompactSpec, Mode};
+pub use merge::MergeSpec;
+pub use partition::{PartitionSpec, Partitions};
+pub use sort::SortSpec;

@@ -1,0 +1,226 @@
+//! Partitioning: rows to files by hash, range or value, equal keys to the same file.
+//!
+//! ```text
+//! --into N              hash of `by`, N files        `range_at` V ...   ranges of `by`, given
+//! `range` --into N      ranges of `by`, sampled      `hive`             a directory per value of `by`
+//! ```
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::concat;
+use arrow::datatypes::Schema;
+use windrow::{Column, Finish, IntoColumns, Layout, Order, Partitioner, asc};
+
+use super::compact::parse;
+use super::project::{check_names, projection};
+use super::{Arrangement, Transform, Way};
+use crate::columns::fields;
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+use crate::partition::{Ids, Names, Partitioning, hive_values};
+
+/// Rows, split into files: those with equal keys go to the same one, and keep their order in it unless it is
+/// sorted.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PartitionSpec {
+    /// The columns that decide where a row goes.
+    pub by: Vec<Column>,
+    /// How they decide.
+    pub partitions: Partitions,
+    /// What every file is sorted by.
+    pub sort: Vec<Column>,
+    /// The columns to write, in this order.
+    pub select: Option<Vec<String>>,
+}
+
+/// How rows are split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Partitions {
+    /// Into so many files, by a hash that is the same everywhere and in every release.
+    Hash(NonZeroU32),
+    /// Into so many ranges with about as many rows each. Reads the input twice.
+    Ranges(NonZeroU32),
+    /// Into ranges that start at these values, or comma-separated values of all columns, as text.
+    RangesAt(Vec<String>),
+    /// Into a directory for each value.
+    Hive,
+}
+
+impl PartitionSpec {
+    /// Splits by these columns.
+    pub fn by(by: impl IntoColumns, partitions: Partitions) -> Self {
+        Self { by: by.into_columns(), partitions, sort: Vec::new(), select: None }
+    }
+
+    /// Sorts every file.
+    pub fn sort(mut self, columns: impl IntoColumns) -> Self {
+        self.sort = columns.into_columns();
+        self
+    }
+
+    /// Sets the columns to write.
+    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.select = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(crate) fn bind(&self, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
+        match self.partitions {
+            Partitions::Hive => by_value(self, inputs),
+            _ => by_number(self, inputs),
+        }
+    }
+}
+
+/// Numbered partitions: their number is a column that the order starts with.
+fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
+    let layout = Order::by(spec.by.clone()).bind(inputs.schema())?;
+    let by = describe(&spec.by);
+    let (ids, partitions, how) = match &spec.partitions {
+        Partitions::RangesAt(splitters) => {
+            let ranges = ranges(&layout, splitters)?;
+            let partitions = u32::try_from(ranges.partitions()).unwrap_or(u32::MAX);
+            (Ids::new(&layout, ranges), partitions, format!("{partitions} ranges of {by}"))
+        }
+        Partitions::Ranges(into) => {
+            let how = format!("{into} ranges of {by}, by a sample");
+            (Ids::of_ranges(&layout, into.get() as usize), into.get(), how)
+        }
+        Partitions::Hash(into) => {
+            let hash = Partitioner::hash(&layout, into.get() as usize);
+            let how = format!("{into} by a hash of {by}, version {}", Partitioner::HASH_VERSION);
+            (Ids::new(&layout, hash), into.get(), how)
+        }
+        Partitions::Hive => return by_value(spec, inputs),
+    };
+    let ids = Arc::new(ids);
+    let schema = ids.schema();
+    let key = schema.fields().len() - 1;
+    let sorting = spec.sort.clone();
+    check_names(inputs.schema(), sorting.iter().map(|column| column.name.as_str()))?;
+    let number = asc(schema.field(key).name().as_str());
+    let numbering = Arc::clone(&ids);
+    let transform: Transform = Box::new(move |batch, _| numbering.append(batch));
+    let arrangement = Arrangement {
+        way: Way::Unordered,
+        layout: Order::by([number]).then(sorting.clone()).bind(schema)?,
+        transform: Some(transform),
+        finish: Finish::Log,
+        required: Vec::new(),
+        // A column of `select` is one of the input's.
+        projection: projection(inputs.schema(), spec.select.as_deref(), &[])?,
+    };
+    let names = Names::Numbered { partitions };
+    Ok((arrangement, Partitioning { keys: vec![key], names, ids: Some(ids), sorting, how }))
+}
+
+/// A directory for every value: the order starts with the columns that name it, and files lack them.
+fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
+    let schema = inputs.schema();
+    let columns: Vec<String> = spec.by.iter().map(|column| column.name.clone()).collect();
+    if let Some(name) = spec.select.iter().flatten().find(|name| columns.contains(name)) {
+        return Err(Error::usage(format!(
+            "`select`: {name:?} is in the names of the directories, and left out of the files"
+        )));
+    }
+    let mut sorting = spec.sort.clone();
+    // Within a file they have one value.
+    sorting.retain(|column| !columns.contains(&column.name));
+    let layout = Order::by(spec.by.clone()).then(sorting.clone()).bind(schema)?;
+    let keys: Vec<usize> = layout.key().collect();
+    let nested = keys.iter().map(|&key| schema.field(key));
+    if let Some(field) = nested.into_iter().find(|field| field.data_type().is_nested()) {
+        return Err(Error::usage(format!(
+            "`hive`: column {:?} is nested, and cannot be in the name of a directory",
+            field.name()
+        )));
+    }
+    let projection = projection(schema, spec.select.as_deref(), &columns)?;
+    if projection.is_empty() {
+        return Err(Error::usage(
+            "`hive`: every column is in the names of the directories; none is left to write",
+        ));
+    }
+    let floats = |schema: &Schema| keys.iter().any(|&key| has_nan(schema, key));
+    let transform: Option<Transform> = floats(schema).then(|| {
+        let keys = keys.clone();
+        Box::new(move |batch: &RecordBatch, _| {
+            let mut values: Vec<ArrayRef> = batch.columns().to_vec();
+            keys.iter().for_each(|&key| values[key] = hive_values(&values[key]));
+            RecordBatch::try_new(batch.schema(), values)
+                .map_err(|error| Error::data(error.to_string()))
+        }) as Transform
+    });
+    let how = format!("a directory for each value of {}", describe(&spec.by));
+    let names = Names::Hive { columns };
+    let arrangement = Arrangement {
+        way: Way::Unordered,
+        layout,
+        transform,
+        finish: Finish::Log,
+        projection,
+        required: Vec::new(),
+    };
+    Ok((arrangement, Partitioning { keys, names, ids: None, sorting, how }))
+}
+
+fn has_nan(schema: &Schema, column: usize) -> bool {
+    use arrow::datatypes::DataType as D;
+    match schema.field(column).data_type() {
+        D::Dictionary(_, values) => values.is_floating(),
+        D::RunEndEncoded(_, values) => values.data_type().is_floating(),
+        data_type => data_type.is_floating(),
+    }
+}
+
+/// Ranges between splitters as people write them: values of the key's columns, separated by commas.
+fn ranges(layout: &Layout, splitters: &[String]) -> Result<Partitioner> {
+    let usage = |message: String| Error::usage(format!("`range_at`: {message}"));
+    let key: Vec<usize> = layout.key().collect();
+    let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); key.len()];
+    for text in splitters {
+        let values = match key.len() {
+            1 => vec![text.clone()],
+            _ => fields(text).map_err(usage)?,
+        };
+        if values.len() != key.len() {
+            return Err(usage(format!(
+                "{text:?} has {} values, and `by` has {} columns",
+                values.len(),
+                key.len()
+            )));
+        }
+        for ((value, &column), parsed) in values.iter().zip(&key).zip(&mut columns) {
+            let field = layout.schema().field(column);
+            let (name, data_type) = (field.name(), field.data_type());
+            parsed.push(parse(value, data_type).ok_or_else(|| {
+                usage(format!("{value:?} is no value of column {name:?}, which is {data_type}"))
+            })?);
+        }
+    }
+    let columns = columns.iter().zip(&key).map(|(values, &column)| {
+        let values: Vec<_> = values.iter().map(AsRef::as_ref).collect();
+        Ok((layout.schema().field(column).name(), concat(&values)?))
+    });
+    let columns: Result<Vec<_>, arrow::error::ArrowError> = columns.collect();
+    let batch = columns.and_then(RecordBatch::try_from_iter).map_err(|e| usage(e.to_string()))?;
+    Partitioner::range(layout, &batch).map_err(|error| match error {
+        windrow::Error::OutOfOrder { row, .. } => {
+            let (this, before) = (row as usize, row as usize - 1);
+            usage(format!(
+                "{:?} comes before {:?} in the order of `by`; give them in that order",
+                splitters[this], splitters[before]
+            ))
+        }
+        other => other.into(),
+    })
+}
+
+fn describe(columns: &[Column]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    names.join(", ")
+}
