@@ -23,21 +23,6 @@ pub(crate) fn has_wide_caches() -> bool {
     false
 }
 
-/// Whether registers of 64 bytes are moved whole, not in halves: AMD's Zen 5 and later. There is a bit that says
-/// so, which virtual machines hide; the family is told by all, and by Zen 5 of notebooks, which moves halves.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn has_wide_moves() -> bool {
-    /// "AuthenticAMD", as three registers have it.
-    const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
-    const ZEN_5: u32 = 0x1a;
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let [vendor, version] = [0, 1].map(|leaf| ask(leaf, 0));
-        let family = (version.eax >> 8 & 0xf) + (version.eax >> 20 & 0xff);
-        [vendor.ebx, vendor.edx, vendor.ecx] == AMD && family >= ZEN_5
-    })
-}
-
 #[cfg(target_arch = "x86_64")]
 #[allow(unused_unsafe, reason = "safe to call from Rust 1.94 on")]
 fn ask(leaf: u32, cache: u32) -> CpuidResult {
