@@ -20,6 +20,7 @@ use crate::kernel::rows::spans::Spans;
 use crate::kernel::viewed::Viewed;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
+use crate::order::types::Physical;
 
 /// A column whose values can be copied without knowing its type.
 pub(super) enum Column {
@@ -57,7 +58,7 @@ impl Column {
     pub(super) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
         match &slot.node {
             None => Self::plain_values(array),
-            Some(node) => Nested::of(array, node, slot.low_nulls()).map(Self::Nested),
+            Some(_) => Nested::of(array, slot.low_nulls()).map(Self::Nested),
         }
     }
 
@@ -112,36 +113,23 @@ impl Column {
         if code != PayloadCode::Value {
             return Self::plain(array);
         }
-        let writer = value::writer(array)?;
-        let mut bytes = Vec::new();
-        let mut offsets = Vec::with_capacity(array.len() + 1);
-        offsets.push(0);
-        for row in 0..array.len() {
-            writer.write(row, &mut bytes);
-            offsets.push(bytes.len());
-        }
+        let (bytes, offsets) = value::write(array)?;
         Ok(Self::Value { bytes, offsets, nulls: None })
     }
 
     fn plain(array: &ArrayRef) -> Result<Self> {
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
-        Ok(match array.data_type() {
-            DataType::Null => Self::Null,
-            DataType::Boolean => Self::Bool { values: array.as_boolean().values().clone(), nulls },
-            DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::Utf8View
-            | DataType::BinaryView => Self::Bytes { values: Bytes::of(array)?, nulls },
+        let data_type = array.data_type();
+        let no_width = || Error::Value {
+            column: data_type.to_string(),
+            message: "the type has no fixed width".into(),
+        };
+        Ok(match Physical::of(data_type).ok_or_else(no_width)? {
+            Physical::Null => Self::Null,
+            Physical::Boolean => Self::Bool { values: array.as_boolean().values().clone(), nulls },
+            Physical::Bytes(..) => Self::Bytes { values: Bytes::of(array)?, nulls },
             other => {
-                let width = match other {
-                    DataType::FixedSizeBinary(width) => *width as usize,
-                    other => other.primitive_width().ok_or_else(|| Error::Value {
-                        column: other.to_string(),
-                        message: "the type has no fixed width".into(),
-                    })?,
-                };
+                let width = other.width().ok_or_else(no_width)?;
                 let array = array.as_ref();
                 let values = downcast_primitive_array! {
                     array => array.values().inner().clone(),

@@ -170,6 +170,61 @@ impl Rows {
         }
     }
 
+    /// Adds a row that lies elsewhere.
+    pub(super) fn push(&mut self, row: &[u8]) -> Result<()> {
+        room(self, row.len())?.copy_from_slice(row);
+        if !self.is_empty() && self.stride != Some(row.len()) {
+            self.materialize();
+        }
+        self.add_strided(1, row.len());
+        Ok(())
+    }
+
+    /// Adds the rows of `other`.
+    pub(super) fn extend(&mut self, other: &Self) -> Result<()> {
+        room(self, other.used)?.copy_from_slice(other.bytes());
+        match other.stride {
+            Some(stride) if self.is_empty() || self.stride == Some(stride) => {
+                self.add_strided(other.len, stride);
+            }
+            _ => {
+                self.materialize();
+                let ends = (0..other.len).map(|row| {
+                    let (start, len) = other.place(row);
+                    (self.used + start + len) as u32
+                });
+                self.ends.extend(ends);
+                self.used += other.used;
+                self.len += other.len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Room for more rows, of `bytes` bytes in all, without another allocation.
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.ends.reserve(rows);
+        let more = (self.used + bytes).saturating_sub(self.bytes.len());
+        self.bytes.extend_zeros(more);
+    }
+
+    /// Bytes that are allocated.
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+
+    /// The bytes of all rows, and where each ends.
+    pub(super) fn into_parts(mut self) -> (MutableBuffer, Vec<u32>) {
+        self.materialize();
+        self.bytes.truncate(self.used);
+        (self.bytes, self.ends)
+    }
+
+    /// Rows one behind the other, which end at `ends`.
+    pub(super) fn from_parts(bytes: MutableBuffer, ends: Vec<u32>) -> Self {
+        Self { used: bytes.len(), len: ends.len(), bytes, stride: None, ends }
+    }
+
     fn start(&self, index: usize) -> usize {
         if index == 0 { 0 } else { self.ends[index - 1] as usize }
     }

@@ -9,8 +9,8 @@
 //!                                                written yet, and comes later
 //! ```
 //!
-//! Where what is behind the end was written before, it is read and written back ([`add_exact`]), or the end is written
-//! under a mask ([`super::exact`]). Everything here is bounds-checked, safe code.
+//! Where what is behind the end was written before, the end is written under a mask ([`super::exact`]).
+//! Everything here is bounds-checked, safe code.
 
 use super::super::copy::add_short;
 use super::block::{self, BLOCK, Block};
@@ -112,28 +112,6 @@ pub(super) fn add_over<const N: usize>(
     blocks.for_each(|(from, to)| sums::<N>(to, from, add, flip));
 }
 
-/// As [`add_over`], and the bytes behind are as they were.
-#[inline(always)]
-pub(crate) fn add_exact(
-    target: &mut [u8],
-    at: usize,
-    source: &[u8],
-    (start, end): (usize, usize),
-    add: u8,
-    flip: u8,
-) {
-    let len = end - start;
-    if len <= BLOCK
-        && let (Some(from), Some(to)) =
-            (source.get(start..start + BLOCK), target.get_mut(at..at + BLOCK))
-    {
-        let behind = block_at(to, 0);
-        to.copy_from_slice(&block::first(block::sum(block_at(from, 0), add, flip), behind, len));
-        return;
-    }
-    add_short(&mut target[at..at + len], &source[start..end], add, flip);
-}
-
 #[inline(always)]
 pub(super) fn block_at(bytes: &[u8], at: usize) -> Block {
     let mut block = [0; BLOCK];
@@ -224,10 +202,6 @@ pub(super) mod tests {
             target.fill(0xaa);
             add_over::<128>(&mut target, 3, &source, (0, text.len()), 2, flip);
             prop_assert_eq!(&target[3..3 + text.len()], &expected[..]);
-            target.fill(0xaa);
-            add_exact(&mut target, 3, &source, (0, text.len()), 2, flip);
-            prop_assert_eq!(&target[3..3 + text.len()], &expected[..]);
-            prop_assert!(target[3 + text.len()..].iter().all(|&byte| byte == 0xaa));
         }
 
         #[test]
