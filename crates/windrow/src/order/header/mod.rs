@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 4] = b"WRWL";
 /// The version of the row format, sequences and payload included.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Floats in IEEE 754 totalOrder, bit for bit: the only policy there is.
 const TOTAL_ORDER: u8 = 0;
 

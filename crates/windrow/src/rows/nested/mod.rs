@@ -17,11 +17,9 @@
 //! Invariant: codes have the order of the values - element by element, the shorter list first, nulls
 //! at every level on the column's side - and none is a prefix of another. `flip` complements them all.
 
-mod column;
+pub(super) mod column;
 mod lists;
 mod part;
-
-pub(super) use column::Nested;
 
 use super::row_ref::{Rest, RowRef};
 use super::text;
