@@ -1,9 +1,22 @@
-//! What of a CPU decides which of two ways is the faster one, where both would run.
+//! What of a CPU decides which of two ways is taken: the instructions it has, and how its caches are built.
+//!
+//! Every kernel asks [`detected`] for the instructions of a path, and nothing else. With the feature `portable` of this
+//! crate the answer is no everywhere, so that what other CPUs run is tested and measured on this one.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
+
+/// Whether this CPU has all of these instruction sets, and this build may use them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! detected {
+    ($($feature:tt),+) => {
+        !cfg!(feature = "portable") $(&& std::arch::is_x86_feature_detected!($feature))+
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use detected;
 
 /// Bytes of a second-level cache that is wide.
 #[cfg(target_arch = "x86_64")]

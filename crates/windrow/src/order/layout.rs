@@ -193,10 +193,6 @@ impl Layout {
             }
         }
         let time_len = time.map_or(0, |time| ordered_width(&schema, time));
-        // A marker keeps rows at one length, which is worth its byte; rows that vary save it.
-        if Shape::varies(&slots, &payload) {
-            let_escape(&mut slots);
-        }
         let shape = Shape::new(&schema, &slots, &payload, !sums, time_len, tail);
         Ok(Self {
             inner: Arc::new(Inner {
@@ -247,6 +243,14 @@ impl Layout {
     /// True if `other` is the same, or a clone of it.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// True if the keys of rows of this layout and of `other` compare as bytes: their columns have the same types,
+    /// nullability, directions and places of nulls. Names, positions and all other columns may differ.
+    pub fn same_key(&self, other: &Self) -> bool {
+        let keys = self.key_slots().iter().zip(other.key_slots());
+        self.inner.key_slots == other.inner.key_slots
+            && keys.clone().all(|(a, b)| *a == Slot { column: a.column, ..b.clone() })
     }
 
     /// Fails unless rows of `other` are rows of this layout.

@@ -14,9 +14,8 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
 
-use super::direct::Numbers;
-use super::lines::{Line, put_tiled};
-use super::{Decoder, Encoder};
+use super::decode::Decoder;
+use super::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::kernel::compare::compare;
 use crate::order::Layout;
@@ -50,8 +49,6 @@ use crate::order::Layout;
 pub struct RowEncoder {
     layout: Layout,
     encoder: Encoder,
-    /// If there is nothing but numbers in a row.
-    numbers: Option<Numbers>,
 }
 
 /// Encoded rows; see [`RowEncoder`].
@@ -255,7 +252,7 @@ impl RowEncoder {
     /// An encoder of the rows of `layout`.
     pub fn new(layout: &Layout) -> Self {
         let layout = layout.standing_alone();
-        Self { encoder: Encoder::new(&layout), numbers: Numbers::of_rows(&layout), layout }
+        Self { encoder: Encoder::new(&layout), layout }
     }
 
     /// The rows of `batch`.
@@ -283,15 +280,8 @@ impl RowEncoder {
     /// # Errors
     /// As [`RowEncoder::encode`]; `rows` is then as it was.
     pub fn append(&self, batch: &RecordBatch, rows: &mut Rows) -> Result<()> {
-        self.layout.check_schema(batch.schema_ref())?;
         let count = batch.num_rows();
-        if let Some(numbers) = &self.numbers
-            && let Some(lines) = numbers.lines(batch)
-            && append_numbers(numbers, lines, count, rows)?
-        {
-            return Ok(());
-        }
-        let prepared = self.encoder.prepare_hopefully(batch)?;
+        let prepared = self.encoder.prepare_assuming_fixed(batch)?;
         if let Some(stride) = prepared.stride() {
             let out = room(rows, stride * count)?;
             if !self.encoder.encode(&prepared, 0..count, out) {
@@ -350,37 +340,6 @@ impl RowEncoder {
         let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
         let rows: Vec<&[u8]> = rows.into_iter().collect();
         Decoder::new(&self.layout, &all)?.decode(&rows)
-    }
-}
-
-/// Adds `count` rows of numbers; false if they are for the general encoder.
-fn append_numbers(
-    numbers: &Numbers,
-    lines: Vec<Line<'_>>,
-    count: usize,
-    rows: &mut Rows,
-) -> Result<bool> {
-    let stride = numbers.stride();
-    let out = room(rows, stride * count)?;
-    if !put_tiled(lines.iter(), stride, 0..count, out) {
-        rows.add_strided(count, stride);
-        return Ok(true);
-    }
-    room(rows, numbers.most_bytes(count))?;
-    rows.materialize();
-    let kept = rows.ends.len();
-    rows.ends.reserve(count);
-    let Rows { bytes, used, ends, .. } = rows;
-    match Numbers::put_growing(lines, count, *used, bytes, ends) {
-        Some(end) => {
-            rows.used = end;
-            rows.len += count;
-            Ok(true)
-        }
-        None => {
-            rows.ends.truncate(kept);
-            Ok(false)
-        }
     }
 }
 

@@ -165,10 +165,7 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
                 let (bytes, offsets) = nested.codes();
                 push(Values::Encoded { bytes, offsets }, nested.nulls().cloned());
             }
-            (
-                _,
-                Column::Null | Column::Fixed { .. } | Column::Escaped { .. } | Column::Value { .. },
-            ) => {}
+            (_, Column::Null | Column::Fixed { .. } | Column::Value { .. }) => {}
         }
     }
     Ok(keys)

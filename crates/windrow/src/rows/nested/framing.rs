@@ -164,10 +164,10 @@ pub(in crate::rows) fn put_each<'a>(
     out: &mut [u8],
     put: impl Fn(&[u8], &mut [u8]) -> usize,
 ) {
-    for ((string, valid), cursor) in strings.zip(cursors) {
+    for (string, cursor) in strings.zip(cursors) {
         let out = &mut out[*cursor..];
-        *cursor += match valid {
-            true => put(string, out),
+        *cursor += match string.valid {
+            true => put(string.bytes(), out),
             false => {
                 out[..null.len()].copy_from_slice(null);
                 null.len()

@@ -27,6 +27,7 @@ use super::VALUE;
 use super::codes::{Codes, Picks};
 use super::framing::{Frame, Framing};
 use crate::error::{Error, Result};
+use crate::kernel::rows::exact::Text;
 use crate::order::code::OrderedCode;
 use crate::order::types::{Lists, Physical};
 
@@ -355,10 +356,10 @@ impl<F: Framing> Tree<F> {
                 let valid = |row| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
                 if let Bytes::Small { offsets, data } = values {
                     let own = |row| &data[offsets[row] as usize..offsets[row + 1] as usize];
-                    let strings = picks.iter().map(|&row| (own(row), valid(row)));
+                    let strings = picks.iter().map(|&row| Text::from((own(row), valid(row))));
                     return framing.put_strings(code, strings, &self.null, cursors, out);
                 }
-                let strings = picks.iter().map(|&row| (values.get(row), valid(row)));
+                let strings = picks.iter().map(|&row| Text::from((values.get(row), valid(row))));
                 framing.put_strings(code, strings, &self.null, cursors, out);
             }
             // No plain column is of another kind.

@@ -1,4 +1,4 @@
-//! Rows with texts: where each begins is found first, then texts are written, then numbers.
+//! Rows with texts: where each begins is found first, then what they have is written, in the order of the row.
 //!
 //! ```text
 //! starts    s0                               s1                            s2
@@ -16,10 +16,11 @@ use arrow_schema::DataType;
 
 use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
-use super::{Found, Part, PlainEncoder};
+use super::{Found, MOST, Part, PlainEncoder};
 use crate::error::Result;
+use crate::kernel::rows::exact::{self, put_exact};
 use crate::kernel::rows::text::Form;
-use crate::kernel::rows::{MOST, Places, Starts, put_texts_at};
+use crate::kernel::rows::{Places, Starts};
 
 /// Rows of any length, and room for more behind them.
 pub(crate) struct Behind<'a> {
@@ -140,15 +141,22 @@ impl<'a> Texts<'a> {
     }
 
     /// Writes them to their places.
-    fn put(self, form: Form, places: Starts<'_>, is_free: bool, out: &mut [u8]) {
-        let rows = places.len();
+    fn put(self, form: Form, places: Starts<'_>, out: &mut [u8]) {
+        fn put<O: OffsetSizeTrait>(
+            (offsets, bytes): (&[O], &[u8]),
+            form: Form,
+            places: Starts<'_>,
+            out: &mut [u8],
+        ) {
+            let texts = offsets.windows(2).map(|ends| {
+                let (start, end) = (ends[0].as_usize(), ends[1].as_usize());
+                exact::Text::new(&bytes[start..], end - start, true)
+            });
+            put_exact(texts, form, None, places.places(), out);
+        }
         match self {
-            Self::Small(offsets, bytes) => {
-                put_texts_at(bytes, &offsets[..=rows], form, places, is_free, out);
-            }
-            Self::Large(offsets, bytes) => {
-                put_texts_at(bytes, &offsets[..=rows], form, places, is_free, out);
-            }
+            Self::Small(offsets, bytes) => put((offsets, bytes), form, places, out),
+            Self::Large(offsets, bytes) => put((offsets, bytes), form, places, out),
         }
     }
 }
@@ -211,26 +219,9 @@ impl PlainEncoder {
         let (count, out) = (rows.len(), &mut *target.bytes);
         let starts = Starts::new(&target.starts[known - 1..]);
         let last = starts.part(1..count + 1, self.behind_texts);
-        // Texts first: they may overwrite what stands behind them, which is written after them.
+        let (mut values, notes) = ([&[][..]; MOST], self.tells_order(count));
+        let (mut between, mut next_text) = (self.between.iter_mut(), texts.iter());
         let mut places = starts.part(0..count, 0);
-        let (mut between, mut at) = (self.between.iter_mut(), 0);
-        for part in &self.parts {
-            match part {
-                Part::Numbers(numbers) => places = places.shifted(numbers.bytes()),
-                Part::Text(text) => {
-                    texts[at].put(text.form, places, at == 0, out);
-                    if let Some(between) = between.next() {
-                        texts[at].follow(places, between);
-                        places = Starts::new(between);
-                    }
-                    at += 1;
-                }
-            }
-        }
-        let mut values = [&[][..]; MOST];
-        let notes = self.tells_order(count);
-        let mut between = self.between.iter();
-        places = starts.part(0..count, 0);
         for (at, part) in self.parts.iter().enumerate() {
             match part {
                 Part::Numbers(numbers) => {
@@ -238,10 +229,20 @@ impl PlainEncoder {
                     if notes {
                         found.note(values, at == 0);
                     }
-                    numbers.plain.put(values, rows.clone(), places, out);
+                    numbers.put(values, rows.clone(), places, out);
                     places = places.shifted(numbers.bytes());
                 }
-                Part::Text(_) => places = between.next().map_or(last, |next| Starts::new(next)),
+                Part::Text(text) => {
+                    let texts = next_text.next()?;
+                    texts.put(text.form, places, out);
+                    places = match between.next() {
+                        Some(between) => {
+                            texts.follow(places, between);
+                            Starts::new(between)
+                        }
+                        None => last,
+                    };
+                }
             }
         }
         Some(())

@@ -1,10 +1,14 @@
-//! What the kernels of rows work on: where rows are, and the values and constants of one column.
+//! Where rows are that are written or read.
+//!
+//! ```text
+//! Strided     first, and as many bytes from each to the next
+//! Reached     a cursor of each, and a distance that is the same for all
+//! Starts      where each starts, and a place so far ahead of it, or back from it: what stands in front of a text is
+//!             ahead of where its row starts, what stands behind it back from where the next one does
+//! ```
 
 use std::cell::Cell;
-
-use arrow_buffer::ArrowNativeType;
-
-use crate::kernel::values::Values;
+use std::ops::Range;
 
 /// Where each row of a block of rows has its columns.
 pub(crate) trait Places: Copy {
@@ -18,6 +22,20 @@ pub(crate) trait Places: Copy {
     fn behind(self, rows: usize) -> Self;
     /// Bytes from one row to the next, if that is the same for all.
     fn stride(self) -> Option<usize>;
+}
+
+/// Checks that `width` bytes at the places of all rows lie within `len` bytes.
+///
+/// # Panics
+/// If they do not.
+pub(in crate::kernel::rows) fn check_bounds<P: Places>(
+    width: usize,
+    rows: usize,
+    places: P,
+    len: usize,
+) {
+    let fits = rows == 0 || places.furthest(rows).checked_add(width).is_some_and(|end| end <= len);
+    assert!(fits, "rows lie within their bytes");
 }
 
 /// Rows of one length, one behind the other.
@@ -220,130 +238,70 @@ fn furthest(cursors: &[usize]) -> usize {
     *most.iter().chain(rest).max().expect("a cursor")
 }
 
-/// Where a string begins and ends.
-pub(crate) type Span = (usize, usize);
-
-/// Bits of a buffer from any bit on, least significant first.
+/// A place in each row: `ahead` of its start, or `back` from it.
+///
+/// Invariant: starts ascend.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bits<'a> {
-    pub(crate) bytes: &'a [u8],
-    /// The bit of row 0.
-    pub(crate) first: usize,
+pub(crate) struct Starts<'a> {
+    starts: &'a [u32],
+    ahead: usize,
+    back: usize,
 }
 
-impl Bits<'_> {
-    pub(super) fn holds(self, rows: usize) -> bool {
-        self.bytes.len() * 8 >= self.first + rows
+impl<'a> Starts<'a> {
+    /// The starts of rows.
+    ///
+    /// # Panics
+    /// If they do not ascend.
+    pub(crate) fn new(starts: &'a [u32]) -> Self {
+        // Without a way out on the way, many at a time are compared.
+        let pairs = starts.iter().zip(starts.get(1..).unwrap_or_default());
+        assert!(pairs.fold(true, |ascend, (a, b)| ascend & (a <= b)), "starts ascend");
+        Self { starts, ahead: 0, back: 0 }
     }
 
-    /// Those from row `rows` on.
-    pub(crate) fn behind(self, rows: usize) -> Self {
-        Self { first: self.first + rows, ..self }
+    pub(crate) fn len(self) -> usize {
+        self.starts.len()
+    }
+
+    /// Those of some of the rows, `back` from each.
+    pub(crate) fn part(self, rows: Range<usize>, back: usize) -> Self {
+        Self { starts: &self.starts[rows], back: self.back + back, ..self }
+    }
+
+    /// Where they are.
+    #[inline(always)]
+    pub(crate) fn places(self) -> impl Iterator<Item = usize> + Clone + 'a {
+        let Self { starts, ahead, back } = self;
+        starts.iter().map(move |&start| (start as usize + ahead).wrapping_sub(back))
+    }
+}
+
+impl Places for Starts<'_> {
+    #[inline(always)]
+    fn place(self, row: usize) -> usize {
+        // Not below zero, as `furthest` makes sure of.
+        (self.starts[row] as usize + self.ahead).wrapping_sub(self.back)
+    }
+
+    fn furthest(self, rows: usize) -> usize {
+        let (first, last) = (self.starts[0] as usize, self.starts[rows - 1] as usize);
+        assert!(first + self.ahead >= self.back, "places within the rows");
+        last + self.ahead - self.back
     }
 
     #[inline(always)]
-    pub(crate) fn get(self, row: usize) -> bool {
-        let at = self.first + row;
-        self.bytes[at / 8] >> (at % 8) & 1 == 1
+    fn shifted(self, bytes: usize) -> Self {
+        Self { ahead: self.ahead + bytes, ..self }
     }
 
-    /// The bits of up to 64 rows from `row` on; zeros behind the end of the buffer.
-    #[inline]
-    pub(crate) fn word(self, row: usize) -> u64 {
-        let at = self.first + row;
-        let bytes = self.bytes.get(at / 8..).unwrap_or(&[]);
-        if let Some((word, rest)) = bytes.split_first_chunk::<8>() {
-            let low = u64::from_le_bytes(*word) >> (at % 8);
-            let high = rest.first().map_or(0, |&byte| u64::from(byte));
-            return if at.is_multiple_of(8) { low } else { low | high << (64 - at % 8) };
-        }
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(word) >> (at % 8)
+    fn behind(self, rows: usize) -> Self {
+        Self { starts: &self.starts[rows..], ..self }
     }
-}
 
-/// How the values of a column become codes. With `v` the value as an unsigned number:
-///
-/// ```text
-/// c = v ^ (float if v is negative) ^ flip
-/// code = null, if the row is null
-///        c + delta, or no code of this width if that is 0 or all ones and `escapes`
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Code {
-    /// The sign bit of signed types; all its bits complemented when descending.
-    pub(crate) flip: u64,
-    /// All bits but the sign for floats, else 0.
-    pub(crate) float: u64,
-    /// 1 if nulls are lowest, all ones (-1) if they are highest, 0 if there are none.
-    pub(crate) delta: u64,
-    /// The code of a null.
-    pub(crate) null: u64,
-    /// Big-endian; the payload keeps the machine's order.
-    pub(crate) big: bool,
-    /// Whether the column may have nulls and their code is taken from those of the values.
-    pub(crate) escapes: bool,
-}
-
-impl Code {
-    /// Whether the code of eight bytes is the value and a number that is added, `flip` and `delta`: that of an integer that
-    /// ascends, for to turn the sign is to add it.
-    pub(super) fn is_sum(&self) -> bool {
-        const SIGN: u64 = 1 << 63;
-        self.float == 0 && self.flip & !SIGN == 0
-    }
-}
-
-/// A column to be written.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lane<'a> {
-    /// The values as Arrow holds them.
-    pub(crate) values: &'a [u8],
-    /// Nothing if all values are valid.
-    pub(crate) valid: Option<Bits<'a>>,
-    pub(crate) code: Code,
-}
-
-/// A number that columns are read to.
-pub(crate) trait Word: ArrowNativeType {
-    /// The low bits of `value`.
-    fn of(value: u64) -> Self;
-}
-
-impl Word for u16 {
-    fn of(value: u64) -> Self {
-        value as Self
-    }
-}
-
-impl Word for u32 {
-    fn of(value: u64) -> Self {
-        value as Self
-    }
-}
-
-impl Word for u64 {
-    fn of(value: u64) -> Self {
-        value
-    }
-}
-
-/// A column to be read.
-#[derive(Debug)]
-pub(crate) struct LaneOut<'a, T> {
-    /// The values, appended; nulls are zero.
-    pub(crate) values: &'a mut Values<T>,
-    /// Validity of the rows of one call, 64 rows a word; overwritten. Bits behind them are zero.
-    pub(crate) valid: &'a mut Vec<u64>,
-    pub(crate) code: Code,
-}
-
-/// Says of the first `rows` rows that they are valid.
-pub(super) fn all_valid(valid: &mut [u64], rows: usize) {
-    valid[..rows / 64].fill(u64::MAX);
-    if !rows.is_multiple_of(64) {
-        valid[rows / 64] = (1 << (rows % 64)) - 1;
+    #[inline(always)]
+    fn stride(self) -> Option<usize> {
+        None
     }
 }
 

@@ -1,0 +1,219 @@
+//! Rows to columns.
+
+use super::lane::{LaneOut, Word};
+use super::places::{Places, check_bounds};
+use super::portable::Portable;
+use super::put::Constants;
+use super::vector::{Kernel, Level, Vector};
+
+/// Appends the values of `rows` rows of `bytes` to `lanes`, adjacent columns of numbers. False if a
+/// row holds a code that is longer than a number: such rows are not to be read this way.
+///
+/// # Panics
+/// If a place lies outside of `bytes`.
+pub(crate) fn take<T: Word, P: Places>(
+    lanes: &mut [LaneOut<'_, T>],
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+) -> bool {
+    take_by(lanes, rows, places, bytes, Level::detected())
+}
+
+/// As [`take`], by a level that was detected.
+pub(super) fn take_by<T: Word, P: Places>(
+    mut lanes: &mut [LaneOut<'_, T>],
+    rows: usize,
+    mut places: P,
+    bytes: &[u8],
+    level: Level,
+) -> bool {
+    let width = size_of::<T>();
+    check_bounds(lanes.len() * width, rows, places, bytes.len());
+    let mut fits = true;
+    while !lanes.is_empty() {
+        let count = level.columns(lanes.len(), width);
+        let (block, behind) = lanes.split_at_mut(count);
+        // SAFETY: the level was detected; places were checked.
+        fits &= unsafe {
+            match width {
+                4 => take_count::<4, T, P>(block, rows, places, bytes, level),
+                8 => take_count::<8, T, P>(block, rows, places, bytes, level),
+                _ => take_count::<16, T, P>(block, rows, places, bytes, level),
+            }
+        };
+        (lanes, places) = (behind, places.shifted(count * width));
+    }
+    fits
+}
+
+/// # Safety
+/// The level was detected; `T` has `W` bytes; the lanes of all rows lie within `bytes`.
+unsafe fn take_count<const W: usize, T: Word, P: Places>(
+    lanes: &mut [LaneOut<'_, T>],
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+    level: Level,
+) -> bool {
+    macro_rules! counts {
+        ($($count:literal)*) => {
+            $(if let Ok(lanes) = <&mut [LaneOut<'_, T>; $count]>::try_from(&mut *lanes) {
+                // SAFETY: as this function's.
+                return unsafe { take_block::<W, $count, T, P>(lanes, rows, places, bytes, level) };
+            })*
+        };
+    }
+    if const { W == 8 } {
+        counts!(8);
+    }
+    counts!(4 2 1);
+    unreachable!("a block of {} columns", lanes.len())
+}
+
+/// # Safety
+/// As [`take_count`].
+unsafe fn take_block<const W: usize, const N: usize, T: Word, P: Places>(
+    lanes: &mut [LaneOut<'_, T>; N],
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+    level: Level,
+) -> bool {
+    let escapes = lanes.iter().any(|lane| lane.code.escapes);
+    // As of `put`.
+    let alone = N == 1 && places.stride() != Some(W);
+    let level = if alone || (escapes && W == 16) { Level::Portable } else { level };
+    let mut valid = [std::ptr::null_mut(); N];
+    for (lane, valid) in lanes.iter_mut().zip(&mut valid) {
+        lane.valid.clear();
+        if escapes {
+            lane.valid.resize(rows.div_ceil(64), 0);
+            *valid = lane.valid.as_mut_ptr();
+        }
+    }
+    let targets = lanes.each_mut().map(|lane| lane.values.room(rows).cast::<u8>());
+    let codes = lanes.each_ref().map(|lane| lane.code);
+    let bytes = bytes.as_ptr();
+    // SAFETY: as this function's; there is room for a value of each row, and a bit if the codes say that one is null. All
+    // values were written when they are said to be there.
+    unsafe {
+        let fits = match escapes {
+            false => level.run(Take::<'_, P, W, N, false> {
+                codes: &codes,
+                targets,
+                valid,
+                rows,
+                places,
+                bytes,
+            }),
+            true => level.run(Take::<'_, P, W, N, true> {
+                codes: &codes,
+                targets,
+                valid,
+                rows,
+                places,
+                bytes,
+            }),
+        };
+        lanes.iter_mut().for_each(|lane| lane.values.grow(rows));
+        fits
+    }
+}
+
+/// Reads a block of columns; false if a code is longer than its width. `NULLS` if codes say which rows are null.
+struct Take<'a, P, const W: usize, const N: usize, const NULLS: bool> {
+    codes: &'a [super::lane::Code; N],
+    targets: [*mut u8; N],
+    /// Words of zeros, of all rows, if `NULLS`.
+    valid: [*mut u64; N],
+    rows: usize,
+    places: P,
+    bytes: *const u8,
+}
+
+impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Kernel
+    for Take<'_, P, W, N, NULLS>
+{
+    type Output = bool;
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) -> bool {
+        // SAFETY: as the trait's.
+        unsafe {
+            if self.rows < V::rows(W) {
+                return self.groups::<Portable>();
+            }
+            self.groups::<V>()
+        }
+    }
+}
+
+impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Take<'_, P, W, N, NULLS> {
+    /// # Safety
+    /// As [`Kernel::run`]; there are no rows, or as many as in a register.
+    #[inline(always)]
+    unsafe fn groups<V: Vector>(&self) -> bool {
+        let group = V::rows(W);
+        let whole = self.rows / group * group;
+        // SAFETY: as this function's: rows of each group are some of these.
+        unsafe {
+            let mut with = [Constants::<V>::of::<W>(&self.codes[0]); N];
+            for lane in 0..N {
+                with[lane] = Constants::of::<W>(&self.codes[lane]);
+            }
+            let mut longer = V::mask::<W>(0);
+            let mut first = 0;
+            while first < whole {
+                self.group(first, &with, &mut longer);
+                first += group;
+            }
+            if whole < self.rows {
+                // The last rows, and some once more.
+                self.group(self.rows - group, &with, &mut longer);
+            }
+            V::bits::<W>(longer) == 0
+        }
+    }
+
+    /// # Safety
+    /// As [`Kernel::run`]; there is a register of rows from `first` on.
+    #[inline(always)]
+    unsafe fn group<V: Vector>(
+        &self,
+        first: usize,
+        with: &[Constants<V>; N],
+        longer: &mut V::Mask,
+    ) {
+        // SAFETY: as this function's.
+        unsafe {
+            let columns = V::load_rows::<W, N, P>(self.places.behind(first), self.bytes);
+            for lane in 0..N {
+                let (v, null) = with[lane].value::<W, NULLS>(columns[lane], longer);
+                v.store::<W>(self.targets[lane].add(first * W));
+                if NULLS {
+                    let all = u64::MAX >> (64 - V::rows(W));
+                    self.set(lane, first, !V::bits::<W>(null) & all);
+                }
+            }
+        }
+    }
+
+    /// Notes which rows from `first` on are not null.
+    ///
+    /// # Safety
+    /// There are words of all of them.
+    #[inline(always)]
+    unsafe fn set(&self, lane: usize, first: usize, bits: u64) {
+        // SAFETY: as this function's: what is shifted out of a word belongs to the next one, if there is any.
+        unsafe {
+            let word = self.valid[lane].add(first / 64);
+            *word |= bits << (first % 64);
+            if let Some(behind) =
+                bits.checked_shr(64 - (first % 64) as u32).filter(|bits| *bits != 0)
+            {
+                *word.add(1) |= behind;
+            }
+        }
+    }
+}
