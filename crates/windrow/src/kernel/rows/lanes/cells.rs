@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::lane::Lane;
-use super::places::{Places, check_bounds};
+use super::places::{Anywhere, Places, check_bounds};
 use super::portable::Portable;
 use super::put::Constants;
 use super::vector::{Kernel, Level, Vector};
@@ -59,14 +59,14 @@ pub(crate) fn put_cells<P: Places>(
     places: P,
     out: &mut [u8],
 ) {
-    put_by(cells, rows, places, out, Level::detected());
+    put_by(cells, rows, places.anywhere(), out, Level::detected());
 }
 
 /// As [`put_cells`], by a level that was detected.
-fn put_by<P: Places>(
+fn put_by(
     cells: &Cells<'_>,
     rows: Range<usize>,
-    places: P,
+    places: Anywhere<'_>,
     out: &mut [u8],
     level: Level,
 ) {
@@ -80,21 +80,21 @@ fn put_by<P: Places>(
     // SAFETY: the level was detected; cells, values and bits were checked above.
     unsafe {
         match cells.width {
-            4 => level.run(Put::<'_, P, 4> { cells, rows, places, out }),
-            _ => level.run(Put::<'_, P, 8> { cells, rows, places, out }),
+            4 => level.run(Put::<'_, 4> { cells, rows, places, out }),
+            _ => level.run(Put::<'_, 8> { cells, rows, places, out }),
         }
     }
 }
 
 /// Writes cells of `W` bytes and a marker.
-struct Put<'a, P, const W: usize> {
+struct Put<'a, const W: usize> {
     cells: &'a Cells<'a>,
     rows: Range<usize>,
-    places: P,
+    places: Anywhere<'a>,
     out: *mut u8,
 }
 
-impl<P: Places, const W: usize> Kernel for Put<'_, P, W> {
+impl<const W: usize> Kernel for Put<'_, W> {
     type Output = ();
 
     #[inline(always)]
@@ -215,13 +215,14 @@ mod tests {
         for level in Level::all() {
             let mut out = vec![0xaa; expected.len()];
             let half = rows / 2;
-            put_by(&cells, 0..half, Strided { first: 3, stride }, &mut out, level);
+            let front = Strided { first: 3, stride };
+            put_by(&cells, 0..half, front.anywhere(), &mut out, level);
             let behind = Strided { first: 3 + half * stride, stride };
-            put_by(&cells, half..rows, behind, &mut out, level);
+            put_by(&cells, half..rows, behind.anywhere(), &mut out, level);
             assert_eq!(out, expected, "{columns} columns of {width}, {level:?}");
             out.fill(0xaa);
             let places = Scattered { cursors: &cursors, distance: 3 };
-            put_by(&cells, 0..rows, places, &mut out, level);
+            put_by(&cells, 0..rows, places.anywhere(), &mut out, level);
             assert_eq!(out, expected, "{columns} columns of {width}, scattered, {level:?}");
         }
     }

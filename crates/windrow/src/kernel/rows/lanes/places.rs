@@ -22,6 +22,64 @@ pub(crate) trait Places: Copy {
     fn behind(self, rows: usize) -> Self;
     /// Bytes from one row to the next, if that is the same for all.
     fn stride(self) -> Option<usize>;
+    /// The same places, as what kernels that are many texts of code are compiled for.
+    fn anywhere(&self) -> Anywhere<'_>;
+}
+
+/// Places of any kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anywhere<'a> {
+    Strided(Strided),
+    Scattered(Scattered<'a>),
+    Starts(Starts<'a>),
+}
+
+macro_rules! of_any {
+    ($any:expr, $places:ident => $of:expr) => {
+        match $any {
+            Anywhere::Strided($places) => $of,
+            Anywhere::Scattered($places) => $of,
+            Anywhere::Starts($places) => $of,
+        }
+    };
+}
+
+impl Places for Anywhere<'_> {
+    #[inline(always)]
+    fn place(self, row: usize) -> usize {
+        of_any!(self, places => places.place(row))
+    }
+
+    fn furthest(self, rows: usize) -> usize {
+        of_any!(self, places => places.furthest(rows))
+    }
+
+    #[inline(always)]
+    fn shifted(self, bytes: usize) -> Self {
+        match self {
+            Self::Strided(places) => Self::Strided(places.shifted(bytes)),
+            Self::Scattered(places) => Self::Scattered(places.shifted(bytes)),
+            Self::Starts(places) => Self::Starts(places.shifted(bytes)),
+        }
+    }
+
+    #[inline(always)]
+    fn behind(self, rows: usize) -> Self {
+        match self {
+            Self::Strided(places) => Self::Strided(places.behind(rows)),
+            Self::Scattered(places) => Self::Scattered(places.behind(rows)),
+            Self::Starts(places) => Self::Starts(places.behind(rows)),
+        }
+    }
+
+    #[inline(always)]
+    fn stride(self) -> Option<usize> {
+        of_any!(self, places => places.stride())
+    }
+
+    fn anywhere(&self) -> Anywhere<'_> {
+        *self
+    }
 }
 
 /// Checks that `width` bytes at the places of all rows lie within `len` bytes.
@@ -69,6 +127,10 @@ impl Places for Strided {
     fn stride(self) -> Option<usize> {
         Some(self.stride)
     }
+
+    fn anywhere(&self) -> Anywhere<'_> {
+        Anywhere::Strided(*self)
+    }
 }
 
 /// Rows anywhere.
@@ -101,6 +163,10 @@ impl Places for Scattered<'_> {
     #[inline(always)]
     fn stride(self) -> Option<usize> {
         None
+    }
+
+    fn anywhere(&self) -> Anywhere<'_> {
+        Anywhere::Scattered(*self)
     }
 }
 
@@ -219,6 +285,10 @@ impl Places for Reached<'_> {
     fn stride(self) -> Option<usize> {
         None
     }
+
+    fn anywhere(&self) -> Anywhere<'_> {
+        Anywhere::Scattered(Scattered { cursors: self.cursors, distance: self.distance })
+    }
 }
 
 /// The greatest of some cursors.
@@ -302,6 +372,10 @@ impl Places for Starts<'_> {
     #[inline(always)]
     fn stride(self) -> Option<usize> {
         None
+    }
+
+    fn anywhere(&self) -> Anywhere<'_> {
+        Anywhere::Starts(*self)
     }
 }
 

@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::lane::{Code, Lane};
-use super::places::{Places, check_bounds};
-use super::portable::Portable;
+use super::places::{Anywhere, Places, check_bounds};
 use super::vector::{Kernel, Level, Vector};
 
 /// Rows of a word of validity bits.
@@ -59,7 +58,7 @@ pub(crate) fn put<P: Places>(
     assert!(rows.start <= rows.end && rows.end <= lanes.rows, "lanes hold a value for each row");
     check_bounds(lanes.bytes(), rows.len(), places, out.len());
     // SAFETY: lanes hold the rows, whose places were checked.
-    unsafe { put_lanes(&lanes.lanes, lanes.width, rows, places, out.as_mut_ptr()) }
+    unsafe { put_lanes(&lanes.lanes, lanes.width, rows, places.anywhere(), out.as_mut_ptr()) }
 }
 
 /// As [`put`], of `columns` of values without nulls, which have `codes` of `width` bytes.
@@ -87,6 +86,7 @@ pub(crate) fn put_columns<P: Places>(
         let lanes = &lanes[..columns.len()];
         check_lanes(lanes, width, rows.end);
         let places = places.shifted(at * AT_ONCE * width);
+        let places = places.anywhere();
         // SAFETY: as of `put`.
         unsafe { put_lanes(lanes, width, rows.clone(), places, out.as_mut_ptr()) };
     }
@@ -95,29 +95,29 @@ pub(crate) fn put_columns<P: Places>(
 /// # Safety
 /// Lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * width`; each lane holds values and
 /// validity bits of all `rows`.
-unsafe fn put_lanes<P: Places>(
+unsafe fn put_lanes(
     lanes: &[Lane<'_>],
     width: usize,
     rows: Range<usize>,
-    places: P,
+    places: Anywhere<'_>,
     out: *mut u8,
 ) -> bool {
     // SAFETY: as this function's.
     unsafe {
         match width {
-            4 => put_of::<4, P>(lanes, rows, places, out, Level::detected()),
-            8 => put_of::<8, P>(lanes, rows, places, out, Level::detected()),
-            _ => put_of::<16, P>(lanes, rows, places, out, Level::detected()),
+            4 => put_of::<4>(lanes, rows, places, out, Level::detected()),
+            8 => put_of::<8>(lanes, rows, places, out, Level::detected()),
+            _ => put_of::<16>(lanes, rows, places, out, Level::detected()),
         }
     }
 }
 
 /// # Safety
 /// As [`put_lanes`], of lanes of `W` bytes; the level was detected.
-pub(super) unsafe fn put_of<const W: usize, P: Places>(
+pub(super) unsafe fn put_of<const W: usize>(
     mut lanes: &[Lane<'_>],
     rows: Range<usize>,
-    mut places: P,
+    mut places: Anywhere<'_>,
     out: *mut u8,
     level: Level,
 ) -> bool {
@@ -126,8 +126,7 @@ pub(super) unsafe fn put_of<const W: usize, P: Places>(
         ($count:literal) => {{
             let (block, behind) = lanes.split_first_chunk::<$count>().expect("as many lanes");
             // SAFETY: as this function's.
-            escaped |=
-                unsafe { put_block::<W, $count, P>(block, rows.clone(), places, out, level) };
+            escaped |= unsafe { put_block::<W, $count>(block, rows.clone(), places, out, level) };
             (lanes, places) = (behind, places.shifted($count * W));
         }};
     }
@@ -144,59 +143,44 @@ pub(super) unsafe fn put_of<const W: usize, P: Places>(
 
 /// # Safety
 /// As [`put_of`], of a block.
-unsafe fn put_block<const W: usize, const N: usize, P: Places>(
+unsafe fn put_block<const W: usize, const N: usize>(
     lanes: &[Lane<'_>; N],
     rows: Range<usize>,
-    places: P,
+    places: Anywhere<'_>,
     out: *mut u8,
     level: Level,
 ) -> bool {
     let escapes = lanes.iter().any(|lane| lane.code.escapes);
     // A column alone is stored number by number, and only a number of its own is added to if it is of 16 bytes.
     let alone = N == 1 && places.stride() != Some(W);
-    let level = if alone || (escapes && W == 16) { Level::Portable } else { level };
+    let few = rows.len() < level.rows(W);
+    let level = if alone || few || (escapes && W == 16) { Level::Portable } else { level };
     // SAFETY: as this function's.
     unsafe {
         match escapes || lanes.iter().any(|lane| lane.valid.is_some()) {
-            false => level.run(Put::<'_, P, W, N, false> { lanes, rows, places, out }),
-            true => level.run(Put::<'_, P, W, N, true> { lanes, rows, places, out }),
+            false => level.run(Put::<'_, W, N, false> { lanes, rows, places, out }),
+            true => level.run(Put::<'_, W, N, true> { lanes, rows, places, out }),
         }
     }
 }
 
 /// Writes a block of columns; true if a value has no code of its width. `NULLS` if there may be some, or codes for them.
-struct Put<'a, P, const W: usize, const N: usize, const NULLS: bool> {
+///
+/// Invariant: there are as many rows as in a register of the vectors that it is run by.
+struct Put<'a, const W: usize, const N: usize, const NULLS: bool> {
     lanes: &'a [Lane<'a>; N],
     rows: Range<usize>,
-    places: P,
+    places: Anywhere<'a>,
     out: *mut u8,
 }
 
-impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Kernel
-    for Put<'_, P, W, N, NULLS>
-{
+impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Put<'_, W, N, NULLS> {
     type Output = bool;
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) -> bool {
-        // SAFETY: as the trait's.
-        unsafe {
-            if self.rows.len() < V::rows(W) {
-                return self.groups::<Portable>();
-            }
-            self.groups::<V>()
-        }
-    }
-}
-
-impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Put<'_, P, W, N, NULLS> {
-    /// # Safety
-    /// As [`Kernel::run`]; there are no rows, or as many as in a register.
-    #[inline(always)]
-    unsafe fn groups<V: Vector>(&self) -> bool {
         let (count, group) = (self.rows.len(), V::rows(W));
-        let whole = count / group * group;
-        // SAFETY: as this function's: rows of each group are some of these.
+        // SAFETY: as the trait's: rows of each group are some of these.
         unsafe {
             let mut with = [Constants::<V>::of::<W>(&self.lanes[0].code); N];
             let mut values = [self.lanes[0].values.as_ptr(); N];
@@ -204,30 +188,28 @@ impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Put<'_, P, W,
                 with[lane] = Constants::of::<W>(&self.lanes[lane].code);
                 values[lane] = self.lanes[lane].values.as_ptr().add(self.rows.start * W);
             }
-            let mut edges = V::mask::<W>(0);
-            let mut first = 0;
-            while first < whole {
-                let mut valid = self.valid(first);
-                let end = whole.min(first + WORD);
-                while first < end {
-                    self.group(first, &values, &with, &valid, &mut edges);
-                    if NULLS {
-                        for valid in &mut valid {
-                            *valid = valid.checked_shr(group as u32).unwrap_or(0);
-                        }
-                    }
-                    first += group;
+            let (mut edges, mut valid) = (V::mask::<W>(0), [u64::MAX; N]);
+            let mut at = 0;
+            while at < count {
+                // The last rows, and some once more, where a register is not filled by them.
+                let first = at.min(count - group);
+                if NULLS && (at.is_multiple_of(WORD) || first < at) {
+                    valid = self.valid(first);
                 }
-            }
-            if whole < count {
-                // The last rows, and some once more.
-                let first = count - group;
-                self.group(first, &values, &with, &self.valid(first), &mut edges);
+                self.group(first, &values, &with, &valid, &mut edges);
+                if NULLS {
+                    for valid in &mut valid {
+                        *valid >>= group;
+                    }
+                }
+                at += group;
             }
             V::bits::<W>(edges) != 0
         }
     }
+}
 
+impl<const W: usize, const N: usize, const NULLS: bool> Put<'_, W, N, NULLS> {
     /// Validity of the rows from `first` on, of each lane.
     #[inline(always)]
     fn valid(&self, first: usize) -> [u64; N] {
@@ -260,7 +242,7 @@ impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Put<'_, P, W,
                 let v = V::load::<W>(values[lane].add(first * W));
                 columns[lane] = with[lane].code::<W, NULLS>(v, valid[lane], edges);
             }
-            V::store_rows::<W, N, P>(columns, self.places.behind(first), self.out);
+            V::store_rows::<W, N, _>(columns, self.places.behind(first), self.out);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Rows to columns.
 
 use super::lane::{LaneOut, Word};
-use super::places::{Places, check_bounds};
-use super::portable::Portable;
+use super::places::{Anywhere, Places, check_bounds};
 use super::put::Constants;
 use super::vector::{Kernel, Level, Vector};
 
@@ -17,14 +16,14 @@ pub(crate) fn take<T: Word, P: Places>(
     places: P,
     bytes: &[u8],
 ) -> bool {
-    take_by(lanes, rows, places, bytes, Level::detected())
+    take_by(lanes, rows, places.anywhere(), bytes, Level::detected())
 }
 
 /// As [`take`], by a level that was detected.
-pub(super) fn take_by<T: Word, P: Places>(
+pub(super) fn take_by<T: Word>(
     mut lanes: &mut [LaneOut<'_, T>],
     rows: usize,
-    mut places: P,
+    mut places: Anywhere<'_>,
     bytes: &[u8],
     level: Level,
 ) -> bool {
@@ -37,9 +36,9 @@ pub(super) fn take_by<T: Word, P: Places>(
         // SAFETY: the level was detected; places were checked.
         fits &= unsafe {
             match width {
-                4 => take_count::<4, T, P>(block, rows, places, bytes, level),
-                8 => take_count::<8, T, P>(block, rows, places, bytes, level),
-                _ => take_count::<16, T, P>(block, rows, places, bytes, level),
+                4 => take_count::<4, T>(block, rows, places, bytes, level),
+                8 => take_count::<8, T>(block, rows, places, bytes, level),
+                _ => take_count::<16, T>(block, rows, places, bytes, level),
             }
         };
         (lanes, places) = (behind, places.shifted(count * width));
@@ -49,10 +48,10 @@ pub(super) fn take_by<T: Word, P: Places>(
 
 /// # Safety
 /// The level was detected; `T` has `W` bytes; the lanes of all rows lie within `bytes`.
-unsafe fn take_count<const W: usize, T: Word, P: Places>(
+unsafe fn take_count<const W: usize, T: Word>(
     lanes: &mut [LaneOut<'_, T>],
     rows: usize,
-    places: P,
+    places: Anywhere<'_>,
     bytes: &[u8],
     level: Level,
 ) -> bool {
@@ -60,7 +59,7 @@ unsafe fn take_count<const W: usize, T: Word, P: Places>(
         ($($count:literal)*) => {
             $(if let Ok(lanes) = <&mut [LaneOut<'_, T>; $count]>::try_from(&mut *lanes) {
                 // SAFETY: as this function's.
-                return unsafe { take_block::<W, $count, T, P>(lanes, rows, places, bytes, level) };
+                return unsafe { take_block::<W, $count, T>(lanes, rows, places, bytes, level) };
             })*
         };
     }
@@ -73,17 +72,18 @@ unsafe fn take_count<const W: usize, T: Word, P: Places>(
 
 /// # Safety
 /// As [`take_count`].
-unsafe fn take_block<const W: usize, const N: usize, T: Word, P: Places>(
+unsafe fn take_block<const W: usize, const N: usize, T: Word>(
     lanes: &mut [LaneOut<'_, T>; N],
     rows: usize,
-    places: P,
+    places: Anywhere<'_>,
     bytes: &[u8],
     level: Level,
 ) -> bool {
     let escapes = lanes.iter().any(|lane| lane.code.escapes);
     // As of `put`.
     let alone = N == 1 && places.stride() != Some(W);
-    let level = if alone || (escapes && W == 16) { Level::Portable } else { level };
+    let few = rows < level.rows(W);
+    let level = if alone || few || (escapes && W == 16) { Level::Portable } else { level };
     let mut valid = [std::ptr::null_mut(); N];
     for (lane, valid) in lanes.iter_mut().zip(&mut valid) {
         lane.valid.clear();
@@ -99,7 +99,7 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word, P: Places>(
     // values were written when they are said to be there.
     unsafe {
         let fits = match escapes {
-            false => level.run(Take::<'_, P, W, N, false> {
+            false => level.run(Take::<'_, W, N, false> {
                 codes: &codes,
                 targets,
                 valid,
@@ -107,7 +107,7 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word, P: Places>(
                 places,
                 bytes,
             }),
-            true => level.run(Take::<'_, P, W, N, true> {
+            true => level.run(Take::<'_, W, N, true> {
                 codes: &codes,
                 targets,
                 valid,
@@ -122,60 +122,42 @@ unsafe fn take_block<const W: usize, const N: usize, T: Word, P: Places>(
 }
 
 /// Reads a block of columns; false if a code is longer than its width. `NULLS` if codes say which rows are null.
-struct Take<'a, P, const W: usize, const N: usize, const NULLS: bool> {
+///
+/// Invariant: there are as many rows as in a register of the vectors that it is run by.
+struct Take<'a, const W: usize, const N: usize, const NULLS: bool> {
     codes: &'a [super::lane::Code; N],
     targets: [*mut u8; N],
     /// Words of zeros, of all rows, if `NULLS`.
     valid: [*mut u64; N],
     rows: usize,
-    places: P,
+    places: Anywhere<'a>,
     bytes: *const u8,
 }
 
-impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Kernel
-    for Take<'_, P, W, N, NULLS>
-{
+impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N, NULLS> {
     type Output = bool;
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) -> bool {
-        // SAFETY: as the trait's.
-        unsafe {
-            if self.rows < V::rows(W) {
-                return self.groups::<Portable>();
-            }
-            self.groups::<V>()
-        }
-    }
-}
-
-impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Take<'_, P, W, N, NULLS> {
-    /// # Safety
-    /// As [`Kernel::run`]; there are no rows, or as many as in a register.
-    #[inline(always)]
-    unsafe fn groups<V: Vector>(&self) -> bool {
         let group = V::rows(W);
-        let whole = self.rows / group * group;
-        // SAFETY: as this function's: rows of each group are some of these.
+        // SAFETY: as the trait's: rows of each group are some of these.
         unsafe {
             let mut with = [Constants::<V>::of::<W>(&self.codes[0]); N];
             for lane in 0..N {
                 with[lane] = Constants::of::<W>(&self.codes[lane]);
             }
-            let mut longer = V::mask::<W>(0);
-            let mut first = 0;
-            while first < whole {
-                self.group(first, &with, &mut longer);
-                first += group;
-            }
-            if whole < self.rows {
-                // The last rows, and some once more.
-                self.group(self.rows - group, &with, &mut longer);
+            let (mut longer, mut at) = (V::mask::<W>(0), 0);
+            while at < self.rows {
+                // The last rows, and some once more, where a register is not filled by them.
+                self.group(at.min(self.rows - group), &with, &mut longer);
+                at += group;
             }
             V::bits::<W>(longer) == 0
         }
     }
+}
 
+impl<const W: usize, const N: usize, const NULLS: bool> Take<'_, W, N, NULLS> {
     /// # Safety
     /// As [`Kernel::run`]; there is a register of rows from `first` on.
     #[inline(always)]
@@ -187,7 +169,7 @@ impl<P: Places, const W: usize, const N: usize, const NULLS: bool> Take<'_, P, W
     ) {
         // SAFETY: as this function's.
         unsafe {
-            let columns = V::load_rows::<W, N, P>(self.places.behind(first), self.bytes);
+            let columns = V::load_rows::<W, N, _>(self.places.behind(first), self.bytes);
             for lane in 0..N {
                 let (v, null) = with[lane].value::<W, NULLS>(columns[lane], longer);
                 v.store::<W>(self.targets[lane].add(first * W));

@@ -105,16 +105,12 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
         put_columns(&columns, codes, W, range.clone(), strided, &mut out);
         assert_eq!(out, expected);
     }
+    let anywhere = if scattered { places.anywhere() } else { strided.anywhere() };
     for level in Level::all() {
         let mut out = vec![0xaa; expected.len()];
         let to = out.as_mut_ptr();
         // SAFETY: the level was detected; places and values are those of the lanes.
-        let found = unsafe {
-            match scattered {
-                true => put_of::<W, _>(&all, range.clone(), places, to, level),
-                false => put_of::<W, _>(&all, range.clone(), strided, to, level),
-            }
-        };
+        let found = unsafe { put_of::<W>(&all, range.clone(), anywhere, to, level) };
         assert_eq!((found, &out), (escaped, &expected), "{level:?}");
         let mut read: Vec<(Values<T>, Vec<u64>)> =
             codes.iter().map(|_| (Values::with_capacity(0), vec![7; 9])).collect();
@@ -123,10 +119,7 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
             .zip(codes)
             .map(|((values, valid), &code)| LaneOut { values, valid, code })
             .collect();
-        let fits = match scattered {
-            true => take_by(&mut outs, rows, places, &out, level),
-            false => take_by(&mut outs, rows, strided, &out, level),
-        };
+        let fits = take_by(&mut outs, rows, anywhere, &out, level);
         if escaped {
             // Some value has the code of another; which bytes are longer codes is known to others.
             continue;

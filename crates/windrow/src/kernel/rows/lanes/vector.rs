@@ -136,6 +136,17 @@ impl Level {
         levels[..count].to_vec()
     }
 
+    /// Numbers of `width` bytes in a register.
+    pub(super) fn rows(self, width: usize) -> usize {
+        match self {
+            Self::Portable => super::portable::Portable::rows(width),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => super::avx2::Avx2::rows(width),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => super::avx512::Avx512::rows(width),
+        }
+    }
+
     /// How many of `left` columns of `width` bytes are turned into rows at once.
     pub(super) fn columns(self, left: usize, width: usize) -> usize {
         let of_eight = match self {
