@@ -1,4 +1,4 @@
-//! Whole orders: every way that a CPU offers against the one that any has.
+//! Whole orders: every way that a CPU offers against the one that any has, and columns against a stable sort.
 
 use super::Level;
 use super::bits::{Bits, Scratch};
@@ -27,6 +27,8 @@ fn moved(
 ) -> (Vec<Vec<u8>>, Vec<usize>) {
     let mut order = Order::new(level);
     let rows = ids.len();
+    let mut sorted: Vec<usize> = (0..rows).collect();
+    sorted.sort_by_key(|&row| ids[row]);
     let mut out = Vec::new();
     let Plan::Ordered(mut planned) = order.plan(ids, partitions, load) else {
         return (out, order.offsets().to_vec());
@@ -40,6 +42,8 @@ fn moved(
         let mut column = vec![0; rows * width + PAD];
         planned.fixed(width, &source[width..], &mut column);
         column.truncate(rows * width);
+        let values = sorted.iter().flat_map(|row| &source[width + row * width..][..width]);
+        assert!(column.iter().eq(values), "{level:?} {rows} {partitions} {load:?} {width}");
         out.push(column);
     }
     let many = !load.is_one();
@@ -59,7 +63,11 @@ fn moved(
         let bits = Bits::new(source, start * 3, rows);
         planned.bits(&[bits], &mut [&mut words], &mut scratch);
         let bit = |row: usize| (words[row / 64] >> (row % 64) & 1) as u8;
-        out.push((0..rows).map(bit).collect());
+        let found: Vec<u8> = (0..rows).map(bit).collect();
+        let bits =
+            sorted.iter().map(|row| start * 3 + row).map(|at| source[at / 8] >> (at % 8) & 1);
+        assert!(found.iter().copied().eq(bits), "{level:?} {rows} {partitions} {load:?} {start}");
+        out.push(found);
     }
     if many {
         let offsets: Vec<i32> = (0..=rows as i32).map(|row| row * 7 - row % 7).collect();
