@@ -18,7 +18,7 @@ use crate::kernel::merge::{ascends, ascends_varying};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
-use crate::rows::{Behind, Encoder, Found, PlainEncoder, Prepared, key_len};
+use crate::rows::{Behind, Encoder, PlainEncoder, Prepared, key_len};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
@@ -93,30 +93,6 @@ impl Staged {
     fn view(&self, stride: Option<usize>) -> View<'_> {
         let starts = stride.map_or(Starts::At(&self.starts), Starts::Every);
         View { bytes: &self.buffer[..self.used], starts }
-    }
-
-    /// Looks at the rows at the end, `rows` of a record batch, by the columns that were `found` of it, if those
-    /// before them are known to be in order.
-    fn look_at(
-        &mut self,
-        layout: &Layout,
-        plain: &PlainEncoder,
-        found: Found<'_>,
-        rows: Range<usize>,
-    ) {
-        let first = self.rows - rows.len();
-        if self.ordered != Some(first) {
-            return;
-        }
-        let (view, tail) = (self.view(layout.stride()), layout.tail().len());
-        let goes_on = |row: usize, equal: usize| {
-            let (before, row) = (view.row(first + row - 1), view.row(first + row));
-            is_less(&before[equal..before.len() - tail], &row[equal..row.len() - tail])
-        };
-        let Some(ascends) = plain.ascends(found, rows, goes_on) else { return };
-        let ascends = ascends && (first == 0 || goes_on(0, 0));
-        self.ordered = ascends.then_some(self.rows);
-        self.looked = self.used;
     }
 
     /// Looks at the rows behind those that are known to be in order: true if they go on so.
@@ -213,7 +189,6 @@ impl Chunker {
             return Ok(None);
         };
         let Staged { buffer, used, starts, .. } = staged;
-        let (start, mut found) = (rows.start, Found::default());
         let written = if let Some(stride) = self.builder.layout().stride() {
             let room = buffer.len() - *used;
             // Hardly ever divided.
@@ -222,17 +197,14 @@ impl Chunker {
             }
             let end = *used + rows.len() * stride;
             let out = &mut buffer[*used..end];
-            plain.write(batch, rows.clone(), out, &mut found)?.then(|| (rows.len(), end))
+            plain.write(batch, rows.clone(), out)?.then(|| (rows.len(), end))
         } else {
             let mut behind = Behind { bytes: buffer, starts, spare: OFFSET_BYTES };
-            let written = plain.write_varying(batch, rows, &mut behind, &mut found)?;
+            let written = plain.write_varying(batch, rows, &mut behind)?;
             written.map(|written| (written, behind.starts.last().map_or(0, |&end| end as usize)))
         };
         let Some((written, end)) = written else { return Ok(None) };
         (staged.used, staged.rows) = (end, staged.rows + written);
-        if plain.tells_order(written) {
-            staged.look_at(self.builder.layout(), plain, found, start..start + written);
-        }
         if staged.used - staged.looked >= LOOK_BYTES {
             staged.look(self.builder.layout());
         }
@@ -358,14 +330,6 @@ impl Chunker {
             self.runs.push_back(run);
         }
         Ok(())
-    }
-}
-
-/// True if `a` sorts before `b`. Where many rows are alike so far, they mostly differ in the next few bytes.
-fn is_less(a: &[u8], b: &[u8]) -> bool {
-    match (a.first_chunk::<16>(), b.first_chunk::<16>()) {
-        (Some(a), Some(b)) if a != b => u128::from_be_bytes(*a) < u128::from_be_bytes(*b),
-        _ => a < b,
     }
 }
 

@@ -137,31 +137,6 @@ pub(super) unsafe fn copy_ahead(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies `len` bytes, at least 8, towards the start, over what is there.
-///
-/// # Safety
-/// They are readable at `from` and writable at `to`, which is at `from` or before.
-#[inline(always)]
-pub(super) unsafe fn slide(from: *const u8, to: *mut u8, len: usize) {
-    macro_rules! halves {
-        ($width:literal) => {{
-            let head = from.cast::<[u8; $width]>().read_unaligned();
-            let rest = from.add(len - $width).cast::<[u8; $width]>().read_unaligned();
-            to.cast::<[u8; $width]>().write_unaligned(head);
-            to.add(len - $width).cast::<[u8; $width]>().write_unaligned(rest);
-        }};
-    }
-    // SAFETY: all is read before anything is written, and lies within the `len` bytes.
-    unsafe {
-        match len {
-            65.. => std::ptr::copy(from, to, len),
-            32.. => halves!(32),
-            16.. => halves!(16),
-            _ => halves!(8),
-        }
-    }
-}
-
 /// # Safety
 /// `N` bytes are readable at `from` and writable at `to`, and the two do not overlap.
 #[inline(always)]

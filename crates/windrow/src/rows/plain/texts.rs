@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 
 use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
-use super::{Found, Part, PlainEncoder};
+use super::{Part, PlainEncoder};
 use crate::error::Result;
 use crate::kernel::rows::text::Form;
 use crate::kernel::rows::{MOST, Places, Starts, put_texts_at};
@@ -155,28 +155,25 @@ impl<'a> Texts<'a> {
 
 impl PlainEncoder {
     /// Writes `rows` of `batch` behind those that are there, as many as there is room for; returns how many.
-    /// Nothing if they are for the general encoder: something in the batch is null. What tells their order is
-    /// noted in `found`.
+    /// Nothing if they are for the general encoder: something in the batch is null.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write_varying<'a>(
+    pub(crate) fn write_varying(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         target: &mut Behind<'_>,
-        found: &mut Found<'a>,
     ) -> Result<Option<usize>> {
         self.check_schema(batch.schema_ref())?;
-        Ok(self.write_texts(batch, rows, target, found))
+        Ok(self.write_texts(batch, rows, target))
     }
 
-    fn write_texts<'a>(
+    fn write_texts(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         mut rows: Range<usize>,
         target: &mut Behind<'_>,
-        found: &mut Found<'a>,
     ) -> Option<usize> {
         let mut texts = [Texts::NONE; MOST];
         let columns = self.parts.iter().filter_map(Part::text);
@@ -192,7 +189,7 @@ impl PlainEncoder {
         texts[1..].iter().for_each(|texts| texts.move_ends(&mut target.starts[known..]));
         let fit = target.fit(known);
         rows.end = rows.start + fit;
-        let written = self.put_parts(batch, rows, texts, (known, target), found);
+        let written = self.put_parts(batch, rows, texts, (known, target));
         if written.is_none() {
             target.starts.truncate(known);
         }
@@ -200,13 +197,12 @@ impl PlainEncoder {
     }
 
     /// Writes `rows` behind the first `known` starts, which are those of the rows in front, and one more.
-    fn put_parts<'a>(
+    fn put_parts(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         texts: &[Texts<'_>],
         (known, target): (usize, &mut Behind<'_>),
-        found: &mut Found<'a>,
     ) -> Option<()> {
         let (count, out) = (rows.len(), &mut *target.bytes);
         let starts = Starts::new(&target.starts[known - 1..]);
@@ -228,16 +224,12 @@ impl PlainEncoder {
             }
         }
         let mut values = [&[][..]; MOST];
-        let notes = self.tells_order(count);
         let mut between = self.between.iter();
         places = starts.part(0..count, 0);
-        for (at, part) in self.parts.iter().enumerate() {
+        for part in &self.parts {
             match part {
                 Part::Numbers(numbers) => {
                     let values = numbers.find(batch.columns(), &mut values)?;
-                    if notes {
-                        found.note(values, at == 0);
-                    }
                     numbers.plain.put(values, rows.clone(), places, out);
                     places = places.shifted(numbers.bytes());
                 }

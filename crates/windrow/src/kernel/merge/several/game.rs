@@ -14,8 +14,9 @@
 
 use std::cmp::Ordering;
 
-use super::level::Level;
-use super::stream::{Rows, Stream, Stretch};
+use super::super::level::Level;
+use super::super::rows::{Rows, Stretch};
+use super::stream::Stream;
 use super::words::{Words, none};
 
 /// Runs at the most.

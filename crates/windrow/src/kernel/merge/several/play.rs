@@ -21,9 +21,9 @@ use std::hint::select_unpredictable;
 
 use super::super::super::prefetch::{LINE, prefetch_written};
 use super::super::bytes::{compare_from, diff_at};
+use super::super::level::Level;
+use super::super::rows::Rows;
 use super::game::Game;
-use super::level::Level;
-use super::stream::Rows;
 
 /// Bytes ahead of each run that are asked for, where there are few runs and where there are more. What is near
 /// in one of 64 runs is hundreds of rows away: with 1,024 bytes, more than finds its way in time, they take 18 ns
@@ -203,7 +203,7 @@ pub(super) unsafe fn play<
                 ((*stream).word, stray) = words.of::<L>(next, run);
             }
             if stray != 0 {
-                L::start::<R, EXACT>(game, rows);
+                L::run(|| game.start::<R, L, EXACT>(rows));
                 words = game.words;
                 winner = game.winner;
                 now.word = words.of::<L>(now.from, run).0;

@@ -12,7 +12,7 @@
 //! Invariant: if two rows that were seen sort one way, their words do not sort the other way.
 
 use super::super::bytes::word_at;
-use super::level::Level;
+use super::super::level::Level;
 
 /// The bits that words are made of.
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +151,7 @@ impl Words {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::level::Plain;
+    use super::super::super::level::Plain;
     use super::*;
 
     proptest! {
