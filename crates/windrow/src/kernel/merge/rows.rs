@@ -120,6 +120,25 @@ impl<const S: usize> Rows for Fixed<S> {
     }
 }
 
+/// Evaluates an expression for rows of a stride and a tail, which it calls `$rows`. Rows of some strides move by as many
+/// moves as they take: merges of two take half the time in the caches.
+macro_rules! by_stride {
+    ($rows:ident = $shape:expr => $run:expr) => {
+        match $shape {
+            (32, 8) => by_stride!($rows, 32, 32, $run),
+            (48, 8) => by_stride!($rows, 48, 48, $run),
+            (64, 8) => by_stride!($rows, 64, 64, $run),
+            (96, 8) => by_stride!($rows, 96, 96, $run),
+            (stride, _) => by_stride!($rows, 0, stride, $run),
+        }
+    };
+    ($rows:ident, $constant:literal, $stride:expr, $run:expr) => {{
+        let $rows = $crate::kernel::merge::rows::Fixed::<$constant>($stride);
+        $run
+    }};
+}
+pub(super) use by_stride;
+
 /// Rows of any length.
 #[derive(Clone, Copy)]
 pub(super) struct Vary;

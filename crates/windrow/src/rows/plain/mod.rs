@@ -102,7 +102,7 @@ impl PlainEncoder {
     }
 
     /// Fails unless a record batch of `schema` is one of the layout.
-    fn check_schema(&mut self, schema: &SchemaRef) -> Result<()> {
+    pub(crate) fn check_schema(&mut self, schema: &SchemaRef) -> Result<()> {
         if !self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
             self.layout.check_schema(schema)?;
             self.schema = Some(Arc::clone(schema));

@@ -24,7 +24,7 @@ use std::marker::PhantomData;
 use super::Wrapped;
 use super::input::{Sorted, Strided, Target, Varying, common};
 use super::level::by_level;
-use super::rows::{Fixed, Rows, Vary};
+use super::rows::{Fixed, Rows, Vary, by_stride};
 use game::Game;
 use rounds::Saved;
 use stream::Stream;
@@ -151,15 +151,12 @@ impl<'a> Several<'a> {
         target.used / stride
     }
 
-    /// Equal rows of `stride` bytes become one. Rows of some lengths move by as many moves as they take.
+    /// Equal rows of `stride` bytes become one.
     fn sums(&mut self, stride: usize, out: &mut Target<'_>, wrapped: &mut dyn FnMut(&[u8], i64)) {
         assert!(self.game.tail == 8, "a diff");
-        by_level!(L => match stride {
-            32 => self.rounds::<L, _, true>(Fixed::<32>(stride), out, wrapped),
-            64 => self.rounds::<L, _, true>(Fixed::<64>(stride), out, wrapped),
-            96 => self.rounds::<L, _, true>(Fixed::<96>(stride), out, wrapped),
-            _ => self.rounds::<L, _, true>(Fixed::<0>(stride), out, wrapped),
-        });
+        by_level!(L => by_stride!(rows = (stride, 8) => {
+            self.rounds::<L, _, true>(rows, out, wrapped)
+        }));
     }
 
     /// The same as [`Several::merge`] of rows that vary, behind those that are in `out`.

@@ -57,7 +57,7 @@ impl Several<'_> {
             }
             self.ready::<L, R>(rows, exact);
             if place.word != NO_WORD {
-                // SAFETY: a row that was merged, and the processor has the level's instructions.
+                // SAFETY: a row that was merged, and the CPU has the level's instructions.
                 place.word = unsafe { self.game.words.of::<L>(place.from, 0).0 };
             } else {
                 let stream = &self.game.streams[self.game.next()];
@@ -125,7 +125,7 @@ impl Several<'_> {
         if self.started == Some(exact) {
             return;
         }
-        // SAFETY: the streams' rows live as long as this; the level is one that the processor has.
+        // SAFETY: the streams' rows live as long as this; the level is one that the CPU has.
         unsafe {
             if exact {
                 L::run(|| self.game.start::<R, L, true>(rows));

@@ -103,7 +103,7 @@ impl Words {
     /// The word of a row of run number `run`, and bits in which it strays.
     ///
     /// # Safety
-    /// As [`Words::new`]'s, and the processor has the level's instructions.
+    /// As [`Words::new`]'s, and the CPU has the level's instructions.
     #[inline(always)]
     pub(super) unsafe fn of<L: Level>(&self, row: *const u8, run: usize) -> (u64, u64) {
         // SAFETY: as the function's.

@@ -19,7 +19,7 @@
 use std::hint::{black_box, select_unpredictable};
 
 use super::super::Wrapped;
-use super::super::bytes::{copy_ahead, diff_at, subtract, word_at};
+use super::super::bytes::{copy_ahead, diff_at, word_at};
 use super::super::level::Level;
 use super::super::rows::Rows;
 use super::pair::{Heads, Lead, Pair, step};
@@ -45,7 +45,7 @@ pub(super) unsafe fn led<R: Rows, K: Lead>(
     // a row has two behind it. It writes one row at the most, and there are `left` steps in all.
     unsafe {
         loop {
-            let steps = pair.steps(Heads { a, b, to, end }, 2).min(left);
+            let mut steps = pair.steps(Heads { a, b, to, end }, 2).min(left);
             if steps == 0 {
                 break;
             }
@@ -54,7 +54,8 @@ pub(super) unsafe fn led<R: Rows, K: Lead>(
                 |at: *const u8, bytes: *const u8| (lead(at, bytes), lead(at.add(one), bytes));
             let ((mut a_lead, mut a_next), (mut b_lead, mut b_next)) =
                 (leads(a, a_bytes), leads(b, b_bytes));
-            for _ in 0..steps {
+            while steps > 0 {
+                steps -= 1;
                 if a_lead == b_lead {
                     Heads { a, b, to, end } = step(pair, Heads { a, b, to, end }, wrapped);
                     ((a_lead, a_next), (b_lead, b_next)) = (leads(a, a_bytes), leads(b, b_bytes));
@@ -130,7 +131,11 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
                 let agree = a_ends.0 == b_ends.0;
                 if BETWEEN {
                     let body = rows.body(p_len.min(q_len), pair.tail);
-                    let apart = (R::VARY && p_len != q_len) | L::differ(p, q, body - 8);
+                    // The lead is behind its first bytes, or these are the same in all rows.
+                    let start =
+                        if !R::VARY && body >= LONG + size_of::<K>() { size_of::<K>() } else { 0 };
+                    let apart = L::differ(p.add(start), q.add(start), body - 8 - start);
+                    let apart = apart | (R::VARY && p_len != q_len);
                     // As one condition: to jump on either of the two could not be predicted.
                     if black_box(agree & apart) {
                         Heads { a, b, to, end } = step(pair, Heads { a, b, to, end }, wrapped);
@@ -140,7 +145,7 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
                 }
                 let (a_next, b_next) = (ends(a.add(one), a_bytes), ends(b.add(one), b_bytes));
                 let equal = agree & (a_ends.1 == b_ends.1);
-                let take_b = (b_ends.0 < a_ends.0) | (agree & subtract(b_ends.1, a_ends.1, false));
+                let take_b = K::is_less(b_ends, a_ends);
                 let row = select_unpredictable(take_b, q, p);
                 let len = select_unpredictable(take_b, q_len, p_len);
                 let other = select_unpredictable(equal, diff_at(q, q_len), 0);
@@ -270,6 +275,8 @@ pub(super) unsafe fn streamed<R: Rows, K: Lead>(
     heads
 }
 
+/// Bytes of a body, at the least, of which all but the last eight are compared as wide as registers are.
+pub(super) const LONG: usize = 40;
 /// Rows of a run that are copied for one comparison.
 const STEP: usize = 8;
 

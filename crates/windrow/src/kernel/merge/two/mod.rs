@@ -16,8 +16,8 @@ mod pair;
 use super::Wrapped;
 use super::input::{Sorted, Strided, Target, Varying, common};
 use super::level::{Level, by_level};
-use super::rows::{Fixed, Rows, Vary};
-use loops::{led, runs, streamed, summed, whole};
+use super::rows::{Fixed, Rows, Vary, by_stride};
+use loops::{LONG, led, runs, streamed, summed, whole};
 use pair::{Heads, Lead, Pair};
 
 /// Rows of output of one loop: few, so that a pattern that ends is noticed, and enough for the sample to be nothing.
@@ -30,9 +30,6 @@ const SAMPLE: usize = 16;
 const RUNS: usize = 2;
 /// A sample with more pairs that agree than this has many of them: nobody can guess which.
 const TIES: usize = 1;
-/// Bytes of a body, at the least, that are compared as wide as registers are, but for the last eight.
-const LONG: usize = 40;
-
 /// What a call did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Merged {
@@ -71,21 +68,18 @@ pub(crate) fn merge_varying(
     by_level!(L => blocks::<L, _, _, u64>(Vary, a, b, out, wrapped))
 }
 
-/// Rows of a length that is known to the compiler move by as many moves as they take.
 fn strided<L: Level>(
     a: Strided<'_>,
     b: Strided<'_>,
     out: &mut Target<'_>,
     wrapped: Wrapped<'_>,
 ) -> Merged {
-    match (a.stride, a.stride - a.body) {
-        (32, 8) => blocks::<L, _, _, u128>(Fixed::<32>(32), a, b, out, wrapped),
-        (96, 8) => blocks::<L, _, _, u128>(Fixed::<96>(96), a, b, out, wrapped),
-        (stride, _) if a.body >= 16 => {
-            blocks::<L, _, _, u128>(Fixed::<0>(stride), a, b, out, wrapped)
-        }
-        (stride, _) => blocks::<L, _, _, u64>(Fixed::<0>(stride), a, b, out, wrapped),
+    if a.body < 16 {
+        return blocks::<L, _, _, u64>(Fixed::<0>(a.stride), a, b, out, wrapped);
     }
+    by_stride!(rows = (a.stride, a.stride - a.body) => {
+        blocks::<L, _, _, u128>(rows, a, b, out, wrapped)
+    })
 }
 
 /// Merges rows whose leads are `K` where eight bytes do not decide.

@@ -10,7 +10,7 @@
 
 use super::super::super::prefetch::{LINE, prefetch};
 use super::super::Wrapped;
-use super::super::bytes::{AHEAD, compare_from, diff_at, word_at};
+use super::super::bytes::{AHEAD, compare_from, diff_at, subtract, word_at};
 use super::super::rows::Rows;
 
 /// What is compared first of a row, as a number: rows whose leads differ have their order.
@@ -20,6 +20,9 @@ pub(super) trait Lead: Copy + Ord {
     /// # Safety
     /// `row` points to a row of the pair, of whose body 16 bytes are compared if the lead has as many.
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self;
+
+    /// True if `a` is below `b`, each with a word behind it: one long subtraction.
+    fn is_less(a: (Self, u64), b: (Self, u64)) -> bool;
 }
 
 /// Eight bytes.
@@ -29,6 +32,11 @@ impl Lead for u64 {
         // SAFETY: every body has `at + 8` bytes.
         unsafe { word_at(row, pair.at) }
     }
+
+    #[inline(always)]
+    fn is_less(a: (Self, u64), b: (Self, u64)) -> bool {
+        subtract(a.0, b.0, subtract(a.1, b.1, false))
+    }
 }
 
 /// Sixteen: as a pair of numbers they are made vectors, and blends take twice as long.
@@ -37,6 +45,12 @@ impl Lead for u128 {
     unsafe fn of<R: Rows>(pair: &Pair<R>, row: *const u8) -> Self {
         // SAFETY: every body has `wide_at + 16` bytes.
         Self::from_be(unsafe { row.add(pair.wide_at).cast::<Self>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    fn is_less(a: (Self, u64), b: (Self, u64)) -> bool {
+        let borrow = subtract(a.0 as u64, b.0 as u64, subtract(a.1, b.1, false));
+        subtract((a.0 >> 64) as u64, (b.0 >> 64) as u64, borrow)
     }
 }
 
@@ -118,8 +132,6 @@ impl<R: Rows> Pair<R> {
     }
 
     /// Prefetches what stands behind a row; if rows take more than a line, where it goes, too.
-    ///
-    /// Benefit of the latter: rows of 96 bytes that take turns, 32 KiB a side, 2.2 ns instead of 2.5.
     #[inline(always)]
     pub(super) fn ask(&self, row: *const u8, to: *const u8) {
         if R::VARY {
