@@ -81,7 +81,7 @@ impl Slabs {
                 let sources = std::mem::take(&mut self.sources);
                 let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
                 let sources = within_budget(layout, pool, wraps, sources)?;
-                none.insert(Merger::at_once(layout, pool, self.finish, wraps, sources))
+                none.insert(Merger::new(layout, pool, self.finish, wraps, sources))
             }
         };
         merger.next_chunk()

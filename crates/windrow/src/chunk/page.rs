@@ -14,8 +14,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Chunk, OFFSET_BYTES, TimeCodes, corrupt};
-use crate::error::Result;
+use super::resident::{Chunk, OFFSET_BYTES};
+use super::times::TimeCodes;
+use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::{Buffer, Codec, Decision, Extent, Leave, Paged, Pool, SpillTo};
 
@@ -68,7 +69,7 @@ impl Page {
             rows: rows.len(),
             used: chunk.bytes(),
             stride: chunk.stride(),
-            times: chunk.times.get().copied(),
+            times: chunk.known_times(),
             ends: short.then(|| ends.map(<[u8]>::to_vec)),
             generation,
             touched: AtomicBool::new(false),
@@ -141,10 +142,7 @@ impl Page {
             }
             Chunk::varying(&self.pool, buffer, starts)
         };
-        if let Some(times) = self.times {
-            let _first = chunk.times.set(times);
-        }
-        Ok(chunk)
+        Ok(chunk.with_times(self.times))
     }
 
     /// Number of rows.
@@ -260,4 +258,8 @@ impl Drop for Page {
             self.pool.write_spared(self.used, false);
         }
     }
+}
+
+fn corrupt(message: &str) -> Error {
+    Error::Corrupt { place: "spilled chunk".into(), message: message.into() }
 }

@@ -48,7 +48,7 @@ pub use argsort::{Argsorter, argsort};
 pub(crate) use decode::Decoder;
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
-pub(crate) use plain::{Behind, Found, PlainEncoder};
+pub(crate) use plain::{Behind, PlainEncoder};
 pub(crate) use prepare::Prepared;
 
 use crate::order::Layout;

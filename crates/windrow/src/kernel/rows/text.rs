@@ -1,9 +1,6 @@
 //! How text is coded in rows: a constant added to every byte, and an end. [`super::exact`] writes it, and
 //! [`super::take_text`] reads it back.
 
-use super::super::copy::add_short;
-use super::block::{self, BLOCK, block_at};
-
 /// How text is coded: `shift` is added to every byte, then the bits of `flip` are complemented; `end`, also
 /// complemented, follows the last one. It is below 2, and no code of a byte is.
 #[derive(Clone, Copy, Debug)]
@@ -82,24 +79,5 @@ pub(super) mod tests {
             }
         }
         (out, starts)
-    }
-
-    proptest! {
-        #[test]
-        fn text_is_moved(
-            text in prop::collection::vec(0u8..254, 0..200),
-            behind in prop::collection::vec(any::<u8>(), 0..140),
-            room in 0usize..140,
-            descending: bool,
-        ) {
-            let flip = if descending { 0xff } else { 0 };
-            let source = [&text[..], &behind].concat();
-            let mut target = vec![0xaa; 3 + text.len() + room];
-            add_exact(&mut target, 3, &source, (0, text.len()), 2, flip);
-            let expected: Vec<u8> = text.iter().map(|byte| (byte + 2) ^ flip).collect();
-            prop_assert_eq!(&target[3..3 + text.len()], &expected[..]);
-            prop_assert!(target[3 + text.len()..].iter().all(|&byte| byte == 0xaa));
-            prop_assert_eq!(&target[..3], &[0xaa; 3]);
-        }
     }
 }

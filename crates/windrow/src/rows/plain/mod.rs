@@ -14,7 +14,6 @@
 //! of its rows is then of no use.
 
 mod find;
-mod lead;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -33,8 +32,6 @@ use crate::kernel::rows::{Code, Places, Strided, put_columns};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot, Tail};
 use find::{FindNumbers, numbers_of};
-pub(crate) use lead::Found;
-use lead::Lead;
 pub(crate) use texts::Behind;
 use texts::Text;
 
@@ -46,8 +43,6 @@ const MOST: usize = 8;
 pub(crate) struct PlainEncoder {
     layout: Layout,
     parts: Vec<Part>,
-    /// What tells whether rows are in order, if they begin with it.
-    lead: Option<Lead>,
     /// Bytes of a row without its texts, but with their ends.
     fixed: usize,
     /// Rows that are written part by part before going on to the next ones.
@@ -91,10 +86,6 @@ impl PlainEncoder {
             add_slot(&mut runs, slot)?;
         }
         add_number(&mut runs, size_of::<i64>(), diff, RAW);
-        let lead = match runs.first() {
-            Some(Run::Numbers { width, columns }) => Lead::of(*width, columns),
-            _ => None,
-        };
         let runs = runs.into_iter().flat_map(Run::cut);
         let parts = runs.map(|run| Part::of(schema, run)).collect::<Option<Vec<_>>>()?;
         let texts = parts.iter().filter_map(Part::text).count();
@@ -109,13 +100,12 @@ impl PlainEncoder {
             between: vec![Vec::new(); texts.saturating_sub(1)],
             layout: layout.clone(),
             parts,
-            lead,
             schema: None,
         })
     }
 
     /// Fails unless a record batch of `schema` is one of the layout.
-    fn check_schema(&mut self, schema: &SchemaRef) -> Result<()> {
+    pub(crate) fn check_schema(&mut self, schema: &SchemaRef) -> Result<()> {
         if !self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
             self.layout.check_schema(schema)?;
             self.schema = Some(Arc::clone(schema));
@@ -124,22 +114,20 @@ impl PlainEncoder {
     }
 
     /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. False if they are
-    /// for the general encoder: something in the batch is null. What tells their order is noted in `found`.
+    /// for the general encoder: something in the batch is null.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write<'a>(
+    pub(crate) fn write(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         out: &mut [u8],
-        found: &mut Found<'a>,
     ) -> Result<bool> {
         self.check_schema(batch.schema_ref())?;
         let stride = self.fixed;
         let (mut tile, mut first) = (rows.start..rows.start, 0);
         let mut columns = [&[][..]; MOST];
-        let notes = self.tells_order(rows.len());
         loop {
             tile = tile.end..rows.end.min(tile.end.saturating_add(self.tile));
             let mut places = Strided { first, stride };
@@ -148,9 +136,6 @@ impl PlainEncoder {
                 let Some(columns) = numbers.find(batch.columns(), &mut columns) else {
                     return Ok(false);
                 };
-                if notes {
-                    found.note(columns, places.first == first);
-                }
                 numbers.put(columns, tile.clone(), places, out);
                 places.first += numbers.bytes();
             }

@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 
 use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
-use super::{Found, MOST, Part, PlainEncoder};
+use super::{MOST, Part, PlainEncoder};
 use crate::error::Result;
 use crate::kernel::rows::exact::{self, put_exact};
 use crate::kernel::rows::text::Form;
@@ -163,28 +163,25 @@ impl<'a> Texts<'a> {
 
 impl PlainEncoder {
     /// Writes `rows` of `batch` behind those that are there, as many as there is room for; returns how many.
-    /// Nothing if they are for the general encoder: something in the batch is null. What tells their order is
-    /// noted in `found`.
+    /// Nothing if they are for the general encoder: something in the batch is null.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write_varying<'a>(
+    pub(crate) fn write_varying(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         target: &mut Behind<'_>,
-        found: &mut Found<'a>,
     ) -> Result<Option<usize>> {
         self.check_schema(batch.schema_ref())?;
-        Ok(self.write_texts(batch, rows, target, found))
+        Ok(self.write_texts(batch, rows, target))
     }
 
-    fn write_texts<'a>(
+    fn write_texts(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         mut rows: Range<usize>,
         target: &mut Behind<'_>,
-        found: &mut Found<'a>,
     ) -> Option<usize> {
         let mut texts = [Texts::NONE; MOST];
         let columns = self.parts.iter().filter_map(Part::text);
@@ -200,7 +197,7 @@ impl PlainEncoder {
         texts[1..].iter().for_each(|texts| texts.move_ends(&mut target.starts[known..]));
         let fit = target.fit(known);
         rows.end = rows.start + fit;
-        let written = self.put_parts(batch, rows, texts, (known, target), found);
+        let written = self.put_parts(batch, rows, texts, (known, target));
         if written.is_none() {
             target.starts.truncate(known);
         }
@@ -208,27 +205,23 @@ impl PlainEncoder {
     }
 
     /// Writes `rows` behind the first `known` starts, which are those of the rows in front, and one more.
-    fn put_parts<'a>(
+    fn put_parts(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         texts: &[Texts<'_>],
         (known, target): (usize, &mut Behind<'_>),
-        found: &mut Found<'a>,
     ) -> Option<()> {
         let (count, out) = (rows.len(), &mut *target.bytes);
         let starts = Starts::new(&target.starts[known - 1..]);
         let last = starts.part(1..count + 1, self.behind_texts);
-        let (mut values, notes) = ([&[][..]; MOST], self.tells_order(count));
+        let mut values = [&[][..]; MOST];
         let (mut between, mut next_text) = (self.between.iter_mut(), texts.iter());
         let mut places = starts.part(0..count, 0);
-        for (at, part) in self.parts.iter().enumerate() {
+        for part in &self.parts {
             match part {
                 Part::Numbers(numbers) => {
                     let values = numbers.find(batch.columns(), &mut values)?;
-                    if notes {
-                        found.note(values, at == 0);
-                    }
                     numbers.put(values, rows.clone(), places, out);
                     places = places.shifted(numbers.bytes());
                 }

@@ -215,9 +215,9 @@ impl<const W: usize, const N: usize, const NULLS: bool> Put<'_, W, N, NULLS> {
     fn valid(&self, first: usize) -> [u64; N] {
         let mut words = [u64::MAX; N];
         if NULLS {
-            for lane in 0..N {
-                if let Some(bits) = self.lanes[lane].valid {
-                    words[lane] = bits.word(self.rows.start + first);
+            for (word, lane) in words.iter_mut().zip(self.lanes) {
+                if let Some(bits) = lane.valid {
+                    *word = bits.word(self.rows.start + first);
                 }
             }
         }

@@ -143,8 +143,8 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N
         // SAFETY: as the trait's: rows of each group are some of these.
         unsafe {
             let mut with = [Constants::<V>::of::<W>(&self.codes[0]); N];
-            for lane in 0..N {
-                with[lane] = Constants::of::<W>(&self.codes[lane]);
+            for (with, code) in with.iter_mut().zip(self.codes) {
+                *with = Constants::of::<W>(code);
             }
             let (mut longer, mut at) = (V::mask::<W>(0), 0);
             while at < self.rows {
