@@ -290,6 +290,9 @@ pub(crate) struct Output {
     /// Write no Parquet statistics.
     #[arg(long)]
     pub(crate) no_statistics: bool,
+    /// Write no checksums of Parquet pages.
+    #[arg(long)]
+    pub(crate) no_checksums: bool,
 }
 
 #[derive(Debug, Args)]

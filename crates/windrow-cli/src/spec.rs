@@ -65,7 +65,8 @@ impl From<&args::Output> for WriteOptions {
         let mut write = Self::default()
             .row_group_bytes(args.row_group_size.0)
             .page_bytes(args.page_size.0)
-            .statistics(!args.no_statistics);
+            .statistics(!args.no_statistics)
+            .checksums(!args.no_checksums);
         write.format = args.output_format;
         write.compression = args.compression;
         write

@@ -57,6 +57,7 @@ fn basic_example() {
     assert_eq!(&c2_values, &["a", "f", "c", "e"]);
 }
 
+#[expect(clippy::unnecessary_sort_by, reason = "as arrow-row's documentation has it")]
 fn lexsort_to_indices(arrays: &[ArrayRef]) -> UInt32Array {
     let fields = arrays.iter().map(|a| SortField::new(a.data_type().clone())).collect();
     let converter = RowConverter::new(fields).unwrap();

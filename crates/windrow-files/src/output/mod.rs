@@ -20,7 +20,6 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use arrow::ipc::writer::EncodedData;
 use arrow::record_batch::RecordBatch;
-use parquet::arrow::arrow_writer::ArrowColumnChunk;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -28,6 +27,7 @@ pub(crate) use crate::input::SortColumn;
 use crate::watch::Watch;
 
 mod atomic;
+mod checksums;
 mod compression;
 mod dictionaries;
 mod directory;
@@ -49,6 +49,7 @@ mod tests;
 mod text;
 mod views;
 
+use checksums::Chunk;
 pub use compression::Compression;
 pub(crate) use directory::{AtomicDirectory, Contents, make_within};
 pub use options::WriteOptions;
@@ -118,6 +119,8 @@ pub(crate) struct OutputOptions {
     pub(crate) page_bytes: usize,
     /// Whether Parquet pages and column chunks carry minima and maxima.
     pub(crate) statistics: bool,
+    /// Whether Parquet pages carry checksums.
+    pub(crate) checksums: bool,
     /// Whether the columns of a Parquet part are encoded one after the other: its rows are held, and few
     /// writers. The bytes are the same.
     pub(crate) columns_in_turn: bool,
@@ -141,6 +144,7 @@ impl OutputOptions {
             // zstd loses about 2 %.
             page_bytes: 512 << 10,
             statistics: true,
+            checksums: true,
             columns_in_turn: false,
             long_rows: false,
             csv_delimiter: b',',
@@ -194,7 +198,7 @@ impl Part {
 /// What each format makes of a part.
 enum Payload {
     /// Parquet: a closed chunk of each leaf column.
-    Columns(Vec<ArrowColumnChunk>),
+    Columns(Vec<Chunk>),
     /// Arrow: encoded messages.
     Messages(Vec<EncodedData>),
     /// Arrow files with dictionaries: rows whose keys the appender has yet to renumber.

@@ -29,6 +29,8 @@ pub struct WriteOptions {
     pub page_bytes: u64,
     /// Whether Parquet pages and column chunks carry minima and maxima.
     pub statistics: bool,
+    /// Whether Parquet pages carry checksums, by which readers notice damage.
+    pub checksums: bool,
     /// How CSV is written down; as the inputs are unless given.
     pub csv: Option<CsvOptions>,
 }
@@ -43,6 +45,7 @@ impl Default for WriteOptions {
             // zstd loses about 2 %.
             page_bytes: 512 << 10,
             statistics: true,
+            checksums: true,
             csv: None,
         }
     }
@@ -76,6 +79,12 @@ impl WriteOptions {
     /// Sets whether Parquet pages and column chunks carry minima and maxima.
     pub fn statistics(mut self, statistics: bool) -> Self {
         self.statistics = statistics;
+        self
+    }
+
+    /// Sets whether Parquet pages carry checksums.
+    pub fn checksums(mut self, checksums: bool) -> Self {
+        self.checksums = checksums;
         self
     }
 
@@ -113,6 +122,7 @@ impl WriteOptions {
             sorting,
             page_bytes: usize::try_from(self.page_bytes).unwrap_or(usize::MAX),
             statistics: self.statistics,
+            checksums: self.checksums,
             columns_in_turn: false,
             long_rows: row_bytes >= LONG_ROW,
             csv_delimiter: csv.delimiter,

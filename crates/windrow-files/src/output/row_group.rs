@@ -17,16 +17,13 @@ use arrow::compute::concat;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
-use bytes::Bytes;
-use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
-};
-use parquet::column::page_store::{PageKey, PageStore, PageStoreArgs, PageStoreFactory};
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
+use super::checksums::{Chunk, ChunkWriter};
 use super::rebatch::runs;
 use super::storable::stored;
 use super::{Encoder, OutputOptions, Part, Payload};
@@ -49,6 +46,8 @@ pub(super) struct RowGroupEncoder {
     properties: Arc<WriterProperties>,
     rows_a_call: usize,
     in_turn: bool,
+    /// Whether pages have checksums.
+    checked: bool,
     watch: Watch,
 }
 
@@ -60,8 +59,15 @@ impl RowGroupEncoder {
         sample: &RecordBatch,
         options: &OutputOptions,
     ) -> Self {
-        let (in_turn, watch) = (options.columns_in_turn, options.watch.clone());
-        Self { schema, root, properties, rows_a_call: rows_a_call(sample), in_turn, watch }
+        Self {
+            schema,
+            root,
+            properties,
+            rows_a_call: rows_a_call(sample),
+            in_turn: options.columns_in_turn,
+            checked: options.checksums,
+            watch: options.watch.clone(),
+        }
     }
 
     /// Whether every column has a writer.
@@ -71,7 +77,7 @@ impl RowGroupEncoder {
 
     /// Writers for the leaves of one column, which know nothing of the others: a file of this column alone
     /// has the same.
-    fn writers(&self, place: usize) -> parquet::errors::Result<Vec<ArrowColumnWriter>> {
+    fn writers(&self, place: usize) -> parquet::errors::Result<Vec<ChunkWriter>> {
         let (Some(field), Some(parquet)) =
             (self.schema.fields().get(place), self.root.get_fields().get(place))
         else {
@@ -84,9 +90,7 @@ impl RowGroupEncoder {
         let file = SerializedFileWriter::new(std::io::sink(), Arc::new(root), properties)?;
         let schema = Arc::new(Schema::new(vec![Arc::clone(field)]));
         // The ordinal of a row group is in its pages only if they are encrypted.
-        ArrowRowGroupWriterFactory::new(&file, schema)
-            .with_page_store_factory(Arc::new(PagesInMemory))
-            .create_column_writers(0)
+        ChunkWriter::of_row_group(ArrowRowGroupWriterFactory::new(&file, schema), 0, self.checked)
     }
 
     fn together(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
@@ -147,7 +151,7 @@ fn rows_a_call(sample: &RecordBatch) -> usize {
 }
 
 /// Writes the pieces of one column that are a call.
-fn write(writers: &mut [ArrowColumnWriter], field: &Field, pieces: Vec<ArrayRef>) -> Result<()> {
+fn write(writers: &mut [ChunkWriter], field: &Field, pieces: Vec<ArrayRef>) -> Result<()> {
     let mut call = |column: &ArrayRef| -> Result<()> {
         let column = &stored(field, column)?;
         let leaves = compute_leaves(field, column).map_err(encoding)?;
@@ -166,7 +170,7 @@ fn write(writers: &mut [ArrowColumnWriter], field: &Field, pieces: Vec<ArrayRef>
     }
 }
 
-fn close(writers: Vec<ArrowColumnWriter>, chunks: &mut Vec<ArrowColumnChunk>) -> Result<()> {
+fn close(writers: Vec<ChunkWriter>, chunks: &mut Vec<Chunk>) -> Result<()> {
     for writer in writers {
         chunks.push(writer.close().map_err(encoding)?);
     }
@@ -175,35 +179,4 @@ fn close(writers: Vec<ArrowColumnWriter>, chunks: &mut Vec<ArrowColumnChunk>) ->
 
 fn encoding(error: ParquetError) -> Error {
     Error::data(format!("Parquet: {error}"))
-}
-
-/// Keeps finished pages until their row group is written.
-#[derive(Debug)]
-struct PagesInMemory;
-
-/// The pages of a chunk and their headers.
-#[derive(Default)]
-struct Pages(Vec<Bytes>);
-
-/// A header comes in a buffer of a kilobyte; what is shorter moves to one of its own length.
-const SHORT: usize = 512;
-
-impl PageStoreFactory for PagesInMemory {
-    fn create(&self, _of: &PageStoreArgs<'_>) -> parquet::errors::Result<Box<dyn PageStore>> {
-        Ok(Box::<Pages>::default())
-    }
-}
-
-impl PageStore for Pages {
-    fn put(&mut self, value: Bytes) -> parquet::errors::Result<PageKey> {
-        let key = PageKey::new(self.0.len() as u64);
-        self.0.push(if value.len() < SHORT { Bytes::copy_from_slice(&value) } else { value });
-        Ok(key)
-    }
-
-    fn take(&mut self, key: PageKey) -> parquet::errors::Result<Bytes> {
-        let page = usize::try_from(key.get()).ok().and_then(|place| self.0.get_mut(place));
-        let page = page.ok_or_else(|| ParquetError::General("a page was not kept".into()))?;
-        Ok(std::mem::take(page))
-    }
 }
