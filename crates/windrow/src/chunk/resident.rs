@@ -3,6 +3,8 @@
 //! ```text
 //! buffer   | row 0 | row 1 | ... | row n-1 |       room for the starts, used when it is spilled
 //! starts   0       o1                      used    none if all rows have one length
+//!
+//! buffer   | gone  | row 0 | ... | row n-1 |       rows of one length, of which the first were let go
 //! ```
 
 use std::borrow::Cow;
@@ -35,6 +37,8 @@ pub(crate) struct Chunk {
     pool: Pool,
     /// Taken when the chunk drops, to be recycled.
     buffer: Option<Buffer>,
+    /// Bytes before the rows, if they have one length: rows that were let go.
+    gone: usize,
     /// Bytes of the rows.
     used: usize,
     places: Places,
@@ -54,7 +58,7 @@ impl Chunk {
         let times = OnceLock::new();
         let pool = pool.clone();
         let buffer = Some(buffer);
-        Self { pool, buffer, used, places, written: false, lease: None, times }
+        Self { pool, buffer, gone: 0, used, places, written: false, lease: None, times }
     }
 
     /// A chunk of rows that start at `starts`, the last of which is the end.
@@ -69,7 +73,7 @@ impl Chunk {
         let places = Places::At(starts);
         let times = OnceLock::new();
         let (pool, buffer) = (pool.clone(), Some(buffer));
-        let mut chunk = Self { pool, buffer, used, places, written: false, lease, times };
+        let mut chunk = Self { pool, buffer, gone: 0, used, places, written: false, lease, times };
         if used >= chunk.len() * LONG_ROW {
             chunk.write_starts();
         }
@@ -85,9 +89,19 @@ impl Chunk {
         View { bytes, starts }
     }
 
-    /// The first bytes of the buffer, so many.
+    /// The bytes from the first row on, so many.
     fn bytes_up_to(&self, end: usize) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], |buffer| &buffer[..end])
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.gone..][..end])
+    }
+
+    /// Lets the first `rows` go, if rows have one length: their memory stays with the chunk.
+    pub(crate) fn let_go(&mut self, rows: usize) -> bool {
+        let Some(stride) = self.stride() else { return false };
+        let bytes = rows * stride;
+        debug_assert!(bytes < self.used, "a chunk is not empty");
+        (self.gone, self.used) = (self.gone + bytes, self.used - bytes);
+        self.times.take();
+        true
     }
 
     /// Number of rows.

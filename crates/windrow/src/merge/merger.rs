@@ -9,6 +9,7 @@
 //! A step takes at most a chunk or a block of rows in, or brings at most a chunk out; between any two steps the merge can
 //! be left and taken up again. Fuel is charged for rows that go in, so that a merge whose rows all cancel pauses, too.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunks::ChunkSource;
@@ -31,6 +32,8 @@ pub(crate) struct Merger {
     two_way: bool,
     blocks: Blocks,
     builder: Builder,
+    /// A chunk was passed on by the last step: the next one may be, too.
+    passing: bool,
     flushed: bool,
 }
 
@@ -52,6 +55,7 @@ impl Merger {
             two_way: builder.merges_two(),
             blocks: Blocks::new(layout, pool, &builder),
             builder,
+            passing: false,
             flushed: false,
         }
     }
@@ -113,23 +117,33 @@ impl Merger {
         if came {
             self.read_ahead();
         }
+        let passing = std::mem::take(&mut self.passing);
         match &self.windows[..] {
             [] => Ok(0),
             [_] => self.pass(0),
-            [_, _] if self.two_way => self.two(),
+            [_, _] if self.two_way => self.two(passing),
             _ => self.blocks.merge(&mut self.windows, &mut self.builder),
         }
     }
 
     /// A step of two windows.
-    fn two(&mut self) -> Result<usize> {
+    fn two(&mut self, passing: bool) -> Result<usize> {
+        const EITHER: [(usize, usize); 2] = [(0, 1), (1, 0)];
+        for (own, other) in EITHER {
+            if self.windows[own].stands_before(&self.windows[other], self.tail) {
+                return self.pass(own);
+            }
+        }
+        for (own, other) in EITHER {
+            // Where a chunk goes between two rows, those in front of it make way.
+            if passing
+                && let Some(rows) = self.windows[own].makes_way(&self.windows[other], self.tail)
+            {
+                self.passing = true;
+                return self.append(own, rows);
+            }
+        }
         let [a, b] = &mut self.windows[..] else { return Ok(0) };
-        if a.stands_before(b, self.tail) {
-            return self.pass(0);
-        }
-        if b.stands_before(a, self.tail) {
-            return self.pass(1);
-        }
         let (left, right) = ((a.rows(), a.left()), (b.rows(), b.left()));
         let (a_used, b_used) = self.builder.push_merged(left, right)?;
         a.at += a_used;
@@ -139,8 +153,14 @@ impl Merger {
 
     /// Passes on what is left of one window: the chunk itself, if that can be.
     fn pass(&mut self, index: usize) -> Result<usize> {
+        let rows = self.windows[index].rest();
+        self.passing = rows.start == 0;
+        self.append(index, rows)
+    }
+
+    /// Appends rows of a window as they stand, which it is done with; returns how many.
+    fn append(&mut self, index: usize, rows: Range<usize>) -> Result<usize> {
         let window = &mut self.windows[index];
-        let rows = window.left();
         window.at = rows.end;
         if let Some(chunk) = window.chunk() {
             self.builder.push_run(chunk, rows.clone())?;

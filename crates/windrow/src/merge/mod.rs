@@ -13,6 +13,7 @@
 //! two of one chunk, one together        merged by the kernel of two, without a merger                   small
 //! one is left                           its chunks as they are                                          merger::pass
 //! two, one chunk before the other       as it is                                                        merger::pass
+//! two, a chunk between rows of the other the rows in front are copied, then it is as it is                merger::two
 //! two, most rules                       kernel::merge::merge, a chunk at a time                         merger::two
 //! up to 64, most rules                  kernel::merge::Several, a block of them                         many
 //! more, or rules that pick a row        a block is ordered as a chunk is, and gathered                  many

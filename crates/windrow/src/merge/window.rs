@@ -68,6 +68,17 @@ impl Window {
         last[..body(last)] < head[..body(head)]
     }
 
+    /// The rows that are left and stand before the head of `other`, if the next row here stands behind all that is left of
+    /// its chunk, which can then be passed whole.
+    pub(super) fn makes_way(&self, other: &Self, tail: usize) -> Option<Range<usize>> {
+        let body = |row: &'_ [u8]| row.len() - tail;
+        let (rows, head, last) = (self.rows(), other.head(), other.last());
+        let before = |row: &[u8]| row[..body(row)] < head[..body(head)];
+        let end = rows.partition_point(self.left(), before);
+        let next = (end < self.len()).then(|| rows.row(end))?;
+        (end > self.at && last[..body(last)] < next[..body(next)]).then_some(self.at..end)
+    }
+
     /// True if the chunk behind this one was not asked for yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh
@@ -77,6 +88,19 @@ impl Window {
     pub(super) fn read_ahead(&mut self) {
         self.fresh = false;
         self.source.read_ahead();
+    }
+
+    /// The rows that are left: all of the chunk, if it can let those before them go and they are the greater part.
+    pub(super) fn rest(&mut self) -> Range<usize> {
+        let left = self.left();
+        let greater = self.at > 0 && 2 * left.len() >= self.len();
+        if greater
+            && let Some(chunk) = self.chunk.as_mut().and_then(Arc::get_mut)
+            && chunk.let_go(left.start)
+        {
+            self.at = 0;
+        }
+        self.left()
     }
 
     /// Looks for the chunk behind this one, if `rows` rows from `at` on reach beyond it and no disk has
