@@ -73,7 +73,7 @@ impl ChunkWriter {
         let close = chunk.close_mut();
         pages.correct(close)?;
         let Some(blobs) = pages.take_dictionary_first() else {
-            return Ok(Chunk(Inner::Plain(chunk)));
+            return Ok(Chunk(Inner::Plain(Box::new(chunk))));
         };
         let close = ColumnCloseResult {
             bytes_written: close.bytes_written,
@@ -91,7 +91,7 @@ impl ChunkWriter {
 pub(crate) struct Chunk(Inner);
 
 enum Inner {
-    Plain(ArrowColumnChunk),
+    Plain(Box<ArrowColumnChunk>),
     /// The blobs are in the order of the file.
     Dictionary(Box<ColumnCloseResult>, Vec<Bytes>),
 }
