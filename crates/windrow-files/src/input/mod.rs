@@ -23,14 +23,18 @@ mod footer_depth;
 mod guard;
 mod int96;
 mod ipc;
+mod lengths;
 mod ndjson;
 mod null_lines;
 mod origin;
+mod pages;
 mod parquet;
+mod profile;
 mod records;
 mod schema_text;
 mod stream;
 mod text;
+mod thrift;
 mod unify;
 
 #[cfg(test)]
@@ -47,7 +51,7 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::setting::Setting;
-use crate::watch::Cancel;
+use crate::watch::{Cancel, Watch};
 
 use origin::{Origin, Stream};
 use unify::{Order, Unifier};
@@ -218,6 +222,8 @@ pub struct Inputs {
     units: Vec<Unit>,
     reader_bytes: usize,
     row_bytes: usize,
+    longest_row: usize,
+    copies: usize,
     temp_bytes: u64,
     contents: Arc<[File]>,
     csv: CsvOptions,
@@ -253,7 +259,10 @@ trait Content: Send + Sync {
     fn name(&self) -> &Arc<str>;
 
     /// Reads one of the parts that opening told of, as batches of the file's own schema.
-    fn read(&self, part: Range<usize>, batch_rows: usize) -> Result<Batches>;
+    ///
+    /// # Errors
+    /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a batch.
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches>;
 
     /// The Parquet footer with its statistics, from Parquet.
     fn footer(&self) -> Option<Result<parquet::Footer>> {
@@ -271,6 +280,10 @@ struct Opened {
     reader_bytes: usize,
     /// Bytes of a row, on average, where rows are longest.
     row_bytes: usize,
+    /// Bytes of the longest row, as far as that is known: `reader_bytes` has it in it.
+    longest_row: usize,
+    /// Times that reading has a row in memory that is longer.
+    copies: usize,
     content: Box<dyn Content>,
 }
 
@@ -300,7 +313,7 @@ impl Inputs {
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
-        let (mut reader_bytes, mut row_bytes) = (0, 0);
+        let (mut reader_bytes, mut row_bytes, mut longest_row, mut copies) = (0, 0, 0, 0);
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = unifier.as_ref().map(Unifier::so_far);
             let origin = Origin::of(source, &mut stdin)?;
@@ -322,6 +335,8 @@ impl Inputs {
             });
             reader_bytes = reader_bytes.max(opened.reader_bytes);
             row_bytes = row_bytes.max(opened.row_bytes);
+            longest_row = longest_row.max(opened.longest_row);
+            copies = copies.max(opened.copies);
             contents.push(File { content: opened.content, order });
         }
         let schema =
@@ -345,7 +360,18 @@ impl Inputs {
             .collect();
         let temp_bytes = options.temp_bytes - opener.temp_left;
         let csv = options.csv;
-        Ok(Self { schema, files, units, reader_bytes, row_bytes, temp_bytes, contents, csv })
+        Ok(Self {
+            schema,
+            files,
+            units,
+            reader_bytes,
+            row_bytes,
+            longest_row,
+            copies,
+            temp_bytes,
+            contents,
+            csv,
+        })
     }
 
     /// The schema of all inputs; the metadata is that of the first.
@@ -389,6 +415,16 @@ impl Inputs {
         self.row_bytes
     }
 
+    /// Bytes of the longest row, as far as that is known without reading; [`Inputs::reader_bytes`] has it in it.
+    pub(crate) fn longest_row(&self) -> usize {
+        self.longest_row
+    }
+
+    /// Times that reading has a row in memory that is longer than that.
+    pub(crate) fn copies_of_a_long_row(&self) -> usize {
+        self.copies
+    }
+
     /// Bytes of temporary files that hold copies of streams.
     pub(crate) fn temp_bytes(&self) -> u64 {
         self.temp_bytes
@@ -415,12 +451,14 @@ fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
 impl Unit {
     /// Reads the unit: batches of at most `batch_rows` rows, exactly of [`Inputs::schema`].
     ///
-    /// The file is open while the iterator lives. After an error the iterator ends.
-    pub(crate) fn read(&self) -> Result<Batches> {
+    /// The file is open while the iterator lives. After an error the iterator ends. A batch without rows says that
+    /// one that is longer than all before it comes next, which `watch` lets pass.
+    pub(crate) fn read(&self, watch: &Watch) -> Result<Batches> {
         let file = &self.files[self.file];
         let name = file.content.name().clone();
-        let batches =
-            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows))?;
+        let batches = guard::no_panic(&name, || {
+            file.content.read(self.part.clone(), self.batch_rows, watch)
+        })?;
         Ok(Box::new(guard::Guarded::new(
             name,
             batches,
@@ -429,7 +467,9 @@ impl Unit {
                 order: file.order.clone(),
                 batch_rows: self.batch_rows,
                 rows: self.rows,
+                first_row: self.first_row,
             },
+            watch.clone(),
         )))
     }
 }

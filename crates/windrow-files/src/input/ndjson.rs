@@ -33,7 +33,7 @@ use super::exact::Exact;
 use super::null_lines::NullLines;
 use super::origin::Origin;
 use super::records::Records;
-use super::text::{Columns, Dialect, TextFile, line_bytes};
+use super::text::{Columns, Dialect, TextFile, line_bytes, longest_line};
 use super::{Opened, ReadOptions, SAMPLE_BYTES};
 
 /// Objects of the sample that are looked at.
@@ -53,11 +53,13 @@ pub(super) fn open(
         None => infer(&origin, options.schema.as_deref())?,
     };
     let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
+    let longest = longest_line(&origin, &origin.head(SAMPLE_BYTES)?);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,
         columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
+        longest,
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }

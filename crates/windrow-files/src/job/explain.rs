@@ -6,7 +6,7 @@ use windrow::{Budget, Layout, Pool, SpillTo};
 
 use super::Job;
 use super::plan::{Plan, UNLIMITED};
-use super::write::Planned;
+use super::write::Outlined;
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::output::{Target, WriteOptions};
@@ -50,7 +50,8 @@ pub(super) fn explain(
     write: &WriteOptions,
     limits: &Limits,
 ) -> Result<Explain> {
-    let Planned { options, plan, .. } = Planned::of(job, target, write, limits)?;
+    let Outlined { options, planned, .. } = Outlined::of(job, target, write, limits)?;
+    let plan = planned.plan;
     let layout = &job.arrangement.layout;
     let inputs = &job.inputs;
     let size = |bytes: usize| Size(bytes as u64).to_string();

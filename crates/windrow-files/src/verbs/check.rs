@@ -6,7 +6,7 @@ use windrow::{Column, IntoColumns, Layout, Order, OrderCheck};
 
 use crate::error::Result;
 use crate::input::{Inputs, ReadOptions, SortColumn, Source};
-use crate::watch::Cancel;
+use crate::watch::{Cancel, Watch};
 
 /// The outcome of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ fn check_file(
         check = check.unique();
     }
     for unit in inputs.units().iter().filter(|unit| unit.file == file) {
-        for batch in unit.read()? {
+        for batch in unit.read(&Watch::default())? {
             cancel.check()?;
             match check.push(&batch?) {
                 Ok(()) => {}
