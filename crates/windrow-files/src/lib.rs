@@ -66,8 +66,8 @@ pub use columns::{Columns, Names};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use format::Format;
 pub use input::{
-    CsvOptions, FileInfo, Inputs, ReadOptions, SortColumn, Source, expand, panics_are_caught,
-    parse_schema,
+    CsvOptions, FileInfo, Inputs, ReadOptions, Reader, SortColumn, Source, expand,
+    panics_are_caught, parse_schema,
 };
 pub use inspect::FileFacts;
 pub use job::{Batches, Explain, Job};

@@ -15,6 +15,7 @@
 //! A value behind the sample that is none of its column's type by these rules is an error (see
 //! [`exact`](super::exact)).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::csv::reader::Format as Reader;
@@ -25,7 +26,7 @@ use crate::error::{Error, Result};
 use super::exact::{has_offset, is_padded};
 use super::origin::Origin;
 use super::text::{Columns, Dialect, TextFile, line_bytes, longest_line, newlines, rest_of_line};
-use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES, Source};
+use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES};
 
 /// Rows of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
@@ -34,11 +35,11 @@ const SAMPLE_ROWS: usize = 10_000;
 /// is not it.
 pub(super) fn open(
     origin: Origin,
-    source: &Source,
+    path: Option<&Path>,
     options: &ReadOptions,
     reference: Option<&Schema>,
 ) -> Result<Opened> {
-    let csv = dialect_of(source, options.csv);
+    let csv = dialect_of(path, options.csv);
     let mut sample = origin.head(SAMPLE_BYTES)?;
     if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 {
         // A header and a part of a row tell no types.
@@ -77,8 +78,8 @@ pub(super) fn open(
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
-fn dialect_of(source: &Source, mut csv: CsvOptions) -> CsvOptions {
-    if let Source::File(path) = source {
+fn dialect_of(path: Option<&Path>, mut csv: CsvOptions) -> CsvOptions {
+    if let Some(path) = path {
         csv.delimiter = csv.delimiter_of(path);
     }
     csv

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::format::Format;
 
+use super::reader::Reader;
+
 /// One input, before it is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
@@ -16,6 +18,8 @@ pub enum Source {
     File(PathBuf),
     /// Standard input; at most once in a list.
     Stdin,
+    /// Record batches of a caller's; see [`Source::reader`].
+    Reader(Reader),
 }
 
 impl std::fmt::Display for Source {
@@ -23,6 +27,7 @@ impl std::fmt::Display for Source {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Stdin => f.write_str("stdin"),
+            Self::Reader(reader) => reader.fmt(f),
         }
     }
 }
@@ -123,6 +128,7 @@ mod tests {
             .map(|source| match source {
                 Source::File(path) => path.file_name().unwrap().to_string_lossy().into_owned(),
                 Source::Stdin => "-".into(),
+                Source::Reader(_) => unreachable!("no argument stands for a reader"),
             })
             .collect()
     }

@@ -30,6 +30,7 @@ mod origin;
 mod pages;
 mod parquet;
 mod profile;
+mod reader;
 mod records;
 mod schema_text;
 mod stream;
@@ -61,6 +62,7 @@ pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand};
 pub use guard::panics_are_caught;
 pub(crate) use parquet::{Footer, common_order, declared_order};
+pub use reader::Reader;
 pub use schema_text::parse_schema;
 
 /// Bytes of a stream or text that are looked at to tell its format or its schema.
@@ -316,8 +318,17 @@ impl Inputs {
         let (mut reader_bytes, mut row_bytes, mut longest_row, mut copies) = (0, 0, 0, 0);
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = unifier.as_ref().map(Unifier::so_far);
-            let origin = Origin::of(source, &mut stdin)?;
-            let opened = opener.open(source, origin, ordinal, reference.as_deref())?;
+            let opened = match source {
+                Source::Reader(reader) => reader::open(reader)?,
+                Source::File(path) => {
+                    let origin = Origin::of_file(path)?;
+                    opener.open(Some(path), origin, ordinal, reference.as_deref())?
+                }
+                Source::Stdin => {
+                    let origin = Origin::of_stdin(&mut stdin)?;
+                    opener.open(None, origin, ordinal, reference.as_deref())?
+                }
+            };
             let name = opened.content.name().clone();
             let order = match &mut unifier {
                 Some(unifier) => unifier.fit(&name, &opened.schema)?,
@@ -498,16 +509,12 @@ struct Opener<'a> {
 impl Opener<'_> {
     fn open(
         &mut self,
-        source: &Source,
+        path: Option<&Path>,
         origin: Origin,
         ordinal: usize,
         reference: Option<&Schema>,
     ) -> Result<Opened> {
-        let by_name = match source {
-            Source::File(path) => Format::of_path(path),
-            Source::Stdin => None,
-        };
-        let mut format = match self.options.format.or(by_name) {
+        let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
             Some(format) => format,
             None => {
                 let head = origin.head(SAMPLE_BYTES.min(4096))?;
@@ -549,7 +556,7 @@ impl Opener<'_> {
             }
             Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
             Format::ArrowStream => stream::open(origin),
-            Format::Csv => csv::open(origin, source, self.options, reference),
+            Format::Csv => csv::open(origin, path, self.options, reference),
             Format::Ndjson => ndjson::open(origin, self.options, reference),
         })
     }

@@ -17,8 +17,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::setting::Setting;
 use crate::watch::Cancel;
 
-use super::expand::Source;
-
 /// Bytes read at a time to decode a page header. The crate opens such a reader for every page, decodes
 /// some tens of bytes and drops it, then asks for the page by its length: more would be read twice.
 const HEADER_BUFFER: usize = 4 << 10;
@@ -42,33 +40,30 @@ enum Place {
 }
 
 impl Origin {
-    /// Looks at `source` without reading it.
+    /// Looks at a file without reading it.
     ///
     /// # Errors
     /// `Data` for what is missing, is a directory or may not be read.
-    pub(super) fn of(source: &Source, stdin: &mut Option<Stream>) -> Result<Self> {
-        let name: Arc<str> = source.to_string().into();
-        let place = match source {
-            Source::Stdin => {
-                let stream = stdin
-                    .take()
-                    .ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
-                Place::Passing(Mutex::new(Some(stream)))
-            }
-            Source::File(path) => {
-                let file = open_file(path)?;
-                let about = file.metadata().map_err(|cause| refused(path, &cause))?;
-                if about.is_file() {
-                    Place::Path(path.clone(), about.len())
-                } else if about.is_dir() {
-                    return Err(Error::input(path, "is a directory, not a file"));
-                } else {
-                    // A named pipe, a process substitution: it can be opened only once.
-                    Place::Passing(Mutex::new(Some(Box::new(file))))
-                }
-            }
+    pub(super) fn of_file(path: &Path) -> Result<Self> {
+        let name: Arc<str> = path.display().to_string().into();
+        let file = open_file(path)?;
+        let about = file.metadata().map_err(|cause| refused(path, &cause))?;
+        let place = if about.is_file() {
+            Place::Path(path.to_owned(), about.len())
+        } else if about.is_dir() {
+            return Err(Error::input(path, "is a directory, not a file"));
+        } else {
+            // A named pipe, a process substitution: it can be opened only once.
+            Place::Passing(Mutex::new(Some(Box::new(file))))
         };
         Ok(Self { name, place })
+    }
+
+    /// Takes standard input, which can be done once.
+    pub(super) fn of_stdin(stdin: &mut Option<Stream>) -> Result<Self> {
+        let stream =
+            stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
+        Ok(Self { name: "stdin".into(), place: Place::Passing(Mutex::new(Some(stream))) })
     }
 
     /// What messages call it.

@@ -181,12 +181,9 @@ impl CellBlock {
         let mut left = cells;
         while !left.is_empty() {
             let (count, order) = Order::of_first(&left);
-            let behind = left.split_off(count);
-            blocks.push(Self {
-                bytes: left.iter().map(Cell::bytes).sum(),
-                cells: std::mem::replace(&mut left, behind),
-                order,
-            });
+            // In a vector of its own length: the one that is left has room for all columns.
+            let cells: Vec<Cell> = left.drain(..count).collect();
+            blocks.push(Self { bytes: cells.iter().map(Cell::bytes).sum(), cells, order });
         }
         blocks
     }
