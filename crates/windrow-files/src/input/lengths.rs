@@ -21,6 +21,23 @@ pub(super) fn longest_row(batch: &RecordBatch, most: u64) -> Option<(usize, u64)
     (bytes > most).then_some((row, bytes))
 }
 
+/// Bytes of the values of `least` bytes and more in each row of `batch`; none if no value is that long.
+pub(crate) fn long_values(batch: &RecordBatch, least: u64) -> Option<Vec<u64>> {
+    let columns = batch.columns().iter();
+    let mut columns =
+        columns.filter(|column| varies(column.data_type()) && longest(column) >= least).peekable();
+    columns.peek()?;
+    let mut rows = vec![0; batch.num_rows()];
+    for column in columns {
+        let mut values = vec![0; batch.num_rows()];
+        add(column, &mut values);
+        for (row, value) in rows.iter_mut().zip(values) {
+            *row += if value >= least { value } else { 0 };
+        }
+    }
+    Some(rows)
+}
+
 fn varies(data_type: &DataType) -> bool {
     match data_type {
         DataType::Struct(fields) => fields.iter().any(|field| varies(field.data_type())),

@@ -61,6 +61,7 @@ pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand};
 pub use guard::panics_are_caught;
+pub(crate) use lengths::long_values;
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub use reader::Reader;
 pub use schema_text::parse_schema;
