@@ -1,4 +1,4 @@
-//! How deep the schema in a Parquet footer nests.
+//! How deep the schema in a Parquet footer nests, and whether columns are encrypted.
 //!
 //! Those who read the schema recur into its groups, and a footer may have a million of them within each
 //! other. So its list of elements is looked at first. It is in the order of a walk, each element with the
@@ -21,6 +21,7 @@ const MOST_STRUCTS: usize = 16;
 
 /// Fields of `FileMetaData` and of `SchemaElement`.
 const SCHEMA: i64 = 2;
+const ENCRYPTION: i64 = 8;
 const MEMBERS: i64 = 5;
 
 /// The types of the compact protocol.
@@ -48,6 +49,22 @@ pub(super) fn check(footer: impl BufRead) -> Result<(), String> {
         // Who reads on tells what is damaged.
         Ok(false) | Err(_) => Ok(()),
     }
+}
+
+/// Whether `footer` says how columns are encrypted, while it is not itself.
+pub(super) fn is_encrypted(footer: impl BufRead) -> bool {
+    let mut footer = Footer(footer);
+    let mut last = 0;
+    // Who reads on tells what is damaged.
+    while let Ok(Some((field, kind))) = footer.field(&mut last) {
+        if (field, kind) == (ENCRYPTION, kind::STRUCT) {
+            return true;
+        }
+        if footer.skip(kind, 0).is_err() {
+            break;
+        }
+    }
+    false
 }
 
 struct Footer<R>(R);
@@ -217,6 +234,19 @@ mod tests {
             wide.extend([0x48, 1, b'g', 0x15, 2, 0, 0x48, 1, b'v', 0]);
         }
         assert_eq!(check(&*wide), Ok(()));
+    }
+
+    #[test]
+    fn footers_that_tell_of_encryption() {
+        let mut bytes = footer(2);
+        assert!(!is_encrypted(&*bytes));
+        // Behind the row groups, field 4: a union of two structs, of which the first is empty.
+        bytes.pop();
+        bytes.extend([0x4c, 0x1c, 0, 0, 0]);
+        assert!(is_encrypted(&*bytes));
+        for end in 0..bytes.len() - 5 {
+            assert!(!is_encrypted(&bytes[..end]));
+        }
     }
 
     #[test]

@@ -62,6 +62,8 @@ struct ParquetFile {
     rows: u64,
     groups: usize,
     batch_rows: usize,
+    bloom_filters: bool,
+    encrypted: bool,
     footers: Arc<FooterCache>,
 }
 
@@ -86,12 +88,20 @@ pub(super) fn open(
         rows += in_group;
     }
     let batch_rows = batch_rows_of(metadata, batch_rows);
+    let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
+    let encrypted = footer_start(&file)
+        .is_some_and(|start| footer_depth::is_encrypted(BufReader::new(file.reader_at(start))));
     let opened = Opened {
         format: Format::Parquet,
         schema: footer.schema().clone(),
         bytes: Some(file.len()),
         rows: Some(rows),
-        reader_bytes: estimate::parquet_reader(metadata, &Arc::new(file), batch_rows),
+        reader_bytes: match encrypted {
+            // No page of it can be looked at.
+            true => 0,
+            false => estimate::parquet_reader(metadata, &Arc::new(file), batch_rows),
+        },
         row_bytes: longest_row(metadata),
         content: Box::new(ParquetFile {
             origin,
@@ -99,6 +109,8 @@ pub(super) fn open(
             rows,
             groups: spans.len(),
             batch_rows,
+            bloom_filters,
+            encrypted,
             footers: footers.clone(),
         }),
         spans,
@@ -237,7 +249,16 @@ impl Content for ParquetFile {
         self.origin.name()
     }
 
+    fn has_bloom_filters(&self) -> bool {
+        self.bloom_filters
+    }
+
     fn read(&self, part: Range<usize>, batch_rows: usize) -> Result<Batches> {
+        if self.encrypted {
+            return Err(self
+                .origin
+                .error("columns of it are encrypted, though its footer is not; decrypt it first"));
+        }
         let file = self.origin.random()?;
         let footer = match self.footers.get(self.ordinal) {
             Some(footer) => footer,

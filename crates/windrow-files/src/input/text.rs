@@ -10,7 +10,7 @@
 //! ```
 //! A stream that passes once cannot be read again: its message says between which lines to look.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,8 +23,10 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 
 use super::exact::{Exact, Writing};
+use super::json_text;
 use super::null_lines::NullLines;
 use super::origin::{Origin, Stream};
+use super::quotes::Quotes;
 use super::records::Records;
 use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
 
@@ -33,6 +35,9 @@ const BUFFER: usize = 128 << 10;
 
 /// Text that is decoded at a time.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// What is said of a row of another length.
+const FIELDS: &str = "incorrect number of fields";
 
 /// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
 const FIELD_PLACES: usize = 40;
@@ -236,58 +241,6 @@ impl Place {
     }
 }
 
-/// Where in a CSV field the text is: what the decoder knows and does not tell.
-struct Quotes {
-    /// None for text without such quotes.
-    delimiter: Option<u8>,
-    at: Field,
-    /// The line of the quote that opened last.
-    line: u64,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Field {
-    Start,
-    Plain,
-    Quoted,
-    /// Behind a quote that closes the field, or is the first of two.
-    Closed,
-}
-
-impl Quotes {
-    fn new(dialect: Dialect) -> Self {
-        let delimiter = match dialect {
-            Dialect::Csv(options) => Some(options.delimiter),
-            Dialect::Ndjson => None,
-        };
-        Self { delimiter, at: Field::Start, line: 0 }
-    }
-
-    /// The line of the quote that is open.
-    fn unclosed(&self) -> Option<u64> {
-        (self.at == Field::Quoted).then_some(self.line)
-    }
-
-    /// Takes note of `bytes`, the first of which is on `line`.
-    fn pass(&mut self, bytes: &[u8], mut line: u64) {
-        let Some(delimiter) = self.delimiter else { return };
-        for &byte in bytes {
-            self.at = match (self.at, byte) {
-                (Field::Start, b'"') => {
-                    self.line = line;
-                    Field::Quoted
-                }
-                (Field::Quoted, b'"') => Field::Closed,
-                (Field::Closed, b'"') | (Field::Quoted, _) => Field::Quoted,
-                (_, b'\n' | b'\r') => Field::Start,
-                (_, byte) if byte == delimiter => Field::Start,
-                _ => Field::Plain,
-            };
-            line += u64::from(byte == b'\n');
-        }
-    }
-}
-
 pub(super) fn newlines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
@@ -332,7 +285,7 @@ impl TextBatches {
             let taken = &bytes[..step.taken];
             self.quotes.pass(taken, self.place.line);
             self.place.pass(taken);
-            let whole = enough && taken.ends_with(b"\n") && self.quotes.at == Field::Start;
+            let whole = enough && taken.ends_with(b"\n") && self.quotes.at_start();
             self.text.consume(step.taken);
             if step.done {
                 return self.decoder.flush();
@@ -358,12 +311,34 @@ impl TextBatches {
             Some((line, what)) => (format!("line {line}"), what),
             None => (format!("line {} or later", start.line), tidy(fault, &self.columns.schema)),
         };
-        let advice = match self.columns.can_be_named(&what) {
-            true => "name the types of the columns with `schema`",
-            false => "have a row that is like it among the first",
+        let advice = if what.starts_with(FIELDS) {
+            "correct it: a field that holds the separator must be in quotes, and what stands in front of \
+             the line with the names must go"
+        } else if self.columns.can_be_named(&what) {
+            "correct it, or name the types of the columns with `schema`"
+        } else {
+            "correct it, or have a row that is like it among the first"
         };
-        let error = self.origin.error(format!("{line}: {what}; correct it, or {advice}"));
+        let told = number.and_then(|number| json_text::fault(&self.line(start, number)?));
+        let error = self.origin.error(match told {
+            Some(what) => format!("{line}: {what}"),
+            None => format!("{line}: {what}; {advice}"),
+        });
         number.map_or(error.clone(), |line| error.at_line(line))
+    }
+
+    /// The head of the line of this number in NDJSON, behind `start`.
+    fn line(&self, start: Place, number: u64) -> Option<Vec<u8>> {
+        if let Dialect::Csv(_) = self.dialect {
+            return None;
+        }
+        let mut text = self.dialect.open(self.origin.again_from(start.offset)?);
+        for _ in start.line..number {
+            text.skip_until(b'\n').ok()?;
+        }
+        let mut line = Vec::new();
+        text.take(BUFFER as u64).read_until(b'\n', &mut line).ok()?;
+        Some(line)
     }
 
     /// Reads again from `place` and returns the line of the first record that fails, and why.
@@ -422,7 +397,7 @@ fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
         .strip_prefix("incorrect number of fields for line ")
         .and_then(|rest| rest.split_once(", "))
     {
-        return format!("incorrect number of fields: {counts}");
+        return format!("{FIELDS}: {counts}");
     }
     if text.starts_with("Encountered invalid UTF-8 data") {
         let field = text

@@ -39,6 +39,9 @@ impl Planned {
         limits: &Limits,
     ) -> Result<Self> {
         limits.check()?;
+        if let Target::Path(path) = target {
+            job.inputs.refuse_output(path, job.partitioning.is_some())?;
+        }
         let decoder = RowDecoder::new(&job.arrangement)?;
         let mut options = options(job, target, write)?;
         output::check_columns(decoder.schema(), options.format)?;
@@ -78,6 +81,11 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     write.bind(format, job.arrangement.sorting(), csv, row_bytes)
 }
 
+/// Whether the inputs have Bloom filters that the output, of the same format, has not.
+pub(super) fn drops_bloom_filters(job: &Job, options: &OutputOptions) -> bool {
+    options.format == Format::Parquet && job.inputs.have_bloom_filters()
+}
+
 /// Refuses what cannot be written, before there is anything to write.
 fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
     match (target, &job.partitioning) {
@@ -112,7 +120,9 @@ pub(super) fn write(
         _ => emission.one(batch, &target.into(), &mut decoder),
     };
     written.map_err(|error| job.named(error))?;
-    Ok(running.tally.finish())
+    let mut stats = running.tally.finish();
+    stats.bloom_filters_dropped = drops_bloom_filters(job, &options);
+    Ok(stats)
 }
 
 /// The last merge on its way to disk.

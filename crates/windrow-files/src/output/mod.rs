@@ -33,6 +33,7 @@ mod dictionaries;
 mod directory;
 mod ipc;
 mod options;
+mod owner;
 mod parquet_file;
 mod parquet_memory;
 mod properties;
@@ -231,7 +232,7 @@ pub(crate) fn open(
     if let Some(field) = schema.fields().iter().find(|field| depth(field) > MOST_DEPTH) {
         return Err(Error::usage(format!(
             "column {:?} is nested {} deep, and an Arrow schema, which Parquet has too, is read to {MOST_DEPTH}; \
-             write NDJSON, or leave it out with --select",
+             write NDJSON, or leave it out with `select`",
             field.name(),
             depth(field)
         )));
