@@ -13,8 +13,12 @@
 //! Invariant: the codes have the order of the values with the null before or behind them, and none is a prefix of
 //! another. They follow from the type and the order of the column alone.
 
+use std::hint::select_unpredictable;
+use std::ops::Range;
+
 use super::column::Column;
-use super::fixed::{Word, with_word};
+use super::fixed::{Word, with_kind, with_word};
+use super::lanes::validity;
 use super::tile::Tile;
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
@@ -25,6 +29,14 @@ pub(super) struct Escape {
     /// The null is below the values, before a complement.
     low: bool,
     descending: bool,
+}
+
+/// A code that is written, and the byte behind it if it is longer.
+#[derive(Clone, Copy, Debug)]
+struct Put<W> {
+    code: W,
+    is_longer: bool,
+    tail: u8,
 }
 
 /// A code of a column's width.
@@ -54,17 +66,19 @@ impl Escape {
         W::filled(true).less(u8::from(!self.low))
     }
 
-    /// The code of the value whose ordered code is `value`, ascending; and the byte behind it, if it is longer.
+    /// The code of the value whose ordered code is `value`, ascending, or of a null. Which values are null, and which
+    /// longer, is not to be predicted.
     #[inline(always)]
-    fn put<W: Word>(self, value: W) -> (W, Option<u8>) {
-        let flip = if self.descending { 0xff } else { 0 };
-        let top = W::filled(true);
-        let code = |code: W| code.flipped(self.descending);
-        match value {
-            value if value == top => (code(self.longer()), Some(1 ^ flip)),
-            value if value == top.less(1) => (code(self.longer()), Some(flip)),
-            value => (code(value.plus(u8::from(self.low))), None),
-        }
+    fn put<W: Word>(self, value: W, is_valid: bool) -> Put<W> {
+        let is_top = value == W::filled(true);
+        let is_longer = is_valid & is_longer(value);
+        let code = select_unpredictable(is_longer, self.longer(), value.plus(u8::from(self.low)));
+        let code = select_unpredictable(is_valid, code.flipped(self.descending), self.null());
+        Put { code, is_longer, tail: u8::from(is_top) ^ self.flip() }
+    }
+
+    fn flip(self) -> u8 {
+        if self.descending { 0xff } else { 0 }
     }
 
     /// What `code` stands for.
@@ -77,118 +91,109 @@ impl Escape {
             is_longer: code == self.longer(),
         }
     }
-
-    /// The byte behind a longer code: what is added to the lesser of the two values. Nothing if no encoder wrote it.
-    #[inline(always)]
-    fn read_tail(self, tail: u8) -> Option<u8> {
-        let tail = if self.descending { !tail } else { tail };
-        (tail <= 1).then_some(tail)
-    }
 }
 
-/// Calls `longer` with each row of `column` that takes a byte more than most.
-pub(super) fn for_each_longer(slot: &Slot, column: &Column, mut longer: impl FnMut(usize)) {
+/// Whether the value with this ordered code, ascending, takes a byte more.
+#[inline(always)]
+fn is_longer<W: Word>(value: W) -> bool {
+    let top = W::filled(true);
+    (value == top) | (value == top.less(1))
+}
+
+/// Adds a byte to the length of each row whose value takes one more; true if there are such rows.
+pub(super) fn add_longer(slot: &Slot, column: &Column, lengths: &mut [u32]) -> bool {
     let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
     else {
-        return;
+        return false;
     };
-    let mut longer = |row: usize| {
-        if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
-            longer(row);
+    let valid = validity(nulls);
+    let mut any = 0;
+    with_word!(width, W => with_kind!(kind, KIND => {
+        let blocks = values.chunks(BLOCK * W::BYTES).zip(lengths.chunks_mut(BLOCK));
+        for (block, (values, lengths)) in blocks.enumerate() {
+            let mut valid = valid.map_or(u64::MAX, |valid| valid.word(block * BLOCK));
+            for (value, length) in values.chunks_exact(W::BYTES).zip(lengths) {
+                let value = W::read_native(value).code(KIND, false);
+                let longer = u32::from(is_longer(value)) & (valid & 1) as u32;
+                *length = length.wrapping_add(longer);
+                any |= longer;
+                valid >>= 1;
+            }
         }
-    };
-    with_word!(width, W => {
-        // A loop for each kind: none that asks for it.
-        macro_rules! of_kind {
-            ($kind:expr) => {
-                for_each_top::<W>(values, |value| value.code($kind, false), &mut longer)
-            };
-        }
-        match kind {
-            Kind::Float => of_kind!(Kind::Float),
-            Kind::DayTime => of_kind!(Kind::DayTime),
-            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
-            Kind::Signed => of_kind!(Kind::Signed),
-            Kind::Unsigned => of_kind!(Kind::Unsigned),
-        }
-    });
+    }));
+    any != 0
 }
 
-/// Rows that are looked at together.
+/// Rows that are looked at together: bits of a word.
 const BLOCK: usize = 64;
 
-/// Calls `found` with the number of each of `values` whose `code` is one of the two greatest there are.
+/// Calls `f` with the codes of each block of rows: to make them and to write them in one loop takes more registers than there
+/// are.
 #[inline(always)]
-fn for_each_top<W: Word>(values: &[u8], code: impl Fn(W) -> W, mut found: impl FnMut(usize)) {
-    let top = W::filled(true);
-    let is_top = |value: &[u8]| {
-        let code = code(W::read_native(value));
-        (code == top) | (code == top.less(1))
-    };
-    for (block, values) in values.chunks(BLOCK * W::BYTES).enumerate() {
-        let values = values.chunks_exact(W::BYTES);
-        // Most blocks have none. No way out in the middle: several at a time.
-        if values.clone().fold(false, |any, value| any | is_top(value)) {
-            let tops = values.enumerate().filter(|(_, value)| is_top(value));
-            tops.for_each(|(row, _)| found(block * BLOCK + row));
-        }
+fn for_each_block<W: Word>(
+    slot: &Slot,
+    column: &Column,
+    rows: Range<usize>,
+    kind: Kind,
+    mut f: impl FnMut(&[Put<W>]),
+) {
+    let Column::Fixed { values, nulls } = column else { return };
+    let (escape, valid) = (Escape::of(slot), validity(nulls));
+    let none = Put { code: W::filled(false), is_longer: false, tail: 0 };
+    let mut own = [none; BLOCK];
+    let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
+    for (values, first) in values.chunks(BLOCK * W::BYTES).zip(rows.step_by(BLOCK)) {
+        let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
+        with_kind!(kind, KIND => {
+            for (value, code) in values.chunks_exact(W::BYTES).zip(&mut own) {
+                *code = escape.put(W::read_native(value).code(KIND, false), valid & 1 == 1);
+                valid >>= 1;
+            }
+        });
+        f(&own[..values.len() / W::BYTES]);
     }
 }
 
 /// Writes the codes of a tile, all of one width. True if a value has none: the rows are then wrong.
 pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
-    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
-    else {
-        return false;
-    };
-    let (escape, mut escaped) = (Escape::of(slot), false);
+    let OrderedCode::Fixed(width, kind) = slot.code else { return false };
+    let mut escaped = false;
     let rows = tile.rows.clone();
-    let (places, out) = tile.places();
-    with_word!(width, W => {
-        let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
-        let values = values.chunks_exact(W::BYTES).map(W::read_native);
-        for ((place, row), value) in places.each().zip(rows).zip(values) {
-            let target = &mut out[place..][..W::BYTES];
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                escape.null::<W>().write_big(target);
-            } else {
-                let (code, tail) = escape.put(value.code(kind, false));
-                escaped |= tail.is_some();
-                code.write_big(target);
+    {
+        let (places, out) = tile.places();
+        let mut places = places.each();
+        with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |codes| {
+            for (code, place) in codes.iter().zip(places.by_ref()) {
+                code.code.write_big(&mut out[place..][..W::BYTES]);
+                escaped |= code.is_longer;
             }
-        }
-    });
+        }));
+    }
     tile.distance += width;
     escaped
 }
 
-/// Writes the codes of a tile, some of which are longer, and goes on to the next part.
+/// Writes the codes of a tile, some of which are longer, and moves the cursors behind them.
 pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
-    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
-    else {
-        return;
-    };
-    let escape = Escape::of(slot);
+    let OrderedCode::Fixed(width, kind) = slot.code else { return };
     let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
-    with_word!(width, W => {
-        let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
-        let values = values.chunks_exact(W::BYTES).map(W::read_native);
-        for ((cursor, row), value) in cursors.iter_mut().zip(rows).zip(values) {
-            let target = &mut out[*cursor..*cursor + W::BYTES];
-            *cursor += W::BYTES;
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                escape.null::<W>().write_big(target);
-                continue;
+    let mut cursors = cursors.iter_mut();
+    with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |codes| {
+        for (code, cursor) in codes.iter().zip(cursors.by_ref()) {
+            let target = &mut out[*cursor..];
+            match target.get_mut(..W::BYTES + 1) {
+                Some(target) => {
+                    code.code.write_big(&mut target[..W::BYTES]);
+                    // What is behind a code that is not longer stays.
+                    let behind = &mut target[W::BYTES];
+                    *behind = select_unpredictable(code.is_longer, code.tail, *behind);
+                }
+                None => code.code.write_big(&mut target[..W::BYTES]),
             }
-            let (code, tail) = escape.put(value.code(kind, false));
-            code.write_big(target);
-            if let Some(tail) = tail {
-                out[*cursor] = tail;
-                *cursor += 1;
-            }
+            *cursor += W::BYTES + usize::from(code.is_longer);
         }
-    });
+    }));
 }
 
 /// One past the code at `at`, which is within the row.
@@ -202,21 +207,35 @@ pub(super) fn skip(slot: &Slot, row: &[u8], at: usize) -> usize {
     end + usize::from(is_longer)
 }
 
-/// The ordered code of the value at the start of `row`, ascending, and the bytes that it takes: no value for a null.
-/// Nothing at all if the row is too short or no encoder wrote it.
-#[inline]
-pub(super) fn take<W: Word>(escape: Escape, row: &[u8]) -> Option<(Option<W>, usize)> {
-    let Read { value, is_null, is_longer } = escape.read(W::read_big(row.get(..W::BYTES)?));
-    if is_longer {
-        let tail = escape.read_tail(*row.get(W::BYTES)?)?;
-        return Some((Some(value.plus(tail)), W::BYTES + 1));
-    }
-    Some(((!is_null).then_some(value), W::BYTES))
+/// What was read of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken<W> {
+    /// The ordered code of the value, ascending; of a null any.
+    pub(super) value: W,
+    pub(super) is_null: bool,
+    /// Bytes of the code.
+    pub(super) len: usize,
+    /// Whether an encoder can have written it.
+    pub(super) fits: bool,
+}
+
+/// Reads the code at the start of `near`, which may be more than the row. Nothing if it is shorter than any code. Which
+/// values are null, and which longer, is not to be predicted.
+#[inline(always)]
+pub(super) fn take<W: Word>(escape: Escape, near: &[u8]) -> Option<Taken<W>> {
+    let Read { value, is_null, is_longer } = escape.read(W::read_big(near.get(..W::BYTES)?));
+    // Without a byte behind it, one that no encoder writes.
+    let tail = near.get(W::BYTES).map_or(2, |tail| tail ^ escape.flip());
+    let value = value.plus(select_unpredictable(is_longer, tail, 0));
+    let len = W::BYTES + usize::from(is_longer);
+    Some(Taken { value, is_null, len, fits: !is_longer | (tail <= 1) })
 }
 
 #[cfg(test)]
 mod tests {
     use std::cmp::Ordering;
+
+    use arrow_buffer::{NullBuffer, ScalarBuffer};
 
     use super::*;
 
@@ -227,14 +246,17 @@ mod tests {
     /// The code of a value by the rule of this module.
     fn code_of<W: Word>(value: Option<W>, descending: bool, nulls_first: bool) -> Vec<u8> {
         let escape = escape(descending, nulls_first);
-        let (word, tail) = match value {
-            None => (escape.null(), None),
-            Some(value) => escape.put(value),
-        };
+        let put = escape.put(value.unwrap_or(W::filled(true)), value.is_some());
         let mut code = vec![0; W::BYTES];
-        word.write_big(&mut code);
-        code.extend(tail);
+        put.code.write_big(&mut code);
+        code.extend(put.is_longer.then_some(put.tail));
         code
+    }
+
+    /// The value at the start of `near`, if there is one, and the bytes of its code.
+    fn taken<W: Word>(escape: Escape, near: &[u8]) -> Option<(Option<W>, usize)> {
+        let taken = take::<W>(escape, near).filter(|taken| taken.fits)?;
+        Some(((!taken.is_null).then_some(taken.value), taken.len))
     }
 
     /// A code of one byte, for which all pairs can be looked at.
@@ -277,14 +299,14 @@ mod tests {
                 values.clone().map(|value| code_of(Some(value), descending, nulls_first)).collect();
             assert_eq!(codes.iter().filter(|code| code.len() > W::BYTES).count(), longer);
             for (value, code) in values.clone().zip(&codes) {
-                let read = take::<W>(escape(descending, nulls_first), &[code, &[7][..]].concat());
+                let read = taken::<W>(escape(descending, nulls_first), &[code, &[7][..]].concat());
                 assert_eq!(read, Some((Some(value), code.len())));
             }
             if descending {
                 codes.reverse();
             }
             let null = code_of::<W>(None, descending, nulls_first);
-            assert_eq!(take::<W>(escape(descending, nulls_first), &null), Some((None, W::BYTES)));
+            assert_eq!(taken::<W>(escape(descending, nulls_first), &null), Some((None, W::BYTES)));
             codes.insert(if nulls_first { 0 } else { codes.len() }, null);
             // Of codes in order the next one is the first that could begin as another does.
             for pair in codes.windows(2) {
@@ -316,8 +338,8 @@ mod tests {
         for (descending, nulls_first) in OPTIONS {
             let longer = code(Some(255), descending, nulls_first);
             let wrong = [longer[0], if descending { 0xfd } else { 2 }];
-            assert_eq!(take::<u8>(escape(descending, nulls_first), &wrong), None);
-            assert_eq!(take::<u8>(escape(descending, nulls_first), &longer[..1]), None);
+            assert_eq!(taken::<u8>(escape(descending, nulls_first), &wrong), None);
+            assert_eq!(taken::<u8>(escape(descending, nulls_first), &longer[..1]), None);
         }
     }
 
@@ -350,12 +372,17 @@ mod tests {
             numbers[at] = u32::MAX;
             numbers[100] = u32::MAX - 1;
             numbers[99] = 0;
-            let values: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-            let mut rows = Vec::new();
-            for_each_top(&values, |number: u32| number, |row| rows.push(row));
+            // What lies under a null is not looked at.
+            numbers[70] = u32::MAX;
+            let values = ScalarBuffer::from(numbers).into_inner();
+            let nulls = Some(NullBuffer::from_iter((0..131).map(|row| row != 70)));
+            let slot = Slot::of_number(0, OrderedCode::Fixed(4, Kind::Unsigned));
+            let mut lengths = vec![4; 131];
+            assert!(add_longer(&slot, &Column::Fixed { values, nulls }, &mut lengths));
+            let longer = |row: &usize| lengths[*row] == 5;
             let mut expected = [at, 100];
             expected.sort_unstable();
-            assert_eq!(rows, expected);
+            assert!((0..131).filter(longer).eq(expected));
         }
     }
 }

@@ -254,3 +254,24 @@ macro_rules! with_word {
     };
 }
 pub(crate) use with_word;
+
+/// Runs `$body` with `$constant` the kind: a loop for each, none that asks for it.
+macro_rules! with_kind {
+    ($kind:expr, $constant:ident => $body:expr) => {{
+        use $crate::order::code::Kind;
+        macro_rules! of {
+            ($of:expr) => {{
+                const $constant: Kind = $of;
+                $body
+            }};
+        }
+        match $kind {
+            Kind::Float => of!(Kind::Float),
+            Kind::DayTime => of!(Kind::DayTime),
+            Kind::MonthDayNano => of!(Kind::MonthDayNano),
+            Kind::Signed => of!(Kind::Signed),
+            Kind::Unsigned => of!(Kind::Unsigned),
+        }
+    }};
+}
+pub(super) use with_kind;

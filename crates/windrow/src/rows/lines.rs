@@ -296,8 +296,11 @@ fn add_raw_bytes<'a>(
     Some(())
 }
 
-/// Bytes of a row that are written at once: those of the widest block.
+/// Bytes of a row that are written at once: those of the widest block. There is nothing in tiles of such rows but to learn
+/// early that one is longer than was assumed.
 const BLOCK: usize = 64;
+/// Rows of a tile of these.
+const MANY_ROWS: usize = 1024;
 /// Bytes of a tile that stays in the first-level cache, so that what one block of columns has written is there for the
 /// next one.
 const NEAR_TILE: usize = 16 << 10;
@@ -311,7 +314,7 @@ const FAR_ROWS: usize = 192;
 pub(super) fn tile_rows(stride: usize) -> usize {
     let near = NEAR_TILE / stride.max(1) / 64 * 64;
     match stride {
-        0..=BLOCK => usize::MAX,
+        0..=BLOCK => MANY_ROWS,
         _ if near >= NEAR_ROWS => near,
         _ => FAR_ROWS,
     }

@@ -153,10 +153,7 @@ fn lengths_of(
     }
     for ((slot, column), longer) in layout.slots().iter().zip(slots).zip(longer) {
         if slot.escapes {
-            escape::for_each_longer(slot, column, |row| {
-                lengths[row] = lengths[row].wrapping_add(1);
-                *longer = true;
-            });
+            *longer = escape::add_longer(slot, column, &mut lengths);
         } else if slot.code.varies() {
             total += add_lengths(slot.code, column, &mut lengths);
         }

@@ -77,8 +77,15 @@ impl<'a> ByteLane<'a> {
             }
             Source::Values { values, at, flip, float, .. } => {
                 let values = values[2 * row..2 * (row + count)].as_chunks::<2>().0;
-                for (out, value) in out.iter_mut().zip(values) {
-                    *out = value[at] ^ flip ^ (float & negative(value[1]));
+                let code = |value: &[u8; 2], at: usize| {
+                    let value = u16::from_le_bytes(*value);
+                    let negative = (value.cast_signed() >> 15) as u8;
+                    (value >> (8 * at)) as u8 ^ flip ^ (float & negative)
+                };
+                // A loop for each byte: many at a time.
+                match at {
+                    0 => out.iter_mut().zip(values).for_each(|(out, value)| *out = code(value, 0)),
+                    _ => out.iter_mut().zip(values).for_each(|(out, value)| *out = code(value, 1)),
                 }
             }
         }

@@ -191,15 +191,33 @@ fn has_escapes(text: Text<'_>, escape: u8) -> bool {
 fn put_shifted(text: Text<'_>, form: Form, out: &mut [u8]) -> usize {
     let (len, end) = (text.len, form.end ^ form.flip);
     if len < BLOCK
-        && let (Some(from), Some(to)) = (text.block(), out.first_chunk_mut())
+        && let Some(from) = text.block()
     {
         let code = block::first(block::sum(from, form.shift, form.flip), [end; BLOCK], len);
-        *to = block::first(code, *to, len + 1);
+        put_block(code, len + 1, out);
         return len + 1;
     }
     add_short(&mut out[..len], text.bytes(), form.shift, form.flip);
     out[len] = end;
     len + 1
+}
+
+/// Writes the first `len` bytes of a block, by two numbers that overlap: to read what is behind them, and write it back,
+/// would wait for what was just written there.
+#[inline(always)]
+fn put_block(block: block::Block, len: usize, out: &mut [u8]) {
+    let (out, word) = (&mut out[..len], u128::from_le_bytes(block));
+    if len >= 8 {
+        let last = word >> (8 * (len - 8));
+        out[..8].copy_from_slice(&(word as u64).to_le_bytes());
+        out[len - 8..].copy_from_slice(&(last as u64).to_le_bytes());
+    } else if len >= 4 {
+        let last = word as u64 >> (8 * (len - 4));
+        out[..4].copy_from_slice(&(word as u32).to_le_bytes());
+        out[len - 4..].copy_from_slice(&(last as u32).to_le_bytes());
+    } else {
+        out.iter_mut().zip(block).for_each(|(out, byte)| *out = byte);
+    }
 }
 
 /// Writes strings as they are, each behind its length at its cursor, and moves the cursors behind them; a null is
@@ -233,8 +251,8 @@ fn put_counted_each<'a>(
         let text = if text.valid { text } else { Text { len: 0, ..text } };
         *cursor += count(text.len, &mut out[*cursor..]);
         let target = &mut out[*cursor..];
-        match (text.block(), target.first_chunk_mut()) {
-            (Some(from), Some(to)) if text.len <= BLOCK => *to = block::first(from, *to, text.len),
+        match text.block() {
+            Some(from) if text.len <= BLOCK => put_block(from, text.len, target),
             _ => copy_short(target, text.bytes()),
         }
         *cursor += text.len;

@@ -292,7 +292,10 @@ impl Target for InViews<'_> {
 
     #[inline(always)]
     fn end(&mut self, _row: usize) -> bool {
-        let is_put = self.views.push(&self.string);
+        let len = self.string.len();
+        // For a view to be made of whole numbers.
+        self.string.extend_from_slice(&[0; BLOCK]);
+        let is_put = self.views.push_beyond(&self.string, len);
         self.string.clear();
         is_put
     }

@@ -11,7 +11,7 @@ use crate::kernel::values::Values;
 use crate::order::Slot;
 use crate::order::code::Kind;
 use crate::rows::escape::{self, Escape};
-use crate::rows::fixed::Word;
+use crate::rows::fixed::{Word, with_kind};
 use crate::rows::row_ref::{corrupt, diff_of};
 
 /// How numbers became codes.
@@ -39,22 +39,13 @@ impl Coding {
         values: &mut Values<W::Native>,
         valid: &mut Vec<u64>,
     ) -> bool {
-        macro_rules! of_kind {
-            ($kind:expr) => {
-                take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
-                    let code = escape.read(W::read_big(code));
-                    let value = code.value.value($kind, false).and_if(!code.is_null);
-                    Read { value: value.native(), valid: !code.is_null, fits: !code.is_longer }
-                })
-            };
-        }
-        match self.kind {
-            Kind::Float => of_kind!(Kind::Float),
-            Kind::DayTime => of_kind!(Kind::DayTime),
-            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
-            Kind::Signed => of_kind!(Kind::Signed),
-            Kind::Unsigned => of_kind!(Kind::Unsigned),
-        }
+        with_kind!(self.kind, KIND => {
+            take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
+                let code = escape.read(W::read_big(code));
+                let value = code.value.value(KIND, false).and_if(!code.is_null);
+                Read { value: value.native(), valid: !code.is_null, fits: !code.is_longer }
+            })
+        })
     }
 }
 
@@ -88,20 +79,34 @@ pub(super) fn take_longer<W: Word>(
 ) -> Result<()> {
     let Coding { kind, escape, .. } = coding;
     let escape = escape.ok_or_else(|| corrupt("a number is cut off"))?;
-    let (rows, mut row) = (tile.len(), 0);
-    let mut words = vec![0u64; rows.div_ceil(64)];
-    tile.for_each(|left| {
-        let (value, len) = escape::take::<W>(escape, &left)
-            .ok_or_else(|| corrupt("a number is cut off or has no such code"))?;
-        words[row / 64] |= u64::from(value.is_some()) << (row % 64);
-        let value = value.map_or(W::filled(false), |code| code.value(kind, false));
-        values.push(value.native());
-        row += 1;
-        Ok(len)
-    })?;
+    let (rows, bytes) = (tile.len(), tile.bytes());
+    let (cursors, ends) = tile.cursors();
+    let mut words = Vec::with_capacity(rows.div_ceil(WORD));
+    for (cursors, ends) in cursors.chunks_mut(WORD).zip(ends.chunks(WORD)) {
+        let (mut word, mut wrong) = (0, false);
+        with_kind!(kind, KIND => {
+            for ((cursor, &end), row) in cursors.iter_mut().zip(ends).zip(0..) {
+                let near = bytes.get(*cursor..).unwrap_or(&[]);
+                let Some(taken) = escape::take::<W>(escape, near) else {
+                    return Err(corrupt("a number is cut off"));
+                };
+                *cursor += taken.len;
+                wrong |= !taken.fits | (*cursor > end);
+                word |= u64::from(!taken.is_null) << row;
+                values.push(taken.value.value(KIND, false).and_if(!taken.is_null).native());
+            }
+        });
+        if wrong {
+            return Err(corrupt("a number is cut off or has no such code"));
+        }
+        words.push(word);
+    }
     valid.add(rows, |valid| valid.extend_from_slice(&words));
     Ok(())
 }
+
+/// Rows of a word of bits.
+const WORD: usize = 64;
 
 /// A column of numbers that are not read together with others, of any kind and width.
 pub(super) struct Each<W: Word> {
@@ -118,21 +123,11 @@ impl<W: Word> Each<W> {
     fn take_at<P: Places>(&mut self, rows: usize, places: P, bytes: &[u8]) {
         let Coding { kind, descending, .. } = self.coding;
         let values = &mut self.values;
-        // A loop for each kind: none that asks for it.
-        macro_rules! of_kind {
-            ($kind:expr) => {
-                take_each(W::BYTES, rows, places, bytes, values, |code| {
-                    W::read_big(code).value($kind, descending).native()
-                })
-            };
-        }
-        match kind {
-            Kind::Float => of_kind!(Kind::Float),
-            Kind::DayTime => of_kind!(Kind::DayTime),
-            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
-            Kind::Signed => of_kind!(Kind::Signed),
-            Kind::Unsigned => of_kind!(Kind::Unsigned),
-        }
+        with_kind!(kind, KIND => {
+            take_each(W::BYTES, rows, places, bytes, values, |code| {
+                W::read_big(code).value(KIND, descending).native()
+            });
+        });
     }
 }
 

@@ -132,11 +132,6 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
-        self & other
-    }
-
-    #[inline(always)]
     unsafe fn add<const W: usize>(self, other: Self) -> Self {
         // SAFETY: as the trait's.
         unsafe {
@@ -161,14 +156,15 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn signs<const W: usize>(self) -> Self {
+    unsafe fn turned<const W: usize>(self, float: Self) -> Self {
         // SAFETY: as the trait's.
         unsafe {
-            Self(match W {
+            let signs = match W {
                 4 => _mm256_srai_epi32(self.0, 31),
                 8 => _mm256_cmpgt_epi64(_mm256_setzero_si256(), self.0),
-                _ => _mm256_setzero_si256(),
-            })
+                _ => return self,
+            };
+            Self(_mm256_xor_si256(self.0, _mm256_and_si256(signs, float.0)))
         }
     }
 

@@ -180,12 +180,6 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
-        Self(unsafe { _mm512_and_si512(self.0, other.0) })
-    }
-
-    #[inline(always)]
     unsafe fn add<const W: usize>(self, other: Self) -> Self {
         // SAFETY: as the trait's.
         unsafe {
@@ -210,14 +204,15 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn signs<const W: usize>(self) -> Self {
+    unsafe fn turned<const W: usize>(self, float: Self) -> Self {
         // SAFETY: as the trait's.
         unsafe {
-            Self(match W {
+            let signs = match W {
                 4 => _mm512_srai_epi32(self.0, 31),
                 8 => _mm512_srai_epi64(self.0, 63),
-                _ => _mm512_setzero_si512(),
-            })
+                _ => return self,
+            };
+            Self(_mm512_xor_si512(self.0, _mm512_and_si512(signs, float.0)))
         }
     }
 

@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::lane::Lane;
-use super::places::{Anywhere, Places, check_bounds};
+use super::places::{Anywhere, Places, check_bounds, of_any};
 use super::portable::Portable;
 use super::put::Constants;
 use super::vector::{Kernel, Level, Vector};
@@ -118,17 +118,37 @@ impl<const W: usize> Kernel for Put<'_, W> {
                         false => make::<V, W>(lane, row, count, valid, codes),
                     }
                     let places = self.places.shifted(at * (W + 1)).behind(first);
-                    for row in 0..count {
-                        let cell = self.out.add(places.place(row));
-                        let is_valid = valid >> row & 1 == 1;
-                        cell.write(select_unpredictable(is_valid, VALUE, null));
-                        let code = codes.add(row * W).cast::<[u8; W]>().read();
-                        cell.add(1).cast::<[u8; W]>().write(code);
-                    }
+                    of_any!(places, places => {
+                        scatter::<W>(codes, count, (valid, null), places, self.out);
+                    });
                 }
             }
             first += count;
         }
+    }
+}
+
+/// Writes `count` codes behind their markers.
+///
+/// # Safety
+/// They are there; the cells of these rows lie within `out`.
+#[inline(always)]
+unsafe fn scatter<const W: usize>(
+    codes: *const u8,
+    count: usize,
+    (mut valid, null): (u64, u8),
+    places: impl Places,
+    out: *mut u8,
+) {
+    for row in 0..count {
+        // SAFETY: as this function's.
+        unsafe {
+            let cell = out.add(places.place(row));
+            cell.write(select_unpredictable(valid & 1 == 1, VALUE, null));
+            let code = codes.add(row * W).cast::<[u8; W]>().read();
+            cell.add(1).cast::<[u8; W]>().write(code);
+        }
+        valid >>= 1;
     }
 }
 

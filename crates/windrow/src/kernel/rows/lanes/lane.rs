@@ -1,5 +1,7 @@
 //! The values and the constants of one column.
 
+use std::hint::select_unpredictable;
+
 use arrow_buffer::ArrowNativeType;
 
 use crate::kernel::values::Values;
@@ -93,8 +95,12 @@ impl Code {
         let reversed = self.big && cfg!(target_endian = "little");
         let code = if reversed { read.swap_bytes() >> (64 - 8 * W) } else { read };
         let value = code.wrapping_sub(self.delta) ^ self.flip;
-        let negative = ((value << (64 - 8 * W)) as i64 >> 63) as u64;
-        value ^ (negative & self.float)
+        if self.float == 0 {
+            return value;
+        }
+        // Signs are not to be predicted.
+        let is_negative = value >> (8 * W - 1) & 1 == 1;
+        value ^ select_unpredictable(is_negative, self.float, 0)
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) enum Anywhere<'a> {
     Starts(Starts<'a>),
 }
 
+/// Runs `$of` with `$places` what the places are.
 macro_rules! of_any {
     ($any:expr, $places:ident => $of:expr) => {
         match $any {
@@ -43,6 +44,7 @@ macro_rules! of_any {
         }
     };
 }
+pub(super) use of_any;
 
 impl Places for Anywhere<'_> {
     #[inline(always)]

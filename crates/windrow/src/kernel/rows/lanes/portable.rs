@@ -54,11 +54,6 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    #[inline(always)]
     unsafe fn add<const W: usize>(self, other: Self) -> Self {
         Self(match W {
             4 => (self.0 as u32).wrapping_add(other.0 as u32).into(),
@@ -77,12 +72,17 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
-    unsafe fn signs<const W: usize>(self) -> Self {
-        Self(match W {
-            4 => ((self.0 as i32 >> 31) as u32).into(),
-            8 => ((self.0 as i64 >> 63) as u64).into(),
-            _ => 0,
-        })
+    unsafe fn turned<const W: usize>(self, float: Self) -> Self {
+        if float.0 == 0 {
+            return self;
+        }
+        let is_negative = match W {
+            4 => self.0 as u32 >> 31 == 1,
+            8 => self.0 as u64 >> 63 == 1,
+            _ => false,
+        };
+        // Signs are not to be predicted.
+        Self(self.0 ^ u128::from(select_unpredictable(is_negative, float.0 as u64, 0)))
     }
 
     #[inline(always)]

@@ -299,7 +299,7 @@ impl<V: Vector> Constants<V> {
     ) -> V {
         // SAFETY: as this function's.
         unsafe {
-            let mut v = value.xor(value.signs::<W>().and(self.float)).xor(self.flip);
+            let mut v = value.turned::<W>(self.float).xor(self.flip);
             if NULLS {
                 v = v.add::<W>(self.delta);
                 let valid = V::mask::<W>(valid);
@@ -330,8 +330,7 @@ impl<V: Vector> Constants<V> {
                 *longer = *longer | (v.equal::<W>(self.longer) & self.escapes);
                 v = v.sub::<W>(self.delta);
             }
-            v = v.xor(self.flip);
-            v = v.xor(v.signs::<W>().and(self.float));
+            v = v.xor(self.flip).turned::<W>(self.float);
             if NULLS {
                 v = V::select::<W>(null, V::splat::<W>(0), v);
             }

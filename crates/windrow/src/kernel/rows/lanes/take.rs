@@ -146,11 +146,23 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Take<'_, W, N
             for lane in 0..N {
                 with[lane] = Constants::of::<W>(&self.codes[lane]);
             }
-            let (mut longer, mut at) = (V::mask::<W>(0), 0);
+            let (mut longer, mut words, mut at) = (V::mask::<W>(0), [0; N], 0);
             while at < self.rows {
                 // The last rows, and some once more, where a register is not filled by them.
-                self.group(at.min(self.rows - group), &with, &mut longer);
+                let first = at.min(self.rows - group);
+                let bits = self.group(first, &with, &mut longer);
+                if NULLS {
+                    for lane in 0..N {
+                        words[lane] |= bits[lane] << (at % 64) >> (at - first);
+                    }
+                }
                 at += group;
+                if NULLS && (at % 64 == 0 || at >= self.rows) {
+                    for lane in 0..N {
+                        self.valid[lane].add((at - 1) / 64).write(words[lane]);
+                    }
+                    words = [0; N];
+                }
             }
             V::bits::<W>(longer) == 0
         }
@@ -166,36 +178,20 @@ impl<const W: usize, const N: usize, const NULLS: bool> Take<'_, W, N, NULLS> {
         first: usize,
         with: &[Constants<V>; N],
         longer: &mut V::Mask,
-    ) {
+    ) -> [u64; N] {
+        let mut bits = [0; N];
         // SAFETY: as this function's.
         unsafe {
+            let group = V::rows(W);
             let columns = V::load_rows::<W, N, _>(self.places.behind(first), self.bytes);
             for lane in 0..N {
                 let (v, null) = with[lane].value::<W, NULLS>(columns[lane], longer);
                 v.store::<W>(self.targets[lane].add(first * W));
                 if NULLS {
-                    let all = u64::MAX >> (64 - V::rows(W));
-                    self.set(lane, first, !V::bits::<W>(null) & all);
+                    bits[lane] = !V::bits::<W>(null) & (u64::MAX >> (64 - group));
                 }
             }
         }
-    }
-
-    /// Notes which rows from `first` on are not null.
-    ///
-    /// # Safety
-    /// There are words of all of them.
-    #[inline(always)]
-    unsafe fn set(&self, lane: usize, first: usize, bits: u64) {
-        // SAFETY: as this function's: what is shifted out of a word belongs to the next one, if there is any.
-        unsafe {
-            let word = self.valid[lane].add(first / 64);
-            *word |= bits << (first % 64);
-            if let Some(behind) =
-                bits.checked_shr(64 - (first % 64) as u32).filter(|bits| *bits != 0)
-            {
-                *word.add(1) |= behind;
-            }
-        }
+        bits
     }
 }

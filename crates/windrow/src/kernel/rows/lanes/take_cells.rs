@@ -8,6 +8,8 @@
 //! A marker that is neither that of a value nor that of a null, and a Boolean that is neither, are told of. What stands
 //! behind the marker of a null is not looked at.
 
+use std::hint::select_unpredictable;
+
 use arrow_buffer::Buffer;
 
 use super::super::block;
@@ -217,8 +219,9 @@ unsafe fn take_numbers<const W: usize, T: Word, P: Places>(
                     _ => from.cast::<u64>().read_unaligned(),
                 };
                 // Which rows are null is not to be predicted.
-                let keep = 0u64.wrapping_sub(valid >> (row - first) & 1);
-                target.add(row).write(T::of(code.value::<W>(read) & keep));
+                let is_valid = valid >> (row - first) & 1 == 1;
+                let value = select_unpredictable(is_valid, code.value::<W>(read), 0);
+                target.add(row).write(T::of(value));
             }
         }
     }

@@ -42,12 +42,11 @@ pub(super) trait Vector: Copy {
     unsafe fn store<const W: usize>(self, to: *mut u8);
 
     unsafe fn xor(self, other: Self) -> Self;
-    unsafe fn and(self, other: Self) -> Self;
     unsafe fn add<const W: usize>(self, other: Self) -> Self;
     unsafe fn sub<const W: usize>(self, other: Self) -> Self;
 
-    /// All ones in numbers that are negative. There are no floats of 16 bytes, for which it is zeros.
-    unsafe fn signs<const W: usize>(self) -> Self;
+    /// Numbers that are negative complemented by `float`. There are no floats of 16 bytes.
+    unsafe fn turned<const W: usize>(self, float: Self) -> Self;
 
     /// Bytes reversed, or as they are.
     unsafe fn order<const W: usize>(reversed: bool) -> Self::Order;
