@@ -6,20 +6,19 @@
 //! cursors   0 2 5  ->  0 3 5  ->  1 3 5  ->  1 4 5 ..     pass 2: target = cursor[id]++
 //! targets   2 0 3 5 1 4
 //!
-//! segment   0        1        2        3         of four segments: a cursor for each partition and segment
-//! rows    | . . . . | . . . . | . . . . | . . . . |
+//! segment   0        1        2        3         of several segments: a cursor for each partition and segment
+//! rows    | . . . . | . . . . | . . . . | . . . .
 //!           ^         ^         ^         ^      one row of each a step
 //! ```
 //!
 //! Both passes are bound by stores, one a row each. 1. `cursor[id] += 1` makes the next row of the same
-//! partition wait for the store of this one. Rows of different segments never share a cursor, so four waits
+//! partition wait for the store of this one. Rows of different segments never share a cursor, so their waits
 //! overlap; cursors of a partition lie side by side in the order of segments, so rows come out stable. With
-//! many partitions rows seldom meet, and one segment needs a quarter of the cursors. 2. Two ids are one load.
+//! many partitions rows seldom meet, and one segment needs fewer cursors. 2. Two ids are one load.
 //! 3. The rows of a partition that has most of them are told by masks, see `hot`.
 //!
 //! Invariant: what is dealt is what was counted last: the same ids, all of them below the partitions.
 
-use std::array::from_fn;
 use std::ops::Range;
 
 use super::Level;
@@ -58,7 +57,7 @@ pub(super) struct Cursors {
 enum Counted {
     #[default]
     One,
-    Four,
+    Segments,
     #[cfg(target_arch = "x86_64")]
     Hot,
 }
@@ -83,7 +82,7 @@ impl Cursors {
                 unsafe { self.hot.count(hot, ids, ends) }
             }
             Count::Segments(SEGMENTS) => {
-                self.counted = Counted::Four;
+                self.counted = Counted::Segments;
                 self.count_segments::<SEGMENTS>(ids, ends)
             }
             _ => {
@@ -303,26 +302,36 @@ fn walk<const S: usize>(
             prefetch_near(ids.as_ptr().wrapping_add(row + AHEAD).cast());
             prefetch(row);
         }
-        for step in (first..first + LINE).step_by(2) {
-            let pairs: [[u32; 2]; S] = from_fn(|segment| {
-                // SAFETY: both rows are below `S * len`. One load for both: made of two, compilers take it
-                // apart again.
-                let pair = unsafe {
-                    ids.as_ptr().add(segment * len + step).cast::<u64>().read_unaligned().to_le()
-                };
-                if cfg!(target_endian = "little") {
-                    [pair as u32, (pair >> 32) as u32]
-                } else {
-                    [(pair as u32).swap_bytes(), ((pair >> 32) as u32).swap_bytes()]
-                }
-            });
-            for half in 0..2 {
-                for (segment, pair) in pairs.iter().enumerate() {
-                    take(pair[half] as usize * S + segment, segment * len + step + half);
-                }
+        if S == 1 {
+            for row in (first..first + LINE).step_by(2) {
+                // SAFETY: both rows are below the number of ids.
+                let [a, b] = unsafe { two_ids(ids.as_ptr().add(row)) };
+                take(a as usize, row);
+                take(b as usize, row + 1);
+            }
+            continue;
+        }
+        for step in first..first + LINE {
+            for segment in 0..S {
+                let row = segment * len + step;
+                // SAFETY: the row is below `S * len`.
+                let id = unsafe { *ids.get_unchecked(row) };
+                take(id as usize * S + segment, row);
             }
         }
     }
+}
+
+/// Two ids by one load, which compilers make two of.
+///
+/// # Safety
+/// They can be read.
+#[inline(always)]
+unsafe fn two_ids(at: *const u32) -> [u32; 2] {
+    // SAFETY: eight bytes, at any address.
+    let both = unsafe { at.cast::<u64>().read_unaligned() };
+    let halves = [both as u32, (both >> 32) as u32];
+    if cfg!(target_endian = "little") { halves } else { [halves[1], halves[0]] }
 }
 
 /// [`walk`], for the rows that are left over from segments of one length: they are the last segment's.

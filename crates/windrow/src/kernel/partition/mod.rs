@@ -14,7 +14,7 @@
 //!
 //! 1. *Masks*: a bit per row and partition. Rows are compressed out of registers, or their places and targets
 //!    are found 64 at a time, and no load depends on a store. For few partitions, on CPUs that compress.
-//! 2. *Cursors*: a count, then targets, of four segments in lock step or one. A partition that has most rows
+//! 2. *Cursors*: a count, then targets, of several segments in lock step or one. A partition that has most rows
 //!    is told by masks (`hot`), on CPUs that compress.
 //! 3. *Moves*: values are dealt by cursors, scattered to targets or gathered from places.
 //! 4. *Runs*: a record batch longer than caches is ordered chunk by chunk, and its runs are appended, by

@@ -51,15 +51,17 @@ const MOST_DEALT: usize = 512;
 const STRAIGHT: usize = 64;
 /// Bytes of a column above which its lines are written past the cache.
 pub(super) const UNCACHED: usize = 48 << 20;
-/// Most partitions whose cursors come in four segments: with more, rows seldom share a partition.
+/// Most partitions whose cursors come in segments: with more, rows seldom share a partition.
 const SEGMENTED: usize = 16;
-/// Most partitions whose rows may have a pattern: the cursors of four segments of more do not stay in cache.
+/// The same, where neighbours share partitions: the cursors of more do not stay in a first-level cache.
+const SEGMENTED_RUNS: usize = 512;
+/// Most partitions whose rows may have a pattern: with more, a count takes as long as the rows.
 const MOST_PATTERNED: usize = 4096;
 /// Least rows that may have a pattern.
 const LEAST_PATTERNED: usize = 64;
 
 /// Segments of a chunk that are walked in lock step, if not one.
-pub(super) const SEGMENTS: usize = 4;
+pub(super) const SEGMENTS: usize = 8;
 
 /// What is to be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,11 +232,13 @@ impl Way {
 pub(super) fn counting(level: Level, seen: Seen, wide: bool) -> Count {
     match seen.pattern {
         Pattern::Most(hot) if level.compresses() && seen.rows <= LARGEST_CHUNK => Count::Hot(hot),
-        Pattern::Most(_) | Pattern::Runs => Count::Segments(SEGMENTS),
+        Pattern::Most(_) | Pattern::Runs if seen.partitions <= SEGMENTED_RUNS => {
+            Count::Segments(SEGMENTS)
+        }
         Pattern::Any if seen.partitions <= SEGMENTED && !wide && seen.rows <= LARGEST_CHUNK => {
             Count::Segments(SEGMENTS)
         }
-        Pattern::Any => Count::Segments(1),
+        _ => Count::Segments(1),
     }
 }
 
@@ -339,7 +343,8 @@ mod tests {
         for (pattern, rows, partitions, wide, expected) in [
             (Most(3), 1000, 5, false, hot),
             (Most(3), LARGEST_CHUNK + 1, 5, false, Count::Segments(SEGMENTS)),
-            (Runs, 1000, 3000, true, Count::Segments(SEGMENTS)),
+            (Runs, 1000, SEGMENTED_RUNS, true, Count::Segments(SEGMENTS)),
+            (Runs, 1000, SEGMENTED_RUNS + 1, true, Count::Segments(1)),
             (Any, 1000, SEGMENTED, false, Count::Segments(SEGMENTS)),
             (Any, 1000, SEGMENTED, true, Count::Segments(1)),
             (Any, 1000, SEGMENTED + 1, false, Count::Segments(1)),
