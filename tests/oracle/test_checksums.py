@@ -35,8 +35,8 @@ def test_others_read_them(written, codec):
     ids, least = duckdb.sql(f"SELECT count(*), min(many) FROM '{out}'").fetchone()
     assert (ids, least) == (ROWS, min(table["many"].to_pylist()))
     # By page index and all.
-    some = duckdb.sql(f"SELECT few FROM '{out}' WHERE id = 17001").fetchall()
-    assert some == [("kind 1",)]
+    some = duckdb.sql(f"SELECT few FROM '{out}' WHERE id = 17002").fetchall()
+    assert some == [("kind 2",)]
 
 
 def test_pyarrow_notices_damage(written):
