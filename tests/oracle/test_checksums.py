@@ -32,7 +32,7 @@ def written(windrow, tmp_path):
 def test_others_read_them(written, codec):
     table, out = written("--compression", codec)
     assert pq.ParquetFile(out, page_checksum_verification=True).read().equals(table)
-    ids, least = duckdb.sql(f"SELECT count(*), min(many) FROM '{out}'").fetchone()
+    [(ids, least)] = duckdb.sql(f"SELECT count(*), min(many) FROM '{out}'").fetchall()
     assert (ids, least) == (ROWS, min(table["many"].to_pylist()))
     # By page index and all.
     some = duckdb.sql(f"SELECT few FROM '{out}' WHERE id = 17002").fetchall()
