@@ -1,6 +1,7 @@
 //! How a run fails: what is said, in the words of the command line, and the exit code.
 
 use std::fmt;
+use std::io::{self, Write};
 
 use windrow_files::{Error, ErrorKind, Setting};
 
@@ -22,7 +23,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// The exit code of the process, as the help lists them.
-    pub(crate) fn exit_code(&self) -> i32 {
+    fn exit_code(&self) -> i32 {
         match self {
             Self::Check(_) => 1,
             Self::Usage(_) => 2,
@@ -40,8 +41,16 @@ impl Failure {
         }
     }
 
+    /// Ends the process with the message and the exit code.
+    pub(crate) fn end(&self) -> ! {
+        if let Some(message) = self.message() {
+            let _reported = writeln!(io::stderr(), "windrow: {message}");
+        }
+        std::process::exit(self.exit_code())
+    }
+
     /// What is said of it. A reader that went away has no use for a message about it; a quiet check has none.
-    pub(crate) fn message(&self) -> Option<String> {
+    fn message(&self) -> Option<String> {
         match self {
             Self::Check(message) if message.is_empty() => None,
             Self::Job(error) if error.kind() == ErrorKind::BrokenPipe => None,

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow_files::{Columns, Compression, Format, Limit, Names, Preset, Size};
 
-use crate::help::Completion;
-use crate::values;
+use crate::values::{self, Completion};
 
 /// Sort, compact, merge, partition and check files inside a memory limit.
 ///

@@ -2,23 +2,13 @@
 
 use std::io::{self, Write};
 
-use clap::{CommandFactory, ValueEnum};
+use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::advice::{Failure, Result};
 use crate::args::Cli;
-
-/// What `completions` can print.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Completion {
-    Bash,
-    Elvish,
-    Fish,
-    Powershell,
-    Zsh,
-    Man,
-}
+use crate::values::Completion;
 
 impl Completion {
     /// The shell; `None` for the man page.

@@ -14,15 +14,14 @@ mod report;
 mod run;
 mod signals;
 mod spec;
+mod stdout;
 mod values;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 use windrow_files::Cancel;
 
-use crate::advice::Failure;
 use crate::args::Cli;
 
 fn main() -> ExitCode {
@@ -34,16 +33,8 @@ fn main() -> ExitCode {
     signals::install(&cancel);
     match run::run(&cli, &cancel) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => end(&failure),
+        Err(failure) => failure.end(),
     }
-}
-
-/// Ends the process with the message and the exit code of `failure`.
-fn end(failure: &Failure) -> ! {
-    if let Some(message) = failure.message() {
-        let _reported = writeln!(io::stderr(), "windrow: {message}");
-    }
-    std::process::exit(failure.exit_code())
 }
 
 /// Keeps panics that become errors of an input from being printed as well.

@@ -20,8 +20,12 @@ pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
             None => String::new(),
             Some(Spread { files, .. }) => format!(" in {files} files"),
         };
+        let lost = match stats.bloom_filters_dropped {
+            true => "; the Bloom filters of the inputs are not in the output",
+            false => "",
+        };
         say(format_args!(
-            "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}, peak memory {}",
+            "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}, peak memory {}{lost}",
             stats.rows_in,
             stats.rows_out,
             Size(stats.bytes_out),
@@ -58,7 +62,7 @@ pub(crate) fn check(report: &args::Report, inputs: &Inputs, target: &Target) -> 
         _ => Path::new(file) == other,
     };
     let written = matches!(target, Target::Path(output) if same(output));
-    if written || inputs.files().iter().any(|input| same(Path::new(&*input.name))) {
+    if written || inputs.files().iter().any(|input| input.path().is_some_and(same)) {
         return Err(Failure::Usage(format!(
             "--stats: {file} is an input or the output of this job; name another file"
         )));

@@ -14,6 +14,7 @@ use crate::advice::{Failure, Result};
 use crate::args::{self, Cli, Verb};
 use crate::bar::{Bar, say};
 use crate::report;
+use crate::stdout;
 
 /// Does what the command line says.
 pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
@@ -81,6 +82,9 @@ impl<'a> Run<'a> {
         if self.report.explain {
             return print(job.explain(target, write, limits)?.to_string().as_bytes());
         }
+        if *target == Target::Stdout {
+            stdout::is_open()?;
+        }
         report::check(self.report, job.inputs(), target)?;
         let bar = Arc::new(Bar::new(self.report));
         let job = job.cancelled_by(self.cancel).watched_by(Arc::clone(&bar) as _);
@@ -107,9 +111,12 @@ fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
     let inputs = Inputs::open(&expand(&args.input.files)?, &read)?;
     let checked = windrow_files::check(&inputs, args.by.clone(), args.unique, cancel)?;
     let message = match checked {
-        Checked::OutOfOrder { file, row } => {
+        Checked::OutOfOrder { file, row, sorted_by: None } => {
             format!("{file}: row {row} sorts before the row in front of it")
         }
+        Checked::OutOfOrder { file, row, sorted_by: Some(by) } => format!(
+            "{file}: row {row} sorts before the row in front of it; the file is sorted --by {by}"
+        ),
         Checked::Repeated { file, row } => {
             format!("{file}: row {row} has the same key as the row before it")
         }

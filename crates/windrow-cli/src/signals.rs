@@ -35,7 +35,7 @@ pub(crate) fn install(cancel: &Cancel) {
             cancel.cancel();
             std::thread::sleep(GRACE);
             cancel.discard_outputs();
-            crate::end(&Failure::Job(Error::interrupted()));
+            Failure::Job(Error::interrupted()).end();
         }
     });
 }

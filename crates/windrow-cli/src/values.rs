@@ -1,7 +1,19 @@
-//! Values of options that are names: parsed by the library, listed in the help.
+//! Values of options that are names: most of them are parsed by the library, and all are listed in the help.
 
+use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use windrow_files::{Format, Preset};
+
+/// What `completions` can print.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Completion {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+    Man,
+}
 
 /// Formats by name.
 pub(crate) fn format() -> impl TypedValueParser<Value = Format> {

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Work, log_rows, ran, read_parquet, wait_until, write_log, write_parquet};
+use common::{
+    Work, log_rows, ran, read_parquet, wait_until, while_running, write_log, write_parquet,
+};
 
 #[test]
 fn an_output_may_take_the_place_of_its_input() {
@@ -49,11 +51,11 @@ fn the_output_of_a_failed_job_never_appears() {
             let mut child =
                 work.command(&format!("{merge} --row-group-size 1MiB")).spawn().expect("started");
             let mut seen = 0;
-            while child.try_wait().expect("a state").is_none() {
+            while_running(&mut child, || {
                 assert!(!work.path("out").join(name).exists());
                 seen += work.names("out").len();
                 std::thread::sleep(std::time::Duration::from_millis(2));
-            }
+            });
             assert!(seen > 0, "it failed before it wrote");
             ran(child).says(3, &["in/a.parquet", "row 400000"]);
             work.holds_only(&[]);

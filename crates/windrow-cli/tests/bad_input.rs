@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
@@ -333,8 +334,14 @@ fn text_that_becomes_shorter() {
         let sort = format!("sort in/{name} in/fifo --input-format {format} --by id -o out/o.csv");
         let child = work.command(&sort).spawn().expect("started");
         // Opens when the job opens it, and by then it has looked at the file.
-        let mut fifo =
-            std::fs::File::options().write(true).open(work.path("in/fifo")).expect("open");
+        // Without waiting for the job, which may never come to it.
+        let (mut fifo, at_once) = (None, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        common::wait_until("a reader of the pipe", || {
+            let mut options = std::fs::File::options();
+            fifo = options.write(true).custom_flags(at_once).open(work.path("in/fifo")).ok();
+            fifo.is_some()
+        });
+        let mut fifo = fifo.expect("open");
         let file = std::fs::File::options().write(true).open(work.path(&format!("in/{name}")));
         let whole = head.len() + 100_000 * line.len();
         file.expect("open").set_len(whole as u64).expect("cut");

@@ -220,8 +220,7 @@ fn messages_that_nobody_reads_do_not_fail_a_job() {
     for (line, code) in [(sort, 0), ("check out/o.csv --by id", 0), (&figures, 5)] {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
         let child = work.command(line).stderr(full).spawn().expect("started");
-        let ended = child.wait_with_output().expect("ended");
-        assert_eq!(ended.status.code(), Some(code), "{line}");
+        assert_eq!(ran(child).code, Some(code), "{line}");
     }
 }
 

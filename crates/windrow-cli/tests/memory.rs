@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use common::{Work, ran, read_parquet, write_log};
+use common::{Work, ran, read_parquet, while_running, write_log};
 
 const ROWS: u64 = 1_000_000;
 
@@ -18,13 +18,13 @@ fn peak(work: &Work, line: &str) -> (u64, u64) {
     let mut child = work.command(&line).spawn().expect("started");
     let status = format!("/proc/{}/status", child.id());
     let mut seen = 0;
-    while child.try_wait().expect("a state").is_none() {
+    while_running(&mut child, || {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<u64>().ok());
         seen = seen.max(kilobytes.unwrap_or(0) * 1024);
         std::thread::sleep(Duration::from_millis(1));
-    }
+    });
     ran(child).succeeds();
     let stats: serde_json::Value =
         serde_json::from_slice(&work.read("out/stats.json")).expect("JSON");

@@ -149,11 +149,7 @@ fn tombstones_without_a_value_and_logs_that_begin_with_a_snapshot() {
     for line in
         ["cat in/log.ndjson | {} compact - --input-format ndjson", "{} compact in/log.ndjson"]
     {
-        let line = line.replace("{}", env!("CARGO_BIN_EXE_windrow"));
-        let line = format!("{line} {compact} -o out/o.csv -q");
-        let mut shell = std::process::Command::new("sh");
-        let done = shell.args(["-c", &line]).current_dir(work.path(".")).output().expect("sh");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        work.shell(&format!("{line} {compact} -o out/o.csv -q")).succeeds();
         let rows = String::from_utf8(work.read("out/o.csv")).expect("text");
         assert_eq!(rows.lines().count(), 15_000, "a header, and all but the deleted one");
         assert!(!rows.contains("\n7,"));

@@ -382,7 +382,7 @@ fn ranges_of_dictionaries_of_any_values() {
 fn a_request_to_stop_leaves_nothing() {
     let work = work(300_000);
     let line = "partition in/a.parquet --by id --into 2000 -o out/p --temp-dir temp -q";
-    let mut child = work.command(line).spawn().expect("started");
+    let mut child = work.command_that_signals_reach(line).spawn().expect("started");
     wait_until("writing", || {
         assert!(child.try_wait().expect("a state").is_none(), "over before it was seen to write");
         !work.names("out").is_empty()

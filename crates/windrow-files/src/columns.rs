@@ -3,6 +3,7 @@
 //! A part that begins with a double quote is quoted, as a field of CSV is: it ends with the next one, and
 //! two of them stand for one. Elsewhere a quote is a character like any other.
 
+use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
@@ -26,6 +27,23 @@ impl FromStr for Columns {
             split(text, ',')?.iter().map(|part| column(part)).collect();
         let columns = columns?;
         if columns.is_empty() { Err("no column is named".to_owned()) } else { Ok(Self(columns)) }
+    }
+}
+
+/// As they are parsed.
+impl fmt::Display for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, column) in self.0.iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            let name = &column.name;
+            match name.contains([',', ':']) || name.starts_with('"') {
+                true => write!(f, "{comma}\"{}\"", name.replace('"', "\"\""))?,
+                false => write!(f, "{comma}{name}")?,
+            }
+            f.write_str(if column.descending { ":desc" } else { "" })?;
+            f.write_str(if column.nulls_first { ":nulls-first" } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -132,6 +150,10 @@ mod tests {
             columns(r#""say ""hi""":desc,5" disk,"""x""""#),
             Ok(vec![desc(r#"say "hi""#), asc(r#"5" disk"#), asc(r#""x""#)])
         );
+        for text in ["a", "a:desc:nulls-first,b", r#""a,b:c":desc,"""x""""#, r#"5" disk"#] {
+            let parsed: Columns = text.parse().unwrap();
+            assert_eq!(parsed.to_string(), text);
+        }
         for text in ["", "a,,b", "a:down", "\"a", ":desc"] {
             assert!(columns(text).is_err(), "{text}");
         }

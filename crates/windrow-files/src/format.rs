@@ -22,16 +22,27 @@ pub enum Format {
 impl Format {
     /// The format that the extension of `path` stands for, if it is a known one.
     pub fn of_path(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-        match extension.as_str() {
-            "parquet" | "pq" => Some(Self::Parquet),
-            "arrow" | "feather" | "ipc" => Some(Self::ArrowFile),
-            "arrows" | "stream" => Some(Self::ArrowStream),
-            "csv" | "tsv" => Some(Self::Csv),
-            "ndjson" | "jsonl" | "json" => Some(Self::Ndjson),
-            _ => None,
-        }
+        let extension = path.extension()?;
+        let known =
+            Self::EXTENSIONS.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
+        known.map(|&(_, format)| format)
     }
+
+    /// The extensions that are known, in any case.
+    pub(crate) const EXTENSIONS: [(&'static str, Self); 12] = [
+        ("parquet", Self::Parquet),
+        ("pq", Self::Parquet),
+        ("arrow", Self::ArrowFile),
+        ("feather", Self::ArrowFile),
+        ("ipc", Self::ArrowFile),
+        ("arrows", Self::ArrowStream),
+        ("stream", Self::ArrowStream),
+        ("csv", Self::Csv),
+        ("tsv", Self::Csv),
+        ("ndjson", Self::Ndjson),
+        ("jsonl", Self::Ndjson),
+        ("json", Self::Ndjson),
+    ];
 
     /// The extension that files of this format are given.
     pub fn extension(self) -> &'static str {
@@ -124,6 +135,17 @@ impl std::str::FromStr for Format {
     }
 }
 
+/// Whether `name` is the address of what is elsewhere, as `s3://bucket/name`, and no path.
+pub(crate) fn is_address(name: &Path) -> bool {
+    let scheme = name.to_str().and_then(|name| name.split_once("://")).map(|(scheme, _)| scheme);
+    let in_schemes = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    scheme.is_some_and(|scheme| {
+        scheme.len() > 1
+            && scheme.as_bytes()[0].is_ascii_alphabetic()
+            && scheme.bytes().all(in_schemes)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +165,21 @@ mod tests {
         }
         assert_eq!(Format::of_path(Path::new("a.txt")), None);
         assert_eq!(Format::of_path(Path::new("parquet")), None);
+    }
+
+    #[test]
+    fn addresses_are_no_paths() {
+        for (name, is) in [
+            ("s3://b/x", true),
+            ("file:///a", true),
+            ("abfs+ssl://x", true),
+            ("a/b://c", false),
+            ("c:/x", false),
+            ("://", false),
+            ("a.csv", false),
+        ] {
+            assert_eq!(is_address(Path::new(name)), is, "{name}");
+        }
     }
 
     #[test]

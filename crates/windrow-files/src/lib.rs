@@ -47,6 +47,7 @@ mod input;
 mod inspect;
 mod job;
 mod limits;
+mod longest;
 mod offset;
 mod output;
 mod partition;

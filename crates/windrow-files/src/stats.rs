@@ -21,6 +21,8 @@ pub struct Stats {
     /// Of the files of partitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<Spread>,
+    /// Whether Parquet inputs have Bloom filters, which Parquet that is written has not.
+    pub bloom_filters_dropped: bool,
     /// Sorted runs that met in the last merge.
     pub runs: u64,
     /// Bytes of rows that went to temporary files.

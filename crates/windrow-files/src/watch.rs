@@ -5,6 +5,7 @@
 //! caller --> Cancel --\
 //!                      Watch --> pause()        each loop, each record batch
 //! limit --> resident -/      --> room_for(n)    before a large copy is made
+//!                            --> kept()         before what was done counts
 //! ```
 //!
 //! **Free blocks.** What is planned is what is in use. The allocator has more: blocks that are free, between
@@ -19,6 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::longest::Longest;
+use crate::size::Size;
 use crate::system;
 
 /// An eighth of the limit, and so much at the least: what is taken between two looks.
@@ -97,6 +100,8 @@ impl Drop for Live {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) cancel: Cancel,
+    /// The longest row that is planned for.
+    pub(crate) longest: Longest,
     resident: Option<Arc<Resident>>,
 }
 
@@ -105,6 +110,8 @@ pub(crate) struct Watch {
 struct Resident {
     /// What resident memory is to stay below.
     limit: u64,
+    /// The most that was resident before the job.
+    before: u64,
     /// Resident memory at which free blocks are given back first.
     first: u64,
     /// The same, of the next time.
@@ -116,9 +123,10 @@ impl Watch {
     pub(crate) fn new(cancel: &Cancel, limit: Option<u64>) -> Self {
         let resident = limit.map(|limit| {
             let first = limit.saturating_sub(MARGIN.max(limit / 8));
-            Arc::new(Resident { limit, first, next: AtomicU64::new(first) })
+            let before = system::peak_resident();
+            Arc::new(Resident { limit, before, first, next: AtomicU64::new(first) })
         });
-        Self { cancel: cancel.clone(), resident }
+        Self { cancel: cancel.clone(), longest: Longest::default(), resident }
     }
 
     /// Gives free blocks back if it is time to; fails if the job is to end.
@@ -127,10 +135,28 @@ impl Watch {
         self.cancel.check()
     }
 
+    /// Fails if the process has had more memory resident than the limit since the job began: what was planned was
+    /// too little, and nobody noticed. The last thing to look at before an output appears.
+    pub(crate) fn kept(&self) -> Result<()> {
+        let Some(Resident { limit, before, .. }) = self.resident.as_deref() else { return Ok(()) };
+        let peak = system::peak_resident();
+        if peak <= *limit.max(before) {
+            return Ok(());
+        }
+        let enough = Size(peak + peak / 8).rounded_up();
+        let message = format!(
+            "the job had {} resident, where it may have {}: its rows are more uneven than the plan knew; raise \
+             `memory_limit` to {enough}",
+            Size(peak).exactly(),
+            Size(*limit).exactly(),
+        );
+        Err(Error::memory_floor(message, enough.0, *limit))
+    }
+
     /// Gives free blocks back if it is time to, or if there would not be room for `bytes` more that are
     /// taken before the next look.
     pub(crate) fn room_for(&self, bytes: usize) {
-        let Some(Resident { limit, first, next }) = self.resident.as_deref() else { return };
+        let Some(Resident { limit, first, next, .. }) = self.resident.as_deref() else { return };
         let resident = system::resident_now();
         // What is resident is known to some pages a thread, and other threads take memory meanwhile.
         let wanted = resident.saturating_add(bytes as u64).saturating_add(STEP);

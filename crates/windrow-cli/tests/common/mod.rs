@@ -3,9 +3,11 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arrow::array::{
@@ -91,6 +93,18 @@ impl Work {
         command
     }
 
+    /// The same, with signals as a shell in the foreground starts it, whatever this process ignores: that is
+    /// inherited, and tests are started under `nohup` and in the background, too.
+    pub(crate) fn command_that_signals_reach(&self, line: &str) -> Command {
+        let plain = self.command(line);
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT,TERM,HUP").arg(plain.get_program());
+        command.args(plain.get_args()).current_dir(self.dir.path());
+        command.env("TMPDIR", self.path("temp"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
     pub(crate) fn run(&self, line: &str) -> Ran {
         ran(self.command(line).spawn().expect("started"))
     }
@@ -123,11 +137,44 @@ impl Work {
     }
 }
 
-/// Waits for the end of a run.
-pub(crate) fn ran(child: Child) -> Ran {
-    let output = child.wait_with_output().expect("ended");
-    let err = String::from_utf8(output.stderr).expect("messages are UTF-8");
-    Ran { code: output.status.code(), out: output.stdout, err }
+/// The longest that a run may take: machines are slow, and shared.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Looks on, again and again, while a run goes on; one that does not end is killed, and the test fails.
+#[track_caller]
+pub(crate) fn while_running(child: &mut Child, mut look: impl FnMut()) {
+    let start = Instant::now();
+    while child.try_wait().expect("a state").is_none() {
+        if start.elapsed() > DEADLINE {
+            let _ = child.kill();
+            panic!("a run did not end within {DEADLINE:?}");
+        }
+        look();
+    }
+}
+
+/// Waits for the end of a run; one that does not end is killed, and the test fails.
+#[track_caller]
+pub(crate) fn ran(mut child: Child) -> Ran {
+    fn all_of(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)).transpose().expect("read");
+            bytes
+        })
+    }
+    // The end of what it reads, as `wait_with_output` does it.
+    drop(child.stdin.take());
+    let (out, err) = (all_of(child.stdout.take()), all_of(child.stderr.take()));
+    let mut pause = Duration::from_micros(100);
+    while_running(&mut child, || {
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    });
+    let status = child.wait().expect("ended");
+    let (out, err) = (out.join().expect("read"), err.join().expect("read"));
+    let err = String::from_utf8(err).expect("messages are UTF-8");
+    Ran { code: status.code(), out, err }
 }
 
 /// Waits until `done`; fails after a minute.

@@ -36,10 +36,10 @@
 mod envelope;
 mod lsn;
 mod op;
+mod preset;
 #[cfg(test)]
 mod tests;
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
@@ -52,6 +52,7 @@ use windrow::Column;
 
 use self::envelope::{Envelope, Moved};
 use self::op::{Change, Operations};
+pub use self::preset::Preset;
 use crate::error::{Error, Result};
 
 /// True where the row deletes its key.
@@ -68,88 +69,6 @@ const LSNS: [(&str, &str); 2] = [("lsn", "__windrow_lsn"), ("nextlsn", "__windro
 /// Whether a column is of our own, which the user does not see.
 pub(crate) fn is_own(name: &str) -> bool {
     [DELETED, CLASS, SIDE].contains(&name) || LSNS.iter().any(|(_, own)| *own == name)
-}
-
-/// A format of change logs, as named by `--op-preset`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Preset {
-    /// Plain rows and an operation column in one of the usual spellings
-    #[default]
-    Generic,
-    /// Debezium change events: the row in `after`, of a delete in `before`
-    Debezium,
-    /// Delta Lake change data feed: plain rows and `_change_type`
-    DeltaCdf,
-    /// wal2json rows flattened to plain columns, and `action` (I U D)
-    Wal2json,
-    /// Apache Paimon changelog: plain rows and a row kind (+I -U +U -D, or 0 to 3)
-    Paimon,
-}
-
-impl Preset {
-    /// The columns that hold the operation when `--op-column` does not say, best first.
-    fn op_columns(self) -> &'static [&'static str] {
-        match self {
-            Self::Generic => &[],
-            Self::Debezium => &["op"],
-            Self::DeltaCdf => &["_change_type"],
-            Self::Wal2json => &["action", "kind"],
-            Self::Paimon => &["_ROW_KIND", "rowkind", "_VALUE_KIND"],
-        }
-    }
-
-    /// Whether the format itself adds this column to the table's.
-    fn adds(self, name: &str, schema: &Schema) -> bool {
-        match self {
-            Self::DeltaCdf => matches!(name, COMMIT | "_commit_timestamp"),
-            // Data files of a Paimon table repeat the key's columns under this prefix.
-            Self::Paimon => match name.strip_prefix("_KEY_") {
-                Some(of) => schema.column_with_name(of).is_some(),
-                None => matches!(name, "_SEQUENCE_NUMBER" | "_LEVEL"),
-            },
-            Self::Generic | Self::Debezium | Self::Wal2json => false,
-        }
-    }
-
-    /// Every preset.
-    pub const ALL: [Self; 5] =
-        [Self::Generic, Self::Debezium, Self::DeltaCdf, Self::Wal2json, Self::Paimon];
-
-    /// Its name, as it is parsed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Generic => "generic",
-            Self::Debezium => "debezium",
-            Self::DeltaCdf => "delta-cdf",
-            Self::Wal2json => "wal2json",
-            Self::Paimon => "paimon",
-        }
-    }
-
-    /// What it reads, in a few words.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Generic => "Plain rows and an operation column in one of the usual spellings",
-            Self::Debezium => "Debezium change events: the row in `after`, of a delete in `before`",
-            Self::DeltaCdf => "Delta Lake change data feed: plain rows and `_change_type`",
-            Self::Wal2json => "wal2json rows flattened to plain columns, and `action` (I U D)",
-            Self::Paimon => {
-                "Apache Paimon changelog: plain rows and a row kind (+I -U +U -D, or 0 to 3)"
-            }
-        }
-    }
-}
-
-impl FromStr for Preset {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::usage(format!("{text:?} is none of the presets: {names}"))
-        })
-    }
 }
 
 /// A preset bound to the schema of an input.
@@ -190,14 +109,8 @@ impl ChangeLog {
         if preset == Preset::Debezium {
             return Self::bind_envelope(schema, op_column);
         }
-        if preset == Preset::Wal2json
-            && let Ok(nested) = schema.field_with_name("columns")
-            && nested.data_type().is_nested()
-        {
-            return Err(Error::usage(
-                "wal2json's `columns` is a list of names and values; flatten it to one column \
-                 each first (--op-preset wal2json reads plain columns and `action`)",
-            ));
+        if preset == Preset::Wal2json {
+            refuse_raw_wal2json(schema)?;
         }
         let op = find_op(schema, preset, op_column)?;
         let operations = Operations::bind(preset, schema.field(op))?;
@@ -289,7 +202,7 @@ impl ChangeLog {
         {
             let number = lsn::number(as_of).ok_or_else(|| {
                 Error::usage(format!(
-                    "--as-of: {as_of:?} is no log sequence number such as 16/B374D848"
+                    "`as_of`: {as_of:?} is no log sequence number such as 16/B374D848"
                 ))
             })?;
             *as_of = number.to_string();
@@ -415,6 +328,26 @@ impl ChangeLog {
     }
 }
 
+/// Refuses what wal2json writes before it is flattened to a column for each of a table's.
+fn refuse_raw_wal2json(schema: &Schema) -> Result<()> {
+    let is_nested =
+        |name: &str| schema.field_with_name(name).is_ok_and(|field| field.data_type().is_nested());
+    if is_nested("columns") {
+        return Err(Error::usage(
+            "wal2json's `columns` is a list of names and values; flatten it to one column \
+             each first (the preset wal2json reads plain columns and `action`)",
+        ));
+    }
+    if is_nested("change") {
+        return Err(Error::usage(
+            "`change` is a list of the changes of a transaction, as wal2json writes it in format \
+             version 1; have it write version 2, and flatten `columns` to one column each \
+             (the preset wal2json reads plain columns and `action`)",
+        ));
+    }
+    Ok(())
+}
+
 fn find_op(schema: &Schema, preset: Preset, op_column: Option<&str>) -> Result<usize> {
     let names = match &op_column {
         Some(name) => std::slice::from_ref(name),
@@ -422,8 +355,8 @@ fn find_op(schema: &Schema, preset: Preset, op_column: Option<&str>) -> Result<u
     };
     if names.is_empty() {
         return Err(Error::usage(
-            "which column holds the operation? Name it with --op-column, or the log's format \
-             with --op-preset",
+            "which column holds the operation? Name it with `op_column`, or the log's format \
+             with `op_preset`",
         ));
     }
     names
@@ -439,8 +372,8 @@ fn missing_op<'a>(
 ) -> Error {
     let columns: Vec<&str> = fields.map(|field| field.name().as_str()).collect();
     Error::usage(format!(
-        "no column named {} for the operation (--op-preset {}); the columns are {}; name the \
-         right one with --op-column",
+        "no column named {} for the operation (`op_preset` {}); the columns are {}; name the \
+         right one with `op_column`",
         names.join(" or "),
         preset.name(),
         columns.join(", ")

@@ -399,7 +399,7 @@ fn what_cannot_be_bound_is_a_matter_of_usage() {
             other => panic!("{:?}", other.map(|log| log.schema().clone())),
         };
     assert!(usage(&numbers, Preset::Generic, Some("op")).contains("numbers have no one meaning"));
-    assert!(usage(&texts, Preset::Generic, None).contains("--op-column"));
+    assert!(usage(&texts, Preset::Generic, None).contains("`op_column`"));
     assert!(usage(&texts, Preset::Generic, Some("kind")).contains("the columns are id, op"));
     assert!(usage(&texts, Preset::DeltaCdf, None).contains("_change_type"));
     let id = texts.column(0).clone();

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 
 use super::exact::{has_offset, is_padded};
 use super::origin::Origin;
-use super::text::{Columns, Dialect, TextFile, line_bytes, newlines, rest_of_line};
+use super::text::{Columns, Dialect, TextFile, line_bytes, longest_line, newlines, rest_of_line};
 use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES};
 
 /// Rows of the sample that are looked at.
@@ -67,11 +67,13 @@ pub(super) fn open(
     };
     let header = sample.iter().position(|byte| *byte == b'\n').filter(|_| csv.has_header);
     let line_bytes = line_bytes(&origin, &sample, header.map_or(0, |end| end + 1));
+    let longest = longest_line(&origin, &sample);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Csv(csv),
         columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
+        longest,
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }

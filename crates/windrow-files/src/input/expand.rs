@@ -5,10 +5,12 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::Format;
+use crate::format::{self, Format};
 
+use super::pattern;
 use super::reader::Reader;
 
 /// One input, before it is opened.
@@ -16,6 +18,13 @@ use super::reader::Reader;
 pub enum Source {
     /// A file, or whatever else opens by a path: a pipe, a device.
     File(PathBuf),
+    /// A file that a pattern or a directory stands for, and that. It cannot be the output, too.
+    Found {
+        /// The file.
+        path: PathBuf,
+        /// The argument that it was found by.
+        by: Arc<OsStr>,
+    },
     /// Standard input; at most once in a list.
     Stdin,
     /// Record batches of a caller's; see [`Source::reader`].
@@ -25,9 +34,19 @@ pub enum Source {
 impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::File(path) => path.display().fmt(f),
+            Self::File(path) | Self::Found { path, .. } => path.display().fmt(f),
             Self::Stdin => f.write_str("stdin"),
             Self::Reader(reader) => reader.fmt(f),
+        }
+    }
+}
+
+impl Source {
+    /// The file, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Found { path, .. } => Some(path),
+            Self::Stdin | Self::Reader(_) => None,
         }
     }
 }
@@ -35,8 +54,8 @@ impl std::fmt::Display for Source {
 /// The inputs that `args` stand for.
 ///
 /// # Errors
-/// `Usage` for a pattern or a directory that yields nothing, and for `-` given twice. A plain name that
-/// does not exist is kept: opening it says what is wrong with it.
+/// `Usage` for a pattern or a directory that yields nothing, for `-` given twice, and for an address such as
+/// `s3://...`. A plain name that does not exist is kept: opening it says what is wrong with it.
 pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for arg in args {
@@ -47,20 +66,34 @@ pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<
                 return Err(Error::usage("standard input (-) can be read only once"));
             }
             sources.push(Source::Stdin);
-        } else if path.is_dir() {
-            sources.extend(in_directory(path)?.into_iter().map(Source::File));
-        } else if !path.exists() && is_pattern(arg) {
-            sources.extend(matching(&arg.to_string_lossy())?.into_iter().map(Source::File));
-        } else {
-            sources.push(Source::File(path.to_owned()));
+            continue;
         }
+        let found = if path.is_dir() {
+            in_directory(path)?
+        } else if path.exists() || !(pattern::is_pattern(arg) || format::is_address(path)) {
+            sources.push(Source::File(path.to_owned()));
+            continue;
+        } else {
+            refuse_address(path)?;
+            matching(arg)?
+        };
+        let by: Arc<OsStr> = arg.into();
+        sources.extend(found.into_iter().map(|path| Source::Found { path, by: Arc::clone(&by) }));
     }
     Ok(sources)
 }
 
-/// Whether a name has a character of patterns.
-fn is_pattern(name: &OsStr) -> bool {
-    name.as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
+/// Refuses the address of what is elsewhere.
+pub(super) fn refuse_address(path: &Path) -> Result<()> {
+    let what = match path.to_str().and_then(|path| path.strip_prefix("file://")) {
+        Some(local) => format!("is an address; name the file by its path, {local}"),
+        None if format::is_address(path) => {
+            "is an address, and inputs are files; fetch it first, or on the way: FETCH | windrow ... -"
+                .to_owned()
+        }
+        None => return Ok(()),
+    };
+    Err(Error::usage(format!("{}: {what}", path.display())))
 }
 
 /// The files directly in `directory` whose extension is known, sorted by name.
@@ -78,9 +111,10 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
+        let known = Format::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(", ");
         return Err(Error::usage(format!(
-            "{}: the directory holds no file with a known extension \
-             (.parquet, .arrow, .arrows, .csv, .tsv, .ndjson, .jsonl); name the files themselves",
+            "{}: the directory holds no file with a known extension ({known}); name the files \
+             themselves",
             directory.display()
         )));
     }
@@ -88,24 +122,13 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files that `pattern` matches, sorted by name.
-fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
-    // As in a shell, a star does not stand for a hidden file.
-    let options =
-        glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::default() };
-    let paths = glob::glob_with(pattern, options)
-        .map_err(|cause| Error::usage(format!("{pattern}: not a pattern: {cause}")))?;
-    let mut files = Vec::new();
-    for path in paths {
-        let path = path.map_err(|cause| Error::input(cause.path(), cause.error()))?;
-        if !path.is_dir() {
-            files.push(path);
-        }
-    }
+/// The files that `arg` matches, sorted by name.
+fn matching(arg: &OsStr) -> Result<Vec<PathBuf>> {
+    let files = pattern::files(arg)?;
     if files.is_empty() {
+        let pattern = Path::new(arg).display();
         return Err(Error::usage(format!("{pattern}: no file matches")));
     }
-    files.sort();
     Ok(files)
 }
 
@@ -126,9 +149,8 @@ mod tests {
         sources
             .iter()
             .map(|source| match source {
-                Source::File(path) => path.file_name().unwrap().to_string_lossy().into_owned(),
                 Source::Stdin => "-".into(),
-                Source::Reader(_) => unreachable!("no argument stands for a reader"),
+                other => other.path().unwrap().file_name().unwrap().to_string_lossy().into_owned(),
             })
             .collect()
     }
@@ -168,9 +190,32 @@ mod tests {
             vec![arg(&dir, "")],
             vec![arg(&dir, "[")],
             vec!["-".to_string(), "-".to_string()],
+            vec!["s3://bucket/a.csv".to_string()],
+            vec!["https://host/*.csv".to_string()],
         ] {
             assert!(expand(&args).is_err_and(|error| error.kind() == ErrorKind::Usage), "{args:?}");
         }
+    }
+
+    #[test]
+    fn what_was_not_named_is_known_by_what_found_it() {
+        let dir = directory(&["a.csv"]);
+        for (name, found) in [("a.csv", false), ("*.csv", true), ("", true)] {
+            let sources = expand(&[arg(&dir, name)]).unwrap();
+            assert_eq!(matches!(sources[..], [Source::Found { .. }]), found, "{name}");
+        }
+    }
+
+    #[test]
+    fn messages_say_what_there_is() {
+        let dir = directory(&["c.txt"]);
+        let said = |arg: &str| expand(&[arg]).unwrap_err().to_string();
+        let message = said(dir.path().to_str().unwrap());
+        for (extension, _) in Format::EXTENSIONS {
+            assert!(message.contains(&format!(".{extension}")), "{message}");
+        }
+        assert!(said("file:///data/a.csv").contains("its path, /data/a.csv"));
+        assert!(said("gs://data/*.parquet").contains("is an address"));
     }
 
     #[test]

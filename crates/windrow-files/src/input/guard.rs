@@ -16,8 +16,10 @@ use arrow::array::{Array, AsArray, RecordBatch, make_array};
 use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::watch::Watch;
 
 use super::Batches;
+use super::lengths::longest_row;
 use super::unify::{Order, conform};
 
 thread_local! {
@@ -53,6 +55,8 @@ pub(super) struct Promise {
     pub(super) batch_rows: usize,
     /// The rows of the unit, where known.
     pub(super) rows: Option<u64>,
+    /// The place in its file of the first of them.
+    pub(super) first_row: u64,
 }
 
 /// Batches that keep a [`Promise`].
@@ -63,12 +67,23 @@ pub(super) struct Guarded {
     /// What is left of a batch as it was read, and the rows to take of it at a time.
     rest: Option<(RecordBatch, usize)>,
     promise: Promise,
+    watch: Watch,
     seen: u64,
 }
 
 impl Guarded {
-    pub(super) fn new(name: Arc<str>, batches: Batches, promise: Promise) -> Self {
-        Self { name, batches: Some(batches), rest: None, promise, seen: 0 }
+    pub(super) fn new(name: Arc<str>, batches: Batches, promise: Promise, watch: Watch) -> Self {
+        Self { name, batches: Some(batches), rest: None, promise, watch, seen: 0 }
+    }
+
+    /// Makes room for the longest row of `batch`; true if that took less memory for others.
+    fn admit(&self, batch: &RecordBatch) -> Result<bool> {
+        let planned = self.watch.longest.planned();
+        let Some((row, bytes)) = longest_row(batch, planned) else { return Ok(false) };
+        self.watch.longest.admit(bytes).map_err(|need| {
+            let row = self.promise.first_row + self.seen + row as u64;
+            need.error(&self.name, &format!("row {row}")).at_row(row)
+        })
     }
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
@@ -96,10 +111,19 @@ impl Guarded {
                     _ => Ok(None),
                 };
             };
+            if batch.num_rows() == 0 {
+                // None at all, or what a reader has to say before a long row.
+                if self.watch.longest.planned() == u64::MAX {
+                    continue;
+                }
+                return Ok(Some(RecordBatch::new_empty(self.promise.schema.clone())));
+            }
+            let is_longer = self.admit(&batch)?;
             self.seen += batch.num_rows() as u64;
-            if batch.num_rows() > 0 {
-                let most = rows_at_a_time(&batch).min(self.promise.batch_rows);
-                self.rest = Some((batch, most));
+            let most = rows_at_a_time(&batch).min(self.promise.batch_rows);
+            self.rest = Some((batch, most));
+            if is_longer {
+                return Ok(Some(RecordBatch::new_empty(self.promise.schema.clone())));
             }
         }
     }

@@ -12,7 +12,6 @@
 //! ```
 //! Invariant: a time is read as it was written, or it is an error.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -29,7 +28,7 @@ use parquet::errors::Result;
 use parquet::file::metadata::FileMetaData;
 
 use super::origin::RandomFile;
-use super::parquet::Footer;
+use super::parquet::{Footer, Part};
 
 /// Seconds from the epoch that nanoseconds in 64 bits reach, forth and back.
 const REACH: i64 = i64::MAX / 1_000_000_000 - 1;
@@ -51,13 +50,8 @@ pub(super) fn settled(footer: Footer) -> Result<Footer> {
 pub(super) struct Seconds(ParquetRecordBatchReader);
 
 impl Seconds {
-    /// A reader of the row groups `part`, if there are such times.
-    pub(super) fn of(
-        file: &RandomFile,
-        footer: &Footer,
-        part: Range<usize>,
-        batch_rows: usize,
-    ) -> Result<Option<Self>> {
+    /// A reader of `rows`, if there are such times.
+    pub(super) fn of(file: &RandomFile, footer: &Footer, rows: &Part) -> Result<Option<Self>> {
         let leaves = leaves(footer);
         if leaves.is_empty() {
             return Ok(None);
@@ -65,10 +59,8 @@ impl Seconds {
         let schema = footer.metadata().file_metadata().schema_descr();
         let mask = ProjectionMask::leaves(schema, leaves);
         let footer = in_unit(footer, TimeUnit::Second)?;
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), footer)
-            .with_projection(mask)
-            .with_row_groups(part.collect())
-            .with_batch_size(batch_rows);
+        let all = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), footer);
+        let reader = rows.chosen(all.with_projection(mask));
         reader.build().map(|reader| Some(Self(reader)))
     }
 

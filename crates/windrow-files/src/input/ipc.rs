@@ -22,6 +22,7 @@ use arrow::ipc::{Block, MetadataVersion, convert, root_as_footer};
 
 use crate::error::Result;
 use crate::format::Format;
+use crate::watch::Watch;
 
 use super::origin::{Origin, RandomFile};
 use super::stream::{Frame, plain_bytes};
@@ -69,6 +70,8 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         spans,
         reader_bytes,
         row_bytes,
+        longest_row: row_bytes,
+        copies: 0,
         content: Box::new(IpcFile { origin, index }),
     })
 }
@@ -241,7 +244,7 @@ impl Content for IpcFile {
         self.origin.name()
     }
 
-    fn read(&self, part: Range<usize>, _batch_rows: usize) -> Result<Batches> {
+    fn read(&self, part: Range<usize>, _: usize, _: &Watch) -> Result<Batches> {
         let file = self.origin.random()?;
         let index = self.index.clone();
         let mut decoder = FileDecoder::new(index.schema.clone(), index.version);

@@ -23,22 +23,32 @@ mod footer_depth;
 mod guard;
 mod int96;
 mod ipc;
+mod json_text;
+mod json_walk;
+mod lengths;
+mod named;
 mod ndjson;
 mod null_lines;
+mod options;
 mod origin;
+mod pages;
 mod parquet;
+mod pattern;
+mod profile;
+mod quotes;
 mod reader;
 mod records;
 mod schema_text;
 mod stream;
 mod text;
+mod thrift;
 mod unify;
 
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -46,10 +56,10 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::limits::Limits;
 use crate::setting::Setting;
-use crate::watch::Cancel;
+use crate::watch::{Cancel, Watch};
 
+use named::Named;
 use origin::{Origin, Stream};
 use unify::{Order, Unifier};
 
@@ -57,137 +67,14 @@ pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand};
 pub use guard::panics_are_caught;
+pub(crate) use lengths::long_values;
+pub use options::{CsvOptions, ReadOptions};
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub use reader::Reader;
 pub use schema_text::parse_schema;
 
 /// Bytes of a stream or text that are looked at to tell its format or its schema.
 const SAMPLE_BYTES: usize = 1 << 20;
-
-/// How to read inputs.
-///
-/// ```
-/// use windrow_files::{Format, ReadOptions, parse_schema};
-///
-/// let read = ReadOptions::default().format(Format::Csv).schema(parse_schema("id:int64,at:date32")?);
-/// # Ok::<(), windrow_files::Error>(())
-/// ```
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// The format of all inputs; otherwise each file's extension or first bytes decide.
-    pub format: Option<Format>,
-    /// The types of columns of text; those not named are inferred. See [`parse_schema`].
-    pub schema: Option<SchemaRef>,
-    /// How CSV is written down.
-    pub csv: CsvOptions,
-    /// The most rows of a batch.
-    pub(crate) batch_rows: usize,
-    /// Where streams go that must be read at random; the system's temporary directory if none.
-    pub(crate) temp_dir: Option<PathBuf>,
-    /// Bytes that they may take there together.
-    pub(crate) temp_bytes: u64,
-    /// Ends the copying of streams.
-    pub(crate) cancel: Cancel,
-}
-
-impl ReadOptions {
-    /// Sets the format of all inputs.
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = Some(format);
-        self
-    }
-
-    /// Sets the types of columns of text.
-    pub fn schema(mut self, schema: SchemaRef) -> Self {
-        self.schema = Some(schema);
-        self
-    }
-
-    /// Sets how CSV is written down.
-    pub fn csv(mut self, csv: CsvOptions) -> Self {
-        self.csv = csv;
-        self
-    }
-
-    /// Copies streams that must be read at random - Parquet and Arrow files on standard input - to a
-    /// temporary file within `limits`.
-    ///
-    /// # Errors
-    /// `Usage` if a directory for temporary files is not there.
-    pub fn within(mut self, limits: &Limits) -> Result<Self> {
-        limits.check()?;
-        self.temp_dir = limits.temp_dirs.first().cloned();
-        self.temp_bytes = limits.max_temp_bytes.unwrap_or(u64::MAX);
-        Ok(self)
-    }
-
-    /// Ends that copying when `cancel` is requested.
-    pub fn cancelled_by(mut self, cancel: &Cancel) -> Self {
-        self.cancel = cancel.clone();
-        self
-    }
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self {
-            format: None,
-            schema: None,
-            batch_rows: 8192,
-            csv: CsvOptions::default(),
-            temp_dir: None,
-            temp_bytes: u64::MAX,
-            cancel: Cancel::new(),
-        }
-    }
-}
-
-/// How CSV is written down.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct CsvOptions {
-    /// The byte between fields. A `.tsv` file has a tab when this is the comma.
-    pub delimiter: u8,
-    /// Whether the first line names the columns.
-    pub has_header: bool,
-}
-
-impl CsvOptions {
-    /// Sets the character between fields.
-    ///
-    /// # Errors
-    /// `Usage` if it is no ASCII character, a quote, or ends a line.
-    pub fn delimiter(mut self, delimiter: char) -> Result<Self> {
-        let byte = u8::try_from(delimiter).ok();
-        self.delimiter =
-            byte.filter(|byte| byte.is_ascii() && !b"\"\r\n".contains(byte)).ok_or_else(|| {
-                Error::usage(format!(
-                    "{} takes one ASCII character that is no quote and ends no line",
-                    Setting::CsvDelimiter
-                ))
-            })?;
-        Ok(self)
-    }
-
-    /// Sets whether the first line names the columns.
-    pub fn has_header(mut self, has_header: bool) -> Self {
-        self.has_header = has_header;
-        self
-    }
-
-    /// The byte between the fields of `path`.
-    pub(crate) fn delimiter_of(self, path: &Path) -> u8 {
-        let tabs = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv"));
-        if tabs && self.delimiter == b',' { b'\t' } else { self.delimiter }
-    }
-}
-
-impl Default for CsvOptions {
-    fn default() -> Self {
-        Self { delimiter: b',', has_header: true }
-    }
-}
 
 /// A column of a declared order.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -211,6 +98,14 @@ pub struct FileInfo {
     pub bytes: Option<u64>,
     /// Its rows; unknown for text and streams.
     pub rows: Option<u64>,
+    source: Source,
+}
+
+impl FileInfo {
+    /// Its path, if it is a file.
+    pub fn path(&self) -> Option<&Path> {
+        self.source.path()
+    }
 }
 
 /// All inputs, opened.
@@ -220,6 +115,8 @@ pub struct Inputs {
     units: Vec<Unit>,
     reader_bytes: usize,
     row_bytes: usize,
+    longest_row: usize,
+    copies: usize,
     temp_bytes: u64,
     contents: Arc<[File]>,
     csv: CsvOptions,
@@ -255,11 +152,19 @@ trait Content: Send + Sync {
     fn name(&self) -> &Arc<str>;
 
     /// Reads one of the parts that opening told of, as batches of the file's own schema.
-    fn read(&self, part: Range<usize>, batch_rows: usize) -> Result<Batches>;
+    ///
+    /// # Errors
+    /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a batch.
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches>;
 
     /// The Parquet footer with its statistics, from Parquet.
     fn footer(&self) -> Option<Result<parquet::Footer>> {
         None
+    }
+
+    /// Whether it has Bloom filters.
+    fn has_bloom_filters(&self) -> bool {
+        false
     }
 }
 
@@ -273,6 +178,10 @@ struct Opened {
     reader_bytes: usize,
     /// Bytes of a row, on average, where rows are longest.
     row_bytes: usize,
+    /// Bytes of the longest row, as far as that is known: `reader_bytes` has it in it.
+    longest_row: usize,
+    /// Times that reading has a row in memory that is longer.
+    copies: usize,
     content: Box<dyn Content>,
 }
 
@@ -297,17 +206,18 @@ impl Inputs {
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
         let mut stdin = Some(stdin);
         let footers = Arc::new(parquet::FooterCache::default());
-        let mut opener = Opener { options, footers, temp_left: options.temp_bytes };
+        let named = Named::of(options.schema.as_deref());
+        let mut opener = Opener { options, footers, temp_left: options.temp_bytes, named };
         let mut unifier: Option<Unifier> = None;
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
-        let (mut reader_bytes, mut row_bytes) = (0, 0);
+        let (mut reader_bytes, mut row_bytes, mut longest_row, mut copies) = (0, 0, 0, 0);
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = unifier.as_ref().map(Unifier::so_far);
             let opened = match source {
                 Source::Reader(reader) => reader::open(reader)?,
-                Source::File(path) => {
+                Source::File(path) | Source::Found { path, .. } => {
                     let origin = Origin::of_file(path)?;
                     opener.open(Some(path), origin, ordinal, reference.as_deref())?
                 }
@@ -330,9 +240,15 @@ impl Inputs {
                 format: opened.format,
                 bytes: opened.bytes,
                 rows: opened.rows,
+                source: source.clone(),
             });
+            if opened.format != Format::Ndjson {
+                opener.named.see(opened.schema.fields().iter().map(|field| &**field.name()));
+            }
             reader_bytes = reader_bytes.max(opened.reader_bytes);
             row_bytes = row_bytes.max(opened.row_bytes);
+            longest_row = longest_row.max(opened.longest_row);
+            copies = copies.max(opened.copies);
             contents.push(File { content: opened.content, order });
         }
         let schema =
@@ -341,6 +257,7 @@ impl Inputs {
             true => nulls_as_text(schema),
             false => schema,
         };
+        opener.named.check(&schema)?;
         let contents: Arc<[File]> = contents.into();
         let units = spans
             .into_iter()
@@ -356,7 +273,18 @@ impl Inputs {
             .collect();
         let temp_bytes = options.temp_bytes - opener.temp_left;
         let csv = options.csv;
-        Ok(Self { schema, files, units, reader_bytes, row_bytes, temp_bytes, contents, csv })
+        Ok(Self {
+            schema,
+            files,
+            units,
+            reader_bytes,
+            row_bytes,
+            longest_row,
+            copies,
+            temp_bytes,
+            contents,
+            csv,
+        })
     }
 
     /// The schema of all inputs; the metadata is that of the first.
@@ -400,9 +328,65 @@ impl Inputs {
         self.row_bytes
     }
 
+    /// Bytes of the longest row, as far as that is known without reading; [`Inputs::reader_bytes`] has it in it.
+    pub(crate) fn longest_row(&self) -> usize {
+        self.longest_row
+    }
+
+    /// Times that reading has a row in memory that is longer than that.
+    pub(crate) fn copies_of_a_long_row(&self) -> usize {
+        self.copies
+    }
+
     /// Bytes of temporary files that hold copies of streams.
     pub(crate) fn temp_bytes(&self) -> u64 {
         self.temp_bytes
+    }
+
+    /// Whether any of them has Bloom filters.
+    pub(crate) fn have_bloom_filters(&self) -> bool {
+        self.contents.iter().any(|file| file.content.has_bloom_filters())
+    }
+
+    /// Whether the input `file` can be read again.
+    pub(crate) fn is_there_again(&self, file: usize) -> bool {
+        self.files[file].bytes.is_some()
+    }
+
+    /// Refuses an output that was found among the inputs, so that each run would read what the one before it
+    /// wrote. One that is named among them is meant.
+    ///
+    /// # Errors
+    /// `Usage` if a pattern or a directory stands for `output` too, or for files of the directory that it is.
+    pub(crate) fn refuse_output(&self, output: &Path, is_directory: bool) -> Result<()> {
+        let whole = |path: &Path| match (path.canonicalize(), path.parent(), path.file_name()) {
+            (Ok(whole), _, _) => Some(whole),
+            (Err(_), Some(parent), Some(name)) => {
+                let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+                parent.canonicalize().ok().map(|parent| parent.join(name))
+            }
+            _ => None,
+        };
+        let Some(place) = whole(output) else { return Ok(()) };
+        for file in &self.files {
+            let Source::Found { path, by } = &file.source else { continue };
+            let (by, shown) = (Path::new(by), output.display());
+            if is_directory && by.is_dir() && whole(by).is_some_and(|by| place.starts_with(by)) {
+                return Err(Error::usage(format!(
+                    "{shown}: is in {}, which is an input; write it elsewhere, or name the files",
+                    by.display()
+                )));
+            }
+            let Some(input) = whole(path) else { continue };
+            if input == place || is_directory && input.starts_with(&place) {
+                return Err(Error::usage(format!(
+                    "{shown}: {} stands for it, too, so that each run would read what the one before \
+                     it wrote; write it elsewhere, or name the inputs",
+                    by.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.
@@ -426,12 +410,14 @@ fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
 impl Unit {
     /// Reads the unit: batches of at most `batch_rows` rows, exactly of [`Inputs::schema`].
     ///
-    /// The file is open while the iterator lives. After an error the iterator ends.
-    pub(crate) fn read(&self) -> Result<Batches> {
+    /// The file is open while the iterator lives. After an error the iterator ends. A batch without rows says that
+    /// one that is longer than all before it comes next, which `watch` lets pass.
+    pub(crate) fn read(&self, watch: &Watch) -> Result<Batches> {
         let file = &self.files[self.file];
         let name = file.content.name().clone();
-        let batches =
-            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows))?;
+        let batches = guard::no_panic(&name, || {
+            file.content.read(self.part.clone(), self.batch_rows, watch)
+        })?;
         Ok(Box::new(guard::Guarded::new(
             name,
             batches,
@@ -440,7 +426,9 @@ impl Unit {
                 order: file.order.clone(),
                 batch_rows: self.batch_rows,
                 rows: self.rows,
+                first_row: self.first_row,
             },
+            watch.clone(),
         )))
     }
 }
@@ -453,6 +441,15 @@ fn check_text(head: &[u8]) -> Result<(), String> {
              {compressor} -dc FILE | windrow ... -"
         ));
     }
+    if head.starts_with(b"\xFF\xFE") && !head.starts_with(&[0xFF; 4])
+        || head.starts_with(b"\xFE\xFF")
+    {
+        return Err(
+            "begins with the byte order mark of UTF-16; convert it to UTF-8 first, or on the \
+                    way: iconv -f UTF-16 -t UTF-8 FILE | windrow ... -"
+                .into(),
+        );
+    }
     match Format::of_magic(head) {
         Some(format) => Err(format!("is no text; read it with {} {format}", Setting::InputFormat)),
         None => Ok(()),
@@ -464,6 +461,7 @@ struct Opener<'a> {
     options: &'a ReadOptions,
     footers: Arc<parquet::FooterCache>,
     temp_left: u64,
+    named: Named,
 }
 
 impl Opener<'_> {
@@ -517,7 +515,7 @@ impl Opener<'_> {
             Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
             Format::ArrowStream => stream::open(origin),
             Format::Csv => csv::open(origin, path, self.options, reference),
-            Format::Ndjson => ndjson::open(origin, self.options, reference),
+            Format::Ndjson => ndjson::open(origin, self.options, reference, &mut self.named),
         })
     }
 }

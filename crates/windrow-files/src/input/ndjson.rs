@@ -30,88 +30,142 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use crate::error::Result;
 
 use super::exact::Exact;
+use super::json_text;
+use super::named::Named;
 use super::null_lines::NullLines;
-use super::origin::Origin;
+use super::origin::{Origin, Stream};
 use super::records::Records;
-use super::text::{Columns, Dialect, TextFile, line_bytes};
+use super::text::{Columns, Dialect, TextFile, line_bytes, longest_line};
 use super::{Opened, ReadOptions, SAMPLE_BYTES};
 
 /// Objects of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
 
-/// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it.
+/// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it; of the columns
+/// that are `named`, those that are in it are seen.
 pub(super) fn open(
     origin: Origin,
     options: &ReadOptions,
     reference: Option<&Schema>,
+    named: &mut Named,
 ) -> Result<Opened> {
     let schema = match reference {
         Some(first) => {
+            if !named.is_seen() {
+                Keys::of(&origin, named)?;
+            }
             let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
             Schema::new(first.fields().iter().map(nullable).collect::<Vec<_>>())
         }
-        None => infer(&origin, options.schema.as_deref())?,
+        None => infer(&origin, options.schema.as_deref(), named)?,
     };
     let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
+    let longest = longest_line(&origin, &origin.head(SAMPLE_BYTES)?);
     let file = TextFile {
         origin: Arc::new(origin),
         dialect: Dialect::Ndjson,
         columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
+        longest,
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
-fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
-    let head = origin.head(SAMPLE_BYTES)?;
-    let cut = head.len() == SAMPLE_BYTES;
-    let mut sample = Vec::with_capacity(head.len());
-    let read = NullLines::new(&*head).read_to_end(&mut sample);
-    read.map_err(|cause| origin.error(format!("cannot be read: {cause}")))?;
-    if sample.trim_ascii_start().first() == Some(&b'[') {
-        return Err(
-            origin.error("is a JSON array; write one object per line instead (jq -c '.[]' does)")
-        );
+/// What the objects of a file have, as far as it was looked at.
+struct Keys {
+    columns: Vec<(String, Shape)>,
+}
+
+impl Keys {
+    /// Those of a sample, and of more where that does not tell enough. Of the columns that are `named` some
+    /// may come later: the rest of a stream is not looked at.
+    fn of(origin: &Origin, named: &mut Named) -> Result<Self> {
+        let (mut keys, cut) = Self::of_sample(origin)?;
+        named.see(keys.names());
+        // Not even the first object may be whole in the sample.
+        let unsure =
+            keys.are_unknown(named) || cut && (keys.columns.is_empty() || !named.is_seen());
+        if unsure && let Some(text) = origin.again_from(0) {
+            keys.look_further(text, named);
+        } else if cut {
+            named.leave_open();
+        }
+        if keys.columns.is_empty() {
+            named.leave_open();
+        }
+        Ok(keys)
     }
-    let mut columns = Vec::new();
-    let mut rows = serde_json::Deserializer::from_slice(&sample).into_iter::<Shape>();
-    for row in rows.by_ref().take(SAMPLE_ROWS) {
-        match row {
-            Ok(Shape::Object(keys)) => merge_keys(&mut columns, keys),
-            // A record without a value.
-            Ok(Shape::Null) => {}
-            Ok(_) => return Err(origin.error("holds a value that is not an object")),
-            Err(fault) if fault.is_eof() && cut => break,
-            Err(fault) => {
-                return Err(origin.error(format!("line {}: {fault}", fault.line())));
+
+    /// Those of the head of a file, and whether it goes on.
+    fn of_sample(origin: &Origin) -> Result<(Self, bool)> {
+        let head = origin.head(SAMPLE_BYTES)?;
+        let cut = head.len() == SAMPLE_BYTES;
+        let mut sample = Vec::with_capacity(head.len());
+        let read = NullLines::new(&*head).read_to_end(&mut sample);
+        read.map_err(|cause| origin.error(format!("cannot be read: {cause}")))?;
+        if sample.trim_ascii_start().first() == Some(&b'[') {
+            let what = "is a JSON array; write one object per line instead (jq -c '.[]' does)";
+            return Err(origin.error(what));
+        }
+        let mut columns = Vec::new();
+        let mut rows = serde_json::Deserializer::from_slice(&sample).into_iter::<Shape>();
+        for row in rows.by_ref().take(SAMPLE_ROWS) {
+            match row {
+                Ok(Shape::Object(keys)) => merge_keys(&mut columns, keys),
+                // A record without a value.
+                Ok(Shape::Null) => {}
+                Ok(_) => {
+                    let first = sample.split(|byte| *byte == b'\n').find_map(json_text::fault);
+                    return Err(match first {
+                        Some(what) => origin.error(what),
+                        None => origin.error("holds a value that is not an object"),
+                    });
+                }
+                Err(fault) if fault.is_eof() && cut => break,
+                Err(fault) => {
+                    let line = sample.split(|byte| *byte == b'\n').nth(fault.line().max(1) - 1);
+                    let what = line.and_then(json_text::fault).unwrap_or(fault.to_string());
+                    let error = origin.error(format!("line {}: {what}", fault.line()));
+                    return Err(error.at_line(fault.line() as u64));
+                }
             }
         }
+        complete_envelope(&mut columns);
+        Ok((Self { columns }, cut))
     }
-    complete_envelope(&mut columns);
-    let unknown = |columns: &[(String, Shape)]| {
-        let named = |name: &str| named.is_some_and(|named| named.field_with_name(name).is_ok());
-        columns.iter().any(|(name, shape)| !named(name) && shape.is_unknown())
-    };
-    // Not even the first object may be whole in the sample.
-    if (unknown(&columns) || cut && columns.is_empty())
-        && let Some(text) = origin.again_from(0)
-    {
+
+    /// Reads on from the start, until all is known or at the end.
+    fn look_further(&mut self, text: Stream, named: &mut Named) {
         let rows = serde_json::Deserializer::from_reader(BufReader::new(NullLines::new(text)));
         // A fault beyond the sample is told when the file is read.
         let rows = rows.into_iter::<Shape>().map_while(Result::ok);
         for (row, shape) in rows.enumerate() {
             if let Shape::Object(keys) = shape {
-                merge_keys(&mut columns, keys);
+                named.see(keys.iter().map(|(name, _)| &**name));
+                merge_keys(&mut self.columns, keys);
             }
-            if row % SAMPLE_ROWS == 0 && !unknown(&columns) {
+            if row % SAMPLE_ROWS == 0 && !self.are_unknown(named) && named.is_seen() {
                 break;
             }
         }
-        complete_envelope(&mut columns);
+        complete_envelope(&mut self.columns);
     }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|(name, _)| &**name)
+    }
+
+    /// Whether the type of any of them is unknown.
+    fn are_unknown(&self, named: &Named) -> bool {
+        self.columns.iter().any(|(name, shape)| !named.has(name) && shape.is_unknown())
+    }
+}
+
+fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<Schema> {
+    let Keys { columns } = Keys::of(origin, named)?;
     let mut fields = Vec::with_capacity(columns.len());
     for (name, shape) in columns {
-        let kind = match named.and_then(|named| named.field_with_name(&name).ok()) {
+        let kind = match schema.and_then(|schema| schema.field_with_name(&name).ok()) {
             Some(field) => field.data_type().clone(),
             None => shape.data_type().ok_or_else(|| {
                 origin.error(format!(
@@ -122,7 +176,7 @@ fn infer(origin: &Origin, named: Option<&Schema>) -> Result<Schema> {
         };
         fields.push(Field::new(name, kind, true));
     }
-    for field in named.map(|named| named.fields().iter()).into_iter().flatten() {
+    for field in schema.map(|schema| schema.fields().iter()).into_iter().flatten() {
         if !fields.iter().any(|known| known.name() == field.name()) {
             fields.push(Field::clone(field));
         }

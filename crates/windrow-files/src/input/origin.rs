@@ -17,6 +17,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::setting::Setting;
 use crate::watch::Cancel;
 
+use super::expand::refuse_address;
+
 /// Bytes read at a time to decode a page header. The crate opens such a reader for every page, decodes
 /// some tens of bytes and drops it, then asks for the page by its length: more would be read twice.
 const HEADER_BUFFER: usize = 4 << 10;
@@ -46,6 +48,9 @@ impl Origin {
     /// `Data` for what is missing, is a directory or may not be read.
     pub(super) fn of_file(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
+        if !path.exists() {
+            refuse_address(path)?;
+        }
         let file = open_file(path)?;
         let about = file.metadata().map_err(|cause| refused(path, &cause))?;
         let place = if about.is_file() {

@@ -9,17 +9,21 @@ use std::io::BufReader;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::array::RecordBatch;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowSelection, RowSelectionPolicy,
 };
 use parquet::basic::ConvertedType;
 use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::watch::Watch;
 
 use super::int96::{self, Seconds};
 use super::origin::{Origin, RandomFile};
+use super::profile::{Allowance, Profile, Segment};
 use super::{Batches, Content, Opened, SortColumn, Span, dictionaries, estimate, footer_depth};
 
 /// A footer and the Arrow schema in it.
@@ -52,16 +56,14 @@ impl FooterCache {
     }
 }
 
-/// Values that are decoded at a time, as they were before compression.
-const BATCH_BYTES: usize = 2 << 20;
-
 struct ParquetFile {
     origin: Origin,
     ordinal: usize,
     /// To notice a file that was replaced after it was opened.
     rows: u64,
     groups: usize,
-    batch_rows: usize,
+    bloom_filters: bool,
+    encrypted: bool,
     footers: Arc<FooterCache>,
 }
 
@@ -85,42 +87,45 @@ pub(super) fn open(
         spans.push(Span { part: index..index + 1, first_row: rows, rows: Some(in_group) });
         rows += in_group;
     }
-    let batch_rows = batch_rows_of(metadata, batch_rows);
+    let random = Arc::new(file);
+    let mut columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let bloom_filters = columns.any(|column| column.bloom_filter_offset().is_some());
+    let encrypted = footer_start(&random)
+        .is_some_and(|start| footer_depth::is_encrypted(BufReader::new(random.reader_at(start))));
+    let mut reader = estimate::Reader::default();
+    // No page of an encrypted file can be looked at.
+    if !encrypted {
+        let mut allowance = Allowance::to_plan();
+        let mut groups: Vec<&RowGroupMetaData> = metadata.row_groups().iter().collect();
+        // Where not all of them can be looked at, those that take most are.
+        groups.sort_by_key(|group| std::cmp::Reverse(group.total_byte_size()));
+        for group in groups {
+            reader.note(&Profile::of(&random, group, &mut allowance), batch_rows);
+        }
+    }
     let opened = Opened {
         format: Format::Parquet,
         schema: footer.schema().clone(),
-        bytes: Some(file.len()),
+        bytes: Some(random.len()),
         rows: Some(rows),
-        reader_bytes: estimate::parquet_reader(metadata, &Arc::new(file), batch_rows),
-        row_bytes: longest_row(metadata),
+        reader_bytes: reader.bytes(metadata),
+        row_bytes: estimate::mean_row(metadata),
+        longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
+        // A page, and the values in it.
+        copies: 2,
         content: Box::new(ParquetFile {
             origin,
             ordinal,
             rows,
             groups: spans.len(),
-            batch_rows,
+            bloom_filters,
+            encrypted,
             footers: footers.clone(),
         }),
         spans,
     };
     footers.put(ordinal, footer);
     Ok(opened)
-}
-
-/// The rows of a batch: fewer where rows are long.
-fn batch_rows_of(metadata: &ParquetMetaData, most: usize) -> usize {
-    most.min(BATCH_BYTES / longest_row(metadata).max(1)).max(1)
-}
-
-/// Bytes of a row on average, in the row group where that is most: as it is in the file or, where a
-/// dictionary makes it shorter there, as it is decoded.
-fn longest_row(metadata: &ParquetMetaData) -> usize {
-    let row_bytes = |group: &RowGroupMetaData| {
-        let bytes = usize::try_from(group.total_byte_size()).unwrap_or(0);
-        let written = bytes / usize::try_from(group.num_rows()).unwrap_or(0).max(1);
-        written.max(estimate::decoded_row(group))
-    };
-    metadata.row_groups().iter().map(row_bytes).max().unwrap_or(0)
 }
 
 /// Refuses intervals of another writer than Arrow's: they have months, days and milliseconds, and would
@@ -237,7 +242,16 @@ impl Content for ParquetFile {
         self.origin.name()
     }
 
-    fn read(&self, part: Range<usize>, batch_rows: usize) -> Result<Batches> {
+    fn has_bloom_filters(&self) -> bool {
+        self.bloom_filters
+    }
+
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {
+        if self.encrypted {
+            return Err(self
+                .origin
+                .error("columns of it are encrypted, though its footer is not; decrypt it first"));
+        }
         let file = self.origin.random()?;
         let footer = match self.footers.get(self.ordinal) {
             Some(footer) => footer,
@@ -252,23 +266,27 @@ impl Content for ParquetFile {
                 footer
             }
         };
-        let batch_rows = batch_rows.min(self.batch_rows);
-        let mut seconds = Seconds::of(&file, &footer, part.clone(), batch_rows)
-            .map_err(|cause| self.origin.error(cause))?;
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, footer)
-            .with_row_groups(part.collect())
-            .with_batch_size(batch_rows)
-            .build()
-            .map_err(|cause| self.origin.error(cause))?;
-        let name = self.origin.name().clone();
-        Ok(Box::new(reader.map(move |batch| {
-            let batch = batch
-                .map_err(|cause| Error::data(format!("{name}: the file is damaged: {cause}")))?;
-            match seconds.as_mut().map_or(Ok(()), Seconds::check) {
-                Ok(()) => Ok(batch),
-                Err(fault) => Err(Error::data(format!("{name}: {fault}"))),
-            }
-        })))
+        let random = Arc::new(file.clone());
+        let mut parts = Vec::new();
+        let mut is_longer = false;
+        for index in part {
+            let group = footer.metadata().row_group(index);
+            let profile = Profile::of(&random, group, &mut Allowance::to_read());
+            is_longer |= watch.longest.admit(profile.longest).map_err(|need| {
+                let (rows, name) = (&profile.longest_in, self.origin.name());
+                need.error(name, &format!("one of the rows {} to {}", rows.start, rows.end - 1))
+                    .at_row(rows.start)
+            })?;
+            parts.extend(profile.segments(batch_rows).into_iter().map(|segment| (index, segment)));
+        }
+        Ok(Box::new(Segments {
+            name: self.origin.name().clone(),
+            file,
+            footer,
+            parts: parts.into(),
+            open: None,
+            is_longer,
+        }))
     }
 
     fn footer(&self) -> Option<Result<Footer>> {
@@ -277,5 +295,95 @@ impl Content for ParquetFile {
             Err(error) => return Some(Err(error)),
         };
         Some(load(&self.origin, &file, ParquetStatisticsPolicy::KeepAll))
+    }
+}
+
+fn damaged(name: &str, cause: &dyn std::fmt::Display) -> Error {
+    Error::data(format!("{name}: the file is damaged: {cause}"))
+}
+
+/// The segments of some row groups, one after the other.
+struct Segments {
+    name: Arc<str>,
+    file: RandomFile,
+    footer: Footer,
+    parts: VecDeque<(usize, Segment)>,
+    open: Option<(ParquetRecordBatchReader, Option<Seconds>)>,
+    /// Whether that there are longer rows than before is yet to be said.
+    is_longer: bool,
+}
+
+impl Segments {
+    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        if std::mem::take(&mut self.is_longer) {
+            return Ok(Some(RecordBatch::new_empty(self.footer.schema().clone())));
+        }
+        loop {
+            if let Some((reader, seconds)) = &mut self.open {
+                if let Some(batch) = reader.next() {
+                    let batch = batch.map_err(|cause| damaged(&self.name, &cause))?;
+                    let checked = seconds.as_mut().map_or(Ok(()), Seconds::check);
+                    return match checked {
+                        Ok(()) => Ok(Some(batch)),
+                        Err(fault) => Err(Error::data(format!("{}: {fault}", self.name))),
+                    };
+                }
+                // Its pages are gone before others are read.
+                self.open = None;
+            }
+            let Some((group, segment)) = self.parts.pop_front() else { return Ok(None) };
+            self.open =
+                Some(self.reader(group, &segment).map_err(|cause| damaged(&self.name, &cause))?);
+        }
+    }
+
+    fn reader(
+        &self,
+        group: usize,
+        segment: &Segment,
+    ) -> parquet::errors::Result<(ParquetRecordBatchReader, Option<Seconds>)> {
+        let count = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
+        let rows = self.footer.metadata().row_group(group).num_rows().unsigned_abs();
+        let part = (segment.rows != (0..rows)).then(|| {
+            let range = count(segment.rows.start)..count(segment.rows.end);
+            RowSelection::from_consecutive_ranges(std::iter::once(range), count(rows))
+        });
+        let rows = Part { group, rows: part, batch_rows: count(segment.batch_rows) };
+        let seconds = Seconds::of(&self.file, &self.footer, &rows)?;
+        let file = self.file.clone();
+        let all = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.footer.clone());
+        Ok((rows.chosen(all).build()?, seconds))
+    }
+}
+
+impl Iterator for Segments {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.advance().transpose()
+    }
+}
+
+/// Rows of a row group, and how many of them are read at a time.
+pub(super) struct Part {
+    group: usize,
+    /// All of them if none.
+    rows: Option<RowSelection>,
+    batch_rows: usize,
+}
+
+impl Part {
+    /// `builder` with a reader of these rows.
+    pub(super) fn chosen(
+        &self,
+        builder: ParquetRecordBatchReaderBuilder<RandomFile>,
+    ) -> ParquetRecordBatchReaderBuilder<RandomFile> {
+        let builder = builder.with_row_groups(vec![self.group]).with_batch_size(self.batch_rows);
+        match &self.rows {
+            Some(rows) => builder
+                .with_row_selection(rows.clone())
+                .with_row_selection_policy(RowSelectionPolicy::Selectors),
+            None => builder,
+        }
     }
 }

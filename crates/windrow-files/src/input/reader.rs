@@ -18,6 +18,7 @@ use arrow::error::ArrowError;
 use super::{Batches, Content, Opened, Source, Span};
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::watch::Watch;
 
 /// A reader that is read once, by whoever comes first. Clones are of one reader.
 #[derive(Clone)]
@@ -91,6 +92,9 @@ pub(super) fn open(Reader(handed): &Reader) -> Result<Opened> {
         // The first is resident already; the next comes while it is pushed.
         reader_bytes: bytes,
         row_bytes: bytes / rows,
+        longest_row: bytes / rows,
+        // The caller has it; what is cut from it is not copied.
+        copies: 0,
         content: Box::new(Opening { name, rest: Mutex::new(Some((first, batches))) }),
     })
 }
@@ -100,7 +104,7 @@ impl Content for Opening {
         &self.name
     }
 
-    fn read(&self, _: Range<usize>, _: usize) -> Result<Batches> {
+    fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Batches> {
         let name = Arc::clone(&self.name);
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((first, batches)) = rest else {

@@ -22,6 +22,7 @@ use arrow::ipc::{
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::watch::Watch;
 
 use super::origin::{Origin, RandomFile, Stream};
 use super::{Batches, Content, Opened, Span};
@@ -145,6 +146,8 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         spans: vec![Span { part: 0..1, first_row: 0, rows }],
         reader_bytes: usize::try_from(reader_bytes).unwrap_or(usize::MAX),
         row_bytes: usize::try_from(row_bytes).unwrap_or(usize::MAX),
+        longest_row: usize::try_from(row_bytes).unwrap_or(usize::MAX),
+        copies: 0,
         content: Box::new(StreamFile { origin, passing: passing.into() }),
     })
 }
@@ -219,7 +222,7 @@ impl Content for StreamFile {
         self.origin.name()
     }
 
-    fn read(&self, _part: Range<usize>, _batch_rows: usize) -> Result<Batches> {
+    fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Batches> {
         let passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let mut frames = match passing {
             Some(frames) => frames,

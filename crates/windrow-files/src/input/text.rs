@@ -10,7 +10,7 @@
 //! ```
 //! A stream that passes once cannot be read again: its message says between which lines to look.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,10 +21,14 @@ use memchr::memchr_iter;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::longest::Need;
+use crate::watch::Watch;
 
 use super::exact::{Exact, Writing};
+use super::json_text;
 use super::null_lines::NullLines;
 use super::origin::{Origin, Stream};
+use super::quotes::Quotes;
 use super::records::Records;
 use super::{Batches, Content, CsvOptions, Opened, Span, ndjson};
 
@@ -34,8 +38,14 @@ const BUFFER: usize = 128 << 10;
 /// Text that is decoded at a time.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// What is said of a row of another length.
+const FIELDS: &str = "incorrect number of fields";
+
 /// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
 const FIELD_PLACES: usize = 40;
+
+/// Times that a long line is there while it is decoded: as it was read, its values, and these in an array.
+const COPIES: usize = 3;
 
 /// How text is written down.
 #[derive(Debug, Clone, Copy)]
@@ -69,8 +79,9 @@ pub(super) struct TextFile {
     pub(super) origin: Arc<Origin>,
     pub(super) dialect: Dialect,
     pub(super) columns: Columns,
-    /// Bytes of a line of the sample, on average.
+    /// Bytes of a line of the sample, on average, and of the longest.
     pub(super) line_bytes: usize,
+    pub(super) longest: usize,
 }
 
 impl TextFile {
@@ -79,7 +90,9 @@ impl TextFile {
         let fields = self.columns.schema.fields().len().max(1);
         let batch_rows = self.batch_rows(batch_rows);
         // Buffers of many pages grow in place, and what is not touched is not there.
-        let copies = if self.line_bytes >= BATCH_BYTES { 3 } else { 4 };
+        let copies = if self.line_bytes >= BATCH_BYTES { COPIES } else { 4 };
+        // A line that is longer than a batch has one to itself, and to those before it.
+        let longer = COPIES * self.longest.saturating_sub(batch_rows * self.line_bytes);
         Opened {
             format: match self.dialect {
                 Dialect::Csv(_) => Format::Csv,
@@ -91,8 +104,11 @@ impl TextFile {
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
             // The text of a batch and the values made of it, which grow by doubling; their places.
             reader_bytes: 2 * BUFFER
-                + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES),
+                + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES)
+                + longer,
             row_bytes: self.line_bytes,
+            longest_row: self.longest,
+            copies: COPIES,
             content: Box::new(self),
         }
     }
@@ -114,6 +130,14 @@ pub(super) fn line_bytes(origin: &Origin, sample: &[u8], first: usize) -> usize 
     }
 }
 
+/// The length of the longest line in `sample`, the head of `origin`.
+pub(super) fn longest_line(origin: &Origin, sample: &[u8]) -> usize {
+    let ends = memchr_iter(b'\n', sample).chain([sample.len() + rest_of_line(origin, sample)]);
+    let mut start = 0;
+    let lines = ends.map(|end| end - std::mem::replace(&mut start, end));
+    lines.max().unwrap_or(0)
+}
+
 /// Bytes of the line that `sample`, the head of `origin`, breaks off in; none if they pass once.
 pub(super) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
     origin.again_from(sample.len() as u64).map_or(0, |rest| {
@@ -127,7 +151,7 @@ impl Content for TextFile {
         self.origin.name()
     }
 
-    fn read(&self, _part: Range<usize>, batch_rows: usize) -> Result<Batches> {
+    fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {
         Ok(Box::new(TextBatches {
             text: self.dialect.open(self.origin.whole()?),
             quotes: Quotes::new(self.dialect),
@@ -139,6 +163,9 @@ impl Content for TextFile {
             dialect: self.dialect,
             columns: self.columns.clone(),
             place: Place { offset: 0, line: 1 },
+            start: None,
+            record: Place { offset: 0, line: 1 },
+            watch: watch.clone(),
         }))
     }
 }
@@ -236,58 +263,6 @@ impl Place {
     }
 }
 
-/// Where in a CSV field the text is: what the decoder knows and does not tell.
-struct Quotes {
-    /// None for text without such quotes.
-    delimiter: Option<u8>,
-    at: Field,
-    /// The line of the quote that opened last.
-    line: u64,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Field {
-    Start,
-    Plain,
-    Quoted,
-    /// Behind a quote that closes the field, or is the first of two.
-    Closed,
-}
-
-impl Quotes {
-    fn new(dialect: Dialect) -> Self {
-        let delimiter = match dialect {
-            Dialect::Csv(options) => Some(options.delimiter),
-            Dialect::Ndjson => None,
-        };
-        Self { delimiter, at: Field::Start, line: 0 }
-    }
-
-    /// The line of the quote that is open.
-    fn unclosed(&self) -> Option<u64> {
-        (self.at == Field::Quoted).then_some(self.line)
-    }
-
-    /// Takes note of `bytes`, the first of which is on `line`.
-    fn pass(&mut self, bytes: &[u8], mut line: u64) {
-        let Some(delimiter) = self.delimiter else { return };
-        for &byte in bytes {
-            self.at = match (self.at, byte) {
-                (Field::Start, b'"') => {
-                    self.line = line;
-                    Field::Quoted
-                }
-                (Field::Quoted, b'"') => Field::Closed,
-                (Field::Closed, b'"') | (Field::Quoted, _) => Field::Quoted,
-                (_, b'\n' | b'\r') => Field::Start,
-                (_, byte) if byte == delimiter => Field::Start,
-                _ => Field::Plain,
-            };
-            line += u64::from(byte == b'\n');
-        }
-    }
-}
-
 pub(super) fn newlines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
@@ -300,28 +275,55 @@ struct TextBatches {
     decoder: Decoder,
     quotes: Quotes,
     place: Place,
+    /// Where the batch begins that is being decoded, and the record that the text is in.
+    start: Option<Place>,
+    record: Place,
+    watch: Watch,
+}
+
+/// Why there is no batch.
+enum Fault {
+    Text(ArrowError),
+    /// A record is too long for the job.
+    Long(Need),
+}
+
+impl<E: Into<ArrowError>> From<E> for Fault {
+    fn from(fault: E) -> Self {
+        Self::Text(fault.into())
+    }
 }
 
 impl Iterator for TextBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let start = self.place;
-        self.batch().map_err(|fault| self.explain(&fault, start)).transpose()
+        let start = *self.start.get_or_insert(self.place);
+        let batch = self.batch(start.offset).map_err(|fault| match fault {
+            Fault::Text(fault) => self.explain(&fault, start),
+            Fault::Long(need) => {
+                let line = self.record.line;
+                need.error(self.origin.name(), &format!("the row on line {line}")).at_line(line)
+            }
+        });
+        batch.transpose()
     }
 }
 
 impl TextBatches {
-    fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        let start = self.place.offset;
+    /// The next batch; one without rows where a long record comes next.
+    fn batch(&mut self, start: u64) -> Result<Option<RecordBatch>, Fault> {
         loop {
+            if self.makes_room()? {
+                return Ok(Some(RecordBatch::new_empty(self.columns.schema.clone())));
+            }
             let mut bytes = self.text.fill_buf()?;
             if bytes.is_empty()
                 && let Some(line) = self.quotes.unclosed()
             {
                 // The decoder takes what was cut off for the last field.
                 let what = format!("the quote that opens on line {line} is never closed");
-                return Err(ArrowError::CsvError(what));
+                return Err(ArrowError::CsvError(what).into());
             }
             // Where lines are longer than those of the sample a batch ends by its bytes.
             let enough = self.place.offset - start >= BATCH_BYTES as u64;
@@ -330,19 +332,54 @@ impl TextBatches {
             }
             let step = self.decoder.decode(bytes)?;
             let taken = &bytes[..step.taken];
-            self.quotes.pass(taken, self.place.line);
+            let ended = self.quotes.pass(taken, self.place.line);
+            if let Some(end) = ended {
+                self.record = self.place;
+                self.record.pass(&taken[..end]);
+            }
             self.place.pass(taken);
-            let whole = enough && taken.ends_with(b"\n") && self.quotes.at == Field::Start;
+            let whole = enough && ended == Some(taken.len());
             self.text.consume(step.taken);
             if step.done {
-                return self.decoder.flush();
+                self.start = None;
+                return Ok(self.decoder.flush()?);
             }
             if whole && !self.decoder.is_within_record() {
                 // There is none if all of it was blank.
                 if let Some(batch) = self.decoder.flush()? {
+                    self.start = None;
                     return Ok(Some(batch));
                 }
             }
+        }
+    }
+
+    /// Makes room for the record that the text is in, if it is a long one; true if what others hold has to leave
+    /// first.
+    fn makes_room(&self) -> Result<bool, Fault> {
+        let so_far = self.place.offset - self.record.offset;
+        if so_far <= self.watch.longest.planned() {
+            return Ok(false);
+        }
+        // What passes once is taken to be half of it.
+        let rest = self.origin.again_from(self.place.offset);
+        let rest = rest.map_or(so_far, |text| self.rest_of_record(text));
+        self.watch.longest.admit(so_far + rest).map_err(Fault::Long)
+    }
+
+    /// Bytes of the record that the text is in, in `text` behind it.
+    fn rest_of_record(&self, text: Stream) -> u64 {
+        let mut text = BufReader::with_capacity(BUFFER, text);
+        let (mut quotes, mut rest) = (self.quotes.clone(), 0);
+        loop {
+            // A fault is told when it is come to.
+            let Ok(bytes @ [_, ..]) = text.fill_buf() else { return rest };
+            if let Some(end) = quotes.first_end(bytes) {
+                return rest + end as u64;
+            }
+            let length = bytes.len();
+            rest += length as u64;
+            text.consume(length);
         }
     }
 
@@ -358,12 +395,34 @@ impl TextBatches {
             Some((line, what)) => (format!("line {line}"), what),
             None => (format!("line {} or later", start.line), tidy(fault, &self.columns.schema)),
         };
-        let advice = match self.columns.can_be_named(&what) {
-            true => "name the types of the columns with `schema`",
-            false => "have a row that is like it among the first",
+        let advice = if what.starts_with(FIELDS) {
+            "correct it: a field that holds the separator must be in quotes, and what stands in front of \
+             the line with the names must go"
+        } else if self.columns.can_be_named(&what) {
+            "correct it, or name the types of the columns with `schema`"
+        } else {
+            "correct it, or have a row that is like it among the first"
         };
-        let error = self.origin.error(format!("{line}: {what}; correct it, or {advice}"));
+        let told = number.and_then(|number| json_text::fault(&self.line(start, number)?));
+        let error = self.origin.error(match told {
+            Some(what) => format!("{line}: {what}"),
+            None => format!("{line}: {what}; {advice}"),
+        });
         number.map_or(error.clone(), |line| error.at_line(line))
+    }
+
+    /// The head of the line of this number in NDJSON, behind `start`.
+    fn line(&self, start: Place, number: u64) -> Option<Vec<u8>> {
+        if let Dialect::Csv(_) = self.dialect {
+            return None;
+        }
+        let mut text = self.dialect.open(self.origin.again_from(start.offset)?);
+        for _ in start.line..number {
+            text.skip_until(b'\n').ok()?;
+        }
+        let mut line = Vec::new();
+        text.take(BUFFER as u64).read_until(b'\n', &mut line).ok()?;
+        Some(line)
     }
 
     /// Reads again from `place` and returns the line of the first record that fails, and why.
@@ -422,7 +481,7 @@ fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
         .strip_prefix("incorrect number of fields for line ")
         .and_then(|rest| rest.split_once(", "))
     {
-        return format!("incorrect number of fields: {counts}");
+        return format!("{FIELDS}: {counts}");
     }
     if text.starts_with("Encountered invalid UTF-8 data") {
         let field = text

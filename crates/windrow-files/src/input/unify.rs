@@ -59,8 +59,7 @@ impl Unifier {
             let there = other.field(order.as_ref().map_or(position, |order| order[position]));
             *field = common_field(field, there).ok_or_else(|| {
                 Error::data(format!(
-                    "{name}: column '{}' is {}, but {} in {}; make the types equal, \
-                     or give the files to separate runs",
+                    "{name}: column '{}' is {}, but {} in {}; cast it in one of them first",
                     field.name(),
                     there.data_type(),
                     field.data_type(),

@@ -2,6 +2,7 @@
 
 use arrow::array::Array;
 use arrow::compute::{SortOptions, sort_to_indices};
+use arrow::datatypes::{DataType, Field};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
@@ -100,7 +101,7 @@ impl FileFacts {
             let pairs = about.key_value_metadata().into_iter().flatten();
             metadata_keys = pairs.map(|pair| pair.key.clone()).collect();
             let mut facts = ParquetFacts::of(&footer);
-            if let (Some(order), Source::File(_)) = (&mut facts.order, source) {
+            if let (Some(order), Some(_)) = (&mut facts.order, source.path()) {
                 match first_out_of_order(source, &order.columns, options) {
                     Ok(row) => {
                         order.first_row_out_of_order = row;
@@ -205,16 +206,29 @@ fn codec(chunk: &ColumnChunkMetaData) -> String {
     text.split('(').next().unwrap_or(&text).to_ascii_lowercase()
 }
 
-/// The least and the greatest value of a column that is not nested, over the file.
+/// The column of `path` within `field`, which is the first part of it; none within lists and maps, whose
+/// values are not those of rows.
+fn leaf_field<'a>(field: &'a Field, path: &[String]) -> Option<&'a Field> {
+    path[1..].iter().try_fold(field, |field, name| match field.data_type() {
+        DataType::Struct(fields) => {
+            let mut named = fields.iter().filter(|field| field.name() == name);
+            named.next().filter(|_| named.next().is_none()).map(|field| &**field)
+        }
+        _ => None,
+    })
+}
+
+/// The least and the greatest value of a column that is not in a list, over the file.
 fn range(footer: &Footer, leaf: usize) -> Option<(Option<String>, Option<String>)> {
     let metadata = footer.metadata();
     let descriptor = metadata.file_metadata().schema_descr();
     let column = descriptor.column(leaf);
-    let [_name] = column.path().parts() else {
-        return None;
-    };
     // By its place: another column may have the same name.
     let field = footer.schema().fields().get(descriptor.get_column_root_idx(leaf))?;
+    let field = leaf_field(field, column.path().parts())?;
+    if field.data_type().is_nested() {
+        return None;
+    }
     let converter = StatisticsConverter::from_column_index(leaf, field, descriptor).ok()?;
     let groups = || metadata.row_groups().iter();
     let mins = converter.row_group_mins(groups()).ok()?;

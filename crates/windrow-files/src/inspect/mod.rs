@@ -18,7 +18,8 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    use arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
+    use arrow::datatypes::{DataType, Field, Int64Type};
     use parquet::arrow::ArrowWriter;
     use parquet::file::metadata::SortingColumn;
     use parquet::file::properties::WriterProperties;
@@ -84,6 +85,28 @@ mod tests {
         assert!(text_of(&path).contains("broken at row 7"));
         write_parquet(&path, 100, 3, None);
         assert!(text_of(&path).contains("median"));
+    }
+
+    #[test]
+    fn values_within_structs_have_a_range() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.parquet");
+        let x: ArrayRef = Arc::new(Int64Array::from(vec![Some(6), None, Some(5), Some(7)]));
+        let of = StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int64, true)), x)]);
+        let lists = (0..4).map(|_| Some([Some(1), Some(2)]));
+        let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
+        let columns: [(&str, ArrayRef); 2] = [("s", Arc::new(of)), ("l", Arc::new(lists))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer =
+            ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let facts = FileFacts::of(&Source::File(path), &ReadOptions::default()).unwrap();
+        let facts = serde_json::to_value(facts).unwrap();
+        let columns = &facts["parquet"]["columns"];
+        assert_eq!((&columns[0]["min"], &columns[0]["max"]), (&"5".into(), &"7".into()));
+        assert_eq!(columns[0]["nulls"], 1);
+        assert_eq!(columns[1]["min"], serde_json::Value::Null);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 use windrow::Slabs;
 
 use super::decode::RowDecoder;
-use super::plan::{BATCH_BYTES, BATCH_ROWS, Plan};
+use super::plan::{BATCH_BYTES, BATCH_ROWS, Output, Planned};
 use super::{Job, Running};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -35,9 +35,17 @@ impl Batches {
         }
         limits.check()?;
         let decoder = RowDecoder::new(&job.arrangement)?;
-        let plan = Plan::of_batches(&job.inputs, &job.arrangement, limits)?;
-        let running = Running::start(&job, &plan, limits)?;
-        let batch = job.arrange(&plan, &running)?;
+        let output = Output::Taken { schema: decoder.schema() };
+        let mut planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
+        let (batch, running) = loop {
+            // Rows that the caller has are not taken back.
+            let repeats = !planned.plan.direct;
+            let running = Running::start(&job, &planned, limits, repeats)?;
+            match job.arrange(&planned.plan, &running) {
+                Ok((batch, _)) => break (batch, running),
+                Err(error) => planned = running.met.again().ok_or(error)?,
+            }
+        };
         running.tally.enter(Phase::Write);
         running.tally.set_runs(batch.runs());
         let slabs = Some(batch.slabs(job.arrangement.finish));
@@ -56,6 +64,7 @@ impl Batches {
         let Some(slab) = slabs.next(BATCH_ROWS, BATCH_BYTES)? else {
             self.running.tally.deleted(slabs.deleted());
             self.slabs = None;
+            self.running.watch.kept()?;
             return Ok(None);
         };
         let batch = self.decoder.decode(&slab)?;

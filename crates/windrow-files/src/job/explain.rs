@@ -6,7 +6,7 @@ use windrow::{Budget, Layout, Pool, SpillTo};
 
 use super::Job;
 use super::plan::{Plan, UNLIMITED};
-use super::write::Planned;
+use super::write::{Outlined, drops_bloom_filters};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::output::{Target, WriteOptions};
@@ -50,7 +50,8 @@ pub(super) fn explain(
     write: &WriteOptions,
     limits: &Limits,
 ) -> Result<Explain> {
-    let Planned { options, plan, .. } = Planned::of(job, target, write, limits)?;
+    let Outlined { options, planned, .. } = Outlined::of(job, target, write, limits)?;
+    let plan = planned.plan;
     let layout = &job.arrangement.layout;
     let inputs = &job.inputs;
     let size = |bytes: usize| Size(bytes as u64).to_string();
@@ -77,6 +78,9 @@ pub(super) fn explain(
     }
     if let Some(partitioning) = &job.partitioning {
         lines.push(("partitions", partitioning.to_string()));
+    }
+    if drops_bloom_filters(job, &options) {
+        lines.push(("not kept", "the Bloom filters of the inputs".to_owned()));
     }
     Ok(Explain { lines, floor: plan.floor.0, limit: plan.limit })
 }

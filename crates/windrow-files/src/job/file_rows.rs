@@ -72,6 +72,9 @@ impl FileRows {
             self.watch.pause()?;
             if let Some(batches) = &mut self.batches {
                 if let Some(batch) = batches.next().transpose()? {
+                    if batch.num_rows() == 0 {
+                        continue;
+                    }
                     refuse_nulls(&batch, &self.required, self.row)
                         .map_err(|error| error.in_input(&self.name))?;
                     self.row += batch.num_rows() as u64;
@@ -81,7 +84,7 @@ impl FileRows {
                 self.batches = None;
             }
             let Some(unit) = self.units.pop() else { return Ok(None) };
-            self.batches = Some(self.inputs.units()[unit].read()?);
+            self.batches = Some(self.inputs.units()[unit].read(&self.watch)?);
         }
     }
 }

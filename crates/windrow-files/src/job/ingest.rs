@@ -8,7 +8,8 @@ use arrow::record_batch::RecordBatch;
 use windrow::{Batch, Batcher, Pusher, merge_in};
 
 use super::file_rows::{Batches, FileRows};
-use super::source::{ROW_BITS, Reader, Units};
+use super::replan::make_room;
+use super::source::{ROW_BITS, Reader, Step, Units};
 use super::{Plan, Running};
 use crate::error::{Error, Result};
 use crate::input::Inputs;
@@ -23,7 +24,7 @@ pub(super) fn ingest(
     readers: usize,
     running: &Running,
 ) -> Result<()> {
-    let units = Units::new(inputs);
+    let units = Units::new(inputs, &running.watch);
     let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let workers: Vec<_> = batcher
@@ -50,11 +51,15 @@ fn work(
     failed: &AtomicBool,
     running: &Running,
 ) -> Result<()> {
-    while let Some((batch, sequence)) = reader.next()? {
+    while let Some(step) = reader.next()? {
         running.watch.pause()?;
         if failed.load(Ordering::Relaxed) {
             return Ok(());
         }
+        let Step::Rows(batch, sequence) = step else {
+            make_room(&mut pusher, &running.pool)?;
+            continue;
+        };
         running.tally.read(&batch);
         let name = || &*inputs.files()[file_of(sequence)].name;
         refuse_nulls(&batch, &arrangement.required, row_of(sequence))
@@ -123,7 +128,7 @@ pub(super) fn merge(
     arrangement: &Arrangement,
     plan: &Plan,
     running: &Running,
-) -> Result<Batch> {
+) -> Result<(Batch, Plan)> {
     let (layout, pool) = (&arrangement.layout, &running.pool);
     let files: Vec<usize> = (0..inputs.files().len()).collect();
     let open = |files: &[usize]| {
@@ -136,7 +141,7 @@ pub(super) fn merge(
         merge_in(layout, pool, runs)
     };
     if plan.direct {
-        return Ok(open(&files));
+        return Ok((open(&files), plan.clone()));
     }
     running.tally.enter(Phase::Read);
     let groups: Vec<&[usize]> = files.chunks(plan.open_files).collect();
@@ -154,6 +159,8 @@ pub(super) fn merge(
         };
         join((0..plan.readers).map(|_| scope.spawn(work)).collect())
     })?;
+    let plan = running.met.replan()?;
     pool.budget().set_limit(plan.settle_budget);
-    Ok(Batch::union(layout, pool, runs.into_inner().unwrap_or_else(PoisonError::into_inner)))
+    let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((Batch::union(layout, pool, runs), plan))
 }

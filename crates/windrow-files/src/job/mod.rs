@@ -20,6 +20,7 @@ mod file_rows;
 mod finish;
 mod ingest;
 mod plan;
+mod replan;
 mod sampling;
 mod source;
 mod tally;
@@ -33,7 +34,8 @@ use windrow::{Batch, Batcher, Budget, Pool};
 pub use batches::Batches;
 use decode::RowDecoder;
 pub use explain::Explain;
-use plan::Plan;
+use plan::{Plan, Planned};
+use replan::Met;
 use tally::Tally;
 
 use crate::error::{Error, Result};
@@ -163,8 +165,8 @@ impl Job {
         Batches::open(self, limits)
     }
 
-    /// Reads and sorts, up to the last merge.
-    fn arrange(&self, plan: &Plan, running: &Running) -> Result<Batch> {
+    /// Reads and sorts, up to the last merge; returns also the plan by which the rest is done.
+    fn arrange(&self, plan: &Plan, running: &Running) -> Result<(Batch, Plan)> {
         let Self { inputs, arrangement, .. } = self;
         let tally = &running.tally;
         let ids = self.partitioning.as_ref().and_then(|partitioning| partitioning.ids.as_deref());
@@ -178,9 +180,10 @@ impl Job {
                 let batcher = Batcher::new(&arrangement.layout, &running.pool);
                 ingest::ingest(inputs, arrangement, &batcher, plan.readers, running)?;
                 tally.enter(Phase::Settle);
+                let plan = running.met.replan()?;
                 running.watch.room_for(plan.writing_bytes());
                 running.pool.budget().set_limit(plan.settle_budget);
-                Ok(batcher.finish()?)
+                Ok((batcher.finish()?, plan))
             }
             Way::Sorted => {
                 ingest::merge(inputs, arrangement, plan, running).map_err(|error| self.named(error))
@@ -199,14 +202,19 @@ struct Running {
     pool: Pool,
     watch: Watch,
     tally: Arc<Tally>,
+    met: Arc<Met>,
 }
 
 impl Running {
-    fn start(job: &Job, plan: &Plan, limits: &Limits) -> Result<Self> {
-        let watch = Watch::new(&job.cancel, plan.limit);
+    /// `repeats` if the job can begin again as far as its output goes.
+    fn start(job: &Job, planned: &Planned, limits: &Limits, repeats: bool) -> Result<Self> {
+        let plan = &planned.plan;
+        let mut watch = Watch::new(&job.cancel, plan.limit);
         let options = limits.pool_options(job.inputs.temp_bytes());
         let pool = Pool::new(Budget::bytes(plan.ingest_budget), options)?;
         let tally = Arc::new(Tally::new(&job.inputs, plan.limit, &pool, &job.progress));
-        Ok(Self { pool, watch, tally })
+        let met = Met::new(planned, repeats && job.inputs.bytes().is_some());
+        watch.longest = met.longest(&pool);
+        Ok(Self { pool, watch, tally, met })
     }
 }

@@ -1,7 +1,7 @@
 //! Sampling: the inputs read once more, before the job, where ranges are to be found.
 
 use super::ingest::join;
-use super::source::Units;
+use super::source::{Step, Units};
 use crate::error::{Error, Result};
 use crate::input::Inputs;
 use crate::partition::Ids;
@@ -17,14 +17,15 @@ pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) 
             file.name
         )));
     }
-    let units = Units::new(inputs);
+    let units = Units::new(inputs, watch);
     let drawn = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let work = || -> Result<()> {
             let Some(mut sample) = ids.sample()? else { return Ok(()) };
             let mut reader = units.reader();
-            while let Some((batch, place)) = reader.next()? {
+            while let Some(step) = reader.next()? {
                 watch.pause()?;
+                let Step::Rows(batch, place) = step else { continue };
                 sample.push(&batch, place)?;
             }
             drawn.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);

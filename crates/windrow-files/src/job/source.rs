@@ -13,6 +13,7 @@ use arrow::record_batch::RecordBatch;
 
 use crate::error::Result;
 use crate::input::{Inputs, Unit};
+use crate::watch::Watch;
 
 /// Rows of one file are numbered with this many bits, files with those above.
 pub(super) const ROW_BITS: u32 = 40;
@@ -20,6 +21,7 @@ pub(super) const ROW_BITS: u32 = 40;
 /// All units, of which each thread takes record batches until there are none.
 pub(super) struct Units<'a> {
     inputs: &'a Inputs,
+    watch: &'a Watch,
     next: AtomicUsize,
     open: Mutex<Vec<Arc<OpenUnit>>>,
 }
@@ -38,15 +40,25 @@ struct Reading {
 pub(super) struct Reader<'a> {
     units: &'a Units<'a>,
     mine: Option<Arc<OpenUnit>>,
+    /// The longest row that was planned for when this thread last looked.
+    planned: u64,
+}
+
+/// What a thread does next.
+pub(super) enum Step {
+    /// Takes these rows, the first of which has this place.
+    Rows(RecordBatch, u64),
+    /// Hands over what it holds: a row is longer than was planned, and rows may have less memory.
+    Yield,
 }
 
 impl<'a> Units<'a> {
-    pub(super) fn new(inputs: &'a Inputs) -> Self {
-        Self { inputs, next: AtomicUsize::new(0), open: Mutex::default() }
+    pub(super) fn new(inputs: &'a Inputs, watch: &'a Watch) -> Self {
+        Self { inputs, watch, next: AtomicUsize::new(0), open: Mutex::default() }
     }
 
     pub(super) fn reader(&'a self) -> Reader<'a> {
-        Reader { units: self, mine: None }
+        Reader { units: self, mine: None, planned: self.watch.longest.planned() }
     }
 
     fn claim(&self) -> Result<Option<Arc<OpenUnit>>> {
@@ -54,7 +66,7 @@ impl<'a> Units<'a> {
         let Some(unit) = self.inputs.units().get(index) else {
             return Ok(self.lock().last().cloned());
         };
-        let reading = Reading { batches: unit.read()?, sequence: sequence(unit) };
+        let reading = Reading { batches: unit.read(self.watch)?, sequence: sequence(unit) };
         let open = Arc::new(OpenUnit { state: Mutex::new(Some(reading)) });
         self.lock().push(Arc::clone(&open));
         Ok(Some(open))
@@ -75,8 +87,8 @@ fn sequence(unit: &Unit) -> u64 {
 }
 
 impl Reader<'_> {
-    /// The next record batch and the place of its first row; `None` when all units are read.
-    pub(super) fn next(&mut self) -> Result<Option<(RecordBatch, u64)>> {
+    /// The next record batch; `None` when all units are read.
+    pub(super) fn next(&mut self) -> Result<Option<Step>> {
         loop {
             let unit = match &self.mine {
                 Some(unit) => Arc::clone(unit),
@@ -87,10 +99,18 @@ impl Reader<'_> {
             };
             let mut state = unit.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(reading) = &mut *state {
+                // Before the row is decoded, by whoever comes to it.
+                let planned = self.units.watch.longest.planned();
+                if std::mem::replace(&mut self.planned, planned) != planned {
+                    return Ok(Some(Step::Yield));
+                }
                 if let Some(batch) = reading.batches.next().transpose()? {
+                    if batch.num_rows() == 0 {
+                        continue;
+                    }
                     let sequence = reading.sequence;
                     reading.sequence += batch.num_rows() as u64;
-                    return Ok(Some((batch, sequence)));
+                    return Ok(Some(Step::Rows(batch, sequence)));
                 }
                 *state = None;
             }

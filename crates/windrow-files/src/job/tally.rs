@@ -167,6 +167,7 @@ impl Tally {
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out.load(Ordering::Relaxed),
             partitions: self.spread.get().copied(),
+            bloom_filters_dropped: false,
             runs: self.runs.load(Ordering::Relaxed),
             spilled_bytes: pool.spilled_bytes as u64,
             stored_bytes: pool.stored_bytes as u64,

@@ -10,7 +10,7 @@ use super::cut::{self, Cutter};
 use super::decode::RowDecoder;
 use super::emit::emit;
 use super::finish::{Files, Out};
-use super::plan::{self, Plan};
+use super::plan::{self, Output, Plan, Planned};
 use super::{Job, Running};
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -25,13 +25,13 @@ use crate::system;
 use crate::verbs::sort_columns;
 
 /// An output that is planned: what is written, how, and in which memory.
-pub(super) struct Planned {
+pub(super) struct Outlined {
     pub(super) decoder: RowDecoder,
     pub(super) options: OutputOptions,
-    pub(super) plan: Plan,
+    pub(super) planned: Planned,
 }
 
-impl Planned {
+impl Outlined {
     pub(super) fn of(
         job: &Job,
         target: &Target,
@@ -39,14 +39,20 @@ impl Planned {
         limits: &Limits,
     ) -> Result<Self> {
         limits.check()?;
+        if let Target::Path(path) = target {
+            job.inputs.refuse_output(path, job.partitioning.is_some())?;
+        }
         let decoder = RowDecoder::new(&job.arrangement)?;
-        let mut options = options(job, target, write)?;
+        let options = options(job, target, write)?;
         output::check_columns(decoder.schema(), options.format)?;
         let row_group = usize::try_from(write.row_group_bytes).unwrap_or(usize::MAX);
-        let schema = decoder.schema();
-        let plan = Plan::make(&job.inputs, &job.arrangement, schema, &options, row_group, limits)?;
-        options.columns_in_turn = plan.columns_in_turn;
-        Ok(Self { decoder, options, plan })
+        let output = Output::Written {
+            schema: decoder.schema(),
+            options: &options,
+            row_group_bytes: row_group,
+        };
+        let planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
+        Ok(Self { decoder, options, planned })
     }
 }
 
@@ -78,6 +84,11 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     write.bind(format, job.arrangement.sorting(), csv, row_bytes)
 }
 
+/// Whether the inputs have Bloom filters that the output, of the same format, has not.
+pub(super) fn drops_bloom_filters(job: &Job, options: &OutputOptions) -> bool {
+    options.format == Format::Parquet && job.inputs.have_bloom_filters()
+}
+
 /// Refuses what cannot be written, before there is anything to write.
 fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
     match (target, &job.partitioning) {
@@ -96,23 +107,52 @@ pub(super) fn write(
     write: &WriteOptions,
     limits: &Limits,
 ) -> Result<Stats> {
-    let Planned { mut decoder, mut options, plan } = Planned::of(job, target, write, limits)?;
+    let Outlined { mut decoder, mut options, mut planned } =
+        Outlined::of(job, target, write, limits)?;
     options.watch.cancel = job.cancel.clone();
     check(job, target, decoder.schema(), &options)?;
-    let running = Running::start(job, &plan, limits)?;
-    options.watch = running.watch.clone();
-    let batch = job.arrange(&plan, &running)?;
+    loop {
+        // What is merged as it is written is there before all is read.
+        let repeats = !planned.plan.direct || output::can_be_taken_back(&target.into());
+        let running = Running::start(job, &planned, limits, repeats)?;
+        options.watch = running.watch.clone();
+        match attempt(job, target, &mut decoder, &mut options, &planned.plan, &running) {
+            Err(error) => match running.met.again() {
+                Some(again) => planned = again,
+                None => return Err(error),
+            },
+            Ok(()) => {
+                let mut stats = running.tally.finish();
+                stats.bloom_filters_dropped = drops_bloom_filters(job, &options);
+                return Ok(stats);
+            }
+        }
+        drop(running);
+        windrow::give_back_free_blocks();
+    }
+}
+
+/// Does `job` by `plan`.
+fn attempt(
+    job: &Job,
+    target: &Target,
+    decoder: &mut RowDecoder,
+    options: &mut OutputOptions,
+    plan: &Plan,
+    running: &Running,
+) -> Result<()> {
+    let (batch, plan) = job.arrange(plan, running)?;
+    options.columns_in_turn = plan.columns_in_turn;
     running.tally.enter(Phase::Write);
     running.tally.set_runs(batch.runs());
-    let emission = Emission { job, options: &options, plan: &plan, running: &running };
+    let emission = Emission { job, options, plan: &plan, running };
     let written = match (target, &job.partitioning) {
         (Target::Path(directory), Some(partitioning)) => {
-            emission.many(batch, directory, partitioning, &decoder)
+            emission.many(batch, directory, partitioning, decoder)
         }
-        _ => emission.one(batch, &target.into(), &mut decoder),
+        _ => emission.one(batch, &target.into(), decoder),
     };
-    written.map_err(|error| job.named(error))?;
-    Ok(running.tally.finish())
+    written.map_err(|error| job.named(error))
 }
 
 /// The last merge on its way to disk.
@@ -167,6 +207,7 @@ impl Emission<'_> {
         let writers = self.plan.writers.min(allowed);
         let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
         let files = spread.map_or(0, |spread| spread.files);
+        self.running.watch.kept()?;
         directory.commit(Contents { files, bytes: written.bytes })?;
         self.running.tally.written(written, spread);
         Ok(())

@@ -1,7 +1,7 @@
 //! A file that appears whole or not at all.
 //!
 //! ```text
-//!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp beside NAME, locked -> mode of NAME, if it exists
+//!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp beside NAME, locked -> owner and mode of NAME, if it exists
 //!  commit:  fsync the file -> rename over NAME -> fsync the directory
 //!  drop:    unlink
 //! ```
@@ -21,7 +21,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::owner::take_over;
 use crate::error::{Error, Result};
+use crate::format::is_address;
 use crate::watch::{Cancel, Live, remove};
 
 /// A temporary that becomes its target when it is committed.
@@ -52,6 +54,7 @@ impl AtomicFile {
             _ => PathBuf::from("."),
         };
         if !directory.is_dir() {
+            refuse_address(&target)?;
             return Err(Error::usage(format!(
                 "{}: there is no directory {}; create it first",
                 target.display(),
@@ -65,7 +68,8 @@ impl AtomicFile {
 
         let failed = |error: io::Error| Error::output(&target, &error);
         // The umask applies to what is asked for here, as to any new file.
-        let mode = fs::metadata(&target).map_or(0o666, |existing| existing.mode() & 0o777);
+        let existing = fs::metadata(&target).ok();
+        let mode = existing.as_ref().map_or(0o666, |existing| existing.mode() & 0o777);
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(".tmp").rand_bytes(RANDOM);
         builder.permissions(Permissions::from_mode(mode));
@@ -74,10 +78,9 @@ impl AtomicFile {
             if !claim(temporary.as_file()).map_err(failed)? {
                 continue;
             }
-            if target.exists() {
+            if let Some(existing) = &existing {
                 // Before the first byte is in it: what was private stays private.
-                let mode = Permissions::from_mode(mode);
-                temporary.as_file().set_permissions(mode).map_err(failed)?;
+                take_over(temporary.as_file(), existing, &target)?;
             }
             let live = Live::new(cancel, temporary.path());
             return Ok(Self { temporary, live, target, directory });
@@ -103,6 +106,17 @@ impl AtomicFile {
         }
         Ok(())
     }
+}
+
+/// Refuses an address such as `s3://...` for an output.
+pub(super) fn refuse_address(target: &Path) -> Result<()> {
+    if !is_address(target) {
+        return Ok(());
+    }
+    let target = target.display();
+    Err(Error::usage(format!(
+        "{target}: is an address, and outputs are files; write to one, or to - and on through a pipe"
+    )))
 }
 
 /// What `target` names once links are followed: that is replaced, not the link. It need not exist.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  check:   DIR is not there, or empty; nothing else is ever replaced
-//!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp/ beside DIR, locked -> mode of DIR, if it exists
+//!  create:  remove orphans -> .NAME.windrow-RANDOM.tmp/ beside DIR, locked -> owner and mode of DIR, if it exists
 //!  commit:  sync the file system -> all files are there -> rename over DIR, which fails unless it is still
 //!           empty -> sync again
 //!  drop:    remove with all files
@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::atomic::{self, RANDOM, TRIES};
+use super::owner::take_over;
 use crate::error::{Error, Result};
 use crate::watch::{Cancel, Live, remove};
 
@@ -68,10 +69,11 @@ impl AtomicDirectory {
         atomic::remove_orphans(&place.parent, &prefix);
 
         let failed = |error: io::Error| Error::output(&place.target, &error);
-        let existing = fs::metadata(&place.target).ok().map(|found| found.mode() & 0o777);
+        let existing = fs::metadata(&place.target).ok();
+        let mode = existing.as_ref().map_or(0o777, |existing| existing.mode() & 0o777);
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(".tmp").rand_bytes(RANDOM);
-        builder.permissions(Permissions::from_mode(existing.unwrap_or(0o777)));
+        builder.permissions(Permissions::from_mode(mode));
         for _ in 0..TRIES {
             let temporary = builder.tempdir_in(&place.parent).map_err(failed)?;
             let Ok(open) = File::open(temporary.path()) else { continue };
@@ -79,8 +81,8 @@ impl AtomicDirectory {
             if !atomic::claim(&open).map_err(failed)? || !same(temporary.path(), &open) {
                 continue;
             }
-            if let Some(mode) = existing {
-                open.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+            if let Some(existing) = &existing {
+                take_over(&open, existing, &place.target)?;
             }
             let live = Live::new(cancel, temporary.path());
             return Ok(Self { temporary, open, live, place });
@@ -196,6 +198,7 @@ impl Place {
             _ => PathBuf::from("."),
         };
         if !parent.is_dir() {
+            atomic::refuse_address(&target)?;
             let parent = parent.display();
             return usage(format!("{shown}: there is no directory {parent}; create it first"));
         }

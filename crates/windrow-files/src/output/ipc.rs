@@ -29,7 +29,7 @@ use arrow::ipc::{Block, FooterBuilder, MetadataVersion};
 use arrow::record_batch::RecordBatch;
 
 use super::dictionaries::Dictionaries;
-use super::rebatch::rebatch;
+use super::rebatch::{Runs, rebatch};
 use super::views::compact_views;
 use super::{
     Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Sink, Written,
@@ -41,6 +41,8 @@ use crate::watch::Watch;
 
 /// Rows of a message: a reader holds a message whole, and compresses and decompresses buffers of it.
 const ROWS_A_MESSAGE: usize = 8192;
+/// Bytes of long values in a message, which then has fewer rows.
+const BYTES_A_MESSAGE: usize = 1 << 20;
 const MAGIC: &[u8] = b"ARROW1";
 /// Messages begin at multiples of this many bytes, and so do the buffers in a mapped file.
 const ALIGNMENT: usize = 64;
@@ -91,6 +93,7 @@ pub(super) fn part_bytes(
     // The encoded part. The rows of a message as they came and as they are put together; the message as it
     // grows, in a vector that doubles; the metadata.
     let message = bytes.checked_div(rows).unwrap_or(0) * ROWS_A_MESSAGE.min(rows);
+    let message = message.max(BYTES_A_MESSAGE);
     let metadata = (rows / ROWS_A_MESSAGE + 1) * schema.fields().len() * 128;
     let compression = options.compression.unwrap_or(Compression::None);
     bytes + 4 * message.min(bytes) + metadata + compression.context_bytes()
@@ -116,7 +119,8 @@ impl Encoder for MessageEncoder {
         let mut context = IpcWriteContext::default();
         let mut encoded = Vec::new();
         let mut postponed = Vec::new();
-        let rows = rebatch(batches, ROWS_A_MESSAGE, &self.messages.watch, |run| {
+        let runs = Runs::of(ROWS_A_MESSAGE, BYTES_A_MESSAGE);
+        let rows = rebatch(batches, runs, &self.messages.watch, |run| {
             match self.mode {
                 Mode::Plain => encoded.push(self.messages.rows(&run, &mut context)?),
                 Mode::DictionaryEach => {

@@ -33,6 +33,7 @@ mod dictionaries;
 mod directory;
 mod ipc;
 mod options;
+mod owner;
 mod parquet_file;
 mod parquet_memory;
 mod properties;
@@ -235,7 +236,7 @@ pub(crate) fn open(
     if let Some(field) = schema.fields().iter().find(|field| depth(field) > MOST_DEPTH) {
         return Err(Error::usage(format!(
             "column {:?} is nested {} deep, and an Arrow schema, which Parquet has too, is read to {MOST_DEPTH}; \
-             write NDJSON, or leave it out with --select",
+             write NDJSON, or leave it out with `select`",
             field.name(),
             depth(field)
         )));
@@ -278,15 +279,20 @@ pub(crate) fn check(
 ) -> Result<()> {
     // What is dropped unfinished leaves nothing, but a pipe or a device would get the head of it.
     let nowhere = Destination::Path("/dev/null".into());
-    let passing = match target {
+    let target = if can_be_taken_back(target) { target } else { &nowhere };
+    let sample = RecordBatch::new_empty(Arc::clone(schema));
+    open(target, schema, &sample, options).map(drop)
+}
+
+/// Whether what is written there appears at the end, whole, or not at all.
+pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
+    match target {
         Destination::Path(path) => {
             let other = path.exists() && !path.is_file() && !path.is_dir();
-            other || sink::descriptor(path).is_some()
+            !other && sink::descriptor(path).is_none()
         }
-        Destination::Within(_) | Destination::Stdout => true,
-    };
-    let sample = RecordBatch::new_empty(Arc::clone(schema));
-    open(if passing { &nowhere } else { target }, schema, &sample, options).map(drop)
+        Destination::Within(_) | Destination::Stdout => false,
+    }
 }
 
 /// Refuses columns that `format` cannot hold, before anything is planned.
@@ -345,8 +351,12 @@ pub(crate) fn footer_bytes(
 pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) -> usize {
     let is_binary = |field: &FieldRef| field.data_type().is_binary();
     match options.format {
-        // The page, joined with its levels, compressed; the array is gone by then, unless it is held.
-        Format::Parquet => 3 + usize::from(options.columns_in_turn),
+        // The page, joined with its levels, compressed; the array is gone by then, unless it is held. Of a call that
+        // is one row it is the minimum and the maximum too.
+        Format::Parquet => {
+            let bounds = if options.statistics && !options.long_rows { 2 } else { 0 };
+            3 + usize::from(options.columns_in_turn) + bounds
+        }
         // The message.
         Format::ArrowFile | Format::ArrowStream => 2,
         // The line, of twice as many bytes if all are escaped, or digits of binary.

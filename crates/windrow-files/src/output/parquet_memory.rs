@@ -130,9 +130,13 @@ pub(super) fn part_bytes(
     let values = DELTA.max(2 * page).max(rows * INDEX);
     let dictionary = HASH_TABLE + DICTIONARY_BYTES;
     let writer = context + DECOMPRESSION + values + dictionary;
+    let varies = schema.fields().iter().any(|field| field.data_type().primitive_width().is_none());
     // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
     let row = bytes.checked_div(rows).unwrap_or(0);
-    let call = (row * ROWS_A_CALL.min(rows)).min(BYTES_A_CALL + row) * (2 + leaves.levels);
+    let call = (row * ROWS_A_CALL.min(rows)).min(BYTES_A_CALL + row);
+    // Where rows differ in length a call ends by its bytes.
+    let call = if varies { call.max(BYTES_A_CALL.min(bytes)) } else { call };
+    let call = call * (2 + leaves.levels);
     let kept = leaves.all * (CHUNK + FILES * LEAF_OF_A_FILE);
     if !options.columns_in_turn {
         return leaves.all * writer + call + bytes + kept;

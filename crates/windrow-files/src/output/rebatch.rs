@@ -1,27 +1,77 @@
-//! Cuts a part into runs of exactly so many rows, whatever batches it comes in.
+//! Cuts a part into runs of exactly so many rows, whatever batches it comes in; of fewer, where values are long.
 //!
 //! Writers look at their buffers once a call, so pages and messages would begin where batches do, and
 //! batches are as large as the memory limit allows. Runs that lie within one batch are slices; only a run
 //! that spans batches is copied.
+//!
+//! ```text
+//! values  | short ............................ | long | long | short ....
+//! runs    [ so many rows     ][ so many rows  ][ so many bytes of long values ]
+//! ```
+//! Invariant: where runs end follows from the rows. Values that are shorter than [`LONG`] do not count, so that
+//! nothing needs to be added up where there are no others.
 
 use arrow::compute::concat_batches;
 use arrow::record_batch::RecordBatch;
 
 use super::array_bytes;
 use crate::error::{Error, Result};
+use crate::input::long_values;
 use crate::watch::Watch;
 
-/// Calls `each` with runs of `rows` rows, the last of which may be shorter; returns the number of rows.
+/// Bytes of a value that counts.
+const LONG: u64 = 1 << 10;
+
+/// Finds where runs end.
+pub(super) struct Runs {
+    rows: usize,
+    bytes: u64,
+    /// Rows of the run that has begun, and bytes of its long values.
+    gathered: usize,
+    long: u64,
+}
+
+impl Runs {
+    /// Runs of so many rows, or of so many bytes of long values and one row more.
+    pub(super) fn of(rows: usize, bytes: usize) -> Self {
+        Self { rows, bytes: bytes as u64, gathered: 0, long: 0 }
+    }
+
+    /// The ends of runs in the next rows.
+    pub(super) fn ends(&mut self, batch: &RecordBatch) -> Vec<usize> {
+        let mut ends = Vec::new();
+        let long = long_values(batch, LONG);
+        let mut at = 0;
+        while at < batch.num_rows() {
+            let taken = match &long {
+                None => (self.rows - self.gathered).min(batch.num_rows() - at),
+                Some(long) => {
+                    self.long += long[at];
+                    1
+                }
+            };
+            at += taken;
+            self.gathered += taken;
+            if self.gathered == self.rows || self.long >= self.bytes {
+                (self.gathered, self.long) = (0, 0);
+                ends.push(at);
+            }
+        }
+        ends
+    }
+}
+
+/// Calls `each` with `runs`; returns the number of rows.
 ///
 /// The pieces of a run are handed over one by one where they cannot be one array: only if dictionaries of
 /// narrow keys have too many values between them.
 pub(super) fn rebatch(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-    rows: usize,
+    runs: Runs,
     watch: &Watch,
     mut each: impl FnMut(RecordBatch) -> Result<()>,
 ) -> Result<u64> {
-    runs(batches, rows, |pieces| {
+    pieces(batches, runs, |pieces| {
         if let [_whole] = pieces.as_slice() {
             return pieces.into_iter().try_for_each(&mut each);
         }
@@ -41,28 +91,38 @@ pub(super) fn rebatch(
     })
 }
 
-/// Calls `each` with the pieces of runs of `rows` rows, as [`rebatch`] does with the runs.
-pub(super) fn runs(
+/// Calls `each` with the pieces of `runs`, as [`rebatch`] does with the runs.
+pub(super) fn pieces(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
-    rows: usize,
+    mut runs: Runs,
+    each: impl FnMut(Vec<RecordBatch>) -> Result<()>,
+) -> Result<u64> {
+    let mut cut = batches.map(|batch| {
+        let batch = batch?;
+        let ends = runs.ends(&batch);
+        Ok((batch, ends))
+    });
+    pieces_at(&mut cut, each)
+}
+
+/// Calls `each` with the pieces of runs that end where it is said beside each batch.
+pub(super) fn pieces_at(
+    batches: &mut dyn Iterator<Item = Result<(RecordBatch, Vec<usize>)>>,
     mut each: impl FnMut(Vec<RecordBatch>) -> Result<()>,
 ) -> Result<u64> {
     let mut pieces: Vec<RecordBatch> = Vec::new();
-    let mut gathered = 0;
     let mut total = 0;
     for batch in batches {
-        let batch = batch?;
+        let (batch, ends) = batch?;
         total += batch.num_rows() as u64;
         let mut start = 0;
-        while start < batch.num_rows() {
-            let taken = (rows - gathered).min(batch.num_rows() - start);
-            pieces.push(batch.slice(start, taken));
-            start += taken;
-            gathered += taken;
-            if gathered == rows {
-                each(std::mem::take(&mut pieces))?;
-                gathered = 0;
-            }
+        for end in ends {
+            pieces.push(batch.slice(start, end - start));
+            start = end;
+            each(std::mem::take(&mut pieces))?;
+        }
+        if start < batch.num_rows() {
+            pieces.push(batch.slice(start, batch.num_rows() - start));
         }
     }
     if !pieces.is_empty() {
@@ -75,7 +135,7 @@ pub(super) fn runs(
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Int32Array, cast::AsArray};
+    use arrow::array::{Int32Array, StringArray, cast::AsArray};
     use arrow::datatypes::Int32Type;
 
     use super::*;
@@ -89,13 +149,31 @@ mod tests {
                 Ok(RecordBatch::try_from_iter([("a", column)]).expect("one column"))
             });
             let mut runs = Vec::new();
-            let total = rebatch(&mut batches, 10, &Watch::default(), |run| {
+            let total = rebatch(&mut batches, Runs::of(10, 1), &Watch::default(), |run| {
                 runs.push(run.column(0).as_primitive::<Int32Type>().values().to_vec());
                 Ok(())
             });
             assert_eq!(total.expect("no error"), 25);
             let expected: Vec<Vec<i32>> = values.chunks(10).map(<[i32]>::to_vec).collect();
             assert_eq!(runs, expected);
+        }
+    }
+
+    #[test]
+    fn long_values_end_runs_wherever_batches_begin() {
+        let lengths = [1, 1023, 1024, 3000, 5, 5000, 1, 1, 1, 2000, 1500, 1, 1, 1, 1, 4];
+        for size in 1..lengths.len() {
+            let mut batches = lengths.chunks(size).map(|chunk| {
+                let texts = chunk.iter().map(|&length| "x".repeat(length));
+                let column = Arc::new(StringArray::from_iter_values(texts)) as _;
+                Ok(RecordBatch::try_from_iter([("a", column)]).expect("one column"))
+            });
+            let mut runs = Vec::new();
+            let total = rebatch(&mut batches, Runs::of(4, 4000), &Watch::default(), |run| {
+                runs.push(run.num_rows());
+                Ok(())
+            });
+            assert_eq!((total.expect("no error"), &*runs), (16, &[4, 2, 4, 4, 2][..]), "{size}");
         }
     }
 }

@@ -24,7 +24,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use super::checksums::{Chunk, ChunkWriter};
-use super::rebatch::runs;
+use super::rebatch::{Runs, pieces, pieces_at};
 use super::storable::stored;
 use super::{Encoder, OutputOptions, Part, Payload};
 use crate::error::{Error, Result};
@@ -93,10 +93,15 @@ impl RowGroupEncoder {
         ChunkWriter::of_row_group(ArrowRowGroupWriterFactory::new(&file, schema), 0, self.checked)
     }
 
+    /// The calls.
+    fn runs(&self) -> Runs {
+        Runs::of(self.rows_a_call, BYTES_A_CALL)
+    }
+
     fn together(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
         let writers = (0..self.schema.fields().len()).map(|place| self.writers(place));
         let mut writers: Vec<_> = writers.collect::<Result<_, _>>().map_err(encoding)?;
-        let rows = runs(batches, self.rows_a_call, |pieces| {
+        let rows = pieces(batches, self.runs(), |pieces| {
             for (place, writers) in writers.iter_mut().enumerate() {
                 let pieces = pieces.iter().map(|piece| Arc::clone(piece.column(place)));
                 write(writers, self.schema.field(place), pieces.collect())?;
@@ -111,10 +116,11 @@ impl RowGroupEncoder {
     fn in_turn(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
         let fields = self.schema.fields();
         let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
-        let mut rows = 0;
+        let (mut runs, mut ends, mut rows) = (self.runs(), Vec::new(), 0);
         for batch in batches {
             let batch = batch?;
             rows += batch.num_rows() as u64;
+            ends.push(runs.ends(&batch));
             for (column, array) in columns.iter_mut().zip(batch.columns()) {
                 column.push(Arc::clone(array));
             }
@@ -123,12 +129,13 @@ impl RowGroupEncoder {
         for (place, (field, arrays)) in fields.iter().zip(columns).enumerate() {
             self.watch.pause()?;
             let mut writers = self.writers(place).map_err(encoding)?;
-            let mut pieces = arrays.into_iter().map(|array| {
+            let mut pieces = arrays.into_iter().zip(&ends).map(|(array, ends)| {
                 let field = Field::new("", array.data_type().clone(), true);
                 let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]);
-                batch.map_err(|error| Error::data(error.to_string()))
+                let batch = batch.map_err(|error| Error::data(error.to_string()))?;
+                Ok((batch, ends.clone()))
             });
-            runs(&mut pieces, self.rows_a_call, |pieces| {
+            pieces_at(&mut pieces, |pieces| {
                 let pieces = pieces.iter().map(|piece| Arc::clone(piece.column(0)));
                 write(&mut writers, field, pieces.collect())
             })?;

@@ -21,11 +21,9 @@ pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
             ) as ArrayRef
         };
     }
-    let text = |width: usize| (start..start + rows).map(move |i| some(i, format!("{i:0width$}")));
-    let bytes = || (start..start + rows).map(|i| some(i, vec![i as u8; i % 9]));
     let decimals = (start..start + rows).map(|i| some(i, i as i128 * 1001));
     let decimals: Decimal128Array = decimals.collect();
-    let columns: Vec<(&str, ArrayRef)> = vec![
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values((start..start + rows).map(|i| i as i64)))),
         (
             "bool",
@@ -67,6 +65,23 @@ pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
         ("d9", Arc::new(decimals.clone().with_precision_and_scale(9, 2).expect("fits"))),
         ("d18", Arc::new(decimals.clone().with_precision_and_scale(18, 2).expect("fits"))),
         ("d38", Arc::new(decimals.with_precision_and_scale(38, 5).expect("fits"))),
+    ];
+    columns.extend(texts(start, rows));
+    columns.push(("nothing", Arc::new(NullArray::new(rows))));
+    let nullable =
+        columns.into_iter().map(|(name, array)| (name, array, name != "id" && name != "few"));
+    let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("equal lengths");
+    // More than one key, whose order a hash map would choose.
+    let metadata = (0..8).map(|i| (format!("key{i}"), format!("value{i}"))).collect();
+    let schema = batch.schema().as_ref().clone().with_metadata(metadata);
+    batch.with_schema(Arc::new(schema)).expect("the same fields")
+}
+
+/// The columns of [`flat`] whose values have no fixed width, and of those that have one of bytes.
+fn texts(start: usize, rows: usize) -> Vec<(&'static str, ArrayRef)> {
+    let text = |width: usize| (start..start + rows).map(move |i| some(i, format!("{i:0width$}")));
+    let bytes = || (start..start + rows).map(|i| some(i, vec![i as u8; i % 9]));
+    vec![
         ("utf8", Arc::new(text(12).collect::<StringArray>())),
         ("large_utf8", Arc::new(text(5).collect::<LargeStringArray>())),
         ("view", Arc::new(text(20).collect::<StringViewArray>())),
@@ -96,15 +111,7 @@ pub(super) fn flat(start: usize, rows: usize) -> RecordBatch {
                     .collect::<DictionaryArray<Int8Type>>(),
             ),
         ),
-        ("nothing", Arc::new(NullArray::new(rows))),
-    ];
-    let nullable =
-        columns.into_iter().map(|(name, array)| (name, array, name != "id" && name != "few"));
-    let batch = RecordBatch::try_from_iter_with_nullable(nullable).expect("equal lengths");
-    // More than one key, whose order a hash map would choose.
-    let metadata = (0..8).map(|i| (format!("key{i}"), format!("value{i}"))).collect();
-    let schema = batch.schema().as_ref().clone().with_metadata(metadata);
-    batch.with_schema(Arc::new(schema)).expect("the same fields")
+    ]
 }
 
 /// Nested columns, the first of which puts two leaves before `id`.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use windrow::{Column, IntoColumns, Layout, Order, OrderCheck};
 
+use crate::columns::Columns;
 use crate::error::Result;
 use crate::input::{Inputs, ReadOptions, SortColumn, Source};
-use crate::watch::Cancel;
+use crate::watch::{Cancel, Watch};
 
 /// The outcome of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Checked {
         file: Arc<str>,
         /// The row in it, from 0.
         row: u64,
+        /// The order that the input is in: the one it was checked by, but with nulls at the other end.
+        sorted_by: Option<Columns>,
     },
     /// A row has the key of the row in front of it.
     Repeated {
@@ -43,22 +46,51 @@ pub enum Checked {
 ///
 /// # Cost
 /// Reads each input once, on one thread, in the memory of one record batch; ends at the first offending row.
+/// An input that is out of order is read once more, if it has columns with nulls and is no stream.
 pub fn check(
     inputs: &Inputs,
     by: impl IntoColumns,
     unique: bool,
     cancel: &Cancel,
 ) -> Result<Checked> {
-    let layout = Order::by(by.into_columns()).bind(inputs.schema())?;
+    let by = by.into_columns();
+    let layout = Order::by(by.clone()).bind(inputs.schema())?;
     for (ordinal, file) in inputs.files().iter().enumerate() {
         let file = Arc::clone(&file.name);
         match check_file(inputs, ordinal, &layout, unique, cancel)? {
             None => {}
             Some((row, true)) => return Ok(Checked::Repeated { file, row }),
-            Some((row, false)) => return Ok(Checked::OutOfOrder { file, row }),
+            Some((row, false)) => {
+                let sorted_by = sorted_by(inputs, ordinal, by, unique, cancel)?;
+                return Ok(Checked::OutOfOrder { file, row, sorted_by });
+            }
         }
     }
     Ok(Checked::InOrder { files: inputs.files().len(), rows: inputs.rows() })
+}
+
+/// The order `by`, with nulls at the other end, if an input is in it.
+fn sorted_by(
+    inputs: &Inputs,
+    file: usize,
+    mut by: Vec<Column>,
+    unique: bool,
+    cancel: &Cancel,
+) -> Result<Option<Columns>> {
+    let mut other = false;
+    for column in &mut by {
+        let field = inputs.schema().field_with_name(&column.name);
+        if field.is_ok_and(|field| field.is_nullable()) {
+            column.nulls_first = !column.nulls_first;
+            other = true;
+        }
+    }
+    if !other || !inputs.is_there_again(file) {
+        return Ok(None);
+    }
+    let layout = Order::by(by.clone()).bind(inputs.schema())?;
+    let found = check_file(inputs, file, &layout, unique, cancel)?;
+    Ok(found.is_none().then_some(Columns(by)))
 }
 
 /// The first row out of order in one input, for `inspect`.
@@ -93,7 +125,7 @@ fn check_file(
         check = check.unique();
     }
     for unit in inputs.units().iter().filter(|unit| unit.file == file) {
-        for batch in unit.read()? {
+        for batch in unit.read(&Watch::default())? {
             cancel.check()?;
             match check.push(&batch?) {
                 Ok(()) => {}

@@ -35,7 +35,7 @@ fn units_are_read_in_any_order_and_again_on_any_thread() {
             scope.spawn(move || {
                 for unit in units.iter().rev().skip(thread) {
                     let mut row = unit.first_row as i64;
-                    for batch in unit.read().unwrap() {
+                    for batch in unit.read(&Watch::default()).unwrap() {
                         let batch = batch.unwrap();
                         let ids = batch.column(0).as_primitive::<Int64Type>();
                         assert_eq!(ids.value(0), row);
@@ -104,7 +104,7 @@ fn arrow_streams_are_read_from_files_and_from_stdin() {
         let inputs = open_stdin(bytes, &options(100)).unwrap();
         assert_eq!((inputs.rows(), inputs.bytes()), (None, None));
         assert_eq!(read(&inputs, 100).unwrap().columns(), expected.columns());
-        assert!(inputs.units()[0].read().is_err(), "stdin passes once");
+        assert!(inputs.units()[0].read(&Watch::default()).is_err(), "stdin passes once");
     }
 }
 

@@ -89,7 +89,7 @@ fn open_stdin(bytes: Vec<u8>, options: &ReadOptions) -> Result<Inputs> {
 fn read(inputs: &Inputs, batch_rows: usize) -> Result<RecordBatch> {
     let mut batches = Vec::new();
     for unit in inputs.units() {
-        for batch in unit.read()? {
+        for batch in unit.read(&Watch::default())? {
             let batch = batch?;
             assert!(batch.num_rows() > 0 && batch.num_rows() <= batch_rows);
             assert_eq!(batch.schema_ref(), inputs.schema());

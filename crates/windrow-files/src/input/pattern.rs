@@ -1,0 +1,395 @@
+//! The files that a pattern matches.
+//!
+//! ```text
+//!  day/**/a?[0-9]*.csv
+//!  |   |  \- a part: ? is a character, * any number of them, [0-9] one of these, [!0-9] one of the others
+//!  |   \- directories, any number of them within each other
+//!  \- a name as it stands
+//! ```
+//! Names are bytes here, as they are on disk: a character is one of UTF-8 where the bytes are that, or else
+//! one byte, which no name in a pattern can be meant by, but `?` and `*` match. Hidden names are matched by
+//! parts that begin with a dot alone, and `**` passes them by. Links are followed, but by `**` not to a
+//! directory that it is in.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// Whether a name has a character of patterns.
+pub(super) fn is_pattern(name: &OsStr) -> bool {
+    name.as_bytes().iter().any(|byte| b"*?[".contains(byte))
+}
+
+/// The files that `pattern` matches, sorted by name.
+///
+/// # Errors
+/// `Usage` for what is no pattern, `Data` for a directory that cannot be listed.
+pub(super) fn files(pattern: &OsStr) -> Result<Vec<PathBuf>> {
+    let parts = parts(pattern.as_bytes()).map_err(|why| {
+        Error::usage(format!("{}: not a pattern: {why}", Path::new(pattern).display()))
+    })?;
+    let root = if pattern.as_bytes().starts_with(b"/") { "/" } else { "" };
+    let mut walk = Walk::default();
+    walk.go(Path::new(root), &parts)?;
+    walk.found.sort();
+    // Two ways of `**` may lead to one file.
+    walk.found.dedup();
+    Ok(walk.found)
+}
+
+/// What stands between the slashes of a pattern.
+enum Part {
+    Name(OsString),
+    /// `**`
+    Directories,
+    Like(Vec<Token>),
+}
+
+/// What a piece of a name must be like.
+#[derive(Debug, PartialEq)]
+enum Token {
+    One(u32),
+    AnyOne,
+    Any,
+    /// One that is in a range, or in none of them.
+    Among {
+        ranges: Vec<(u32, u32)>,
+        within: bool,
+    },
+}
+
+fn parts(pattern: &[u8]) -> Result<Vec<Part>, &'static str> {
+    let mut parts = Vec::new();
+    for text in pattern.split(|byte| *byte == b'/').filter(|text| !text.is_empty()) {
+        let part = match text {
+            b"**" if matches!(parts.last(), Some(Part::Directories)) => continue,
+            b"**" => Part::Directories,
+            _ if !is_pattern(OsStr::from_bytes(text)) => {
+                Part::Name(OsString::from_vec(text.to_vec()))
+            }
+            _ => Part::Like(tokens(text)?),
+        };
+        parts.push(part);
+    }
+    if pattern.ends_with(b"/") || matches!(parts.last(), Some(Part::Directories)) {
+        return Err("it ends with directories; go on with what their files are called: **/*.csv");
+    }
+    Ok(parts)
+}
+
+fn tokens(text: &[u8]) -> Result<Vec<Token>, &'static str> {
+    let text: Vec<u32> = Characters(text).collect();
+    let is = |place: usize, c: u8| text.get(place) == Some(&u32::from(c));
+    let (mut tokens, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let token = if is(at, b'?') {
+            Token::AnyOne
+        } else if is(at, b'*') && is(at + 1, b'*') {
+            return Err("** stands for directories, and so between slashes alone");
+        } else if is(at, b'*') {
+            Token::Any
+        } else if is(at, b'[') {
+            let within = !is(at + 1, b'!');
+            let start = at + 1 + usize::from(!within);
+            // A bracket that comes first is one of those meant.
+            let end = (start + 1..text.len()).find(|&place| is(place, b']'));
+            let end = end.ok_or("a bracket is not closed, or nothing is in it")?;
+            at = end;
+            Token::Among { ranges: ranges(&text[start..end]), within }
+        } else {
+            Token::One(text[at])
+        };
+        tokens.push(token);
+        at += 1;
+    }
+    Ok(tokens)
+}
+
+fn ranges(mut text: &[u32]) -> Vec<(u32, u32)> {
+    let mut ranges = Vec::new();
+    while let Some((&first, rest)) = text.split_first() {
+        match rest {
+            [dash, last, rest @ ..] if *dash == u32::from(b'-') => {
+                ranges.push((first, *last));
+                text = rest;
+            }
+            _ => {
+                ranges.push((first, first));
+                text = rest;
+            }
+        }
+    }
+    ranges
+}
+
+/// The characters of a name; a byte that is in none is a number above all of them.
+struct Characters<'a>(&'a [u8]);
+
+impl Iterator for Characters<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        const BEYOND: u32 = char::MAX as u32 + 1;
+        let first = *self.0.first()?;
+        // A character has four bytes at the most.
+        let head = &self.0[..self.0.len().min(4)];
+        let valid = match std::str::from_utf8(head) {
+            Ok(text) => text,
+            Err(fault) => std::str::from_utf8(&head[..fault.valid_up_to()]).unwrap_or_default(),
+        };
+        let (code, bytes) = match valid.chars().next() {
+            Some(c) => (u32::from(c), c.len_utf8()),
+            None => (BEYOND + u32::from(first), 1),
+        };
+        self.0 = &self.0[bytes..];
+        Some(code)
+    }
+}
+
+impl Token {
+    fn takes(&self, c: u32) -> bool {
+        match self {
+            Self::One(own) => *own == c,
+            Self::AnyOne | Self::Any => true,
+            Self::Among { ranges, within } => {
+                ranges.iter().any(|&(first, last)| (first..=last).contains(&c)) == *within
+            }
+        }
+    }
+}
+
+/// Whether `name` is like `tokens`. After a mismatch the last star takes a character more: stars before it
+/// need not be tried again, since the first place where the rest of one fits is as good as any.
+fn is_like(name: &OsStr, tokens: &[Token]) -> bool {
+    if is_hidden(name) && tokens.first() != Some(&Token::One(u32::from(b'.'))) {
+        return false;
+    }
+    let name: Vec<u32> = Characters(name.as_bytes()).collect();
+    let (mut at, mut token) = (0, 0);
+    let mut star = None;
+    loop {
+        match tokens.get(token) {
+            Some(Token::Any) => {
+                token += 1;
+                star = Some((at, token));
+            }
+            Some(one) if name.get(at).is_some_and(|c| one.takes(*c)) => {
+                at += 1;
+                token += 1;
+            }
+            None if at == name.len() => return true,
+            _ => match &mut star {
+                Some((from, behind)) if *from < name.len() => {
+                    *from += 1;
+                    (at, token) = (*from, *behind);
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b".")
+}
+
+#[derive(Default)]
+struct Walk {
+    found: Vec<PathBuf>,
+    /// The directories that `**` is in.
+    within: Vec<Option<(u64, u64)>>,
+}
+
+impl Walk {
+    /// Looks in `directory`, which is there, for what `parts` match.
+    fn go(&mut self, directory: &Path, parts: &[Part]) -> Result<()> {
+        match parts.split_first() {
+            None => Ok(()),
+            Some((Part::Name(name), rest)) => {
+                let path = directory.join(name);
+                // That it is there is enough: who may not list a directory may be let through it.
+                if fs::symlink_metadata(&path).is_ok() { self.meet(path, rest) } else { Ok(()) }
+            }
+            Some((Part::Like(tokens), rest)) => {
+                for path in children(directory)? {
+                    if path.file_name().is_some_and(|name| is_like(name, tokens)) {
+                        self.meet(path, rest)?;
+                    }
+                }
+                Ok(())
+            }
+            Some((Part::Directories, rest)) => {
+                let about = fs::metadata(here(directory));
+                let identity = about.map(|about| (about.dev(), about.ino())).ok();
+                if self.within.contains(&identity) {
+                    return Ok(());
+                }
+                self.within.push(identity);
+                self.go(directory, rest)?;
+                for path in children(directory)? {
+                    if !path.file_name().is_some_and(is_hidden) && path.is_dir() {
+                        self.go(&path, parts)?;
+                    }
+                }
+                self.within.pop();
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes `path`, whose name fits, if it is a file and nothing is left, or looks in it for the rest.
+    fn meet(&mut self, path: PathBuf, rest: &[Part]) -> Result<()> {
+        match (path.is_dir(), rest) {
+            (true, rest) => self.go(&path, rest),
+            // A link to nowhere is found out when it is opened.
+            (false, []) => {
+                self.found.push(path);
+                Ok(())
+            }
+            (false, _) => Ok(()),
+        }
+    }
+}
+
+/// The directory that a relative path begins in has no name.
+fn here(directory: &Path) -> &Path {
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+}
+
+/// What is in `directory`, by paths that begin as the pattern does.
+fn children(directory: &Path) -> Result<Vec<PathBuf>> {
+    let cannot_list = |cause| Error::input(here(directory), format!("cannot be listed: {cause}"));
+    let entries = fs::read_dir(here(directory)).map_err(cannot_list)?;
+    entries.map(|entry| Ok(directory.join(entry.map_err(cannot_list)?.file_name()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random and are the same in every run.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 11) as usize % end
+        }
+
+        fn text(&mut self, of: &[&str], longest: usize) -> String {
+            let pieces = self.below(longest + 1);
+            (0..pieces).map(|_| of[self.below(of.len())]).collect()
+        }
+    }
+
+    #[test]
+    fn parts_match_as_those_of_the_glob_crate_do() {
+        let mut random = Random(0x9E37_79B9_7F4A_7C15);
+        let pieces = ["a", "b", "é", ".", "-", "!", "]", "*", "?", "[ab]", "[!a]", "[a-é]", "["];
+        let (mut patterns, mut matches) = (0, 0);
+        while patterns < 20_000 {
+            let text = random.text(&pieces, 6);
+            let (own, other) = (tokens(text.as_bytes()), glob::Pattern::new(&text));
+            // Of two stars in a row glob takes a pattern of its own where nothing else is in a part.
+            if text.contains("**") {
+                continue;
+            }
+            assert_eq!(own.is_ok(), other.is_ok(), "{text}");
+            let (Ok(own), Ok(other)) = (own, other) else { continue };
+            patterns += 1;
+            for _ in 0..10 {
+                let name = random.text(&["a", "b", "é", ".", "-", "!", "]", "[", "c"], 5);
+                let seen = !name.starts_with('.') || text.starts_with('.');
+                let expected = other.matches(&name) && seen;
+                assert_eq!(is_like(name.as_ref(), &own), expected, "{text} and {name}");
+                matches += u32::from(expected);
+            }
+        }
+        assert!(matches > 1000, "{matches}");
+    }
+
+    #[test]
+    fn trees_are_walked_as_by_the_glob_crate() {
+        let mut random = Random(0xD1B5_4A32_D192_ED03);
+        let dir = tempfile::tempdir().expect("a directory");
+        let names = ["a", "b", "ab", "a.csv", "b.csv", ".h", "_x"];
+        for _ in 0..80 {
+            let path: PathBuf =
+                (0..1 + random.below(4)).map(|_| names[random.below(names.len())]).collect();
+            let path = dir.path().join(path);
+            // Where a file is in the way there is none.
+            if fs::create_dir_all(path.parent().expect("one")).is_ok() && !path.exists() {
+                fs::write(path, "").expect("written");
+            }
+        }
+        let options = glob::MatchOptions {
+            require_literal_leading_dot: true,
+            ..glob::MatchOptions::default()
+        };
+        let mut found = 0;
+        for _ in 0..500 {
+            let parts = ["*", "**", "a", "b", "*b", "?", "*.csv", "[ab]", "a*", "[!a]*"];
+            let parts: Vec<&str> =
+                (0..1 + random.below(4)).map(|_| parts[random.below(parts.len())]).collect();
+            if parts.last() == Some(&"**") {
+                continue;
+            }
+            let pattern = dir.path().join(parts.join("/"));
+            let paths = glob::glob_with(pattern.to_str().expect("UTF-8"), options);
+            let mut expected: Vec<PathBuf> = paths
+                .expect("a pattern")
+                .map(|path| path.expect("listed"))
+                .filter(|path| !path.is_dir())
+                .collect();
+            expected.sort();
+            expected.dedup();
+            assert_eq!(files(pattern.as_os_str()).expect("found"), expected, "{parts:?}");
+            found += expected.len();
+        }
+        assert!(found > 100, "{found}");
+    }
+
+    #[test]
+    fn names_that_are_no_text() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let odd = |name: &[u8]| dir.path().join(OsStr::from_bytes(name));
+        fs::create_dir(odd(b"d\xe9")).expect("created");
+        for name in [&b"d\xe9/a.csv"[..], b"caf\xe9.csv", b"caf\xe9.txt", b"caf\xc3\xa9.csv"] {
+            fs::write(odd(name), "").expect("written");
+        }
+        let found = |pattern: &[u8]| files(odd(pattern).as_os_str()).expect("found");
+        assert_eq!(found(b"*.csv"), [odd(b"caf\xc3\xa9.csv"), odd(b"caf\xe9.csv")]);
+        assert_eq!(found(b"caf?.csv"), [odd(b"caf\xc3\xa9.csv"), odd(b"caf\xe9.csv")]);
+        assert_eq!(found(b"caf\xe9.*").len(), 2);
+        assert_eq!(found(b"caf[\xe9].csv"), [odd(b"caf\xe9.csv")]);
+        assert_eq!(found(b"*/a.csv"), [odd(b"d\xe9/a.csv")]);
+        assert_eq!(found(b"**/*.csv").len(), 3);
+    }
+
+    #[test]
+    fn links_round_and_hidden_names() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("d/.h")).expect("created");
+        for name in ["d/a.csv", "d/.a.csv", "d/.csv", "d/.h/a.csv"] {
+            fs::write(at(name), "").expect("written");
+        }
+        std::os::unix::fs::symlink(".", at("d/round")).expect("linked");
+        std::os::unix::fs::symlink("nowhere", at("d/b.csv")).expect("linked");
+        let found = |pattern: &str| files(at(pattern).as_os_str()).expect("found");
+        assert_eq!(found("d/*.csv"), [at("d/a.csv"), at("d/b.csv")]);
+        assert_eq!(found("d/.*.csv"), [at("d/.a.csv")]);
+        assert_eq!(found("d/.h/*"), [at("d/.h/a.csv")]);
+        assert_eq!(found("**/a.csv"), [at("d/a.csv")]);
+        assert_eq!(found("d/round/*.csv"), [at("d/round/a.csv"), at("d/round/b.csv")]);
+        for pattern in ["d/", "*/", "**", "d/**", "a**", "[", "a[]", "[!]"] {
+            assert!(files(at(pattern).as_os_str()).is_err(), "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Thrift's compact protocol, as far as footers and page headers of Parquet need it
+//! (thrift/doc/specs/thrift-compact-protocol.md).
+//!
+//! ```text
+//! struct = (field: 4 bits since the last | 4 bits type, value)* 0        numbers are zigzag varints
+//! ```
+
+use std::io::{self, Read};
+
+/// Structs within each other, of which the format has four.
+const MOST_STRUCTS: usize = 16;
+
+/// The types of the compact protocol.
+pub(super) mod kind {
+    pub(in crate::input) const TRUE: u8 = 1;
+    pub(in crate::input) const FALSE: u8 = 2;
+    pub(in crate::input) const BYTE: u8 = 3;
+    pub(in crate::input) const I16: u8 = 4;
+    pub(in crate::input) const I64: u8 = 6;
+    pub(in crate::input) const DOUBLE: u8 = 7;
+    pub(in crate::input) const BINARY: u8 = 8;
+    pub(in crate::input) const LIST: u8 = 9;
+    pub(in crate::input) const SET: u8 = 10;
+    pub(in crate::input) const MAP: u8 = 11;
+    pub(in crate::input) const STRUCT: u8 = 12;
+}
+
+/// Reads values from bytes.
+pub(super) struct Thrift<R>(pub(super) R);
+
+impl<R: Read> Thrift<R> {
+    /// The number and the type of the field that comes next in a struct, after the field `last`.
+    pub(super) fn field(&mut self, last: &mut i64) -> io::Result<Option<(i64, u8)>> {
+        let head = self.byte()?;
+        if head == 0 {
+            return Ok(None);
+        }
+        *last = match head >> 4 {
+            0 => self.integer()?,
+            more => last.saturating_add(i64::from(more)),
+        };
+        Ok(Some((*last, head & 0xf)))
+    }
+
+    /// The length of a list, and the type of what is in it.
+    pub(super) fn list(&mut self) -> io::Result<(u64, u8)> {
+        let head = self.byte()?;
+        let length = match head >> 4 {
+            15 => self.number()?,
+            length => u64::from(length),
+        };
+        Ok((length, head & 0xf))
+    }
+
+    /// Passes over a value of the type `kind`, which is in so many others.
+    pub(super) fn skip(&mut self, kind: u8, within: usize) -> io::Result<()> {
+        if within > MOST_STRUCTS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        match kind {
+            kind::TRUE | kind::FALSE => Ok(()),
+            kind::BYTE => self.pass(1),
+            kind::I16..=kind::I64 => self.number().map(drop),
+            kind::DOUBLE => self.pass(8),
+            kind::BINARY => {
+                let length = self.number()?;
+                self.pass(length)
+            }
+            kind::LIST | kind::SET => {
+                let (length, of) = self.list()?;
+                (0..length).try_for_each(|_| match of {
+                    // In a list they have a byte.
+                    kind::TRUE | kind::FALSE => self.pass(1),
+                    of => self.skip(of, within + 1),
+                })
+            }
+            kind::STRUCT => {
+                let mut last = 0;
+                while let Some((_, kind)) = self.field(&mut last)? {
+                    self.skip(kind, within + 1)?;
+                }
+                Ok(())
+            }
+            // The format has no maps.
+            kind::MAP.. | 0 => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn pass(&mut self, bytes: u64) -> io::Result<()> {
+        let passed = io::copy(&mut self.0.by_ref().take(bytes), &mut io::sink())?;
+        if passed < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    /// A number of the zigzag form.
+    pub(super) fn integer(&mut self) -> io::Result<i64> {
+        let number = self.number()?;
+        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    fn number(&mut self) -> io::Result<u64> {
+        let mut number = 0;
+        for place in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << place;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
+    }
+
+    fn byte(&mut self) -> io::Result<u8> {
+        let mut byte = [0];
+        self.0.read_exact(&mut byte)?;
+        Ok(byte[0])
+    }
+}

@@ -1,0 +1,38 @@
+//! The folder is the architecture: a module uses only what stands before it, and no part is too long to read.
+
+mod sources;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Modules in the order of the data.
+const ORDER: [&str; 18] = [
+    "setting",
+    "error",
+    "size",
+    "columns",
+    "format",
+    "offset",
+    "system",
+    "watch",
+    "limits",
+    "progress",
+    "stats",
+    "input",
+    "output",
+    "changelog",
+    "partition",
+    "verbs",
+    "job",
+    "inspect",
+];
+
+#[test]
+fn a_module_uses_only_those_before_it() {
+    sources::check_order(ROOT, &ORDER);
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    // One function, which is in work elsewhere.
+    sources::check_lengths(ROOT, &["job/plan.rs"]);
+}
