@@ -56,6 +56,7 @@ mod setting;
 mod size;
 mod stats;
 mod system;
+mod thrift;
 mod verbs;
 mod watch;
 

@@ -23,9 +23,10 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
 
+use super::dialect::{Columns, Dialect};
 use super::exact::{has_offset, is_padded};
 use super::origin::Origin;
-use super::text::{Columns, Dialect, TextFile, line_bytes, longest_line, newlines, rest_of_line};
+use super::text::{TextFile, line_bytes, longest_line, newlines, rest_of_line};
 use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES};
 
 /// Rows of the sample that are looked at.

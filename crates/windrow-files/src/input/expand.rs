@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn messages_say_what_there_is() {
         let dir = directory(&["c.txt"]);
-        let said = |arg: &str| expand(&[arg]).unwrap_err().to_string();
+        let said = |arg: &str| expand([arg]).unwrap_err().to_string();
         let message = said(dir.path().to_str().unwrap());
         for (extension, _) in Format::EXTENSIONS {
             assert!(message.contains(&format!(".{extension}")), "{message}");

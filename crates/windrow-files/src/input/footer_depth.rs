@@ -12,7 +12,7 @@
 
 use std::io::{self, BufRead};
 
-use super::thrift::{Thrift, kind};
+use crate::thrift::{Thrift, kind};
 
 /// Groups within each other, a leaf among them. A list is two, and types of Arrow nest 61 deep at the most.
 const MOST_DEPTH: usize = 256;

@@ -93,6 +93,10 @@ fn add(array: &dyn Array, rows: &mut [u64]) {
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
+            // All keys are null then, and cannot be normalized.
+            if dictionary.values().is_empty() {
+                return;
+            }
             let mut values = vec![0; dictionary.values().len()];
             add(dictionary.values(), &mut values);
             for (row, key) in rows.iter_mut().zip(dictionary.normalized_keys()) {

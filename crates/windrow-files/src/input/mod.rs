@@ -15,6 +15,7 @@
 //! damaged files, which ends here (see [`guard`]).
 
 mod csv;
+mod dialect;
 mod dictionaries;
 mod estimate;
 mod exact;
@@ -41,7 +42,6 @@ mod records;
 mod schema_text;
 mod stream;
 mod text;
-mod thrift;
 mod unify;
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::setting::Setting;
-use crate::watch::{Cancel, Watch};
+use crate::watch::Watch;
 
 use named::Named;
 use origin::{Origin, Stream};
@@ -215,17 +215,7 @@ impl Inputs {
         let (mut reader_bytes, mut row_bytes, mut longest_row, mut copies) = (0, 0, 0, 0);
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = unifier.as_ref().map(Unifier::so_far);
-            let opened = match source {
-                Source::Reader(reader) => reader::open(reader)?,
-                Source::File(path) | Source::Found { path, .. } => {
-                    let origin = Origin::of_file(path)?;
-                    opener.open(Some(path), origin, ordinal, reference.as_deref())?
-                }
-                Source::Stdin => {
-                    let origin = Origin::of_stdin(&mut stdin)?;
-                    opener.open(None, origin, ordinal, reference.as_deref())?
-                }
-            };
+            let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
             let name = opened.content.name().clone();
             let order = match &mut unifier {
                 Some(unifier) => unifier.fit(&name, &opened.schema)?,
@@ -465,6 +455,22 @@ struct Opener<'a> {
 }
 
 impl Opener<'_> {
+    fn open_source(
+        &mut self,
+        source: &Source,
+        ordinal: usize,
+        reference: Option<&Schema>,
+        stdin: &mut Option<Stream>,
+    ) -> Result<Opened> {
+        match source {
+            Source::Reader(reader) => reader::open(reader),
+            Source::File(path) | Source::Found { path, .. } => {
+                self.open(Some(path), Origin::of_file(path)?, ordinal, reference)
+            }
+            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, reference),
+        }
+    }
+
     fn open(
         &mut self,
         path: Option<&Path>,

@@ -52,11 +52,11 @@ impl Named {
     /// `Usage` that names the first.
     pub(super) fn check(&self, schema: &Schema) -> Result<()> {
         let within = |name: &String| {
-            let parts = name.match_indices('.').map(|(dot, _)| &name[..dot]);
+            let mut parts = name.match_indices('.').map(|(dot, _)| &name[..dot]);
             let is_nested = |name: &&str| {
                 schema.field_with_name(name).is_ok_and(|field| field.data_type().is_nested())
             };
-            parts.filter(is_nested).last().map(str::to_owned)
+            parts.rfind(is_nested).map(str::to_owned)
         };
         let nested = self.unseen.iter().find_map(|name| Some((name, Some(within(name)?))));
         let (name, outer) = match (nested, self.unseen.first()) {

@@ -29,13 +29,14 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use crate::error::Result;
 
+use super::dialect::{Columns, Dialect};
 use super::exact::Exact;
 use super::json_text;
 use super::named::Named;
 use super::null_lines::NullLines;
 use super::origin::{Origin, Stream};
 use super::records::Records;
-use super::text::{Columns, Dialect, TextFile, line_bytes, longest_line};
+use super::text::{TextFile, line_bytes, longest_line};
 use super::{Opened, ReadOptions, SAMPLE_BYTES};
 
 /// Objects of the sample that are looked at.

@@ -19,8 +19,9 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::SerializedPageReader;
 
+use crate::thrift::{Thrift, kind};
+
 use super::origin::RandomFile;
-use super::thrift::{Thrift, kind};
 
 /// Bytes in which most headers end. Those with minima and maxima of long values are longer.
 const HEADER: usize = 256;

@@ -2,7 +2,7 @@
 
 use memchr::{memchr_iter, memrchr};
 
-use super::text::Dialect;
+use super::dialect::Dialect;
 
 /// Where in a CSV field the text is: what the decoder knows and does not tell.
 #[derive(Clone)]

@@ -11,26 +11,27 @@ use std::io::{self, Read};
 const MOST_STRUCTS: usize = 16;
 
 /// The types of the compact protocol.
-pub(super) mod kind {
-    pub(in crate::input) const TRUE: u8 = 1;
-    pub(in crate::input) const FALSE: u8 = 2;
-    pub(in crate::input) const BYTE: u8 = 3;
-    pub(in crate::input) const I16: u8 = 4;
-    pub(in crate::input) const I64: u8 = 6;
-    pub(in crate::input) const DOUBLE: u8 = 7;
-    pub(in crate::input) const BINARY: u8 = 8;
-    pub(in crate::input) const LIST: u8 = 9;
-    pub(in crate::input) const SET: u8 = 10;
-    pub(in crate::input) const MAP: u8 = 11;
-    pub(in crate::input) const STRUCT: u8 = 12;
+pub(crate) mod kind {
+    pub(crate) const TRUE: u8 = 1;
+    pub(crate) const FALSE: u8 = 2;
+    pub(crate) const BYTE: u8 = 3;
+    pub(crate) const I16: u8 = 4;
+    pub(crate) const I32: u8 = 5;
+    pub(crate) const I64: u8 = 6;
+    pub(crate) const DOUBLE: u8 = 7;
+    pub(crate) const BINARY: u8 = 8;
+    pub(crate) const LIST: u8 = 9;
+    pub(crate) const SET: u8 = 10;
+    pub(crate) const MAP: u8 = 11;
+    pub(crate) const STRUCT: u8 = 12;
 }
 
 /// Reads values from bytes.
-pub(super) struct Thrift<R>(pub(super) R);
+pub(crate) struct Thrift<R>(pub(crate) R);
 
 impl<R: Read> Thrift<R> {
     /// The number and the type of the field that comes next in a struct, after the field `last`.
-    pub(super) fn field(&mut self, last: &mut i64) -> io::Result<Option<(i64, u8)>> {
+    pub(crate) fn field(&mut self, last: &mut i64) -> io::Result<Option<(i64, u8)>> {
         let head = self.byte()?;
         if head == 0 {
             return Ok(None);
@@ -43,7 +44,7 @@ impl<R: Read> Thrift<R> {
     }
 
     /// The length of a list, and the type of what is in it.
-    pub(super) fn list(&mut self) -> io::Result<(u64, u8)> {
+    pub(crate) fn list(&mut self) -> io::Result<(u64, u8)> {
         let head = self.byte()?;
         let length = match head >> 4 {
             15 => self.number()?,
@@ -53,7 +54,7 @@ impl<R: Read> Thrift<R> {
     }
 
     /// Passes over a value of the type `kind`, which is in so many others.
-    pub(super) fn skip(&mut self, kind: u8, within: usize) -> io::Result<()> {
+    pub(crate) fn skip(&mut self, kind: u8, within: usize) -> io::Result<()> {
         if within > MOST_STRUCTS {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -92,7 +93,7 @@ impl<R: Read> Thrift<R> {
     }
 
     /// A number of the zigzag form.
-    pub(super) fn integer(&mut self) -> io::Result<i64> {
+    pub(crate) fn integer(&mut self) -> io::Result<i64> {
         let number = self.number()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
