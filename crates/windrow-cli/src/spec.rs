@@ -77,6 +77,7 @@ impl From<&args::Limits> for Limits {
     fn from(args: &args::Limits) -> Self {
         let mut limits = Self::default()
             .memory(args.memory_limit)
+            .alone(true)
             .spill_codec(match args.spill_compression {
                 args::SpillCompression::None => Codec::None,
                 args::SpillCompression::Lz4 => Codec::Lz4,

@@ -24,6 +24,9 @@ pub struct Limits {
     /// Peak resident memory of the process, everything included; 60 % of what there is unless given. A job
     /// whose limit is below its floor fails before it reads anything.
     pub memory: Limit,
+    /// Whether the job is all that the process does. Then one that has passed the limit, though it was planned to stay
+    /// below, fails at its end, and its output does not appear. Not so unless given: what others take would count.
+    pub alone: bool,
     /// Directories for temporary files, used side by side; the system's if there is none here.
     pub temp_dirs: Vec<PathBuf>,
     /// Bytes that temporary files may take together.
@@ -42,6 +45,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             memory: Limit::Percent(60.0),
+            alone: false,
             temp_dirs: Vec::new(),
             max_temp_bytes: None,
             threads: None,
@@ -56,6 +60,12 @@ impl Limits {
     /// Sets the peak resident memory of the process.
     pub fn memory(mut self, memory: Limit) -> Self {
         self.memory = memory;
+        self
+    }
+
+    /// Sets whether the job is all that the process does.
+    pub fn alone(mut self, alone: bool) -> Self {
+        self.alone = alone;
         self
     }
 

@@ -110,8 +110,8 @@ pub(crate) struct Watch {
 struct Resident {
     /// What resident memory is to stay below.
     limit: u64,
-    /// The most that was resident before the job.
-    before: u64,
+    /// The most that was resident before the job, if that is all that the process does.
+    before: Option<u64>,
     /// Resident memory at which free blocks are given back first.
     first: u64,
     /// The same, of the next time.
@@ -119,11 +119,11 @@ struct Resident {
 }
 
 impl Watch {
-    /// Looks at `cancel`, and, if there is a limit, at resident memory.
-    pub(crate) fn new(cancel: &Cancel, limit: Option<u64>) -> Self {
+    /// Looks at `cancel`, and, if there is a limit, at resident memory; at its peak too if the job is `alone`.
+    pub(crate) fn new(cancel: &Cancel, limit: Option<u64>, alone: bool) -> Self {
         let resident = limit.map(|limit| {
             let first = limit.saturating_sub(MARGIN.max(limit / 8));
-            let before = system::peak_resident();
+            let before = alone.then(system::peak_resident);
             Arc::new(Resident { limit, before, first, next: AtomicU64::new(first) })
         });
         Self { cancel: cancel.clone(), longest: Longest::default(), resident }
@@ -135,10 +135,12 @@ impl Watch {
         self.cancel.check()
     }
 
-    /// Fails if the process has had more memory resident than the limit since the job began: what was planned was
-    /// too little, and nobody noticed. The last thing to look at before an output appears.
+    /// Fails if a job that is alone has had more memory resident than its limit: what was planned was too little,
+    /// and nobody noticed. The last thing to look at before an output appears.
     pub(crate) fn kept(&self) -> Result<()> {
-        let Some(Resident { limit, before, .. }) = self.resident.as_deref() else { return Ok(()) };
+        let Some(Resident { limit, before: Some(before), .. }) = self.resident.as_deref() else {
+            return Ok(());
+        };
         let peak = system::peak_resident();
         if peak <= *limit.max(before) {
             return Ok(());
@@ -193,7 +195,7 @@ mod tests {
     #[test]
     fn a_request_reaches_all_clones_and_takes_their_outputs() {
         let (cancel, other) = (Cancel::new(), Cancel::new());
-        let watch = Watch::new(&cancel, Some(1 << 40));
+        let watch = Watch::new(&cancel, Some(1 << 40), false);
         assert!(watch.pause().is_ok());
         let directory = tempfile::tempdir().unwrap();
         let paths = ["a", "b", "c"].map(|name| directory.path().join(name));

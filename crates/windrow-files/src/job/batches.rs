@@ -64,7 +64,6 @@ impl Batches {
         let Some(slab) = slabs.next(BATCH_ROWS, BATCH_BYTES)? else {
             self.running.tally.deleted(slabs.deleted());
             self.slabs = None;
-            self.running.watch.kept()?;
             return Ok(None);
         };
         let batch = self.decoder.decode(&slab)?;

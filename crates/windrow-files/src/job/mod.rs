@@ -209,7 +209,7 @@ impl Running {
     /// `repeats` if the job can begin again as far as its output goes.
     fn start(job: &Job, planned: &Planned, limits: &Limits, repeats: bool) -> Result<Self> {
         let plan = &planned.plan;
-        let mut watch = Watch::new(&job.cancel, plan.limit);
+        let mut watch = Watch::new(&job.cancel, plan.limit, limits.alone);
         let options = limits.pool_options(job.inputs.temp_bytes());
         let pool = Pool::new(Budget::bytes(plan.ingest_budget), options)?;
         let tally = Arc::new(Tally::new(&job.inputs, plan.limit, &pool, &job.progress));
