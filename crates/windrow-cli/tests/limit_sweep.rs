@@ -1,8 +1,8 @@
 //! Shapes that a plan made from footers and samples gets wrong, at many limits: the peak of the resident memory is
 //! below the limit, or the job ends with exit code 4; and what is written is the same wherever it ends well.
 //!
-//! `WINDROW_SWEEP=all` runs every combination, which takes a quarter of an hour, `WINDROW_SWEEP=NAME` all of one
-//! shape; else it is a part of them.
+//! `WINDROW_SWEEP=all` runs every combination, some ten minutes, `WINDROW_SWEEP=NAME` all of one shape; else it is a
+//! part of them.
 
 mod common;
 

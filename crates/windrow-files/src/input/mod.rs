@@ -22,6 +22,7 @@ mod exact;
 mod expand;
 mod footer_depth;
 mod guard;
+mod info;
 mod int96;
 mod ipc;
 mod json_text;
@@ -67,6 +68,7 @@ pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand};
 pub use guard::panics_are_caught;
+pub use info::{FileInfo, SortColumn};
 pub(crate) use lengths::long_values;
 pub use options::{CsvOptions, ReadOptions};
 pub(crate) use parquet::{Footer, common_order, declared_order};
@@ -75,38 +77,6 @@ pub use schema_text::parse_schema;
 
 /// Bytes of a stream or text that are looked at to tell its format or its schema.
 const SAMPLE_BYTES: usize = 1 << 20;
-
-/// A column of a declared order.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct SortColumn {
-    /// The column; a dotted path where it is nested.
-    pub name: String,
-    /// Largest first.
-    pub descending: bool,
-    /// Nulls before all values.
-    pub nulls_first: bool,
-}
-
-/// What is known of an input before it is read.
-#[derive(Debug, Clone)]
-pub struct FileInfo {
-    /// What messages call it: its path, or `stdin`.
-    pub name: Arc<str>,
-    /// Its format, told by its content where the extension is of either Arrow format.
-    pub format: Format,
-    /// Its length; unknown for a stream.
-    pub bytes: Option<u64>,
-    /// Its rows; unknown for text and streams.
-    pub rows: Option<u64>,
-    source: Source,
-}
-
-impl FileInfo {
-    /// Its path, if it is a file.
-    pub fn path(&self) -> Option<&Path> {
-        self.source.path()
-    }
-}
 
 /// All inputs, opened.
 pub struct Inputs {

@@ -156,7 +156,7 @@ impl Plan {
     /// The floor, where the limit is below.
     pub(super) fn choose(costs: &Costs, terms: &Terms) -> Result<Self, Floor> {
         let in_turn = in_turn(costs, terms);
-        let floor = Floor::of(costs, in_turn);
+        let floor = Floor::of(costs);
         if terms.available() < floor.bytes {
             return Err(floor);
         }
@@ -256,7 +256,13 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    fn of(costs: &Costs, in_turn: bool) -> Self {
+    /// That of the way to write that needs less, which is the one that is chosen there.
+    fn of(costs: &Costs) -> Self {
+        let (together, in_turn) = (Self::if_written(costs, false), Self::if_written(costs, true));
+        if in_turn.bytes < together.bytes { in_turn } else { together }
+    }
+
+    fn if_written(costs: &Costs, in_turn: bool) -> Self {
         let (reading, writing) = (costs.reading(1), costs.writing(in_turn, 1));
         let (sorting, merging) = (costs.least_sorting(), costs.least_merging());
         let needed = reading.saturating_add(sorting).max(writing.saturating_add(merging));
@@ -305,7 +311,7 @@ pub(super) fn enough_for(known: &Costs, met: &Costs, terms: &Terms) -> Size {
         let terms = Terms { limit: Some(limit as u64), ..*terms };
         Plan::choose(known, &terms).is_ok_and(|plan| plan.admits(met, &terms).is_some())
     };
-    let first = Floor::of(met, false).bytes.min(Floor::of(met, true).bytes);
+    let first = Floor::of(met).bytes;
     // With a limit that is much higher there are all threads, and room for each of them.
     let limits = (0..1 << 14).map(|steps| first.saturating_add(steps * STEP));
     let limit = limits.into_iter().find(|&limit| goes_on(limit)).unwrap_or(first);

@@ -162,3 +162,18 @@ fn without_a_limit_there_is_one_thread_for_each_that_there_may_be() {
     let plan = Plan::choose(&costs(), &terms).expect("no limit");
     assert_eq!((plan.limit, plan.readers, plan.writers), (None, 4, 4));
 }
+
+#[test]
+fn the_floor_is_the_same_at_every_limit() {
+    for costs in shapes() {
+        let floor = Floor::of(&costs);
+        let least = Terms { limit: Some(floor.bytes as u64), ..terms(0, 4) };
+        assert_eq!(Plan::choose(&costs, &least).map(|plan| plan.floor), Ok(floor.named(&costs)));
+        for limit in (16..4096).step_by(16) {
+            match Plan::choose(&costs, &terms(limit, 4)) {
+                Ok(plan) => assert_eq!(plan.floor, floor.named(&costs), "{limit} MiB"),
+                Err(refused) => assert_eq!(refused, floor, "{limit} MiB"),
+            }
+        }
+    }
+}
