@@ -3,10 +3,10 @@
 //! Nearly all batches have none that matters, so the longest values of the columns are added up first, which is a
 //! look at their offsets; only where that is too much are rows looked at one by one.
 
-use std::ops::Range;
+use std::ops::{Range, Sub};
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::DataType;
+use arrow::array::{Array, AsArray, GenericByteViewArray, RecordBatch};
+use arrow::datatypes::{ByteViewType, DataType};
 
 /// A row of `batch` that has more than `most` bytes, the longest of them, and how many.
 pub(super) fn longest_row(batch: &RecordBatch, most: u64) -> Option<(usize, u64)> {
@@ -57,6 +57,8 @@ fn longest(array: &dyn Array) -> u64 {
         DataType::LargeUtf8 => widest(array.as_string::<i64>().value_offsets()),
         DataType::Binary => widest(array.as_binary::<i32>().value_offsets()),
         DataType::LargeBinary => widest(array.as_binary::<i64>().value_offsets()),
+        DataType::Utf8View => lengths(array.as_string_view()).max().unwrap_or(0),
+        DataType::BinaryView => lengths(array.as_binary_view()).max().unwrap_or(0),
         DataType::Dictionary(..) => longest(array.as_any_dictionary().values()),
         DataType::Struct(_) => {
             array.as_struct().columns().iter().map(|member| longest(member)).sum()
@@ -69,9 +71,14 @@ fn longest(array: &dyn Array) -> u64 {
     }
 }
 
-fn widest<O: Copy + Into<i64>>(offsets: &[O]) -> u64 {
-    let widths = offsets.windows(2).map(|pair| pair[1].into() - pair[0].into());
-    widths.max().unwrap_or(0).unsigned_abs()
+fn widest<O: Copy + Ord + Default + Sub<Output = O> + Into<i64>>(offsets: &[O]) -> u64 {
+    // In the width of the offsets, and a maximum that does not ask for the first: a loop over vectors.
+    let widths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
+    widths.fold(O::default(), Ord::max).into().unsigned_abs()
+}
+
+fn lengths<T: ByteViewType>(array: &GenericByteViewArray<T>) -> impl Iterator<Item = u64> {
+    array.lengths().map(u64::from)
 }
 
 /// Adds the bytes of each value to those of its row.
@@ -82,14 +89,10 @@ fn add(array: &dyn Array, rows: &mut [u64]) {
         DataType::Binary => spans(array.as_binary::<i32>().value_offsets(), rows),
         DataType::LargeBinary => spans(array.as_binary::<i64>().value_offsets(), rows),
         DataType::Utf8View => {
-            rows.iter_mut()
-                .zip(array.as_string_view().lengths())
-                .for_each(|(row, n)| *row += u64::from(n));
+            rows.iter_mut().zip(lengths(array.as_string_view())).for_each(|(row, n)| *row += n);
         }
         DataType::BinaryView => {
-            rows.iter_mut()
-                .zip(array.as_binary_view().lengths())
-                .for_each(|(row, n)| *row += u64::from(n));
+            rows.iter_mut().zip(lengths(array.as_binary_view())).for_each(|(row, n)| *row += n);
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();

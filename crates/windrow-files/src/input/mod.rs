@@ -21,6 +21,7 @@ mod estimate;
 mod exact;
 mod expand;
 mod footer_depth;
+mod footers;
 mod guard;
 mod info;
 mod int96;
@@ -175,7 +176,7 @@ impl Inputs {
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
         let mut stdin = Some(stdin);
-        let footers = Arc::new(parquet::FooterCache::default());
+        let footers = Arc::new(footers::FooterCache::default());
         let named = Named::of(options.schema.as_deref());
         let mut opener = Opener { options, footers, temp_left: options.temp_bytes, named };
         let mut unifier: Option<Unifier> = None;
@@ -419,7 +420,7 @@ fn check_text(head: &[u8]) -> Result<(), String> {
 /// Chooses the format of each source.
 struct Opener<'a> {
     options: &'a ReadOptions,
-    footers: Arc<parquet::FooterCache>,
+    footers: Arc<footers::FooterCache>,
     temp_left: u64,
     named: Named,
 }

@@ -1,13 +1,13 @@
 //! Parquet: a unit is a row group.
 //!
 //! A footer can be far larger than what is planned from it, so ten thousand of them are not kept: a
-//! file keeps the rows of its groups, and the footers of the files being read are in a small cache.
+//! file keeps the rows of its groups, and the footers of the files being read are in a [small cache](super::footers).
 //! Statistics and page indexes are not loaded; `inspect` asks for a footer with them.
 
 use std::collections::VecDeque;
 use std::io::BufReader;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use parquet::arrow::arrow_reader::{
@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
 
+use super::footers::{FooterCache, Known};
 use super::int96::{self, Seconds};
 use super::origin::{Origin, RandomFile};
 use super::profile::{Allowance, Profile, Segment};
@@ -28,33 +29,6 @@ use super::{Batches, Content, Opened, SortColumn, Span, dictionaries, estimate, 
 
 /// A footer and the Arrow schema in it.
 pub(crate) type Footer = ArrowReaderMetadata;
-
-/// Footers kept: one for each of the threads that read, and some more for a merge of few files.
-const CACHED_FOOTERS: usize = 8;
-
-/// The footers used last, by the ordinal of their file.
-#[derive(Default)]
-pub(super) struct FooterCache(Mutex<VecDeque<(usize, Footer)>>);
-
-impl FooterCache {
-    fn get(&self, file: usize) -> Option<Footer> {
-        let mut footers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = footers.iter().position(|(key, _)| *key == file)?;
-        let found = footers.remove(place)?;
-        let footer = found.1.clone();
-        footers.push_back(found);
-        Some(footer)
-    }
-
-    fn put(&self, file: usize, footer: Footer) {
-        let mut footers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        footers.retain(|(key, _)| *key != file);
-        if footers.len() == CACHED_FOOTERS {
-            footers.pop_front();
-        }
-        footers.push_back((file, footer));
-    }
-}
 
 struct ParquetFile {
     origin: Origin,
@@ -93,14 +67,17 @@ pub(super) fn open(
     let encrypted = footer_start(&random)
         .is_some_and(|start| footer_depth::is_encrypted(BufReader::new(random.reader_at(start))));
     let mut reader = estimate::Reader::default();
+    let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
     // No page of an encrypted file can be looked at.
     if !encrypted {
         let mut allowance = Allowance::to_plan();
-        let mut groups: Vec<&RowGroupMetaData> = metadata.row_groups().iter().collect();
+        let mut groups: Vec<_> = metadata.row_groups().iter().zip(&mut profiles).collect();
         // Where not all of them can be looked at, those that take most are.
-        groups.sort_by_key(|group| std::cmp::Reverse(group.total_byte_size()));
-        for group in groups {
-            reader.note(&Profile::of(&random, group, &mut allowance), batch_rows);
+        groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.total_byte_size()));
+        for (group, kept) in groups {
+            let profile = Profile::of(&random, group, &mut allowance);
+            reader.note(&profile, batch_rows);
+            *kept = profile.kept();
         }
     }
     let opened = Opened {
@@ -124,7 +101,7 @@ pub(super) fn open(
         }),
         spans,
     };
-    footers.put(ordinal, footer);
+    footers.put(ordinal, Known { footer, profiles: profiles.into() });
     Ok(opened)
 }
 
@@ -253,8 +230,8 @@ impl Content for ParquetFile {
                 .error("columns of it are encrypted, though its footer is not; decrypt it first"));
         }
         let file = self.origin.random()?;
-        let footer = match self.footers.get(self.ordinal) {
-            Some(footer) => footer,
+        let Known { footer, profiles } = match self.footers.get(self.ordinal) {
+            Some(known) => known,
             None => {
                 let footer = load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?;
                 let groups = footer.metadata().row_groups();
@@ -262,8 +239,9 @@ impl Content for ParquetFile {
                 if groups.len() != self.groups || rows as u64 != self.rows {
                     return Err(self.origin.error("the file was replaced while it was read"));
                 }
-                self.footers.put(self.ordinal, footer.clone());
-                footer
+                let known = Known { footer, profiles: Arc::default() };
+                self.footers.put(self.ordinal, known.clone());
+                known
             }
         };
         let random = Arc::new(file.clone());
@@ -271,7 +249,14 @@ impl Content for ParquetFile {
         let mut is_longer = false;
         for index in part {
             let group = footer.metadata().row_group(index);
-            let profile = Profile::of(&random, group, &mut Allowance::to_read());
+            let found;
+            let profile = match profiles.get(index) {
+                Some(Some(profile)) => profile,
+                _ => {
+                    found = Profile::of(&random, group, &mut Allowance::to_read());
+                    &found
+                }
+            };
             is_longer |= watch.longest.admit(profile.longest).map_err(|need| {
                 let (rows, name) = (&profile.longest_in, self.origin.name());
                 need.error(name, &format!("one of the rows {} to {}", rows.start, rows.end - 1))

@@ -105,11 +105,14 @@ pub(super) struct Profile {
     /// Bytes of the longest row, as far as that is known, and rows of the group among which it is.
     pub(super) longest: u64,
     pub(super) longest_in: Range<u64>,
+    /// Whether all pages were looked at as they are to read, so that it need not be done again.
+    is_whole: bool,
 }
 
 /// What the pages of a chunk tell.
 struct Chunk {
     leaf: Leaf,
+    is_whole: bool,
     /// Rows and their width, from the first row of the group on.
     spans: Vec<(u64, u64)>,
     longest: (u64, Range<u64>),
@@ -125,9 +128,11 @@ impl Profile {
         let mut leaves = Vec::with_capacity(group.num_columns());
         let mut changes: Vec<(u64, i128)> = Vec::new();
         let (mut longest, mut longest_in, mut most) = (0_u64, 0..rows, 0);
+        let mut is_whole = true;
         for chunk in group.columns() {
             let chunk = Chunk::of(file, group, chunk, allowance);
             leaves.push(chunk.leaf);
+            is_whole &= chunk.is_whole;
             longest = longest.saturating_add(chunk.longest.0);
             if chunk.longest.0 > most {
                 (most, longest_in) = chunk.longest;
@@ -153,7 +158,12 @@ impl Profile {
             }
         }
         let widest = steps.iter().map(|(_, width)| *width).max().unwrap_or(0);
-        Self { leaves, rows, steps, longest: longest.max(widest), longest_in }
+        Self { leaves, rows, steps, longest: longest.max(widest), longest_in, is_whole }
+    }
+
+    /// What is worth keeping of it until its row group is read.
+    pub(super) fn kept(self) -> Option<Self> {
+        self.is_whole.then(|| Self { leaves: Vec::new(), ..self })
     }
 
     /// The pieces in which the rows are read, `most` rows a batch at the most.
@@ -235,7 +245,7 @@ impl Chunk {
         let values: u64 = pages.iter().filter(|page| page.is_data()).map(|page| page.values).sum();
         match values < size(chunk.num_values()) {
             // Too many of them, or damaged.
-            true => Self::from_footer(group, chunk, Some(&pages)),
+            true => Self { is_whole: false, ..Self::from_footer(group, chunk, Some(&pages)) },
             false => Self::from_pages(file, group, chunk, &pages, allowance),
         }
     }
@@ -264,7 +274,7 @@ impl Chunk {
             page: most(true, &|page| 2 * page.plain, plain),
             packed: most(true, &|page| 2 * page.packed(), packed),
         };
-        Self { leaf, spans: vec![(rows, width)], longest: (width, 0..rows) }
+        Self { leaf, is_whole: true, spans: vec![(rows, width)], longest: (width, 0..rows) }
     }
 
     fn from_pages(
@@ -297,17 +307,19 @@ impl Chunk {
         } else {
             None
         };
-        let all_lists = allowance.lists && size(chunk.uncompressed_size()) > SMALL_LISTS;
+        let long_lists = size(chunk.uncompressed_size()) > SMALL_LISTS;
         let mut spans: Vec<(Option<u64>, u64, &Page)> = Vec::with_capacity(data.len());
+        let mut is_whole = true;
         for (place, page) in data.iter().enumerate() {
             let known = page.rows.or_else(|| Some(*index.as_ref()?.get(place)?));
             let known = if repeated { known } else { Some(page.values) };
             let decoded = page.plain.max(page.values.saturating_mul(widths.fixed));
             let is_fat = if repeated { decoded } else { page.plain } > FAT;
             let is_fat = is_fat && known != Some(1) && page.values > 1;
-            let look = (is_fat || known.is_none() && all_lists)
-                && page.plain <= allowance.looked_into
-                && widths.varies(repeated);
+            let matters = widths.varies(repeated) && (is_fat || known.is_none() && long_lists);
+            let look =
+                matters && (is_fat || allowance.lists) && page.plain <= allowance.looked_into;
+            is_whole &= look || !matters;
             let inside = if look {
                 allowance.looked_into -= page.plain;
                 look_into(file, chunk, page)
@@ -335,7 +347,7 @@ impl Chunk {
                 (rows, width)
             })
             .collect();
-        Self { leaf, spans, longest }
+        Self { leaf, is_whole, spans, longest }
     }
 }
 
