@@ -111,6 +111,7 @@ mod arrange;
 mod batch;
 mod batcher;
 mod chunk;
+mod cursor;
 mod error;
 mod kernel;
 mod merge;
@@ -119,6 +120,7 @@ mod page;
 mod partition;
 mod pool;
 mod rows;
+mod spine;
 mod time;
 
 /// The arrays that the engine takes and gives, in the version it was built with.
@@ -130,6 +132,7 @@ pub use arrange::{consolidate, merge, merge_in};
 pub use batch::{Batch, Decoder, Merging, RecordBatches, Slab, Slabs, fan_in};
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
+pub use cursor::Cursor;
 pub use error::{Error, Result};
 pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks};
 pub use merge::OrderCheck;
@@ -147,4 +150,5 @@ pub use pool::{
 };
 pub use rows::compat;
 pub use rows::{Argsorter, RowEncoder, Rows, argsort};
+pub use spine::{Spine, SpineWork};
 pub use time::{Antichain, Time};

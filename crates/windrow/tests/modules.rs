@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Modules in the order of the data. A batch is what a batcher seals, so it stands before it.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 15] = [
     "error",
     "kernel",
     "time",
@@ -16,6 +16,8 @@ const ORDER: [&str; 13] = [
     "chunk",
     "merge",
     "batch",
+    "cursor",
+    "spine",
     "batcher",
     "arrange",
 ];

@@ -4,7 +4,7 @@ use super::settle::within_budget;
 use super::{Batch, Body, Sources, rested};
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
-use crate::merge::{Advance, Merger, Run, Source};
+use crate::merge::{Advance, Merger, Run, Source, merged_small};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
@@ -97,8 +97,7 @@ impl<T: Time> Merging<T> {
                 none => {
                     let (layout, pool) = (&self.layout, &self.pool);
                     let inputs = std::mem::take(&mut self.inputs);
-                    let (out, mut merger, bytes) =
-                        start(layout, pool, &self.wraps, inputs, *fuel == i64::MAX)?;
+                    let (out, mut merger, bytes) = start(layout, pool, &self.wraps, inputs)?;
                     self.out = out;
                     if bytes > IN_CACHES && self.advance.is_none() {
                         merger.write_past_caches();
@@ -149,19 +148,17 @@ impl<T> std::fmt::Debug for Merging<T> {
 }
 
 /// A merge of `inputs`, as many of them as can be merged at once, a run to take what comes out of it, and the
-/// bytes of the inputs that are in memory. `at_once`, if it is not to pause.
+/// bytes of the inputs that are in memory.
 fn start(
     layout: &Layout,
     pool: &Pool,
     wraps: &Wraps,
     inputs: Sources,
-    at_once: bool,
 ) -> Result<(Run, Merger, usize)> {
     let inputs = within_budget(layout, pool, wraps, inputs.into_iter().collect())?;
     let out = Run::after(inputs.iter().filter_map(Source::run));
     let bytes = inputs.iter().map(Source::resident_bytes).sum();
-    let merger = if at_once { Merger::at_once } else { Merger::new };
-    Ok((out, merger(layout, pool, Finish::Log, wraps, inputs), bytes))
+    Ok((out, Merger::new(layout, pool, Finish::Log, wraps, inputs), bytes))
 }
 
 /// Everything in `inputs` as one run, without a pause: what a [`Merging`] comes to. Sums that do not fit are
@@ -170,15 +167,15 @@ pub(super) fn merged(
     layout: &Layout,
     pool: &Pool,
     wraps: &mut Option<Wraps>,
-    mut inputs: Sources,
+    inputs: Sources,
 ) -> Result<Run> {
     if let Some(pair) = inputs.pair()
-        && let Some(run) = Run::merged_small(layout, pool, wraps, pair)?
+        && let Some(run) = merged_small(layout, pool, wraps, pair)?
     {
         return Ok(run);
     }
     let wraps = wraps.get_or_insert_default();
-    let (out, mut merger, bytes) = start(layout, pool, wraps, inputs, true)?;
+    let (out, mut merger, bytes) = start(layout, pool, wraps, inputs)?;
     if bytes > IN_CACHES {
         merger.write_past_caches();
     }

@@ -27,7 +27,7 @@ use sources::Refused;
 pub(crate) use sources::Sources;
 
 use crate::chunk::{Finish, Wraps};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::merge::{Merger, Run, Source, merge_ranges};
 use crate::order::Layout;
 use crate::pool::Pool;
@@ -90,6 +90,11 @@ impl<T: Time> Batch<T> {
         self
     }
 
+    /// Says that there are no changes up to `upper` but those that the batch has.
+    pub(crate) fn reach(&mut self, upper: &Antichain<T>) {
+        self.body.upper = upper.clone();
+    }
+
     /// All of `batches`, which are of one layout, as one: from the least `lower` to the greatest
     /// `upper`, readable from the greatest `since` on. If one is of another layout, whoever reads or
     /// merges the whole gets [`crate::Error::SchemaMismatch`].
@@ -134,6 +139,37 @@ impl<T: Time> Batch<T> {
             body.since = body.since.join(&other.since);
         }
         body.sources.join(&body.layout, &mut other.sources);
+    }
+
+    /// The layout of the rows.
+    pub fn layout(&self) -> &Layout {
+        &self.body.layout
+    }
+
+    /// The same rows once more, if the batch is settled: both share the chunks. Costs a look at every chunk.
+    pub fn try_clone(&self) -> Option<Self> {
+        let run = self.whole()?.cloned();
+        let Body { layout, pool, wraps, lower, upper, since, .. } = &*self.body;
+        Some(Self {
+            body: Box::new(Body {
+                layout: layout.clone(),
+                pool: pool.clone(),
+                sources: run.map(Sources::from).unwrap_or_default(),
+                wraps: wraps.clone(),
+                lower: lower.clone(),
+                upper: upper.clone(),
+                since: since.clone(),
+            }),
+        })
+    }
+
+    /// The run that the batch is, or none if it is empty.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidOrder`] if it is several.
+    pub(crate) fn settled_run(&self) -> Result<Option<Run>> {
+        let run = self.whole().map(|run| run.filter(|run| !run.is_empty()).cloned());
+        run.ok_or_else(|| Error::InvalidOrder("the batch is several runs: settle it first".into()))
     }
 
     /// The times of the changes are at or beyond this frontier.
@@ -311,8 +347,9 @@ impl<T: Time> std::fmt::Debug for Batch<T> {
     }
 }
 
-/// A run whose chunks may leave memory from now on, where that has a limit.
+/// A run that is kept: its chunks may leave memory from now on, where that has a limit.
 fn rested(pool: &Pool, mut run: Run) -> Run {
+    run.trim();
     if pool.budget().is_limited() {
         run.rest(pool);
     }

@@ -57,10 +57,10 @@ fn fits(pool: &Pool, runs: &[Run]) -> bool {
         || runs.len() <= MOST_RUNS && merge_bytes(pool, runs) <= pool.budget().limit()
 }
 
-/// A merge of runs, not to pause, that keeps deletions and diffs.
+/// A merge of runs that keeps deletions and diffs.
 pub(crate) fn merger(layout: &Layout, pool: &Pool, wraps: &Wraps, runs: Vec<Run>) -> Merger {
     let sources = runs.into_iter().map(Source::Run).collect();
-    Merger::at_once(layout, pool, Finish::Log, wraps, sources)
+    Merger::new(layout, pool, Finish::Log, wraps, sources)
 }
 
 /// Brings the runs down to as many as can be merged at once.

@@ -81,7 +81,7 @@ impl Slabs {
                 let sources = std::mem::take(&mut self.sources);
                 let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
                 let sources = within_budget(layout, pool, wraps, sources)?;
-                none.insert(Merger::at_once(layout, pool, self.finish, wraps, sources))
+                none.insert(Merger::new(layout, pool, self.finish, wraps, sources))
             }
         };
         merger.next_chunk()
@@ -180,6 +180,18 @@ impl Decoder {
             let slice = chunk.rows();
             rows.extend(range.clone().map(|index| slice.row(index)));
         }
+        self.inner.decode(&rows)
+    }
+
+    /// Rows that lie anywhere as columns, as a [`Cursor`](crate::Cursor) shows them.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`].
+    pub fn decode_rows<'a>(
+        &mut self,
+        rows: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<RecordBatch> {
+        let rows: Vec<&[u8]> = rows.into_iter().collect();
         self.inner.decode(&rows)
     }
 }

@@ -16,7 +16,7 @@
 
 mod accounting;
 mod ladder;
-mod pending;
+mod pile;
 mod pusher;
 #[cfg(test)]
 mod tests;

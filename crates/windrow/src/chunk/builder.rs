@@ -14,14 +14,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::arrange::{Arranger, Place};
 use super::block::{Block, Parts};
 use super::output::Output;
-use super::pair::push_merged;
-use super::wraps::overflow;
-use super::{Arranger, Chunk, Place, View, Wraps};
+use super::resident::Chunk;
+use super::view::View;
+use super::wraps::{Wraps, overflow};
 use crate::error::Result;
 use crate::kernel::copy::Table;
-use crate::kernel::merge::{Hints, Several};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule, Tail};
 use crate::pool::Pool;
@@ -63,10 +63,10 @@ const STRETCH: usize = 256;
 /// Builds chunks from rows in order.
 #[derive(Debug)]
 pub(crate) struct Builder {
-    layout: Layout,
-    finish: Finish,
-    output: Output,
-    wraps: Wraps,
+    pub(super) layout: Layout,
+    pub(super) finish: Finish,
+    pub(super) output: Output,
+    pub(super) wraps: Wraps,
     /// Rows of a snapshot that are still to be appended, and how often: one that comes more often than
     /// a chunk holds, and those behind it.
     copies: VecDeque<(Vec<u8>, i64)>,
@@ -222,62 +222,6 @@ impl Builder {
         self.output.append(row)
     }
 
-    /// True if [`Builder::push_merged`] and [`Builder::push_several`] do what the rule asks.
-    pub(crate) fn merges_runs(&self) -> bool {
-        match self.layout.rule() {
-            Rule::Keep => true,
-            Rule::First | Rule::Last => false,
-            Rule::Sum => self.finish == Finish::Log,
-        }
-    }
-
-    /// Appends the merge of rows `a` and `b`, until one of them is used up or a chunk is full. Returns
-    /// the rows that were used of each.
-    pub(crate) fn push_merged(
-        &mut self,
-        a: (View<'_>, Range<usize>),
-        b: (View<'_>, Range<usize>),
-    ) -> Result<(usize, usize)> {
-        let wraps = &self.wraps;
-        let mut note = |pool: &Pool, body: &[u8], times| wraps.note(pool, body, times);
-        push_merged(&mut self.output, &self.layout, a, b, &mut note)
-    }
-
-    /// Appends the merge of `runs`, each of which has rows, in order, in its first view and in its second.
-    /// Where a row has an equal, that is among them. False if the kernel does not take them.
-    pub(crate) fn push_several(
-        &mut self,
-        runs: &[[View<'_>; 2]],
-        hints: &mut Hints,
-    ) -> Result<bool> {
-        let tail = self.layout.tail().len();
-        let wraps = &self.wraps;
-        let sums = self.layout.rule() == Rule::Sum;
-        let several = if let Some(runs) = both(runs, |view| view.strided(0..view.len(), tail)) {
-            Several::strided(&runs, *hints)
-        } else {
-            let runs = both(runs, |view| view.varying(0..view.len(), tail));
-            runs.and_then(|runs| Several::varying(&runs, *hints))
-        };
-        let Some(mut several) = several else { return Ok(false) };
-        while !several.is_done() {
-            let len = several.next_len();
-            if self.layout.stride().is_some() {
-                self.output.merged_into(len, 1, |out, pool| {
-                    let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
-                    (several.merge(out, if sums { Some(&mut note) } else { None }), ())
-                })?;
-            } else {
-                self.output.varying_into(len, |out, pool| {
-                    let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
-                    several.merge_varying(out, if sums { Some(&mut note) } else { None })
-                })?;
-            }
-        }
-        *hints = several.hints();
-        Ok(true)
-    }
-
     fn push_winners<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Result<()> {
         let snapshot = self.finish != Finish::Log;
         let tombstones = matches!(self.layout.tail(), Tail::Tombstone(_));
@@ -424,26 +368,5 @@ impl Builder {
         let key = self.key.get_or_insert_default();
         key.clear();
         key.extend_from_slice(&row[..len]);
-    }
-}
-
-/// What `of` makes of both views of each run, if it takes all of them.
-fn both<'a, T>(runs: &[[View<'a>; 2]], of: impl Fn(View<'a>) -> Option<T>) -> Option<Vec<[T; 2]>> {
-    runs.iter().map(|[first, second]| Some([of(*first)?, of(*second)?])).collect()
-}
-
-/// The columns of a row as text, for messages.
-pub(crate) fn describe(layout: &Layout, row: &[u8]) -> String {
-    let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
-    let decoded = crate::rows::Decoder::new(layout, &all).and_then(|d| d.decode(&[row]));
-    match decoded {
-        Ok(batch) => {
-            let fields = layout.schema().fields().iter().zip(batch.columns());
-            let parts: Vec<String> = fields
-                .map(|(field, array)| format!("{}={}", field.name(), crate::rows::show(array, 0)))
-                .collect();
-            parts.join(" ")
-        }
-        Err(error) => format!("(row that cannot be decoded: {error})"),
     }
 }

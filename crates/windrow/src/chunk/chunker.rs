@@ -1,46 +1,67 @@
-//! Record batches to chunks: rows are staged until there are enough of them, then ordered and shipped.
+//! Record batches to runs of chunks: rows are staged until there are enough of them, then ordered and shipped.
 //!
 //! ```text
-//! push --encode--> staged  | row | row | row |  --full, in order already--> run of one chunk: the buffer
-//!                          | row | row | row |  --enough: order, rule-----> run of some chunks
+//! push --plain, or prepared--> staged  | row | row | row |  --full, in order already--> run of one chunk
+//!        ^                             | row | row | row |  --enough: order, rule-----> run of some chunks
+//!      pending: small ones wait
 //! ```
 //! With a limit to memory one buffer is enough.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::{Arranger, Builder, Chunk, Finish, OFFSET_BYTES, Starts, View, Wraps};
-use crate::error::Result;
-use crate::kernel::merge::{ascends, ascends_varying};
+use super::arrange::Arranger;
+use super::builder::{Builder, Finish};
+use super::pending::Pending;
+use super::resident::{Chunk, OFFSET_BYTES};
+use super::staged::Staged;
+use super::view::View;
+use super::wraps::Wraps;
+use crate::error::{Error, Result};
 use crate::kernel::prefetch::Ahead;
-use crate::order::{Layout, Rule};
-use crate::pool::{Buffer, Pool};
-use crate::rows::{Behind, Encoder, Found, PlainEncoder, Prepared, key_len};
+use crate::order::Layout;
+use crate::pool::Pool;
+use crate::rows::{Behind, Encoder, PlainEncoder, Prepared};
 
 /// Rows staged at the most: their indexes and scratch words stay beside them in the cache.
 const MOST_ROWS: usize = 1 << 16;
-/// Longer record batches of numbers are made ready where a chunk is larger than the second-level
+/// Longer record batches of numbers are prepared where a chunk is larger than the second-level
 /// cache, as it may be with a limit to memory: the kernels go over all rows for every eight
 /// columns.
 const FEW_ROWS: usize = 1 << 11;
-/// Bytes of rows that are looked at together whether they are in order, while the first-level cache holds them.
-const LOOK_BYTES: usize = 8 << 10;
-/// Longer record batches with text are made ready.
+/// Longer record batches with text are prepared.
 const FEW_TEXTS: usize = 1 << 9;
 
 /// Turns record batches into runs of chunks; accumulates across calls.
 #[derive(Debug)]
 pub(crate) struct Chunker {
     desk: Box<Desk>,
+    pending: Pending,
     /// Buffers that are full, and the one that is being filled.
     staged: Vec<Staged>,
     /// Rows of all of them.
     rows: usize,
     builder: Builder,
-    runs: VecDeque<Vec<Arc<Chunk>>>,
+}
+
+/// Who takes the runs of a chunker.
+pub(crate) trait Runs {
+    /// Is called when rows are staged, or wait to be.
+    fn open(&mut self, pool: &Pool);
+
+    /// Takes the chunks of a run.
+    fn take(&mut self, layout: &Layout, pool: &Pool, chunks: Vec<Arc<Chunk>>) -> Result<()>;
+}
+
+/// Why a record batch was not pushed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It is not for this layout: no row of it was taken.
+    Refused(Error),
+    /// Rows are missing, its own or others.
+    Lost(Error),
 }
 
 /// What a chunker works with. The pool keeps it for the next one, whose layout is mostly the same.
@@ -74,61 +95,102 @@ impl Drop for Chunker {
     }
 }
 
-/// Rows in the order in which they came.
-#[derive(Debug)]
-struct Staged {
-    buffer: Buffer,
-    used: usize,
-    rows: usize,
-    /// Where rows start, and where the last one ends; nothing if they have one length.
-    starts: Vec<u32>,
-    /// The first so many rows are in order, and the rule would leave them as they are; nothing if those behind
-    /// are not.
-    ordered: Option<usize>,
-    /// Bytes of the rows that were looked at for that.
-    looked: usize,
+/// Rows of a record batch, to be staged.
+trait Unstaged {
+    /// Number of rows.
+    fn len(&self) -> usize;
+
+    /// Bytes of room without which a row cannot be staged, or is for somebody else.
+    fn room(&self, layout: &Layout, row: usize) -> usize;
+
+    /// Writes as many of `rows` behind what is staged as there is room for; how many. Nothing if they are for somebody
+    /// else.
+    fn write(
+        &self,
+        desk: &mut Desk,
+        layout: &Layout,
+        staged: &mut Staged,
+        rows: Range<usize>,
+    ) -> Result<Option<usize>>;
 }
 
-impl Staged {
-    fn view(&self, stride: Option<usize>) -> View<'_> {
-        let starts = stride.map_or(Starts::At(&self.starts), Starts::Every);
-        View { bytes: &self.buffer[..self.used], starts }
+/// Numbers and text without nulls, whose columns need not be resolved.
+struct Plain<'a>(&'a RecordBatch);
+
+impl Unstaged for Plain<'_> {
+    fn len(&self) -> usize {
+        self.0.num_rows()
     }
 
-    /// Looks at the rows at the end, `rows` of a record batch, by the columns that were `found` of it, if those
-    /// before them are known to be in order.
-    fn look_at(
-        &mut self,
+    fn room(&self, layout: &Layout, _row: usize) -> usize {
+        layout.stride().unwrap_or(1)
+    }
+
+    fn write(
+        &self,
+        desk: &mut Desk,
         layout: &Layout,
-        plain: &PlainEncoder,
-        found: Found<'_>,
-        rows: Range<usize>,
-    ) {
-        let first = self.rows - rows.len();
-        if self.ordered != Some(first) {
-            return;
-        }
-        let (view, tail) = (self.view(layout.stride()), layout.tail().len());
-        let goes_on = |row: usize, equal: usize| {
-            let (before, row) = (view.row(first + row - 1), view.row(first + row));
-            is_less(&before[equal..before.len() - tail], &row[equal..row.len() - tail])
+        staged: &mut Staged,
+        mut rows: Range<usize>,
+    ) -> Result<Option<usize>> {
+        let (Some(plain), used) = (&mut desk.plain, staged.used) else { return Ok(None) };
+        let written = if let Some(stride) = layout.stride() {
+            let room = staged.buffer.len() - used;
+            // Hardly ever divided.
+            if rows.len() * stride > room {
+                rows.end = rows.start + room / stride;
+            }
+            let end = used + rows.len() * stride;
+            let out = &mut staged.buffer[used..end];
+            plain.write(self.0, rows.clone(), out)?.then(|| (rows.len(), end))
+        } else {
+            let Staged { buffer, starts, .. } = staged;
+            let mut behind = Behind { bytes: buffer, starts, spare: OFFSET_BYTES };
+            let written = plain.write_varying(self.0, rows, &mut behind)?;
+            written.map(|written| (written, behind.starts.last().map_or(0, |&end| end as usize)))
         };
-        let Some(ascends) = plain.ascends(found, rows, goes_on) else { return };
-        let ascends = ascends && (first == 0 || goes_on(0, 0));
-        self.ordered = ascends.then_some(self.rows);
-        self.looked = self.used;
+        let Some((written, end)) = written else { return Ok(None) };
+        staged.add(layout, written, end);
+        Ok(Some(written))
+    }
+}
+
+/// Rows of any columns, which are resolved.
+impl Unstaged for Prepared {
+    fn len(&self) -> usize {
+        Self::len(self)
     }
 
-    /// Looks at the rows behind those that are known to be in order: true if they go on so.
-    fn look(&mut self, layout: &Layout) -> bool {
-        if let Some(known) = self.ordered
-            && known < self.rows
-        {
-            let rows = self.view(layout.stride()).part(known.saturating_sub(1)..self.rows);
-            self.ordered = is_ordered(layout, rows).then_some(self.rows);
-            self.looked = self.used;
+    fn room(&self, _layout: &Layout, row: usize) -> usize {
+        self.row_len(row) + OFFSET_BYTES
+    }
+
+    fn write(
+        &self,
+        desk: &mut Desk,
+        layout: &Layout,
+        staged: &mut Staged,
+        rows: Range<usize>,
+    ) -> Result<Option<usize>> {
+        let (room, used) = (staged.buffer.len(), staged.used);
+        let (mut fit, mut end) = (0, used);
+        if let Some(stride) = layout.stride() {
+            fit = rows.len().min((room - used) / stride);
+            end += fit * stride;
+        } else {
+            while fit < rows.len() {
+                let longer = end + self.row_len(rows.start + fit);
+                if longer + (staged.rows + fit + 1) * OFFSET_BYTES > room {
+                    break;
+                }
+                (fit, end) = (fit + 1, longer);
+                staged.starts.push(end as u32);
+            }
         }
-        self.ordered.is_some()
+        let out = &mut staged.buffer[used..end];
+        desk.encoder(layout).encode(self, rows.start..rows.start + fit, out);
+        staged.add(layout, fit, end);
+        Ok(Some(fit))
     }
 }
 
@@ -137,10 +199,10 @@ impl Chunker {
     pub(crate) fn new(layout: &Layout, pool: &Pool, wraps: &Wraps) -> Self {
         Self {
             desk: Desk::of(layout, pool),
+            pending: Pending::default(),
             staged: Vec::new(),
             rows: 0,
             builder: Builder::new(layout, pool, Finish::Log, wraps),
-            runs: VecDeque::new(),
         }
     }
 
@@ -154,239 +216,144 @@ impl Chunker {
         self.builder.pool()
     }
 
-    /// The chunks of the next finished run.
-    pub(crate) fn take(&mut self) -> Option<Vec<Arc<Chunk>>> {
-        self.runs.pop_front()
-    }
-
-    /// Stages rows of a record batch of nothing but numbers and text from row `next` on, if it is one and that
-    /// is worth while, until a run is there to [`Chunker::take`]. Returns the first row that is not staged yet;
-    /// nothing if the rest is to be made ready. After an error rows are lost.
-    ///
-    /// # Errors
-    /// [`crate::Error::SchemaMismatch`], and what ordering rows and taking memory report.
-    pub(crate) fn push_plain(&mut self, batch: &RecordBatch, next: usize) -> Result<Option<usize>> {
-        let stride = self.builder.layout().stride();
-        let few = if stride.is_none() {
-            FEW_TEXTS
-        } else if self.builder.pool().budget().is_limited() {
-            FEW_ROWS
-        } else {
-            usize::MAX
-        };
-        if self.desk.plain.is_none() || batch.num_rows() > few {
-            return Ok(None);
-        }
-        let mut is_new = self.staged.is_empty();
-        if is_new {
-            self.stage(stride.unwrap_or(1))?;
-        }
-        loop {
-            let rows = next..batch.num_rows().min(next + MOST_ROWS - self.rows);
-            match self.write_plain(batch, rows)? {
-                Some(0) if next < batch.num_rows() => {}
-                Some(written) => return Ok(Some(next + written)),
-                None => return Ok(None),
-            }
-            if is_new {
-                // A row that is longer than a chunk.
-                return Ok(None);
-            }
-            self.close()?;
-            if !self.runs.is_empty() {
-                // What was shipped makes room for more once it is collected.
-                return Ok(Some(next));
-            }
-            self.stage(stride.unwrap_or(1))?;
-            is_new = true;
-        }
-    }
-
-    /// Writes as many of `rows` of a record batch behind what is staged as there is room for; how many. Nothing
-    /// if they are to be made ready.
-    fn write_plain(
+    /// Takes the rows of `batch` in, the first of which is number `sequence` of the input. What is finished is handed to
+    /// `runs` on the way, so that no more piles up than fits.
+    pub(crate) fn push(
         &mut self,
         batch: &RecordBatch,
-        mut rows: Range<usize>,
-    ) -> Result<Option<usize>> {
-        let (Some(staged), Some(plain)) = (self.staged.last_mut(), &mut self.desk.plain) else {
-            return Ok(None);
-        };
-        let Staged { buffer, used, starts, .. } = staged;
-        let (start, mut found) = (rows.start, Found::default());
-        let written = if let Some(stride) = self.builder.layout().stride() {
-            let room = buffer.len() - *used;
-            // Hardly ever divided.
-            if rows.len() * stride > room {
-                rows.end = rows.start + room / stride;
+        sequence: u64,
+        runs: &mut impl Runs,
+    ) -> Result<(), Failure> {
+        let mut next = 0;
+        if self.pending.is_empty()
+            && batch.num_rows() <= self.most_plain()
+            && let Some(plain) = &mut self.desk.plain
+        {
+            plain.check_schema(batch.schema_ref()).map_err(Failure::Refused)?;
+            next = self.stage(&Plain(batch), runs).map_err(Failure::Lost)?;
+            if next == batch.num_rows() {
+                return Ok(());
             }
-            let end = *used + rows.len() * stride;
-            let out = &mut buffer[*used..end];
-            plain.write(batch, rows.clone(), out, &mut found)?.then(|| (rows.len(), end))
-        } else {
-            let mut behind = Behind { bytes: buffer, starts, spare: OFFSET_BYTES };
-            let written = plain.write_varying(batch, rows, &mut behind, &mut found)?;
-            written.map(|written| (written, behind.starts.last().map_or(0, |&end| end as usize)))
-        };
-        let Some((written, end)) = written else { return Ok(None) };
-        (staged.used, staged.rows) = (end, staged.rows + written);
-        if plain.tells_order(written) {
-            staged.look_at(self.builder.layout(), plain, found, start..start + written);
         }
-        if staged.used - staged.looked >= LOOK_BYTES {
-            staged.look(self.builder.layout());
+        if next == 0 {
+            return self.push_any(batch, sequence, runs, Failure::Refused);
         }
-        self.rows += written;
-        Ok(Some(written))
+        let rest = batch.slice(next, batch.num_rows() - next);
+        // The rows in front of these are in already.
+        self.push_any(&rest, sequence + next as u64, runs, Failure::Lost)
     }
 
-    /// Resolves the columns of `batch`, the first row of which is number `sequence` of the input.
-    pub(crate) fn prepare(&mut self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
-        self.desk.encoder(self.builder.layout()).prepare(batch, sequence)
+    /// Rows of a record batch at the most that are written without resolving its columns.
+    fn most_plain(&self) -> usize {
+        match self.layout().stride() {
+            None => FEW_TEXTS,
+            Some(_) if self.pool().budget().is_limited() => FEW_ROWS,
+            Some(_) => usize::MAX,
+        }
     }
 
-    /// Stages rows from `next` on, until a run is there to [`Chunker::take`]. Returns the first row that
-    /// is not staged yet. After an error rows are lost.
-    pub(crate) fn push(&mut self, prepared: &Prepared, mut next: usize) -> Result<usize> {
-        while next < prepared.len() && self.runs.is_empty() {
-            let (fit, end) = self.fitting(prepared, next);
-            if fit == 0 {
-                self.close()?;
-                if !self.runs.is_empty() {
-                    // What was shipped makes room for more once it is collected.
-                    break;
+    /// Takes a record batch in whose columns are to be resolved, or has it wait.
+    fn push_any(
+        &mut self,
+        batch: &RecordBatch,
+        sequence: u64,
+        runs: &mut impl Runs,
+        refused: fn(Error) -> Failure,
+    ) -> Result<(), Failure> {
+        for _ in 0..2 {
+            if self.pending.offer(self.builder.layout(), batch, sequence).map_err(refused)? {
+                runs.open(self.pool());
+                return Ok(());
+            }
+            self.push_pending(runs).map_err(Failure::Lost)?;
+        }
+        let layout = self.builder.layout();
+        let prepared = self.desk.encoder(layout).prepare(batch, sequence).map_err(refused)?;
+        self.stage(&prepared, runs).map_err(Failure::Lost)?;
+        Ok(())
+    }
+
+    /// Stages the record batches that wait.
+    fn push_pending(&mut self, runs: &mut impl Runs) -> Result<()> {
+        if let Some((batch, sequence)) = self.pending.take()? {
+            let prepared = self.desk.encoder(self.builder.layout()).prepare(&batch, sequence)?;
+            self.stage(&prepared, runs)?;
+        }
+        Ok(())
+    }
+
+    /// Stages rows; returns the first that is not for this writer.
+    fn stage(&mut self, rows: &impl Unstaged, runs: &mut impl Runs) -> Result<usize> {
+        let (mut next, mut is_new) = (0, false);
+        while next < rows.len() {
+            let some = next..rows.len().min(next + MOST_ROWS - self.rows);
+            let layout = self.builder.layout();
+            let written = match self.staged.last_mut() {
+                Some(staged) if !some.is_empty() => {
+                    rows.write(&mut self.desk, layout, staged, some)?
                 }
-                self.stage(prepared.row_len(next) + OFFSET_BYTES)?;
-                continue;
+                _ => Some(0),
+            };
+            match written {
+                None => break,
+                // A row that is longer than a chunk.
+                Some(0) if is_new => break,
+                Some(0) => {
+                    self.close(runs)?;
+                    let (layout, pool) = (self.builder.layout(), self.builder.pool());
+                    self.staged.push(Staged::new(layout, pool, rows.room(layout, next))?);
+                    is_new = true;
+                }
+                Some(count) => {
+                    runs.open(self.builder.pool());
+                    (self.rows, next, is_new) = (self.rows + count, next + count, false);
+                }
             }
-            if let Some(staged) = self.staged.last_mut() {
-                let out = &mut staged.buffer[staged.used..end];
-                self.desk.encoder(self.builder.layout()).encode(prepared, next..next + fit, out);
-                (staged.used, staged.rows) = (end, staged.rows + fit);
-            }
-            self.rows += fit;
-            next += fit;
         }
         Ok(next)
     }
 
-    /// How many rows from `next` on can be staged where there is room, and where they end; notes where
-    /// they start.
-    fn fitting(&mut self, prepared: &Prepared, next: usize) -> (usize, usize) {
-        let Some(staged) = self.staged.last_mut() else { return (0, 0) };
-        let room = staged.buffer.len();
-        let most = (MOST_ROWS - self.rows).min(prepared.len() - next);
-        if let Some(stride) = self.builder.layout().stride() {
-            let fit = most.min((room - staged.used) / stride);
-            return (fit, staged.used + fit * stride);
-        }
-        let (mut fit, mut end) = (0, staged.used);
-        while fit < most {
-            let longer = end + prepared.row_len(next + fit);
-            if longer + (staged.rows + fit + 1) * OFFSET_BYTES > room {
-                break;
-            }
-            end = longer;
-            fit += 1;
-            staged.starts.push(end as u32);
-        }
-        (fit, end)
-    }
-
-    /// Orders and ships what is staged.
-    pub(crate) fn flush(&mut self) -> Result<()> {
-        self.close()?;
-        self.ship()
-    }
-
-    /// A buffer to be filled, for a row of `len` bytes at the least.
-    fn stage(&mut self, len: usize) -> Result<()> {
-        let buffer = self.builder.pool().buffer(len)?;
-        let starts = match self.builder.layout().stride() {
-            Some(_) => Vec::new(),
-            None => self.builder.pool().starts(),
-        };
-        self.staged.push(Staged { buffer, used: 0, rows: 0, starts, ordered: Some(0), looked: 0 });
-        Ok(())
+    /// Orders and ships what is staged and what waits.
+    pub(crate) fn flush(&mut self, runs: &mut impl Runs) -> Result<()> {
+        self.push_pending(runs)?;
+        self.close(runs)?;
+        self.ship(runs)
     }
 
     /// Nothing is added to the last buffer any more: it is a chunk, or is ordered with the others.
-    fn close(&mut self) -> Result<()> {
-        let stride = self.builder.layout().stride();
+    fn close(&mut self, runs: &mut impl Runs) -> Result<()> {
         let Some(last) = self.staged.pop_if(|last| last.look(self.builder.layout())) else {
             let bytes: usize = self.staged.iter().map(|staged| staged.buffer.len()).sum();
-            let enough =
-                bytes + self.builder.pool().chunk_bytes() > self.builder.pool().stage_bytes();
-            return if enough || self.rows == MOST_ROWS { self.ship() } else { Ok(()) };
+            let enough = bytes + self.pool().chunk_bytes() > self.pool().stage_bytes();
+            return if enough || self.rows == MOST_ROWS { self.ship(runs) } else { Ok(()) };
         };
         self.rows -= last.rows;
-        self.ship()?;
-        if last.rows == 0 {
-            self.builder.pool().recycle(last.buffer);
-            return Ok(());
+        self.ship(runs)?;
+        let (layout, pool) = (self.builder.layout(), self.builder.pool());
+        match last.into_chunk(layout, pool) {
+            Some(chunk) => runs.take(layout, pool, vec![Arc::new(chunk)]),
+            None => Ok(()),
         }
-        let chunk = match stride {
-            Some(stride) => Chunk::strided(self.builder.pool(), last.buffer, last.used, stride),
-            None => Chunk::varying(self.builder.pool(), last.buffer, last.starts),
-        };
-        self.runs.push_back(vec![Arc::new(chunk)]);
-        Ok(())
     }
 
-    fn ship(&mut self) -> Result<()> {
+    /// Orders what is staged.
+    fn ship(&mut self, runs: &mut impl Runs) -> Result<()> {
         if self.staged.is_empty() {
             return Ok(());
         }
         self.rows = 0;
         let staged = std::mem::take(&mut self.staged);
         self.builder.restart();
-        let stride = self.builder.layout().stride();
+        let stride = self.layout().stride();
         let parts: Vec<View<'_>> = staged.iter().map(|staged| staged.view(stride)).collect();
-        self.builder.push_unordered(
-            &mut self.desk.arranger,
-            &parts,
-            false,
-            &mut Ahead::default(),
-        )?;
-        for Staged { buffer, starts, .. } in staged {
-            self.builder.pool().recycle(buffer);
-            self.builder.pool().recycle_starts(starts);
-        }
+        let arranger = &mut self.desk.arranger;
+        self.builder.push_unordered(arranger, &parts, false, &mut Ahead::default())?;
+        staged.into_iter().for_each(|staged| staged.recycle(self.builder.pool()));
         self.builder.flush();
-        let run: Vec<_> = std::iter::from_fn(|| self.builder.take()).collect();
-        if !run.is_empty() {
-            self.runs.push_back(run);
+        let chunks: Vec<_> = std::iter::from_fn(|| self.builder.take()).collect();
+        if chunks.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        runs.take(self.builder.layout(), self.builder.pool(), chunks)
     }
-}
-
-/// True if `a` sorts before `b`. Where many rows are alike so far, they mostly differ in the next few bytes.
-fn is_less(a: &[u8], b: &[u8]) -> bool {
-    match (a.first_chunk::<16>(), b.first_chunk::<16>()) {
-        (Some(a), Some(b)) if a != b => u128::from_be_bytes(*a) < u128::from_be_bytes(*b),
-        _ => a < b,
-    }
-}
-
-/// True if rows are in order and the rule would leave them as they are. Rows in no order are found
-/// out by the first few.
-fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
-    let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
-    if !matches!(layout.rule(), Rule::First | Rule::Last) {
-        let all = 0..rows.len();
-        return match rows.strided(all.clone(), tail) {
-            Some(rows) => ascends(rows, sums),
-            None => rows.varying(all, tail).is_some_and(|rows| ascends_varying(rows, sums)),
-        };
-    }
-    let body = |row: &'_ [u8]| row.len() - tail;
-    let mut before = rows.row(0);
-    (1..rows.len()).all(|index| {
-        let row = rows.row(index);
-        let ascends = before[..body(before)] < row[..body(row)];
-        let repeats = row.starts_with(&before[..key_len(layout, before)]);
-        before = row;
-        ascends && !repeats
-    })
 }

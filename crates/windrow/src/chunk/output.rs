@@ -10,12 +10,15 @@
 //! a chunk is passed on as it is if it would not fit behind what is there, or is half full; of smaller
 //! ones the first few are, and the others are copied.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
+use super::arrange::Place;
 use super::block::Block;
-use super::{Chunk, OFFSET_BYTES, Place, View};
+use super::resident::{Chunk, OFFSET_BYTES};
+use super::view::View;
 use crate::error::Result;
 use crate::kernel::copy::{copy_rows, copy_short, fence, gather};
 use crate::kernel::merge::Target;
@@ -32,34 +35,6 @@ const SOME: usize = 16;
 /// Bytes copied for each line of memory ahead that is asked for.
 const LINE: usize = 64;
 
-/// Chunks in the order in which they were made. There is mostly one at a time, which takes no memory from the
-/// allocator.
-#[derive(Debug, Default)]
-struct Done {
-    first: Option<Arc<Chunk>>,
-    /// None without a first one.
-    others: VecDeque<Arc<Chunk>>,
-}
-
-impl Done {
-    fn push(&mut self, chunk: Arc<Chunk>) {
-        match &self.first {
-            None => self.first = Some(chunk),
-            Some(_) => self.others.push_back(chunk),
-        }
-    }
-
-    fn pop(&mut self) -> Option<Arc<Chunk>> {
-        let first = self.first.take()?;
-        self.first = self.others.pop_front();
-        Some(first)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-}
-
 /// Chunks that are made, and the one that is being made.
 #[derive(Debug)]
 pub(super) struct Output {
@@ -69,7 +44,8 @@ pub(super) struct Output {
     used: usize,
     /// Where rows start, and where the last one ends; nothing if they have one length.
     starts: Vec<u32>,
-    done: Done,
+    /// Chunks in the order in which they were made; there is mostly one at a time.
+    done: SmallVec<[Arc<Chunk>; 1]>,
     /// Small chunks that were passed on so far.
     small: usize,
     /// Rows are written past the caches.
@@ -84,7 +60,7 @@ impl Output {
             buffer: None,
             used: 0,
             starts: if layout.stride().is_some() { Vec::new() } else { pool.starts() },
-            done: Done::default(),
+            done: SmallVec::new(),
             small: 0,
             past_caches: false,
         }
@@ -102,7 +78,7 @@ impl Output {
 
     /// The next chunk that is full.
     pub(super) fn take(&mut self) -> Option<Arc<Chunk>> {
-        self.done.pop()
+        if self.done.is_empty() { None } else { Some(self.done.remove(0)) }
     }
 
     /// True if there is a chunk to take.

@@ -14,8 +14,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Chunk, OFFSET_BYTES, TimeCodes, corrupt};
-use crate::error::Result;
+use super::resident::{Chunk, OFFSET_BYTES};
+use super::times::TimeCodes;
+use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::{Buffer, Codec, Decision, Extent, Leave, Paged, Pool, SpillTo};
 
@@ -68,7 +69,7 @@ impl Page {
             rows: rows.len(),
             used: chunk.bytes(),
             stride: chunk.stride(),
-            times: chunk.times.get().copied(),
+            times: chunk.known_times(),
             ends: short.then(|| ends.map(<[u8]>::to_vec)),
             generation,
             touched: AtomicBool::new(false),
@@ -110,6 +111,13 @@ impl Page {
         }
     }
 
+    /// As [`Page::take`], and what is read from the store stays in memory for the next one who asks, if the budget has
+    /// room for it.
+    pub(crate) fn read(self: &Arc<Self>) -> Result<Arc<Chunk>> {
+        Arc::clone(self).read_in();
+        Arc::clone(self).take()
+    }
+
     /// The chunk is asked for soon: reads it ahead, if the budget has room for it.
     pub(crate) fn prefetch(self: &Arc<Self>) {
         self.touched.store(true, Ordering::Relaxed);
@@ -141,10 +149,7 @@ impl Page {
             }
             Chunk::varying(&self.pool, buffer, starts)
         };
-        if let Some(times) = self.times {
-            let _first = chunk.times.set(times);
-        }
-        Ok(chunk)
+        Ok(chunk.with_times(self.times))
     }
 
     /// Number of rows.
@@ -260,4 +265,8 @@ impl Drop for Page {
             self.pool.write_spared(self.used, false);
         }
     }
+}
+
+fn corrupt(message: &str) -> Error {
+    Error::Corrupt { place: "spilled chunk".into(), message: message.into() }
 }

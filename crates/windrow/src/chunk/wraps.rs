@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::describe;
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::{Lease, Pool};
@@ -133,4 +132,20 @@ impl Wraps {
 /// The error for the row `body`, which is without its diff.
 pub(crate) fn overflow(layout: &Layout, body: &[u8]) -> Error {
     Error::DiffOverflow { row: describe(layout, &[body, &[0; 8]].concat()) }
+}
+
+/// The columns of a row as text, for messages.
+pub(crate) fn describe(layout: &Layout, row: &[u8]) -> String {
+    let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
+    let decoded = crate::rows::Decoder::new(layout, &all).and_then(|d| d.decode(&[row]));
+    match decoded {
+        Ok(batch) => {
+            let fields = layout.schema().fields().iter().zip(batch.columns());
+            let parts: Vec<String> = fields
+                .map(|(field, array)| format!("{}={}", field.name(), crate::rows::show(array, 0)))
+                .collect();
+            parts.join(" ")
+        }
+        Err(error) => format!("(row that cannot be decoded: {error})"),
+    }
 }

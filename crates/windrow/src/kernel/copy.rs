@@ -52,7 +52,7 @@ const STEP: usize = 64;
 /// If there is no room for them.
 pub(crate) fn copy_rows(target: &mut [u8], rows: &[&[u8]]) {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("bmi2") {
+    if crate::kernel::cpu::detected!("avx512bw", "bmi2") {
         // SAFETY: the features were detected.
         return unsafe { copy_rows_by_steps(target, rows) };
     }

@@ -1,9 +1,22 @@
-//! What of a CPU decides which of two ways is the faster one, where both would run.
+//! What of a CPU decides which of two ways is taken: the instructions it has, and how its caches are built.
+//!
+//! Every kernel asks [`detected`] for the instructions of a path, and nothing else. With the feature `portable` of this
+//! crate the answer is no everywhere, so that what other CPUs run is tested and measured on this one.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
+
+/// Whether this CPU has all of these instruction sets, and this build may use them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! detected {
+    ($($feature:tt),+) => {
+        !cfg!(feature = "portable") $(&& std::arch::is_x86_feature_detected!($feature))+
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use detected;
 
 /// Bytes of a second-level cache that is wide.
 #[cfg(target_arch = "x86_64")]
@@ -21,21 +34,6 @@ pub(crate) fn has_wide_caches() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn has_wide_caches() -> bool {
     false
-}
-
-/// Whether registers of 64 bytes are moved whole, not in halves: AMD's Zen 5 and later. There is a bit that says
-/// so, which virtual machines hide; the family is told by all, and by Zen 5 of notebooks, which moves halves.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn has_wide_moves() -> bool {
-    /// "AuthenticAMD", as three registers have it.
-    const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
-    const ZEN_5: u32 = 0x1a;
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let [vendor, version] = [0, 1].map(|leaf| ask(leaf, 0));
-        let family = (version.eax >> 8 & 0xf) + (version.eax >> 20 & 0xff);
-        [vendor.ebx, vendor.edx, vendor.ecx] == AMD && family >= ZEN_5
-    })
 }
 
 #[cfg(target_arch = "x86_64")]

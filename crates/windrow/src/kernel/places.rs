@@ -54,7 +54,7 @@ impl<'a> Places<'a> {
         let from = self.places.len();
         self.places.reserve(words.len() - from);
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx512f") {
+        if crate::kernel::cpu::detected!("avx512f") {
             // SAFETY: AVX-512 F was detected; there is room for a place of each word.
             unsafe { W::avx512(words, from, self.shift, &mut self.places, self.same) };
             return;

@@ -152,7 +152,7 @@ impl Plan {
         packed: &mut Vec<u64>,
     ) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("bmi2") {
+        if crate::kernel::cpu::detected!("bmi2") {
             // SAFETY: BMI2 was detected.
             return unsafe { self.pack_bmi2(first, rows, shift, packed) };
         }

@@ -2,7 +2,8 @@
 //!
 //! The buffers of the engine are large, few and recycled. Taken from the allocator they would
 //! fragment its heap, and what is freed would stay in the resident set; mapped by themselves they
-//! count while they live and vanish when they drop, so the budget's figures are the kernel's.
+//! count while they live and vanish when they drop, so the budget's figures are the kernel's. A few
+//! bytes that are kept for long come from the allocator: a mapping is whole pages.
 
 use std::fs::File;
 use std::io;
@@ -15,11 +16,13 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 /// runs reads there: of 8 and 64 runs of rows of 96 bytes it is an eighth faster with a page between.
 const GAP: usize = 4096;
 
-/// An owned, zero-initialised, page-aligned run of bytes.
+/// An owned, zero-initialised run of bytes, page-aligned if it is mapped.
 #[derive(Debug)]
 pub(crate) struct Region {
     start: *mut u8,
     len: usize,
+    /// Mapped, or else the allocator's.
+    mapped: bool,
 }
 
 // SAFETY: a region owns its mapping alone, as a `Vec<u8>` owns its allocation.
@@ -30,7 +33,7 @@ unsafe impl Sync for Region {}
 impl Region {
     /// A region without memory.
     pub(crate) const fn empty() -> Self {
-        Self { start: std::ptr::null_mut(), len: 0 }
+        Self { start: std::ptr::null_mut(), len: 0, mapped: false }
     }
 
     /// Maps `len` bytes, physical memory included: one call is a quarter cheaper than a fault for
@@ -53,7 +56,14 @@ impl Region {
         // SAFETY: `start..start + len` is of the mapping made above. The advice changes no contents; a
         // system that does not know it (before Linux 5.14) takes a fault a page instead.
         let _advised = unsafe { madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
-        Ok(Self { start, len })
+        Ok(Self { start, len, mapped: true })
+    }
+
+    /// A copy of `bytes` that the allocator has the memory for.
+    pub(crate) fn of_allocator(bytes: &[u8]) -> Self {
+        let len = bytes.len();
+        let start = Box::into_raw(Box::<[u8]>::from(bytes)).cast();
+        Self { start, len, mapped: false }
     }
 
     /// Where the bytes are, for whoever hands out parts of them by itself. Null for none.
@@ -69,7 +79,7 @@ impl Deref for Region {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: `start..start + len` is mapped readable, initialised by the kernel, and owned.
+        // SAFETY: `start..start + len` is readable, initialised by the kernel or from a slice, and owned.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -86,7 +96,13 @@ impl DerefMut for Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if self.len != 0 {
+        if !self.mapped {
+            if !self.start.is_null() {
+                let bytes = std::ptr::slice_from_raw_parts_mut(self.start, self.len);
+                // SAFETY: `start` and `len` are those of a box that `of_allocator` took apart, once.
+                drop(unsafe { Box::from_raw(bytes) });
+            }
+        } else if self.len != 0 {
             // SAFETY: the mapping was made by `new` with this length and nothing borrows it any more.
             let unmapped = unsafe { munmap(self.start.cast(), self.len + GAP) };
             debug_assert!(unmapped.is_ok(), "munmap of an own mapping");
@@ -121,5 +137,13 @@ mod tests {
         region[9_999] = 7;
         assert_eq!(region[9_999], 7);
         assert!(Region::new(0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_region_of_the_allocator_is_a_copy() {
+        let mut region = Region::of_allocator(&[1, 2, 3]);
+        region[1] = 7;
+        assert_eq!(&region[..], [1, 7, 3]);
+        assert!(Region::of_allocator(&[]).is_empty());
     }
 }

@@ -90,6 +90,14 @@ impl<T> From<Values<T>> for Buffer {
 }
 
 #[cfg(test)]
+impl<T> Values<T> {
+    /// The bytes of all of them.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.buffer.as_slice()
+    }
+}
+
+#[cfg(test)]
 impl<T: ArrowNativeType> AsRef<[T]> for Values<T> {
     fn as_ref(&self) -> &[T] {
         self.buffer.typed_data()

@@ -15,6 +15,9 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 /// Bytes of a string that its view holds.
 const INLINE: usize = 12;
 
+/// Bytes of a view in front of the string that it holds.
+const PREFIX: usize = 4;
+
 /// The strings of an array.
 ///
 /// Invariant: those that their view does not hold lie within a buffer, of which there is at least one.
@@ -38,23 +41,32 @@ impl Viewed {
     }
 
     /// The string at `row`.
+    #[inline(always)]
+    pub(crate) fn get(&self, row: usize) -> &[u8] {
+        let (beyond, len) = self.get_beyond(row);
+        &beyond[..len]
+    }
+
+    /// The string at `row` and what may be read behind it; and how long it is.
     ///
     /// Benefit: two thirds of the time of Arrow's `value`, for strings of 1 to 31 bytes.
     #[inline(always)]
-    pub(crate) fn get(&self, row: usize) -> &[u8] {
+    pub(crate) fn get_beyond(&self, row: usize) -> (&[u8], usize) {
         let view = &self.views[row];
         let len = *view as u32 as usize;
         let is_long = len > INLINE;
         let field = |bits: u32| select_unpredictable(is_long, (*view >> bits) as u32 as usize, 0);
         let (buffer, offset) = (field(64), field(96));
-        let own = std::ptr::from_ref(view).cast::<u8>().wrapping_add(4);
+        let own = std::ptr::from_ref(view).cast::<u8>().wrapping_add(PREFIX);
+        let behind_own = (self.views.len() - row) * size_of::<u128>() - PREFIX;
         // SAFETY: the view of a long string tells a buffer that there is, and where in it the string lies: an array
         // is made of such views only. Of a short one the first buffer is looked up, and not used; it lies in its view,
-        // behind the length.
+        // behind the length, and other views behind that.
         unsafe {
             let buffer = self.buffers.get_unchecked(buffer);
             let start = select_unpredictable(is_long, buffer.as_ptr().wrapping_add(offset), own);
-            std::slice::from_raw_parts(start, len)
+            let left = select_unpredictable(is_long, buffer.len().wrapping_sub(offset), behind_own);
+            (std::slice::from_raw_parts(start, left), len)
         }
     }
 

@@ -19,6 +19,8 @@ use super::values::Values;
 
 /// Bytes of a string that its view holds.
 const HELD: usize = 12;
+/// Bytes of a string that are looked at to make a view of it.
+const FIRST: usize = 16;
 /// Bytes of a buffer at the most.
 const MOST: usize = i32::MAX as usize;
 
@@ -75,16 +77,38 @@ impl Views {
 
     /// Adds a string; false if it is a text that is not UTF-8, or longer than a buffer.
     pub(crate) fn push(&mut self, string: &[u8]) -> bool {
-        if self.is_text && std::str::from_utf8(string).is_err() || string.len() > self.most {
+        let mut first = [0; FIRST];
+        let held = string.len().min(FIRST);
+        first[..held].copy_from_slice(&string[..held]);
+        self.push_first(string, first)
+    }
+
+    /// As [`Views::push`], of the first `len` bytes of `beyond`, of which more may be read.
+    #[inline]
+    pub(crate) fn push_beyond(&mut self, beyond: &[u8], len: usize) -> bool {
+        match beyond.first_chunk() {
+            Some(first) => self.push_first(&beyond[..len], *first),
+            None => self.push(&beyond[..len]),
+        }
+    }
+
+    /// Adds a string whose first bytes are these, and any behind it.
+    #[inline(always)]
+    fn push_first(&mut self, string: &[u8], first: [u8; FIRST]) -> bool {
+        let len = string.len();
+        // Most texts are ASCII, and most of these short.
+        let high = u128::from_le_bytes(first) & u128::from_le_bytes([0x80; FIRST]);
+        let is_ascii = match len {
+            0..FIRST => high << (8 * (FIRST - 1 - len)) << 8 == 0,
+            _ => string.is_ascii(),
+        };
+        if self.is_text && !is_ascii && std::str::from_utf8(string).is_err() || len > self.most {
             return false;
         }
-        let mut first = [0; 16];
-        let held = string.len().min(HELD);
-        first[..held].copy_from_slice(&string[..held]);
-        if string.len() > HELD {
-            self.open(string.len());
+        if len > HELD {
+            self.open(len);
         }
-        let (view, longer) = view(first, string.len(), self.place(self.data.len()));
+        let (view, longer) = view(first, len, self.place(self.data.len()));
         self.views.push(view);
         self.data.extend_from_slice(&string[..longer]);
         true

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use super::Run;
+use super::run::Run;
 use crate::chunk::{Builder, Chunk, Finish, Wraps, code_of, time_of, time_width};
 use crate::error::Result;
 use crate::order::Layout;

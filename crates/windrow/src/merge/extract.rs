@@ -9,8 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Run;
-use super::run::Piece;
+use super::run::{Piece, Run};
 use crate::chunk::{Builder, Chunk, Finish, Wraps, code_of, time_of};
 use crate::error::{Error, Result};
 use crate::order::Layout;

@@ -1,29 +1,45 @@
 //! Merging: runs of chunks, each sorted, into one.
 //!
 //! ```text
-//! run 0   [chunk][chunk]...  \               one run left: its chunks as they are
-//! run 1   [chunk]...          >-- merger --> two: kernel::merge                 --> chunks
-//! run 2   (spilled)(spilled) /               more: many, in blocks; kernel::merge::several
+//! run 0   [chunk][chunk]...  \
+//! run 1   [chunk]...          >-- merger --> chunks
+//! run 2   (spilled)(spilled) /
+//! ```
+//!
+//! What becomes of runs, the first that applies:
+//!
+//! ```text
+//! none overlaps another                 chained: their chunks one behind the other, nothing is read     Run::chain
+//! two of one chunk, one together        merged by the kernel of two, without a merger                   small
+//! one is left                           its chunks as they are                                          merger::pass
+//! two, one chunk before the other       as it is                                                        merger::pass
+//! two, a chunk between rows of the other the rows in front are copied, then it is as it is                merger::two
+//! two, most rules                       kernel::merge::merge, a chunk at a time                         merger::two
+//! up to 64, most rules                  kernel::merge::Several, a block of them                         many
+//! more, or rules that pick a row        a block is ordered as a chunk is, and gathered                  many
 //! ```
 //!
 //! Invariant: the output is sorted and the rule holds over all of it, not only within a chunk.
 
 mod advance;
+mod chunks;
 mod extract;
 mod many;
 mod merger;
-mod pieces;
 mod ranges;
 mod run;
+mod small;
 mod sorted;
 mod source;
 mod window;
 
 pub(crate) use advance::Advance;
+pub(crate) use chunks::ChunkSource;
 pub(crate) use extract::Extract;
 pub(crate) use merger::Merger;
 pub(crate) use ranges::merge_ranges;
-pub(crate) use run::{ChunkSource, Run};
+pub(crate) use run::Run;
+pub(crate) use small::merged_small;
 pub use sorted::OrderCheck;
 pub(crate) use sorted::SortedInput;
 pub(crate) use source::Source;

@@ -15,7 +15,9 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-use super::{Merger, Run, Source};
+use super::merger::Merger;
+use super::run::Run;
+use super::source::Source;
 use crate::chunk::{Builder, Finish, Wraps};
 use crate::error::Result;
 use crate::order::{Layout, Rule};
@@ -43,7 +45,7 @@ pub(crate) fn merge_ranges(
     let merged = |runs: Vec<Run>| {
         let out = Run::after(&runs);
         let sources = runs.into_iter().map(Source::Run).collect();
-        let mut merger = Merger::at_once(layout, pool, Finish::Log, wraps, sources);
+        let mut merger = Merger::new(layout, pool, Finish::Log, wraps, sources);
         if past_caches {
             merger.write_past_caches();
         }

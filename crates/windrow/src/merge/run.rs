@@ -1,33 +1,19 @@
 //! Runs: sorted sequences of chunks, in memory or on disk.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Merger;
-use super::pieces::Pieces;
-use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes, Wraps, merge_small, merges_two};
+use super::chunks::ChunkSource;
+use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes};
 use crate::error::Result;
 use crate::kernel::prefetch::prefetch_value;
 use crate::order::{Layout, Rule};
 use crate::pool::{Decision, Pool};
 
-/// Where the chunks of one run come from, in order.
-pub(crate) trait ChunkSource: Send {
-    /// The next chunk, or `None` at the end of the run.
-    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>>;
-
-    /// The next chunk, if there is one in memory.
-    fn next_resident(&mut self) -> Option<Arc<Chunk>> {
-        None
-    }
-
-    /// The next chunk is asked for soon, perhaps no more than its `ends`.
-    fn read_ahead(&self, _ends: bool) {}
-}
-
 /// A run whose chunks are all there. Cheap to clone: clones share the chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
-    pieces: Pieces<Piece>,
+    pieces: VecDeque<Piece>,
     /// How many merges the rows went through.
     generation: u8,
 }
@@ -146,6 +132,15 @@ impl Run {
         Ok(())
     }
 
+    /// Gives the chunk at the end as much memory as its rows take, if that is much less than it has.
+    pub(crate) fn trim(&mut self) {
+        if let Some(Piece::Resident(chunk)) = self.pieces.back_mut()
+            && let Some(own) = Arc::get_mut(chunk)
+        {
+            own.trim();
+        }
+    }
+
     /// Lets the chunks in memory go when it is needed for something else: those at the end first.
     pub(crate) fn rest(&mut self, pool: &Pool) {
         for piece in self.pieces.iter_mut().rev() {
@@ -195,25 +190,6 @@ impl Run {
         self.generation = self.generation.saturating_add(1);
     }
 
-    /// Chunks from the front on, in memory to stay, that end in a row for which `before` holds, as it does up to some
-    /// chunk: they are looked for in steps that double, and then are halved.
-    pub(super) fn leading(&self, before: impl Fn(&[u8]) -> bool) -> usize {
-        let holds = |at: usize| match self.pieces.get(at) {
-            Some(Piece::Resident(chunk)) => before(chunk.rows().last()),
-            _ => false,
-        };
-        let (mut known, mut step) = (0, 1);
-        while holds(known + step - 1) {
-            known += step;
-            step *= 2;
-        }
-        while step > 1 {
-            step /= 2;
-            known += if holds(known + step - 1) { step } else { 0 };
-        }
-        known
-    }
-
     pub(super) fn push_piece(&mut self, piece: Piece) {
         self.pieces.push_back(piece);
     }
@@ -223,7 +199,7 @@ impl Run {
     }
 
     /// Takes everything that `merger` yields, out of memory; that of its runs is free as it is read.
-    pub(crate) fn spilled(mut self, pool: &Pool, merger: &mut Merger) -> Result<Self> {
+    pub(crate) fn spilled(mut self, pool: &Pool, merger: &mut impl ChunkSource) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
             self.push_spilled(pool, chunk)?;
         }
@@ -232,7 +208,7 @@ impl Run {
     }
 
     /// Takes everything that `merger` yields, in memory as far as the policy allows it.
-    pub(crate) fn merged(mut self, pool: &Pool, merger: &mut Merger) -> Result<Self> {
+    pub(crate) fn merged(mut self, pool: &Pool, merger: &mut impl ChunkSource) -> Result<Self> {
         while let Some(chunk) = merger.next_chunk()? {
             self.push_within(pool, chunk)?;
         }
@@ -245,7 +221,7 @@ impl Run {
 
     /// A run without chunks that went through as many merges.
     pub(super) fn emptied(&self) -> Self {
-        Self { pieces: Pieces::default(), generation: self.generation }
+        Self { pieces: VecDeque::new(), generation: self.generation }
     }
 
     /// Its chunks, if all of them are in memory to stay.
@@ -260,31 +236,24 @@ impl Run {
     }
 
     /// Its chunk, if it is one that is in memory to stay.
-    fn only_chunk(&self) -> Option<&Arc<Chunk>> {
+    pub(super) fn only_chunk(&self) -> Option<&Arc<Chunk>> {
         match self.pieces.front()? {
             Piece::Resident(chunk) if self.pieces.len() == 1 => Some(chunk),
             _ => None,
         }
     }
 
-    /// The merge of two runs, if both are one chunk and fill one together at the most: a few thousand rows are
-    /// merged without a merger, which would take longer than the rows. Nothing is left of `a` then.
-    pub(crate) fn merged_small(
-        layout: &Layout,
-        pool: &Pool,
-        wraps: &mut Option<Wraps>,
-        [a, b]: [&mut Self; 2],
-    ) -> Result<Option<Self>> {
-        let (Some(_), Some(right)) = (a.only_chunk(), b.only_chunk()) else { return Ok(None) };
-        let bytes = |run: &Self| run.pieces.iter().map(|piece| piece.room(layout)).sum::<usize>();
-        if bytes(a) + bytes(b) > pool.chunk_bytes() || !merges_two(layout) {
-            return Ok(None);
+    /// The chunk at `index`, which there is; read from the store, it stays in memory if that has room.
+    pub(crate) fn read(&self, index: usize) -> Result<Arc<Chunk>> {
+        match &self.pieces[index] {
+            Piece::Resident(chunk) => Ok(Arc::clone(chunk)),
+            Piece::Paged(page) => page.read(),
         }
-        let mut out = Self::after([&*a, &*b]);
-        std::mem::swap(&mut out.pieces, &mut a.pieces);
-        let Some(Piece::Resident(left)) = out.pop() else { return Ok(None) };
-        merge_small(layout, pool, wraps, (left, right), |chunk| out.push_within(pool, chunk))?;
-        Ok(Some(out))
+    }
+
+    /// The last row of the chunk at `index`, if no disk has to be read for it.
+    pub(crate) fn last_row_of(&self, index: usize) -> Option<&[u8]> {
+        self.pieces.get(index)?.last_row()
     }
 
     /// Number of chunks.
@@ -310,6 +279,11 @@ impl Run {
     /// Chunks that are in memory.
     pub(crate) fn resident_chunks(&self) -> usize {
         self.pieces.iter().filter(|piece| piece.resident_bytes() > 0).count()
+    }
+
+    /// Bytes that its rows take in a chunk, with where they start.
+    pub(super) fn room(&self, layout: &Layout) -> usize {
+        self.pieces.iter().map(|piece| piece.room(layout)).sum()
     }
 
     /// The bytes of its largest chunk.
@@ -345,13 +319,13 @@ impl ChunkSource for Run {
         Some(chunk)
     }
 
-    fn read_ahead(&self, ends: bool) {
+    fn read_ahead(&self) {
         match self.pieces.front() {
-            Some(Piece::Resident(chunk)) => chunk.prefetch(ends),
+            Some(Piece::Resident(chunk)) => chunk.prefetch(),
             Some(Piece::Paged(page)) => page.prefetch(),
             None => {}
         }
-        // To ask for rows takes a look at the chunk, which waits for memory.
+        // To prefetch rows takes a look at the chunk, which waits for memory.
         if let Some(Piece::Resident(chunk)) = self.pieces.get(1) {
             prefetch_value(&**chunk);
         }

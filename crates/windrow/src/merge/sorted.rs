@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use super::ChunkSource;
+use super::chunks::ChunkSource;
 use crate::chunk::{Arranger, Builder, Chunk, Finish, Place, Wraps};
 use crate::error::{Error, Result};
 use crate::kernel::prefetch::Ahead;

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use super::{ChunkSource, Run};
+use super::chunks::ChunkSource;
+use super::run::Run;
 use crate::chunk::Chunk;
 use crate::error::Result;
 
@@ -58,10 +59,10 @@ impl ChunkSource for Source {
         }
     }
 
-    fn read_ahead(&self, ends: bool) {
+    fn read_ahead(&self) {
         match self {
-            Self::Run(run) => run.read_ahead(ends),
-            Self::Stream(stream) => stream.read_ahead(ends),
+            Self::Run(run) => run.read_ahead(),
+            Self::Stream(stream) => stream.read_ahead(),
         }
     }
 }

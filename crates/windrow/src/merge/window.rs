@@ -8,7 +8,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ChunkSource, Source};
+use super::chunks::ChunkSource;
+use super::source::Source;
 use crate::chunk::{Chunk, Starts, View};
 use crate::error::Result;
 
@@ -67,8 +68,8 @@ impl Window {
         last[..body(last)] < head[..body(head)]
     }
 
-    /// The rows that are left and stand before the head of `other`, if the rows behind them let all that is left of
-    /// its chunk go first.
+    /// The rows that are left and stand before the head of `other`, if the next row here stands behind all that is left of
+    /// its chunk, which can then be passed whole.
     pub(super) fn makes_way(&self, other: &Self, tail: usize) -> Option<Range<usize>> {
         let body = |row: &'_ [u8]| row.len() - tail;
         let (rows, head, last) = (self.rows(), other.head(), other.last());
@@ -83,10 +84,10 @@ impl Window {
         self.fresh
     }
 
-    /// Has the chunk behind this one read ahead, perhaps no more than its `ends`.
-    pub(super) fn read_ahead(&mut self, ends: bool) {
+    /// Has the chunk behind this one read ahead.
+    pub(super) fn read_ahead(&mut self) {
         self.fresh = false;
-        self.source.read_ahead(ends);
+        self.source.read_ahead();
     }
 
     /// The rows that are left: all of the chunk, if it can let those before them go and they are the greater part.
@@ -145,22 +146,6 @@ impl Window {
             next.span(range)
         });
         std::iter::once(own).chain(next)
-    }
-
-    /// Chunks behind this one, in memory to stay, that stand before the head of `other`; all of them without one.
-    pub(super) fn leading(&self, other: Option<&Self>, tail: usize) -> usize {
-        let head = other.map(Self::head);
-        let body = |row: &'_ [u8]| row.len() - tail;
-        let before = |last: &[u8]| head.is_none_or(|head| last[..body(last)] < head[..body(head)]);
-        match self.source.run() {
-            Some(run) if self.next.is_none() => run.leading(before),
-            _ => 0,
-        }
-    }
-
-    /// Takes the chunk behind this one, if it is in memory to stay.
-    pub(super) fn take_next(&mut self) -> Option<Arc<Chunk>> {
-        self.source.next_resident()
     }
 
     pub(super) fn chunk(&self) -> Option<&Arc<Chunk>> {

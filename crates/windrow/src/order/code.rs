@@ -3,23 +3,11 @@
 //! An ordered code compares as bytes the way the values compare; a payload code is only equal when
 //! the values are. Both are chosen from the schema alone, so that rows made apart stay comparable.
 
-use arrow_schema::{DataType, Field, IntervalUnit};
+use arrow_schema::{DataType, Field};
 
 pub(crate) use super::node::Node;
-
-/// How the bits of a fixed-width value become an unsigned number of the same order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Unsigned,
-    /// Two's complement: flip the sign bit.
-    Signed,
-    /// IEEE 754: flip the sign bit, or every bit of a negative number (totalOrder).
-    Float,
-    /// Days, then milliseconds, as Arrow orders them.
-    DayTime,
-    /// Months, then days, then nanoseconds.
-    MonthDayNano,
-}
+use super::types::Physical;
+pub(crate) use super::types::{Kind, plain_type};
 
 /// A code whose bytes have the order of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,26 +29,21 @@ pub(crate) enum OrderedCode {
 }
 
 impl OrderedCode {
-    /// The code of a type, or `None` if its order is not supported.
+    /// The code of a type; nothing if it has a width or a size below zero.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
-        use DataType as T;
-        let data_type = plain_type(data_type);
-        Some(match data_type {
-            T::Null => Self::Null,
-            T::Boolean => Self::Bool,
-            T::Utf8 | T::LargeUtf8 | T::Utf8View => Self::Text,
-            T::Binary | T::LargeBinary | T::BinaryView => Self::Binary,
-            T::FixedSizeBinary(width) => Self::FixedBinary(usize::try_from(*width).ok()?),
-            T::Interval(IntervalUnit::DayTime) => Self::Fixed(8, Kind::DayTime),
-            T::Interval(IntervalUnit::MonthDayNano) => Self::Fixed(16, Kind::MonthDayNano),
-            T::Float16 | T::Float32 | T::Float64 => {
-                Self::Fixed(fixed_width(data_type)?, Kind::Float)
-            }
-            T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {
-                Self::Fixed(fixed_width(data_type)?, Kind::Unsigned)
-            }
-            other if other.is_nested() => return Node::of(other).map(|_| Self::Nested),
-            other => Self::Fixed(fixed_width(other)?, Kind::Signed),
+        Some(match Physical::of(plain_type(data_type))? {
+            Physical::Null => Self::Null,
+            Physical::Boolean => Self::Bool,
+            Physical::Number(width, kind) => Self::Fixed(width, kind),
+            Physical::FixedBinary(width) => Self::FixedBinary(width),
+            Physical::Bytes(_, true) => Self::Text,
+            Physical::Bytes(_, false) => Self::Binary,
+            Physical::List(..)
+            | Physical::FixedList(..)
+            | Physical::Struct(_)
+            | Physical::Union(..)
+            | Physical::Dictionary(..)
+            | Physical::Runs(..) => return Node::of(data_type).map(|_| Self::Nested),
         })
     }
 
@@ -102,14 +85,20 @@ pub(crate) enum PayloadCode {
 impl PayloadCode {
     /// The code of a column.
     pub(crate) fn of(field: &Field) -> Self {
-        use DataType as T;
-        match field.data_type() {
-            T::Null => Self::Null,
-            T::Boolean => Self::Bool,
-            T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Binary | T::LargeBinary | T::BinaryView => {
-                Self::Bytes
-            }
-            other => fixed_width(other).map_or(Self::Value, Self::Fixed),
+        match Physical::of(field.data_type()) {
+            Some(Physical::Null) => Self::Null,
+            Some(Physical::Boolean) => Self::Bool,
+            Some(Physical::Number(width, _) | Physical::FixedBinary(width)) => Self::Fixed(width),
+            Some(Physical::Bytes(..)) => Self::Bytes,
+            Some(
+                Physical::List(..)
+                | Physical::FixedList(..)
+                | Physical::Struct(_)
+                | Physical::Union(..)
+                | Physical::Dictionary(..)
+                | Physical::Runs(..),
+            )
+            | None => Self::Value,
         }
     }
 
@@ -130,22 +119,5 @@ impl PayloadCode {
     /// True if nulls are told by a bit of their own; the value codec holds its nulls itself.
     pub(crate) fn has_null_bit(self) -> bool {
         matches!(self, Self::Bool | Self::Fixed(_) | Self::Bytes)
-    }
-}
-
-/// The type of the values, without dictionary or run-end encoding.
-pub(crate) fn plain_type(data_type: &DataType) -> &DataType {
-    match data_type {
-        DataType::Dictionary(_, values) => plain_type(values),
-        DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
-        other => other,
-    }
-}
-
-/// Bytes of one value in its Arrow buffer, for types that have one buffer of whole bytes.
-fn fixed_width(data_type: &DataType) -> Option<usize> {
-    match data_type {
-        DataType::FixedSizeBinary(width) => usize::try_from(*width).ok(),
-        other => other.primitive_width(),
     }
 }

@@ -193,10 +193,6 @@ impl Layout {
             }
         }
         let time_len = time.map_or(0, |time| ordered_width(&schema, time));
-        // A marker keeps rows at one length, which is worth its byte; rows that vary save it.
-        if Shape::varies(&slots, &payload) {
-            let_escape(&mut slots);
-        }
         let shape = Shape::new(&schema, &slots, &payload, !sums, time_len, tail);
         Ok(Self {
             inner: Arc::new(Inner {
@@ -244,9 +240,43 @@ impl Layout {
         }
     }
 
+    /// The layout of the keys alone: its schema is that of the key's columns, in the order of the key, and its rows are
+    /// what rows of this layout begin with.
+    pub(crate) fn of_keys(&self) -> Self {
+        let inner = &*self.inner;
+        let columns: Vec<usize> = self.key().collect();
+        let fields: Vec<_> =
+            columns.iter().map(|&column| Arc::clone(&inner.schema.fields()[column])).collect();
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        let place = |(column, slot): (usize, &Slot)| Slot { column, ..slot.clone() };
+        let slots: Vec<Slot> = self.key_slots().iter().enumerate().map(place).collect();
+        let shape = Shape::new(&schema, &slots, &[], false, 0, Tail::None);
+        Self {
+            inner: Arc::new(Inner {
+                order: inner.order[..slots.len()].to_vec(),
+                key_slots: slots.len(),
+                payload: Vec::new(),
+                time: None,
+                tail: Tail::None,
+                rule: Rule::Keep,
+                schema,
+                slots,
+                shape,
+            }),
+        }
+    }
+
     /// True if `other` is the same, or a clone of it.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// True if the keys of rows of this layout and of `other` compare as bytes: their columns have the same types,
+    /// nullability, directions and places of nulls. Names, positions and all other columns may differ.
+    pub fn same_key(&self, other: &Self) -> bool {
+        let keys = self.key_slots().iter().zip(other.key_slots());
+        self.inner.key_slots == other.inner.key_slots
+            && keys.clone().all(|(a, b)| *a == Slot { column: a.column, ..b.clone() })
     }
 
     /// Fails unless rows of `other` are rows of this layout.

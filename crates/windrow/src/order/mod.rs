@@ -18,8 +18,9 @@ mod header;
 mod layout;
 mod node;
 mod shape;
+pub(crate) mod types;
 
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
 
 pub use layout::Layout;
 pub(crate) use layout::{Slot, Tail, check_fields};
@@ -39,6 +40,19 @@ pub struct Column {
 }
 
 impl Column {
+    /// The same column in the direction, and with the place of nulls, that Arrow's kernels take. Their
+    /// default has nulls first; that of [`asc`] and [`desc`] has them last.
+    ///
+    /// ```
+    /// use windrow::{arrow_schema::SortOptions, asc};
+    /// assert_eq!(asc("at").with_options(SortOptions::default()), asc("at").nulls_first());
+    /// ```
+    #[must_use]
+    pub fn with_options(mut self, options: SortOptions) -> Self {
+        (self.descending, self.nulls_first) = (options.descending, options.nulls_first);
+        self
+    }
+
     /// The same column with its nulls in front.
     #[must_use]
     pub fn nulls_first(mut self) -> Self {
@@ -51,6 +65,12 @@ impl Column {
     pub fn nulls_last(mut self) -> Self {
         self.nulls_first = false;
         self
+    }
+}
+
+impl From<&Column> for SortOptions {
+    fn from(column: &Column) -> Self {
+        Self { descending: column.descending, nulls_first: column.nulls_first }
     }
 }
 
@@ -208,6 +228,9 @@ impl Order {
     }
 
     /// Binds the words to the columns of `schema`.
+    ///
+    /// # Cost
+    /// A copy of the schema, and a look at all names of columns for each that is named.
     ///
     /// # Errors
     /// [`Error::MissingColumn`], [`Error::UnsupportedColumn`] and [`Error::InvalidOrder`]: a name

@@ -1,8 +1,9 @@
 //! Nested types without their encodings: what the order of their values depends on.
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 
 use super::code::OrderedCode;
+use super::types::Physical;
 
 /// A type as a tree. Lists of every layout are lists, dictionaries and run ends are their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,33 +18,26 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// The tree of a type, or nothing if its values have no order.
+    /// The tree of a type; nothing if it has a width or a size below zero.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
-        use DataType as T;
-        let boxed = |data_type: &DataType| Self::of(data_type).map(Box::new);
-        Some(match data_type {
-            T::Null => Self::Nothing,
-            T::Dictionary(_, values) => Self::of(values)?,
-            T::RunEndEncoded(_, values) => Self::of(values.data_type())?,
-            T::List(field)
-            | T::LargeList(field)
-            | T::ListView(field)
-            | T::LargeListView(field)
-            | T::Map(field, _) => Self::List(boxed(field.data_type())?),
-            T::FixedSizeList(field, size) => {
-                Self::FixedList(boxed(field.data_type())?, usize::try_from(*size).ok()?)
+        let child = |field: &FieldRef| Self::of(field.data_type());
+        Some(match Physical::of(data_type)? {
+            Physical::Null => Self::Nothing,
+            Physical::Boolean
+            | Physical::Number(..)
+            | Physical::FixedBinary(_)
+            | Physical::Bytes(..) => Self::Plain(OrderedCode::of(data_type)?),
+            Physical::Dictionary(_, values) => Self::of(values)?,
+            Physical::Runs(_, values) => child(values)?,
+            Physical::List(_, field) => Self::List(Box::new(child(field)?)),
+            Physical::FixedList(field, size) => Self::FixedList(Box::new(child(field)?), size),
+            Physical::Struct(fields) => {
+                Self::Struct(fields.iter().map(child).collect::<Option<_>>()?)
             }
-            T::Struct(fields) => {
-                let fields = fields.iter().map(|field| Self::of(field.data_type()));
-                Self::Struct(fields.collect::<Option<_>>()?)
+            Physical::Union(fields, _) => {
+                let children = fields.iter().map(|(id, field)| Some((id, child(field)?)));
+                Self::Union(children.collect::<Option<_>>()?)
             }
-            T::Union(fields, _) => {
-                let child = |id: i8, field: &arrow_schema::FieldRef| {
-                    Self::of(field.data_type()).map(|node| (id, node))
-                };
-                Self::Union(fields.iter().map(|(id, f)| child(id, f)).collect::<Option<_>>()?)
-            }
-            other => Self::Plain(OrderedCode::of(other)?),
         })
     }
 }

@@ -29,8 +29,6 @@ pub(crate) enum Sequence {
 pub(crate) struct Shape {
     /// Payload columns that may be null and tell so by a bit, by position in the payload.
     pub(crate) null_bits: Vec<usize>,
-    /// Bytes of the null bits and the fixed-width payload.
-    pub(crate) head: usize,
     /// Bytes of a row without what varies.
     pub(crate) fixed: usize,
     pub(crate) sequence: Sequence,
@@ -41,11 +39,6 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// True if values of different lengths are to be expected.
-    pub(super) fn varies(slots: &[Slot], payload: &[(usize, PayloadCode)]) -> bool {
-        slots.iter().any(|slot| slot.code.varies()) || payload.iter().any(|(_, code)| code.varies())
-    }
-
     pub(super) fn new(
         schema: &Schema,
         slots: &[Slot],
@@ -61,7 +54,8 @@ impl Shape {
             (0..payload.len()).filter(|&at| nullable(&payload[at])).collect();
         let head = null_bits.len().div_ceil(8)
             + payload.iter().map(|(_, code)| code.width()).sum::<usize>();
-        let varies = Self::varies(slots, payload);
+        let varies = slots.iter().any(|slot| slot.code.varies())
+            || payload.iter().any(|(_, code)| code.varies());
         let escapes = slots.iter().any(|slot| slot.escapes);
         let sequence = match (sequenced, varies) {
             (false, _) => Sequence::None,
@@ -72,6 +66,6 @@ impl Shape {
         let slots: usize = slots.iter().map(Slot::fixed_len).sum();
         let fixed = slots + wide + head + time + tail.len();
         let common = (!varies).then_some(fixed);
-        Self { null_bits, head, fixed, sequence, stride: common.filter(|_| !escapes), common }
+        Self { null_bits, fixed, sequence, stride: common.filter(|_| !escapes), common }
     }
 }

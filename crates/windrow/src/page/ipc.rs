@@ -102,7 +102,8 @@ impl IpcPages {
 
     /// The bytes of the page of `batch`, exactly.
     ///
-    /// Cost: as much as [`IpcPages::write`], short of one copy.
+    /// # Cost
+    /// As much as [`IpcPages::write`], short of one copy.
     ///
     /// # Errors
     /// As [`IpcPages::write`].
@@ -111,6 +112,9 @@ impl IpcPages {
     }
 
     /// Appends the page of `batch` to `out`, which grows once, by exactly the page; returns its bytes.
+    ///
+    /// # Cost
+    /// One copy of the columns, and a second one of columns that are sliced or compressed.
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`](crate::Error::SchemaMismatch) if columns have other names or types,
@@ -134,6 +138,9 @@ impl IpcPages {
     }
 
     /// The first page of `bytes` as a record batch, and how many bytes it has.
+    ///
+    /// # Cost
+    /// One copy of the page, and a pass over texts, offsets and keys, which are checked.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are no such page or not as they were

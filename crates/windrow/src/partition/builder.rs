@@ -79,7 +79,8 @@ const STEP: usize = 64 << 10;
 /// What counts against the budget: record batches from their push until they are split, and rows that
 /// wait in memory. What a flush gives is its taker's.
 ///
-/// Cost: three copies of the rows, one more each for rows that are stored and read back, and about
+/// # Cost
+/// Three copies of the rows, one more each for rows that are stored and read back, and about
 /// 0.5 us for each column, partition and split.
 #[derive(Debug)]
 pub struct PartitionBuilder {

@@ -1,7 +1,6 @@
 //! Columns of all types in the order of their partitions.
 //!
 //! ```text
-//! numbers of 4 to 16 B    several columns at once
 //! numbers, views, keys    one buffer of fixed width         values, views' bytes and
 //! text, binary            offsets and bytes                 dictionaries are shared
 //! structs                 their children, with the same order
@@ -26,20 +25,17 @@ use arrow_schema::DataType;
 use std::array::from_fn;
 use std::mem::take;
 use std::sync::Arc;
-use std::vec::{Drain, IntoIter};
+use std::vec::Drain;
 
 use super::nested::select;
 use crate::error::Result;
 use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
 use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
-use crate::kernel::partition::memory::{Memory, Piece};
-use crate::kernel::partition::moves::SEVERAL;
+use crate::kernel::partition::memory::Memory;
 use crate::kernel::partition::order::{Load, PAD, Planned};
 
 /// Words of a line.
 const LINE: usize = 8;
-/// Bytes of numbers of which several columns may be moved at once.
-const WIDTHS: [usize; 3] = [4, 8, 16];
 
 /// Brings columns into an order.
 pub(super) struct Columns<'a> {
@@ -69,24 +65,15 @@ impl Columns<'_> {
             let values = self.bits(bits_of(array.values()));
             return Ok(Arc::new(BooleanArray::new(values, None)));
         }
-        self.values(column, None, None)
+        self.values(column, None)
     }
 
     fn all(&mut self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-        let wanted = WIDTHS.map(|width| self.order.takes_several(width));
-        let room = |wanted| Vec::with_capacity(if wanted { columns.len() } else { 0 });
-        let mut found = Found { bitmaps: Vec::new(), wanted, numbers: wanted.map(room) };
-        columns.iter().for_each(|column| found.add(column.as_ref()));
-        let (numbers, mut bitmaps) = (found.numbers, take(self.bitmaps));
-        self.move_bitmaps(&found.bitmaps, &mut bitmaps);
-        let mut widths = WIDTHS.into_iter();
-        let mut moved = Moved {
-            bitmaps: bitmaps.drain(..),
-            numbers: numbers.map(|found| {
-                let width = widths.next().unwrap_or_default();
-                self.several(&found, width).into_iter()
-            }),
-        };
+        let mut found = Vec::new();
+        columns.iter().for_each(|column| find_bitmaps(column.as_ref(), &mut found));
+        let mut bitmaps = take(self.bitmaps);
+        self.move_bitmaps(&found, &mut bitmaps);
+        let mut moved = bitmaps.drain(..);
         // What is collected as a result grows from nothing: four allocations for ten columns.
         let mut arrays = Vec::with_capacity(columns.len());
         for column in columns {
@@ -131,36 +118,19 @@ impl Columns<'_> {
         (self.order.rows().div_ceil(64) + 1).next_multiple_of(LINE)
     }
 
-    /// Columns of values of `width` bytes in order, several at once.
-    fn several(&mut self, columns: &[&[u8]], width: usize) -> Vec<Buffer> {
-        let (len, mut done) = (self.order.rows() * width, Vec::with_capacity(columns.len()));
-        for sources in columns.chunks(SEVERAL) {
-            let mut pieces: [Option<Piece>; SEVERAL] =
-                from_fn(|index| (index < sources.len()).then(|| self.memory.take(len + PAD)));
-            let mut targets = pieces.each_mut().map(|piece| match piece {
-                Some(piece) => piece.as_mut(),
-                None => &mut [],
-            });
-            self.order.several(width, sources, &mut targets[..sources.len()]);
-            let pieces = pieces.into_iter().flatten();
-            done.extend(pieces.map(|piece| self.memory.freeze(piece, len)));
-        }
-        done
-    }
-
-    /// `array` in order. `moved` has what [`Found`] has of it, in order.
-    fn array(&mut self, array: &ArrayRef, moved: &mut Moved<'_>) -> Result<ArrayRef> {
+    /// `array` in order. `moved` has what [`find_bitmaps`] finds of it, in order.
+    fn array(&mut self, array: &ArrayRef, moved: &mut Bitmaps<'_>) -> Result<ArrayRef> {
         if is_same_in_any_order(array.as_ref()) {
             return Ok(array.clone());
         }
         if let DataType::Boolean = array.data_type() {
-            let values = moved.bitmaps.next().expect("every bitmap that was found was moved");
-            return Ok(Arc::new(BooleanArray::new(values, nulls(array, &mut moved.bitmaps))));
+            let values = moved.next().expect("every bitmap that was found was moved");
+            return Ok(Arc::new(BooleanArray::new(values, nulls(array, moved))));
         }
         if !has_kernel(array.data_type()) {
             return self.select(array);
         }
-        let nulls = nulls(array, &mut moved.bitmaps);
+        let nulls = nulls(array, moved);
         if let DataType::Struct(fields) = array.data_type() {
             let columns = array.as_struct().columns().iter();
             let columns = columns.map(|column| self.array(column, moved));
@@ -168,22 +138,15 @@ impl Columns<'_> {
             let (fields, len) = (fields.clone(), self.order.rows());
             return Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, len)?));
         }
-        let numbers = index_of(array.data_type()).and_then(|index| moved.numbers[index].next());
-        self.values(array, numbers, nulls)
+        self.values(array, nulls)
     }
 
-    /// The values of `array`, which has a kernel and no bits nor children, with `nulls`. `moved` are its
-    /// values, if they are in order already.
-    fn values(
-        &mut self,
-        array: &ArrayRef,
-        moved: Option<Buffer>,
-        nulls: Option<NullBuffer>,
-    ) -> Result<ArrayRef> {
+    /// The values of `array`, which has a kernel and no bits nor children, with `nulls`.
+    fn values(&mut self, array: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let array = array.as_ref();
         let (order, memory) = (&mut self.order, &mut *self.memory);
         Ok(downcast_primitive_array! {
-            array => Arc::new(self.primitive(array, moved, nulls)),
+            array => Arc::new(self.primitive(array, nulls)),
             DataType::Utf8 => {
                 Arc::new(byte_array::<Utf8Type>(order, memory, array.as_bytes(), nulls))
             }
@@ -219,11 +182,9 @@ impl Columns<'_> {
     fn primitive<T: ArrowPrimitiveType>(
         &mut self,
         array: &PrimitiveArray<T>,
-        moved: Option<Buffer>,
         nulls: Option<NullBuffer>,
     ) -> PrimitiveArray<T> {
-        let width = size_of::<T::Native>();
-        let values = moved.unwrap_or_else(|| self.fixed(array.values().inner(), width));
+        let values = self.fixed(array.values().inner(), size_of::<T::Native>());
         let moved = PrimitiveArray::new(ScalarBuffer::from(values), nulls);
         if moved.data_type() == array.data_type() {
             return moved;
@@ -249,18 +210,8 @@ impl Columns<'_> {
     }
 }
 
-/// What is in order already, to be taken by the arrays that it is of.
-struct Moved<'a> {
-    bitmaps: Drain<'a, BooleanBuffer>,
-    /// Of each of [`WIDTHS`]; none, if they are moved one by one.
-    numbers: [IntoIter<Buffer>; WIDTHS.len()],
-}
-
-/// Which of [`WIDTHS`] the numbers of a type have.
-fn index_of(data_type: &DataType) -> Option<usize> {
-    let width = data_type.primitive_width()?;
-    WIDTHS.iter().position(|&other| other == width)
-}
+/// Bitmaps in order, to be taken by the arrays that they are of.
+type Bitmaps<'a> = Drain<'a, BooleanBuffer>;
 
 fn has_kernel(data_type: &DataType) -> bool {
     use DataType as T;
@@ -294,44 +245,25 @@ fn bits_of(buffer: &BooleanBuffer) -> Bits<'_> {
     Bits::new(buffer.values(), buffer.offset(), buffer.len())
 }
 
-/// What columns have that is moved together, in the order in which their arrays ask for it.
-struct Found<'a> {
-    bitmaps: Vec<Bits<'a>>,
-    /// Which of [`WIDTHS`] are moved several columns at once.
-    wanted: [bool; WIDTHS.len()],
-    /// Values of these widths.
-    numbers: [Vec<&'a [u8]>; WIDTHS.len()],
-}
-
-impl<'a> Found<'a> {
-    fn add(&mut self, array: &'a dyn Array) {
-        let data_type = array.data_type();
-        if is_same_in_any_order(array) || !has_kernel(data_type) {
-            return;
-        }
-        if let DataType::Boolean = data_type {
-            self.bitmaps.push(bits_of(array.as_boolean().values()));
-        }
-        if array.null_count() > 0 {
-            self.bitmaps.extend(array.nulls().map(|nulls| bits_of(nulls.inner())));
-        }
-        if let DataType::Struct(_) = data_type {
-            return array.as_struct().columns().iter().for_each(|column| self.add(column.as_ref()));
-        }
-        if let Some(index) = index_of(data_type).filter(|&index| self.wanted[index]) {
-            fn values<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> &[u8] {
-                array.values().inner()
-            }
-            downcast_primitive_array! {
-                array => self.numbers[index].push(values(array)),
-                _other => {}
-            }
-        }
+/// Adds the bitmaps of `array`, which are moved together, in the order in which its arrays take them.
+fn find_bitmaps<'a>(array: &'a dyn Array, bitmaps: &mut Vec<Bits<'a>>) {
+    let data_type = array.data_type();
+    if is_same_in_any_order(array) || !has_kernel(data_type) {
+        return;
+    }
+    if let DataType::Boolean = data_type {
+        bitmaps.push(bits_of(array.as_boolean().values()));
+    }
+    if array.null_count() > 0 {
+        bitmaps.extend(array.nulls().map(|nulls| bits_of(nulls.inner())));
+    }
+    if let DataType::Struct(_) = data_type {
+        array.as_struct().columns().iter().for_each(|column| find_bitmaps(column, bitmaps));
     }
 }
 
 /// The nulls of `array` in order, if it has any.
-fn nulls(array: &ArrayRef, bitmaps: &mut Drain<'_, BooleanBuffer>) -> Option<NullBuffer> {
+fn nulls(array: &ArrayRef, bitmaps: &mut Bitmaps<'_>) -> Option<NullBuffer> {
     let moved = (array.null_count() > 0).then(|| bitmaps.next()).flatten();
     moved.map(NullBuffer::new)
 }
@@ -341,25 +273,17 @@ pub(super) fn load(batch: &RecordBatch) -> Load {
     match batch.columns() {
         [column] if column.null_count() == 0 => match column.data_type() {
             DataType::Boolean => Load::Bits,
-            DataType::Utf8View | DataType::BinaryView => Load::Wide,
-            other => match other.primitive_width() {
-                Some(width @ ..=8) => Load::Fixed(width),
-                Some(_) => Load::Wide,
-                None => Load::Many,
-            },
+            DataType::Utf8View | DataType::BinaryView => Load::Fixed(16),
+            other => other.primitive_width().map_or(Load::Many, Load::Fixed),
         },
-        columns if columns.iter().any(is_wide) => Load::ManyTargeted(
-            columns.iter().filter(|column| is_wide(column) || is_of_four(column)).count(),
-        ),
+        columns if columns.iter().any(is_wide) => Load::ManyWide,
         columns if columns.iter().any(|column| needs_places(column.data_type())) => Load::ManyTexts,
-        columns => match columns.iter().filter(|column| is_of_four(column)).count() {
-            ..2 => Load::Many,
-            several => Load::ManyTargeted(several),
-        },
+        columns if columns.iter().filter(|column| is_of_four(column)).count() > 1 => Load::ManyWide,
+        _ => Load::Many,
     }
 }
 
-/// True for values of four bytes, of which several columns are moved at once.
+/// True for values of four bytes: to find the targets of several columns costs less than they save.
 fn is_of_four(column: &ArrayRef) -> bool {
     column.data_type().primitive_width() == Some(4)
 }

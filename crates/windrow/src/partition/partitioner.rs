@@ -60,7 +60,8 @@ impl Partitioner {
     /// view) and width (of integers, floats and offsets), in every process and on every machine.
     /// All nulls are alike, and so are all NaN; -0.0 is 0.0.
     ///
-    /// Cost: about 0.7 ns a row for one column of fixed width, 3 ns for one of short text.
+    /// # Cost
+    /// About 0.7 ns a row for one column of fixed width, 3 ns for one of short text.
     pub fn hash(layout: &Layout, partitions: usize) -> Self {
         Self::new(Rule::Hash(Hash::new(layout)), partitions)
     }
@@ -71,7 +72,8 @@ impl Partitioner {
     /// `splitters` are rows in the order of the key, with the columns of the key, by name; others
     /// are ignored.
     ///
-    /// Cost: about 1 ns a row and up to 24 splitters for one column of up to 8 bytes, else a
+    /// # Cost
+    /// About 1 ns a row and up to 24 splitters for one column of up to 8 bytes, else a
     /// binary search.
     ///
     /// # Errors

@@ -75,9 +75,6 @@ impl Splitter {
             rows: None,
         };
         let permuted = columns.record_batch(batch)?;
-        if self.order.is_outside() {
-            return Err(outside(ids, self.partitions));
-        }
         Ok(Partitioned::new(permuted, self.order.take_offsets()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::Budget;
+use super::budget::Budget;
 use super::residents::GENERATIONS;
 
 /// Counters of one pool.

@@ -285,6 +285,12 @@ impl Pool {
         self.mapped(len, lease)
     }
 
+    /// A copy of a few bytes that are kept for long, in as much memory as they need. The budget may be passed by it,
+    /// where the caller is about to give back more.
+    pub(crate) fn small_buffer(&self, bytes: &[u8]) -> Buffer {
+        Buffer { region: Region::of_allocator(bytes), _lease: self.inner.budget.lease(bytes.len()) }
+    }
+
     /// As [`Pool::buffer`], if there is memory that nobody else will ask for.
     fn spare_buffer(&self, len: usize) -> Option<Buffer> {
         let len = len.max(self.inner.chunk_bytes);

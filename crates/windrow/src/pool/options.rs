@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Codec, SpillPolicy, Tiered};
+use super::codec::Codec;
+use super::policy::{SpillPolicy, Tiered};
 
 /// Threads that spill beside the workers.
 const SPILL_THREADS: usize = 1;

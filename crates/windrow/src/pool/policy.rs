@@ -8,7 +8,8 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use super::{Codec, SpillTo};
+use super::codec::Codec;
+use super::options::SpillTo;
 
 /// A chunk that is about to be kept or written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, downcast_primitive_array};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, downcast_primitive_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
@@ -13,13 +13,12 @@ use super::recode::recode;
 use super::value;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Bits;
-use crate::kernel::rows::escapes::escape;
 use crate::kernel::rows::exact::Text;
-use crate::kernel::rows::lengths::{Form, add_each, add_spans};
-use crate::kernel::rows::spans::Spans;
+use crate::kernel::rows::lengths::{Form, add_each};
 use crate::kernel::viewed::Viewed;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
+use crate::order::types::Physical;
 
 /// A column whose values can be copied without knowing its type.
 pub(super) enum Column {
@@ -34,12 +33,6 @@ pub(super) enum Column {
     },
     Bytes {
         values: Bytes,
-        nulls: Option<NullBuffer>,
-    },
-    /// Byte strings that are escaped already.
-    Escaped {
-        offsets: Vec<i32>,
-        data: Vec<u8>,
         nulls: Option<NullBuffer>,
     },
     /// Nested values of a slot.
@@ -57,21 +50,7 @@ impl Column {
     pub(super) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
         match &slot.node {
             None => Self::plain_values(array),
-            Some(node) => Nested::of(array, node, slot.low_nulls()).map(Self::Nested),
-        }
-    }
-
-    /// The column with each byte up to `greatest` of its strings escaped, if they are in one piece and not too many.
-    pub(super) fn escaped(self, greatest: u8) -> Self {
-        let Self::Bytes { values, nulls } = self else { return self };
-        let escaped = match &values {
-            Bytes::Small { offsets, data } => escape(Spans::new(data, offsets, None), greatest),
-            Bytes::Large { offsets, data } => escape(Spans::new(data, offsets, None), greatest),
-            Bytes::Views(_) | Bytes::Picked { .. } => None,
-        };
-        match escaped {
-            Some((data, offsets)) => Self::Escaped { offsets, data, nulls },
-            None => Self::Bytes { values, nulls },
+            Some(_) => Nested::of(array, slot.low_nulls()).map(Self::Nested),
         }
     }
 
@@ -112,36 +91,23 @@ impl Column {
         if code != PayloadCode::Value {
             return Self::plain(array);
         }
-        let writer = value::writer(array)?;
-        let mut bytes = Vec::new();
-        let mut offsets = Vec::with_capacity(array.len() + 1);
-        offsets.push(0);
-        for row in 0..array.len() {
-            writer.write(row, &mut bytes);
-            offsets.push(bytes.len());
-        }
+        let (bytes, offsets) = value::write(array)?;
         Ok(Self::Value { bytes, offsets, nulls: None })
     }
 
     fn plain(array: &ArrayRef) -> Result<Self> {
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
-        Ok(match array.data_type() {
-            DataType::Null => Self::Null,
-            DataType::Boolean => Self::Bool { values: array.as_boolean().values().clone(), nulls },
-            DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::Utf8View
-            | DataType::BinaryView => Self::Bytes { values: Bytes::of(array)?, nulls },
+        let data_type = array.data_type();
+        let no_width = || Error::Value {
+            column: data_type.to_string(),
+            message: "the type has no fixed width".into(),
+        };
+        Ok(match Physical::of(data_type).ok_or_else(no_width)? {
+            Physical::Null => Self::Null,
+            Physical::Boolean => Self::Bool { values: array.as_boolean().values().clone(), nulls },
+            Physical::Bytes(..) => Self::Bytes { values: Bytes::of(array)?, nulls },
             other => {
-                let width = match other {
-                    DataType::FixedSizeBinary(width) => *width as usize,
-                    other => other.primitive_width().ok_or_else(|| Error::Value {
-                        column: other.to_string(),
-                        message: "the type has no fixed width".into(),
-                    })?,
-                };
+                let width = other.width().ok_or_else(no_width)?;
                 let array = array.as_ref();
                 let values = downcast_primitive_array! {
                     array => array.values().inner().clone(),
@@ -163,19 +129,15 @@ impl Column {
             Self::Bool { nulls, .. }
             | Self::Fixed { nulls, .. }
             | Self::Bytes { nulls, .. }
-            | Self::Escaped { nulls, .. }
             | Self::Value { nulls, .. } => nulls.as_ref(),
             Self::Nested(nested) => nested.nulls(),
         }
     }
 
-    /// Adds the bytes that the strings of all rows take in rows to `lengths`, as [`add_spans`]; returns their sum.
+    /// Adds the bytes that the strings of all rows take in rows to `lengths`, as [`add_each`]; returns their sum.
     pub(super) fn add_lengths(&self, form: Form, lengths: &mut [u32]) -> u64 {
         match self {
             Self::Bytes { values, nulls } => values.add_lengths(validity(nulls), form, lengths),
-            Self::Escaped { offsets, nulls, .. } => {
-                add_spans(offsets, validity(nulls), form, lengths)
-            }
             Self::Null
             | Self::Bool { .. }
             | Self::Fixed { .. }
@@ -196,14 +158,9 @@ impl Column {
             Self::Value { bytes, offsets, nulls } => {
                 let valid =
                     |row| nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(row));
-                let own = |row: usize| &bytes[offsets[row]..offsets[row + 1]];
-                visitor.visit(rows.map(|row| (own(row), valid(row))));
-            }
-            Self::Escaped { offsets, data, nulls } => {
-                let valid =
-                    |row| nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(row));
-                let own = |row: usize| &data[offsets[row] as usize..offsets[row + 1] as usize];
-                visitor.visit(rows.map(|row| (own(row), valid(row))));
+                let len = |row: usize| offsets[row + 1] - offsets[row];
+                visitor
+                    .visit(rows.map(|row| Text::new(&bytes[offsets[row]..], len(row), valid(row))));
             }
             Self::Null | Self::Bool { .. } | Self::Fixed { .. } | Self::Nested(_) => {}
         }
@@ -329,7 +286,10 @@ impl Bytes {
         }
         let rows = lengths.len();
         match self {
-            Self::Small { offsets, .. } => add_spans(&offsets[..=rows], valid, form, lengths),
+            Self::Small { offsets, .. } => {
+                let ends = offsets[..=rows].windows(2);
+                each(ends.map(|ends| (ends[1] - ends[0]) as usize), valid, form, lengths)
+            }
             Self::Large { offsets, .. } => {
                 let ends = offsets[..=rows].windows(2);
                 each(ends.map(|ends| (ends[1] - ends[0]) as usize), valid, form, lengths)
@@ -356,28 +316,35 @@ impl Bytes {
         match self {
             Self::Small { offsets, data } => {
                 let ends = offsets[rows.start..=rows.end].windows(2);
-                let own = |ends: &[i32]| &data[ends[0] as usize..ends[1] as usize];
-                visitor.visit(rows.zip(ends).map(|(row, ends)| (own(ends), valid(row))));
+                visitor.visit(rows.zip(ends).map(|(row, ends)| span(data, ends, valid(row))));
             }
             Self::Large { offsets, data } => {
                 let ends = offsets[rows.start..=rows.end].windows(2);
-                let own = |ends: &[i64]| &data[ends[0] as usize..ends[1] as usize];
-                visitor.visit(rows.zip(ends).map(|(row, ends)| (own(ends), valid(row))));
+                visitor.visit(rows.zip(ends).map(|(row, ends)| span(data, ends, valid(row))));
             }
-            Self::Views(views) => visitor.visit(rows.map(|row| (views.get(row), valid(row)))),
+            Self::Views(views) => visitor.visit(rows.map(|row| {
+                let (beyond, len) = views.get_beyond(row);
+                Text::new(beyond, len, valid(row))
+            })),
             Self::Picked { values, keys } => {
                 if let Self::Small { offsets, data } = &**values {
-                    let own = |key: u32| {
-                        let key = key as usize;
-                        &data[offsets[key] as usize..offsets[key + 1] as usize]
-                    };
-                    let keys = keys[rows.clone()].iter();
-                    visitor.visit(keys.zip(rows).map(|(&key, row)| (own(key), valid(row))));
+                    let keys = keys[rows.clone()].iter().map(|&key| key as usize);
+                    visitor.visit(
+                        keys.zip(rows)
+                            .map(|(key, row)| span(data, &offsets[key..key + 2], valid(row))),
+                    );
                     return;
                 }
                 let own = |row: usize| values.get_plain(keys[row] as usize);
-                visitor.visit(rows.map(|row| (own(row), valid(row))));
+                visitor.visit(rows.map(|row| Text::from((own(row), valid(row)))));
             }
         }
     }
+}
+
+/// The string of `data` between two offsets.
+#[inline(always)]
+fn span<'a, O: OffsetSizeTrait>(data: &'a [u8], ends: &[O], valid: bool) -> Text<'a> {
+    let (start, end) = (ends[0].as_usize(), ends[1].as_usize());
+    Text::new(&data[start..], end - start, valid)
 }

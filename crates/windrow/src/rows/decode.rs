@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::read::{self, Reader};
-use crate::error::{Error, Result};
+pub(super) use super::row_ref::corrupt;
+pub(crate) use super::row_ref::diff_of;
+use crate::error::Result;
 use crate::order::Layout;
 
 /// Ordered columns that vary, of which each may keep room for what a tile has.
@@ -77,10 +79,6 @@ impl Decoder {
         start: usize,
         ends: &[u32],
     ) -> Result<RecordBatch> {
-        let wanted = &self.wanted;
-        if let Some(ready) = read::take_longer(&self.layout, wanted, bytes, start, ends)? {
-            return self.batch(ready, ends.len());
-        }
         let all = ends.last().map_or(0, |&end| end as usize - start);
         let mut reader = self.reader(ends.len(), all)?;
         reader.read_ended(bytes, start, ends)?;
@@ -101,11 +99,7 @@ impl Decoder {
     /// The record batch of all that was read.
     fn assemble(&self, reader: Reader<'_>) -> Result<RecordBatch> {
         let rows = reader.rows();
-        self.batch(reader.finish()?, rows)
-    }
-
-    /// The record batch of the columns that are `ready`.
-    fn batch(&self, ready: Vec<Option<ArrayRef>>, rows: usize) -> Result<RecordBatch> {
+        let ready = reader.finish()?;
         let columns = self.projection.iter().map(|&column| match &ready[column] {
             Some(array) => Arc::clone(array),
             None => unreachable!("a part for each column that is wanted"),
@@ -114,14 +108,4 @@ impl Decoder {
         let schema = Arc::clone(&self.schema);
         Ok(RecordBatch::try_new_with_options(schema, columns.collect(), &options)?)
     }
-}
-
-/// The diff at the end of a row of the sum rule.
-pub(crate) fn diff_of(row: &[u8]) -> i64 {
-    let bytes = row.last_chunk::<8>().copied().unwrap_or_default();
-    i64::from_le_bytes(bytes)
-}
-
-pub(super) fn corrupt(message: &str) -> Error {
-    Error::Corrupt { place: "row".into(), message: message.into() }
 }

@@ -6,18 +6,20 @@
 //! ```
 //!
 //! A fixed-width field does not move the cursors, it only adds to the distance from them; they move
-//! once per field of varying length. Those are written first, and their cursors kept, so that short
-//! strings may be moved in blocks that reach beyond their end. Adjacent numbers of one width are written
-//! by the kernels, several columns at a time, and so are markers, Booleans and small numbers.
+//! once per field of varying length. Adjacent numbers of one width are written by the kernels, several columns at a time,
+//! and so are markers, Booleans and small numbers.
 
 use std::ops::Range;
 
+use arrow_array::RecordBatch;
+
 use super::lines::{self, Group, Line};
-use super::payload::{Payload, put_bytes, put_payload};
-use super::prepare::{Lengths, Prepared, TailColumn};
+use super::payload::{put_bytes, put_null_bits};
+use super::prepare::{Lengths, Prepared, TailColumn, prepare};
 use super::sequence;
 use super::slots::{put_slot, put_varying};
 use super::tile::{TILE, Tile};
+use crate::error::Result;
 use crate::kernel::rows::Cursors;
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot};
@@ -43,8 +45,19 @@ impl Encoder {
         &self.layout
     }
 
+    /// Resolves the columns of `batch`, whose first row is number `sequence` of the input.
+    pub(crate) fn prepare(&self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
+        prepare(&self.layout, batch, sequence, false)
+    }
+
+    /// As [`Encoder::prepare`], assuming that no value takes a byte more than most where the lengths would otherwise be the
+    /// same: [`Encoder::encode`] says if one does.
+    pub(crate) fn prepare_assuming_fixed(&self, batch: &RecordBatch) -> Result<Prepared> {
+        prepare(&self.layout, batch, 0, true)
+    }
+
     /// Writes `rows` of `prepared` to `out`, whose length is the sum of theirs. True if a value turned
-    /// out to be longer than hoped for: the rows are then wrong.
+    /// out to be longer than was assumed: the rows are then wrong.
     pub(crate) fn encode(&self, prepared: &Prepared, rows: Range<usize>, out: &mut [u8]) -> bool {
         let all = self.lines(prepared);
         if let (Some(stride), true) = (prepared.stride(), self.is_only_lines(&all)) {
@@ -52,22 +65,24 @@ impl Encoder {
             return lines::put_tiled(lines, stride, rows, out);
         }
         let mut escaped = false;
-        let mut first = rows.start;
-        let mut parts = vec![Cursors::with_capacity(TILE)];
-        let mut next = 0;
+        let (mut first, mut next) = (rows.start, 0);
+        let mut cursors = Cursors::with_capacity(TILE);
         while first < rows.end {
-            let tile = first..(first + TILE).min(rows.end);
+            let rows = first..(first + TILE).min(rows.end);
             next = match &prepared.lengths {
                 Lengths::Same(length) => {
-                    parts[0].set_lengths(next, std::iter::repeat_n(*length, tile.len()))
+                    cursors.set_lengths(next, std::iter::repeat_n(*length, rows.len()))
                 }
                 Lengths::Each(lengths) => {
-                    parts[0].set_lengths(next, lengths[tile.clone()].iter().copied())
+                    cursors.set_lengths(next, lengths[rows.clone()].iter().copied())
                 }
             };
-            first = tile.end;
-            let mut tile = Tile { rows: tile, parts: &mut parts, part: 0, distance: 0, out };
-            escaped |= self.encode_tile(prepared, &all, &mut tile);
+            first = rows.end;
+            let mut tile = Tile { rows, cursors: &mut cursors, distance: 0, out };
+            escaped |= self.put_slots(prepared, &all, &mut tile);
+            self.put_sequence(prepared, &mut tile);
+            self.put_payload(prepared, &all, &mut tile);
+            self.put_tail(prepared, &mut tile);
         }
         escaped
     }
@@ -90,79 +105,31 @@ impl Encoder {
         self.layout.shape().common == Some(lines.map(Line::bytes).sum())
     }
 
-    fn encode_tile(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
-        // What varies first: it may overwrite what stands behind it, which is written after it.
-        self.put_varying(prepared, tile);
-        (tile.part, tile.distance) = (0, 0);
-        self.put_fixed(prepared, lines, tile)
-    }
-
-    fn put_varying(&self, prepared: &Prepared, tile: &mut Tile<'_>) {
-        let layout = &self.layout;
-        let slots = layout.slots().iter().zip(&prepared.slots).zip(&prepared.longer);
-        for ((slot, column), &longer) in slots {
-            if slot.code.varies() || longer {
-                tile.distance += usize::from(slot.has_marker());
-                put_varying(slot, column, tile);
-            } else {
-                tile.distance += slot.fixed_len();
-            }
-        }
-        let first = prepared.sequence.wrapping_add(tile.rows.start as u64);
-        match (layout.sequence(), self.sequence_len(prepared, tile)) {
-            (_, Some(len)) => tile.distance += len,
-            (_, None) => {
-                let (cursors, out) = tile.next_part();
-                sequence::put_short(first, self.sequence_flip(), cursors, 0, out);
-            }
-        }
-        tile.distance += layout.shape().head;
-        for (&(_, code), column) in layout.payload().iter().zip(&prepared.payload) {
-            if code.varies() {
-                put_bytes(column, tile);
-            }
-        }
-    }
-
-    /// Bytes of the sequence, if they are the same in all rows of the tile.
-    fn sequence_len(&self, prepared: &Prepared, tile: &Tile<'_>) -> Option<usize> {
-        let first = prepared.sequence.wrapping_add(tile.rows.start as u64);
-        match self.layout.sequence() {
-            Sequence::None => Some(0),
-            Sequence::Wide => Some(8),
-            Sequence::Short => sequence::same_len(first, tile.rows.len()),
-        }
-    }
-
-    fn sequence_flip(&self) -> u8 {
-        if self.layout.sequence_descends() { 0xff } else { 0 }
-    }
-
-    fn put_fixed(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
-        let layout = &self.layout;
+    fn put_slots(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) -> bool {
         let mut escaped = false;
         for (group, line) in self.slots.iter().zip(&lines.slots) {
             if let Some(line) = line {
-                let rows = tile.rows.clone();
-                let (places, out) = tile.places();
-                escaped |= line.put(rows, places, out);
-                tile.distance += line.bytes();
+                escaped |= tile.put_line(line);
                 continue;
             }
             for at in group.fields.iter().map(|field| field.at) {
-                let (slot, column) = (&layout.slots()[at], &prepared.slots[at]);
+                let (slot, column) = (&self.layout.slots()[at], &prepared.slots[at]);
                 if slot.code.varies() || prepared.longer[at] {
-                    (tile.part, tile.distance) = (tile.part + 1, 0);
+                    put_varying(slot, column, tile);
                 } else {
                     escaped |= put_slot(slot, column, tile);
                 }
             }
         }
+        escaped
+    }
+
+    fn put_sequence(&self, prepared: &Prepared, tile: &mut Tile<'_>) {
         let first = prepared.sequence.wrapping_add(tile.rows.start as u64);
-        let flip = self.sequence_flip();
-        match (layout.sequence(), self.sequence_len(prepared, tile)) {
-            (Sequence::None, _) => {}
-            (Sequence::Wide, _) => {
+        let flip = if self.layout.sequence_descends() { 0xff } else { 0 };
+        match self.layout.sequence() {
+            Sequence::None => {}
+            Sequence::Wide => {
                 let flip = u64::from_ne_bytes([flip; 8]);
                 let (places, out) = tile.places();
                 for (place, row) in places.each().zip(0..) {
@@ -171,22 +138,30 @@ impl Encoder {
                 }
                 tile.distance += 8;
             }
-            (Sequence::Short, Some(len)) => {
-                let (part, distance) = (tile.part, tile.distance);
-                let cursors = tile.parts[part].all_mut();
-                sequence::put_short(first, flip, cursors, distance, tile.out);
-                tile.distance += len;
+            Sequence::Short => {
+                // Where all have one length the cursors stay.
+                let distance = tile.distance;
+                let cursors = tile.cursors.all_mut();
+                tile.distance = sequence::put_short(first, flip, cursors, distance, tile.out);
             }
-            (Sequence::Short, None) => (tile.part, tile.distance) = (tile.part + 1, 0),
         }
-        let payload = Payload { layout, columns: &prepared.payload, lines: &lines.payload };
-        put_payload(&payload, tile);
-        let varying = layout.payload().iter().filter(|(_, code)| code.varies()).count();
-        if varying > 0 {
-            (tile.part, tile.distance) = (tile.part + varying, 0);
+    }
+
+    fn put_payload(&self, prepared: &Prepared, lines: &Lines<'_>, tile: &mut Tile<'_>) {
+        put_null_bits(self.layout.shape(), &prepared.payload, tile);
+        for line in lines.payload.iter().flatten() {
+            tile.put_line(line);
         }
-        if let (Some(column), Some(index)) = (&prepared.time, layout.time()) {
-            put_slot(&time_slot(layout, index), column, tile);
+        for (&(_, code), column) in self.layout.payload().iter().zip(&prepared.payload) {
+            if code.varies() {
+                put_bytes(column, tile);
+            }
+        }
+    }
+
+    fn put_tail(&self, prepared: &Prepared, tile: &mut Tile<'_>) {
+        if let (Some(column), Some(index)) = (&prepared.time, self.layout.time()) {
+            put_slot(&time_slot(&self.layout, index), column, tile);
         }
         let rows = tile.rows.clone();
         let (places, out) = tile.places();
@@ -203,7 +178,6 @@ impl Encoder {
                 }
             }
         }
-        escaped
     }
 }
 
@@ -214,7 +188,7 @@ struct Lines<'a> {
 }
 
 /// The code under which times stand in rows.
-pub(super) fn time_code(layout: &Layout, column: usize) -> OrderedCode {
+fn time_code(layout: &Layout, column: usize) -> OrderedCode {
     let data_type = layout.schema().field(column).data_type();
     OrderedCode::of(data_type).expect("checked when the layout was bound")
 }

@@ -14,9 +14,8 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
 
-use super::direct::Numbers;
-use super::lines::{Line, put_tiled};
-use super::{Decoder, Encoder};
+use super::decode::Decoder;
+use super::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::kernel::compare::compare;
 use crate::order::Layout;
@@ -50,8 +49,6 @@ use crate::order::Layout;
 pub struct RowEncoder {
     layout: Layout,
     encoder: Encoder,
-    /// If there is nothing but numbers in a row.
-    numbers: Option<Numbers>,
 }
 
 /// Encoded rows; see [`RowEncoder`].
@@ -170,6 +167,61 @@ impl Rows {
         }
     }
 
+    /// Adds a row that lies elsewhere.
+    pub(super) fn push(&mut self, row: &[u8]) -> Result<()> {
+        room(self, row.len())?.copy_from_slice(row);
+        if !self.is_empty() && self.stride != Some(row.len()) {
+            self.materialize();
+        }
+        self.add_strided(1, row.len());
+        Ok(())
+    }
+
+    /// Adds the rows of `other`.
+    pub(super) fn extend(&mut self, other: &Self) -> Result<()> {
+        room(self, other.used)?.copy_from_slice(other.bytes());
+        match other.stride {
+            Some(stride) if self.is_empty() || self.stride == Some(stride) => {
+                self.add_strided(other.len, stride);
+            }
+            _ => {
+                self.materialize();
+                let ends = (0..other.len).map(|row| {
+                    let (start, len) = other.place(row);
+                    (self.used + start + len) as u32
+                });
+                self.ends.extend(ends);
+                self.used += other.used;
+                self.len += other.len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Room for more rows, of `bytes` bytes in all, without another allocation.
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.ends.reserve(rows);
+        let more = (self.used + bytes).saturating_sub(self.bytes.len());
+        self.bytes.extend_zeros(more);
+    }
+
+    /// Bytes that are allocated.
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+
+    /// The bytes of all rows, and where each ends.
+    pub(super) fn into_parts(mut self) -> (MutableBuffer, Vec<u32>) {
+        self.materialize();
+        self.bytes.truncate(self.used);
+        (self.bytes, self.ends)
+    }
+
+    /// Rows one behind the other, which end at `ends`.
+    pub(super) fn from_parts(bytes: MutableBuffer, ends: Vec<u32>) -> Self {
+        Self { used: bytes.len(), len: ends.len(), bytes, stride: None, ends }
+    }
+
     fn start(&self, index: usize) -> usize {
         if index == 0 { 0 } else { self.ends[index - 1] as usize }
     }
@@ -200,7 +252,14 @@ impl RowEncoder {
     /// An encoder of the rows of `layout`.
     pub fn new(layout: &Layout) -> Self {
         let layout = layout.standing_alone();
-        Self { encoder: Encoder::new(&layout), numbers: Numbers::of_rows(&layout), layout }
+        Self { encoder: Encoder::new(&layout), layout }
+    }
+
+    /// An encoder of keys of `layout`: of record batches with the columns of the key alone, in its order, it makes what
+    /// rows in batches of the layout begin with, and what a [`Cursor`](crate::Cursor) looks for.
+    pub fn of_keys(layout: &Layout) -> Self {
+        let layout = layout.of_keys();
+        Self { encoder: Encoder::new(&layout), layout }
     }
 
     /// The rows of `batch`.
@@ -228,15 +287,8 @@ impl RowEncoder {
     /// # Errors
     /// As [`RowEncoder::encode`]; `rows` is then as it was.
     pub fn append(&self, batch: &RecordBatch, rows: &mut Rows) -> Result<()> {
-        self.layout.check_schema(batch.schema_ref())?;
         let count = batch.num_rows();
-        if let Some(numbers) = &self.numbers
-            && let Some(lines) = numbers.lines(batch)
-            && append_numbers(numbers, lines, count, rows)?
-        {
-            return Ok(());
-        }
-        let prepared = self.encoder.prepare_hopefully(batch)?;
+        let prepared = self.encoder.prepare_assuming_fixed(batch)?;
         if let Some(stride) = prepared.stride() {
             let out = room(rows, stride * count)?;
             if !self.encoder.encode(&prepared, 0..count, out) {
@@ -295,37 +347,6 @@ impl RowEncoder {
         let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
         let rows: Vec<&[u8]> = rows.into_iter().collect();
         Decoder::new(&self.layout, &all)?.decode(&rows)
-    }
-}
-
-/// Adds `count` rows of numbers; false if they are for the general encoder.
-fn append_numbers(
-    numbers: &Numbers,
-    lines: Vec<Line<'_>>,
-    count: usize,
-    rows: &mut Rows,
-) -> Result<bool> {
-    let stride = numbers.stride();
-    let out = room(rows, stride * count)?;
-    if !put_tiled(lines.iter(), stride, 0..count, out) {
-        rows.add_strided(count, stride);
-        return Ok(true);
-    }
-    room(rows, numbers.most_bytes(count))?;
-    rows.materialize();
-    let kept = rows.ends.len();
-    rows.ends.reserve(count);
-    let Rows { bytes, used, ends, .. } = rows;
-    match Numbers::put_growing(lines, count, *used, bytes, ends) {
-        Some(end) => {
-            rows.used = end;
-            rows.len += count;
-            Ok(true)
-        }
-        None => {
-            rows.ends.truncate(kept);
-            Ok(false)
-        }
     }
 }
 

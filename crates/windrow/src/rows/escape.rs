@@ -1,188 +1,267 @@
 //! Nulls among the codes of numbers of four bytes and more, without a marker byte.
 //!
-//! With `c` the ordered code of a value and `M` the greatest number of its width:
+//! With `c` the ordered code of a value, ascending, and `M` the greatest number of its width:
 //!
 //! ```text
-//! nulls first   null -> 0     c <= M - 2 -> c + 1     M - 1 -> M 00     M -> M 01
-//! nulls last    null -> M     c >= 2     -> c - 1     0     -> 0 00     1 -> 0 01
+//! null below the values     null -> 0     c -> c + 1     M - 1 -> M     00     M -> M     01
+//! null above the values     null -> M     c -> c         M - 1 -> M - 1 00     M -> M - 1 01
 //! ```
 //!
-//! Two of all values take a byte more. Invariant: the codes have the order of the values with the
-//! null before or behind them, and none is a prefix of another.
+//! `desc` complements all of it, and turns around which of the two puts nulls where they belong. The values that take
+//! a byte more are the two greatest of the type, whatever the order is, so that they are rare.
+//!
+//! Invariant: the codes have the order of the values with the null before or behind them, and none is a prefix of
+//! another. They follow from the type and the order of the column alone.
+
+use std::hint::select_unpredictable;
+use std::ops::Range;
 
 use super::column::Column;
-use super::fixed::{Word, with_word};
+use super::fixed::{Word, with_kind, with_word};
+use super::lanes::validity;
 use super::tile::Tile;
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
-/// Calls `longer` with each row of `column` that takes a byte more than most.
-pub(super) fn for_each_longer(slot: &Slot, column: &Column, mut longer: impl FnMut(usize)) {
-    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
-    else {
-        return;
-    };
-    let (descending, up) = (slot.descending, slot.nulls_first);
-    let mut longer = |row: usize| {
-        if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) {
-            longer(row);
-        }
-    };
-    with_word!(width, W => {
-        // A loop for each kind: none that asks for it.
-        macro_rules! of_kind {
-            ($kind:expr) => {
-                for_each_edge::<W>(values, |value| value.code($kind, descending).step(up), &mut longer)
-            };
-        }
-        match kind {
-            Kind::Float => of_kind!(Kind::Float),
-            Kind::DayTime => of_kind!(Kind::DayTime),
-            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
-            Kind::Signed => of_kind!(Kind::Signed),
-            Kind::Unsigned => of_kind!(Kind::Unsigned),
-        }
-    });
+/// How the codes of a column make room for that of its null.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Escape {
+    /// The null is below the values, before a complement.
+    low: bool,
+    descending: bool,
 }
 
-/// Rows that are looked at together.
+/// A code that is written, and the byte behind it if it is longer.
+#[derive(Clone, Copy, Debug)]
+struct Put<W> {
+    code: W,
+    is_longer: bool,
+    tail: u8,
+}
+
+/// A code of a column's width.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Read<W> {
+    /// The ordered code of the value, ascending; of the lesser of two that are longer.
+    pub(super) value: W,
+    pub(super) is_null: bool,
+    /// A byte more says which of the two it is.
+    pub(super) is_longer: bool,
+}
+
+impl Escape {
+    pub(super) fn of(slot: &Slot) -> Self {
+        Self { low: slot.low_nulls(), descending: slot.descending }
+    }
+
+    /// The code of a null.
+    #[inline(always)]
+    fn null<W: Word>(self) -> W {
+        W::filled(!self.low).flipped(self.descending)
+    }
+
+    /// What the codes of the two greatest values begin with, before a complement.
+    #[inline(always)]
+    fn longer<W: Word>(self) -> W {
+        W::filled(true).less(u8::from(!self.low))
+    }
+
+    /// The code of the value whose ordered code is `value`, ascending, or of a null. Which values are null, and which
+    /// longer, is not to be predicted.
+    #[inline(always)]
+    fn put<W: Word>(self, value: W, is_valid: bool) -> Put<W> {
+        let is_top = value == W::filled(true);
+        let is_longer = is_valid & is_longer(value);
+        let code = select_unpredictable(is_longer, self.longer(), value.plus(u8::from(self.low)));
+        let code = select_unpredictable(is_valid, code.flipped(self.descending), self.null());
+        Put { code, is_longer, tail: u8::from(is_top) ^ self.flip() }
+    }
+
+    fn flip(self) -> u8 {
+        if self.descending { 0xff } else { 0 }
+    }
+
+    /// What `code` stands for.
+    #[inline(always)]
+    pub(super) fn read<W: Word>(self, code: W) -> Read<W> {
+        let code = code.flipped(self.descending);
+        Read {
+            value: code.less(u8::from(self.low)),
+            is_null: code == W::filled(!self.low),
+            is_longer: code == self.longer(),
+        }
+    }
+}
+
+/// Whether the value with this ordered code, ascending, takes a byte more.
+#[inline(always)]
+fn is_longer<W: Word>(value: W) -> bool {
+    let top = W::filled(true);
+    (value == top) | (value == top.less(1))
+}
+
+/// Adds a byte to the length of each row whose value takes one more; true if there are such rows.
+pub(super) fn add_longer(slot: &Slot, column: &Column, lengths: &mut [u32]) -> bool {
+    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
+    else {
+        return false;
+    };
+    let valid = validity(nulls);
+    let mut any = 0;
+    with_word!(width, W => with_kind!(kind, KIND => {
+        let blocks = values.chunks(BLOCK * W::BYTES).zip(lengths.chunks_mut(BLOCK));
+        for (block, (values, lengths)) in blocks.enumerate() {
+            let mut valid = valid.map_or(u64::MAX, |valid| valid.word(block * BLOCK));
+            for (value, length) in values.chunks_exact(W::BYTES).zip(lengths) {
+                let value = W::read_native(value).code(KIND, false);
+                let longer = u32::from(is_longer(value)) & (valid & 1) as u32;
+                *length = length.wrapping_add(longer);
+                any |= longer;
+                valid >>= 1;
+            }
+        }
+    }));
+    any != 0
+}
+
+/// Rows that are looked at together: bits of a word.
 const BLOCK: usize = 64;
 
-/// Calls `found` with the number of each of `values` whose `code` is the least or the greatest there is.
+/// Calls `f` with the codes of each block of rows: to make them and to write them in one loop takes more registers than there
+/// are.
 #[inline(always)]
-fn for_each_edge<W: Word>(values: &[u8], code: impl Fn(W) -> W, mut found: impl FnMut(usize)) {
-    let is_edge = |value: &[u8]| code(W::read_native(value)).is_edge();
-    for (block, values) in values.chunks(BLOCK * W::BYTES).enumerate() {
-        let values = values.chunks_exact(W::BYTES);
-        // Most blocks have none. No way out in the middle: several at a time.
-        if values.clone().fold(false, |any, value| any | is_edge(value)) {
-            let edges = values.enumerate().filter(|(_, value)| is_edge(value));
-            edges.for_each(|(row, _)| found(block * BLOCK + row));
-        }
+fn for_each_block<W: Word>(
+    slot: &Slot,
+    column: &Column,
+    rows: Range<usize>,
+    kind: Kind,
+    mut f: impl FnMut(&[Put<W>]),
+) {
+    let Column::Fixed { values, nulls } = column else { return };
+    let (escape, valid) = (Escape::of(slot), validity(nulls));
+    let none = Put { code: W::filled(false), is_longer: false, tail: 0 };
+    let mut own = [none; BLOCK];
+    let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
+    for (values, first) in values.chunks(BLOCK * W::BYTES).zip(rows.step_by(BLOCK)) {
+        let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
+        with_kind!(kind, KIND => {
+            for (value, code) in values.chunks_exact(W::BYTES).zip(&mut own) {
+                *code = escape.put(W::read_native(value).code(KIND, false), valid & 1 == 1);
+                valid >>= 1;
+            }
+        });
+        f(&own[..values.len() / W::BYTES]);
     }
 }
 
 /// Writes the codes of a tile, all of one width. True if a value has none: the rows are then wrong.
 pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
-    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
-    else {
-        return false;
-    };
-    let (up, mut escaped) = (slot.nulls_first, false);
+    let OrderedCode::Fixed(width, kind) = slot.code else { return false };
+    let mut escaped = false;
     let rows = tile.rows.clone();
-    let (places, out) = tile.places();
-    with_word!(width, W => {
-        let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
-        let values = values.chunks_exact(W::BYTES).map(W::read_native);
-        for ((place, row), value) in places.each().zip(rows).zip(values) {
-            let target = &mut out[place..][..W::BYTES];
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                W::filled(!up).write_big(target);
-            } else {
-                let code = value.code(kind, slot.descending).step(up);
-                escaped |= code.is_edge();
-                code.write_big(target);
+    {
+        let (places, out) = tile.places();
+        let mut places = places.each();
+        with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |codes| {
+            for (code, place) in codes.iter().zip(places.by_ref()) {
+                code.code.write_big(&mut out[place..][..W::BYTES]);
+                escaped |= code.is_longer;
             }
-        }
-    });
+        }));
+    }
     tile.distance += width;
     escaped
 }
 
-/// Writes the codes of a tile, some of which are longer, and goes on to the next part.
+/// Writes the codes of a tile, some of which are longer, and moves the cursors behind them.
 pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
-    let (OrderedCode::Fixed(width, kind), Column::Fixed { values, nulls }) = (slot.code, column)
-    else {
-        return;
-    };
-    let up = slot.nulls_first;
+    let OrderedCode::Fixed(width, kind) = slot.code else { return };
     let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
-    with_word!(width, W => {
-        let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
-        let values = values.chunks_exact(W::BYTES).map(W::read_native);
-        for ((cursor, row), value) in cursors.iter_mut().zip(rows).zip(values) {
-            let target = &mut out[*cursor..*cursor + W::BYTES];
-            *cursor += W::BYTES;
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                W::filled(!up).write_big(target);
-                continue;
+    let mut cursors = cursors.iter_mut();
+    with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |codes| {
+        for (code, cursor) in codes.iter().zip(cursors.by_ref()) {
+            let target = &mut out[*cursor..];
+            match target.get_mut(..W::BYTES + 1) {
+                Some(target) => {
+                    code.code.write_big(&mut target[..W::BYTES]);
+                    // What is behind a code that is not longer stays.
+                    let behind = &mut target[W::BYTES];
+                    *behind = select_unpredictable(code.is_longer, code.tail, *behind);
+                }
+                None => code.code.write_big(&mut target[..W::BYTES]),
             }
-            let code = value.code(kind, slot.descending).step(up);
-            if !code.is_edge() {
-                code.write_big(target);
-                continue;
-            }
-            W::filled(up).write_big(target);
-            out[*cursor] = u8::from(code.is_zero());
-            *cursor += 1;
+            *cursor += W::BYTES + usize::from(code.is_longer);
         }
-    });
+    }));
 }
 
 /// One past the code at `at`, which is within the row.
 #[inline]
 pub(super) fn skip(slot: &Slot, row: &[u8], at: usize) -> usize {
     let end = at + slot.code.width();
-    let escape = if slot.nulls_first { 0xff } else { 0 };
-    let longer = row.get(at..end).is_some_and(|code| code.iter().all(|&byte| byte == escape));
-    end + usize::from(longer)
+    let Some([front @ .., last]) = row.get(at..end) else { return end };
+    let flip = if slot.descending { 0xff } else { 0 };
+    let last_of_longer = if slot.low_nulls() { 0xff } else { 0xfe };
+    let is_longer = front.iter().all(|&byte| byte ^ flip == 0xff) && last ^ flip == last_of_longer;
+    end + usize::from(is_longer)
 }
 
-/// The ordered code of the value at the start of `row` and the bytes that it takes: nothing for a null.
-/// Nothing at all if the row is too short or no encoder wrote it.
-#[inline]
-pub(super) fn take<W: Word>(up: bool, row: &[u8]) -> Option<(Option<W>, usize)> {
-    let code = row.get(..W::BYTES)?;
-    let word = W::read_big(code);
-    if !word.is_edge() {
-        return Some((Some(word.step(!up)), W::BYTES));
-    }
-    if word.is_zero() == up {
-        return Some((None, W::BYTES));
-    }
-    let shifted = match row.get(W::BYTES)? {
-        0 => W::filled(true),
-        1 => W::filled(false),
-        _ => return None,
-    };
-    Some((Some(shifted.step(!up)), W::BYTES + 1))
+/// What was read of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken<W> {
+    /// The ordered code of the value, ascending; of a null any.
+    pub(super) value: W,
+    pub(super) is_null: bool,
+    /// Bytes of the code.
+    pub(super) len: usize,
+    /// Whether an encoder can have written it.
+    pub(super) fits: bool,
 }
 
-/// As [`take`], of the longest code and what may be behind it: the value, zero for a null; whether there
-/// is one; the bytes of the code; and whether an encoder can have written it. Without a branch: which
+/// Reads the code at the start of `near`, which may be more than the row. Nothing if it is shorter than any code. Which
 /// values are null, and which longer, is not to be predicted.
 #[inline(always)]
-pub(super) fn take_within<W: Word>(
-    up: bool,
-    kind: Kind,
-    descending: bool,
-    code: &[u8],
-) -> (W, bool, usize, bool) {
-    let (word, behind) = (W::read_big(&code[..W::BYTES]), code[W::BYTES]);
-    let edge = word.is_edge();
-    let is_null = edge & (word.is_zero() == up);
-    let longer = edge & !is_null;
-    let shifted = word.and_if(!longer).or(W::filled(longer & (behind == 0)));
-    let value = shifted.step(!up).value(kind, descending).and_if(!is_null);
-    (value, !is_null, W::BYTES + usize::from(longer), !longer | (behind <= 1))
+pub(super) fn take<W: Word>(escape: Escape, near: &[u8]) -> Option<Taken<W>> {
+    let Read { value, is_null, is_longer } = escape.read(W::read_big(near.get(..W::BYTES)?));
+    // Without a byte behind it, one that no encoder writes.
+    let tail = near.get(W::BYTES).map_or(2, |tail| tail ^ escape.flip());
+    let value = value.plus(select_unpredictable(is_longer, tail, 0));
+    let len = W::BYTES + usize::from(is_longer);
+    Some(Taken { value, is_null, len, fits: !is_longer | (tail <= 1) })
 }
 
 #[cfg(test)]
 mod tests {
     use std::cmp::Ordering;
 
+    use arrow_buffer::{NullBuffer, ScalarBuffer};
+
     use super::*;
 
-    /// A code of one byte by the rule of this module, for which all pairs can be looked at.
+    fn escape(descending: bool, nulls_first: bool) -> Escape {
+        Escape { low: nulls_first != descending, descending }
+    }
+
+    /// The code of a value by the rule of this module.
+    fn code_of<W: Word>(value: Option<W>, descending: bool, nulls_first: bool) -> Vec<u8> {
+        let escape = escape(descending, nulls_first);
+        let put = escape.put(value.unwrap_or(W::filled(true)), value.is_some());
+        let mut code = vec![0; W::BYTES];
+        put.code.write_big(&mut code);
+        code.extend(put.is_longer.then_some(put.tail));
+        code
+    }
+
+    /// The value at the start of `near`, if there is one, and the bytes of its code.
+    fn taken<W: Word>(escape: Escape, near: &[u8]) -> Option<(Option<W>, usize)> {
+        let taken = take::<W>(escape, near).filter(|taken| taken.fits)?;
+        Some(((!taken.is_null).then_some(taken.value), taken.len))
+    }
+
+    /// A code of one byte, for which all pairs can be looked at.
     fn code(value: Option<u8>, descending: bool, nulls_first: bool) -> Vec<u8> {
-        let up = nulls_first;
-        let Some(value) = value else { return vec![u8::filled(!up)] };
-        let shifted = value.code(Kind::Unsigned, descending).step(up);
-        match shifted.is_edge() {
-            true => vec![u8::filled(up), u8::from(shifted.is_zero())],
-            false => vec![shifted],
-        }
+        code_of(value, descending, nulls_first)
     }
 
     fn compare(a: Option<u8>, b: Option<u8>, descending: bool, nulls_first: bool) -> Ordering {
@@ -212,6 +291,58 @@ mod tests {
         }
     }
 
+    /// Codes ascend with the values and the null, none is a prefix of another, and each is read back; only the two
+    /// greatest values take a byte more.
+    fn check<W: Word + std::fmt::Debug>(values: impl Iterator<Item = W> + Clone, longer: usize) {
+        for (descending, nulls_first) in OPTIONS {
+            let mut codes: Vec<Vec<u8>> =
+                values.clone().map(|value| code_of(Some(value), descending, nulls_first)).collect();
+            assert_eq!(codes.iter().filter(|code| code.len() > W::BYTES).count(), longer);
+            for (value, code) in values.clone().zip(&codes) {
+                let read = taken::<W>(escape(descending, nulls_first), &[code, &[7][..]].concat());
+                assert_eq!(read, Some((Some(value), code.len())));
+            }
+            if descending {
+                codes.reverse();
+            }
+            let null = code_of::<W>(None, descending, nulls_first);
+            assert_eq!(taken::<W>(escape(descending, nulls_first), &null), Some((None, W::BYTES)));
+            codes.insert(if nulls_first { 0 } else { codes.len() }, null);
+            // Of codes in order the next one is the first that could begin as another does.
+            for pair in codes.windows(2) {
+                assert!(pair[0] < pair[1] && !pair[1].starts_with(&pair[0]), "{pair:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_value_of_16_bits_is_in_order_and_comes_back() {
+        check(0..=u8::MAX, 2);
+        check(0..=u16::MAX, 2);
+    }
+
+    #[test]
+    fn values_of_any_width_are_in_order_and_come_back() {
+        let near = |middle: u128| (0..5u128).map(move |by| middle.wrapping_add(by).wrapping_sub(2));
+        let middles = [2u128, 1 << 31, 1 << 32, 1 << 63, 1 << 64, 1 << 127];
+        let mut values: Vec<u128> = middles.into_iter().flat_map(near).collect();
+        values.extend([u128::MAX - 3, u128::MAX - 2]);
+        check(values.iter().copied(), 0);
+        check(values.iter().copied().chain([u128::MAX - 1, u128::MAX]), 2);
+        check([0, 1, 2, u64::MAX - 2, u64::MAX - 1, u64::MAX].into_iter(), 2);
+        check([0, 1, 2, u32::MAX - 2, u32::MAX - 1, u32::MAX].into_iter(), 2);
+    }
+
+    #[test]
+    fn bytes_behind_longer_codes_that_nobody_wrote_are_told() {
+        for (descending, nulls_first) in OPTIONS {
+            let longer = code(Some(255), descending, nulls_first);
+            let wrong = [longer[0], if descending { 0xfd } else { 2 }];
+            assert_eq!(taken::<u8>(escape(descending, nulls_first), &wrong), None);
+            assert_eq!(taken::<u8>(escape(descending, nulls_first), &longer[..1]), None);
+        }
+    }
+
     #[test]
     fn every_pair_of_rows_of_two_columns_is_in_order() {
         // Values of both edges and the middle: those of three bits, spread over the byte.
@@ -235,17 +366,23 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_found_in_every_block_and_at_its_ends() {
+    fn greatest_values_are_found_in_every_block_and_at_its_ends() {
         for at in [0, 62, 63, 64, 65, 127, 128, 130] {
             let mut numbers = vec![7u32; 131];
             numbers[at] = u32::MAX;
-            numbers[100] = 0;
-            let values: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
-            let mut rows = Vec::new();
-            for_each_edge(&values, |number: u32| number, |row| rows.push(row));
+            numbers[100] = u32::MAX - 1;
+            numbers[99] = 0;
+            // What lies under a null is not looked at.
+            numbers[70] = u32::MAX;
+            let values = ScalarBuffer::from(numbers).into_inner();
+            let nulls = Some(NullBuffer::from_iter((0..131).map(|row| row != 70)));
+            let slot = Slot::of_number(0, OrderedCode::Fixed(4, Kind::Unsigned));
+            let mut lengths = vec![4; 131];
+            assert!(add_longer(&slot, &Column::Fixed { values, nulls }, &mut lengths));
+            let longer = |row: &usize| lengths[*row] == 5;
             let mut expected = [at, 100];
             expected.sort_unstable();
-            assert_eq!(rows, expected);
+            assert!((0..131).filter(longer).eq(expected));
         }
     }
 }

@@ -8,7 +8,7 @@ use arrow_buffer::{ArrowNativeType, i256};
 use crate::order::code::Kind;
 
 /// An unsigned number of one of the widths that values have.
-pub(crate) trait Word: Copy {
+pub(crate) trait Word: Copy + PartialEq {
     const BYTES: usize;
     /// The number as a value of Arrow.
     type Native: ArrowNativeType;
@@ -23,12 +23,12 @@ pub(crate) trait Word: Copy {
     fn filled(ones: bool) -> Self;
     /// The number if `keep`, else 0.
     fn and_if(self, keep: bool) -> Self;
-    fn or(self, other: Self) -> Self;
-    /// One more, or one less if not `up`; wraps around.
-    fn step(self, up: bool) -> Self;
-    /// True if the number is the least or the greatest.
-    fn is_edge(self) -> bool;
-    fn is_zero(self) -> bool;
+    /// The number plus `count`; wraps around.
+    fn plus(self, count: u8) -> Self;
+    /// The number less `count`; wraps around.
+    fn less(self, count: u8) -> Self;
+    /// The number, all bits complemented if `flip`.
+    fn flipped(self, flip: bool) -> Self;
     /// 64 bits of it, the most significant being part 0; all of a narrower number.
     fn part(self, index: usize) -> u64;
 }
@@ -129,23 +129,18 @@ macro_rules! word {
             }
 
             #[inline(always)]
-            fn or(self, other: Self) -> Self {
-                self | other
+            fn plus(self, count: u8) -> Self {
+                self.wrapping_add(Self::from(count))
             }
 
             #[inline(always)]
-            fn step(self, up: bool) -> Self {
-                if up { self.wrapping_add(1) } else { self.wrapping_sub(1) }
+            fn less(self, count: u8) -> Self {
+                self.wrapping_sub(Self::from(count))
             }
 
             #[inline(always)]
-            fn is_edge(self) -> bool {
-                self.wrapping_add(1) <= 1
-            }
-
-            #[inline(always)]
-            fn is_zero(self) -> bool {
-                self == 0
+            fn flipped(self, flip: bool) -> Self {
+                self ^ Self::filled(flip)
             }
 
             #[inline(always)]
@@ -159,7 +154,7 @@ macro_rules! word {
 word!(u8, i8; u16, i16; u32, i32; u64, i64; u128, i128);
 
 /// 256 bits, the most significant half first. Only decimals are this wide.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Wide(u128, u128);
 
 impl Word for Wide {
@@ -207,21 +202,18 @@ impl Word for Wide {
         Self(self.0.and_if(keep), self.1.and_if(keep))
     }
 
-    fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0, self.1 | other.1)
+    fn plus(self, count: u8) -> Self {
+        let (low, carries) = self.1.overflowing_add(count.into());
+        Self(self.0.wrapping_add(carries.into()), low)
     }
 
-    fn step(self, up: bool) -> Self {
-        let (low, carries) = if up { self.1.overflowing_add(1) } else { self.1.overflowing_sub(1) };
-        Self(if carries { self.0.step(up) } else { self.0 }, low)
+    fn less(self, count: u8) -> Self {
+        let (low, carries) = self.1.overflowing_sub(count.into());
+        Self(self.0.wrapping_sub(carries.into()), low)
     }
 
-    fn is_edge(self) -> bool {
-        self.0 == self.1 && self.0.is_edge()
-    }
-
-    fn is_zero(self) -> bool {
-        self.0 | self.1 == 0
+    fn flipped(self, flip: bool) -> Self {
+        Self(self.0.flipped(flip), self.1.flipped(flip))
     }
 
     fn part(self, index: usize) -> u64 {
@@ -262,3 +254,24 @@ macro_rules! with_word {
     };
 }
 pub(crate) use with_word;
+
+/// Runs `$body` with `$constant` the kind: a loop for each, none that asks for it.
+macro_rules! with_kind {
+    ($kind:expr, $constant:ident => $body:expr) => {{
+        use $crate::order::code::Kind;
+        macro_rules! of {
+            ($of:expr) => {{
+                const $constant: Kind = $of;
+                $body
+            }};
+        }
+        match $kind {
+            Kind::Float => of!(Kind::Float),
+            Kind::DayTime => of!(Kind::DayTime),
+            Kind::MonthDayNano => of!(Kind::MonthDayNano),
+            Kind::Signed => of!(Kind::Signed),
+            Kind::Unsigned => of!(Kind::Unsigned),
+        }
+    }};
+}
+pub(super) use with_kind;

@@ -6,24 +6,12 @@ use crate::kernel::rows::{Bits, Code};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
-/// What columns are to the kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Numbers of 4, 8 or 16 bytes.
-    Numbers(usize),
-    Booleans,
-    /// A column that they have no path for.
-    Other,
-}
-
-pub(super) fn slot_form(slot: &Slot) -> Form {
-    match slot.code {
-        OrderedCode::Fixed(width @ (4 | 8), Kind::Unsigned | Kind::Signed | Kind::Float) => {
-            Form::Numbers(width)
-        }
-        OrderedCode::Fixed(16, Kind::Unsigned | Kind::Signed) if !slot.escapes => Form::Numbers(16),
-        OrderedCode::Bool => Form::Booleans,
-        _ => Form::Other,
+/// Bytes of the numbers of a slot, if they are of those that kernels turn from columns to rows: 4, 8 or 16.
+pub(super) fn number_width(code: OrderedCode) -> Option<usize> {
+    match code {
+        OrderedCode::Fixed(width @ (4 | 8), Kind::Unsigned | Kind::Signed | Kind::Float)
+        | OrderedCode::Fixed(width @ 16, Kind::Unsigned | Kind::Signed) => Some(width),
+        _ => None,
     }
 }
 
@@ -36,24 +24,28 @@ pub(super) fn slot_code(slot: &Slot) -> Code {
     let ones = u64::MAX >> (64 - 8 * width);
     let top = 1 << (8 * width - 1);
     let flip = if kind == Kind::Unsigned { 0 } else { top };
-    let (delta, null) = match (slot.escapes, slot.nulls_first) {
-        (false, _) => (0, 0),
-        (true, true) => (1, 0),
-        (true, false) => (ones, ones),
-    };
-    Code {
+    let code = Code {
         flip: if slot.descending { flip ^ ones } else { flip },
         float: if kind == Kind::Float { ones ^ top } else { 0 },
-        delta,
-        null,
-        big: true,
-        escapes: slot.escapes,
+        ..RAW
+    };
+    if !slot.escapes {
+        return Code { big: true, ..code };
     }
+    // As `escape` has it, of codes that are complemented already.
+    let complement = if slot.descending { ones } else { 0 };
+    let (delta, null, longer, edge) = match (slot.low_nulls(), slot.descending) {
+        (true, false) => (1, 0, ones, ones),
+        (true, true) => (ones, 0, ones, ones),
+        (false, false) => (0, ones, ones - 1, ones - 1),
+        (false, true) => (0, ones, ones - 1, 0),
+    };
+    let (null, longer) = (null ^ complement, longer ^ complement);
+    Code { delta, null, longer, edge, big: true, escapes: true, ..code }
 }
 
 /// The constants of a payload column: the value as it is, a null as zeros.
-pub(super) const RAW: Code =
-    Code { flip: 0, float: 0, delta: 0, null: 0, big: false, escapes: false };
+pub(super) const RAW: Code = Code::RAW;
 
 /// The bits of a validity, if there is one.
 pub(super) fn validity(nulls: &Option<NullBuffer>) -> Option<Bits<'_>> {

@@ -1,8 +1,8 @@
 //! Adjacent columns of fixed width, to be written in one go by the kernels.
 //!
 //! ```text
-//! | mark | bool | i16 | mark | i64 | i64 | i64 | mark | binary(20) | mark | text
-//!   \______ bytes ________/    \__ numbers _/   bytes    raw         bytes  other
+//! | mark | bool | i16 | mark | i64 | mark | i64 | i64 | i64 | mark | binary(20) | mark | text
+//!   \_____ bytes ____/    \________ cells _______/ \_ numbers /  bytes   raw       bytes   other
 //! ```
 //!
 //! Invariant: a group is of one form, and of more than one field only where the kernels write these together.
@@ -10,10 +10,11 @@
 use std::ops::Range;
 
 use super::column::Column;
-use super::lanes::{RAW, bits, slot_code, validity};
+use super::lanes::{RAW, bits, number_width, slot_code, validity};
 use super::text;
 use crate::kernel::rows::{
-    Bits, ByteLane, Code, Lane, Lanes, Places, Raw, Source, Strided, put, put_bytes, put_raw,
+    Bits, ByteLane, Cells, Code, Lane, Lanes, Places, Raw, Source, Strided, put, put_bytes,
+    put_cells, put_raw,
 };
 use crate::order::code::{Kind, OrderedCode, PayloadCode};
 use crate::order::{Layout, Slot};
@@ -40,6 +41,8 @@ enum Form {
     Bytes,
     /// Numbers of 4, 8 or 16 bytes.
     Numbers(usize),
+    /// The same of 4 or 8 bytes, each behind its marker.
+    Cells(usize),
     /// A column whose bytes are moved as they are, or complemented.
     Raw,
     /// A column that they have no path for.
@@ -51,10 +54,8 @@ impl Form {
         use Kind::{Float, Signed, Unsigned};
         match slot.code {
             OrderedCode::Bool | OrderedCode::Fixed(1 | 2, Unsigned | Signed | Float) => Self::Bytes,
-            OrderedCode::Fixed(width @ (4 | 8), Unsigned | Signed | Float) => Self::Numbers(width),
-            OrderedCode::Fixed(16, Unsigned | Signed) => Self::Numbers(16),
             OrderedCode::FixedBinary(_) => Self::Raw,
-            _ => Self::Other,
+            code => number_width(code).map_or(Self::Other, Self::Numbers),
         }
     }
 
@@ -70,7 +71,7 @@ impl Form {
 
 fn add(groups: &mut Vec<Group>, form: Form, field: Field) {
     match groups.last_mut() {
-        Some(last) if last.form == form && matches!(form, Form::Bytes | Form::Numbers(_)) => {
+        Some(last) if last.form == form && !matches!(form, Form::Raw | Form::Other) => {
             last.fields.push(field);
         }
         _ => groups.push(Group { fields: vec![field], form }),
@@ -81,10 +82,15 @@ fn add(groups: &mut Vec<Group>, form: Form, field: Field) {
 pub(super) fn slot_groups(layout: &Layout) -> Vec<Group> {
     let mut groups = Vec::new();
     for (at, slot) in layout.slots().iter().enumerate() {
-        if slot.has_marker() {
-            add(&mut groups, Form::Bytes, Field { at, marker: true });
-        }
-        add(&mut groups, Form::of_slot(slot), Field { at, marker: false });
+        let form = match (Form::of_slot(slot), slot.has_marker()) {
+            (Form::Numbers(width @ (4 | 8)), true) => Form::Cells(width),
+            (form, true) => {
+                add(&mut groups, Form::Bytes, Field { at, marker: true });
+                form
+            }
+            (form, false) => form,
+        };
+        add(&mut groups, form, Field { at, marker: false });
     }
     groups
 }
@@ -104,6 +110,7 @@ pub(super) fn payload_groups(layout: &Layout) -> Vec<Group> {
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     Numbers(Lanes<'a>),
+    Cells(Cells<'a>),
     Bytes(Vec<ByteLane<'a>>),
     Raw(Raw<'a>),
 }
@@ -140,6 +147,11 @@ impl<'a> Line<'a> {
                 }
                 Self::numbers(group, columns, width, rows, |at| slot_code(&slots[at]))
             }
+            Form::Cells(width) => {
+                let lanes = lanes(group, columns, |at| slot_code(&slots[at]))?;
+                let nulls = group.fields.iter().map(|field| text::markers(&slots[field.at]).0);
+                Some(Self::Cells(Cells::new(lanes, nulls.collect(), width)))
+            }
             Form::Raw => {
                 Self::raw(group, columns, |at| slots[at].code.width(), |at| slots[at].descending)
             }
@@ -164,7 +176,7 @@ impl<'a> Line<'a> {
             }
             Form::Numbers(width) => Self::numbers(group, columns, width, rows, |_| RAW),
             Form::Raw => Self::raw(group, columns, |at| payload[at].1.width(), |_| false),
-            Form::Other => None,
+            Form::Cells(_) | Form::Other => None,
         }
     }
 
@@ -175,14 +187,7 @@ impl<'a> Line<'a> {
         rows: usize,
         code: impl Fn(usize) -> Code,
     ) -> Option<Self> {
-        let lane = |field: &Field| match &columns[field.at] {
-            Column::Fixed { values, nulls } => {
-                Some(Lane { values, valid: validity(nulls), code: code(field.at) })
-            }
-            _ => None,
-        };
-        let lanes = group.fields.iter().map(lane).collect::<Option<Vec<_>>>()?;
-        Some(Self::Numbers(Lanes::new(lanes, width, rows)))
+        Some(Self::Numbers(Lanes::new(lanes(group, columns, code)?, width, rows)))
     }
 
     fn raw(
@@ -201,16 +206,9 @@ impl<'a> Line<'a> {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Numbers(lanes) => lanes.bytes(),
+            Self::Cells(cells) => cells.bytes(),
             Self::Bytes(lanes) => lanes.len(),
             Self::Raw(raw) => raw.width,
-        }
-    }
-
-    /// Rows that are written first, if all columns are written at once; then all others are.
-    fn first_rows(&self) -> Option<usize> {
-        match self {
-            Self::Numbers(lanes) => lanes.is_one_block().then_some(FIRST_ROWS),
-            Self::Bytes(_) | Self::Raw(_) => Some(usize::MAX),
         }
     }
 
@@ -218,11 +216,27 @@ impl<'a> Line<'a> {
     pub(super) fn put<P: Places>(&self, rows: Range<usize>, places: P, out: &mut [u8]) -> bool {
         match self {
             Self::Numbers(lanes) => return put(lanes, rows, places, out),
+            Self::Cells(cells) => put_cells(cells, rows, places, out),
             Self::Bytes(lanes) => put_bytes(lanes, rows, places, out),
             Self::Raw(raw) => put_raw(raw, rows, places, out),
         }
         false
     }
+}
+
+/// The fields of a group that are numbers.
+fn lanes<'a>(
+    group: &Group,
+    columns: &'a [Column],
+    code: impl Fn(usize) -> Code,
+) -> Option<Vec<Lane<'a>>> {
+    let lane = |field: &Field| match &columns[field.at] {
+        Column::Fixed { values, nulls } => {
+            Some(Lane { values, valid: validity(nulls), code: code(field.at) })
+        }
+        _ => None,
+    };
+    group.fields.iter().map(lane).collect()
 }
 
 /// The marker of each row of `column`: what stands for a null, and for a value.
@@ -282,24 +296,28 @@ fn add_raw_bytes<'a>(
     Some(())
 }
 
-/// Bytes of a tile of nothing but numbers that fits the first-level cache, so that what one block
-/// of columns has written is there for the next one: 8 % faster for 10 columns.
+/// Bytes of a row that are written at once: those of the widest block. There is nothing in tiles of such rows but to learn
+/// early that one is longer than was assumed.
+const BLOCK: usize = 64;
+/// Rows of a tile of these.
+const MANY_ROWS: usize = 1024;
+/// Bytes of a tile that stays in the first-level cache, so that what one block of columns has written is there for the
+/// next one.
 const NEAR_TILE: usize = 16 << 10;
 /// Rows of such a tile at the least, else it is one of [`FAR_ROWS`].
 const NEAR_ROWS: usize = 128;
-/// Rows of a tile that stays in the second-level cache: columns are then read in stretches that are
-/// worth fetching ahead. 10 to 30 % faster for 50 columns than what fits the first-level cache, and 4 % than
-/// tiles of 1,024, unless memory is slow; 1 % faster than 256, where there are no nulls.
+/// Rows of a tile that stays in the second-level cache: columns are then read in stretches that are worth prefetching
+/// (`windrow-bench rows --only 50`).
 const FAR_ROWS: usize = 192;
-
-/// Rows of the first tile of one block: where many numbers have no code of one length, one of them does not. With 2,048,
-/// what was written in vain was 15 % of the time of such a column.
-const FIRST_ROWS: usize = 128;
 
 /// Rows of `stride` bytes that are written column by column before going on to the next ones.
 pub(super) fn tile_rows(stride: usize) -> usize {
     let near = NEAR_TILE / stride.max(1) / 64 * 64;
-    if near >= NEAR_ROWS { near } else { FAR_ROWS }
+    match stride {
+        0..=BLOCK => MANY_ROWS,
+        _ if near >= NEAR_ROWS => near,
+        _ => FAR_ROWS,
+    }
 }
 
 /// Writes rows of `stride` bytes, which are `lines` one behind the other and nothing else, as
@@ -310,21 +328,17 @@ pub(super) fn put_tiled<'a>(
     rows: Range<usize>,
     out: &mut [u8],
 ) -> bool {
-    // Of one block there is nothing in tiles but to learn early that the rows are wrong.
-    let is_one_line = lines.clone().count() == 1;
-    let first_rows = lines.clone().next().filter(|_| is_one_line).and_then(Line::first_rows);
-    let mut tile_rows = first_rows.unwrap_or_else(|| tile_rows(stride));
-    let (mut escaped, mut at) = (false, 0);
-    while at < rows.len() && !escaped {
-        let tile = rows.start + at..rows.start + (at + tile_rows).min(rows.len());
-        if first_rows.is_some() {
-            tile_rows = rows.len();
-        }
-        let mut places = Strided { first: at * stride, stride };
-        at += tile.len();
+    let tile_rows = tile_rows(stride).min(rows.len()).max(1);
+    let mut escaped = false;
+    for first in (0..rows.len()).step_by(tile_rows) {
+        let tile = rows.start + first..rows.end.min(rows.start + first + tile_rows);
+        let mut places = Strided { first: first * stride, stride };
         for line in lines.clone() {
             escaped |= line.put(tile.clone(), places, out);
             places.first += line.bytes();
+        }
+        if escaped {
+            break;
         }
     }
     escaped

@@ -17,7 +17,6 @@ mod builder;
 mod column;
 pub mod compat;
 pub(crate) mod decode;
-mod direct;
 pub(crate) mod encode;
 mod encoded;
 mod escape;
@@ -35,6 +34,7 @@ mod read;
 mod recode;
 mod row_ref;
 mod sequence;
+mod skip;
 mod slots;
 mod spans;
 mod strings;
@@ -45,10 +45,10 @@ mod tile;
 mod value;
 
 pub use argsort::{Argsorter, argsort};
-pub(crate) use decode::Decoder;
+pub(crate) use decode::{Decoder, diff_of};
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
-pub(crate) use plain::{Behind, Found, PlainEncoder};
+pub(crate) use plain::{Behind, PlainEncoder};
 pub(crate) use prepare::Prepared;
 
 use crate::order::Layout;
@@ -57,7 +57,7 @@ use crate::order::Layout;
 pub(crate) fn key_len(layout: &Layout, row: &[u8]) -> usize {
     let mut at = 0;
     for slot in layout.key_slots() {
-        at = text::skip(slot, row, at);
+        at = skip::skip(slot, row, at);
     }
     at
 }

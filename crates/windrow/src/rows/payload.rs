@@ -2,41 +2,16 @@
 //!
 //! ```text
 //! | null bits | fixed values, nulls as zeros | length | bytes | length | bytes |
-//!   put_payload                                put_bytes        put_bytes
+//!   put_null_bits; lines                       put_bytes        put_bytes
 //! ```
-
-use std::ops::Range;
 
 use super::column::{Column, Visit};
 use super::length;
-use super::lines::Line;
 use super::slots::bits;
 use super::tile::{TILE, Tile};
+use crate::kernel::rows::Places;
 use crate::kernel::rows::exact::{Text, put_counted};
-use crate::kernel::rows::{Places, Reached};
-use crate::order::{Layout, Shape};
-
-/// The payload of a record batch.
-pub(super) struct Payload<'a> {
-    pub(super) layout: &'a Layout,
-    pub(super) columns: &'a [Column],
-    /// What stands in the head.
-    pub(super) lines: &'a [Option<Line<'a>>],
-}
-
-/// Writes the head: null bits and values of fixed width.
-pub(super) fn put_payload(payload: &Payload<'_>, tile: &mut Tile<'_>) {
-    let Payload { layout, columns, lines } = payload;
-    let rows = tile.rows.clone();
-    let (places, out) = tile.places();
-    let mut passed = put_null_bits(layout.shape(), columns, rows.clone(), places, out);
-    for line in lines.iter().flatten() {
-        line.put(rows.clone(), places.shifted(passed), out);
-        passed += line.bytes();
-    }
-    debug_assert_eq!(passed, layout.shape().head);
-    tile.distance += passed;
-}
+use crate::order::Shape;
 
 /// Writes the length and the bytes of a column that varies, and goes on to the next part.
 pub(super) fn put_bytes(column: &Column, tile: &mut Tile<'_>) {
@@ -58,14 +33,10 @@ impl Visit for PutCounted<'_> {
     }
 }
 
-/// Writes one bit for each payload column that may be null; returns how many bytes these are.
-fn put_null_bits(
-    shape: &Shape,
-    columns: &[Column],
-    rows: Range<usize>,
-    places: Reached<'_>,
-    out: &mut [u8],
-) -> usize {
+/// Writes one bit for each payload column that may be null.
+pub(super) fn put_null_bits(shape: &Shape, columns: &[Column], tile: &mut Tile<'_>) {
+    let rows = tile.rows.clone();
+    let (places, out) = tile.places();
     let groups = shape.null_bits.chunks(8);
     let bytes = groups.len();
     for (byte, group) in groups.enumerate() {
@@ -81,5 +52,5 @@ fn put_null_bits(
             out[place] = head;
         }
     }
-    bytes
+    tile.distance += bytes;
 }

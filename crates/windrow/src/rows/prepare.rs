@@ -8,14 +8,14 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 
-use super::column::{Column, Each};
-use super::encode::Encoder;
+use super::column::{Column, Each, Visit};
 use super::{escape, length, sequence, text};
 use crate::error::{Error, Result};
-use crate::kernel::rows::binary::ESCAPE;
-use crate::kernel::rows::exact::Text;
+use crate::kernel::rows::exact::{Text, add_escaped};
+use crate::kernel::rows::lengths::Form;
+use crate::kernel::rows::text::ESCAPE;
 use crate::order::code::OrderedCode;
-use crate::order::{Sequence, Tail};
+use crate::order::{Layout, Sequence, Tail};
 
 /// Rows are addressed with 32 bits inside a chunk.
 const LONGEST_ROW: usize = 1 << 31;
@@ -82,148 +82,162 @@ impl Prepared {
     }
 }
 
-impl Encoder {
-    /// Resolves the columns of `batch`, whose first row is number `sequence` of the input.
-    pub(crate) fn prepare(&self, batch: &RecordBatch, sequence: u64) -> Result<Prepared> {
-        self.prepare_with(batch, sequence, false)
-    }
-
-    /// As [`Encoder::prepare`], in the hope that no value takes a byte more than most where the
-    /// lengths would otherwise be the same: [`Encoder::encode`] tells if it was in vain.
-    pub(crate) fn prepare_hopefully(&self, batch: &RecordBatch) -> Result<Prepared> {
-        self.prepare_with(batch, 0, true)
-    }
-
-    fn prepare_with(&self, batch: &RecordBatch, sequence: u64, hope: bool) -> Result<Prepared> {
-        let layout = self.layout();
-        layout.check_schema(batch.schema_ref())?;
-        let required = |column: usize, nullable: bool| {
-            let array = batch.column(column);
-            if !nullable && array.logical_null_count() > 0 {
-                return Err(Error::Value {
-                    column: layout.schema().field(column).name().clone(),
-                    message: "a null in a column that must not have one".into(),
-                });
-            }
-            Ok(array)
-        };
-        let slots = layout
-            .slots()
-            .iter()
-            .map(|slot| {
-                let column = Column::ordered(required(slot.column, slot.nullable)?, slot)?;
-                Ok(if slot.code == OrderedCode::Binary { column.escaped(ESCAPE) } else { column })
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let payload = layout
-            .payload()
-            .iter()
-            .map(|&(column, code)| {
-                let nullable = layout.schema().field(column).is_nullable();
-                Column::payload(required(column, nullable)?, code)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let time = layout
-            .time()
-            .map(|column| Column::plain_values(required(column, false)?))
-            .transpose()?;
-        let tail = match layout.tail() {
-            Tail::None => TailColumn::None,
-            Tail::Tombstone(column) => {
-                TailColumn::Tombstone(required(column, false)?.as_boolean().values().clone())
-            }
-            Tail::Diff(column) => TailColumn::Diff(diffs(required(column, false)?.as_ref())),
-        };
-        let rows = batch.num_rows();
-        let mut longer = vec![false; slots.len()];
-        let shape = layout.shape();
-        let lengths = match shape.common.and_then(|length| u32::try_from(length).ok()) {
-            Some(length) if hope || shape.stride.is_some() => Lengths::Same(length),
-            _ => self.lengths(&slots, &payload, sequence, rows, &mut longer)?,
-        };
-        Ok(Prepared { slots, payload, time, tail, sequence, rows, lengths, longer })
-    }
-
-    fn lengths(
-        &self,
-        slots: &[Column],
-        payload: &[Column],
-        sequence: u64,
-        rows: usize,
-        longer: &mut [bool],
-    ) -> Result<Lengths> {
-        let shape = self.layout().shape();
-        // Wrapping is found by the total below: no column's bytes pass 2^63.
-        let mut total = shape.fixed as u64 * rows as u64;
-        let mut lengths = vec![shape.fixed as u32; rows];
-        if shape.sequence == Sequence::Short {
-            total += rows as u64 * sequence::LONGEST as u64;
-            add_sequences(&mut lengths, sequence);
+/// Resolves the columns of `batch`, whose first row is number `sequence` of the input. If it may `assume` that no value
+/// takes a byte more than most, and the lengths are the same then, [`Encoder::encode`](super::encode::Encoder::encode) says if
+/// that was wrong.
+pub(super) fn prepare(
+    layout: &Layout,
+    batch: &RecordBatch,
+    sequence: u64,
+    assume: bool,
+) -> Result<Prepared> {
+    layout.check_schema(batch.schema_ref())?;
+    let required = |column: usize, nullable: bool| {
+        let array = batch.column(column);
+        if !nullable && array.logical_null_count() > 0 {
+            return Err(Error::Value {
+                column: layout.schema().field(column).name().clone(),
+                message: "a null in a column that must not have one".into(),
+            });
         }
-        for ((slot, column), longer) in self.layout().slots().iter().zip(slots).zip(longer) {
-            if slot.escapes {
-                escape::for_each_longer(slot, column, |row| {
-                    lengths[row] = lengths[row].wrapping_add(1);
-                    *longer = true;
-                });
-            } else if slot.code.varies() {
-                total += text::add_lengths(slot.code, column, &mut lengths);
-            }
+        Ok(array)
+    };
+    let slots = layout
+        .slots()
+        .iter()
+        .map(|slot| Column::ordered(required(slot.column, slot.nullable)?, slot))
+        .collect::<Result<Vec<_>>>()?;
+    let payload = layout
+        .payload()
+        .iter()
+        .map(|&(column, code)| {
+            let nullable = layout.schema().field(column).is_nullable();
+            Column::payload(required(column, nullable)?, code)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let time =
+        layout.time().map(|column| Column::plain_values(required(column, false)?)).transpose()?;
+    let tail = match layout.tail() {
+        Tail::None => TailColumn::None,
+        Tail::Tombstone(column) => {
+            TailColumn::Tombstone(required(column, false)?.as_boolean().values().clone())
         }
-        for (&(_, code), column) in self.layout().payload().iter().zip(payload) {
-            if code.varies() {
-                let mut lengths = lengths.iter_mut();
-                let add = Each(|(bytes, valid): Text<'_>| {
-                    let Some(length) = lengths.next() else { return };
-                    let bytes = bytes.len() * usize::from(valid);
-                    let own = length::len_of(bytes) + bytes;
-                    total += own as u64;
-                    *length = length.wrapping_add(own as u32);
-                });
-                column.visit(0..rows, add);
-            }
-        }
-        // Only a batch of 2 GiB or more can hold a row of that size.
-        if total >= LONGEST_ROW as u64 {
-            self.check_lengths(slots, payload, rows)?;
-        }
-        Ok(Lengths::Each(lengths))
-    }
+        Tail::Diff(column) => TailColumn::Diff(diffs(required(column, false)?.as_ref())),
+    };
+    let rows = batch.num_rows();
+    let mut longer = vec![false; slots.len()];
+    let shape = layout.shape();
+    let lengths = match shape.common.and_then(|length| u32::try_from(length).ok()) {
+        Some(length) if assume || shape.stride.is_some() => Lengths::Same(length),
+        _ => lengths_of(layout, &slots, &payload, sequence, rows, &mut longer)?,
+    };
+    Ok(Prepared { slots, payload, time, tail, sequence, rows, lengths, longer })
+}
 
-    /// Fails if a row is too long; for the rare record batches that are large enough for that.
-    fn check_lengths(&self, slots: &[Column], payload: &[Column], rows: usize) -> Result<()> {
-        let fixed = self.layout().shape().fixed + sequence::LONGEST + slots.len();
-        let mut lengths = vec![fixed as u64; rows];
-        for (slot, column) in self.layout().slots().iter().zip(slots) {
-            if let Column::Nested(nested) = column {
-                let bodies = nested.lengths().iter();
-                lengths.iter_mut().zip(bodies).for_each(|(length, &body)| *length += body as u64);
-            }
+/// The length of every row.
+fn lengths_of(
+    layout: &Layout,
+    slots: &[Column],
+    payload: &[Column],
+    sequence: u64,
+    rows: usize,
+    longer: &mut [bool],
+) -> Result<Lengths> {
+    let shape = layout.shape();
+    // Wrapping is found by the total below: no column's bytes pass 2^63.
+    let mut total = shape.fixed as u64 * rows as u64;
+    let mut lengths = vec![shape.fixed as u32; rows];
+    if shape.sequence == Sequence::Short {
+        total += rows as u64 * sequence::LONGEST as u64;
+        add_sequences(&mut lengths, sequence);
+    }
+    for ((slot, column), longer) in layout.slots().iter().zip(slots).zip(longer) {
+        if slot.escapes {
+            *longer = escape::add_longer(slot, column, &mut lengths);
+        } else if slot.code.varies() {
+            total += add_lengths(slot.code, column, &mut lengths);
+        }
+    }
+    for (&(_, code), column) in layout.payload().iter().zip(payload) {
+        if code.varies() {
             let mut lengths = lengths.iter_mut();
-            // Of what is escaped nothing is left to be.
-            let is_escaped = matches!(column, Column::Escaped { .. });
-            let code = if is_escaped { OrderedCode::Text } else { slot.code };
-            let add = Each(|(bytes, valid): Text<'_>| {
-                let own = if valid { text::encoded_len(code, bytes) } else { 0 };
-                lengths.next().into_iter().for_each(|length| *length += own as u64);
+            let add = Each(|text: Text<'_>| {
+                let Some(length) = lengths.next() else { return };
+                let bytes = text.len * usize::from(text.valid);
+                let own = length::len_of(bytes) + bytes;
+                total += own as u64;
+                *length = length.wrapping_add(own as u32);
             });
             column.visit(0..rows, add);
         }
-        for column in payload {
-            let mut lengths = lengths.iter_mut();
-            let add = Each(|(bytes, valid): Text<'_>| {
-                let own = if valid { bytes.len() + length::LONGEST } else { 0 };
-                lengths.next().into_iter().for_each(|length| *length += own as u64);
-            });
-            column.visit(0..rows, add);
+    }
+    // Only a batch of 2 GiB or more can hold a row of that size.
+    if total >= LONGEST_ROW as u64 {
+        check_lengths(layout, slots, payload, rows)?;
+    }
+    Ok(Lengths::Each(lengths))
+}
+
+/// Fails if a row is too long; for the rare record batches that are large enough for that.
+fn check_lengths(layout: &Layout, slots: &[Column], payload: &[Column], rows: usize) -> Result<()> {
+    let fixed = layout.shape().fixed + sequence::LONGEST + slots.len();
+    let mut lengths = vec![fixed as u64; rows];
+    for (slot, column) in layout.slots().iter().zip(slots) {
+        if let Column::Nested(nested) = column {
+            let bodies = nested.lengths().iter();
+            lengths.iter_mut().zip(bodies).for_each(|(length, &body)| *length += body as u64);
         }
-        match lengths.iter().enumerate().find(|&(_, &length)| length >= LONGEST_ROW as u64) {
-            None => Ok(()),
-            Some((row, length)) => Err(Error::Value {
-                column: "(row)".into(),
-                message: format!("row {row} of a record batch takes {length} bytes, over 2 GiB"),
-            }),
+        let mut lengths = lengths.iter_mut();
+        let add = Each(|text: Text<'_>| {
+            let own = if text.valid { text::encoded_len(slot.code, text.bytes()) } else { 0 };
+            lengths.next().into_iter().for_each(|length| *length += own as u64);
+        });
+        column.visit(0..rows, add);
+    }
+    for column in payload {
+        let mut lengths = lengths.iter_mut();
+        let add = Each(|text: Text<'_>| {
+            let own = if text.valid { text.len + length::LONGEST } else { 0 };
+            lengths.next().into_iter().for_each(|length| *length += own as u64);
+        });
+        column.visit(0..rows, add);
+    }
+    match lengths.iter().enumerate().find(|&(_, &length)| length >= LONGEST_ROW as u64) {
+        None => Ok(()),
+        Some((row, length)) => Err(Error::Value {
+            column: "(row)".into(),
+            message: format!("row {row} of a record batch takes {length} bytes, over 2 GiB"),
+        }),
+    }
+}
+
+/// Adds the bytes of each value of `column`, 0 for a null; returns the sum.
+fn add_lengths(code: OrderedCode, column: &Column, lengths: &mut [u32]) -> u64 {
+    let mut total = 0;
+    if let Column::Nested(nested) = column {
+        for (length, &body) in lengths.iter_mut().zip(nested.lengths()) {
+            total += body as u64;
+            *length = length.wrapping_add(body as u32);
         }
+        return total;
+    }
+    if code != OrderedCode::Binary {
+        return column.add_lengths(Form::Ended, lengths);
+    }
+    column.visit(0..lengths.len(), AddEscaped { lengths, total: &mut total });
+    total
+}
+
+/// Adds the bytes that strings take, some of which are escaped.
+struct AddEscaped<'a> {
+    lengths: &'a mut [u32],
+    total: &'a mut u64,
+}
+
+impl Visit for AddEscaped<'_> {
+    #[inline]
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
+        *self.total += add_escaped(strings, ESCAPE, self.lengths);
     }
 }
 

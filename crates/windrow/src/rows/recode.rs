@@ -3,22 +3,17 @@
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
-use super::value::{reader, writer};
+use super::value::{reader, write};
 use crate::error::Result;
 
 /// The values of `array` as an array of type `to`, which differs in its encoding alone.
 pub(super) fn recode(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let writer = writer(array.as_ref())?;
+    let (bytes, offsets) = write(array)?;
     let mut reader = reader(to)?;
-    let mut bytes = Vec::new();
-    for row in 0..array.len() {
-        bytes.clear();
-        writer.write(row, &mut bytes);
-        if bytes.is_empty() {
-            // The nulls of type Null take no bytes; a dictionary over them has a 0 for each.
-            bytes.push(0);
-        }
-        reader.read(&mut &bytes[..])?;
+    for ends in offsets.windows(2) {
+        // The nulls of type Null take no bytes; a dictionary over them has a 0 for each.
+        let value = if ends[0] == ends[1] { &[0] } else { &bytes[ends[0]..ends[1]] };
+        reader.read(&mut &*value)?;
     }
     reader.finish()
 }

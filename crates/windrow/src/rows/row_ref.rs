@@ -11,7 +11,12 @@
 
 use std::ops::{Deref, Range};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+/// An error of a row that no encoder wrote.
+pub(super) fn corrupt(message: &str) -> Error {
+    Error::Corrupt { place: "row".into(), message: message.into() }
+}
 
 /// A row, and what may be read behind it.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +78,12 @@ impl Deref for RowRef<'_> {
     fn deref(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+}
+
+/// The diff at the end of a row of the sum rule.
+pub(crate) fn diff_of(row: &[u8]) -> i64 {
+    let bytes = row.last_chunk::<8>().copied().unwrap_or_default();
+    i64::from_le_bytes(bytes)
 }
 
 /// What is left of some rows, wherever they are in one slice.

@@ -1,14 +1,12 @@
 //! Ordered slots: one column of a tile of rows at a time.
 
-use super::column::{Bytes, Column, Visit};
+use super::column::{Column, Visit};
 use super::fixed::{Word, with_word};
 use super::tile::{TILE, Tile};
-use super::{escape, lanes, text};
+use super::{escape, text};
 use crate::kernel::rows::Bits;
-use crate::kernel::rows::binary::ESCAPE;
 use crate::kernel::rows::exact::{Text, put_exact};
-use crate::kernel::rows::spans::{Spans, put_spans};
-use crate::kernel::rows::text::{Form, put_texts};
+use crate::kernel::rows::text::{ESCAPE, Form};
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -63,13 +61,11 @@ fn spread(byte: u8) -> [u8; 8] {
     (((bits + 0x7f * ONES) >> 7) & ONES).to_le_bytes()
 }
 
-/// Writes one slot that varies, behind its marker, and goes on to the next part. Bytes behind it may
-/// be overwritten if it is the first.
+/// Writes one slot that varies, behind its marker, and goes on to the next part.
 pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     if slot.escapes {
         return escape::put_longer(slot, column, tile);
     }
-    let is_first = tile.part == 0;
     let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
     let flip = if slot.descending { 0xff } else { 0 };
@@ -80,44 +76,8 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
         OrderedCode::Text => text::form(flip),
         _ => text::binary_form(flip),
     };
-    let valid = column.nulls().map(|nulls| lanes::bits(nulls).behind(rows.start));
-    match column {
-        // What stays as it is, or is shifted: of anything else some bytes are escaped.
-        Column::Escaped { offsets, data, .. } => {
-            let strings = Spans::new(data, &offsets[rows.start..=rows.end], valid);
-            put_strings(strings, form, is_first, cursors, out);
-        }
-        Column::Bytes { values: Bytes::Small { offsets, data }, .. }
-            if slot.code == OrderedCode::Text =>
-        {
-            let strings = Spans::new(data, &offsets[rows.start..=rows.end], valid);
-            put_strings(strings, form, is_first, cursors, out);
-        }
-        Column::Bytes { values: Bytes::Large { offsets, data }, .. }
-            if slot.code == OrderedCode::Text =>
-        {
-            let strings = Spans::new(data, &offsets[rows.start..=rows.end], valid);
-            put_spans(strings, form, cursors, out);
-        }
-        _ => {
-            let escape = (slot.code != OrderedCode::Text).then_some(ESCAPE);
-            column.visit(rows, PutExact { form, escape, cursors, out });
-        }
-    }
-}
-
-/// Writes strings one behind the other; bytes behind them may be overwritten if they are the `first` of their rows.
-fn put_strings(
-    strings: Spans<'_, i32>,
-    form: Form,
-    first: bool,
-    cursors: &mut [usize],
-    out: &mut [u8],
-) {
-    match first && strings.valid().is_none() {
-        true => put_texts(strings.source(), strings.offsets(), form, cursors, out),
-        false => put_spans(strings, form, cursors, out),
-    }
+    let escape = (slot.code != OrderedCode::Text).then_some(ESCAPE);
+    column.visit(rows, PutExact { form, escape, cursors, out });
 }
 
 /// Writes strings where nothing behind them may be overwritten.
@@ -133,6 +93,6 @@ impl Visit for PutExact<'_> {
     #[inline]
     fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
         let Self { form, escape, cursors, out } = self;
-        put_exact(strings, form, escape, cursors, out);
+        put_exact(strings, form, escape, cursors.iter_mut(), out);
     }
 }

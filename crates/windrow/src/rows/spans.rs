@@ -1,7 +1,11 @@
 //! Where the values of lists, dictionaries and run ends lie among those that they are made of.
 
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
 use arrow_array::types::RunEndIndexType;
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RunArray};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RunArray, downcast_run_array};
+use arrow_buffer::NullBuffer;
 
 /// Begin and end of each list.
 pub(super) type Spans = Vec<(usize, usize)>;
@@ -32,4 +36,34 @@ pub(super) fn used(spans: &mut Spans, elements: &ArrayRef) -> ArrayRef {
 /// The value of each row.
 pub(super) fn of_runs<R: RunEndIndexType>(array: &RunArray<R>) -> Vec<usize> {
     (0..array.len()).map(|row| array.get_physical_index(row)).collect()
+}
+
+/// The value of each row of a dictionary; any if it is null.
+pub(super) fn of_keys(array: &dyn Array) -> Vec<usize> {
+    let dictionary = array.as_any_dictionary();
+    // Without values all keys are null.
+    if dictionary.values().is_empty() { vec![0; array.len()] } else { dictionary.normalized_keys() }
+}
+
+/// Values that are neither of a dictionary nor of runs: which each row has, which rows are null, and the
+/// values, where the nulls of unions are not looked for.
+pub(super) fn resolved(array: &ArrayRef) -> (Option<Vec<usize>>, Option<NullBuffer>, ArrayRef) {
+    let own = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+    let (keys, values) = if let Some(dictionary) = array.as_any_dictionary_opt() {
+        (of_keys(array), Arc::clone(dictionary.values()))
+    } else {
+        let run = array.as_ref();
+        downcast_run_array! {
+            run => (of_runs(run), Arc::clone(run.values())),
+            _ => return (None, own, Arc::clone(array)),
+        }
+    };
+    let (inner, nulls, values) = resolved(&values);
+    let of_values = nulls.map(|nulls| keys.iter().map(|&key| nulls.is_valid(key)).collect());
+    let nulls = NullBuffer::union(own.as_ref(), of_values.as_ref());
+    let keys = match inner {
+        Some(inner) => keys.iter().map(|&key| inner.get(key).copied().unwrap_or(0)).collect(),
+        None => keys,
+    };
+    (Some(keys), nulls, values)
 }

@@ -13,14 +13,10 @@ use arrow_array::{ArrayRef, GenericBinaryArray, OffsetSizeTrait};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
-use super::decode::corrupt;
-use super::row_ref::Rest;
+use super::row_ref::{Rest, corrupt};
 use super::text;
 use crate::error::{Error, Result};
-use crate::kernel::rows::binary::take_binaries;
-use crate::kernel::rows::take_blocks::take_blocks;
-use crate::kernel::rows::take_text::{Coded, Texts, take_texts};
-use crate::kernel::rows::take_views::take_views;
+use crate::kernel::rows::take_text::{Coded, Texts, take_strings, take_views};
 use crate::kernel::strings::{StringData, string_array};
 use crate::kernel::views::Views;
 use crate::order::code::OrderedCode;
@@ -206,12 +202,7 @@ fn take_next<O: OffsetSizeTrait>(
 ) -> bool {
     let before = offsets.len();
     offsets.resize(before + cursors.len(), O::usize_as(0));
-    let ends = &mut offsets[before..];
-    match coded {
-        Coded::Text => take_texts(texts, cursors, data, ends, valid),
-        Coded::Binary => take_binaries(texts, cursors, data.bytes_mut(), ends, valid),
-        Coded::Blocks => take_blocks(texts, cursors, data, ends, valid),
-    }
+    take_strings(coded, texts, cursors, data, &mut offsets[before..], valid)
 }
 
 fn push_view(views: &mut Views, bytes: &[u8]) -> Result<()> {

@@ -2,16 +2,15 @@
 //!
 //! ```text
 //! row         | fixed fields | varying | fixed | varying | fixed |
-//! part 0      ^ cursor
-//! part 1                               ^ cursor
-//! part 2                                                 ^ cursor
+//!             ^ cursor       ^ a distance from it
+//!                                      ^ cursor, behind the first that varies
 //! ```
 //!
-//! Fields of fixed width stand at a distance from a cursor. Each field that varies ends one part and
-//! begins the next.
+//! Fields of fixed width stand at a distance from a cursor. Each field that varies moves the cursors behind it.
 
 use std::ops::Range;
 
+use super::lines::Line;
 use crate::kernel::rows::{Cursors, Reached};
 
 /// Rows of a tile: their cursors, and most of their bytes, stay in the first-level cache.
@@ -21,11 +20,8 @@ pub(super) const TILE: usize = 128;
 pub(super) struct Tile<'a> {
     /// The rows of the record batch.
     pub(super) rows: Range<usize>,
-    /// The cursors of each part.
-    pub(super) parts: &'a mut Vec<Cursors>,
-    /// The part that is being written.
-    pub(super) part: usize,
-    /// From its cursors to the next field.
+    pub(super) cursors: &'a mut Cursors,
+    /// From the cursors to the next field.
     pub(super) distance: usize,
     pub(super) out: &'a mut [u8],
 }
@@ -33,20 +29,25 @@ pub(super) struct Tile<'a> {
 impl Tile<'_> {
     /// Where the next field of each row stands, and the bytes.
     pub(super) fn places(&mut self) -> (Reached<'_>, &mut [u8]) {
-        (self.parts[self.part].places(self.distance), self.out)
+        (self.cursors.places(self.distance), self.out)
     }
 
-    /// Goes on to the next part, for a field that varies: its cursors stand at that field, to be moved
-    /// behind it.
+    /// Writes adjacent fields; true if a value has no code of its width.
+    pub(super) fn put_line(&mut self, line: &Line<'_>) -> bool {
+        let rows = self.rows.clone();
+        let (places, out) = self.places();
+        let escaped = line.put(rows, places, out);
+        self.distance += line.bytes();
+        escaped
+    }
+
+    /// The cursors at a field that varies, to be moved behind it.
     pub(super) fn next_part(&mut self) -> (&mut [usize], &mut [u8]) {
         let distance = std::mem::take(&mut self.distance);
-        self.part += 1;
-        if self.parts.len() == self.part {
-            self.parts.push(Cursors::with_capacity(TILE));
+        let cursors = self.cursors.all_mut();
+        if distance > 0 {
+            cursors.iter_mut().for_each(|cursor| *cursor += distance);
         }
-        let (before, after) = self.parts.split_at_mut(self.part);
-        let cursors = &mut after[0];
-        cursors.set(before[self.part - 1].all().iter().map(|cursor| cursor + distance));
-        (cursors.all_mut(), self.out)
+        (cursors, self.out)
     }
 }

@@ -1,10 +1,12 @@
 //! Every path against thirty slow lines: a map from (row, time) to the sum of diffs.
 
+mod cursors;
 mod frontiers;
 mod merges;
 mod overflow;
 mod ranges;
 mod small;
+mod spines;
 mod staging;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::error::Error;
+use crate::pool::{Budget, PoolOptions};
+use crate::time::Antichain;
 
 fn numbers(keys: &[Option<u64>], from: u64) -> RecordBatch {
     let places = (from..from + keys.len() as u64).collect::<Vec<_>>();
@@ -94,6 +96,29 @@ fn are_one_run_while_they_go_on_in_order() {
                 batcher.push(&keys.record_batch(piece)).unwrap();
             }
             assert_eq!(keys.read(batcher.finish().unwrap()).unwrap(), keys.model(&changes));
+        }
+    }
+}
+
+#[test]
+fn many_batches_of_a_few_rows_take_little_memory() {
+    for (keys, budget) in
+        [(Keys::Numbers, Budget::unlimited()), (Keys::Texts, Budget::bytes(1 << 30))]
+    {
+        let pool = Pool::new(budget, PoolOptions::default()).unwrap();
+        let mut batcher = Batcher::new(&keys.layout(), &pool);
+        let mut batches = Vec::new();
+        for time in 0..1000 {
+            let changes: Vec<Change> = (0..5).map(|key| (key, key, time, 1)).collect();
+            batcher.push(&keys.record_batch(&changes)).unwrap();
+            batches.push(batcher.seal(&Antichain::at(time + 1)).unwrap());
+        }
+        drop(batcher);
+        pool.release();
+        assert!(pool.budget().used() <= 1 << 20, "{}", pool.budget().used());
+        assert_eq!(pool.stats().spills, 0);
+        for (time, batch) in batches.into_iter().enumerate() {
+            assert_eq!(keys.read(batch).unwrap().len(), 5, "{time}");
         }
     }
 }

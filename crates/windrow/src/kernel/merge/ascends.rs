@@ -8,7 +8,7 @@
 //! Each row is loaded once; what follows its first 16 bytes is looked at where those are the same. Rows in no
 //! order are found out by the first few.
 
-use super::{Strided, Varying};
+use super::input::{Sorted, Strided, Varying};
 
 /// Bytes that are compared as one number.
 const HEAD: usize = 16;

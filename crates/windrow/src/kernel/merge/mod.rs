@@ -1,39 +1,32 @@
-//! Merges of rows, of one length and of any: two-way, with a loop for each pattern, and of several runs.
+//! Merges of rows in order, of one length and of any: of two inputs and of several, and whether there is
+//! anything to merge.
 //!
 //! ```text
-//! two     a | | | | |  and  b | | | |   -->   out | | | | | | | | |      block by block
-//! level   the loops, compiled for newer processors and for any
-//! steps   how one row, one block of rows is moved
-//! runs    how rows are moved of which many come from one input
-//! bytes   how bytes are compared and copied
-//! sum     neighbours in out that are equal become one
-//! varying the same for rows of any length, in one loop
-//! several more than two runs at once
-//! ascends whether there is anything to merge
-//! behind  the same, of rows that are columns still
+//! input     what is merged and where it goes: slices
+//! rows      the same by cursors: one loop for rows of one length and of any
+//! level     what loops are compiled for
+//! two       a | | | | |  and  b | | | |  -->  out | | | | | | | | |       a loop for each pattern
+//! several   up to 64 runs, by a tree of losers
+//! bytes     how bytes are compared and copied
+//! ascends   whether rows are in order already
 //! ```
 //!
-//! Rows compare by their first `body` bytes; what stands behind is a diff of eight bytes, or nothing.
+//! Rows compare by their bodies; what stands behind is a tail that does not count, and where equal rows are added
+//! up a diff of eight bytes.
 
 mod ascends;
-mod behind;
 mod bytes;
+mod input;
 mod level;
-mod runs;
+mod rows;
 mod several;
-mod shape;
-mod steps;
-mod sum;
 mod two;
-mod varying;
 
 pub(crate) use ascends::{ascends, ascends_varying};
-pub(crate) use behind::{MOST as MOST_BEHIND, Word, ties};
+pub(crate) use input::{Strided, Target, Varying};
 pub(crate) use several::{Hints, MOST_SEVERAL, Several};
-pub(crate) use shape::Strided;
-pub(crate) use two::merge;
-pub(crate) use varying::{Target, Varying, merge_varying};
+pub(crate) use two::{merge, merge_varying};
 
-/// Hears of sums that do not fit: the compared bytes of the row, and 1 or -1 for the 2^64 that are
-/// missing. `None` where equal rows are not to be added up.
+/// Is called with sums that do not fit: the compared bytes of the row, and 1 or -1 for the 2^64 that are missing.
+/// `None` where equal rows are not to be added up.
 pub(crate) type Wrapped<'a> = Option<&'a mut dyn FnMut(&[u8], i64)>;

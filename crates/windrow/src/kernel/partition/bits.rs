@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Eight bitmaps and eight rows are a matrix of 64 bits, transposed in a register. So the bytes of
-//! eight bitmaps are moved for the price of one column of bytes. Where masks are known, the bits of
+//! eight bitmaps are moved for the price of one column of bytes. Where there are masks, the bits of
 //! one or two bitmaps are extracted by them instead, 64 rows at a time.
 
 use std::ops::Range;
@@ -36,9 +36,14 @@ impl<'a> Bits<'a> {
         Self { bytes, offset, len }
     }
 
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// The 64 bits from bit `at` on; zeros behind the end of the bytes.
     #[inline(always)]
-    fn word(&self, at: usize) -> u64 {
+    pub(super) fn word(&self, at: usize) -> u64 {
         let (byte, shift) = ((self.offset + at) / 8, (self.offset + at) % 8);
         let rest = &self.bytes[byte.min(self.bytes.len())..];
         if let Some(nine) = rest.first_chunk::<9>() {
@@ -52,51 +57,11 @@ impl<'a> Bits<'a> {
         word[..rest.len()].copy_from_slice(rest);
         (u128::from_le_bytes(word) >> shift) as u64
     }
-
-    /// The bits as whole words and one more for what is left, behind which is anything. Bits that
-    /// do not start with a word are copied to `words`, which is as long as they are.
-    fn words<'b>(&self, words: &'b mut [u64]) -> Words<'b>
-    where
-        'a: 'b,
-    {
-        let whole = self.len / 64;
-        let last = if self.len.is_multiple_of(64) { 0 } else { self.word(whole * 64) };
-        // Most bitmaps start with a word: to copy them takes a third of their extraction.
-        if self.offset.is_multiple_of(8) {
-            // SAFETY: any eight bytes are a word.
-            let (front, words, _) = unsafe { self.bytes[self.offset / 8..].align_to() };
-            if front.is_empty() && words.len() >= whole {
-                return Words { whole: &words[..whole], last };
-            }
-        }
-        for (index, word) in words[..whole].iter_mut().enumerate() {
-            *word = self.word(index * 64).to_le();
-        }
-        Words { whole: &words[..whole], last }
-    }
-}
-
-/// The bits of rows, 64 at a time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Words<'a> {
-    /// Little-endian.
-    pub(super) whole: &'a [u64],
-    /// Of the rows behind them, if there are any.
-    pub(super) last: u64,
-}
-
-impl Words<'_> {
-    /// The word at `index`.
-    #[inline(always)]
-    pub(super) fn get(&self, index: usize) -> u64 {
-        self.whole.get(index).map_or(self.last, |&word| u64::from_le(word))
-    }
 }
 
 /// Working memory for bitmaps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {
-    words: Vec<u64>,
     bytes: Vec<u8>,
     moved: Vec<u8>,
 }
@@ -116,29 +81,19 @@ impl Planned<'_> {
         assert!(sources.len() <= GROUP && sources.len() == out.len());
         assert!(sources.iter().all(|bits| bits.len == self.rows()));
         assert!(out.iter().all(|words| words.len() > self.rows().div_ceil(64)));
-        let extracted = self.extracts(sources.len());
-        if !extracted && !self.is_one_run() {
-            out.iter_mut().for_each(|words| words.fill(0));
-            let (level, bytes) = (self.level(), &mut scratch.bytes);
-            return self.each_run(&mut Bytes { level, sources, out, bytes });
-        }
-        let len = (self.rows() / 64).max(1);
-        scratch.words.resize(sources.len() * len, 0);
-        let mut words = [Words::default(); GROUP];
-        let copies = scratch.words.chunks_exact_mut(len);
-        for ((words, source), copy) in words.iter_mut().zip(sources).zip(copies) {
-            *words = source.words(copy);
-        }
-        let words = &words[..sources.len()];
-        if extracted {
-            words.iter().zip(out).for_each(|(words, out)| self.extract(*words, out));
+        if self.order.way.extracts(sources.len()) {
+            sources.iter().zip(out).for_each(|(bits, out)| self.extract(*bits, out));
             return;
+        }
+        if !self.is_one_run() {
+            out.iter_mut().for_each(|words| words.fill(0));
+            return self.each_run(&mut Bytes { sources, out, bytes: &mut scratch.bytes });
         }
         let (bytes, moved) = (&mut scratch.bytes, &mut scratch.moved);
         let (level, rows) = (self.level(), self.rows());
         bytes.resize(rows.next_multiple_of(64), 0);
         moved.resize(bytes.len() + PAD, 0);
-        spread_all(level, words, bytes.as_chunks_mut().0);
+        spread_all(level, sources, bytes.as_chunks_mut().0);
         self.fixed(1, &bytes[..rows], &mut moved[..rows + PAD]);
         collect_all(level, &moved.as_chunks().0[..rows.div_ceil(64)], out);
     }
@@ -146,7 +101,6 @@ impl Planned<'_> {
 
 /// Bitmaps on their way through bytes.
 struct Bytes<'a, 'b> {
-    level: Level,
     sources: &'a [Bits<'a>],
     out: &'a mut [&'b mut [u64]],
     /// The rows of the chunk.
@@ -161,7 +115,7 @@ impl Mover for Bytes<'_, '_> {
             for (word, source) in words.iter_mut().zip(self.sources) {
                 *word = source.word(at);
             }
-            self.bytes.extend_from_slice(&spread(self.level, &words, self.sources.len()));
+            self.bytes.extend_from_slice(&spread(&words));
         }
     }
 
@@ -172,7 +126,7 @@ impl Mover for Bytes<'_, '_> {
             let mut rows = [[0]; 64];
             // SAFETY: places are rows of the chunk, each of which has a byte.
             unsafe { gather(bytes, places, &mut rows[..places.len()]) };
-            let words = collect(self.level, &rows.map(|[row]| row), self.out.len());
+            let words = collect(&rows.map(|[row]| row));
             for (out, word) in self.out.iter_mut().zip(words) {
                 append(out, at, word);
             }
@@ -194,19 +148,19 @@ fn append(out: &mut [u64], at: usize, word: u64) {
 }
 
 /// Writes [`spread`] bytes for all rows.
-fn spread_all(level: Level, words: &[Words<'_>], bytes: &mut [[u8; 64]]) {
+fn spread_all(level: Level, sources: &[Bits<'_>], bytes: &mut [[u8; 64]]) {
     #[cfg(target_arch = "x86_64")]
     if level >= Level::Avx512 {
         // SAFETY: the level says that the CPU can.
-        return unsafe { wide::spread_all(words, bytes) };
+        return unsafe { wide::spread_all(sources, bytes) };
     }
     let _ = level;
     for (index, bytes) in bytes.iter_mut().enumerate() {
         let mut block = [0; GROUP];
-        for (block, words) in block.iter_mut().zip(words) {
-            *block = words.get(index);
+        for (word, source) in block.iter_mut().zip(sources) {
+            *word = source.word(index * 64);
         }
-        *bytes = spread_portable(&block);
+        *bytes = spread(&block);
     }
 }
 
@@ -219,26 +173,15 @@ fn collect_all(level: Level, bytes: &[[u8; 64]], out: &mut [&mut [u64]]) {
     }
     let _ = level;
     for (index, bytes) in bytes.iter().enumerate() {
-        for (out, word) in out.iter_mut().zip(collect_portable(bytes)) {
+        for (out, word) in out.iter_mut().zip(collect(bytes)) {
             out[index] = word;
         }
     }
 }
 
-/// A byte for each of 64 rows: bit `i` is the row's bit in word `i` of the first `count`.
+/// A byte for each of 64 rows: bit `i` is the row's bit in word `i`.
 #[inline(always)]
-fn spread(level: Level, words: &[u64; GROUP], count: usize) -> [u8; 64] {
-    #[cfg(target_arch = "x86_64")]
-    if level >= Level::Avx512 {
-        // SAFETY: the level says that the CPU can.
-        return unsafe { wide::spread(words, count) };
-    }
-    let _ = (level, count);
-    spread_portable(words)
-}
-
-#[inline(always)]
-fn spread_portable(words: &[u64; GROUP]) -> [u8; 64] {
+fn spread(words: &[u64; GROUP]) -> [u8; 64] {
     let mut bytes = [0; 64];
     for (eight, bytes) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         let rows = words.map(|word| (word >> (8 * eight)) as u8);
@@ -249,18 +192,7 @@ fn spread_portable(words: &[u64; GROUP]) -> [u8; 64] {
 
 /// The words of which 64 rows have their bits in `bytes`; undoes [`spread`].
 #[inline(always)]
-fn collect(level: Level, bytes: &[u8; 64], count: usize) -> [u64; GROUP] {
-    #[cfg(target_arch = "x86_64")]
-    if level >= Level::Avx512 {
-        // SAFETY: the level says that the CPU can.
-        return unsafe { wide::collect(bytes, count) };
-    }
-    let _ = (level, count);
-    collect_portable(bytes)
-}
-
-#[inline(always)]
-fn collect_portable(bytes: &[u8; 64]) -> [u64; GROUP] {
+fn collect(bytes: &[u8; 64]) -> [u64; GROUP] {
     let mut words = [0; GROUP];
     for (eight, bytes) in bytes.as_chunks::<8>().0.iter().enumerate() {
         let bits = transpose(u64::from_le_bytes(*bytes)).to_le_bytes();
@@ -276,14 +208,14 @@ fn collect_portable(bytes: &[u8; 64]) -> [u64; GROUP] {
 mod wide {
     use std::arch::x86_64::*;
 
-    use super::{GROUP, Words};
+    use super::Bits;
 
     #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn spread_all(words: &[Words<'_>], bytes: &mut [[u8; 64]]) {
+    pub(super) fn spread_all(sources: &[Bits<'_>], bytes: &mut [[u8; 64]]) {
         for (index, bytes) in bytes.iter_mut().enumerate() {
             let (mut rows, mut bit) = (_mm512_setzero_si512(), _mm512_set1_epi8(1));
-            for words in words {
-                rows = _mm512_mask_add_epi8(rows, words.get(index), rows, bit);
+            for source in sources {
+                rows = _mm512_mask_add_epi8(rows, source.word(index * 64), rows, bit);
                 bit = _mm512_add_epi8(bit, bit);
             }
             // SAFETY: 64 bytes.
@@ -302,30 +234,6 @@ mod wide {
                 bit = _mm512_add_epi8(bit, bit);
             }
         }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn spread(words: &[u64; GROUP], count: usize) -> [u8; 64] {
-        let mut rows = _mm512_setzero_si512();
-        for (index, &word) in words.iter().enumerate().take(count) {
-            let bit = _mm512_set1_epi8((1u8 << index) as i8);
-            rows = _mm512_or_si512(rows, _mm512_maskz_mov_epi8(word, bit));
-        }
-        let mut bytes = [0u8; 64];
-        // SAFETY: 64 bytes.
-        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), rows) };
-        bytes
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw")]
-    pub(super) fn collect(bytes: &[u8; 64], count: usize) -> [u64; GROUP] {
-        // SAFETY: 64 bytes.
-        let rows = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
-        let mut words = [0; GROUP];
-        for (index, word) in words.iter_mut().enumerate().take(count) {
-            *word = _mm512_test_epi8_mask(rows, _mm512_set1_epi8((1u8 << index) as i8));
-        }
-        words
     }
 }
 
@@ -348,16 +256,30 @@ mod tests {
     fn bits_are_spread_and_collected_the_same_way_everywhere() {
         for seed in 1..50u64 {
             let word = |index: u64| (seed * 8 + index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let words: [u64; GROUP] = std::array::from_fn(|index| word(index as u64));
-            let bytes = spread_portable(&words);
-            for (row, byte) in bytes.iter().enumerate() {
-                assert!((0..8).all(|index| byte >> index & 1 == (words[index] >> row & 1) as u8));
+            let rows: [[u64; GROUP]; 3] = std::array::from_fn(|row| {
+                std::array::from_fn(|index| word((row * 8 + index) as u64))
+            });
+            let expected = rows.map(|words| spread(&words));
+            for (words, bytes) in rows.iter().zip(&expected) {
+                for (row, byte) in bytes.iter().enumerate() {
+                    let bit = |index: usize| (words[index] >> row & 1) as u8;
+                    assert!((0..8).all(|index| byte >> index & 1 == bit(index)));
+                }
+                assert_eq!(collect(bytes), *words);
             }
-            assert_eq!(collect_portable(&bytes), words);
-            assert_eq!(spread(Level::detect(), &words, GROUP), bytes);
-            assert_eq!(collect(Level::detect(), &bytes, GROUP), words);
-            let one = spread(Level::detect(), &[words[0], 0, 0, 0, 0, 0, 0, 0], 1);
-            assert_eq!(collect(Level::detect(), &one, 1)[0], words[0]);
+            for level in Level::all() {
+                let bitmaps: [Vec<u8>; GROUP] = std::array::from_fn(|index| {
+                    rows.iter().flat_map(|words| words[index].to_le_bytes()).collect()
+                });
+                let sources: [Bits<'_>; GROUP] =
+                    std::array::from_fn(|index| Bits::new(&bitmaps[index], 0, 190));
+                let mut bytes = [[0; 64]; 3];
+                spread_all(level, &sources, &mut bytes);
+                assert_eq!(bytes, expected);
+                let mut out = [[0; 3]; GROUP];
+                collect_all(level, &bytes, &mut out.each_mut().map(|out| &mut out[..]));
+                assert!((0..GROUP).all(|index| out[index] == rows.map(|words| words[index])));
+            }
         }
     }
 

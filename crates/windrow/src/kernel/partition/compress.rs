@@ -15,10 +15,8 @@
 
 use std::arch::x86_64::*;
 
-use super::bits::Words;
+use super::bits::Bits;
 use super::masks::Masks;
-use super::permute::{MOST_PERMUTED, permutes};
-use super::permute_wide::permutes_wide;
 
 /// Words of masks in a block: 4 KiB of eight-byte values.
 const BLOCK: usize = 8;
@@ -28,18 +26,6 @@ const MOST_BITS: u32 = 56;
 const MOST: usize = 16;
 /// Up to so many partitions, half a register is too little too often.
 const MOST_WHOLE: usize = 3;
-
-/// True if values of a width are compressed, instead of put to their targets, where both are one
-/// chunk. `only` says that nothing else is gathered by the places that could be found instead: then seven
-/// partitions of four bytes take 3.3 us for 4.1 and eight 3.7 for 4.2, where columns are gathered at all.
-pub(super) const fn compresses(width: usize, partitions: usize, only: bool) -> bool {
-    match width {
-        1 | 2 => partitions <= MOST,
-        4 => partitions <= if only { MOST_PERMUTED } else { 6 },
-        8 => partitions <= 2,
-        _ => false,
-    }
-}
 
 impl Masks {
     /// Writes the values of `source` to `out`, those of each partition from the value that `starts`
@@ -56,18 +42,6 @@ impl Masks {
         starts: &[usize],
         ends: &[usize],
     ) {
-        if permutes(W, self.partitions().count()) {
-            // SAFETY: as the caller promised.
-            return unsafe { self.permute(source, out, starts, ends) };
-        }
-        if permutes_wide(W, self.partitions().count()) {
-            // SAFETY: as the caller promised.
-            return unsafe { self.permute_wide(source, out, starts, ends) };
-        }
-        if W >= 4 && self.partitions().count() == 2 {
-            // SAFETY: as the caller promised.
-            return unsafe { self.compress_two::<W>(source, out, starts, ends) };
-        }
         let rows = self.rows();
         assert!(source.len() >= rows * W);
         let lanes = 64 / W;
@@ -102,55 +76,6 @@ impl Masks {
         }
     }
 
-    /// [`Masks::compress`], for two partitions side by side: every value is read once, and where a store
-    /// goes waits for nothing but a count. 10,000 values of four bytes take 1.2 us instead of 1.4 (Sapphire
-    /// Rapids).
-    ///
-    /// # Safety
-    /// As there.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt")]
-    unsafe fn compress_two<const W: usize>(
-        &self,
-        source: &[u8],
-        out: &mut [u8],
-        starts: &[usize],
-        ends: &[usize],
-    ) {
-        let (rows, lanes) = (self.rows(), 64 / W);
-        assert!(source.len() >= rows * W);
-        // The values of a word.
-        let [mut next, last] = self.fronts::<2>(W, 64 * W, out, [starts, ends]);
-        let [zero, one] = self.of_each::<2>();
-        for (word, (&zero, &one)) in zero.iter().zip(one).enumerate() {
-            let from = source.as_ptr().wrapping_add(word * 64 * W);
-            let whole = (word + 1) * 64 <= rows && next[0] <= last[0] && next[1] <= last[1];
-            for part in 0..W {
-                let from = from.wrapping_add(part * 64);
-                // SAFETY: a whole word has 64 values, of which a partition has room for all, so that what
-                // is stored behind its own is overwritten. Else as in `compress`: only lanes of rows in
-                // the mask are read, and there is room for as many.
-                unsafe {
-                    if whole {
-                        let values = _mm512_loadu_si512(from.cast());
-                        for (next, word) in next.iter_mut().zip([zero, one]) {
-                            let mask = word >> (part * lanes);
-                            let (chosen, count) = chosen::<W>(values, mask);
-                            _mm512_storeu_si512(next.cast(), chosen);
-                            *next = next.add(count * W);
-                        }
-                        continue;
-                    }
-                    for (next, word) in next.iter_mut().zip([zero, one]) {
-                        let (values, count) = compressed::<W>(from, word >> (part * lanes));
-                        let bytes = _bzhi_u64(u64::MAX, (count * W) as u32);
-                        _mm512_mask_storeu_epi8(next.cast(), bytes, values);
-                        *next = next.add(count * W);
-                    }
-                }
-            }
-        }
-    }
-
     /// Writes bits in order of partitions to `out`, which has a word more than they need.
     ///
     /// # Safety
@@ -159,23 +84,14 @@ impl Masks {
     /// # Panics
     /// If there are fewer bits than rows, or no room for them.
     #[target_feature(enable = "bmi2,popcnt")]
-    pub(super) unsafe fn extract(&self, source: Words<'_>, out: &mut [u64]) {
-        let whole = self.rows() / 64;
-        assert!(source.whole.len() >= whole && out.len() > self.words());
-        let words = &source.whole[..whole];
-        let few = !self.halves();
+    pub(super) unsafe fn extract(&self, source: Bits<'_>, out: &mut [u64]) {
+        assert!(source.len() >= self.rows() && out.len() > self.words());
         let mut bits = Appended { at: out.as_mut_ptr().cast(), held: 0, count: 0 };
         // SAFETY: the bits in all masks are `self.rows`: they end before the last word of `out`.
         unsafe {
             for mask in self.partitions() {
-                let (mask, rest) = mask.split_at(whole);
-                if few {
-                    bits.append_of::<1>(mask, words);
-                } else {
-                    bits.append_of::<2>(mask, words);
-                }
-                for &mask in rest {
-                    bits.append_halves(mask, source.last);
+                for (word, &mask) in mask.iter().enumerate() {
+                    bits.append_those(source.word(word * 64), mask);
                 }
             }
             bits.at.cast::<u64>().write_unaligned(bits.held.to_le());
@@ -194,46 +110,17 @@ struct Appended {
 }
 
 impl Appended {
-    /// Appends the bits of `words` that are in `mask`, those of `K` words at a time: with more than
-    /// two partitions the bits of two mostly fit one word.
+    /// Appends the bits of `word` that are in `mask`, in halves if they are more than fit at once.
     ///
     /// # Safety
     /// The CPU has BMI2 and POPCNT; there is room for the bits and eight bytes behind the last.
     #[inline]
     #[target_feature(enable = "bmi2,popcnt")]
-    unsafe fn append_of<const K: usize>(&mut self, mask: &[u64], words: &[u64]) {
-        let (masks, last_masks) = mask.as_chunks::<K>();
-        let (words, last_words) = words.as_chunks::<K>();
-        for (masks, words) in masks.iter().zip(words) {
-            let (mut bits, mut count) = (0u64, 0);
-            for (&mask, &word) in masks.iter().zip(words) {
-                bits |= _pext_u64(word, mask).wrapping_shl(count);
-                count += mask.count_ones();
-            }
-            if count <= MOST_BITS {
-                // SAFETY: as the caller promised.
-                unsafe { self.append(bits, count) };
-                continue;
-            }
-            for (&mask, &word) in masks.iter().zip(words) {
-                // SAFETY: as above.
-                unsafe { self.append_halves(mask, word) };
-            }
-        }
-        for (&mask, &word) in last_masks.iter().zip(last_words) {
-            // SAFETY: as above.
-            unsafe { self.append_halves(mask, word) };
-        }
-    }
-
-    /// Appends the bits of `word` that are in `mask`, however many.
-    ///
-    /// # Safety
-    /// As [`Appended::append_of`].
-    #[inline]
-    #[target_feature(enable = "bmi2,popcnt")]
-    unsafe fn append_halves(&mut self, mask: u64, word: u64) {
-        for mask in [mask & u64::from(u32::MAX), mask & !u64::from(u32::MAX)] {
+    unsafe fn append_those(&mut self, word: u64, mask: u64) {
+        const LOW: u64 = u32::MAX as u64;
+        let (one, two) = ([mask, 0], [mask & LOW, mask & !LOW]);
+        let halves = if mask.count_ones() <= MOST_BITS { &one[..1] } else { &two };
+        for &mask in halves {
             // SAFETY: as the caller promised.
             unsafe { self.append(_pext_u64(word, mask), mask.count_ones()) };
         }
@@ -265,7 +152,7 @@ impl Appended {
 /// 64 bytes at `at` can be written.
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn store(at: *mut u8, values: __m512i, bytes: usize, half: bool) {
+unsafe fn store(at: *mut u8, values: __m512i, bytes: usize, half: bool) {
     // SAFETY: as the caller promised.
     unsafe {
         if half {
@@ -307,18 +194,5 @@ unsafe fn compressed<const W: usize>(from: *const u8, mask: u64) -> (__m512i, us
                 (_mm512_maskz_compress_epi64(mask, values), mask.count_ones() as usize)
             }
         }
-    }
-}
-
-/// The lanes of `values` that are in the lowest bits of `mask`, and how many; `W` is 4 or 8.
-#[inline]
-#[target_feature(enable = "avx512f,popcnt")]
-fn chosen<const W: usize>(values: __m512i, mask: u64) -> (__m512i, usize) {
-    if W == 4 {
-        let mask = mask as u16;
-        (_mm512_maskz_compress_epi32(mask, values), mask.count_ones() as usize)
-    } else {
-        let mask = mask as u8;
-        (_mm512_maskz_compress_epi64(mask, values), mask.count_ones() as usize)
     }
 }

@@ -1,8 +1,9 @@
 //! Columns of fixed width in a new order.
 //!
-//! Two ways, by what the cache likes: values of up to four bytes are *gathered*, from anywhere to
-//! one place after the other; wider ones are *scattered*, read one after the other and put where
-//! they go, so that the larger side is read in order.
+//! ```text
+//! gather    out[k] = source[places[k]]      reads from anywhere, writes in order
+//! scatter   out[targets[row]] = source[row] reads in order, writes anywhere
+//! ```
 
 /// The row that comes at a place, or the place where a row goes.
 pub(crate) trait Place: Copy {
@@ -38,9 +39,6 @@ impl Place for u32 {
         four.map(Self::row)
     }
 }
-
-/// Values from this width on are scattered.
-pub(super) const SCATTERED: usize = 8;
 
 /// Writes `source[place]` for each place to `out`. Four at a time, so that loads overlap.
 ///
@@ -99,39 +97,6 @@ pub(super) unsafe fn scatter<const W: usize>(
     }
 }
 
-/// [`scatter`], of two columns: targets are loaded and taken apart once for both. More columns than
-/// two take more registers than there are.
-///
-/// # Safety
-/// As [`scatter`], of both.
-#[inline(always)]
-pub(super) unsafe fn scatter_two<const W: usize>(
-    sources: [&[[u8; W]]; 2],
-    targets: &[u16],
-    outs: [&mut [[u8; W]]; 2],
-) {
-    debug_assert!(sources.iter().all(|source| source.len() == targets.len()));
-    debug_assert!(targets.iter().all(|&t| outs.iter().all(|out| usize::from(t) < out.len())));
-    let sources = sources.map(<[[u8; W]]>::as_ptr);
-    let outs = outs.map(<[[u8; W]]>::as_mut_ptr);
-    let put = |row: usize, target: usize| {
-        for (source, out) in sources.into_iter().zip(outs) {
-            // SAFETY: the caller promises that targets are below the length of `outs`, and that
-            // there are as many values as targets.
-            unsafe { out.add(target).copy_from_nonoverlapping(source.add(row), 1) };
-        }
-    };
-    let (blocks, rest) = targets.as_chunks::<4>();
-    for (block, targets) in blocks.iter().enumerate() {
-        for (k, target) in u16::rows(targets).into_iter().enumerate() {
-            put(block * 4 + k, target);
-        }
-    }
-    for (row, target) in (blocks.len() * 4..).zip(rest) {
-        put(row, usize::from(*target));
-    }
-}
-
 /// As [`gather`], of values of any width.
 ///
 /// # Panics
@@ -177,17 +142,6 @@ mod tests {
             // SAFETY: as above.
             unsafe { scatter(source, &places, &mut out) };
             assert_eq!(out, expected);
-            let other: Vec<[u8; W]> = source.iter().rev().copied().collect();
-            let [mut again, mut others] = [(); 2].map(|()| vec![[0; W]; places.len()]);
-            // SAFETY: as above.
-            unsafe { scatter_two([source, &other], &places, [&mut again, &mut others]) };
-            let mut expected_others = vec![[0; W]; places.len()];
-            // SAFETY: as above.
-            unsafe { scatter(&other, &places, &mut expected_others) };
-            for target in &places {
-                assert_eq!(again[target.row()], expected[target.row()]);
-                assert_eq!(others[target.row()], expected_others[target.row()]);
-            }
         }
         for len in [1, 7, 8, 9, 300] {
             check::<1>(&source, len);

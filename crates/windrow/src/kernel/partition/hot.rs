@@ -7,42 +7,17 @@
 //! targets   2 3 1 4 5 6 0 7      where 7 starts, and the rows of it so far
 //! ```
 //!
-//! A count of such rows waits for the store of the row before. In segments in lock step, see `segments`, 10,000 rows, nine of
-//! ten in one of 64 partitions, take 14.3 us with their four bytes each; this way 7.6 (Zen 4).
-//!
-//! The portable twin is a count and then cursors, see `segments`.
+//! Benefit: a cursor of such rows waits for the store of the row in front; masks make no row wait, in half the
+//! time. The portable twin is a count and then cursors, see `cursors`.
 
 use std::arch::x86_64::*;
 
 use super::masks::RANKS;
 
-/// Ids that are looked at to find the partition.
-const SAMPLES: usize = 64;
 /// Rows of a mask.
 const LANES: usize = 32;
 /// Rows that two bytes can number.
 pub(super) const MOST: usize = 1 << 16;
-
-/// The id of half of the rows and more, as far as a sample tells.
-pub(super) fn find(ids: &[u32]) -> Option<u32> {
-    let sample = || ids.iter().step_by((ids.len() / SAMPLES).max(1));
-    // Of a majority something is left when each other one is paired with one of it.
-    let (most, _) = sample().fold((0, 0), |(most, left), &id| match left {
-        0 => (id, 1),
-        _ if id == most => (most, left + 1),
-        _ => (most, left - 1),
-    });
-    let (own, all) = (sample().filter(|&&id| id == most).count(), sample().count());
-    (own * 2 >= all && all > 0).then_some(most)
-}
-
-/// True if this machine has what the kernels of this file need.
-pub(super) fn detected() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vbmi2")
-        && is_x86_feature_detected!("popcnt")
-}
 
 /// Which rows are those of the partition, and where all rows go.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +39,7 @@ impl Hot {
     /// number of partitions; then nothing is known.
     ///
     /// # Safety
-    /// The features were [`detected`].
+    /// The CPU has what [`super::Level::Avx512`] says.
     ///
     /// # Panics
     /// If there are more than 65,536 ids.
@@ -94,7 +69,7 @@ impl Hot {
     /// Writes where each row goes to `targets`, each number below the rows once, if `ids` are those that were counted.
     ///
     /// # Safety
-    /// The features were [`detected`].
+    /// The CPU has what [`super::Level::Avx512`] says.
     ///
     /// # Panics
     /// If there are not as many ids or targets as were counted.
@@ -171,11 +146,12 @@ impl Hot {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Level;
     use super::*;
 
     #[test]
     fn targets_are_those_of_a_stable_sort() {
-        if !detected() {
+        if Level::detect() < Level::Avx512 {
             return;
         }
         let mut memory = Hot::default();
@@ -213,20 +189,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_majority_is_found_and_nothing_else() {
-        assert_eq!(find(&[]), None);
-        assert_eq!(find(&[3]), Some(3));
-        let skewed = |share: u32| -> Vec<u32> {
-            let hash = |row: u32| row.wrapping_mul(0x9e37_79b9) >> 12;
-            (0..10_000).map(|row| if hash(row) % 10 < share { 5 } else { hash(row) % 64 }).collect()
-        };
-        assert_eq!(find(&skewed(9)), Some(5));
-        assert_eq!(find(&skewed(7)), Some(5));
-        assert_eq!(find(&skewed(3)), None);
-        let runs: Vec<u32> = (0..10_000).map(|row| row / 9 % 64).collect();
-        assert_eq!(find(&runs), None);
     }
 }

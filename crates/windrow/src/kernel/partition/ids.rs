@@ -1,14 +1,22 @@
-//! What can be told from ids at a glance.
-
-#[cfg(target_arch = "x86_64")]
-use super::boundaries::boundaries;
+//! What ids tell before they are counted: that they ascend or are no partitions, and a pattern.
+//!
+//! ```text
+//! ids 0 0 0 1 1 2    ascend: nothing is moved, offsets 0 3 5 6
+//! ids 7 7 2 7 7 7    most are one partition's
+//! ```
+//!
+//! Loops over all ids have no branch on an id, so that compilers make vectors of them, of AVX2 where there is.
 
 /// Ids that are looked at before all are, at the start and all over.
 const SAMPLE: usize = 16;
-/// Rows that are looked at between two questions.
+/// Rows that are looked at between two branches.
 const BLOCK: usize = 512;
-/// Pairs of neighbours that tell whether rows of a partition are neighbours.
+/// Pairs of neighbours that tell a pattern.
 const PAIRS: usize = 128;
+/// Ids that tell whether a partition has most rows.
+const VOTES: usize = 64;
+/// Rows of a partition, on average, from which on its end is searched, and not written with each of its rows.
+const SEARCHED: usize = 64;
 
 /// True if no id is below the one in front of it. Stops at the first block that says no; 0.05 ns a
 /// row otherwise.
@@ -39,37 +47,6 @@ fn ascend_portable(ids: &[u32]) -> bool {
         before = block[block.len() - 1];
     }
     true
-}
-
-/// True if each id is the one after the id in front of it, and 0 after the last partition; then all
-/// are partitions. 0.05 ns a row.
-pub(super) fn take_turns(ids: &[u32], partitions: usize) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the CPU has AVX2.
-        return unsafe { take_turns_avx2(ids, partitions) };
-    }
-    take_turns_portable(ids, partitions)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn take_turns_avx2(ids: &[u32], partitions: usize) -> bool {
-    take_turns_portable(ids, partitions)
-}
-
-#[inline(always)]
-fn take_turns_portable(ids: &[u32], partitions: usize) -> bool {
-    let (Some(&first), Ok(partitions)) = (ids.first(), u32::try_from(partitions)) else {
-        return false;
-    };
-    let pairs = ids.iter().zip(&ids[1..]);
-    let others = pairs.fold(0, |others, (&id, &next)| {
-        let after = id.wrapping_add(1);
-        let after = if after == partitions { 0 } else { after };
-        others | (after ^ next)
-    });
-    first < partitions && others == 0
 }
 
 /// Looks for ids that are no partition; 0.04 ns a row.
@@ -116,28 +93,37 @@ fn within_portable(ids: &[u32], partitions: usize) -> bool {
 /// What neighbours have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// They often share a partition: one has most of the rows, or rows come in runs.
+    /// This partition has half of the rows or more, as far as a sample tells.
+    Most(u32),
+    /// Neighbours often share a partition.
     Runs,
-    /// Partitions take turns: rows of one are far apart.
-    Turns,
     Any,
 }
 
-/// The pattern of `ids`, by [`PAIRS`] pairs or a few more.
-pub(super) fn pattern(ids: &[u32]) -> Pattern {
-    let step = (ids.len() / PAIRS).max(1);
-    let pairs = ids.windows(2).step_by(step);
-    let (equal, next, all) = pairs.fold((0, 0, 0), |(equal, next, all), pair| {
-        let turn = pair[1] == pair[0].wrapping_add(1) || pair[1] == 0;
-        (equal + usize::from(pair[0] == pair[1]), next + usize::from(turn), all + 1)
-    });
-    if equal * 8 > all {
-        Pattern::Runs
-    } else if next == all {
-        Pattern::Turns
-    } else {
-        Pattern::Any
+impl Pattern {
+    /// The pattern of `ids`, by [`PAIRS`] pairs or a few more.
+    pub(super) fn of(ids: &[u32]) -> Self {
+        let step = (ids.len() / PAIRS).max(1);
+        let pairs = || ids.windows(2).step_by(step);
+        let equal = pairs().filter(|pair| pair[0] == pair[1]).count();
+        if equal * 8 <= pairs().count() {
+            return Self::Any;
+        }
+        majority(ids).map_or(Self::Runs, Self::Most)
     }
+}
+
+/// The id of half of the rows and more, as far as [`VOTES`] tell (Boyer and Moore, "MJRTY", 1981).
+fn majority(ids: &[u32]) -> Option<u32> {
+    let votes = || ids.iter().step_by((ids.len() / VOTES).max(1));
+    // Of a majority something is left when each other vote is paired with one of it.
+    let (most, _) = votes().fold((0, 0), |(most, left), &id| match left {
+        0 => (id, 1),
+        _ if id == most => (most, left + 1),
+        _ => (most, left - 1),
+    });
+    let (own, all) = (votes().filter(|&&id| id == most).count(), votes().count());
+    (own * 2 >= all && all > 0).then_some(most)
 }
 
 /// What becomes of ids that may be in order already.
@@ -155,23 +141,17 @@ pub(super) fn ascending(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>
     if !sample_ascends(ids) {
         return Ascending::No;
     }
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vbmi2")
-        && is_x86_feature_detected!("popcnt")
-    {
-        // SAFETY: the CPU has AVX-512F, BW, VL and VBMI2, and POPCNT.
-        return unsafe { boundaries(ids, partitions, offsets) };
-    }
     if !ascend(ids) {
         return Ascending::No;
     }
     if ids.last().is_some_and(|&last| last as usize >= partitions) {
         return Ascending::Outside;
     }
-    gallop(ids, partitions, offsets);
+    if ids.len() < partitions * SEARCHED {
+        ends_of_each(ids, partitions, offsets);
+    } else {
+        gallop(ids, partitions, offsets);
+    }
     Ascending::Yes
 }
 
@@ -181,13 +161,27 @@ fn sample_ascends(ids: &[u32]) -> bool {
     ids[..ids.len().min(SAMPLE)].is_sorted() && ids.iter().step_by(step).is_sorted()
 }
 
+/// Where partitions end, by a store for each row: short runs would cost a branch guessed wrong for each.
+fn ends_of_each(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
+    offsets.clear();
+    offsets.resize(partitions + 1, 0);
+    for (&id, end) in ids.iter().zip(1..) {
+        offsets[id as usize + 1] = end;
+    }
+    let mut end = 0;
+    for offset in offsets {
+        end = end.max(*offset);
+        *offset = end;
+    }
+}
+
+/// Where partitions start, by a search for each: long runs in few steps.
 fn gallop(ids: &[u32], partitions: usize, offsets: &mut Vec<usize>) {
     offsets.clear();
     let mut at = 0;
     while at < ids.len() {
         let id = ids[at];
         offsets.resize(id as usize + 1, at);
-        // Gallop: long runs in few steps, short ones without a search.
         let mut step = 1;
         while at + step < ids.len() && ids[at + step] == id {
             step *= 2;
@@ -246,33 +240,21 @@ mod tests {
 
     #[test]
     fn patterns_are_seen() {
-        for runs in [vec![3; 5000], vec![1, 1], (0..5000).map(|row| row / 4).collect()] {
-            assert_eq!(pattern(&runs), Pattern::Runs);
+        let hash = |row: u32| row.wrapping_mul(0x9e37_79b9) >> 12;
+        let skewed = |share: u32| -> Vec<u32> {
+            (0..10_000).map(|row| if hash(row) % 10 < share { 5 } else { hash(row) % 64 }).collect()
+        };
+        for (most, ids) in [(3, vec![3; 5000]), (1, vec![1, 1]), (5, skewed(9)), (5, skewed(7))] {
+            assert_eq!(Pattern::of(&ids), Pattern::Most(most));
+        }
+        for few in [(0..5000).map(|row| row / 4).collect(), skewed(4)] {
+            assert_eq!(Pattern::of(&few), Pattern::Runs);
         }
         for turns in [vec![], (0..5000).collect(), (0..5000).map(|row| row % 7).collect()] {
-            assert_eq!(pattern(&turns), Pattern::Turns);
+            assert_eq!(Pattern::of(&turns), Pattern::Any);
         }
         let any: Vec<u32> = (0..5000u32).map(|row| row.wrapping_mul(0x9e37_79b9) >> 20).collect();
-        assert_eq!(pattern(&any), Pattern::Any);
-    }
-
-    #[test]
-    fn turns_are_told_from_what_looks_like_them() {
-        for partitions in [1, 2, 7, 300] {
-            for first in [0, partitions - 1] {
-                let mut ids: Vec<u32> = (0..1000).map(|row| (row + first) % partitions).collect();
-                assert!(take_turns(&ids, partitions as usize));
-                assert!(take_turns_portable(&ids, partitions as usize));
-                assert!(!take_turns(&ids, partitions as usize + 1));
-                for at in [0, 500, 999] {
-                    let kept = std::mem::replace(&mut ids[at], partitions + 3);
-                    assert!(!take_turns(&ids, partitions as usize));
-                    assert!(!take_turns_portable(&ids, partitions as usize));
-                    ids[at] = kept;
-                }
-            }
-        }
-        assert!(!take_turns(&[], 3));
+        assert_eq!(Pattern::of(&any), Pattern::Any);
     }
 
     #[test]
@@ -296,6 +278,8 @@ mod tests {
                 assert_eq!(ascending(&ids, partitions, &mut offsets), Ascending::Yes);
                 assert_eq!(offsets, expected);
                 gallop(&ids, partitions, &mut offsets);
+                assert_eq!(offsets, expected);
+                ends_of_each(&ids, partitions, &mut offsets);
                 assert_eq!(offsets, expected);
             }
         }

@@ -17,26 +17,14 @@
 
 use std::arch::x86_64::*;
 
-use super::order::{Load, PAD};
+use super::order::PAD;
 
-/// True if masks are the cheapest way to find the order of rows for `partitions` partitions.
-pub(super) const fn pay(load: Load, partitions: usize) -> bool {
-    match load {
-        Load::Bits => partitions <= 32,
-        _ => partitions <= 16,
-    }
-}
-
-/// Up to so many partitions, targets are found from masks; beyond, cheaper from places.
-pub(super) const MOST_EXPANDED: usize = 16;
+/// Most partitions whose targets are found: where they go on are half a register.
+const MOST_EXPANDED: usize = 16;
 /// Words of masks whose rows are counted together: a register.
 const COUNTED: usize = 8;
-/// Bits that neither of two registers has, the first and the last of a function of three.
-const NEITHER: i32 = 0x03;
-
-/// Ids that are fetched ahead, from the second-level cache: 10,000 are read in 0.37 us instead of 0.45, of 256 in 0.39
-/// (Sapphire Rapids), which is all that it takes to make bytes of them.
-pub(super) const AHEAD: usize = 512;
+/// Ids that are prefetched ahead, from the second-level cache: to read them is what masks cost.
+const AHEAD: usize = 512;
 
 /// Which bytes of four registers of ids, shifted into one, are the ids in order.
 const BYTES: [u8; 64] = {
@@ -61,7 +49,7 @@ pub(super) const RANKS: [u8; 64] = {
 };
 
 /// The lower half of each id of two registers.
-pub(super) const HALVES: [u16; 32] = {
+const HALVES: [u16; 32] = {
     let mut halves = [0; 32];
     let mut row = 0;
     while row < 32 {
@@ -74,7 +62,7 @@ pub(super) const HALVES: [u16; 32] = {
 /// The ids of a block as bytes, if they fit; what bits they have is added to `seen`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-pub(super) fn bytes(block: &[u32; 64], seen: &mut __m512i) -> __m512i {
+fn bytes(block: &[u32; 64], seen: &mut __m512i) -> __m512i {
     const OR: i32 = 0xfe;
     let [a, b, c, d] = [0, 16, 32, 48].map(|at| {
         let from = block.as_ptr().wrapping_add(at);
@@ -92,15 +80,8 @@ pub(super) fn bytes(block: &[u32; 64], seen: &mut __m512i) -> __m512i {
     _mm512_permutexvar_epi8(order, all)
 }
 
-/// The bits of all numbers in `seen`.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(super) fn any(seen: __m512i) -> u32 {
-    _mm512_reduce_or_epi32(seen) as u32
-}
-
 /// The ids behind the last whole block, and zeros.
-pub(super) fn padded(rest: &[u32]) -> [u32; 64] {
+fn padded(rest: &[u32]) -> [u32; 64] {
     let mut block = [0; 64];
     block[..rest.len()].copy_from_slice(rest);
     block
@@ -117,7 +98,7 @@ pub(super) fn padded(rest: &[u32]) -> [u32; 64] {
 /// The CPU has what [`super::Level::Avx512`] says; there is room for the rows and [`PAD`] places more.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,popcnt")]
-pub(super) unsafe fn put_rows(mask: &[u64], mut at: *mut u16, halves: bool) -> *mut u16 {
+unsafe fn put_rows(mask: &[u64], mut at: *mut u16, halves: bool) -> *mut u16 {
     // SAFETY: 64 bytes.
     let ranks = unsafe { _mm512_loadu_si512(RANKS.as_ptr().cast()) };
     let (mut first, step) = (_mm512_setzero_si512(), _mm512_set1_epi16(64));
@@ -164,15 +145,10 @@ impl Masks {
         self.rows = ids.len();
         let words = self.words();
         self.masks.resize(words * ends.len(), 0);
-        match ends.len() {
-            3 => return self.build_of_planes::<3>(ids, ends),
-            4 => return self.build_of_planes::<4>(ids, ends),
-            _ => {}
-        }
         let (blocks, rest) = ids.as_chunks::<64>();
-        let mut known = self.build_blocks(blocks, 0, ends.len());
+        let mut known = self.build_blocks(blocks, 0);
         if !rest.is_empty() {
-            known &= self.build_blocks(&[padded(rest)], words - 1, ends.len());
+            known &= self.build_blocks(&[padded(rest)], words - 1);
             let rows = (1 << rest.len()) - 1;
             self.masks.iter_mut().skip(words - 1).step_by(words).for_each(|word| *word &= rows);
         }
@@ -185,100 +161,9 @@ impl Masks {
         known && sum as usize == ids.len()
     }
 
-    /// [`Masks::build`] of three or four partitions: the two lower bits of ids are masks, from which those of
-    /// partitions follow a register at a time, and their counts.
-    ///
-    /// That is done with the words in front of those whose ids are read: words that were just stored one by one
-    /// cannot be loaded as a register before they are in the cache. So it takes little beside ids that come
-    /// from the second level: 30 ns less of 10,000 rows than in passes of their own (Sapphire Rapids).
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq")]
-    fn build_of_planes<const P: usize>(&mut self, ids: &[u32], ends: &mut [u32]) -> bool {
-        let words = self.words();
-        let (zero, rest) = self.masks.split_at_mut(words);
-        let (one, rest) = rest.split_at_mut(words);
-        let (two, three) = rest.split_at_mut(words);
-        let mut seen = _mm512_setzero_si512();
-        let mut counts = [_mm512_setzero_si512(); 3];
-        for first in (0..words + COUNTED).step_by(COUNTED) {
-            let read = words.min(first)..words.min(first + COUNTED);
-            let ids = &ids[ids.len().min(read.start * 64)..ids.len().min(read.end * 64)];
-            let (ones, twos) = (&mut one[read.clone()], &mut two[read]);
-            let mut planes = |block: &[u32; 64], one: &mut u64, two: &mut u64| {
-                let bytes = bytes(block, &mut seen);
-                *one = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(1));
-                *two = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(2));
-            };
-            let (blocks, rest) = ids.as_chunks::<64>();
-            for ((block, one), two) in blocks.iter().zip(&mut *ones).zip(&mut *twos) {
-                planes(block, one, two);
-            }
-            if let (false, [.., one], [.., two]) = (rest.is_empty(), ones, twos) {
-                planes(&padded(rest), one, two);
-            }
-            let Some(first) = first.checked_sub(COUNTED) else { continue };
-            let lanes = u8::MAX >> COUNTED.saturating_sub(words - first);
-            // SAFETY: lanes are words from `first` on that are there.
-            let load = |of: &[u64]| unsafe {
-                _mm512_maskz_loadu_epi64(lanes, of[first..].as_ptr().cast())
-            };
-            // SAFETY: as above.
-            let store = |of: &mut [u64], words| unsafe {
-                _mm512_mask_storeu_epi64(of[first..].as_mut_ptr().cast(), lanes, words);
-            };
-            let (low, high) = (load(one), load(two));
-            let both = _mm512_and_si512(low, high);
-            for (count, words) in counts.iter_mut().zip([low, high, both]) {
-                *count = _mm512_add_epi64(*count, _mm512_popcnt_epi64(words));
-            }
-            store(zero, _mm512_ternarylogic_epi64::<NEITHER>(low, high, high));
-            store(one, _mm512_andnot_si512(high, low));
-            store(two, _mm512_andnot_si512(low, high));
-            if P > 3 {
-                store(three, both);
-            }
-        }
-        // What pads the last ids is zeros.
-        if !ids.len().is_multiple_of(64) {
-            zero[words - 1] &= (1 << (ids.len() % 64)) - 1;
-        }
-        let [low, high, both] = counts.map(|counts| _mm512_reduce_add_epi64(counts) as u32);
-        // Ids that are no partition spoil the bits of others: their counts are any numbers.
-        let other = low.wrapping_add(high).wrapping_sub(both);
-        let counts = [
-            (ids.len() as u32).wrapping_sub(other),
-            low.wrapping_sub(both),
-            high.wrapping_sub(both),
-            both,
-        ];
-        let mut sum = 0u32;
-        for (end, count) in ends.iter_mut().zip(counts) {
-            sum = sum.wrapping_add(count);
-            *end = sum;
-        }
-        // Of three partitions, a fourth is in no mask.
-        any(seen) < 4 && sum as usize == ids.len()
-    }
-
-    /// The words of all masks from word `first` on. False if an id has more bits than any partition.
+    /// The words of all masks from word `first` on. False if an id does not fit a byte.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn build_blocks(&mut self, blocks: &[[u32; 64]], first: usize, partitions: usize) -> bool {
-        if partitions != 2 {
-            return self.build_of_bytes(blocks, first);
-        }
-        let (zero, one) = self.masks.split_at_mut(self.rows.div_ceil(64));
-        let (zero, one) = (&mut zero[first..], &mut one[first..]);
-        let mut seen = _mm512_setzero_si512();
-        for (block, one) in blocks.iter().zip(&mut *one) {
-            *one = _mm512_test_epi8_mask(bytes(block, &mut seen), _mm512_set1_epi8(1));
-        }
-        zero.iter_mut().zip(one).for_each(|(zero, one)| *zero = !*one);
-        any(seen) < 2
-    }
-
-    /// [`Masks::build_blocks`] of any number of partitions.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-    fn build_of_bytes(&mut self, blocks: &[[u32; 64]], first: usize) -> bool {
+    fn build_blocks(&mut self, blocks: &[[u32; 64]], first: usize) -> bool {
         let words = self.words();
         let mut seen = _mm512_setzero_si512();
         for (word, block) in (first..).zip(blocks) {
@@ -289,7 +174,7 @@ impl Masks {
                 wanted = _mm512_add_epi8(wanted, _mm512_set1_epi8(1));
             }
         }
-        any(seen) < 256
+        _mm512_reduce_or_epi32(seen) as u32 <= u32::from(u8::MAX)
     }
 
     /// Writes which row comes where to `places`, which has [`PAD`] places more than rows.
@@ -412,15 +297,6 @@ impl Masks {
     /// A mask after the other, each with a word for 64 rows.
     pub(super) fn partitions(&self) -> impl Iterator<Item = &[u64]> {
         self.masks.chunks_exact(self.words().max(1))
-    }
-
-    /// The words of each of `P` partitions.
-    ///
-    /// # Panics
-    /// If there are fewer.
-    pub(super) fn of_each<const P: usize>(&self) -> [&[u64]; P] {
-        let mut partitions = self.partitions();
-        [(); P].map(|()| partitions.next().expect("as many masks"))
     }
 
     /// Where each partition goes on in `out`, whose values of `width` bytes start at `starts`; and the last place

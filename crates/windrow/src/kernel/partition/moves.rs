@@ -1,53 +1,35 @@
-//! Columns of fixed width and bitmaps through an order: which way each goes.
+//! Columns of fixed width through an order, as `plan` decides.
 //!
 //! ```text
-//! masks, few partitions     compress (values), extract (bitmaps)
-//! a large cache             gather a line at a time from places
-//! several of 4 to 16 bytes  scatter to targets, as records, or two at a time
-//! the only column           scatter to targets; dealt into buckets; straight from its cursors
-//! longer than a cache       by chunks, run by run
-//! wide, or few partitions   scatter to targets
-//! else                      gather from places
+//! compress   values --masks--> side by side                      few partitions
+//! deal       values --cursors--> where they belong               the only column
+//! scatter    values in order --targets--> where they belong      wide values, few partitions
+//! gather     out in order <--places-- values from anywhere       all else
+//!
+//! chunk of a column --deal, scatter--> | p0 | p1 | p2 |          in cache
+//!                                        |    |    |             run by run
+//!                    out | p0 ..  v | p1 .. v | p2 .. v |
 //! ```
+//!
+//! Of a record batch that no cache holds, every partition would be a page and a line of its own, to be read at
+//! random before it is written. So rows are ordered a chunk at a time, in cache, and runs are appended to their
+//! partitions - by whole lines past the cache, where it could not hold them anyway, see `lines`.
 
-#[cfg(target_arch = "x86_64")]
-use super::Level;
-use super::bits::Words;
-#[cfg(target_arch = "x86_64")]
-use super::blocks::gathers;
-use super::buckets::Dealt;
-#[cfg(target_arch = "x86_64")]
-use super::compress::compresses;
-use super::fixed::{Place, SCATTERED, gather, gather_any, scatter, scatter_two};
-use super::order::{Form, Load, Mover, PAD, Planned};
-#[cfg(target_arch = "x86_64")]
-use super::records::arrange;
-#[cfg(target_arch = "x86_64")]
-use super::sweep::SWEPT;
-use crate::kernel::prefetch::{Ahead, LINE};
+use std::mem::replace;
 use std::ops::Range;
 
-/// Up to so many partitions, several columns of eight bytes or more that no cache holds are put in order chunk
-/// by chunk: with 64, 1M rows of ten take 21 ms instead of 26 to 30 gathered run by run, with 1024 33 instead of 27
-/// (Sapphire Rapids).
-const MOST_DEALT: usize = 512;
-/// Columns of one width that are moved at once.
-pub(crate) const SEVERAL: usize = 4;
-/// Up to so many partitions, those of four bytes are compressed faster one by one, and those of
-/// eight scattered.
+use super::bits::Bits;
+use super::fixed::{Place, gather, gather_any, scatter};
 #[cfg(target_arch = "x86_64")]
-const ONE_BY_ONE: [usize; 2] = [2, 128];
+use super::lines::{LINE as OWN_LINE, Lines};
+use super::order::{Mover, Order, PAD, Planned};
+use super::plan::{Find, Move};
+use crate::kernel::prefetch::{Ahead, LINE, prefetch_all};
 
-/// Up to so many partitions, one or two bytes a value are compressed faster than they are swept.
-#[cfg(target_arch = "x86_64")]
-const MOST_COMPRESSED: usize = 8;
-/// Up to so many partitions, columns of a width are scattered two at a time: with more, the lines of
-/// two are too many for the first-level cache.
-const IN_PAIRS: [(usize, usize); 2] = [(8, 64), (16, 16)];
-/// The same, where [`Level::Storing`] says so: ten columns of eight bytes in 16 partitions take 24.3 us, two at a
-/// time 27.3, in eight the same, and in four 21.9 and 20.7. Of 16 bytes 31.5 and 30.3.
-#[cfg(target_arch = "x86_64")]
-const IN_PAIRS_STORING: [(usize, usize); 2] = [(8, 8), (16, 16)];
+/// Rows that are scattered between two prefetches.
+const BLOCK: usize = 256;
+/// Rows that values are prefetched ahead of those: some pages, where the CPU's own prefetches end with each.
+const AHEAD: usize = 512;
 
 impl Planned<'_> {
     /// Brings values of `width` bytes into order. `out` is [`PAD`] bytes longer than they are.
@@ -70,300 +52,191 @@ impl Planned<'_> {
     }
 
     fn fixed_of<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
+        let (way, ids, rows) = (self.order.way, self.ids, self.rows());
         #[cfg(target_arch = "x86_64")]
-        if self.order.form == Form::Masks {
-            let partitions = self.order.partitions;
-            let (starts, ends) = (&self.order.offsets[..], &self.order.offsets[1..]);
-            if self.compresses(W) {
-                // SAFETY: masks are built on CPUs that can; widths that compress are 1, 2, 4 and 8;
-                // from one offset to the next there are as many rows as in a mask.
-                return unsafe { self.order.masks.compress::<W>(source, out, starts, ends) };
-            }
-            if gathers(self.load, W, partitions) {
-                // SAFETY: as above; values that are gathered have eight bytes.
-                return unsafe {
-                    if self.order.level >= Level::Gathering {
-                        self.order.masks.gather(source, out, starts, ends)
-                    } else {
-                        self.order.masks.compress::<W>(source, out, starts, ends)
-                    }
-                };
-            }
+        if way.movement(W) == Move::Compress {
+            return self.compress::<W>(source, out);
         }
-        let rows = self.rows();
         let source = &source.as_chunks::<W>().0[..rows];
-        if W <= 8 && self.order.form == Form::Buckets {
-            match self.deal_into_buckets(source, out) {
-                Dealt::All => return,
-                Dealt::Outside => {
-                    self.order.outside = true;
-                    // Zeros are a value of any type.
-                    return out.fill(0);
-                }
-                Dealt::TooMany => self.count(),
-            }
-        }
         let out = &mut out.as_chunks_mut::<W>().0[..rows];
-        if self.deals_out() {
-            return self.deal_out(source, out);
-        }
-        if self.goes_by_chunks(W) {
-            return self.deal_chunks(source, out);
-        }
-        #[cfg(target_arch = "x86_64")]
-        if self.sweeps() && W <= 16 && W.is_power_of_two() {
-            return self.sweep([source], [out]);
-        }
-        if self.scatters(W) {
-            self.target();
-            // SAFETY: there is a target for each row, below the rows, and as many values.
-            return unsafe { scatter(source, &self.order.targets[..rows], out) };
-        }
-        self.each_run(&mut Fixed { source, out, ahead: Ahead::default() });
-    }
-
-    /// True if values of `width` bytes are put in order in each chunk, and runs appended.
-    fn goes_by_chunks(&self, width: usize) -> bool {
-        let (order, load) = (&*self.order, self.load);
-        let dealt = load.scatters(width, order.spread)
-            && (width < SCATTERED || order.partitions <= MOST_DEALT);
-        order.form == Form::Chunks && (load.is_one() || dealt)
-    }
-
-    /// True if values of `width` bytes are put to targets, not gathered from places.
-    fn scatters(&self, width: usize) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if self.sweeps() {
-            return false;
-        }
-        self.load.scatters(width, self.order.spread)
-            && !matches!(self.order.form, Form::Chunks | Form::Whole)
-    }
-
-    /// True if values of `width` bytes are compressed by masks.
-    #[cfg(target_arch = "x86_64")]
-    fn compresses(&self, width: usize) -> bool {
-        let partitions = self.order.partitions;
-        let only = self.order.level >= Level::Gathering && self.load.is_one();
-        if self.order.form != Form::Masks || !compresses(width, partitions, only) {
-            return false;
-        }
-        // Places are worth their while for several columns of eight bytes, and for all once partitions are many.
-        let gathered = match (width, self.load) {
-            (8, Load::ManyTargeted(columns)) => columns >= SWEPT,
-            (8, _) => true,
-            _ => partitions > MOST_COMPRESSED,
-        };
-        !(gathered && self.sweeps())
-    }
-
-    /// True if columns are gathered a line at a time.
-    #[cfg(target_arch = "x86_64")]
-    fn sweeps(&self) -> bool {
-        let (order, load) = (&*self.order, self.load);
-        match order.form {
-            Form::Placed => true,
-            _ if order.level < Level::Gathering => false,
-            // Masks give places sooner than targets.
-            Form::Masks => match load {
-                Load::Bits => false,
-                Load::Fixed(width) => {
-                    width >= 4
-                        && !compresses(width, order.partitions, true)
-                        && !gathers(load, width, order.partitions)
-                }
-                _ => true,
-            },
-            Form::Ranked | Form::Counted => {
-                matches!(load, Load::ManyTargeted(SWEPT..) | Load::ManyTexts)
+        match way.movement(W) {
+            Move::Compress => unreachable!("only x86-64 compresses"),
+            Move::Gather => self.each_run(&mut Fixed { source, out, ahead: Ahead::default() }),
+            Move::Deal if way.is_one_chunk() => {
+                // SAFETY: these ids were counted, and there are as many values, and room for them.
+                unsafe { self.order.cursors.put(self.ids, source, out.as_mut_ptr()) };
             }
-            _ => false,
+            Move::Deal => self.append_chunks(source, out, |order, chunk, values, dealt| {
+                let ids = &ids[chunk.rows];
+                assert!(dealt.len() >= values.len() && values.len() == ids.len());
+                // SAFETY: these ends were written when these ids were counted; there are as many values, and
+                // room for them.
+                unsafe {
+                    order.cursors.recall(order.level, ids, chunk.ends, way.is_wide());
+                    order.cursors.put(ids, values, dealt.as_mut_ptr());
+                }
+            }),
+            Move::Scatter => {
+                self.target();
+                if way.is_one_chunk() {
+                    // SAFETY: there is a target for each row, below the rows, and as many values.
+                    return unsafe { scatter(source, &self.order.targets[..rows], out) };
+                }
+                self.append_chunks(source, out, |order, chunk, values, dealt| {
+                    let targets = &order.targets[chunk.rows.clone()];
+                    assert!(dealt.len() >= values.len());
+                    let blocks = values.chunks(BLOCK).zip(targets.chunks(BLOCK));
+                    for ((values, targets), row) in blocks.zip(chunk.rows.step_by(BLOCK)) {
+                        let ahead = (row + AHEAD).min(rows)..(row + AHEAD + BLOCK).min(rows);
+                        prefetch_all(source[ahead].as_flattened());
+                        // SAFETY: there is a target for each row, below the rows of the chunk.
+                        unsafe { scatter(values, targets, dealt) };
+                    }
+                });
+            }
         }
     }
 
+    /// Compresses the values of each chunk to where its runs go.
     #[cfg(target_arch = "x86_64")]
-    fn sweep<const N: usize, const W: usize>(
-        &mut self,
-        sources: [&[[u8; W]]; N],
-        outs: [&mut [[u8; W]]; N],
-    ) {
-        self.place();
+    fn compress<const W: usize>(&mut self, source: &[u8], out: &mut [u8]) {
         let order = &mut *self.order;
-        let places = &order.places[..order.rows];
-        let columns = match self.load {
-            Load::ManyTargeted(columns) => columns,
-            Load::Many | Load::ManyTexts => SWEPT,
-            _ => 1,
-        };
-        // SAFETY: the level says that the CPU can; places are rows; widths that are swept are powers of
-        // two up to 16.
-        unsafe { order.sweep.gather(columns, &order.offsets, places, sources, outs) };
-    }
-
-    /// True if there is one column or bitmap, and nothing else.
-    pub(crate) fn moves_one(&self) -> bool {
-        self.load.is_one()
-    }
-
-    /// True if rows go straight to where they belong: nothing else asks for places or targets.
-    pub(super) fn deals_out(&self) -> bool {
-        self.load.is_one() && self.order.form == Form::Counted
-    }
-
-    /// Brings values into order without finding places or targets.
-    ///
-    /// # Panics
-    /// If there are fewer values than rows, or rows do not go straight.
-    pub(super) fn deal_out<const W: usize>(&mut self, source: &[[u8; W]], out: &mut [[u8; W]]) {
-        assert!(self.deals_out());
-        assert!(source.len() >= self.rows() && out.len() >= self.rows());
-        // SAFETY: these ids were counted, and `source` and `out` have as many values.
-        unsafe { self.order.cursors.put(self.ids, source, out.as_mut_ptr()) };
-    }
-
-    /// True if columns of `width` bytes a value are moved several at once, by [`Planned::several`].
-    pub(crate) fn takes_several(&self, width: usize) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if self.sweeps() {
-            return width == 8 && self.takes_pairs(width);
+        let partitions = order.offsets.len() - 1;
+        if order.way.is_one_chunk() {
+            let (starts, ends) = (&order.offsets[..partitions], &order.offsets[1..]);
+            // SAFETY: masks are for CPUs that can; widths that compress are 1, 2, 4 and 8; from one offset to
+            // the next there are as many rows as in a mask.
+            return unsafe { order.masks.compress::<W>(source, out, starts, ends) };
         }
-        self.takes_pairs(width) || self.takes_records(width)
-    }
-
-    /// True if columns of `width` bytes a value are scattered, or gathered, two at a time.
-    fn takes_pairs(&self, width: usize) -> bool {
-        let (order, partitions) = (&*self.order, self.order.partitions);
-        #[cfg(target_arch = "x86_64")]
-        if self.compresses(width) {
-            return false;
-        }
-        #[cfg(target_arch = "x86_64")]
-        let in_pairs = if order.level == Level::Storing { IN_PAIRS_STORING } else { IN_PAIRS };
-        #[cfg(not(target_arch = "x86_64"))]
-        let in_pairs = IN_PAIRS;
-        let most = in_pairs.iter().find(|(other, _)| *other == width).map_or(0, |(_, most)| *most);
-        let targeted = !matches!(order.form, Form::Chunks | Form::Whole);
-        matches!(self.load, Load::ManyTargeted(_)) && targeted && partitions <= most
-    }
-
-    /// True if columns of `width` bytes a value go as records.
-    fn takes_records(&self, width: usize) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if self.order.level >= Level::Avx2
-            && matches!(self.load, Load::ManyTargeted(_) | Load::ManyTexts)
-            && matches!(self.order.form, Form::Counted | Form::Ranked | Form::Masks)
-        {
-            return match width {
-                4 => self.order.form != Form::Masks || self.order.partitions > ONE_BY_ONE[0],
-                8 => self.order.partitions > ONE_BY_ONE[1],
-                _ => false,
-            };
-        }
-        let _ = width;
-        false
-    }
-
-    /// Brings columns of `width` bytes a value into order, at most [`SEVERAL`] of them. `outs` are
-    /// [`PAD`] bytes longer than they are.
-    ///
-    /// # Panics
-    /// If there are more columns, or not as many targets, or a slice is too short.
-    pub(crate) fn several(&mut self, width: usize, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
-        assert!(sources.len() == outs.len() && sources.len() <= SEVERAL);
-        if self.takes_pairs(width) {
-            match width {
-                8 => return self.pairs::<8>(sources, outs),
-                16 => return self.pairs::<16>(sources, outs),
-                _ => {}
+        let mut next = order.offsets[..partitions].to_vec();
+        let (rows, chunk) = (order.way.rows, order.way.chunk);
+        let values = source[..rows * W].chunks(chunk * W);
+        let ends = order.ends.chunks_exact_mut(partitions);
+        for ((ids, values), ends) in self.ids.chunks(chunk).zip(values).zip(ends) {
+            // SAFETY: masks are for CPUs that can, and for fewer than 255 partitions.
+            assert!(unsafe { order.masks.build(ids, ends) }, "ids were looked at before");
+            // SAFETY: as above; offsets are apart by what all chunks have of a partition, and `next` is behind
+            // those before.
+            unsafe { order.masks.compress::<W>(values, out, &next, &order.offsets[1..]) };
+            let mut start = 0;
+            for (&mut end, next) in ends.iter_mut().zip(&mut next) {
+                *next += (end - replace(&mut start, end)) as usize;
             }
         }
-        #[cfg(target_arch = "x86_64")]
-        if self.takes_records(width) {
-            match (width, sources, &mut *outs) {
-                (4, &[a, b], [c, d]) => return self.records::<2, 4>([a, b], [c, d]),
-                (4, &[a, b, c], [d, e, f]) => return self.records::<3, 4>([a, b, c], [d, e, f]),
-                (4, &[a, b, c, d], [e, f, g, h]) => {
-                    return self.records::<4, 4>([a, b, c, d], [e, f, g, h]);
-                }
-                (8, &[a, b, c], [d, e, f]) => return self.records::<3, 8>([a, b, c], [d, e, f]),
-                (8, &[a, b, c, d], [e, f, g, h]) => {
-                    return self.records::<4, 8>([a, b, c, d], [e, f, g, h]);
-                }
-                _ => {}
-            }
-        }
-        for (source, out) in sources.iter().zip(outs) {
-            self.fixed(width, source, out);
-        }
     }
 
-    fn pairs<const W: usize>(&mut self, sources: &[&[u8]], outs: &mut [&mut [u8]]) {
-        let rows = self.order.rows;
-        for (sources, outs) in sources.chunks(2).zip(outs.chunks_mut(2)) {
-            let (&[a, b], [c, d]) = (sources, &mut *outs) else {
-                for (source, out) in sources.iter().zip(outs) {
-                    self.fixed(W, source, out);
-                }
-                continue;
-            };
-            let sources = [a, b].map(|source| &source.as_chunks::<W>().0[..rows]);
-            let outs = [c, d].map(|out| &mut out.as_chunks_mut::<W>().0[..rows]);
-            #[cfg(target_arch = "x86_64")]
-            if self.sweeps() {
-                self.sweep(sources, outs);
-                continue;
-            }
-            self.target();
-            // SAFETY: there is a target for each row, below the rows, and as many values.
-            unsafe { scatter_two(sources, &self.order.targets[..rows], outs) };
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn records<const N: usize, const W: usize>(
+    /// Has `deal` bring the values of each chunk into order, and appends the runs to their partitions.
+    fn append_chunks<const W: usize>(
         &mut self,
-        sources: [&[u8]; N],
-        outs: [&mut [u8]; N],
+        source: &[[u8; W]],
+        out: &mut [[u8; W]],
+        deal: impl Fn(&mut Order, Chunk<'_>, &[[u8; W]], &mut [[u8; W]]),
     ) {
-        assert!(self.order.level >= Level::Avx2);
-        self.target();
+        let (way, partitions) = (self.order.way, self.partitions());
         let order = &mut *self.order;
-        let targets = &order.targets[..order.rows];
-        // SAFETY: the level says that the CPU has AVX2; there is a target for each row, below the
-        // rows; slices are as long, or this panics; two columns of eight bytes are not asked for.
-        unsafe { arrange::<N, W>(sources, outs, targets, &mut order.transit) };
-    }
-
-    /// True if that many bitmaps are cheaper by masks than as bytes.
-    pub(super) fn extracts(&self, bitmaps: usize) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if self.order.form == Form::Masks {
-            // Both ways cost so much for each partition, but bytes cost it once for all bitmaps.
-            let most = if self.order.partitions < 12 { 2 } else { 1 };
-            return self.load == Load::Bits || bitmaps <= most;
+        let mut next = order.offsets[..partitions].to_vec();
+        let mut ends = std::mem::take(&mut order.ends);
+        let mut transit = std::mem::take(&mut order.transit);
+        // A line behind the last run may be read with it.
+        transit.resize(way.chunk * W + PAD, 0);
+        let (dealt, _) = transit.as_chunks_mut::<W>();
+        let mut runs = Runs::of(way.goes_past_cache(W), partitions, out);
+        let chunks = source.chunks(way.chunk).zip(ends.chunks_exact_mut(partitions));
+        for (index, (values, ends)) in chunks.enumerate() {
+            let first = index * way.chunk;
+            let rows = first..first + values.len();
+            deal(order, Chunk { rows, ends: &mut *ends }, values, dealt);
+            runs.append(dealt, ends, &mut next);
         }
-        let _ = bitmaps;
-        false
+        runs.finish(&order.offsets);
+        (order.ends, order.transit) = (ends, transit);
     }
 
     /// Brings bits into order by masks. `out` has a word more than they need.
     ///
     /// # Panics
     /// If there are no masks, or a slice is too short.
-    pub(super) fn extract(&self, source: Words<'_>, out: &mut [u64]) {
+    pub(super) fn extract(&self, source: Bits<'_>, out: &mut [u64]) {
+        assert!(self.order.way.find == Find::Masks && self.order.way.is_one_chunk());
         #[cfg(target_arch = "x86_64")]
-        if self.order.form == Form::Masks {
-            // SAFETY: masks are built on CPUs that can, and every row is in one.
-            return unsafe { self.order.masks.extract(source, out) };
+        // SAFETY: masks are for CPUs that can, and every row is in one.
+        unsafe {
+            self.order.masks.extract(source, out);
         }
-        unreachable!("{} words and {} have no masks", source.whole.len(), out.len());
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("{source:?} and {out:?} have no masks");
+    }
+}
+
+/// Rows of a chunk, and where partitions end among them.
+struct Chunk<'a> {
+    rows: Range<usize>,
+    ends: &'a mut [u32],
+}
+
+/// Runs of chunks on their way to their partitions.
+struct Runs<'a, const W: usize> {
+    out: &'a mut [[u8; W]],
+    /// Where they are written past the cache.
+    #[cfg(target_arch = "x86_64")]
+    lines: Option<Lines>,
+}
+
+impl<'a, const W: usize> Runs<'a, W> {
+    /// Runs of so many partitions to `out`; `past_cache` says that the CPU writes by lines.
+    fn of(past_cache: bool, partitions: usize, out: &'a mut [[u8; W]]) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let starts_line = out.as_ptr().cast::<u8>().align_offset(OWN_LINE) == 0;
+            let lines = (past_cache && starts_line).then(|| Lines::new(partitions));
+            Self { out, lines }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = (past_cache, partitions);
+            Self { out }
+        }
+    }
+
+    /// Appends the runs of a chunk, which end at `ends` of `dealt`, to where partitions go on.
+    fn append(&mut self, dealt: &[[u8; W]], ends: &[u32], next: &mut [usize]) {
+        let mut start = 0;
+        for (partition, (&end, next)) in ends.iter().zip(next).enumerate() {
+            let run = &dealt[start..end as usize];
+            let to = &mut self.out[*next..*next + run.len()];
+            *next += run.len();
+            start = end as usize;
+            #[cfg(target_arch = "x86_64")]
+            if let Some(lines) = &mut self.lines {
+                let (from, len) = (run.as_ptr().cast(), run.len() * W);
+                // SAFETY: lines are for CPUs that can; `dealt` has a line behind its last run; runs of a
+                // partition follow each other, and `out` starts with a line.
+                unsafe { lines.append(partition, from, len, to.as_mut_ptr().cast()) };
+                continue;
+            }
+            let _ = partition;
+            to.copy_from_slice(run);
+        }
+    }
+
+    /// Writes what is left of lines, once the runs of all chunks are appended.
+    fn finish(self, offsets: &[usize]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(lines) = self.lines {
+            let out = self.out.as_mut_ptr();
+            let place = |row: usize| out.wrapping_add(row).cast::<u8>();
+            let ends = offsets.windows(2).map(|pair| (place(pair[0]), place(pair[1])));
+            // SAFETY: lines are for CPUs that can; all runs were appended.
+            unsafe { lines.finish(ends) };
+        }
+        let _ = offsets;
     }
 }
 
 struct Fixed<'a, const W: usize> {
     source: &'a [[u8; W]],
     out: &'a mut [[u8; W]],
-    /// The next chunk, asked for as runs of this one are gathered.
+    /// The next chunk, prefetched as runs of this one are gathered.
     ahead: Ahead<'a>,
 }
 

@@ -31,10 +31,42 @@ pub(crate) fn first(block: Block, behind: Block, len: usize) -> Block {
 /// A bit for each byte: whether it is below 2 once the bits of `flip` are complemented.
 #[inline(always)]
 pub(crate) fn ends(block: Block, flip: u8) -> u32 {
+    up_to(sum(block, 0, flip), 1)
+}
+
+/// A bit for each byte: whether it is `most` or less.
+#[inline(always)]
+pub(crate) fn up_to(block: Block, most: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    return sse2::ends(block, flip);
+    return sse2::up_to(block, most);
     #[cfg(not(target_arch = "x86_64"))]
-    portable::ends(block, flip)
+    portable::up_to(block, most)
+}
+
+/// The sixteen bytes of `bytes` from `at` on.
+#[inline(always)]
+pub(crate) fn block_at(bytes: &[u8], at: usize) -> Block {
+    let mut block = [0; BLOCK];
+    block.copy_from_slice(&bytes[at..at + BLOCK]);
+    block
+}
+
+/// A bit for each byte: whether it is `byte`.
+#[inline(always)]
+pub(crate) fn equal(block: Block, byte: u8) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    return sse2::equal(block, byte);
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::equal(block, byte)
+}
+
+/// Groups of `OF` bytes of both, 1, 2 or 4, one of each in turn: of their first halves, and of the second ones.
+#[inline(always)]
+pub(crate) fn joined<const OF: usize>(a: Block, b: Block) -> [Block; 2] {
+    #[cfg(target_arch = "x86_64")]
+    return sse2::joined::<OF>(a, b);
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::joined::<OF>(a, b)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -76,13 +108,33 @@ mod sse2 {
     }
 
     #[inline(always)]
-    pub(super) fn ends(block: Block, flip: u8) -> u32 {
+    pub(super) fn up_to(block: Block, most: u8) -> u32 {
+        let block = load(block);
         // SAFETY: SSE2 is part of the architecture.
         unsafe {
-            let bytes = _mm_xor_si128(load(block), _mm_set1_epi8(flip as i8));
-            let low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(1)), bytes);
+            let low = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(most as i8)), block);
             _mm_movemask_epi8(low) as u32
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn equal(block: Block, byte: u8) -> u32 {
+        // SAFETY: SSE2 is part of the architecture.
+        unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(block), _mm_set1_epi8(byte as i8))) as u32 }
+    }
+
+    #[inline(always)]
+    pub(super) fn joined<const OF: usize>(a: Block, b: Block) -> [Block; 2] {
+        let (a, b) = (load(a), load(b));
+        // SAFETY: SSE2 is part of the architecture.
+        let (low, high) = unsafe {
+            match OF {
+                1 => (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)),
+                2 => (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)),
+                _ => (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)),
+            }
+        };
+        [store(low), store(high)]
     }
 }
 
@@ -98,9 +150,24 @@ mod portable {
         std::array::from_fn(|at| if at < len { block[at] } else { behind[at] })
     }
 
-    pub(super) fn ends(block: Block, flip: u8) -> u32 {
+    pub(super) fn up_to(block: Block, most: u8) -> u32 {
         let bits = block.iter().enumerate();
-        bits.fold(0, |ends, (at, byte)| ends | u32::from(byte ^ flip < 2) << at)
+        bits.fold(0, |bits, (at, byte)| bits | u32::from(*byte <= most) << at)
+    }
+
+    pub(super) fn equal(block: Block, byte: u8) -> u32 {
+        let bits = block.iter().enumerate();
+        bits.fold(0, |bits, (at, own)| bits | u32::from(*own == byte) << at)
+    }
+
+    pub(super) fn joined<const OF: usize>(a: Block, b: Block) -> [Block; 2] {
+        [0, super::BLOCK / 2].map(|half| {
+            std::array::from_fn(|at| {
+                let (group, byte) = (at / OF, at % OF);
+                let of = if group.is_multiple_of(2) { &a } else { &b };
+                of[half + group / 2 * OF + byte]
+            })
+        })
     }
 }
 
@@ -120,7 +187,16 @@ mod tests {
                     sse2::first(block, behind, len),
                     portable::first(block, behind, len)
                 );
-                prop_assert_eq!(sse2::ends(block, flip), portable::ends(block, flip));
+                prop_assert_eq!(sse2::up_to(block, add), portable::up_to(block, add));
+                prop_assert_eq!(sse2::up_to(block, 1), portable::up_to(block, 1));
+                prop_assert_eq!(sse2::equal(block, add % 4), portable::equal(block, add % 4));
+            }
+            for (one, other) in [
+                (sse2::joined::<1>(block, behind), portable::joined::<1>(block, behind)),
+                (sse2::joined::<2>(block, behind), portable::joined::<2>(block, behind)),
+                (sse2::joined::<4>(block, behind), portable::joined::<4>(block, behind)),
+            ] {
+                prop_assert_eq!(one, other);
             }
         }
     }

@@ -38,16 +38,17 @@ pub(crate) fn encoded_len(len: usize) -> usize {
 /// # Panics
 /// If there is no room.
 pub(crate) fn put_blocks<'a>(
-    strings: impl Iterator<Item = Text<'a>>,
+    strings: impl Iterator<Item = impl Into<Text<'a>>>,
     null: u8,
     flip: u8,
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
+    let strings = strings.map(Into::into);
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected.
-        return unsafe { super::avx512::put_blocks(strings, null, flip, cursors, out) };
+        return unsafe { super::avx512::blocks::put_blocks(strings, null, flip, cursors, out) };
     }
     put_each(strings, null, flip, cursors, out);
 }
@@ -60,9 +61,9 @@ fn put_each<'a>(
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    for ((string, valid), cursor) in strings.zip(cursors) {
-        if valid {
-            *cursor += put_block_string(string, flip, &mut out[*cursor..]);
+    for (text, cursor) in strings.zip(cursors) {
+        if text.valid {
+            *cursor += put_block_string(text.bytes(), flip, &mut out[*cursor..]);
         } else {
             out[*cursor] = null;
             *cursor += 1;
@@ -158,7 +159,7 @@ mod tests {
             let (mut out, mut twin) = (vec![0xaa; end + 1], vec![0xaa; end + 1]);
             let mut moved = cursors.clone();
             put_blocks(strings.clone(), 7, flip, &mut moved, &mut out);
-            put_each(strings, 7, flip, &mut cursors, &mut twin);
+            put_each(strings.map(Text::from), 7, flip, &mut cursors, &mut twin);
             prop_assert_eq!(moved, cursors);
             prop_assert_eq!(out, twin);
         }

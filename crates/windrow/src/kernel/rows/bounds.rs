@@ -4,14 +4,9 @@
 /// greatest number and 0 if there are none.
 pub(crate) fn bounds(values: &[[u8; 8]], flip: u64, float: u64) -> (u64, u64) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: AVX-512 or AVX2 was detected.
-        let (least, most, done) = unsafe {
-            match super::avx512::detected() {
-                true => super::avx512::bounds(values, flip, float),
-                false => super::avx2::bounds(values, flip, float),
-            }
-        };
+    if super::avx512::detected() {
+        // SAFETY: the features were detected.
+        let (least, most, done) = unsafe { super::avx512::bounds::bounds(values, flip, float) };
         let (rest_least, rest_most) = portable(&values[done..], flip, float);
         return (least.min(rest_least), most.max(rest_most));
     }
@@ -43,13 +38,6 @@ mod tests {
             for values in [values, small] {
                 let twin = portable(&values, flip, float);
                 prop_assert_eq!(bounds(&values, flip, float), twin);
-                #[cfg(target_arch = "x86_64")]
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: AVX2 was detected.
-                    let (least, most, done) = unsafe { super::super::avx2::bounds(&values, flip, float) };
-                    let rest = portable(&values[done..], flip, float);
-                    prop_assert_eq!((least.min(rest.0), most.max(rest.1)), twin);
-                }
             }
         }
     }

@@ -7,14 +7,17 @@
 //! numbers   h0 l0 h1 l1 ...          | m2 | a2 | h2 | l2 |
 //! ```
 //!
-//! Up to eight of them are made 64 rows at a time, or 512 if all are bits, become words of a row, and are written together.
+//! 64 rows of up to eight of them are made side by side, joined to words of a row, and these are stored.
 
 use std::ops::Range;
 
-use super::lane::{Bits, Places};
+use super::block::{BLOCK, Block, joined};
+use super::lanes::{Bits, Places, check_bounds};
 
 /// Columns that are written at once: the bytes of a word.
-pub(super) const WORD: usize = 8;
+const WORD: usize = 8;
+/// Rows that are written at once: bits of a word.
+const ROWS: usize = 64;
 
 /// Where the bytes of a column come from.
 #[derive(Clone, Copy, Debug)]
@@ -60,18 +63,61 @@ impl<'a> ByteLane<'a> {
         has && self.valid.is_none_or(|bits| bits.holds(rows))
     }
 
-    fn byte(&self, row: usize) -> u8 {
-        match (self.valid, self.source) {
-            (Some(valid), _) if !valid.get(row) => self.null,
-            (_, Source::Same(byte)) => byte,
-            (_, Source::Bits(bits, bytes)) => bytes[usize::from(bits.get(row))],
-            (_, Source::Values { values, width, at, flip, float }) => {
-                let value = &values[row * width..(row + 1) * width];
-                let negative = value[width - 1] >= 0x80;
-                value[at] ^ flip ^ if negative { float } else { 0 }
+    /// The bytes of `count` rows from `row` on.
+    #[inline(always)]
+    fn bytes(&self, row: usize, count: usize) -> [u8; ROWS] {
+        let mut out = [0; ROWS];
+        match self.source {
+            Source::Same(byte) => out = [byte; ROWS],
+            Source::Bits(bits, bytes) => out = spread(bits.word(row), bytes),
+            Source::Values { values, width: 1, flip, float, .. } => {
+                for (out, value) in out.iter_mut().zip(&values[row..row + count]) {
+                    *out = value ^ flip ^ (float & negative(*value));
+                }
+            }
+            Source::Values { values, at, flip, float, .. } => {
+                let values = values[2 * row..2 * (row + count)].as_chunks::<2>().0;
+                let code = |value: &[u8; 2], at: usize| {
+                    let value = u16::from_le_bytes(*value);
+                    let negative = (value.cast_signed() >> 15) as u8;
+                    (value >> (8 * at)) as u8 ^ flip ^ (float & negative)
+                };
+                // A loop for each byte: many at a time.
+                match at {
+                    0 => out.iter_mut().zip(values).for_each(|(out, value)| *out = code(value, 0)),
+                    _ => out.iter_mut().zip(values).for_each(|(out, value)| *out = code(value, 1)),
+                }
             }
         }
+        if let Some(valid) = self.valid {
+            let keep = spread(valid.word(row), [0, 0xff]);
+            for (out, keep) in out.iter_mut().zip(keep) {
+                *out = *out & keep | self.null & !keep;
+            }
+        }
+        out
     }
+}
+
+/// All ones if the highest bit of a number, whose last byte this is, is set.
+#[inline(always)]
+fn negative(last: u8) -> u8 {
+    (last.cast_signed() >> 7).cast_unsigned()
+}
+
+/// A byte for each bit: the first if it is not set, else the second.
+#[inline(always)]
+fn spread(bits: u64, [zero, one]: [u8; 2]) -> [u8; ROWS] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut out = [0; ROWS];
+    for (byte, out) in bits.to_le_bytes().into_iter().zip(out.as_chunks_mut::<8>().0) {
+        // In byte `i` nothing but bit `i`, if it is set; adding 7F carries any of them to the top bit.
+        let each = (u64::from(byte) * ONES) & 0x8040_2010_0804_0201;
+        let set = ((each + 0x7f * ONES) >> 7) & ONES;
+        let differ = set * u64::from(zero ^ one);
+        *out = (differ ^ (u64::from(zero) * ONES)).to_le_bytes();
+    }
+    out
 }
 
 /// Writes adjacent bytes for the rows `rows`; the first of those of the first row is at `places.place(0)`.
@@ -84,32 +130,110 @@ pub(crate) fn put_bytes<P: Places>(
     places: P,
     out: &mut [u8],
 ) {
-    super::check_bounds(lanes.len(), rows.len(), places, out.len());
+    check_bounds(lanes.len(), rows.len(), places, out.len());
     assert!(lanes.iter().all(|lane| lane.holds(rows.end)), "a byte for each row");
+    let out = out.as_mut_ptr();
     for (word, lanes) in lanes.chunks(WORD).enumerate() {
         let places = places.shifted(word * WORD);
-        #[cfg(target_arch = "x86_64")]
-        if super::avx512::detected() {
-            // SAFETY: the features were detected; places, bits and values were checked above.
-            unsafe { super::avx512::put_bytes(lanes, rows.clone(), places, out) };
-            continue;
+        // SAFETY: places, bits and values were checked above.
+        unsafe {
+            match lanes.len() {
+                1 => put_of::<1, P>(lanes, rows.clone(), places, out),
+                2 => put_of::<2, P>(lanes, rows.clone(), places, out),
+                3 | 4 => put_of::<4, P>(lanes, rows.clone(), places, out),
+                _ => put_of::<WORD, P>(lanes, rows.clone(), places, out),
+            }
         }
-        put_rows(lanes, rows.clone(), 0, places, out);
     }
 }
 
-/// The portable twin, and the last few rows: those from the one at `from` on.
-pub(super) fn put_rows<P: Places>(
+/// Writes lanes of which there are more than half of `N`, and at most `N`.
+///
+/// # Safety
+/// The bytes of the `n`th of `rows` lie within `out` at `places.place(n)`; each lane holds all `rows`.
+unsafe fn put_of<const N: usize, P: Places>(
     lanes: &[ByteLane<'_>],
     rows: Range<usize>,
-    from: usize,
     places: P,
-    out: &mut [u8],
+    out: *mut u8,
 ) {
-    for (index, lane) in lanes.iter().enumerate() {
-        let places = places.shifted(index);
-        for at in from..rows.len() {
-            out[places.place(at)] = lane.byte(rows.start + at);
+    for first in (0..rows.len()).step_by(ROWS) {
+        let count = ROWS.min(rows.len() - first);
+        let mut columns = [[0; ROWS]; N];
+        for (column, lane) in columns.iter_mut().zip(lanes) {
+            *column = lane.bytes(rows.start + first, count);
+        }
+        let words = words(&columns);
+        let places = places.behind(first);
+        for (row, word) in words.iter().enumerate().take(count) {
+            // SAFETY: as this function's.
+            unsafe { store(word, out.add(places.place(row)), lanes.len()) };
+        }
+    }
+}
+
+/// A byte of each column, for each row.
+#[inline(always)]
+fn words<const N: usize>(columns: &[[u8; ROWS]; N]) -> [[u8; N]; ROWS] {
+    let mut words = [[0; N]; ROWS];
+    let out = words.as_flattened_mut().as_chunks_mut::<BLOCK>().0;
+    for (at, out) in out.chunks_mut(N).enumerate() {
+        let mut blocks = [[0; BLOCK]; N];
+        for (block, column) in blocks.iter_mut().zip(columns) {
+            *block = column.as_chunks::<BLOCK>().0[at];
+        }
+        // Words of one byte become words of two, four and eight.
+        if N > 1 {
+            blocks = joined_all::<N, 1>(blocks);
+        }
+        if N > 2 {
+            blocks = joined_all::<N, 2>(blocks);
+        }
+        if N > 4 {
+            blocks = joined_all::<N, 4>(blocks);
+        }
+        out.copy_from_slice(&blocks);
+    }
+    words
+}
+
+/// Words of twice the length: each of `OF` bytes, in as many blocks, and the one whose words stand behind them.
+#[inline(always)]
+fn joined_all<const N: usize, const OF: usize>(blocks: [Block; N]) -> [Block; N] {
+    let mut out = blocks;
+    for pair in 0..N / 2 {
+        let (word, part) = (pair / OF, pair % OF);
+        let first = 2 * word * OF;
+        let both = joined::<OF>(blocks[first + part], blocks[first + OF + part]);
+        out[first + 2 * part..][..2].copy_from_slice(&both);
+    }
+    out
+}
+
+/// Stores `count` bytes of a word, more than half of them.
+///
+/// # Safety
+/// `to` is valid for as many.
+#[inline(always)]
+unsafe fn store<const N: usize>(word: &[u8; N], to: *mut u8, count: usize) {
+    /// # Safety
+    /// `to` is valid for as many bytes, of which `T` is half or more.
+    #[inline(always)]
+    unsafe fn ends<T>(word: *const u8, to: *mut u8, count: usize) {
+        let last = count - size_of::<T>();
+        // SAFETY: as this function's. The last number overlaps the first one, or begins where that ends.
+        unsafe {
+            to.cast::<T>().write_unaligned(word.cast::<T>().read_unaligned());
+            to.add(last).cast::<T>().write_unaligned(word.add(last).cast::<T>().read_unaligned());
+        }
+    }
+    let from = word.as_ptr();
+    // SAFETY: as this function's.
+    unsafe {
+        match (N, count == N) {
+            (_, true) => to.cast::<[u8; N]>().write(*word),
+            (8, false) => ends::<u32>(from, to, count),
+            _ => ends::<u16>(from, to, count),
         }
     }
 }
@@ -118,7 +242,7 @@ pub(super) fn put_rows<P: Places>(
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::lane::{Scattered, Strided};
+    use super::super::lanes::{Scattered, Strided};
     use super::*;
 
     /// A kind, what stands for bits, whether there are nulls, and where its data begin.
@@ -148,21 +272,30 @@ mod tests {
         ByteLane { source, valid, null: bytes[2] }
     }
 
+    /// The byte of a row.
+    fn byte(lane: &ByteLane<'_>, row: usize) -> u8 {
+        match (lane.valid, lane.source) {
+            (Some(valid), _) if !valid.get(row) => lane.null,
+            (_, Source::Same(byte)) => byte,
+            (_, Source::Bits(bits, bytes)) => bytes[usize::from(bits.get(row))],
+            (_, Source::Values { values, width, at, flip, float }) => {
+                let value = &values[row * width..(row + 1) * width];
+                value[at] ^ flip ^ if value[width - 1] >= 0x80 { float } else { 0 }
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn bytes_of_rows_are_those_of_the_columns(
             data in prop::collection::vec(any::<u8>(), 2800),
             kinds in prop::collection::vec((0u8..5, any::<[u8; 3]>(), any::<bool>(), 0usize..20), 1..19),
-            rows in prop_oneof![0usize..300, 500usize..1200],
+            rows in 0usize..300,
             first in 0usize..70,
             gap in 0usize..3,
             scattered: bool,
-            only_bits: bool,
         ) {
-            let of = |(kind, bytes, nullable, at): (u8, [u8; 3], bool, usize)| {
-                lane(&data, (if only_bits { kind.min(1) } else { kind }, bytes, nullable, at))
-            };
-            let lanes: Vec<ByteLane<'_>> = kinds.into_iter().map(of).collect();
+            let lanes: Vec<ByteLane<'_>> = kinds.into_iter().map(|kind| lane(&data, kind)).collect();
             let rows = first..first + rows;
             let stride = lanes.len() + gap;
             let places = Strided { first: 2, stride };
@@ -176,7 +309,11 @@ mod tests {
                 }
                 false => put_bytes(&lanes, rows.clone(), places, &mut out),
             }
-            put_rows(&lanes, rows.clone(), 0, places, &mut twin);
+            for (at, row) in rows.enumerate() {
+                for (column, lane) in lanes.iter().enumerate() {
+                    twin[places.place(at) + column] = byte(lane, row);
+                }
+            }
             prop_assert_eq!(&out, &twin);
         }
     }

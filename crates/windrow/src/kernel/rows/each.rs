@@ -10,8 +10,7 @@
 
 use arrow_buffer::ArrowNativeType;
 
-use super::check_bounds;
-use super::lane::Places;
+use super::lanes::{Places, check_bounds};
 use crate::kernel::values::Values;
 
 /// Bytes of a step of [`take_raw`].
@@ -245,7 +244,7 @@ fn bits_of(heads: &[u8; WORD], bit: usize) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::lane::{Scattered, Strided};
+    use super::super::lanes::{Scattered, Strided};
     use super::*;
 
     proptest! {

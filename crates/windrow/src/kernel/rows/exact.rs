@@ -1,5 +1,5 @@
-//! Byte strings of any layout into rows where nothing behind them may be overwritten: what stands there was written
-//! before. [`super::spans`] is for arrays with offsets.
+//! Byte strings of any layout into rows, where nothing behind them may be overwritten: what stands there may have been
+//! written before.
 //!
 //! ```text
 //! string        | s h o r t |n e x t           a mask leaves what is its own, and its end
@@ -12,11 +12,78 @@
 //! kernels for AVX-512 is bounds-checked, safe code.
 
 use super::super::copy::{add_short, copy_short};
+use super::block::{self, BLOCK};
 use super::lengths::{self, add_each};
 use super::text::Form;
 
-/// The bytes of a string, of a null any, and whether it is one.
-pub(crate) type Text<'a> = (&'a [u8], bool);
+/// A string, of a null any.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a> {
+    /// Its bytes, and what may be read behind them.
+    beyond: &'a [u8],
+    pub(crate) len: usize,
+    pub(crate) valid: bool,
+}
+
+impl<'a> Text<'a> {
+    /// The first `len` bytes of `beyond`.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline(always)]
+    pub(crate) fn new(beyond: &'a [u8], len: usize, valid: bool) -> Self {
+        assert!(len <= beyond.len(), "a string lies within its bytes");
+        Self { beyond, len, valid }
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        &self.beyond[..self.len]
+    }
+
+    /// The first bytes, and what is behind them, if there are as many as a block has.
+    #[inline(always)]
+    fn block(self) -> Option<block::Block> {
+        self.beyond.first_chunk().copied()
+    }
+}
+
+impl<'a> From<(&'a [u8], bool)> for Text<'a> {
+    #[inline(always)]
+    fn from((bytes, valid): (&'a [u8], bool)) -> Self {
+        Self { beyond: bytes, len: bytes.len(), valid }
+    }
+}
+
+/// Where a string goes.
+pub(crate) trait Cursor {
+    fn at(&self) -> usize;
+    /// What follows stands at `behind`.
+    fn pass(self, behind: usize);
+}
+
+impl Cursor for &mut usize {
+    #[inline(always)]
+    fn at(&self) -> usize {
+        **self
+    }
+
+    #[inline(always)]
+    fn pass(self, behind: usize) {
+        *self = behind;
+    }
+}
+
+/// A place that stays.
+impl Cursor for usize {
+    #[inline(always)]
+    fn at(&self) -> usize {
+        *self
+    }
+
+    #[inline(always)]
+    fn pass(self, _behind: usize) {}
+}
 
 /// Adds the bytes that the codes of strings take to `lengths`, none for a null; returns their sum. A byte up to
 /// `escape` takes two.
@@ -28,7 +95,7 @@ pub(crate) fn add_escaped<'a>(
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected.
-        return unsafe { super::avx512::add_escaped(strings, escape, lengths) };
+        return unsafe { super::avx512::exact::add_escaped(strings, escape, lengths) };
     }
     add_escaped_each(strings, escape, lengths)
 }
@@ -39,7 +106,15 @@ fn add_escaped_each<'a>(
     escape: u8,
     lengths: &mut [u32],
 ) -> u64 {
-    let strings = strings.map(|(string, valid)| (string.len() + escaped(string, escape), valid));
+    let strings = strings.map(|text| {
+        let escapes = match text.block() {
+            Some(block) if text.len <= BLOCK => {
+                (block::up_to(block, escape) & ((1 << text.len) - 1)).count_ones() as usize
+            }
+            _ => escaped(text.bytes(), escape),
+        };
+        (text.len + escapes, text.valid)
+    });
     add_each(strings, lengths::Form::Ended, lengths)
 }
 
@@ -58,7 +133,7 @@ pub(crate) fn put_exact<'a>(
     strings: impl Iterator<Item = Text<'a>> + Clone,
     form: Form,
     escape: Option<u8>,
-    cursors: &mut [usize],
+    cursors: impl Iterator<Item = impl Cursor>,
     out: &mut [u8],
 ) {
     #[cfg(target_arch = "x86_64")]
@@ -66,8 +141,10 @@ pub(crate) fn put_exact<'a>(
         // SAFETY: the features were detected.
         return unsafe {
             match escape {
-                Some(escape) => super::avx512::put_escaped(strings, form, escape, cursors, out),
-                None => super::avx512::put_exact(strings, form, cursors, out),
+                Some(escape) => {
+                    super::avx512::exact::put_escaped(strings, form, escape, cursors, out)
+                }
+                None => super::avx512::exact::put_exact(strings, form, cursors, out),
             }
         };
     }
@@ -79,22 +156,67 @@ fn put_exact_each<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
     escape: Option<u8>,
-    cursors: &mut [usize],
+    cursors: impl Iterator<Item = impl Cursor>,
     out: &mut [u8],
 ) {
-    for ((string, valid), cursor) in strings.zip(cursors) {
-        if !valid {
+    for (text, cursor) in strings.zip(cursors) {
+        if !text.valid {
             continue;
         }
-        let target = &mut out[*cursor..];
-        *cursor += match escape {
-            Some(escape) => put_escaped(string, form, escape, target),
-            None => {
-                add_short(&mut target[..string.len()], string, form.shift, form.flip);
-                target[string.len()] = form.end ^ form.flip;
-                string.len() + 1
+        let at = cursor.at();
+        let target = &mut out[at..];
+        let len = match escape {
+            Some(escape) if has_escapes(text, escape) => {
+                put_escaped(text.bytes(), form, escape, target)
             }
+            _ => put_shifted(text, form, target),
         };
+        cursor.pass(at + len);
+    }
+}
+
+/// Whether a byte of a string is up to `escape`: of most there is none.
+#[inline(always)]
+fn has_escapes(text: Text<'_>, escape: u8) -> bool {
+    match text.block() {
+        Some(block) if text.len <= BLOCK => {
+            block::up_to(block, escape) & ((1 << text.len) - 1) != 0
+        }
+        _ => text.bytes().iter().fold(false, |any, &byte| any | (byte <= escape)),
+    }
+}
+
+/// Writes one string in which nothing is escaped; returns the bytes written.
+#[inline(always)]
+fn put_shifted(text: Text<'_>, form: Form, out: &mut [u8]) -> usize {
+    let (len, end) = (text.len, form.end ^ form.flip);
+    if len < BLOCK
+        && let Some(from) = text.block()
+    {
+        let code = block::first(block::sum(from, form.shift, form.flip), [end; BLOCK], len);
+        put_block(code, len + 1, out);
+        return len + 1;
+    }
+    add_short(&mut out[..len], text.bytes(), form.shift, form.flip);
+    out[len] = end;
+    len + 1
+}
+
+/// Writes the first `len` bytes of a block, by two numbers that overlap: to read what is behind them, and write it back,
+/// would wait for what was just written there.
+#[inline(always)]
+fn put_block(block: block::Block, len: usize, out: &mut [u8]) {
+    let (out, word) = (&mut out[..len], u128::from_le_bytes(block));
+    if len >= 8 {
+        let last = word >> (8 * (len - 8));
+        out[..8].copy_from_slice(&(word as u64).to_le_bytes());
+        out[len - 8..].copy_from_slice(&(last as u64).to_le_bytes());
+    } else if len >= 4 {
+        let last = word as u64 >> (8 * (len - 4));
+        out[..4].copy_from_slice(&(word as u32).to_le_bytes());
+        out[len - 4..].copy_from_slice(&(last as u32).to_le_bytes());
+    } else {
+        out.iter_mut().zip(block).for_each(|(out, byte)| *out = byte);
     }
 }
 
@@ -113,7 +235,7 @@ pub(crate) fn put_counted<'a>(
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected.
-        return unsafe { super::avx512::put_counted(strings, count, cursors, out) };
+        return unsafe { super::avx512::exact::put_counted(strings, count, cursors, out) };
     }
     put_counted_each(strings, count, cursors, out);
 }
@@ -125,11 +247,15 @@ fn put_counted_each<'a>(
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    for ((string, valid), cursor) in strings.zip(cursors) {
-        let string = if valid { string } else { &[] };
-        *cursor += count(string.len(), &mut out[*cursor..]);
-        copy_short(&mut out[*cursor..], string);
-        *cursor += string.len();
+    for (text, cursor) in strings.zip(cursors) {
+        let text = if text.valid { text } else { Text { len: 0, ..text } };
+        *cursor += count(text.len, &mut out[*cursor..]);
+        let target = &mut out[*cursor..];
+        match text.block() {
+            Some(from) if text.len <= BLOCK => put_block(from, text.len, target),
+            _ => copy_short(target, text.bytes()),
+        }
+        *cursor += text.len;
     }
 }
 
@@ -160,11 +286,14 @@ mod tests {
     proptest! {
         #[test]
         fn both_write_many_strings_alike(source in source(), descending: bool) {
-            let form = Form { shift: 2, end: 1, flip: if descending { 0xff } else { 0 } };
+            let flip = if descending { 0xff } else { 0 };
+            let form = Form { shift: 2, end: 1, flip };
             let bytes = &source.bytes;
             let strings = source.spans.iter().map(|&(start, end)| match start > end {
-                true => (&bytes[..3.min(bytes.len())], false),
-                false => (&bytes[start..end], true),
+                true => Text::from((&bytes[..3.min(bytes.len())], false)),
+                // Some of them with what is behind them, and some without.
+                false if start % 3 == 0 => Text::from((&bytes[start..end], true)),
+                false => Text::new(&bytes[start..], end - start, true),
             });
             for (form, escape) in [(form, None), (Form { shift: 0, ..form }, Some(2))] {
                 let mut lengths = vec![5; source.spans.len()];
@@ -174,16 +303,24 @@ mod tests {
                     prop_assert_eq!(total, add_escaped_each(strings.clone(), escape, &mut twin));
                     prop_assert_eq!(&lengths, &twin);
                 } else {
-                    let lens = strings.clone().map(|(string, valid)| (string.len(), valid));
-                    add_each(lens, lengths::Form::Ended, &mut lengths);
+                    add_each(strings.clone().map(|text| (text.len, text.valid)), lengths::Form::Ended, &mut lengths);
                 }
                 let (mut cursors, end) = starts(lengths.iter().map(|&length| length as usize - 5));
                 let (mut cursors_twin, mut out) = (cursors.clone(), vec![0xaa; end]);
                 let mut twin = out.clone();
-                put_exact(strings.clone(), form, escape, &mut cursors, &mut out);
-                put_exact_each(strings.clone(), form, escape, &mut cursors_twin, &mut twin);
+                put_exact(strings.clone(), form, escape, cursors.iter_mut(), &mut out);
+                put_exact_each(strings.clone(), form, escape, cursors_twin.iter_mut(), &mut twin);
                 prop_assert_eq!((&cursors, &out), (&cursors_twin, &twin));
                 prop_assert_eq!(cursors.last(), Some(&end));
+                for (string, (start, len)) in strings.clone().zip(starts(lengths.iter().map(|&length| length as usize - 5)).0.iter().zip(&lengths)) {
+                    let mut code = vec![];
+                    for &byte in if string.valid { string.bytes() } else { &[] } {
+                        code.extend(escape.filter(|&escape| byte <= escape).map(|escape| escape ^ flip));
+                        code.push(byte.wrapping_add(form.shift + u8::from(escape.is_some_and(|escape| byte <= escape))) ^ flip);
+                    }
+                    code.extend(string.valid.then_some(form.end ^ flip));
+                    prop_assert_eq!(&out[*start..*start + *len as usize - 5], &code[..]);
+                }
                 if escape.is_none() {
                     prop_assert_eq!(&out, &coded(&source, form).0);
                 }
@@ -192,7 +329,7 @@ mod tests {
                 out[..1 + len % 2].fill(len as u8);
                 1 + len % 2
             };
-            let lens = strings.clone().map(|(string, valid)| if valid { string.len() } else { 0 });
+            let lens = strings.clone().map(|text| if text.valid { text.len } else { 0 });
             let (mut cursors, end) = starts(lens.map(|len| len + 1 + len % 2));
             let (mut cursors_twin, mut out) = (cursors.clone(), vec![0xaa; end]);
             let mut twin = out.clone();

@@ -112,7 +112,7 @@ pub(crate) fn shared(strings: Strings<'_>, depth: usize, count: usize) -> usize 
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected; strings were counted above.
-        return unsafe { super::avx512::shared(strings, depth, count) };
+        return unsafe { super::avx512::heads::shared(strings, depth, count) };
     }
     shared_each((0..count).map(|row| strings.rest(row, depth)))
 }
@@ -146,7 +146,7 @@ pub(crate) fn head_bounds(strings: Strings<'_>, depth: usize, count: usize) -> O
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected; strings were counted above.
-        let (done, bounds) = unsafe { super::avx512::head_bounds(strings, depth, count) };
+        let (done, bounds) = unsafe { super::avx512::heads::head_bounds(strings, depth, count) };
         return Some(bounds_each(strings, depth, done..count, bounds));
     }
     None
@@ -208,7 +208,7 @@ pub(crate) fn pack_heads(strings: Strings<'_>, with: PackHeads, words: &mut [u64
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected; strings were counted above.
-        done = unsafe { super::avx512::pack_heads(strings, with, words) };
+        done = unsafe { super::avx512::heads::pack_heads(strings, with, words) };
     }
     pack_each(strings, with, done, words);
 }

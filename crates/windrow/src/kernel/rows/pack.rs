@@ -6,7 +6,7 @@
 //! small code = code - below: 0 if that is less, top if it is more
 //! ```
 
-use super::lane::Bits;
+use super::lanes::Bits;
 
 /// How the numbers of a column become words. A code is `v ^ (float if v is negative) ^ flip`.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub(crate) fn pack(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, word
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected; values, words and bits were checked above.
-        done = unsafe { super::avx512::pack(values, valid, pack, words) };
+        done = unsafe { super::avx512::pack::pack(values, valid, pack, words) };
     }
     pack_each(values, valid, pack, done, words);
 }
@@ -82,7 +82,7 @@ pub(crate) fn narrow(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected; words were counted above.
-        done = unsafe { super::avx512::narrow(words, shift, low, narrow) };
+        done = unsafe { super::avx512::pack::narrow(words, shift, low, narrow) };
     }
     narrow_each(&words[done..], shift, low, &mut narrow[done..]);
 }
@@ -114,7 +114,7 @@ pub(crate) fn clamp(values: &[[u8; 8]], clamp: Clamp, codes: &mut [u16]) {
     #[cfg(target_arch = "x86_64")]
     if super::avx512::detected() {
         // SAFETY: the features were detected; values and codes were checked above.
-        done = unsafe { super::avx512::clamp(values, clamp, codes) };
+        done = unsafe { super::avx512::pack::clamp(values, clamp, codes) };
     }
     clamp_each(&values[done..], clamp, &mut codes[done..]);
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::lane::{Bits, Places};
+use super::lanes::{Bits, Places};
 
 /// A column of values of `width` bytes.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Raw<'a> {
 /// If a place lies outside of `out`, or a row outside of the column.
 pub(crate) fn put_raw<P: Places>(raw: &Raw<'_>, rows: Range<usize>, places: P, out: &mut [u8]) {
     let width = raw.width;
-    super::check_bounds(width, rows.len(), places, out.len());
+    super::lanes::check_bounds(width, rows.len(), places, out.len());
     let bytes = rows.end.checked_mul(width).expect("values fit the address space");
     assert!(raw.values.len() >= bytes, "a value for each row");
     assert!(raw.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
@@ -115,7 +115,7 @@ unsafe fn write<const W: usize>(to: *mut u8, word: u64) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::lane::Strided;
+    use super::super::lanes::Strided;
     use super::*;
 
     proptest! {

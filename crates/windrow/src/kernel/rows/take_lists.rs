@@ -53,7 +53,8 @@ pub(crate) fn take_lists(
         // SAFETY: the features were detected; there is an end and a count for each cursor; no cursor is behind the end of
         // its row, which is within the bytes; there is room for all that rows have left, and a step.
         unsafe {
-            let (read, bytes) = super::avx512::take_lists(lists, cursors, target, counts);
+            let (read, bytes) =
+                super::avx512::take_lists::take_lists(lists, cursors, target, counts);
             numbers.grow(bytes);
             return read;
         }

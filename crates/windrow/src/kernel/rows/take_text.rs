@@ -1,19 +1,28 @@
-//! Texts out of rows, wherever they are in them: a constant taken from every byte, up to a byte that ends them.
+//! Strings out of rows, wherever they are in them: text, of which a constant was added to every byte, byte strings that are
+//! escaped, and the blocks of arrow-row.
 //!
 //! ```text
 //! row      | a | 1 | u j q t v 01 | b |        the marker, the text, its end; then what the cursor moves to
 //!            cursor ^               ^
 //! data     | s h o r t|. . . . . .             as many bytes as are read are written; the next text overwrites
 //! ends               ^                         what is behind the end
+//! views    | 5, short |                        of a view that holds it the next one takes its place
 //! ```
 //!
-//! Texts are appended to bytes that are known to be UTF-8 if all of them were seen to be ASCII.
+//! Texts are appended to bytes that are known to be UTF-8 if all of them were seen to be ASCII; what becomes a view is looked
+//! at as it is read.
 
 use arrow_array::OffsetSizeTrait;
 
-use super::block::{self, BLOCK, Block};
-use super::text::{Form, block_at};
+use super::block::{self, BLOCK, Block, block_at};
+#[cfg(target_arch = "x86_64")]
+use super::take_blocks::are_long;
+use super::take_blocks::{BEHIND, append_blocks};
+use super::text::{ESCAPE, Form};
 use crate::kernel::strings::StringData;
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::views::Room;
+use crate::kernel::views::Views;
 
 /// Bytes that are read at once.
 const SHORT: usize = 2 * BLOCK;
@@ -23,58 +32,16 @@ const LONG: usize = 6 * BLOCK;
 /// Bytes behind the texts that reading them may write.
 const STEPS: usize = 64;
 
-/// Texts wherever they are in rows.
+/// Strings wherever they are in rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Texts<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Where the row of each ends: no text reaches further.
+    /// Where the row of each ends: no string reaches further.
     pub(crate) ends: &'a [usize],
     pub(crate) form: Form,
-    /// What stands in front of a text and says that there is none; any other byte says that there is. Nothing if
-    /// no byte stands there.
+    /// What stands in front of a string and says that there is none; any other byte says that there is. Nothing if
+    /// no byte stands there. Strings in blocks have such a byte, with which others begin too.
     pub(crate) null: Option<u8>,
-}
-
-/// Appends the texts at `cursors` to `data`, moves the cursors behind them, writes where each ends to `text_ends`; a
-/// null is empty. Appends to `valid` which are not null, 64 rows a word, if a byte says so. False if one of them does
-/// not end within its row; what was appended is then of no use.
-///
-/// # Panics
-/// If there are not as many cursors as ends, of rows or of texts.
-pub(crate) fn take_texts<O: OffsetSizeTrait>(
-    texts: &Texts<'_>,
-    cursors: &mut [usize],
-    data: &mut StringData,
-    text_ends: &mut [O],
-    valid: &mut Vec<u64>,
-) -> bool {
-    assert_eq!(text_ends.len(), cursors.len(), "an end for each cursor");
-    let Some(room) = room_of(texts.bytes, cursors, texts.ends) else { return false };
-    let add = |data: &mut Vec<u8>| {
-        data.reserve(room);
-        let before = data.len();
-        let mut first = Taken { texts: 0, ascii: false };
-        #[cfg(target_arch = "x86_64")]
-        if super::avx512::detected() {
-            let ends = &mut Ends(&mut *text_ends);
-            // SAFETY: the features were detected; there is an end for each cursor, none of them outside of the
-            // bytes, and room for all that the rows have.
-            let taken = unsafe {
-                match are_short(texts, cursors) {
-                    true => super::avx512::take_texts::<32>(texts, cursors, data, ends, valid),
-                    false => super::avx512::take_texts::<64>(texts, cursors, data, ends, valid),
-                }
-            };
-            match taken {
-                Some(taken) => first = taken,
-                None => return (0, false),
-            }
-        }
-        let seen = if first.ascii { data.len() - before } else { 0 };
-        (seen, take_texts_each(texts, first.texts, cursors, data, text_ends, valid))
-    };
-    // SAFETY: bytes are appended, and what the first of them are was seen.
-    unsafe { data.add(add) }
 }
 
 /// How strings stand in rows.
@@ -86,6 +53,108 @@ pub(crate) enum Coded {
     Binary,
     /// In blocks, as arrow-row has them.
     Blocks,
+}
+
+/// Appends the strings at `cursors` to `data`, moves the cursors behind them, writes where each ends to `string_ends`; a
+/// null is empty. Appends to `valid` which are not null, 64 rows a word, if a byte says so. False if one of them does
+/// not end within its row; what was appended is then of no use.
+///
+/// # Panics
+/// If there are not as many cursors as ends, of rows or of strings.
+pub(crate) fn take_strings<O: OffsetSizeTrait>(
+    coded: Coded,
+    texts: &Texts<'_>,
+    cursors: &mut [usize],
+    data: &mut StringData,
+    string_ends: &mut [O],
+    valid: &mut Vec<u64>,
+) -> bool {
+    assert_eq!(string_ends.len(), cursors.len(), "an end for each cursor");
+    let Some(room) = room_of(texts.bytes, cursors, texts.ends) else { return false };
+    let add = |data: &mut Vec<u8>| {
+        data.reserve(room + BEHIND);
+        let before = data.len();
+        let mut first = Taken { texts: 0, ascii: false };
+        #[cfg(target_arch = "x86_64")]
+        if super::avx512::detected() {
+            let ends = &mut Ends(&mut *string_ends);
+            // SAFETY: the features were detected; there is an end for each cursor, none of them outside of the
+            // bytes, and room for all that the rows have and what may be written behind.
+            match unsafe { take_wide(coded, texts, cursors, data, ends, valid) } {
+                Some(taken) => first = taken,
+                None => return (0, false),
+            }
+        }
+        let seen = if first.ascii { data.len() - before } else { 0 };
+        let target = &mut InData { data, ends: string_ends };
+        (seen, take_each(coded, texts, first.texts, cursors, target, valid))
+    };
+    // SAFETY: bytes are appended, and what the first of them are was seen.
+    unsafe { data.add(add) }
+}
+
+/// As [`take_strings`], to views; false too if a text is not UTF-8.
+///
+/// # Panics
+/// If there are not as many cursors as ends.
+pub(crate) fn take_views(
+    coded: Coded,
+    texts: &Texts<'_>,
+    cursors: &mut [usize],
+    views: &mut Views,
+    valid: &mut Vec<u64>,
+) -> bool {
+    let Some(room) = room_of(texts.bytes, cursors, texts.ends) else { return false };
+    let mut done = 0;
+    #[cfg(target_arch = "x86_64")]
+    if super::avx512::detected() {
+        // More than a buffer holds are added one by one.
+        if let Some((mut sink, data)) = views.room(cursors.len(), room + BEHIND) {
+            // SAFETY: as of `take_strings`; there is room for a view of each.
+            match unsafe { take_wide(coded, texts, cursors, data, &mut sink, valid) } {
+                Some(taken) => done = taken.texts,
+                None => return false,
+            }
+            // SAFETY: so many were read, each of which was put there.
+            unsafe { views.grow(done) };
+        }
+    }
+    let _ = room;
+    take_each(coded, texts, done, cursors, &mut InViews { views, string: Vec::new() }, valid)
+}
+
+/// By the kernel for strings that are `coded` so, and of their lengths; as many as may be read past.
+///
+/// # Safety
+/// The CPU has what these kernels need; there is an end for each cursor, none of them outside of the bytes, and room for
+/// all that rows have and what may be written behind; the sink has as many rows.
+#[cfg(target_arch = "x86_64")]
+unsafe fn take_wide<S: Sink>(
+    coded: Coded,
+    texts: &Texts<'_>,
+    cursors: &mut [usize],
+    data: &mut Vec<u8>,
+    sink: &mut S,
+    valid: &mut Vec<u64>,
+) -> Option<Taken> {
+    use super::avx512::binary::take_binaries;
+    use super::avx512::take_blocks::take_blocks;
+    use super::avx512::take_text::take_texts;
+    // SAFETY: as this function's.
+    unsafe {
+        match coded {
+            Coded::Text if are_short(texts, cursors) => {
+                take_texts::<32>(texts, cursors, data, sink, valid)
+            }
+            Coded::Text => take_texts::<64>(texts, cursors, data, sink, valid),
+            Coded::Blocks if are_long(texts, cursors) => {
+                take_blocks::<_, true>(texts, cursors, data, sink, valid)
+            }
+            Coded::Blocks => take_blocks::<_, false>(texts, cursors, data, sink, valid),
+            Coded::Binary => take_binaries(texts, cursors, data, sink, valid)
+                .map(|texts| Taken { texts, ascii: false }),
+        }
+    }
 }
 
 /// What becomes of strings that kernels read.
@@ -111,7 +180,7 @@ pub(super) trait Sink {
 
 /// All strings stay one behind the other, and where each ends is written down.
 #[cfg(target_arch = "x86_64")]
-pub(super) struct Ends<'a, O>(pub(super) &'a mut [O]);
+struct Ends<'a, O>(&'a mut [O]);
 
 #[cfg(target_arch = "x86_64")]
 impl<O: OffsetSizeTrait> Sink for Ends<'_, O> {
@@ -129,6 +198,24 @@ impl<O: OffsetSizeTrait> Sink for Ends<'_, O> {
         // SAFETY: there is such a row.
         unsafe { *self.0.get_unchecked_mut(row) = O::usize_as(at + len) };
         Some(len)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Sink for Room {
+    const ASKS: bool = true;
+
+    #[inline(always)]
+    unsafe fn put(
+        &mut self,
+        row: usize,
+        data: *const u8,
+        at: usize,
+        len: usize,
+        ascii: bool,
+    ) -> Option<usize> {
+        // SAFETY: as the trait's.
+        unsafe { self.put(row, data, at, len, ascii) }
     }
 }
 
@@ -154,7 +241,7 @@ pub(super) fn room_of(bytes: &[u8], cursors: &[usize], ends: &[usize]) -> Option
 /// Whether most texts are of half a step: a store of a whole one nearly always crosses from one cache line to the
 /// next. Some of them are looked at.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
+fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
     const LOOKS: usize = 16;
     let rows = cursors.iter().zip(texts.ends).step_by(cursors.len() / LOOKS + 1);
     let len = |(&cursor, &end): (&usize, &usize)| {
@@ -164,41 +251,104 @@ pub(super) fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
     rows.clone().map(len).sum::<usize>() <= LOOKS * rows.len()
 }
 
+/// What becomes of strings that are read one by one.
+trait Target {
+    /// Where the next string is appended.
+    fn bytes(&mut self) -> &mut Vec<u8>;
+    /// The string of `row` is there; false if it is not to be had.
+    fn end(&mut self, row: usize) -> bool;
+}
+
+/// All strings stay one behind the other.
+struct InData<'a, O> {
+    data: &'a mut Vec<u8>,
+    ends: &'a mut [O],
+}
+
+impl<O: OffsetSizeTrait> Target for InData<'_, O> {
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        self.data
+    }
+
+    #[inline(always)]
+    fn end(&mut self, row: usize) -> bool {
+        self.ends[row] = O::usize_as(self.data.len());
+        true
+    }
+}
+
+/// Each becomes a view.
+struct InViews<'a> {
+    views: &'a mut Views,
+    string: Vec<u8>,
+}
+
+impl Target for InViews<'_> {
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.string
+    }
+
+    #[inline(always)]
+    fn end(&mut self, _row: usize) -> bool {
+        let len = self.string.len();
+        // For a view to be made of whole numbers.
+        self.string.extend_from_slice(&[0; BLOCK]);
+        let is_put = self.views.push_beyond(&self.string, len);
+        self.string.clear();
+        is_put
+    }
+}
+
 /// The portable twin, and the last few: those from the one at `done` on, a multiple of 64.
-fn take_texts_each<O: OffsetSizeTrait>(
+fn take_each(
+    coded: Coded,
     texts: &Texts<'_>,
     done: usize,
     cursors: &mut [usize],
-    data: &mut Vec<u8>,
-    text_ends: &mut [O],
+    target: &mut impl Target,
     valid: &mut Vec<u64>,
 ) -> bool {
     let Texts { bytes, ends, form, null } = *texts;
-    let (mut word, mut fits) = (0, true);
-    let rows = cursors.len();
-    let each = cursors.iter_mut().zip(ends).zip(text_ends).enumerate().skip(done);
-    for (row, ((cursor, &end), text_end)) in each {
-        let mut is_valid = true;
-        if let Some(null) = null {
-            let Some(&marker) = bytes[..end].get(*cursor) else { return false };
-            is_valid = marker != null;
-            *cursor += 1;
+    let (mut word, rows) = (0, cursors.len());
+    // What blocks begin with stays in front of them.
+    let marker = usize::from(null.is_some() && !matches!(coded, Coded::Blocks));
+    for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate().skip(done) {
+        // Steps may reach beyond the row, but not much.
+        let near = bytes.len().min(end + LONG);
+        let code = bytes.get(*cursor..near).unwrap_or(&[]);
+        let is_valid = match (null, code.first()) {
+            (Some(_), None) => return false,
+            (Some(null), Some(&first)) => first != null,
+            (None, _) => true,
+        };
+        let len = if is_valid {
+            let code = &code[marker..];
+            let len = match coded {
+                Coded::Text => append_text(code, form.shift, form.flip, target.bytes()),
+                Coded::Binary => append_binary(code, form.flip, target.bytes()),
+                Coded::Blocks => {
+                    let mut left = code;
+                    let is_read = append_blocks(&mut left, form.flip, target.bytes());
+                    is_read.map(|_| code.len() - left.len())
+                }
+            };
+            let Some(len) = len else { return false };
+            marker + len
+        } else {
+            1
+        };
+        *cursor += len;
+        if *cursor > end || !target.end(row) {
+            return false;
         }
-        if is_valid {
-            // Steps may reach beyond the row, but not much.
-            let near = bytes.len().min(end + LONG);
-            let code = bytes.get(*cursor..near).unwrap_or(&[]);
-            let Some(len) = append_text(code, form.shift, form.flip, data) else { return false };
-            *cursor += len;
-            fits &= *cursor <= end;
-        }
-        *text_end = O::usize_as(data.len());
         word |= u64::from(is_valid) << (row % 64);
         if null.is_some() && (row % 64 == 63 || row + 1 == rows) {
             valid.push(std::mem::take(&mut word));
         }
     }
-    fits
+    true
 }
 
 /// What was read of many texts.
@@ -291,16 +441,43 @@ pub(crate) fn append_text(bytes: &[u8], shift: u8, flip: u8, out: &mut Vec<u8>) 
     Some(at + len + 1)
 }
 
+/// As [`append_text`], of a byte string of which bytes up to [`ESCAPE`] are escaped.
+#[inline(always)]
+fn append_binary(bytes: &[u8], flip: u8, out: &mut Vec<u8>) -> Option<usize> {
+    // Most short ones have no escape in front of their end.
+    if let Some(from) = bytes.first_chunk::<SHORT>() {
+        let low = [0, BLOCK]
+            .map(|at| u64::from(block::up_to(block::sum(block_at(from, at), 0, flip), ESCAPE)));
+        let low = (low[0] | low[1] << BLOCK).trailing_zeros() as usize;
+        if low < SHORT && from[low] ^ flip != ESCAPE {
+            return Some(append_block(from, 0, flip, out) + 1);
+        }
+    }
+    let mut at = 0;
+    loop {
+        let byte = bytes.get(at)? ^ flip;
+        at += 1;
+        if byte < ESCAPE {
+            return Some(at);
+        }
+        if byte > ESCAPE {
+            out.push(byte);
+            continue;
+        }
+        let escaped = bytes.get(at)? ^ flip;
+        at += 1;
+        out.push(escaped.wrapping_sub(1));
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
     use proptest::prelude::*;
 
-    use super::super::text::tests::{coded, source};
+    use super::super::blocks::{encoded_len, put_block_string};
     use super::*;
-
-    fn codes_of<'a>(bytes: &'a [u8], ends: &'a [usize], form: Form) -> Texts<'a> {
-        Texts { bytes, ends, form, null: Some(0) }
-    }
 
     proptest! {
         #[test]
@@ -319,48 +496,131 @@ mod tests {
             prop_assert_eq!(&back[1..], &text[..]);
             prop_assert_eq!(append_text(&code, 2, flip, &mut back), None);
         }
+    }
 
+    /// Rows of `strings`, each behind a marker and with `behind` more bytes; where they begin and end.
+    fn rows_of(
+        coded: Coded,
+        strings: &[Option<Vec<u8>>],
+        form: Form,
+        behind: usize,
+    ) -> (Vec<u8>, Vec<usize>, Vec<usize>) {
+        let (mut rows, mut starts, mut ends) = (vec![], vec![], vec![]);
+        for string in strings {
+            starts.push(rows.len());
+            rows.push(u8::from(string.is_some()));
+            if matches!(coded, Coded::Blocks) {
+                rows.pop();
+                let (len, at) = (string.as_ref().map(Vec::len), rows.len());
+                rows.resize(at + len.map_or(1, encoded_len), 0);
+                match string {
+                    Some(string) => _ = put_block_string(string, form.flip, &mut rows[at..]),
+                    None => rows[at] = 0,
+                }
+                rows.extend([9, 1].iter().take(behind));
+                ends.push(rows.len());
+                continue;
+            }
+            for &byte in string.iter().flatten() {
+                match form.shift {
+                    0 if byte <= 2 => rows.extend([2 ^ form.flip, (byte + 1) ^ form.flip]),
+                    shift => rows.push((byte + shift) ^ form.flip),
+                }
+            }
+            rows.extend(string.is_some().then_some(form.end ^ form.flip));
+            rows.extend([9, 1].iter().take(behind));
+            ends.push(rows.len());
+        }
+        (rows, starts, ends)
+    }
+
+    /// Texts of up to `most` characters, of which some are not ASCII.
+    fn texts(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        let text = prop::collection::vec(
+            prop_oneof![8 => Just('a'), 8 => Just('~'), 1 => Just('é')],
+            0..most,
+        );
+        text.prop_map(|text| text.into_iter().collect::<String>().into_bytes())
+    }
+
+    proptest! {
         #[test]
-        fn both_read_many_texts_alike(source in source(), descending: bool, cut in 0usize..3) {
-            let form = Form { shift: 2, end: 1, flip: if descending { 0xff } else { 0 } };
-            let (codes, starts) = coded(&source, form);
-            // The texts, each behind a byte that says whether there is one, and ends known of rows alone.
-            let (mut rows, mut row_starts, mut row_ends) = (vec![], vec![], vec![]);
-            for (start, span) in starts.into_iter().zip(&source.spans) {
-                let is_text = span.0 <= span.1;
-                row_starts.push(rows.len());
-                rows.push(u8::from(is_text));
-                let end = if is_text { start + span.1 - span.0 + 1 } else { start };
-                rows.extend_from_slice(&codes[start..end]);
-                rows.extend([9, 1].iter().take(cut));
-                row_ends.push(rows.len());
+        fn both_read_what_was_written(
+            strings in prop::collection::vec(
+                prop::option::weighted(0.9, prop_oneof![8 => texts(16), 2 => texts(40), 1 => texts(200)]),
+                0..200,
+            ),
+            bytes in prop::collection::vec((0u8..12, prop_oneof![Just(1u8), Just(50)]), 0..100),
+            is_text: bool,
+            in_blocks: bool,
+            descending: bool,
+            behind in 0usize..3,
+            // Now larger than all, now than one, now than few.
+            most in prop_oneof![Just(1 << 20), Just(1 << 14), Just(900)],
+            broken: Option<u16>,
+        ) {
+            let flip = if descending { 0xff } else { 0 };
+            let form = Form { shift: if is_text { 2 } else { 0 }, end: 1, flip };
+            let coded = match (in_blocks, is_text) {
+                (true, _) => Coded::Blocks,
+                (false, true) => Coded::Text,
+                (false, false) => Coded::Binary,
+            };
+            let mut strings = strings;
+            let bytes: Vec<u8> = bytes.iter().map(|(byte, by)| byte.wrapping_mul(*by)).collect();
+            if !is_text {
+                strings.push(Some(bytes.clone()));
+                strings.insert(strings.len() / 2, Some(bytes));
             }
-            let count = source.spans.len();
-            let (mut at, mut at_twin) = (row_starts.clone(), row_starts.clone());
+            let (mut rows, starts, ends) = rows_of(coded, &strings, form, behind);
+            if let (Some(at), len @ 1..) = (broken, rows.len()) {
+                rows[usize::from(at) % len] ^= 0x83;
+            }
+            let read = Texts { bytes: &rows, ends: &ends, form, null: Some(0) };
+            let (mut at, mut at_twin) = (starts.clone(), starts.clone());
             let (mut valid, mut valid_twin) = (vec![], vec![]);
-            let (mut ends, mut ends_twin) = (vec![0; count], vec![0; count]);
+            let (mut views, mut twin) =
+                (Views::in_buffers_of(most, is_text), Views::in_buffers_of(most, is_text));
+            // Behind one that is there.
+            prop_assert!(views.push(b"in front of the others") && twin.push(b"in front of the others"));
+            let fits = take_views(coded, &read, &mut at, &mut views, &mut valid);
+            let target = &mut InViews { views: &mut twin, string: vec![] };
+            let fits_twin = take_each(coded, &read, 0, &mut at_twin, target, &mut valid_twin);
+            prop_assert_eq!(fits, fits_twin);
             let (mut data, mut data_twin) = (StringData::default(), vec![]);
-            let texts = codes_of(&rows, &row_ends, form);
-            prop_assert!(take_texts(&texts, &mut at, &mut data, &mut ends, &mut valid));
-            let fits = take_texts_each(
-                &texts, 0, &mut at_twin, &mut data_twin, &mut ends_twin, &mut valid_twin);
-            prop_assert!(fits);
-            prop_assert_eq!((&at, &valid, &ends), (&at_twin, &valid_twin, &ends_twin));
-            prop_assert_eq!((&*data.bytes_mut(), &data_twin), (&source.bytes, &source.bytes));
-            prop_assert!(at.iter().zip(&row_ends).all(|(at, end)| at + cut == *end));
-            for (row, span) in source.spans.iter().enumerate() {
-                prop_assert_eq!(valid[row / 64] >> (row % 64) & 1 == 1, span.0 <= span.1);
+            let (mut own, mut own_twin) = (vec![0i32; ends.len()], vec![0i32; ends.len()]);
+            let (mut data_at, mut data_valid) = (starts.clone(), vec![]);
+            let is_read =
+                take_strings(coded, &read, &mut data_at, &mut data, &mut own, &mut data_valid);
+            let (mut at_data_twin, mut valid_data_twin) = (starts.clone(), vec![]);
+            let target = &mut InData { data: &mut data_twin, ends: &mut own_twin };
+            let is_read_twin =
+                take_each(coded, &read, 0, &mut at_data_twin, target, &mut valid_data_twin);
+            prop_assert_eq!(is_read, is_read_twin);
+            if is_read {
+                prop_assert_eq!(data.is_ascii(), data_twin.is_ascii());
+                prop_assert_eq!((data.bytes_mut(), own), (&mut data_twin, own_twin));
+                prop_assert_eq!((data_at, data_valid), (at_data_twin, valid_data_twin));
             }
-            let (mut plain, mut at) = (StringData::default(), row_starts.clone());
-            prop_assert!(take_texts(&texts, &mut at, &mut plain, &mut ends, &mut valid));
-            prop_assert_eq!(plain.is_ascii(), source.bytes.is_ascii());
-            let ends_in_text = source.spans.last().is_some_and(|span| span.0 <= span.1);
-            if ends_in_text && cut == 0 {
-                // The last one does not end.
-                *rows.last_mut().unwrap() = 99;
-                let texts = codes_of(&rows, &row_ends, form);
-                let mut at = row_starts;
-                prop_assert!(!take_texts(&texts, &mut at, &mut data, &mut ends, &mut valid));
+            let (array, twin) = (views.finish(None).unwrap(), twin.finish(None).unwrap());
+            // Whatever was read, it is what its type says.
+            array.to_data().validate_full().expect("views of strings");
+            if fits {
+                prop_assert_eq!((&at, &valid), (&at_twin, &valid_twin));
+                prop_assert_eq!(&array, &twin);
+            }
+            if broken.is_none() {
+                prop_assert!(fits && is_read);
+                prop_assert!(at.iter().zip(&ends).all(|(at, end)| at + behind == *end));
+                let views: Vec<&[u8]> = match is_text {
+                    true => array.as_string_view().iter().flatten().map(str::as_bytes).collect(),
+                    false => array.as_binary_view().iter().flatten().collect(),
+                };
+                prop_assert_eq!(views.len(), strings.len() + 1);
+                for (row, (view, string)) in views[1..].iter().zip(&strings).enumerate() {
+                    prop_assert_eq!(view, &string.as_deref().unwrap_or_default());
+                    prop_assert_eq!(valid[row / 64] >> (row % 64) & 1 == 1, string.is_some());
+                }
             }
         }
     }

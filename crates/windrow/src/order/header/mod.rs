@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 4] = b"WRWL";
 /// The version of the row format, sequences and payload included.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Floats in IEEE 754 totalOrder, bit for bit: the only policy there is.
 const TOTAL_ORDER: u8 = 0;
 
@@ -232,7 +232,7 @@ mod tests {
         let schema = Schema::new(vec![Field::new("id", T::Int64, false)]);
         let layout = Order::by(desc("id")).bind(&schema).unwrap();
         let expected = [
-            &b"WRWL\x01\x00\x00\x00"[..],
+            &b"WRWL\x02\x00\x00\x00"[..],
             b"\x01\0\0\0\x02\0\0\0id\x01",
             b"\0\0\0\0",
             b"\0\0\0",

@@ -125,7 +125,8 @@ impl PrestoPages {
 
     /// The bytes of the page of `batch`: exactly so many without a codec, at most so many with one.
     ///
-    /// Cost: a pass over offsets and null buffers; nested columns with nulls are compacted.
+    /// # Cost
+    /// A pass over offsets and null buffers; nested columns with nulls are compacted.
     ///
     /// # Errors
     /// As [`PrestoPages::write`].
@@ -135,6 +136,9 @@ impl PrestoPages {
     }
 
     /// Appends the page of `batch` to `out`; returns its bytes.
+    ///
+    /// # Cost
+    /// One copy of the values that are not null, and another one of the page with a codec.
     ///
     /// # Errors
     /// [`Error::SchemaMismatch`] if columns have other names or types, [`Error::Value`] for a null where

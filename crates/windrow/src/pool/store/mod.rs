@@ -22,9 +22,9 @@ mod volume;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::budget::Lease;
+use super::budget::{Budget, Lease};
 use super::codec::{Codec, compress, decompress, scratch_bytes};
-use super::{Budget, PoolOptions, SpillTo};
+use super::options::{PoolOptions, SpillTo};
 use crate::error::{Error, Result};
 use crate::kernel::region::Region;
 use medium::{Medium, TempFile};

@@ -165,10 +165,7 @@ pub(super) fn keys(layout: &Layout, batch: &RecordBatch) -> Result<Vec<Key>> {
                 let (bytes, offsets) = nested.codes();
                 push(Values::Encoded { bytes, offsets }, nested.nulls().cloned());
             }
-            (
-                _,
-                Column::Null | Column::Fixed { .. } | Column::Escaped { .. } | Column::Value { .. },
-            ) => {}
+            (_, Column::Null | Column::Fixed { .. } | Column::Value { .. }) => {}
         }
     }
     Ok(keys)
@@ -198,27 +195,10 @@ impl Key {
         match &self.values {
             Values::Number(Number { values, width, plain: Some(plain), .. }) => {
                 let plain = *plain;
-                match width {
-                    1 => each(values.as_chunks::<1>().0, rows, |v| plain.code(v[0].into()), f),
-                    2 => each(
-                        values.as_chunks::<2>().0,
-                        rows,
-                        |v| plain.code(u16::from_ne_bytes(v).into()),
-                        f,
-                    ),
-                    4 => each(
-                        values.as_chunks::<4>().0,
-                        rows,
-                        |v| plain.code(u32::from_ne_bytes(v).into()),
-                        f,
-                    ),
-                    _ => each(
-                        values.as_chunks::<8>().0,
-                        rows,
-                        |v| plain.code(u64::from_ne_bytes(v)),
-                        f,
-                    ),
-                }
+                with_word!(*width, W => {
+                    let code = |value: [u8; W::BYTES]| plain.code(W::read_native(&value).part(0));
+                    each(values.as_chunks::<{ W::BYTES }>().0, rows, code, f);
+                });
             }
             Values::Number(number) => {
                 let (kind, part) = (number.kind, number.part);

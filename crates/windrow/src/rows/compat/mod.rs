@@ -4,33 +4,41 @@
 //! arrow_row::RowConverter::convert_columns(columns)  ==  Converter::encode(columns), byte for byte
 //! ```
 //!
-//! Rows that were stored or sent keep their meaning, so a program can switch one side at a time.
+//! Rows that were stored or sent keep their meaning, so a program can switch one side at a time: by its
+//! imports alone, since [`RowConverter`], [`SortField`], [`Rows`], [`Row`], [`OwnedRow`] and [`RowParser`]
+//! are arrow-row's names for the same. [`Converter`] is what they are made of: it writes to the [`crate::Rows`]
+//! of this crate, in memory that is used again, and keeps dictionaries.
+//!
 //! [`crate::RowEncoder`] has the better format: shorter, faster to write, and it knows nullability.
-//! Unlike arrow-row, decoding returns the types that went in, dictionaries too, and errors instead of
-//! panics.
+//! Unlike arrow-row, decoding returns errors instead of panics where rows are damaged.
 
 mod blocks;
-mod codes;
 mod decode;
 mod dictionaries;
+mod framing;
 mod inner;
 mod lists;
 mod node;
-mod part;
+mod row_converter;
+mod rows;
 mod strip;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
+pub use self::row_converter::{RowConverter, RowParser};
+pub use self::rows::{OwnedRow, Row, Rows, RowsIter};
+
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Fields, SortOptions};
 
+use self::framing::ArrowRow;
 use self::node::Node;
-use self::part::Part;
 use self::strip::{Strip, strips};
-use super::Rows;
+use super::Rows as Bytes;
 use super::encoded::{Stretch, finish, finish_strided, room};
+use super::nested::Tree;
 use super::read::Reader;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Strided;
@@ -40,10 +48,13 @@ use crate::kernel::rows::Strided;
 const STRIDED_ROWS: usize = 384;
 /// Rows that vary which are written so.
 const TILE_ROWS: usize = 128;
+/// What columns are for, in errors.
+const ROLE: &str = "a row of arrow-row";
 /// The marker of a value.
 const VALUE: u8 = 1;
 /// What a value of type Null is.
 const NOTHING: [u8; 2] = [2, 3];
+const NOTHING_DESCENDING: [u8; 2] = [!2, !3];
 /// The end of a list, and a list without elements.
 const END: u8 = 1;
 
@@ -54,6 +65,23 @@ pub struct SortField {
     pub data_type: DataType,
     /// Direction and place of nulls, as arrow-row takes them.
     pub options: SortOptions,
+}
+
+impl SortField {
+    /// An ascending column, nulls first.
+    pub fn new(data_type: DataType) -> Self {
+        Self::new_with_options(data_type, SortOptions::default())
+    }
+
+    /// A column with this direction and place of nulls.
+    pub fn new_with_options(data_type: DataType, options: SortOptions) -> Self {
+        Self { data_type, options }
+    }
+
+    /// Bytes that it takes in memory, `Self` included.
+    pub fn size(&self) -> usize {
+        self.data_type.size() + size_of::<Self>() - size_of::<DataType>()
+    }
 }
 
 /// Encodes columns to the bytes of `arrow_row::RowConverter`, and decodes them.
@@ -72,6 +100,11 @@ pub struct SortField {
 /// assert_eq!(&converter.decode(&rows, 0..2)?, &[column]);
 /// # Ok::<(), windrow::Error>(())
 /// ```
+///
+/// # Cost
+/// Columns of one length are written in one pass, several next to each other at once; strings, nested and
+/// encoded columns in two, the first for their lengths. Values inside of lists and dictionaries are
+/// written beforehand and copied: as much memory as they take in the rows, for the length of a call.
 pub struct Converter {
     fields: Vec<(SortField, Node)>,
     /// The same as columns that are read.
@@ -101,7 +134,7 @@ impl Converter {
             None => Err(Error::UnsupportedColumn {
                 column: field.data_type.to_string(),
                 data_type: field.data_type,
-                role: "a row of arrow-row",
+                role: ROLE,
             }),
         };
         let fields: Vec<(SortField, Node)> =
@@ -121,8 +154,8 @@ impl Converter {
     /// # Errors
     /// [`Error::SchemaMismatch`] if number, types or lengths of the columns are others;
     /// [`Error::Value`] if the rows take over 4 GiB.
-    pub fn encode(&self, columns: &[ArrayRef]) -> Result<Rows> {
-        let mut rows = Rows::default();
+    pub fn encode(&self, columns: &[ArrayRef]) -> Result<Bytes> {
+        let mut rows = Bytes::default();
         self.encode_into(columns, &mut rows)?;
         Ok(rows)
     }
@@ -131,12 +164,12 @@ impl Converter {
     ///
     /// # Errors
     /// As [`Converter::encode`]; there are no rows then.
-    pub fn encode_into(&self, columns: &[ArrayRef], rows: &mut Rows) -> Result<()> {
+    pub fn encode_into(&self, columns: &[ArrayRef], rows: &mut Bytes) -> Result<()> {
         rows.clear();
         let count = self.check(columns)?;
         let fields = self.fields.iter().zip(columns);
-        let columns: Vec<Part> = fields
-            .map(|((field, node), array)| Part::of(array, node, field.options))
+        let columns: Vec<Tree<ArrowRow>> = fields
+            .map(|((field, _), array)| Tree::of(array, ArrowRow(field.options)))
             .collect::<Result<_>>()?;
         let strips = strips(&columns, count);
         if let Some(stride) = strips.iter().map(Strip::width).sum::<Option<usize>>() {
@@ -178,13 +211,17 @@ impl Converter {
 
     /// The columns of some rows.
     ///
+    /// # Cost
+    /// One pass over the rows. Unions and runs are read value by value, which is slower;
+    /// values of dictionaries are looked up in a table of those that were there before.
+    ///
     /// # Errors
     /// [`Error::Corrupt`] if these are not rows of this converter; [`Error::Value`] if a column
     /// cannot hold so much: decode fewer rows.
     ///
     /// # Panics
     /// If there are no such rows.
-    pub fn decode(&self, rows: &Rows, range: Range<usize>) -> Result<Vec<ArrayRef>> {
+    pub fn decode(&self, rows: &Bytes, range: Range<usize>) -> Result<Vec<ArrayRef>> {
         let reader = match rows.stretch(range) {
             Stretch::Strided { bytes, stride, count } => {
                 let mut reader = self.reader(count, stride * count)?;
@@ -215,6 +252,10 @@ impl Converter {
         finished(reader)
     }
 
+    fn fields(&self) -> impl Iterator<Item = &SortField> {
+        self.fields.iter().map(|(field, _)| field)
+    }
+
     /// A reader of `rows` rows of `bytes` in all.
     fn reader(&self, rows: usize, bytes: usize) -> Result<Reader<'_>> {
         let varying = self.fields.iter().filter(|(_, node)| node.same_len().is_none()).count();
@@ -230,7 +271,7 @@ impl Converter {
         }
         let count = columns.first().map_or(0, |column| column.len());
         for ((field, _), column) in self.fields.iter().zip(columns) {
-            if field.data_type != *column.data_type() {
+            if !field.data_type.equals_datatype(column.data_type()) {
                 return mismatch(field.data_type.to_string(), column.data_type().to_string());
             }
             if column.len() != count {
@@ -243,7 +284,7 @@ impl Converter {
 
 impl std::fmt::Debug for Converter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.fields.iter().map(|(field, _)| field)).finish()
+        f.debug_list().entries(self.fields()).finish()
     }
 }
 

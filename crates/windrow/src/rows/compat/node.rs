@@ -10,11 +10,12 @@
 //! Values inside of blocks ascend, and their nulls turn sides when the column descends, since the
 //! blocks are complemented as a whole. Values of a union are written so too, but not complemented.
 
-use arrow_schema::{DataType, SortOptions};
+use arrow_schema::{DataType, FieldRef, Fields, SortOptions};
 
 use super::{NOTHING, VALUE, blocks, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::order::code::OrderedCode;
+use crate::order::types::{Lists, Physical};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::value::wire::{put_len, take, take_byte};
 
@@ -39,32 +40,27 @@ pub(super) fn inner(options: SortOptions) -> SortOptions {
 
 impl Node {
     pub(super) fn of(data_type: &DataType) -> Option<Self> {
-        use DataType as T;
-        let boxed = |data_type: &DataType| Self::of(data_type).map(Box::new);
-        let all = |fields: &arrow_schema::Fields| {
-            fields.iter().map(|field| Self::of(field.data_type())).collect::<Option<Vec<_>>>()
-        };
-        Some(match data_type {
-            T::Null => Self::Nothing { marked: false },
-            T::Dictionary(_, values) => Self::of(values)?.marked(),
-            T::RunEndEncoded(_, values) => Self::Runs(boxed(values.data_type())?),
-            T::List(field) | T::LargeList(field) | T::ListView(field) | T::LargeListView(field) => {
-                Self::List(boxed(field.data_type())?)
-            }
-            T::Map(entries, _) => match entries.data_type() {
-                T::Struct(fields) => Self::Map(all(fields)?),
+        let child = |field: &FieldRef| Self::of(field.data_type());
+        let all = |fields: &Fields| fields.iter().map(child).collect::<Option<Vec<_>>>();
+        Some(match Physical::of(data_type)? {
+            Physical::Null => Self::Nothing { marked: false },
+            Physical::Boolean
+            | Physical::Number(..)
+            | Physical::FixedBinary(_)
+            | Physical::Bytes(..) => Self::Plain(OrderedCode::of(data_type)?),
+            Physical::Dictionary(_, values) => Self::of(values)?.marked(),
+            Physical::Runs(_, values) => Self::Runs(Box::new(child(values)?)),
+            Physical::List(Lists::Map, entries) => match Physical::of(entries.data_type())? {
+                Physical::Struct(fields) => Self::Map(all(fields)?),
                 _ => return None,
             },
-            T::FixedSizeList(field, size) => {
-                Self::FixedList(boxed(field.data_type())?, usize::try_from(*size).ok()?)
+            Physical::List(_, field) => Self::List(Box::new(child(field)?)),
+            Physical::FixedList(field, size) => Self::FixedList(Box::new(child(field)?), size),
+            Physical::Struct(fields) => Self::Struct(all(fields)?),
+            Physical::Union(fields, _) => {
+                let children = fields.iter().map(|(id, field)| Some((id, child(field)?)));
+                Self::Union(children.collect::<Option<_>>()?)
             }
-            T::Struct(fields) => Self::Struct(all(fields)?),
-            T::Union(fields, _) => {
-                let children = fields.iter();
-                let child = children.map(|(id, field)| Some((id, Self::of(field.data_type())?)));
-                Self::Union(child.collect::<Option<_>>()?)
-            }
-            other => Self::Plain(OrderedCode::of(other)?),
         })
     }
 

@@ -8,7 +8,7 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-use super::part::Part;
+use super::framing::ArrowRow;
 use super::{VALUE, flip, null_byte};
 use crate::kernel::rows::blocks::put_blocks;
 use crate::kernel::rows::exact::Text;
@@ -22,6 +22,9 @@ use crate::rows::column::{Column, Visit};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes::{slot_code, validity};
 use crate::rows::lines::{add_bytes, marker_lane};
+use crate::rows::nested::Tree;
+
+type Part = Tree<ArrowRow>;
 
 /// Rows of a word of validity.
 const WORD: usize = 64;
@@ -74,20 +77,21 @@ pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
             (Some((lane, width)), _) => {
                 debug_assert!(lane.values.len() / width >= rows);
                 lanes.push(lane);
-                nulls.push(null_byte(part.options()));
+                nulls.push(null_byte(part.framing().0));
             }
             (
                 None,
                 Some((OrderedCode::FixedBinary(width), column @ Column::Fixed { values, nulls })),
             ) => {
-                let marker = marker_lane(column, (null_byte(part.options()), VALUE));
-                let raw = Raw { values, width, valid: validity(nulls), flip: flip(part.options()) };
+                let marker = marker_lane(column, (null_byte(part.framing().0), VALUE));
+                let raw =
+                    Raw { values, width, valid: validity(nulls), flip: flip(part.framing().0) };
                 out.push(Strip::Raw([marker], raw));
             }
             (None, Some((code, column))) => out.push(Strip::One(part, code, column)),
             (None, None) => out.push(match part.plain() {
                 Some((_, column @ Column::Bytes { .. })) => {
-                    let (null, flip) = (null_byte(part.options()), flip(part.options()));
+                    let (null, flip) = (null_byte(part.framing().0), flip(part.framing().0));
                     Strip::Strings { column, null, flip }
                 }
                 _ => Strip::Varying(part),
@@ -110,9 +114,9 @@ fn bytes(part: &Part) -> Option<Vec<ByteLane<'_>>> {
     if !is_short {
         return None;
     }
-    let mut lanes = vec![marker_lane(column, (null_byte(part.options()), VALUE))];
-    let flip = flip(part.options());
-    add_bytes(column, code, part.options().descending, [flip, 1 ^ flip], &mut lanes)?;
+    let mut lanes = vec![marker_lane(column, (null_byte(part.framing().0), VALUE))];
+    let flip = flip(part.framing().0);
+    add_bytes(column, code, part.framing().0.descending, [flip, 1 ^ flip], &mut lanes)?;
     Some(lanes)
 }
 
@@ -125,7 +129,7 @@ fn lane<'a>(part: &Part, code: OrderedCode, column: &'a Column) -> Option<Lane<'
     else {
         return None;
     };
-    let slot = Slot { descending: part.options().descending, ..Slot::of_number(0, code) };
+    let slot = Slot { descending: part.framing().0.descending, ..Slot::of_number(0, code) };
     Some(Lane { values, valid: validity(nulls), code: slot_code(&slot) })
 }
 
@@ -204,7 +208,7 @@ impl Strip<'_> {
         else {
             return;
         };
-        let (null, descending) = (null_byte(part.options()), part.options().descending);
+        let (null, descending) = (null_byte(part.framing().0), part.framing().0.descending);
         let valid = validity(nulls);
         let end = places.first + (rows.len().max(1) - 1) * places.stride + 1 + width;
         let mut cells = out[places.first..end].chunks_mut(places.stride.max(1));

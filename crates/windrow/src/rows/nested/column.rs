@@ -5,40 +5,38 @@ use std::ops::Range;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
-use super::part::Part;
+use super::super::spans;
+use super::framing::Ordered;
+use super::tree::Tree;
 use crate::error::Result;
-use crate::order::code::Node;
 
 /// Values of a nested column, and the bytes that each takes.
 pub(in crate::rows) struct Nested {
-    values: Box<Part>,
-    /// Whether nulls inside have low codes.
-    low: bool,
+    values: Box<Tree<Ordered>>,
+    /// Which value each row has, if they are stored once for many rows.
+    keys: Option<Vec<usize>>,
     nulls: Option<NullBuffer>,
     /// Bytes of the code of each row, without a marker; 0 for a null.
     lengths: Vec<usize>,
 }
 
 impl Nested {
-    pub(in crate::rows) fn of(array: &ArrayRef, node: &Node, low: bool) -> Result<Self> {
-        let values = Box::new(Part::of(array, node)?);
-        let rows = array.len();
-        let nulls = match (0..rows).any(|row| values.is_null(row)) {
-            true => Some(NullBuffer::from_iter((0..rows).map(|row| !values.is_null(row)))),
-            false => None,
-        };
-        let mut lengths = vec![0; rows];
-        let all: Vec<usize> = (0..rows).collect();
-        match &nulls {
-            None => values.add_body_lengths(&all, &mut lengths),
-            Some(nulls) => {
-                let picks: Vec<usize> = nulls.valid_indices().collect();
-                let mut bodies = vec![0; picks.len()];
-                values.add_body_lengths(&picks, &mut bodies);
-                picks.iter().zip(bodies).for_each(|(&row, body)| lengths[row] = body);
-            }
-        }
-        Ok(Self { values, low, nulls, lengths })
+    pub(in crate::rows) fn of(array: &ArrayRef, low: bool) -> Result<Self> {
+        let (keys, nulls, values) = spans::resolved(array);
+        let values = Box::new(Tree::of(&values, Ordered { low })?);
+        let mut nested = Self { values, keys, nulls, lengths: vec![0; array.len()] };
+        let (rows, picks) = nested.picks(0..array.len());
+        let mut bodies = vec![0; picks.len()];
+        nested.values.add_body_lengths(&picks, &mut bodies);
+        rows.iter().zip(bodies).for_each(|(&row, body)| nested.lengths[row] = body);
+        Ok(nested)
+    }
+
+    /// Those of `rows` that are not null, and the values that they have.
+    fn picks(&self, rows: Range<usize>) -> (Vec<usize>, Vec<usize>) {
+        let valid = |row: &usize| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+        let key = |row: usize| self.keys.as_ref().map_or(row, |keys| keys[row]);
+        rows.filter(valid).map(|row| (row, key(row))).unzip()
     }
 
     pub(in crate::rows) fn nulls(&self) -> Option<&NullBuffer> {
@@ -58,20 +56,11 @@ impl Nested {
         cursors: &mut [usize],
         out: &mut [u8],
     ) {
-        match &self.nulls {
-            None => {
-                let picks: Vec<usize> = rows.clone().collect();
-                self.values.put_body(&picks, self.low, cursors, out);
-            }
-            Some(nulls) => {
-                let valid = rows.clone().zip(&*cursors).filter(|(row, _)| nulls.is_valid(*row));
-                let (picks, mut places): (Vec<usize>, Vec<usize>) =
-                    valid.map(|(row, &cursor)| (row, cursor)).unzip();
-                self.values.put_body(&picks, self.low, &mut places, out);
-                for (row, cursor) in rows.clone().zip(&mut *cursors) {
-                    *cursor += self.lengths[row];
-                }
-            }
+        let (valid, picks) = self.picks(rows.clone());
+        let mut places: Vec<usize> = valid.iter().map(|row| cursors[row - rows.start]).collect();
+        self.values.put_bodies(&picks, &mut places, out);
+        for (row, cursor) in rows.clone().zip(&mut *cursors) {
+            *cursor += self.lengths[row];
         }
         if flip != 0 {
             for (row, &end) in rows.zip(&*cursors) {

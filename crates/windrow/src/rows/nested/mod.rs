@@ -17,11 +17,15 @@
 //! Invariant: codes have the order of the values - element by element, the shorter list first, nulls
 //! at every level on the column's side - and none is a prefix of another. `flip` complements them all.
 
+mod codes;
 mod column;
-mod lists;
-mod part;
+mod framing;
+mod tree;
 
+pub(super) use codes::{Codes, Picks};
 pub(super) use column::Nested;
+pub(super) use framing::{Frame, Framing, ListFrame, put_each};
+pub(super) use tree::Tree;
 
 use super::row_ref::{Rest, RowRef};
 use super::text;

@@ -6,15 +6,14 @@
 //! is left to each record batch is where its values lie:
 //!
 //! ```text
-//! part      up to twelve adjacent numbers of one width; or a text
+//! part      up to eight adjacent numbers of one width; or a text
 //! write     find the values of a part  --kernel-->  | a | b | text | time | diff |
 //! ```
 //!
-//! Texts go before numbers, since they may overwrite what is behind them. Whatever else there may be in a
-//! record batch, even a single null, is for the general encoder: no row is written then.
+//! Whatever else there may be in a record batch, even a single null, is for the general encoder: what was written
+//! of its rows is then of no use.
 
 mod find;
-mod lead;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -26,25 +25,24 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 
 use super::encode::time_slot;
-use super::lanes::{Form, RAW, slot_code, slot_form};
+use super::lanes::{RAW, number_width, slot_code};
 use super::lines::tile_rows;
 use crate::error::Result;
-use crate::kernel::rows::{Code, MOST, Plain, Strided, at_once};
+use crate::kernel::rows::{Code, Places, Strided, put_columns};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot, Tail};
 use find::{FindNumbers, numbers_of};
-pub(crate) use lead::Found;
-use lead::Lead;
 pub(crate) use texts::Behind;
 use texts::Text;
+
+/// Columns of a part, and texts of a row, at the most.
+const MOST: usize = 8;
 
 /// Writes rows of numbers, text and a diff.
 #[derive(Debug)]
 pub(crate) struct PlainEncoder {
     layout: Layout,
     parts: Vec<Part>,
-    /// What tells whether rows are in order, if they begin with it.
-    lead: Option<Lead>,
     /// Bytes of a row without its texts, but with their ends.
     fixed: usize,
     /// Rows that are written part by part before going on to the next ones.
@@ -69,7 +67,8 @@ enum Part {
 struct Numbers {
     /// Where they stand in the record batch, by type.
     columns: Vec<(FindNumbers, Vec<usize>)>,
-    plain: Plain,
+    codes: Vec<Code>,
+    width: usize,
 }
 
 impl PlainEncoder {
@@ -87,10 +86,6 @@ impl PlainEncoder {
             add_slot(&mut runs, slot)?;
         }
         add_number(&mut runs, size_of::<i64>(), diff, RAW);
-        let lead = match runs.first() {
-            Some(Run::Numbers { width, columns }) => Lead::of(*width, columns),
-            _ => None,
-        };
         let runs = runs.into_iter().flat_map(Run::cut);
         let parts = runs.map(|run| Part::of(schema, run)).collect::<Option<Vec<_>>>()?;
         let texts = parts.iter().filter_map(Part::text).count();
@@ -100,19 +95,17 @@ impl PlainEncoder {
         let fixed = parts.iter().map(Part::fixed).sum();
         Some(Self {
             fixed,
-            // Of one part there is nothing in tiles.
-            tile: if parts.len() == 1 { usize::MAX } else { tile_rows(fixed) },
+            tile: tile_rows(fixed),
             behind_texts: parts.iter().rev().map_while(Part::numbers).map(Numbers::bytes).sum(),
             between: vec![Vec::new(); texts.saturating_sub(1)],
             layout: layout.clone(),
             parts,
-            lead,
             schema: None,
         })
     }
 
     /// Fails unless a record batch of `schema` is one of the layout.
-    fn check_schema(&mut self, schema: &SchemaRef) -> Result<()> {
+    pub(crate) fn check_schema(&mut self, schema: &SchemaRef) -> Result<()> {
         if !self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
             self.layout.check_schema(schema)?;
             self.schema = Some(Arc::clone(schema));
@@ -121,22 +114,20 @@ impl PlainEncoder {
     }
 
     /// Writes `rows` of `batch`, which have one length, to `out`, which has room for them. False if they are
-    /// for the general encoder: something in the batch is null. What tells their order is noted in `found`.
+    /// for the general encoder: something in the batch is null.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write<'a>(
+    pub(crate) fn write(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         out: &mut [u8],
-        found: &mut Found<'a>,
     ) -> Result<bool> {
         self.check_schema(batch.schema_ref())?;
         let stride = self.fixed;
         let (mut tile, mut first) = (rows.start..rows.start, 0);
         let mut columns = [&[][..]; MOST];
-        let notes = self.tells_order(rows.len());
         loop {
             tile = tile.end..rows.end.min(tile.end.saturating_add(self.tile));
             let mut places = Strided { first, stride };
@@ -145,10 +136,7 @@ impl PlainEncoder {
                 let Some(columns) = numbers.find(batch.columns(), &mut columns) else {
                     return Ok(false);
                 };
-                if notes {
-                    found.note(columns, places.first == first);
-                }
-                numbers.plain.put(columns, tile.clone(), places, out);
+                numbers.put(columns, tile.clone(), places, out);
                 places.first += numbers.bytes();
             }
             first += tile.len() * stride;
@@ -167,9 +155,9 @@ enum Run {
 
 /// Puts a slot behind the others; nothing if it is neither a number nor a text, or may be null.
 fn add_slot(runs: &mut Vec<Run>, slot: &Slot) -> Option<()> {
-    match (slot_form(slot), slot.code) {
+    match (number_width(slot.code), slot.code) {
         _ if slot.nullable => return None,
-        (Form::Numbers(width), _) => add_number(runs, width, slot.column, slot_code(slot)),
+        (Some(width), _) => add_number(runs, width, slot.column, slot_code(slot)),
         (_, OrderedCode::Text) => {
             runs.push(Run::Text { column: slot.column, descending: slot.descending });
         }
@@ -193,7 +181,7 @@ impl Run {
         let Self::Numbers { width, mut columns } = self else { return vec![self] };
         let mut cut = Vec::new();
         while !columns.is_empty() {
-            let behind = columns.split_off(at_once(columns.len(), width));
+            let behind = columns.split_off(columns.len().min(MOST));
             cut.push(Self::Numbers { width, columns: std::mem::replace(&mut columns, behind) });
         }
         cut
@@ -218,7 +206,7 @@ impl Part {
                     }
                     last = Some(data_type(column));
                 }
-                Self::Numbers(Numbers { columns: by_type, plain: Plain::new(codes, width) })
+                Self::Numbers(Numbers { columns: by_type, codes, width })
             }
         })
     }
@@ -246,7 +234,12 @@ impl Part {
 impl Numbers {
     /// Bytes that the columns take in a row.
     fn bytes(&self) -> usize {
-        self.plain.bytes()
+        self.codes.len() * self.width
+    }
+
+    /// Writes `rows` of `columns`, which were [found](Numbers::find).
+    fn put<P: Places>(&self, columns: &[&[u8]], rows: Range<usize>, places: P, out: &mut [u8]) {
+        put_columns(columns, &self.codes, self.width, rows, places, out);
     }
 
     /// The values of the columns, in `out`; nothing if one has nulls.

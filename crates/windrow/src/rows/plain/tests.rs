@@ -4,8 +4,6 @@ use arrow_array::{
     Float64Array, Int32Array, Int64Array, LargeStringArray, StringArray, UInt64Array,
 };
 
-use proptest::prelude::*;
-
 use super::*;
 use crate::order::{Order, asc, desc};
 use crate::rows::Encoder;
@@ -50,17 +48,17 @@ fn numbers_are_those_of_the_general_encoder() {
     let stride = layout.stride().unwrap();
     let mut plain = PlainEncoder::new(&layout).unwrap();
     for batch in [whole.clone(), whole.slice(3, 17), whole.slice(5, 0)] {
-        let (expected, mut none) = (encoded(&layout, &batch).0, Found::default());
+        let expected = encoded(&layout, &batch).0;
         let mut got = vec![0; expected.len()];
-        assert!(plain.write(&batch, 0..batch.num_rows(), &mut got, &mut none).unwrap());
+        assert!(plain.write(&batch, 0..batch.num_rows(), &mut got).unwrap());
         assert_eq!(got, expected);
     }
-    let (mut got, mut none) = (vec![0; 40 * stride], Found::default());
-    assert!(plain.write(&whole, 100..140, &mut got, &mut none).unwrap());
+    let mut got = vec![0; 40 * stride];
+    assert!(plain.write(&whole, 100..140, &mut got).unwrap());
     assert_eq!(got, encoded(&layout, &whole.slice(100, 40)).0);
     // A null where none may be is for the general encoder to refuse.
     let nulls = batch(9, true).project(&[0, 1, 2, 5, 6, 7]).unwrap();
-    assert!(!plain.write(&nulls, 0..40, &mut got, &mut Found::default()).unwrap());
+    assert!(!plain.write(&nulls, 0..40, &mut got).unwrap());
 }
 
 /// Writes `rows` of `batch` behind ten bytes and `before` rows in front of those.
@@ -72,7 +70,7 @@ fn written(
 ) -> (Option<usize>, Vec<u8>, Vec<u32>) {
     let (mut bytes, mut starts) = (vec![0; room], vec![0, 10]);
     let mut target = Behind { bytes: &mut bytes, starts: &mut starts, spare };
-    let written = plain.write_varying(batch, rows, &mut target, &mut Found::default()).unwrap();
+    let written = plain.write_varying(batch, rows, &mut target).unwrap();
     (written, bytes, starts)
 }
 
@@ -141,9 +139,9 @@ fn any_number_of_columns_is_as_by_the_general_encoder() {
         let (layout, batch) =
             alike(count, |at| Arc::new(Int64Array::from_iter_values(number(at))) as ArrayRef);
         let mut plain = PlainEncoder::new(&layout).unwrap();
-        let (expected, mut none) = (encoded(&layout, &batch).0, Found::default());
+        let expected = encoded(&layout, &batch).0;
         let mut got = vec![0; expected.len()];
-        assert!(plain.write(&batch, 0..batch.num_rows(), &mut got, &mut none).unwrap());
+        assert!(plain.write(&batch, 0..batch.num_rows(), &mut got).unwrap());
         assert_eq!(got, expected, "{count} numbers");
     }
     for count in 1..=MOST + 1 {
@@ -169,70 +167,4 @@ fn other_layouts_have_none() {
     assert!(PlainEncoder::new(&layout).is_none());
     let layout = Order::by("a").bind(&batch(9, false).schema()).unwrap();
     assert!(PlainEncoder::new(&layout).is_none());
-}
-
-/// Rows of a number, another one, a text and a diff.
-fn nearly_in_order(rows: &[(u64, i64, u8, i64)]) -> RecordBatch {
-    let text = |row: &(u64, i64, u8, i64)| "text".repeat(row.2 as usize);
-    let columns: [(&str, ArrayRef); 4] = [
-        ("a", Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.0)))),
-        ("b", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.1)))),
-        ("s", Arc::new(StringArray::from_iter_values(rows.iter().map(text)))),
-        ("d", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.3)))),
-    ];
-    RecordBatch::try_from_iter(columns.map(|(name, column)| (name, column))).unwrap()
-}
-
-proptest! {
-    #[test]
-    fn columns_tell_the_order_that_rows_tell(
-        mut rows in prop::collection::vec((0u64..40, -3i64..3, 0u8..9, 1i64..4), 1..200),
-        changes in prop::collection::vec((0usize..200, 0u64..40, 0i64..4), 0..3),
-        descending: bool,
-        from in 0usize..60,
-    ) {
-        let by = |column: &str| if descending { desc(column) } else { asc(column) };
-        rows.sort();
-        rows.dedup_by_key(|row| (row.0, row.1, row.2));
-        if descending {
-            rows.reverse();
-        }
-        for (at, key, diff) in changes {
-            let count = rows.len();
-            rows[at % count] = (key, -1, 3, diff);
-        }
-        let batch = nearly_in_order(&rows);
-        let from = from.min(rows.len() - 1);
-        for order in [vec![by("a"), by("b"), by("s")], vec![by("a"), by("b")], vec![by("s"), by("a")]] {
-            let names: Vec<_> = order.iter().map(|column| column.name.clone()).collect();
-            let places: Vec<usize> = names.iter().chain([&"d".to_owned()])
-                .map(|name| batch.schema().index_of(name).unwrap())
-                .collect();
-            let batch = batch.project(&places).unwrap();
-            let layout = Order::by(order).diff("d").bind(&batch.schema()).unwrap();
-            let (bytes, ends) = encoded(&layout, &batch);
-            let body = |row: usize| &bytes[ends[row] as usize..ends[row + 1] as usize - 8];
-            let goes_on = |row: usize, equal: usize| {
-                let (before, row) = (body(from + row - 1), body(from + row));
-                assert!(equal > 0 && before[..equal] == row[..equal], "what is said to be equal");
-                before < row
-            };
-            let mut plain = PlainEncoder::new(&layout).unwrap();
-            let mut out = vec![0; 2 * bytes.len()];
-            let (mut found, all) = (Found::default(), from..rows.len());
-            if let Some(stride) = layout.stride() {
-                let out = &mut out[..all.len() * stride];
-                assert!(plain.write(&batch, all.clone(), out, &mut found).unwrap());
-            } else {
-                let mut behind = Behind { bytes: &mut out, starts: &mut vec![0], spare: 0 };
-                let written = plain.write_varying(&batch, all.clone(), &mut behind, &mut found);
-                assert_eq!(written.unwrap(), Some(all.len()));
-            }
-            let got = plain.ascends(found, all, goes_on);
-            let ascends = (from + 1..rows.len()).all(|row| body(row - 1) < body(row));
-            let ascends = ascends && rows[from..].iter().all(|row| row.3 != 0);
-            let looks = names[..2] == ["a", "b"] && rows.len() - from >= 32;
-            prop_assert_eq!(got, looks.then_some(ascends));
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Rows with texts: where each begins is found first, then texts are written, then numbers.
+//! Rows with texts: where each begins is found first, then what they have is written, in the order of the row.
 //!
 //! ```text
 //! starts    s0                               s1                            s2
@@ -16,10 +16,11 @@ use arrow_schema::DataType;
 
 use super::super::text;
 use super::find::{FindTexts, Texts, texts_of};
-use super::{Found, Part, PlainEncoder};
+use super::{MOST, Part, PlainEncoder};
 use crate::error::Result;
+use crate::kernel::rows::exact::{self, put_exact};
 use crate::kernel::rows::text::Form;
-use crate::kernel::rows::{MOST, Places, Starts, put_texts_at};
+use crate::kernel::rows::{Places, Starts};
 
 /// Rows of any length, and room for more behind them.
 pub(crate) struct Behind<'a> {
@@ -140,43 +141,47 @@ impl<'a> Texts<'a> {
     }
 
     /// Writes them to their places.
-    fn put(self, form: Form, places: Starts<'_>, is_free: bool, out: &mut [u8]) {
-        let rows = places.len();
+    fn put(self, form: Form, places: Starts<'_>, out: &mut [u8]) {
+        fn put<O: OffsetSizeTrait>(
+            (offsets, bytes): (&[O], &[u8]),
+            form: Form,
+            places: Starts<'_>,
+            out: &mut [u8],
+        ) {
+            let texts = offsets.windows(2).map(|ends| {
+                let (start, end) = (ends[0].as_usize(), ends[1].as_usize());
+                exact::Text::new(&bytes[start..], end - start, true)
+            });
+            put_exact(texts, form, None, places.places(), out);
+        }
         match self {
-            Self::Small(offsets, bytes) => {
-                put_texts_at(bytes, &offsets[..=rows], form, places, is_free, out);
-            }
-            Self::Large(offsets, bytes) => {
-                put_texts_at(bytes, &offsets[..=rows], form, places, is_free, out);
-            }
+            Self::Small(offsets, bytes) => put((offsets, bytes), form, places, out),
+            Self::Large(offsets, bytes) => put((offsets, bytes), form, places, out),
         }
     }
 }
 
 impl PlainEncoder {
     /// Writes `rows` of `batch` behind those that are there, as many as there is room for; returns how many.
-    /// Nothing if they are for the general encoder: something in the batch is null. What tells their order is
-    /// noted in `found`.
+    /// Nothing if they are for the general encoder: something in the batch is null.
     ///
     /// # Errors
     /// [`crate::Error::SchemaMismatch`].
-    pub(crate) fn write_varying<'a>(
+    pub(crate) fn write_varying(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         target: &mut Behind<'_>,
-        found: &mut Found<'a>,
     ) -> Result<Option<usize>> {
         self.check_schema(batch.schema_ref())?;
-        Ok(self.write_texts(batch, rows, target, found))
+        Ok(self.write_texts(batch, rows, target))
     }
 
-    fn write_texts<'a>(
+    fn write_texts(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         mut rows: Range<usize>,
         target: &mut Behind<'_>,
-        found: &mut Found<'a>,
     ) -> Option<usize> {
         let mut texts = [Texts::NONE; MOST];
         let columns = self.parts.iter().filter_map(Part::text);
@@ -192,7 +197,7 @@ impl PlainEncoder {
         texts[1..].iter().for_each(|texts| texts.move_ends(&mut target.starts[known..]));
         let fit = target.fit(known);
         rows.end = rows.start + fit;
-        let written = self.put_parts(batch, rows, texts, (known, target), found);
+        let written = self.put_parts(batch, rows, texts, (known, target));
         if written.is_none() {
             target.starts.truncate(known);
         }
@@ -200,48 +205,37 @@ impl PlainEncoder {
     }
 
     /// Writes `rows` behind the first `known` starts, which are those of the rows in front, and one more.
-    fn put_parts<'a>(
+    fn put_parts(
         &mut self,
-        batch: &'a RecordBatch,
+        batch: &RecordBatch,
         rows: Range<usize>,
         texts: &[Texts<'_>],
         (known, target): (usize, &mut Behind<'_>),
-        found: &mut Found<'a>,
     ) -> Option<()> {
         let (count, out) = (rows.len(), &mut *target.bytes);
         let starts = Starts::new(&target.starts[known - 1..]);
         let last = starts.part(1..count + 1, self.behind_texts);
-        // Texts first: they may overwrite what stands behind them, which is written after them.
-        let mut places = starts.part(0..count, 0);
-        let (mut between, mut at) = (self.between.iter_mut(), 0);
-        for part in &self.parts {
-            match part {
-                Part::Numbers(numbers) => places = places.shifted(numbers.bytes()),
-                Part::Text(text) => {
-                    texts[at].put(text.form, places, at == 0, out);
-                    if let Some(between) = between.next() {
-                        texts[at].follow(places, between);
-                        places = Starts::new(between);
-                    }
-                    at += 1;
-                }
-            }
-        }
         let mut values = [&[][..]; MOST];
-        let notes = self.tells_order(count);
-        let mut between = self.between.iter();
-        places = starts.part(0..count, 0);
-        for (at, part) in self.parts.iter().enumerate() {
+        let (mut between, mut next_text) = (self.between.iter_mut(), texts.iter());
+        let mut places = starts.part(0..count, 0);
+        for part in &self.parts {
             match part {
                 Part::Numbers(numbers) => {
                     let values = numbers.find(batch.columns(), &mut values)?;
-                    if notes {
-                        found.note(values, at == 0);
-                    }
-                    numbers.plain.put(values, rows.clone(), places, out);
+                    numbers.put(values, rows.clone(), places, out);
                     places = places.shifted(numbers.bytes());
                 }
-                Part::Text(_) => places = between.next().map_or(last, |next| Starts::new(next)),
+                Part::Text(text) => {
+                    let texts = next_text.next()?;
+                    texts.put(text.form, places, out);
+                    places = match between.next() {
+                        Some(between) => {
+                            texts.follow(places, between);
+                            Starts::new(between)
+                        }
+                        None => last,
+                    };
+                }
             }
         }
         Some(())

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 
+use super::part::{Bits, Columns, Extent, Part};
 use super::tile::{Tile, with_places};
-use super::{Bits, Columns, Extent, Part};
 use crate::error::Result;
-use crate::kernel::rows::{Cell, CellBlock, Code, Held, take_cells};
+use crate::kernel::rows::{Cell, Code, Held, take_cell};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
-use crate::rows::decode::corrupt;
 use crate::rows::lanes::{RAW, slot_code};
+use crate::rows::row_ref::corrupt;
 
 /// What stands behind a marker, if it is read together with that and with other columns; or without one, if it is of one
 /// or two bytes. The bits of Booleans are turned around by `bit`: our rows have 0 and 1 either way, those of arrow-row
@@ -42,7 +42,7 @@ pub(in crate::rows) fn held(code: OrderedCode, descending: bool, bit: u8) -> Opt
 
 /// Adjacent columns of up to eight bytes, and their markers if they have any.
 pub(in crate::rows) struct Cells {
-    blocks: Vec<CellBlock>,
+    cells: Vec<Cell>,
     columns: Vec<usize>,
     /// Of each column, if it is of Booleans.
     bits: Vec<Bits>,
@@ -52,7 +52,7 @@ impl Cells {
     pub(in crate::rows) fn new(cells: Vec<(usize, Cell)>) -> Self {
         let (columns, cells): (Vec<usize>, Vec<Cell>) = cells.into_iter().unzip();
         let bits = cells.iter().map(|_| Bits::default()).collect();
-        Self { blocks: CellBlock::cut(cells), columns, bits }
+        Self { cells, columns, bits }
     }
 
     /// The markers of a column alone.
@@ -62,11 +62,28 @@ impl Cells {
 
     /// All of them, as they are after a tile was read.
     pub(in crate::rows) fn cells(&self) -> impl Iterator<Item = &Cell> {
-        self.blocks.iter().flat_map(CellBlock::cells)
+        self.cells.iter()
     }
 
     pub(in crate::rows) fn bytes(&self) -> usize {
-        self.blocks.iter().map(CellBlock::bytes).sum()
+        self.cells.iter().map(Cell::bytes).sum()
+    }
+}
+
+/// The markers of a column whose values are read apart from them.
+pub(super) struct Markers(pub(super) Cells);
+
+impl Part for Markers {
+    fn extent(&self) -> Extent {
+        self.0.extent()
+    }
+
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        self.0.take(tile, valid)
+    }
+
+    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -77,33 +94,31 @@ impl Part for Cells {
 
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let (rows, bytes) = (tile.len(), tile.bytes());
-        let mut columns = self.columns.iter().zip(&mut self.bits);
-        for block in &mut self.blocks {
-            let fits = with_places!(tile.next(0), places => take_cells(block, rows, places, bytes));
+        for ((cell, &column), bits) in self.cells.iter_mut().zip(&self.columns).zip(&mut self.bits)
+        {
+            let fits = with_places!(tile.next(0), places => take_cell(cell, rows, places, bytes));
             if !fits {
                 return Err(corrupt("a marker that is neither null nor value, or no Boolean"));
             }
-            tile.pass(block.bytes());
-            for (cell, (&column, bits)) in block.cells().iter().zip(columns.by_ref()) {
-                if cell.has_marker() {
-                    valid[column].add(rows, |valid| valid.extend_from_slice(&cell.valid));
-                }
-                if let Held::Bit(_) = cell.held() {
-                    bits.add(rows, |bits| bits.extend_from_slice(&cell.bits));
-                }
+            tile.pass(cell.bytes());
+            if cell.has_marker() {
+                valid[column].add(rows, |valid| valid.extend_from_slice(&cell.valid));
+            }
+            if let Held::Bit(_) = cell.held() {
+                bits.add(rows, |bits| bits.extend_from_slice(&cell.bits));
             }
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
-        let cells = self.blocks.into_iter().flat_map(CellBlock::into_cells);
-        for ((column, bits), cell) in self.columns.into_iter().zip(self.bits).zip(cells) {
-            if let Held::Bit(_) = cell.held() {
-                let nulls = columns.nulls(column);
-                columns.put(column, Arc::new(BooleanArray::new(bits.finish(), nulls)))?;
-            } else {
-                columns.put_numbers(column, cell.into_values())?;
+        for ((column, bits), cell) in self.columns.into_iter().zip(self.bits).zip(self.cells) {
+            match cell.held() {
+                Held::Bit(_) => {
+                    let nulls = columns.nulls(column);
+                    columns.put(column, Arc::new(BooleanArray::new(bits.finish(), nulls)))?;
+                }
+                _ => columns.put_numbers(column, cell.into_values())?,
             }
         }
         Ok(())

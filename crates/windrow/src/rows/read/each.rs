@@ -3,18 +3,16 @@
 use arrow_buffer::{ArrowNativeType, MutableBuffer};
 use arrow_schema::DataType;
 
+use super::part::{Bits, Columns, Extent, Part};
 use super::tile::{Tile, with_places};
-use super::{Bits, Columns, Extent, Part};
 use crate::error::{Error, Result};
-use crate::kernel::rows::{
-    BitOut, Places, Read, take_bits, take_each, take_flags, take_raw, take_some,
-};
+use crate::kernel::rows::{Places, Read, take_each, take_flags, take_raw, take_some};
 use crate::kernel::values::Values;
 use crate::order::Slot;
 use crate::order::code::Kind;
-use crate::rows::decode::{corrupt, diff_of};
-use crate::rows::escape;
-use crate::rows::fixed::Word;
+use crate::rows::escape::{self, Escape};
+use crate::rows::fixed::{Word, with_kind};
+use crate::rows::row_ref::{corrupt, diff_of};
 
 /// How numbers became codes.
 #[derive(Clone, Copy, Debug)]
@@ -22,48 +20,37 @@ pub(super) struct Coding {
     kind: Kind,
     descending: bool,
     /// The null is one of the codes.
-    escapes: bool,
-    nulls_first: bool,
+    escape: Option<Escape>,
 }
 
 impl Coding {
     pub(super) fn of(slot: &Slot, kind: Kind) -> Self {
-        let Slot { descending, escapes, nulls_first, .. } = *slot;
-        Self { kind, descending, escapes, nulls_first }
+        let escape = slot.escapes.then(|| Escape::of(slot));
+        Self { kind, descending: slot.descending, escape }
     }
 
     /// Appends values and which are not null; false if one of them takes a byte more.
     fn take_some<W: Word, P: Places>(
         self,
+        escape: Escape,
         rows: usize,
         places: P,
         bytes: &[u8],
         values: &mut Values<W::Native>,
         valid: &mut Vec<u64>,
     ) -> bool {
-        let Self { kind, descending, nulls_first: up, .. } = self;
-        macro_rules! of_kind {
-            ($kind:expr) => {
-                take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
-                    let code = W::read_big(code);
-                    let (edge, null) = (code.is_edge(), code.is_zero() == up);
-                    let value = code.step(!up).value($kind, descending).and_if(!edge);
-                    Read { value: value.native(), valid: !edge, fits: !edge | null }
-                })
-            };
-        }
-        match kind {
-            Kind::Float => of_kind!(Kind::Float),
-            Kind::DayTime => of_kind!(Kind::DayTime),
-            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
-            Kind::Signed => of_kind!(Kind::Signed),
-            Kind::Unsigned => of_kind!(Kind::Unsigned),
-        }
+        with_kind!(self.kind, KIND => {
+            take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
+                let code = escape.read(W::read_big(code));
+                let value = code.value.value(KIND, false).and_if(!code.is_null);
+                Read { value: value.native(), valid: !code.is_null, fits: !code.is_longer }
+            })
+        })
     }
 }
 
 /// Reads numbers by `take`, which appends them and tells which are null, unless it says that one takes a byte more.
-pub(super) fn take_unless_longer<W: Word>(
+fn take_unless_longer<W: Word>(
     coding: Coding,
     tile: &mut Tile<'_>,
     values: &mut Values<W::Native>,
@@ -90,32 +77,36 @@ pub(super) fn take_longer<W: Word>(
     values: &mut Values<W::Native>,
     valid: &mut Bits,
 ) -> Result<()> {
-    let Coding { kind, descending, nulls_first: up, .. } = coding;
-    debug_assert!(coding.escapes, "others are never longer");
-    let (rows, mut row) = (tile.len(), 0);
-    let mut words = vec![0u64; rows.div_ceil(64)];
-    tile.for_each(|left| {
-        let near = left.beyond(0);
-        let (value, is_valid, len, known) = match near.get(..W::BYTES + 1) {
-            Some(code) => escape::take_within::<W>(up, kind, descending, code),
-            // At the end of the last row.
-            None => match escape::take::<W>(up, near) {
-                Some((Some(code), len)) => (code.value(kind, descending), true, len, true),
-                Some((None, len)) => (W::filled(false), false, len, true),
-                None => (W::filled(false), false, 0, false),
-            },
-        };
-        if !known || len > left.len() {
+    let Coding { kind, escape, .. } = coding;
+    let escape = escape.ok_or_else(|| corrupt("a number is cut off"))?;
+    let (rows, bytes) = (tile.len(), tile.bytes());
+    let (cursors, ends) = tile.cursors();
+    let mut words = Vec::with_capacity(rows.div_ceil(WORD));
+    for (cursors, ends) in cursors.chunks_mut(WORD).zip(ends.chunks(WORD)) {
+        let (mut word, mut wrong) = (0, false);
+        with_kind!(kind, KIND => {
+            for ((cursor, &end), row) in cursors.iter_mut().zip(ends).zip(0..) {
+                let near = bytes.get(*cursor..).unwrap_or(&[]);
+                let Some(taken) = escape::take::<W>(escape, near) else {
+                    return Err(corrupt("a number is cut off"));
+                };
+                *cursor += taken.len;
+                wrong |= !taken.fits | (*cursor > end);
+                word |= u64::from(!taken.is_null) << row;
+                values.push(taken.value.value(KIND, false).and_if(!taken.is_null).native());
+            }
+        });
+        if wrong {
             return Err(corrupt("a number is cut off or has no such code"));
         }
-        values.push(value.native());
-        words[row / 64] |= u64::from(is_valid) << (row % 64);
-        row += 1;
-        Ok(len)
-    })?;
+        words.push(word);
+    }
     valid.add(rows, |valid| valid.extend_from_slice(&words));
     Ok(())
 }
+
+/// Rows of a word of bits.
+const WORD: usize = 64;
 
 /// A column of numbers that are not read together with others, of any kind and width.
 pub(super) struct Each<W: Word> {
@@ -132,21 +123,11 @@ impl<W: Word> Each<W> {
     fn take_at<P: Places>(&mut self, rows: usize, places: P, bytes: &[u8]) {
         let Coding { kind, descending, .. } = self.coding;
         let values = &mut self.values;
-        // A loop for each kind: none that asks for it.
-        macro_rules! of_kind {
-            ($kind:expr) => {
-                take_each(W::BYTES, rows, places, bytes, values, |code| {
-                    W::read_big(code).value($kind, descending).native()
-                })
-            };
-        }
-        match kind {
-            Kind::Float => of_kind!(Kind::Float),
-            Kind::DayTime => of_kind!(Kind::DayTime),
-            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
-            Kind::Signed => of_kind!(Kind::Signed),
-            Kind::Unsigned => of_kind!(Kind::Unsigned),
-        }
+        with_kind!(kind, KIND => {
+            take_each(W::BYTES, rows, places, bytes, values, |code| {
+                W::read_big(code).value(KIND, descending).native()
+            });
+        });
     }
 }
 
@@ -158,15 +139,15 @@ impl<W: Word> Part for Each<W> {
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let (rows, bytes) = (tile.len(), tile.bytes());
         let valid = &mut valid[self.column];
-        if !self.coding.escapes {
+        let coding = self.coding;
+        let Some(escape) = coding.escape else {
             with_places!(tile.next(0), places => self.take_at(rows, places, bytes));
             tile.pass(W::BYTES);
             return Ok(());
-        }
-        let coding = self.coding;
+        };
         take_unless_longer::<W>(coding, tile, &mut self.values, valid, |tile, values, valid| {
             with_places!(tile.next(0), places => {
-                coding.take_some::<W, _>(rows, places, bytes, values, valid)
+                coding.take_some::<W, _>(escape, rows, places, bytes, values, valid)
             })
         })
     }
@@ -209,32 +190,6 @@ impl Part for Raw {
 
     fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
         columns.put_numbers(self.column, self.values.into())
-    }
-}
-
-/// The byte in front of a value that says whether there is one.
-pub(super) struct Marker {
-    pub(super) column: usize,
-    pub(super) null: u8,
-}
-
-impl Part for Marker {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(1)
-    }
-
-    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
-        let (rows, bytes) = (tile.len(), tile.bytes());
-        valid[self.column].add(rows, |bits| {
-            let lanes = &mut [BitOut { bits, zero: self.null, flip: false }];
-            with_places!(tile.next(0), places => take_bits(lanes, rows, places, bytes));
-        });
-        tile.pass(1);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
-        Ok(())
     }
 }
 

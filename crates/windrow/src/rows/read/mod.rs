@@ -17,79 +17,23 @@
 mod anywhere;
 pub(super) mod cells;
 mod each;
-mod longer;
 mod numbers;
+mod part;
 mod plan;
 mod texts;
 mod tile;
 mod whole;
 
 use arrow_array::ArrayRef;
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_schema::Fields;
 
-use arrow_schema::{DataType, Fields};
-
-use super::decode::corrupt;
+use super::row_ref::corrupt;
 use crate::error::Result;
 use crate::order::Layout;
 
 pub(super) use anywhere::TILE;
-pub(super) use longer::take_longer;
-pub(super) use plan::Room;
+pub(super) use part::{Bits, Columns, Extent, Part, Room, take_all};
 pub(super) use tile::{Next, Tile, with_places};
-
-/// Some adjacent bytes of every row, and what they become.
-pub(super) trait Part {
-    /// Bytes that it has in each row at least, and mostly all of them; what follows a part that varies is not known.
-    fn extent(&self) -> Extent;
-
-    /// Reads it from all rows of the tile, which goes on behind it; those that are null are told of in `valid`, which has
-    /// bits for each column that says so apart from its values.
-    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()>;
-
-    /// Makes arrays of all that was read.
-    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()>;
-}
-
-/// What a part takes of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    Fixed(usize),
-    Varies,
-}
-
-/// Columns that were read, to be made arrays of.
-pub(super) struct Columns {
-    fields: Fields,
-    pub(super) rows: usize,
-    pub(super) valid: Vec<Bits>,
-    pub(super) ready: Vec<Option<ArrayRef>>,
-}
-
-impl Columns {
-    /// None yet, of `rows` rows.
-    pub(super) fn new(fields: Fields, rows: usize) -> Self {
-        let valid = fields.iter().map(|_| Bits::default()).collect();
-        let ready = vec![None; fields.len()];
-        Self { fields, rows, valid, ready }
-    }
-
-    pub(super) fn name(&self, column: usize) -> &str {
-        self.fields[column].name()
-    }
-
-    pub(super) fn data_type(&self, column: usize) -> &DataType {
-        self.fields[column].data_type()
-    }
-
-    /// The nulls of `column`, if it has any.
-    pub(super) fn nulls(&mut self, column: usize) -> Option<NullBuffer> {
-        let bits = std::mem::take(&mut self.valid[column]);
-        (bits.len > 0)
-            .then(|| NullBuffer::new(bits.finish()))
-            .filter(|nulls| nulls.null_count() > 0)
-    }
-}
 
 /// Rows that are read to columns.
 pub(super) struct Reader<'a> {
@@ -135,94 +79,5 @@ impl<'a> Reader<'a> {
             part.finish(&mut self.columns)?;
         }
         Ok(self.columns.ready)
-    }
-}
-
-/// Reads all parts from the rows of the tile.
-pub(super) fn take_all<'a>(
-    parts: &mut [Box<dyn Part + 'a>],
-    tile: &mut Tile<'_>,
-    valid: &mut [Bits],
-) -> Result<()> {
-    for part in parts {
-        if let Extent::Fixed(bytes) = part.extent() {
-            tile.require(bytes)?;
-        }
-        part.take(tile, valid)?;
-    }
-    Ok(())
-}
-
-/// Bits of the rows so far, 64 a word, those behind the last row zeros.
-#[derive(Debug, Default)]
-pub(super) struct Bits {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Bits {
-    pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { words: Vec::with_capacity(rows.div_ceil(64)), len: 0 }
-    }
-
-    /// Adds the bits of `count` rows, which `read` appends to words in the same way.
-    pub(super) fn add<R>(&mut self, count: usize, read: impl FnOnce(&mut Vec<u64>) -> R) -> R {
-        let shift = self.len % 64;
-        self.len += count;
-        if shift == 0 {
-            return read(&mut self.words);
-        }
-        // Behind a short tile.
-        let mut own = Vec::with_capacity(count.div_ceil(64));
-        let result = read(&mut own);
-        for word in own {
-            if let Some(last) = self.words.last_mut() {
-                *last |= word << shift;
-            }
-            self.words.push(word >> (64 - shift));
-        }
-        self.words.truncate(self.len.div_ceil(64));
-        result
-    }
-
-    pub(super) fn finish(self) -> BooleanBuffer {
-        BooleanBuffer::new(Buffer::from_vec(self.words), 0, self.len)
-    }
-
-    /// The first `count` rows, if there are more.
-    pub(super) fn truncate(&mut self, count: usize) {
-        if count < self.len {
-            self.len = count;
-            self.words.truncate(count.div_ceil(64));
-            if let (Some(last), rest @ 1..) = (self.words.last_mut(), count % 64) {
-                *last &= (1 << rest) - 1;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_are_added_behind_any_number_of_them() {
-        let mut bits = Bits::default();
-        let mut expected = Vec::new();
-        for (seed, count) in [3usize, 61, 64, 1, 130, 63, 0, 128, 5].into_iter().enumerate() {
-            let own: Vec<bool> = (0..count).map(|at| (at * 7 + seed) % 3 == 0).collect();
-            bits.add(count, |words| {
-                words.extend(own.chunks(64).map(|bits| {
-                    let bits = bits.iter().enumerate();
-                    bits.fold(0, |word, (at, &bit)| word | u64::from(bit) << at)
-                }));
-            });
-            expected.extend(own);
-        }
-        bits.add(70, |words| words.extend([u64::MAX, 63]));
-        bits.truncate(expected.len());
-        assert_eq!(bits.words.len(), expected.len().div_ceil(64));
-        assert_eq!(bits.words.last().unwrap() >> (expected.len() % 64), 0);
-        assert_eq!(bits.finish(), BooleanBuffer::from(expected));
     }
 }

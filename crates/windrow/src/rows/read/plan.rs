@@ -6,32 +6,21 @@
 //!                                                        be one with others behind markers
 //! ```
 
-use super::cells::{Cells, held};
-use super::each::{Coding, Diffs, Each, Marker, NullBits, Raw, Skip};
-use super::numbers::{Booleans, Number, Numbers, WideSome, Wides};
+use super::cells::{Cells, Markers, held};
+use super::each::{Coding, Diffs, Each, NullBits, Raw, Skip};
+use super::numbers::{Number, Numbers};
+use super::part::{Extent, Part, Room};
 use super::texts::Texts;
 use super::whole::{Bodies, Nested, Nulls, Pass, Sequence};
-use super::{Extent, Part};
 use crate::error::Result;
-use crate::kernel::rows::{Cell, Code};
-use crate::order::code::{Kind, OrderedCode, PayloadCode};
+use crate::kernel::rows::{Cell, Code, Held};
+use crate::order::code::{OrderedCode, PayloadCode};
 use crate::order::{self, Layout, Slot, Tail};
 use crate::rows::builder::Builder;
 use crate::rows::encode::time_slot;
 use crate::rows::fixed::with_word;
-use crate::rows::lanes::{self, Form, RAW};
+use crate::rows::lanes::{self, RAW};
 use crate::rows::text;
-
-/// Bytes that are asked for before rows are read.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::rows) struct Room {
-    /// For the values of a column that varies, about as many as there are.
-    pub(in crate::rows) values: usize,
-    /// What a kernel asks for beyond them: as if all that a tile has left were one column's. Nothing where there are many
-    /// such columns, which give it back after each tile: all of that is never touched, but what is lies far apart,
-    /// elsewhere each time.
-    pub(in crate::rows) tile: Option<usize>,
-}
 
 /// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true.
 pub(super) fn plan<'a>(
@@ -57,7 +46,7 @@ pub(super) fn plan<'a>(
         plan.slot(&time_slot(layout, column))?;
     }
     match layout.tail() {
-        Tail::Tombstone(column) if wanted[column] => plan.boolean(column, false),
+        Tail::Tombstone(column) if wanted[column] => plan.boolean(column),
         Tail::Diff(column) if wanted[column] => plan.add(Diffs::new(column, rows)),
         tail => plan.skip(tail.len()),
     }
@@ -77,14 +66,14 @@ struct Plan<'a, 'w> {
 
 /// Whether values are read as bytes are, together with others of one or two.
 fn is_narrow(code: OrderedCode) -> bool {
-    matches!(code, OrderedCode::Fixed(1 | 2, _) | OrderedCode::FixedBinary(1 | 2))
+    use OrderedCode::{Bool, Fixed, FixedBinary};
+    matches!(code, Bool | Fixed(1 | 2, _) | FixedBinary(1 | 2))
 }
 
 /// Columns that the next one may join.
 enum Open {
     None,
     Skip(usize),
-    Booleans(Vec<(usize, bool)>),
     /// Of a width.
     Numbers(usize, Vec<Number>),
     /// Behind markers, or narrow.
@@ -98,10 +87,9 @@ impl<'a> Plan<'a, '_> {
         let part: Box<dyn Part + 'a> = match std::mem::replace(&mut self.open, Open::None) {
             Open::None => return,
             Open::Skip(bytes) => Box::new(Skip(bytes)),
-            Open::Booleans(columns) => Box::new(Booleans::new(columns, rows)),
             Open::Numbers(4, numbers) => Box::new(Numbers::<u32>::new(numbers, rows)),
             Open::Numbers(8, numbers) => Box::new(Numbers::<u64>::new(numbers, rows)),
-            Open::Numbers(_, numbers) => Box::new(Wides::new(numbers, rows)),
+            Open::Numbers(_, numbers) => Box::new(Numbers::<u128>::new(numbers, rows)),
             Open::Cells(cells) => Box::new(Cells::new(cells)),
         };
         self.parts.push(part);
@@ -126,14 +114,9 @@ impl<'a> Plan<'a, '_> {
         }
     }
 
-    fn boolean(&mut self, column: usize, descending: bool) {
-        match &mut self.open {
-            Open::Booleans(columns) => columns.push((column, descending)),
-            _ => {
-                self.close();
-                self.open = Open::Booleans(vec![(column, descending)]);
-            }
-        }
+    /// A byte that is 0 or 1.
+    fn boolean(&mut self, column: usize) {
+        self.cell(column, Cell::new(Held::Bit(0), None, self.rows));
     }
 
     fn number(&mut self, width: usize, number: Number) {
@@ -189,27 +172,27 @@ impl<'a> Plan<'a, '_> {
             return Ok(());
         }
         if let Some(null) = null {
-            self.add(Marker { column, null });
+            self.add(Markers(Cells::markers(column, null)));
         }
-        match (slot.code, lanes::slot_form(slot)) {
-            (OrderedCode::Bool, _) => self.boolean(column, slot.descending),
-            (OrderedCode::Fixed(_, kind), Form::Numbers(width)) => {
+        match (slot.code, lanes::number_width(slot.code)) {
+            (OrderedCode::Fixed(_, kind), Some(width)) => {
                 let code = lanes::slot_code(slot);
                 let longer = slot.escapes.then(|| Coding::of(slot, kind));
                 self.number(width, Number { column, code, longer, is_wanted });
             }
             (OrderedCode::Fixed(..), _) if !is_wanted => self.add(Pass(slot.clone())),
-            (OrderedCode::Fixed(16, kind @ (Kind::Unsigned | Kind::Signed)), _) => {
-                let (code, coding) = (lanes::slot_code(slot), Coding::of(slot, kind));
-                self.add(WideSome::new(column, code, coding, rows));
-            }
             (OrderedCode::Fixed(width, kind), _) => {
                 let coding = Coding::of(slot, kind);
                 with_word!(width, W => self.add(Each::<W>::new(column, coding, rows)));
             }
             (OrderedCode::FixedBinary(width), _) => self.raw(column, width, slot.descending),
             (
-                OrderedCode::Null | OrderedCode::Text | OrderedCode::Binary | OrderedCode::Nested,
+                // Read above.
+                OrderedCode::Null
+                | OrderedCode::Bool
+                | OrderedCode::Text
+                | OrderedCode::Binary
+                | OrderedCode::Nested,
                 _,
             ) => {}
         }
@@ -251,7 +234,7 @@ impl<'a> Plan<'a, '_> {
             match code {
                 _ if !self.wanted[column] => self.skip(code.width()),
                 PayloadCode::Null => self.add(Nulls(column)),
-                PayloadCode::Bool => self.boolean(column, false),
+                PayloadCode::Bool => self.boolean(column),
                 PayloadCode::Fixed(width) => self.raw(column, width, false),
                 PayloadCode::Bytes | PayloadCode::Value => {}
             }

@@ -1,7 +1,7 @@
 //! Texts, whose ordered codes say where they end, or the ends of their rows do.
 
+use super::part::{Bits, Columns, Extent, Part, Room};
 use super::tile::Tile;
-use super::{Bits, Columns, Extent, Part, Room};
 use crate::error::Result;
 use crate::order::Layout;
 use crate::order::Slot;

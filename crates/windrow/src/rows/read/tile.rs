@@ -6,11 +6,10 @@
 //!           |------|     |------|  |------|           distance: the same for all
 //! ```
 
-use super::Bits;
+use super::part::Bits;
 use crate::error::Result;
 use crate::kernel::rows::{Cursors, Reached, Strided};
-use crate::rows::decode::corrupt;
-use crate::rows::row_ref::{Rest, RowRef, left};
+use crate::rows::row_ref::{Rest, RowRef, corrupt, left};
 
 /// Some rows, one behind the other.
 pub(in crate::rows) struct Tile<'a> {

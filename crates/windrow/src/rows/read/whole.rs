@@ -2,15 +2,15 @@
 
 use arrow_array::new_null_array;
 
+use super::part::{Bits, Columns, Extent, Part};
 use super::tile::Tile;
-use super::{Bits, Columns, Extent, Part};
 use crate::error::Result;
 use crate::order::code::plain_type;
 use crate::order::{Layout, Slot};
 use crate::rows::builder::Builder;
-use crate::rows::decode::corrupt;
+use crate::rows::row_ref::corrupt;
 use crate::rows::strings::Strings;
-use crate::rows::{length, sequence, text};
+use crate::rows::{length, sequence, skip};
 
 /// Ordered values that are nested, or stored once for many rows: with their markers.
 pub(super) struct Nested {
@@ -42,7 +42,7 @@ impl Part for Pass {
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
-        tile.for_each(|row| Ok(text::skip(&self.0, &row, 0)))
+        tile.for_each(|row| Ok(skip::skip(&self.0, &row, 0)))
     }
 
     fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {

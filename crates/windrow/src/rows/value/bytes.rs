@@ -6,31 +6,18 @@
 
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
 use arrow_array::builder::FixedSizeBinaryBuilder;
-use arrow_array::{Array, ArrayAccessor, ArrayRef, FixedSizeBinaryArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, NullBufferBuilder};
 use arrow_schema::DataType;
 
 use super::super::nested::{Form, Marked, cut_off, other_node};
 use super::super::row_ref::Rest;
 use super::super::strings::Strings;
-use super::wire::{corrupt, put_len, put_marker, refused, take, take_len, take_marker};
-use super::{ValueReader, ValueWriter};
+use super::ValueReader;
+use super::wire::{corrupt, refused, take, take_len, take_marker};
 use crate::error::{Error, Result};
 use crate::order::code::Node;
-
-pub(super) struct BytesWriter<A>(pub(super) A);
-
-impl<A: ArrayAccessor<Item: AsRef<[u8]>>> ValueWriter for BytesWriter<A> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if put_marker(self.0.is_valid(row), out) {
-            let value = self.0.value(row);
-            let value = value.as_ref();
-            put_len(value.len(), out);
-            out.extend_from_slice(value);
-        }
-    }
-}
 
 pub(super) struct BytesReader {
     values: Strings,
@@ -111,25 +98,15 @@ impl ValueReader for BytesReader {
     }
 }
 
-pub(super) struct FixedBinaryWriter<'a>(pub(super) &'a FixedSizeBinaryArray);
-
-impl ValueWriter for FixedBinaryWriter<'_> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if put_marker(self.0.is_valid(row), out) {
-            out.extend_from_slice(self.0.value(row));
-        }
-    }
-}
-
 pub(super) struct FixedBinaryReader {
     builder: FixedSizeBinaryBuilder,
     width: usize,
 }
 
 impl FixedBinaryReader {
-    /// `width` in bytes, not negative.
-    pub(super) fn new(width: i32) -> Self {
-        Self { builder: FixedSizeBinaryBuilder::with_capacity(0, width), width: width as usize }
+    /// Of values of `width` bytes, which came from an `i32`.
+    pub(super) fn new(width: usize) -> Self {
+        Self { builder: FixedSizeBinaryBuilder::with_capacity(0, width as i32), width }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Arrays that store a value once for many rows: Dictionary and RunEndEncoded.
 //!
 //! # Invariant
-//! They write what their rows stand for, nothing of how it is stored. A reader stores each distinct
-//! value of a dictionary once, in the order of arrival, none of them null; and each run of equal
-//! values once. It knows equal values by their bytes: this is what canonical bytes are for.
+//! Bytes say what rows stand for, nothing of how it is stored. A reader stores each distinct value of a
+//! dictionary once, in the order of arrival, none of them null; and each run of equal values once. It
+//! knows equal values by their bytes: this is what canonical bytes are for.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::super::row_ref::{Rest, left};
 use super::interner::Interner;
 use super::list::Elements;
 use super::wire::{NULL, corrupt, refused, take_byte, too_many};
-use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
+use super::{ValueReader, is_zero_width, reader};
 use crate::error::Result;
 use crate::kernel::rows::block::{self, BLOCK};
 use crate::order::code::{Node, OrderedCode};
@@ -26,29 +26,6 @@ use crate::order::code::{Node, OrderedCode};
 /// What stands in front of an ordered code among the bytes of a run's value: one that the value codec
 /// never begins with, which has a null of its own.
 const CODE: u8 = 0xff;
-
-pub(super) struct DictionaryWriter<'a, K: ArrowDictionaryKeyType> {
-    keys: &'a PrimitiveArray<K>,
-    /// Nothing if all values are null and write no bytes.
-    values: Option<Box<dyn ValueWriter + 'a>>,
-}
-
-impl<'a, K: ArrowDictionaryKeyType> DictionaryWriter<'a, K> {
-    pub(super) fn new(array: &'a DictionaryArray<K>) -> Result<Self> {
-        Ok(Self { keys: array.keys(), values: element_writer(array.values())? })
-    }
-}
-
-impl<K: ArrowDictionaryKeyType> ValueWriter for DictionaryWriter<'_, K> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        match &self.values {
-            Some(values) if self.keys.is_valid(row) => {
-                values.write(self.keys.value(row).as_usize(), out);
-            }
-            _ => out.push(NULL),
-        }
-    }
-}
 
 pub(super) struct DictionaryReader<K: ArrowDictionaryKeyType> {
     data_type: DataType,
@@ -210,24 +187,6 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
         self.interned.clear();
         let array = DictionaryArray::try_new(keys, self.values.finish()?).map_err(refused)?;
         Ok(Arc::new(array))
-    }
-}
-
-pub(super) struct RunWriter<'a, R: RunEndIndexType> {
-    array: &'a RunArray<R>,
-    values: Box<dyn ValueWriter + 'a>,
-}
-
-impl<'a, R: RunEndIndexType> RunWriter<'a, R> {
-    pub(super) fn new(array: &'a RunArray<R>) -> Result<Self> {
-        Ok(Self { array, values: writer(array.values())? })
-    }
-}
-
-impl<R: RunEndIndexType> ValueWriter for RunWriter<'_, R> {
-    /// Costs a binary search over the runs.
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        self.values.write(self.array.get_physical_index(row), out);
     }
 }
 

@@ -5,63 +5,57 @@
 //! payloads from each other. They are taken as they lie in Arrow's buffer, so in the byte order of
 //! the machine (which rows do not leave): little-endian on all that we test.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBuilder;
-use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, PrimitiveArray};
-use arrow_buffer::{MutableBuffer, NullBufferBuilder, ScalarBuffer, ToByteSlice};
+use arrow_array::{ArrayRef, NullArray, make_array};
+use arrow_buffer::{MutableBuffer, NullBufferBuilder};
+use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use super::super::fixed::{Word, with_word};
 use super::super::nested::{Form, Marked, cut_off, other_node};
 use super::super::row_ref::Rest;
-use super::wire::{corrupt, put_marker, refused, take, take_bool, take_marker, too_many};
-use super::{ValueReader, ValueWriter};
+use super::ValueReader;
+use super::wire::{corrupt, refused, take, take_bool, take_marker, too_many};
 use crate::error::Result;
 use crate::kernel::rows::take_lists::{Lists, take_lists};
 use crate::order::code::{Node, OrderedCode};
 
-pub(super) struct PrimitiveWriter<'a, T: ArrowPrimitiveType>(pub(super) &'a PrimitiveArray<T>);
-
-impl<T: ArrowPrimitiveType> ValueWriter for PrimitiveWriter<'_, T> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if put_marker(self.0.is_valid(row), out) {
-            out.extend_from_slice(self.0.value(row).to_byte_slice());
-        }
-    }
-}
-
 /// Gathers bytes: the buffer of the array is the bodies of the values, one after another.
-pub(super) struct PrimitiveReader<T> {
-    /// What `T` leaves open is in here: time zone, precision and scale.
+pub(super) struct NumberReader {
     data_type: DataType,
-    /// Arrow's own, because it is aligned for every `T`.
+    /// Bytes of a number.
+    width: usize,
+    /// Arrow's own, because it is aligned for all of them.
     values: MutableBuffer,
     nulls: NullBufferBuilder,
-    number: PhantomData<fn() -> T>,
 }
 
-impl<T: ArrowPrimitiveType> PrimitiveReader<T> {
-    const WIDTH: usize = size_of::<T::Native>();
-
-    pub(super) fn new(data_type: &DataType) -> Self {
+impl NumberReader {
+    pub(super) fn new(data_type: &DataType, width: usize) -> Self {
         Self {
             data_type: data_type.clone(),
+            width,
             values: MutableBuffer::new(0),
             nulls: NullBufferBuilder::new(0),
-            number: PhantomData,
         }
+    }
+
+    /// Room for `count` more numbers; where it begins.
+    fn grow(&mut self, count: usize) -> usize {
+        let start = self.values.len();
+        self.values.resize(start + count * self.width, 0);
+        start
     }
 }
 
-impl<T: ArrowPrimitiveType> ValueReader for PrimitiveReader<T> {
+impl ValueReader for NumberReader {
     fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
         let valid = take_marker(bytes)?;
         match valid {
-            true => self.values.extend_from_slice(take(bytes, Self::WIDTH)?),
-            false => self.values.extend_zeros(Self::WIDTH),
+            true => self.values.extend_from_slice(take(bytes, self.width)?),
+            false => self.values.extend_zeros(self.width),
         }
         self.nulls.append(valid);
         Ok(())
@@ -69,11 +63,10 @@ impl<T: ArrowPrimitiveType> ValueReader for PrimitiveReader<T> {
 
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
-        let start = self.values.len();
-        self.values.resize(start + rows.len() * Self::WIDTH, 0);
+        let start = self.grow(rows.len());
         self.nulls.append_n_non_nulls(rows.len());
         let bytes = rows.bytes;
-        with_word!(Self::WIDTH, W => {
+        with_word!(self.width, W => {
             let targets = self.values[start..].chunks_exact_mut(W::BYTES);
             for ((cursor, &end), target) in rows.cursors.iter_mut().zip(rows.ends).zip(targets) {
                 let behind = *cursor + W::BYTES;
@@ -95,11 +88,10 @@ impl<T: ArrowPrimitiveType> ValueReader for PrimitiveReader<T> {
         rows: &mut Rest<'_, '_>,
     ) -> Result<()> {
         let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
-        let start = self.values.len();
-        self.values.resize(start + rows.len() * Self::WIDTH, 0);
-        let targets = self.values[start..].chunks_exact_mut(Self::WIDTH);
+        let start = self.grow(rows.len());
+        let targets = self.values[start..].chunks_exact_mut(self.width);
         let (mut targets, nulls) = (targets, &mut self.nulls);
-        with_word!(Self::WIDTH, W => rows.for_each(|row| {
+        with_word!(self.width, W => rows.for_each(|row| {
             let valid = marked.is_value(row)?;
             let target = targets.next();
             if let (true, Some(target)) = (valid, target) {
@@ -120,29 +112,29 @@ impl<T: ArrowPrimitiveType> ValueReader for PrimitiveReader<T> {
     ) -> usize {
         let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return 0 };
         let lists =
-            Lists { bytes: rows.bytes, ends: rows.ends, width: Self::WIDTH, flip: form.flip };
+            Lists { bytes: rows.bytes, ends: rows.ends, width: self.width, flip: form.flip };
         let start = self.values.len();
         let mut values = std::mem::replace(&mut self.values, MutableBuffer::new(0)).into();
         let read = take_lists(&lists, rows.cursors, &mut values, counts);
         self.values = values.into();
-        with_word!(Self::WIDTH, W => {
+        with_word!(self.width, W => {
             for value in self.values[start..].chunks_exact_mut(W::BYTES) {
                 W::read_native(value).value(kind, false).write_native(value);
             }
         });
-        self.nulls.append_n_non_nulls((self.values.len() - start) / Self::WIDTH);
+        self.nulls.append_n_non_nulls((self.values.len() - start) / self.width);
         read
     }
 
     fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
         if take_marker(bytes)? {
-            take(bytes, Self::WIDTH)?;
+            take(bytes, self.width)?;
         }
         Ok(())
     }
 
     fn fill(&mut self, count: usize) -> Result<()> {
-        self.values.extend_zeros(count * Self::WIDTH);
+        self.values.extend_zeros(count * self.width);
         self.nulls.append_n_non_nulls(count);
         Ok(())
     }
@@ -150,19 +142,11 @@ impl<T: ArrowPrimitiveType> ValueReader for PrimitiveReader<T> {
     fn finish(&mut self) -> Result<ArrayRef> {
         let len = self.nulls.len();
         let values = std::mem::replace(&mut self.values, MutableBuffer::new(0));
-        let values = ScalarBuffer::new(values.into(), 0, len);
-        let array = PrimitiveArray::<T>::try_new(values, self.nulls.finish()).map_err(refused)?;
-        Ok(Arc::new(array.with_data_type(self.data_type.clone())))
-    }
-}
-
-pub(super) struct BooleanWriter<'a>(pub(super) &'a BooleanArray);
-
-impl ValueWriter for BooleanWriter<'_> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if put_marker(self.0.is_valid(row), out) {
-            out.push(u8::from(self.0.value(row)));
-        }
+        let data = ArrayData::builder(self.data_type.clone())
+            .len(len)
+            .add_buffer(values.into())
+            .nulls(self.nulls.finish());
+        Ok(make_array(data.build().map_err(refused)?))
     }
 }
 
@@ -208,12 +192,6 @@ impl ValueReader for BooleanReader {
     fn finish(&mut self) -> Result<ArrayRef> {
         Ok(Arc::new(self.0.finish()))
     }
-}
-
-pub(super) struct NullWriter;
-
-impl ValueWriter for NullWriter {
-    fn write(&self, _row: usize, _out: &mut Vec<u8>) {}
 }
 
 /// Counts.

@@ -4,75 +4,19 @@
 //! A list is its length and its elements, in order. A reader lays them out one after another, so
 //! views that overlapped or ran backwards come back as plain ones; a map is a list of its entries.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait,
-};
-use arrow_buffer::{ArrowNativeType, NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait};
+use arrow_buffer::{NullBuffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::{Rest, RowRef};
-use super::wire::{corrupt, put_len, put_marker, refused, take_len, take_marker, too_many};
-use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader};
+use super::wire::{corrupt, refused, take_len, take_marker, too_many};
+use super::{ValueReader, is_zero_width, reader};
 use crate::error::Result;
 use crate::order::code::Node;
-
-struct ListWriter<'a, R> {
-    nulls: Option<&'a NullBuffer>,
-    /// Row -> its elements, as rows of `values`.
-    range: R,
-    values: Option<Box<dyn ValueWriter + 'a>>,
-}
-
-impl<R: Fn(usize) -> Range<usize>> ValueWriter for ListWriter<'_, R> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out) {
-            let range = (self.range)(row);
-            put_len(range.len(), out);
-            if let Some(values) = &self.values {
-                range.for_each(|element| values.write(element, out));
-            }
-        }
-    }
-}
-
-pub(super) fn list_writer<O: OffsetSizeTrait>(
-    array: &GenericListArray<O>,
-) -> Result<Box<dyn ValueWriter + '_>> {
-    let offsets = array.value_offsets();
-    Ok(Box::new(ListWriter {
-        nulls: array.nulls(),
-        range: move |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize(),
-        values: element_writer(array.values())?,
-    }))
-}
-
-pub(super) fn view_writer<O: OffsetSizeTrait>(
-    array: &GenericListViewArray<O>,
-) -> Result<Box<dyn ValueWriter + '_>> {
-    let (offsets, sizes) = (array.value_offsets(), array.value_sizes());
-    Ok(Box::new(ListWriter {
-        nulls: array.nulls(),
-        range: move |row: usize| {
-            let start = offsets[row].as_usize();
-            start..start + sizes[row].as_usize()
-        },
-        values: element_writer(array.values())?,
-    }))
-}
-
-pub(super) fn map_writer(array: &MapArray) -> Result<Box<dyn ValueWriter + '_>> {
-    let offsets = array.value_offsets();
-    Ok(Box::new(ListWriter {
-        nulls: array.nulls(),
-        range: move |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize(),
-        values: element_writer(array.entries())?,
-    }))
-}
 
 /// Lists that are read one by one behind one that has to be.
 const STRETCH: usize = 64;

@@ -1,8 +1,8 @@
 //! Values of any Arrow type as bytes, one row at a time.
 //!
 //! For columns that take no part in the order: their bytes only have to be equal when the values
-//! are. A [`ValueWriter`] writes the rows of one array, in any order; a [`ValueReader`] reads values
-//! back, in the order it is given them, and builds an array of the same type.
+//! are. [`write`] gives the bytes of all rows of an array; a [`ValueReader`] reads values back, in
+//! the order it is given them, and builds an array of the same type.
 //!
 //! # Invariant
 //! Canonical and self-delimiting: two values of one type have equal bytes iff they are equal (same
@@ -52,24 +52,23 @@ mod record;
 mod tests;
 mod union;
 pub(super) mod wire;
+mod write;
 
 pub(super) use interner::Interner;
 pub(super) use list::list_array;
+pub(super) use write::write;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, downcast_integer, downcast_primitive, downcast_run_end_index};
+use arrow_array::{ArrayRef, downcast_integer, downcast_run_end_index};
 use arrow_schema::DataType;
 
 use super::nested::{Form, Marked};
 use super::row_ref::Rest;
 use crate::error::{Error, Result};
 use crate::order::code::Node;
+use crate::order::types::{Lists, Physical};
 
-/// Writes the values of one array, a row at a time.
-pub(crate) trait ValueWriter {
-    /// Appends the value of `row`, which is below the length of the array, to `out`.
-    fn write(&self, row: usize, out: &mut Vec<u8>);
-}
+/// What columns are for, in errors.
+const ROLE: &str = "held in a row";
 
 /// Reads values back and builds an array of the same type: from the bytes of this module one at a time,
 /// from the ordered codes of `rows/nested` many rows at once.
@@ -139,65 +138,8 @@ pub(crate) trait ValueReader: Send {
     fn finish(&mut self) -> Result<ArrayRef>;
 }
 
-/// A writer of the values of `array`.
-pub(crate) fn writer<'a>(array: &'a dyn Array) -> Result<Box<dyn ValueWriter + 'a>> {
-    macro_rules! primitive {
-        ($t:ty) => {
-            Box::new(flat::PrimitiveWriter(array.as_primitive::<$t>()))
-        };
-    }
-    macro_rules! dictionary {
-        ($t:ty) => {
-            Box::new(encoded::DictionaryWriter::<$t>::new(array.as_dictionary())?)
-        };
-    }
-    macro_rules! runs {
-        ($t:ty) => {
-            Box::new(encoded::RunWriter::<$t>::new(array.as_run())?)
-        };
-    }
-    Ok(downcast_primitive! {
-        array.data_type() => (primitive),
-        DataType::Null => Box::new(flat::NullWriter),
-        DataType::Boolean => Box::new(flat::BooleanWriter(array.as_boolean())),
-        DataType::FixedSizeBinary(_) => {
-            Box::new(bytes::FixedBinaryWriter(array.as_fixed_size_binary()))
-        }
-        DataType::Binary => Box::new(bytes::BytesWriter(array.as_binary::<i32>())),
-        DataType::LargeBinary => Box::new(bytes::BytesWriter(array.as_binary::<i64>())),
-        DataType::BinaryView => Box::new(bytes::BytesWriter(array.as_binary_view())),
-        DataType::Utf8 => Box::new(bytes::BytesWriter(array.as_string::<i32>())),
-        DataType::LargeUtf8 => Box::new(bytes::BytesWriter(array.as_string::<i64>())),
-        DataType::Utf8View => Box::new(bytes::BytesWriter(array.as_string_view())),
-        DataType::List(_) => list::list_writer(array.as_list::<i32>())?,
-        DataType::LargeList(_) => list::list_writer(array.as_list::<i64>())?,
-        DataType::ListView(_) => list::view_writer(array.as_list_view::<i32>())?,
-        DataType::LargeListView(_) => list::view_writer(array.as_list_view::<i64>())?,
-        DataType::Map(_, _) => list::map_writer(array.as_map())?,
-        DataType::FixedSizeList(_, _) => {
-            Box::new(record::FixedListWriter::new(array.as_fixed_size_list())?)
-        }
-        DataType::Struct(_) => Box::new(record::StructWriter::new(array.as_struct())?),
-        DataType::Union(_, _) => Box::new(union::UnionWriter::new(array.as_union())?),
-        DataType::Dictionary(key, _) => downcast_integer! {
-            key.as_ref() => (dictionary),
-            _ => return Err(unsupported(array.data_type())),
-        },
-        DataType::RunEndEncoded(ends, _) => downcast_run_end_index! {
-            ends.data_type() => (runs),
-            _ => return Err(unsupported(array.data_type())),
-        },
-        other => return Err(unsupported(other)),
-    })
-}
-
 /// A reader of values of type `data_type`, and builder of an array of exactly that type.
 pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
-    macro_rules! primitive {
-        ($t:ty) => {
-            Box::new(flat::PrimitiveReader::<$t>::new(data_type))
-        };
-    }
     macro_rules! dictionary {
         ($t:ty, $values:ident) => {
             Box::new(encoded::DictionaryReader::<$t>::new(data_type, $values)?)
@@ -208,62 +150,42 @@ pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
             Box::new(encoded::RunReader::<$t>::new(data_type, $values)?)
         };
     }
-    Ok(downcast_primitive! {
-        data_type => (primitive),
-        DataType::Null => Box::<flat::NullReader>::default(),
-        DataType::Boolean => Box::new(flat::BooleanReader::new()),
-        DataType::FixedSizeBinary(width) if *width >= 0 => {
-            Box::new(bytes::FixedBinaryReader::new(*width))
-        }
-        DataType::Binary
-        | DataType::LargeBinary
-        | DataType::BinaryView
-        | DataType::Utf8
-        | DataType::LargeUtf8
-        | DataType::Utf8View => Box::new(bytes::BytesReader::new(data_type)),
-        DataType::List(field) | DataType::ListView(field) | DataType::Map(field, _) => {
+    let physical = Physical::of(data_type).ok_or_else(|| unsupported(data_type))?;
+    Ok(match physical {
+        Physical::Null => Box::<flat::NullReader>::default(),
+        Physical::Boolean => Box::new(flat::BooleanReader::new()),
+        Physical::Number(width, _) => Box::new(flat::NumberReader::new(data_type, width)),
+        Physical::FixedBinary(width) => Box::new(bytes::FixedBinaryReader::new(width)),
+        Physical::Bytes(..) => Box::new(bytes::BytesReader::new(data_type)),
+        Physical::List(Lists::Small | Lists::SmallViews | Lists::Map, field) => {
             Box::new(list::ListReader::<i32>::new(data_type, field)?)
         }
-        DataType::LargeList(field) | DataType::LargeListView(field) => {
+        Physical::List(Lists::Large | Lists::LargeViews, field) => {
             Box::new(list::ListReader::<i64>::new(data_type, field)?)
         }
-        DataType::FixedSizeList(field, size) => {
-            let Ok(size) = usize::try_from(*size) else {
-                return Err(unsupported(data_type));
-            };
+        Physical::FixedList(field, size) => {
             Box::new(record::FixedListReader::new(data_type, field, size)?)
         }
-        DataType::Struct(fields) => Box::new(record::StructReader::new(fields)?),
-        DataType::Union(fields, mode) => {
-            Box::new(union::UnionReader::new(data_type, fields, *mode)?)
+        Physical::Struct(fields) => Box::new(record::StructReader::new(fields)?),
+        Physical::Union(fields, mode) => {
+            Box::new(union::UnionReader::new(data_type, fields, mode)?)
         }
-        DataType::Dictionary(key, values) => downcast_integer! {
-            key.as_ref() => (dictionary, values),
+        Physical::Dictionary(key, values) => downcast_integer! {
+            key => (dictionary, values),
             _ => return Err(unsupported(data_type)),
         },
-        DataType::RunEndEncoded(ends, values) => downcast_run_end_index! {
+        Physical::Runs(ends, values) => downcast_run_end_index! {
             ends.data_type() => (runs, values),
             _ => return Err(unsupported(data_type)),
         },
-        other => return Err(unsupported(other)),
     })
-}
-
-/// A writer of the elements `array`; nothing if they take no bytes, so that nobody counts through
-/// the nulls of a long list.
-fn element_writer<'a>(array: &'a dyn Array) -> Result<Option<Box<dyn ValueWriter + 'a>>> {
-    match is_zero_width(array.data_type()) {
-        true => Ok(None),
-        false => writer(array).map(Some),
-    }
 }
 
 /// Whether values of this type take no bytes at all.
 fn is_zero_width(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Null => true,
-        DataType::RunEndEncoded(_, values) => is_zero_width(values.data_type()),
-        _ => false,
+    match Physical::of(data_type) {
+        Some(Physical::Runs(_, values)) => is_zero_width(values.data_type()),
+        physical => physical == Some(Physical::Null),
     }
 }
 
@@ -271,6 +193,6 @@ fn unsupported(data_type: &DataType) -> Error {
     Error::UnsupportedColumn {
         column: data_type.to_string(),
         data_type: data_type.clone(),
-        role: "held in a row",
+        role: ROLE,
     }
 }

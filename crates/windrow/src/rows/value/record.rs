@@ -6,43 +6,21 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, StructArray};
-use arrow_buffer::{NullBuffer, NullBufferBuilder};
+use arrow_array::{ArrayRef, FixedSizeListArray, StructArray};
+use arrow_buffer::NullBufferBuilder;
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::Rest;
 use super::list::Elements;
-use super::wire::{put_marker, refused, take_marker, too_many};
-use super::{ValueReader, ValueWriter, element_writer, is_zero_width, reader, writer};
+use super::wire::{refused, take_marker, too_many};
+use super::{ValueReader, is_zero_width, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
 /// Most elements that placeholders for fixed-size lists may take at once. Sizes multiply when such
 /// lists nest, and a few corrupt bytes must not ask for more than any real array holds.
 const MAX_FILL: usize = u32::MAX as usize;
-
-pub(super) struct StructWriter<'a> {
-    nulls: Option<&'a NullBuffer>,
-    fields: Vec<Box<dyn ValueWriter + 'a>>,
-}
-
-impl<'a> StructWriter<'a> {
-    pub(super) fn new(array: &'a StructArray) -> Result<Self> {
-        Ok(Self {
-            nulls: array.nulls(),
-            fields: (array.columns().iter().map(|column| writer(column))).collect::<Result<_>>()?,
-        })
-    }
-}
-
-impl ValueWriter for StructWriter<'_> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        if put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out) {
-            self.fields.iter().for_each(|field| field.write(row, out));
-        }
-    }
-}
 
 pub(super) struct StructReader {
     types: Fields,
@@ -97,32 +75,6 @@ impl ValueReader for StructReader {
         let types = self.types.clone();
         let array = StructArray::try_new_with_length(types, fields, self.nulls.finish(), len);
         Ok(Arc::new(array.map_err(refused)?))
-    }
-}
-
-pub(super) struct FixedListWriter<'a> {
-    nulls: Option<&'a NullBuffer>,
-    size: usize,
-    values: Option<Box<dyn ValueWriter + 'a>>,
-}
-
-impl<'a> FixedListWriter<'a> {
-    pub(super) fn new(array: &'a FixedSizeListArray) -> Result<Self> {
-        Ok(Self {
-            nulls: array.nulls(),
-            size: array.value_length() as usize,
-            values: element_writer(array.values())?,
-        })
-    }
-}
-
-impl ValueWriter for FixedListWriter<'_> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        let valid = put_marker(self.nulls.is_none_or(|nulls| nulls.is_valid(row)), out);
-        if let (true, Some(values)) = (valid, &self.values) {
-            let start = row * self.size;
-            (start..start + self.size).for_each(|element| values.write(element, out));
-        }
     }
 }
 

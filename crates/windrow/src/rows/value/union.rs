@@ -14,7 +14,7 @@ use arrow_schema::{DataType, UnionFields, UnionMode};
 use super::super::nested::{self, Form, other_node};
 use super::super::row_ref::Rest;
 use super::wire::{corrupt, refused, take_byte, too_many};
-use super::{ValueReader, ValueWriter, reader, writer};
+use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
@@ -34,35 +34,6 @@ impl Positions {
     fn get(&self, id: i8) -> Option<usize> {
         let position = usize::try_from(id).ok().and_then(|id| self.0[id]);
         position.map(usize::from)
-    }
-}
-
-pub(super) struct UnionWriter<'a> {
-    array: &'a UnionArray,
-    positions: Positions,
-    children: Vec<Box<dyn ValueWriter + 'a>>,
-}
-
-impl<'a> UnionWriter<'a> {
-    pub(super) fn new(array: &'a UnionArray) -> Result<Self> {
-        let fields = array.fields();
-        Ok(Self {
-            array,
-            positions: Positions::new(fields),
-            children: (fields.iter().map(|(id, _)| writer(array.child(id))))
-                .collect::<Result<_>>()?,
-        })
-    }
-}
-
-impl ValueWriter for UnionWriter<'_> {
-    fn write(&self, row: usize, out: &mut Vec<u8>) {
-        let id = self.array.type_id(row);
-        // Not negative, so this is at most 128. An array has no other ids than its fields.
-        out.push(id as u8 + 1);
-        if let Some(position) = self.positions.get(id) {
-            self.children[position].write(self.array.value_offset(row), out);
-        }
     }
 }
 

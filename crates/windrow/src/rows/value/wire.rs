@@ -11,12 +11,8 @@ use crate::error::{Error, Result};
 
 /// The marker of a null, and of the null key of a dictionary.
 pub(super) const NULL: u8 = 0;
-
-/// Writes whether a value follows, and returns it.
-pub(super) fn put_marker(valid: bool, out: &mut Vec<u8>) -> bool {
-    out.push(u8::from(valid));
-    valid
-}
+/// The marker of a value.
+pub(super) const VALID: u8 = 1;
 
 /// Whether a value follows.
 pub(super) fn take_marker(bytes: &mut &[u8]) -> Result<bool> {
@@ -45,13 +41,28 @@ pub(in crate::rows) fn take<'b>(bytes: &mut &'b [u8], len: usize) -> Result<&'b 
     Ok(head)
 }
 
-/// Writes a length as LEB128: one byte below 128, which most are.
-pub(in crate::rows) fn put_len(mut len: usize, out: &mut Vec<u8>) {
+/// Bytes that a length takes as LEB128: one below 128, which most are.
+pub(in crate::rows) fn len_of_len(len: usize) -> usize {
+    (usize::BITS - len.leading_zeros()).div_ceil(7).max(1) as usize
+}
+
+/// Writes a length as LEB128 to the start of `out`; returns its bytes.
+#[inline(always)]
+pub(in crate::rows) fn write_len(mut len: usize, out: &mut [u8]) -> usize {
+    let mut at = 0;
     while len > 0x7f {
-        out.push(len as u8 | 0x80);
-        len >>= 7;
+        out[at] = len as u8 | 0x80;
+        (len, at) = (len >> 7, at + 1);
     }
-    out.push(len as u8);
+    out[at] = len as u8;
+    at + 1
+}
+
+/// As [`write_len`], behind what is in `out`.
+pub(in crate::rows) fn put_len(len: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + len_of_len(len), 0);
+    write_len(len, &mut out[start..]);
 }
 
 /// A length, in its shortest form only: a longer one would be a second spelling of one value.

@@ -14,8 +14,9 @@
 
 use std::cmp::Ordering;
 
-use super::level::Level;
-use super::stream::{Rows, Stream, Stretch};
+use super::super::level::Level;
+use super::super::rows::{Rows, Stretch};
+use super::stream::Stream;
 use super::words::{Words, none};
 
 /// Runs at the most.
@@ -58,7 +59,7 @@ impl Game {
     /// Makes all words, and plays all games.
     ///
     /// # Safety
-    /// The streams' rows are there, and the processor has the level's instructions.
+    /// The streams' rows are there, and the CPU has the level's instructions.
     #[inline(always)]
     pub(super) unsafe fn start<R: Rows, L: Level, const EXACT: bool>(&mut self, rows: R) {
         loop {
@@ -120,9 +121,8 @@ impl Game {
 
     /// Plays the word of `run` up from its leaf, and returns the one that wins.
     ///
-    /// Two games at a time, as far as words decide: with what is the less of both losers the winner is known after one
-    /// comparison instead of two, and everything waits for who wins. 64 runs of rows that vary take 3 to 7 % less time,
-    /// of rows of one length as long.
+    /// Two games at a time, as far as words decide: with the less of both losers the winner is known after one comparison
+    /// instead of two, and everything waits for who wins.
     ///
     /// # Safety
     /// As [`Game::play`]'s, and the run is one of the game's.

@@ -6,7 +6,6 @@
 //! game     the tree of losers over words
 //! play     the loop: the winner's row goes to the output
 //! rounds   so many rows at a time, again if words do not decide
-//! level    what the loop is compiled for
 //! ```
 //!
 //! Rows are read in the order in which they stand, and copied once, whatever the number of runs: the merge
@@ -15,7 +14,6 @@
 //! What is merged is closed under equality: all rows of a sum are there.
 
 mod game;
-mod level;
 mod play;
 mod rounds;
 mod stream;
@@ -24,16 +22,12 @@ mod words;
 use std::marker::PhantomData;
 
 use super::Wrapped;
-#[cfg(target_arch = "x86_64")]
-use super::level::has_avx2;
-use super::shape::{Strided, common};
-use super::varying::{Target, Varying};
+use super::input::{Sorted, Strided, Target, Varying, common};
+use super::level::by_level;
+use super::rows::{Fixed, Rows, Vary, by_stride};
 use game::Game;
-#[cfg(target_arch = "x86_64")]
-use level::Avx2;
-use level::Plain;
 use rounds::Saved;
-use stream::{Fixed, Rows, Stream, Stretch, Vary};
+use stream::Stream;
 use words::{Seen, Words};
 
 /// Runs that are merged at once at the most.
@@ -41,25 +35,6 @@ pub(crate) const MOST_SEVERAL: usize = game::MOST;
 
 /// Rows that are looked at to choose bits, in all.
 const SAMPLE: usize = 128;
-
-/// Runs an expression for the best level that the processor has, which it calls `$level`.
-macro_rules! by_level {
-    ($level:ident => $run:expr) => {{
-        #[cfg(target_arch = "x86_64")]
-        if has_avx2() {
-            type $level = Avx2;
-            $run
-        } else {
-            type $level = Plain;
-            $run
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            type $level = Plain;
-            $run
-        }
-    }};
-}
 
 /// What the rows merged before were like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,71 +70,33 @@ impl<'a> Several<'a> {
     /// Rows of one length of runs that all have some, each in two stretches of which the second may be
     /// empty. `None` if they are too many, or bodies too short.
     pub(crate) fn strided(runs: &[[Strided<'a>; 2]], hints: Hints) -> Option<Self> {
-        let some = || runs.iter().flatten().filter(|rows| rows.len() > 0);
-        let any = *some().next()?;
-        let (stride, body) = (any.stride, any.body);
-        assert!(body <= stride && some().all(|rows| (rows.stride, rows.body) == (stride, body)));
-        if body < 8 || runs.len() > MOST_SEVERAL {
-            return None;
-        }
-        let ends = ends(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))))?;
-        let row = |rows: &Strided<'a>, index: usize| rows.bytes[index * stride..].as_ptr();
-        let stretches = runs.iter().map(|run| {
-            run.each_ref().map(|rows| match rows.len() {
-                0 => Stretch::NONE,
-                len => Stretch {
-                    first: row(rows, 0),
-                    last: row(rows, len - 1),
-                    bytes: std::ptr::null(),
-                },
-            })
-        });
-        let sample = some()
-            .flat_map(|rows| looked_at(rows.len(), runs.len()).map(move |index| rows.body(index)));
-        let words = words_of(sample, ends, body, runs.len(), hints.seen);
-        let count = some().map(Strided::len).sum();
-        Some(Self::new(stretches, count, words, stride - body, Some(stride), hints))
+        Self::new(runs, hints)
     }
 
     /// The same of rows that vary.
     pub(crate) fn varying(runs: &[[Varying<'a>; 2]], hints: Hints) -> Option<Self> {
+        Self::new(runs, hints)
+    }
+
+    fn new<V: Sorted<'a>>(runs: &[[V; 2]], hints: Hints) -> Option<Self> {
         let some = || runs.iter().flatten().filter(|rows| rows.len() > 0);
-        let tail = some().next()?.tail;
-        assert!(some().all(|rows| rows.tail == tail));
+        let (stride, tail) = some().next().map(|rows| (rows.stride(), rows.tail()))?;
+        assert!(some().all(|rows| (rows.stride(), rows.tail()) == (stride, tail)), "one layout");
         let body = some().map(|rows| rows.lengths().0).min()?.checked_sub(tail)?;
         if body < 8 || runs.len() > MOST_SEVERAL {
             return None;
         }
-        let ends = ends(some().map(|rows| (rows.body(0), rows.body(rows.len() - 1))))?;
-        let stretches = runs.iter().map(|run| {
-            run.each_ref().map(|rows| match rows.len() {
-                0 => Stretch::NONE,
-                len => Stretch {
-                    first: rows.starts.as_ptr().cast(),
-                    last: rows.starts[len - 1..].as_ptr().cast(),
-                    bytes: rows.bytes.as_ptr(),
-                },
-            })
-        });
+        // The least of first rows and the greatest of last rows: all others lie between them.
+        let ends = some().map(Sorted::ends).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
         let sample = some()
             .flat_map(|rows| looked_at(rows.len(), runs.len()).map(move |index| rows.body(index)));
         let words = words_of(sample, ends, body, runs.len(), hints.seen);
-        let count = some().map(Varying::len).sum();
-        Some(Self::new(stretches, count, words, tail, None, hints))
-    }
-
-    fn new(
-        stretches: impl Iterator<Item = [Stretch; 2]>,
-        rows: usize,
-        words: Words,
-        tail: usize,
-        stride: Option<usize>,
-        hints: Hints,
-    ) -> Self {
-        let (streams, more): (Vec<Stream>, Vec<Stretch>) =
+        let rows = some().map(Sorted::len).sum();
+        let stretches = runs.iter().map(|run| run.each_ref().map(Sorted::stretch));
+        let (streams, more): (Vec<Stream>, Vec<_>) =
             stretches.map(|[first, second]| (Stream::new(first), second)).unzip();
         assert!(streams.iter().all(|stream| !stream.head.is_null()), "runs with rows");
-        Self {
+        Some(Self {
             game: Game::new(streams, more, words, tail),
             stride,
             rows,
@@ -170,7 +107,7 @@ impl<'a> Several<'a> {
             started: None,
             saved: Saved::new(),
             lifetime: PhantomData,
-        }
+        })
     }
 
     /// True if all rows are merged.
@@ -198,7 +135,7 @@ impl<'a> Several<'a> {
     }
 
     /// Merges into `out`, which has room for a row, until all is merged or the next row has no room;
-    /// returns the rows written. With `wrapped` equal rows become one, as in [`super::sum`]; without,
+    /// returns the rows written. With `wrapped` equal rows become one, as in [`super::merge`]; without,
     /// those of the first run come first.
     pub(crate) fn merge(&mut self, out: &mut [u8], wrapped: Wrapped<'_>) -> usize {
         let Some(stride) = self.stride else { return 0 };
@@ -214,19 +151,12 @@ impl<'a> Several<'a> {
         target.used / stride
     }
 
-    /// Equal rows of `stride` bytes become one. Rows of some lengths move by as many moves as they take.
+    /// Equal rows of `stride` bytes become one.
     fn sums(&mut self, stride: usize, out: &mut Target<'_>, wrapped: &mut dyn FnMut(&[u8], i64)) {
         assert!(self.game.tail == 8, "a diff");
-        #[cfg(target_arch = "x86_64")]
-        if has_avx2() {
-            match stride {
-                32 => return self.rounds::<Avx2, _, true>(Fixed::<32>(stride), out, wrapped),
-                64 => return self.rounds::<Avx2, _, true>(Fixed::<64>(stride), out, wrapped),
-                96 => return self.rounds::<Avx2, _, true>(Fixed::<96>(stride), out, wrapped),
-                _ => {}
-            }
-        }
-        by_level!(L => self.rounds::<L, _, true>(Fixed::<0>(stride), out, wrapped));
+        by_level!(L => by_stride!(rows = (stride, 8) => {
+            self.rounds::<L, _, true>(rows, out, wrapped)
+        }));
     }
 
     /// The same as [`Several::merge`] of rows that vary, behind those that are in `out`.
@@ -242,13 +172,6 @@ impl<'a> Several<'a> {
     }
 }
 
-/// The least of first rows and the greatest of last rows: all others lie between them.
-fn ends<'a>(ends: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<[&'a [u8]; 2]> {
-    let both =
-        ends.reduce(|(least, greatest), (first, last)| (least.min(first), greatest.max(last)));
-    both.map(Into::into)
-}
-
 /// Which rows of a stretch of `len` rows are looked at, where there are so many `runs`.
 fn looked_at(len: usize, runs: usize) -> impl Iterator<Item = usize> {
     let step = len.div_ceil((SAMPLE / runs).max(2));
@@ -259,7 +182,7 @@ fn looked_at(len: usize, runs: usize) -> impl Iterator<Item = usize> {
 /// from rows that came before, if they were `seen`, or else from `sample`, each of which memory is waited for.
 fn words_of<'a>(
     sample: impl Iterator<Item = &'a [u8]>,
-    [least, greatest]: [&'a [u8]; 2],
+    (least, greatest): (&'a [u8], &'a [u8]),
     body: usize,
     runs: usize,
     seen: Option<Seen>,

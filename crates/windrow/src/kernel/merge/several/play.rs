@@ -3,15 +3,11 @@
 //! ```text
 //! 1. the winner's run goes on by a row, whose word is known: it goes up the tree of losers
 //! 2. meanwhile the winner is copied, or added to the last row, if they are equal
-//! 3. and the word of the row behind that one is made, and memory ahead is asked for
+//! 3. and the word of the row behind that one is made; runs and output are prefetched
 //! ```
 //!
-//! Memory ahead is that of the run, and that of the output, too: the more runs there are, the longer ago was
-//! the output's memory read that chunk after chunk is recycled, and a store waits for its line in the order of
-//! the program.
-//!
 //! No branch depends on which word is less. The chain of loads and selections from one winner to the
-//! next is about as long as it takes to copy a row of 96 bytes, and the processor does both at once.
+//! next is about as long as it takes to copy a row of 96 bytes, and the CPU does both at once.
 //!
 //! Rows whose words agree nearly always are equal. So the loop takes them in the order of their runs, and
 //! at the first that are not equal all of its rows are merged again, `EXACT`: with a look at the rows at
@@ -21,18 +17,17 @@ use std::hint::select_unpredictable;
 
 use super::super::super::prefetch::{LINE, prefetch_written};
 use super::super::bytes::{compare_from, diff_at};
+use super::super::level::Level;
+use super::super::rows::Rows;
 use super::game::Game;
-use super::level::Level;
-use super::stream::Rows;
 
-/// Bytes ahead of each run that are asked for, where there are few runs and where there are more. What is near
-/// in one of 64 runs is hundreds of rows away: with 1,024 bytes, more than finds its way in time, they take 18 ns
-/// a row of 96 bytes instead of 16; three take 11 instead of 13.
+/// Bytes ahead of each run that are prefetched, where there are few runs and where there are more: what is near in one of
+/// 64 runs is hundreds of rows away, and a core has only so many lines under way.
 const FAR: usize = 1024;
 const NEAR: usize = 320;
 const FEW: usize = 4;
-/// Bytes ahead of the output that are asked for, to be written. 64 runs of rows of 96 bytes take 16 ns a row
-/// instead of 20 with a slow third-level cache; half as far, 17.
+/// Bytes ahead of the output that are prefetched, to be written: recycled memory was read long ago, and a store waits for
+/// its line in program order.
 const OUTPUT_AHEAD: usize = 2048;
 
 /// Where rows go.
@@ -95,7 +90,7 @@ pub(super) enum Stop {
 /// The game was started with the same `EXACT`, and has as many rows; they are there. There is room at
 /// `place` up to its limit, and for `count` ends, if rows vary, that overlaps no row. If they do not, and
 /// without `EXACT`, there is room for `count` rows. With `SUMS` the last eight bytes of rows are a diff and
-/// not compared. The processor has the level's instructions.
+/// not compared. The CPU has the level's instructions.
 #[inline(always)]
 pub(super) unsafe fn play<
     R: Rows,
@@ -203,7 +198,7 @@ pub(super) unsafe fn play<
                 ((*stream).word, stray) = words.of::<L>(next, run);
             }
             if stray != 0 {
-                L::start::<R, EXACT>(game, rows);
+                L::run(|| game.start::<R, L, EXACT>(rows));
                 words = game.words;
                 winner = game.winner;
                 now.word = words.of::<L>(now.from, run).0;

@@ -7,11 +7,12 @@
 //! full     a row of one length is the last that has room: its equals are looked for, and added
 //! ```
 
-use super::super::varying::Target;
+use super::super::input::Target;
+use super::super::level::Level;
+use super::super::rows::{Rows, Stretch};
 use super::Several;
-use super::level::Level;
-use super::play::{NO_WORD, Place, Stop};
-use super::stream::{Rows, Stream, Stretch};
+use super::play::{NO_WORD, Place, Stop, play};
+use super::stream::Stream;
 
 /// Rows of a round: few enough to be merged twice, and enough that noting where it began is nothing.
 const BATCH: usize = 1024;
@@ -56,7 +57,7 @@ impl Several<'_> {
             }
             self.ready::<L, R>(rows, exact);
             if place.word != NO_WORD {
-                // SAFETY: a row that was merged, and the processor has the level's instructions.
+                // SAFETY: a row that was merged, and the CPU has the level's instructions.
                 place.word = unsafe { self.game.words.of::<L>(place.from, 0).0 };
             } else {
                 let stream = &self.game.streams[self.game.next()];
@@ -80,11 +81,15 @@ impl Several<'_> {
             let stop = unsafe {
                 let (game, place) = (&mut self.game, &mut place);
                 match (exact, self.hints.ties) {
-                    (true, _) => L::play::<R, SUMS, true, false>(rows, game, place, count, wrapped),
-                    (false, true) if SUMS => {
-                        L::play::<R, SUMS, false, true>(rows, game, place, count, wrapped)
-                    }
-                    _ => L::play::<R, SUMS, false, false>(rows, game, place, count, wrapped),
+                    (true, _) => L::run(|| {
+                        play::<R, L, SUMS, true, false>(rows, game, place, count, wrapped)
+                    }),
+                    (false, true) if SUMS => L::run(|| {
+                        play::<R, L, SUMS, false, true>(rows, game, place, count, wrapped)
+                    }),
+                    _ => L::run(|| {
+                        play::<R, L, SUMS, false, false>(rows, game, place, count, wrapped)
+                    }),
                 }
             };
             let in_order = self.exact || !self.game.ties(place.word);
@@ -120,12 +125,12 @@ impl Several<'_> {
         if self.started == Some(exact) {
             return;
         }
-        // SAFETY: the streams' rows live as long as this; the level is one that the processor has.
+        // SAFETY: the streams' rows live as long as this; the level is one that the CPU has.
         unsafe {
             if exact {
-                L::start::<R, true>(&mut self.game, rows);
+                L::run(|| self.game.start::<R, L, true>(rows));
             } else {
-                L::start::<R, false>(&mut self.game, rows);
+                L::run(|| self.game.start::<R, L, false>(rows));
             }
         }
         self.started = Some(exact);

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::shape::Strided;
-use super::super::varying::{Target, Varying};
-use super::stream::{Fixed, Vary};
+use super::super::level::Plain;
 use super::*;
 
 /// Key and length of the text behind it.

@@ -12,7 +12,7 @@
 //! Invariant: if two rows that were seen sort one way, their words do not sort the other way.
 
 use super::super::bytes::word_at;
-use super::level::Level;
+use super::super::level::Level;
 
 /// The bits that words are made of.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,7 @@ impl Words {
     /// The word of a row of run number `run`, and bits in which it strays.
     ///
     /// # Safety
-    /// As [`Words::new`]'s, and the processor has the level's instructions.
+    /// As [`Words::new`]'s, and the CPU has the level's instructions.
     #[inline(always)]
     pub(super) unsafe fn of<L: Level>(&self, row: *const u8, run: usize) -> (u64, u64) {
         // SAFETY: as the function's.
@@ -151,7 +151,7 @@ impl Words {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::level::Plain;
+    use super::super::super::level::Plain;
     use super::*;
 
     proptest! {

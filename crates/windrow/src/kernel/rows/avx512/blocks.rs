@@ -39,7 +39,8 @@ pub(in crate::kernel::rows) unsafe fn put_blocks<'a>(
         (_mm512_loadu_si512(order.as_ptr().cast()), _mm512_loadu_si512(fixed.as_ptr().cast()))
     };
     let flips = _mm512_set1_epi8(flip as i8);
-    for ((string, valid), cursor) in strings.zip(cursors) {
+    for (text, cursor) in strings.zip(cursors) {
+        let (string, valid) = (text.bytes(), text.valid);
         // Of a null nothing: which strings are null is not to be predicted.
         let len = string.len() & 0usize.wrapping_sub(usize::from(valid));
         let to = *cursor;

@@ -2,16 +2,23 @@
 
 use std::arch::x86_64::*;
 
-use super::super::exact::Text;
+use super::super::exact::{Cursor, Text};
 use super::super::text::Form;
-use super::text::{SHORT, STEP};
+
+/// Bytes of a step.
+pub(super) const STEP: usize = 64;
+/// Bytes of a string, on average, up to which steps of half the length are faster: a store of 64 bytes nearly
+/// always crosses from one cache line to the next.
+const SHORT: usize = 24;
+/// Bytes from what is read or written to the line that is prefetched.
+pub(super) const AHEAD: usize = 512;
 
 /// Strings by which it is told how long most of them are.
 const SAMPLE: usize = 16;
 
 /// Whether the first strings are short.
 fn are_short<'a>(strings: impl Iterator<Item = Text<'a>>) -> bool {
-    let lens = strings.take(SAMPLE).map(|(string, _)| string.len());
+    let lens = strings.take(SAMPLE).map(|text| text.len);
     lens.sum::<usize>() <= SHORT * SAMPLE
 }
 
@@ -26,7 +33,7 @@ fn are_short<'a>(strings: impl Iterator<Item = Text<'a>>) -> bool {
 pub(in crate::kernel::rows) unsafe fn put_exact<'a>(
     strings: impl Iterator<Item = Text<'a>> + Clone,
     form: Form,
-    cursors: &mut [usize],
+    cursors: impl Iterator<Item = impl Cursor>,
     out: &mut [u8],
 ) {
     // SAFETY: as this function's.
@@ -44,27 +51,29 @@ pub(in crate::kernel::rows) unsafe fn put_exact<'a>(
 unsafe fn put_exact_of<'a, const N: usize>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
-    cursors: &mut [usize],
+    cursors: impl Iterator<Item = impl Cursor>,
     out: &mut [u8],
 ) {
     let coder = Coder::new(form);
-    for ((string, valid), cursor) in strings.zip(cursors) {
+    for (text, cursor) in strings.zip(cursors) {
         // Of a null nothing: which strings are null is not to be predicted.
-        let keep = 0usize.wrapping_sub(usize::from(valid));
-        let (len, to) = (string.len() & keep, *cursor);
-        *cursor = to + len + usize::from(valid);
-        let is_within = to <= *cursor && *cursor <= out.len();
+        let keep = 0usize.wrapping_sub(usize::from(text.valid));
+        let (len, to) = (text.len & keep, cursor.at());
+        let behind = to.wrapping_add(len + usize::from(text.valid));
+        let is_within = to <= behind && behind <= out.len();
         assert!(is_within, "a string lies within its bytes");
+        cursor.pass(behind);
         // SAFETY: the string and its end, which lie within `out`.
         unsafe {
-            coder.put::<N, true>(string.as_ptr(), len, keep, out.as_mut_ptr().add(to));
+            let from = text.bytes().as_ptr();
+            coder.put::<N>(from, len, keep, out.as_mut_ptr().add(to));
         }
     }
 }
 
 /// Writes strings as a [`Form`] says.
 #[derive(Clone, Copy)]
-pub(super) struct Coder {
+struct Coder {
     add: __m512i,
     flip: __m512i,
     last: __m512i,
@@ -73,7 +82,7 @@ pub(super) struct Coder {
 impl Coder {
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn new(form: Form) -> Self {
+    fn new(form: Form) -> Self {
         let same = |byte: u8| _mm512_set1_epi8(byte as i8);
         Self { add: same(form.shift), flip: same(form.flip), last: same(form.end ^ form.flip) }
     }
@@ -91,15 +100,14 @@ impl Coder {
         _mm256_xor_si256(_mm256_add_epi8(v, half(self.add)), half(self.flip))
     }
 
-    /// Writes `len` bytes from `from` on, and the end, to `target`, `N` at a time: a step or half of it. Of what may be
-    /// one of `NULLS` the end belongs to the mask of the last bytes, and nothing is written if `keep` is not all ones but
-    /// zero, as `len` is then; else the end is written by itself: 0.9 ns for 1.1.
+    /// Writes `len` bytes from `from` on, and the end, to `target`, `N` at a time: a step or half of it. Nothing is
+    /// written if `keep` is not all ones but zero, as `len` is then.
     ///
     /// # Safety
     /// The CPU has AVX-512 F, BW and VL, and BMI2; so many bytes can be read, and these and the end be written.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-    pub(super) unsafe fn put<const N: usize, const NULLS: bool>(
+    unsafe fn put<const N: usize>(
         self,
         mut from: *const u8,
         len: usize,
@@ -120,24 +128,16 @@ impl Coder {
                 (from, target, left) = (from.add(N), target.add(N), left - N);
             }
             let own = _bzhi_u64(u64::MAX, left as u32);
-            let put = if NULLS { (own << 1 | 1) & keep as u64 } else { own };
+            let put = (own << 1 | 1) & keep as u64;
             if N < STEP {
-                let mut v = self.coded_half(_mm256_maskz_loadu_epi8(own as u32, from.cast()));
-                if NULLS {
-                    let last = _mm512_castsi512_si256(self.last);
-                    v = _mm256_mask_mov_epi8(v, !own as u32, last);
-                }
+                let v = self.coded_half(_mm256_maskz_loadu_epi8(own as u32, from.cast()));
+                let last = _mm512_castsi512_si256(self.last);
+                let v = _mm256_mask_mov_epi8(v, !own as u32, last);
                 _mm256_mask_storeu_epi8(target.cast(), put as u32, v);
             } else {
-                let mut v = self.coded(_mm512_maskz_loadu_epi8(own, from.cast()));
-                if NULLS {
-                    v = _mm512_mask_mov_epi8(v, !own, self.last);
-                }
+                let v = self.coded(_mm512_maskz_loadu_epi8(own, from.cast()));
+                let v = _mm512_mask_mov_epi8(v, !own, self.last);
                 _mm512_mask_storeu_epi8(target.cast(), put, v);
-            }
-            if !NULLS {
-                let last = _mm_cvtsi128_si32(_mm512_castsi512_si128(self.last));
-                target.add(left).write(last as u8);
             }
         }
     }
@@ -175,9 +175,9 @@ unsafe fn put_counted_of<'a, const N: usize>(
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    for ((string, valid), cursor) in strings.zip(cursors) {
+    for (text, cursor) in strings.zip(cursors) {
         // Of a null nothing: which strings are null is not to be predicted.
-        let len = string.len() & 0usize.wrapping_sub(usize::from(valid));
+        let (string, len) = (text.bytes(), text.len & 0usize.wrapping_sub(usize::from(text.valid)));
         let to = *cursor + count(len, &mut out[*cursor..]);
         *cursor = to + len;
         assert!(*cursor <= out.len(), "a string lies within its bytes");
@@ -224,17 +224,18 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
     escape: u8,
-    cursors: &mut [usize],
+    cursors: impl Iterator<Item = impl Cursor>,
     out: &mut [u8],
 ) {
     const BEHIND: u64 = 0xaaaa_aaaa_aaaa_aaaa;
     let same = |byte: u8| _mm512_set1_epi8(byte as i8);
     let (flip, last) = (same(form.flip), same(form.end));
     let (escapes, greatest) = (same(escape), _mm256_set1_epi8(escape as i8));
-    for ((string, valid), cursor) in strings.zip(cursors) {
+    for (text, cursor) in strings.zip(cursors) {
+        let (string, valid) = (text.bytes(), text.valid);
         let keep = 0u64.wrapping_sub(u64::from(valid));
         let len = string.len() & keep as usize;
-        let (mut at, mut to) = (0, *cursor);
+        let (mut at, mut to) = (0, cursor.at());
         loop {
             let left = len - at;
             let own = _bzhi_u64(u64::MAX, left.min(HALF) as u32);
@@ -273,7 +274,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
             }
             at += HALF;
         }
-        *cursor = to;
+        cursor.pass(to);
     }
 }
 
@@ -291,7 +292,8 @@ pub(in crate::kernel::rows) unsafe fn add_escaped<'a>(
 ) -> u64 {
     let greatest = _mm512_set1_epi8(escape as i8);
     let mut total = 0;
-    for ((string, valid), length) in strings.zip(lengths) {
+    for (text, length) in strings.zip(lengths) {
+        let (string, valid) = (text.bytes(), text.valid);
         let (mut own, mut at) = (string.len() + 1, 0);
         loop {
             let mask = _bzhi_u64(u64::MAX, (string.len() - at).min(STEP) as u32);

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::lane::Bits;
+use super::super::lanes::Bits;
 use super::super::pack::{Clamp, Pack};
 use super::{AHEAD, GROUP};
 use crate::kernel::prefetch::prefetch;

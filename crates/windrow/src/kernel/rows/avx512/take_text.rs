@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::super::take_text::{Sink, Taken, Texts};
 use super::super::text::Form;
-use super::text::{AHEAD, STEP};
+use super::exact::{AHEAD, STEP};
 use crate::kernel::prefetch::prefetch_written;
 
 /// As `take_texts` of the module, `N` bytes at a time, for whole words of rows that are followed by a step that may be

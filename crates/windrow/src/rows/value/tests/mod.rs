@@ -4,21 +4,16 @@ mod golden;
 mod limits;
 mod model;
 
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, make_array};
 use proptest::prelude::*;
 
-use super::{reader, writer};
+use super::{reader, write};
 use crate::rows::tests::arrays::{self, Rng};
 use model::logical;
 
 fn encode(array: &dyn Array) -> Vec<Vec<u8>> {
-    let writer = writer(array).unwrap();
-    let row = |row| {
-        let mut out = Vec::new();
-        writer.write(row, &mut out);
-        out
-    };
-    (0..array.len()).map(row).collect()
+    let (bytes, offsets) = write(&make_array(array.to_data())).unwrap();
+    offsets.windows(2).map(|ends| bytes[ends[0]..ends[1]].to_vec()).collect()
 }
 
 /// Reads the rows from one buffer, as they lie in a page: nothing but the values delimits them.

@@ -1,0 +1,153 @@
+//! What a pusher has in memory: runs, merged as they become many, and spilled as one when its share is full.
+//!
+//! ```text
+//! take --> ladder --more than the share--> thinned out, if much cancels; or one run out of memory
+//!            |
+//! hand_over--+--> runs of the batcher
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Shared;
+use super::accounting::Held;
+use super::ladder::{Ladder, Means};
+use crate::batch::{held_by_chunk, merger, own_bytes};
+use crate::chunk::{Chunk, Runs};
+use crate::error::Result;
+use crate::merge::{Merger, Run};
+use crate::order::{Layout, Rule};
+use crate::pool::{Pool, Share};
+
+/// The part of a pusher's memory, one of so many, that is left to what waits to be compressed.
+const WAITING: usize = 4;
+
+/// Runs of one pusher, in memory up to its share.
+pub(super) struct Pile {
+    shared: Arc<Shared>,
+    /// While the pusher holds rows it counts as open, and has a part of the budget.
+    open: Option<Share>,
+    ladder: Ladder,
+    /// Bytes that were left when all in memory was last merged in memory; the greatest number if that
+    /// is not worth trying.
+    live: usize,
+    /// Bytes of memory of the largest chunk so far.
+    longest: usize,
+    pushers: usize,
+}
+
+impl Runs for Pile {
+    fn open(&mut self, pool: &Pool) {
+        if self.open.is_none() {
+            self.open = Some(pool.budget().join());
+            self.shared.open.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    fn take(&mut self, layout: &Layout, pool: &Pool, chunks: Vec<Arc<Chunk>>) -> Result<()> {
+        // One row that is longer than a chunk is staged while another one leaves.
+        for chunk in &chunks {
+            self.longest = self.longest.max(chunk.leased_bytes());
+        }
+        let room = self.room(pool);
+        self.push(layout, pool, Run::of(chunks), room)?;
+        let held = self.ladder.resident_bytes();
+        if held > room || held > room / 4 && self.is_crowded(pool) {
+            self.spill(layout, pool)?;
+        } else if held > room / 2 && self.live <= room / 4 {
+            self.thin_out(layout, pool, room)?;
+        }
+        Ok(())
+    }
+}
+
+impl Pile {
+    pub(super) fn new(layout: &Layout, shared: &Arc<Shared>, pushers: usize) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            open: None,
+            ladder: Ladder::default(),
+            // Under `keep` nothing ever cancels.
+            live: if layout.rule() == Rule::Keep { usize::MAX } else { 0 },
+            longest: 0,
+            pushers,
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// True if the pusher holds rows.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Hands all runs over to the batcher.
+    pub(super) fn hand_over(&mut self) {
+        self.shared.runs().extend(self.ladder.take());
+        if self.open.take().is_some() {
+            self.shared.open.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    fn push(&mut self, layout: &Layout, pool: &Pool, run: Run, room: usize) -> Result<()> {
+        let Shared { wraps, sink, .. } = &*self.shared;
+        self.ladder.push(Means { layout, pool, wraps, sink }, run, room)
+    }
+
+    /// Bytes of memory that runs may take.
+    fn room(&self, pool: &Pool) -> usize {
+        let share = pool.budget().share(self.pushers);
+        if !pool.budget().is_limited() {
+            return share;
+        }
+        let usual = held_by_chunk(pool);
+        let own = own_bytes(pool) + 2 * self.longest.saturating_sub(usual);
+        let room = share.saturating_sub(own);
+        // What waits to be compressed is, beside the rows that come next.
+        if pool.compresses() { room - room / WAITING } else { room }
+    }
+
+    /// True if others have taken more of the budget than was theirs before this one came.
+    fn is_crowded(&self, pool: &Pool) -> bool {
+        let budget = pool.budget();
+        budget.sharing() > self.pushers && budget.used() > budget.limit()
+    }
+
+    /// Merges all that is in memory, in memory, to see whether much of it cancels: what dies young is
+    /// never written. If not much does, that is left until a merge finds otherwise.
+    fn thin_out(&mut self, layout: &Layout, pool: &Pool, room: usize) -> Result<()> {
+        let before = self.ladder.resident_bytes();
+        let out = self.merged(layout, pool, Run::merged)?;
+        let after = out.resident_bytes();
+        self.live = if is_thinner(layout, before, after) { after } else { usize::MAX };
+        self.push(layout, pool, out, room)
+    }
+
+    /// Merges all that is in memory into one run out of memory.
+    fn spill(&mut self, layout: &Layout, pool: &Pool) -> Result<()> {
+        let before = self.ladder.resident_bytes();
+        let out = self.merged(layout, pool, Run::spilled)?;
+        self.live = if is_thinner(layout, before, out.bytes()) { 0 } else { usize::MAX };
+        self.shared.runs().push(Held::new(out, &self.shared.sink));
+        Ok(())
+    }
+
+    /// One run of all that is in memory.
+    fn merged(
+        &mut self,
+        layout: &Layout,
+        pool: &Pool,
+        into: impl Fn(Run, &Pool, &mut Merger) -> Result<Run>,
+    ) -> Result<Run> {
+        let runs: Vec<Run> = self.ladder.take().filter_map(Held::take).collect();
+        let out = Run::after(&runs);
+        into(out, pool, &mut merger(layout, pool, &self.shared.wraps, runs))
+    }
+}
+
+/// True if a merge was worth its while: at the least a quarter of the bytes is gone.
+fn is_thinner(layout: &Layout, before: usize, after: usize) -> bool {
+    layout.rule() != Rule::Keep && after <= before / 4 * 3
+}

@@ -1,0 +1,213 @@
+//! Cursors against a map of maps: every move from everywhere, over any number of batches, chunks of a few rows, in memory
+//! and spilled.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cursor::Cursor;
+use crate::error::Error;
+use crate::pool::{Budget, ForceSpill, PoolOptions};
+use crate::rows::RowEncoder;
+use crate::time::Antichain;
+
+/// What a cursor shows: by key and value, times and diffs in any order.
+type Shown = BTreeMap<String, BTreeMap<u64, Vec<(u64, i64)>>>;
+
+/// A move of a cursor.
+#[derive(Clone, Debug)]
+enum Move {
+    SeekKey(u64),
+    StepKey,
+    RewindKeys,
+    SeekValue(u64),
+    StepValue,
+    RewindValues,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let each = prop_oneof![
+        3 => (0..32u64).prop_map(Move::SeekKey),
+        3 => Just(Move::StepKey),
+        1 => Just(Move::RewindKeys),
+        3 => (0..5u64).prop_map(Move::SeekValue),
+        4 => Just(Move::StepValue),
+        2 => Just(Move::RewindValues),
+    ];
+    prop::collection::vec(each, 1..60)
+}
+
+impl Keys {
+    /// The layout by key alone: what else there is, is the value.
+    fn by_key(self) -> Layout {
+        let order = Order::by("key").time("time").diff("diff");
+        order.bind(&self.record_batch(&[]).schema()).unwrap()
+    }
+
+    fn sealed(self, pool: &Pool, changes: &[Change]) -> Batch {
+        let mut batcher = Batcher::new(&self.by_key(), pool);
+        batcher.push(&self.record_batch(changes)).unwrap();
+        batcher.seal(&Antichain::new()).unwrap()
+    }
+
+    fn key_bytes(self, key: u64) -> Vec<u8> {
+        let batch = self.record_batch(&[(key, 0, 0, 0)]).project(&[0]).unwrap();
+        RowEncoder::of_keys(&self.by_key()).encode(&batch).unwrap().row(0).to_vec()
+    }
+
+    /// What a cursor over batches of these changes shows.
+    fn shown(self, batches: &[Vec<Change>]) -> Shown {
+        let mut shown = Shown::new();
+        for changes in batches {
+            for ((key, value, time), diff) in self.model(changes) {
+                let values = shown.entry(key).or_default();
+                values.entry(value).or_default().push((time, diff));
+            }
+        }
+        shown.values_mut().flat_map(BTreeMap::values_mut).for_each(|times| times.sort_unstable());
+        shown
+    }
+}
+
+/// Makes the same moves with a cursor and in the map; they agree after each of them.
+fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move]) {
+    let sealed: Vec<Batch> = batches.iter().map(|changes| keys.sealed(pool, changes)).collect();
+    let mut cursor = Cursor::new(&sealed).unwrap();
+    let shown = keys.shown(batches);
+    let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1]).unwrap();
+    let all: Vec<&String> = shown.keys().collect();
+    let (mut at_key, mut at_value) = (0, 0);
+    for step in std::iter::once(&Move::RewindKeys).chain(moves) {
+        let values = |at: usize| all.get(at).map(|key| &shown[*key]);
+        match *step {
+            Move::SeekKey(key) => {
+                cursor.seek_key(&keys.key_bytes(key)).unwrap();
+                at_key = all.partition_point(|other| **other < keys.text(key));
+                at_value = 0;
+            }
+            Move::StepKey => {
+                cursor.step_key().unwrap();
+                (at_key, at_value) = ((at_key + 1).min(all.len()), 0);
+            }
+            Move::RewindKeys => {
+                cursor.rewind_keys().unwrap();
+                (at_key, at_value) = (0, 0);
+            }
+            Move::SeekValue(value) => {
+                cursor.seek_value(&value.to_be_bytes()).unwrap();
+                at_value = values(at_key).map_or(0, |values| values.range(..value).count());
+            }
+            Move::StepValue => {
+                cursor.step_value().unwrap();
+                at_value = values(at_key).map_or(0, |values| (at_value + 1).min(values.len()));
+            }
+            Move::RewindValues => {
+                cursor.rewind_values().unwrap();
+                at_value = 0;
+            }
+        }
+        let expected = values(at_key).map(|values| values.iter().nth(at_value));
+        assert_eq!(cursor.has_key(), expected.is_some(), "{step:?}");
+        let Some(Some((value, times))) = expected else {
+            assert!(!cursor.has_value() && cursor.value().is_none(), "{step:?}");
+            continue;
+        };
+        let mut found = Vec::new();
+        cursor.map_times(|time, diff| found.push((time, diff))).unwrap();
+        found.sort_unstable();
+        assert_eq!(&found, times, "{step:?}");
+        assert_eq!(cursor.value(), Some(&value.to_be_bytes()[..]), "{step:?}");
+        let row = decoder.decode_rows([cursor.row().unwrap()]).unwrap();
+        let key = match keys {
+            Keys::Numbers => format!("{:020}", row.column(0).as_primitive::<UInt64Type>().value(0)),
+            _ => row.column(0).as_string::<i32>().value(0).to_owned(),
+        };
+        assert_eq!(&key, all[at_key], "{step:?}");
+    }
+}
+
+/// Every chunk goes to a store, and is read back when somebody asks for it.
+fn spilling(chunk: usize) -> Pool {
+    let pool = Pool::tiny(chunk);
+    pool.set_policy(Arc::new(ForceSpill));
+    pool
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn cursors_show_what_the_map_does(
+        batches in prop::collection::vec(
+            prop::collection::vec((0..30u64, 0..4u64, 0..6u64, -2..3i64), 0..60), 1..6),
+        moves in moves(),
+        chunk in 40usize..1200,
+        keys in prop::sample::select(&ALL_KEYS[..]),
+        spills in any::<bool>(),
+    ) {
+        let pool = if spills { spilling(chunk) } else { Pool::tiny(chunk) };
+        agree(keys, &pool, &batches, &moves);
+    }
+}
+
+#[test]
+fn keys_are_probed_in_one_pass() {
+    let changes: Vec<Change> = (0..500).map(|n| (n * 2, n % 3, 0, 1)).collect();
+    let pool = Pool::tiny(300);
+    let keys = Keys::Numbers;
+    let batch = keys.sealed(&pool, &changes);
+    let wanted: Vec<Change> = (0..1000).map(|key| (key, 0, 0, 0)).collect();
+    let wanted = keys.record_batch(&wanted).project(&[0]).unwrap();
+    let wanted = RowEncoder::of_keys(&keys.by_key()).encode(&wanted).unwrap();
+    let mut found = Vec::new();
+    let mut cursor = Cursor::new([&batch]).unwrap();
+    cursor
+        .probe(&wanted, |number, cursor| {
+            found.push((number, cursor.value().map(<[u8]>::to_vec)));
+            Ok(())
+        })
+        .unwrap();
+    let value = |n: u64| Some((n % 3).to_be_bytes().to_vec());
+    assert_eq!(found, (0..500).map(|n| (2 * n as usize, value(n))).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_scan_holds_one_chunk_of_a_batch_at_a_time() {
+    let options = PoolOptions { policy: Arc::new(ForceSpill), ..PoolOptions::default() };
+    let pool = Pool::new(Budget::bytes(16 << 20), options).unwrap();
+    let changes: Vec<Change> = (0..200_000).map(|n| (n, 1, 0, 1)).collect();
+    let batch = Keys::Numbers.sealed(&pool, &changes);
+    pool.wait_for_spills();
+    pool.release();
+    let batch = batch.spill().unwrap();
+    pool.wait_for_spills();
+    pool.release();
+    // No room to keep what is read.
+    pool.set_limit(pool.budget().used() + pool.chunk_bytes()).unwrap();
+    let (before, loaded) = (pool.budget().used(), pool.stats().loaded_bytes);
+    let mut cursor = Cursor::new([&batch]).unwrap();
+    let (mut keys, mut most) = (0, 0);
+    while cursor.has_key() {
+        keys += 1;
+        most = most.max(pool.budget().used());
+        cursor.step_key().unwrap();
+    }
+    assert_eq!(keys, changes.len());
+    assert!(pool.stats().loaded_bytes - loaded >= 200_000 * 32, "all was read, once");
+    assert!(most <= before + 2 * pool.chunk_bytes(), "{most} {before}");
+}
+
+#[test]
+fn what_a_cursor_cannot_read_is_refused() {
+    let keys = Keys::Numbers;
+    let pool = Pool::unlimited();
+    let sorted = Order::by("key").bind(&keys.record_batch(&[]).schema()).unwrap();
+    let mut batcher = Batcher::new(&sorted, &pool);
+    batcher.push(&keys.record_batch(&[(1, 1, 1, 1)])).unwrap();
+    let batch = batcher.finish().unwrap();
+    assert!(matches!(Cursor::new([&batch]), Err(Error::InvalidOrder(_))));
+    assert!(matches!(Cursor::<u64>::new([]), Err(Error::InvalidOrder(_))));
+    let (one, other) = (keys.sealed(&pool, &[(1, 1, 1, 1)]), Keys::Texts.sealed(&pool, &[]));
+    assert!(matches!(Cursor::new([&one, &other]), Err(Error::SchemaMismatch { .. })));
+}

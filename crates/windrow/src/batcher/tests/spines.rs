@@ -1,0 +1,197 @@
+//! Spines against the model: at every moment of every merge they show what was inserted, as seen from their `since`.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cursor::Cursor;
+use crate::error::Error;
+use crate::pool::{Budget, ForceSpill, PoolOptions, Tiered};
+use crate::spine::Spine;
+use crate::time::Antichain;
+
+/// The changes that a cursor shows, times moved up to `since`.
+fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Model {
+    let mut model = Model::new();
+    let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1]).unwrap();
+    let mut before: Option<Vec<u8>> = None;
+    while cursor.has_key() {
+        let key = cursor.key().unwrap().to_vec();
+        assert!(before.is_none_or(|before| before < key), "keys ascend");
+        while cursor.has_value() {
+            let row = decoder.decode_rows([cursor.row().unwrap()]).unwrap();
+            let text = match keys {
+                Keys::Numbers => keys.text(row.column(0).as_primitive::<UInt64Type>().value(0)),
+                _ => row.column(0).as_string::<i32>().value(0).to_owned(),
+            };
+            let value = row.column(1).as_primitive::<UInt64Type>().value(0);
+            cursor
+                .map_times(|time: T, diff| {
+                    if let Some(time) = since.advance(time) {
+                        *model.entry((text.clone(), value, time.code())).or_default() += diff;
+                    }
+                })
+                .unwrap();
+            cursor.step_value().unwrap();
+        }
+        before = Some(key);
+        cursor.step_key().unwrap();
+    }
+    model.retain(|_, diff| *diff != 0);
+    model
+}
+
+fn advanced<T: Time>(model: &Model, since: &Antichain<T>) -> Model {
+    let mut out = Model::new();
+    for ((key, value, time), diff) in model {
+        if let Some(time) = since.advance(T::from_code(*time)) {
+            *out.entry((key.clone(), *value, time.code())).or_default() += diff;
+        }
+    }
+    out.retain(|_, diff| *diff != 0);
+    out
+}
+
+/// What is done with a spine beside inserting.
+#[derive(Clone, Debug)]
+struct Round {
+    changes: Vec<Change>,
+    fuel: i64,
+    since: u64,
+}
+
+fn rounds() -> impl Strategy<Value = Vec<Round>> {
+    let change = (0..20u64, 0..3u64, 0..4u64, -2..3i64);
+    let round = (prop::collection::vec(change, 0..40), 0..200i64, 0..4u64);
+    let round = round.prop_map(|(changes, fuel, since)| Round { changes, fuel, since });
+    prop::collection::vec(round, 1..40)
+}
+
+fn grows(keys: Keys, pool: &Pool, rounds: &[Round], telling_apart: bool) {
+    let layout = keys.layout();
+    let (mut batcher, mut spine) =
+        (Batcher::new(&layout, pool), Spine::new(&layout, pool).unwrap());
+    if telling_apart {
+        spine.set_distinguish(&Antichain::least()).unwrap();
+    }
+    let (mut model, mut since, mut upper) = (Model::new(), Antichain::least(), 0);
+    let mut cuts: Vec<(u64, Model)> = Vec::new();
+    for round in rounds {
+        let changes: Vec<Change> =
+            round.changes.iter().map(|&(k, v, t, d)| (k, v, upper + t, d)).collect();
+        upper += 4;
+        batcher.push(&keys.record_batch(&changes)).unwrap();
+        spine.insert(batcher.seal(&Antichain::at(upper)).unwrap()).unwrap();
+        for (row, diff) in keys.model(&changes) {
+            *model.entry(row).or_default() += diff;
+        }
+        assert_eq!(spine.upper(), &Antichain::at(upper));
+        assert_eq!(seen(keys, spine.cursor().unwrap(), &since), advanced(&model, &since));
+        let mut fuel = round.fuel;
+        spine.work(&mut fuel).unwrap();
+        assert_eq!(seen(keys, spine.cursor().unwrap(), &since), advanced(&model, &since));
+        cuts.push((upper, model.clone()));
+        since = Antichain::at(upper.saturating_sub(4 + round.since)).join(&since);
+        spine.set_since(&since).unwrap();
+        if telling_apart {
+            for (cut, model) in &cuts {
+                let cursor = spine.cursor_through(&Antichain::at(*cut)).unwrap();
+                let cursor = cursor.expect("batches are kept apart");
+                assert_eq!(seen(keys, cursor, &since), advanced(model, &since));
+            }
+        }
+        let follow: Vec<_> =
+            spine.batches().map(|b| (b.lower().clone(), b.upper().clone())).collect();
+        assert!(follow.windows(2).all(|pair| pair[0].1 == pair[1].0), "{follow:?}");
+    }
+    while !spine.work(&mut 50).unwrap() {}
+    assert_eq!(seen(keys, spine.cursor().unwrap(), &since), advanced(&model, &since));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn spines_show_what_was_inserted(
+        rounds in rounds(),
+        chunk in 60usize..1500,
+        keys in prop::sample::select(&ALL_KEYS[..]),
+        spills in any::<bool>(),
+        telling_apart in prop::bool::weighted(0.2),
+    ) {
+        let pool = Pool::tiny(chunk);
+        if spills {
+            pool.set_policy(Arc::new(ForceSpill));
+        }
+        grows(keys, &pool, &rounds, telling_apart);
+    }
+}
+
+#[test]
+fn a_change_is_merged_about_once_a_level() {
+    let (keys, pool) = (Keys::Numbers, Pool::unlimited());
+    let layout = keys.layout();
+    let (mut batcher, mut spine) =
+        (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+    let (mut most, rounds, rows) = (0, 1000, 500);
+    for round in 0..rounds {
+        let changes: Vec<Change> =
+            (0..rows).map(|n| ((n * 7919 + round * 31) % 1_000_003, round, round, 1)).collect();
+        batcher.push(&keys.record_batch(&changes)).unwrap();
+        spine.insert(batcher.seal(&Antichain::at(round + 1)).unwrap()).unwrap();
+        most = most.max(spine.batches().count());
+    }
+    let work = spine.work_done();
+    assert_eq!(work.inserted, rounds * rows);
+    // 16 MB of rows, from 16 KiB on four times as large each: five levels and the one that they come in.
+    assert!(work.merged <= 7 * work.inserted, "{work:?}");
+    assert!(most <= 40, "{most} batches");
+}
+
+#[test]
+fn batches_that_do_not_follow_are_refused() {
+    let (keys, pool) = (Keys::Numbers, Pool::unlimited());
+    let layout = keys.layout();
+    let sealed = |upper: u64| {
+        let mut batcher = Batcher::new(&layout, &pool);
+        batcher.push(&keys.record_batch(&[(1, 1, 1, 1)])).unwrap();
+        batcher.seal(&Antichain::at(upper)).unwrap()
+    };
+    let mut spine = Spine::new(&layout, &pool).unwrap();
+    spine.insert(sealed(3)).unwrap();
+    assert!(matches!(spine.insert(sealed(4)), Err(Error::InvalidOrder(_))));
+    assert_eq!(spine.upper(), &Antichain::at(3));
+    spine.set_since(&Antichain::at(2)).unwrap();
+    assert!(matches!(spine.set_since(&Antichain::at(1)), Err(Error::InvalidOrder(_))));
+    let timeless = Order::by("key").diff("diff").bind(layout.schema()).unwrap();
+    assert!(matches!(Spine::<u64>::new(&timeless, &pool), Err(Error::InvalidOrder(_))));
+    assert!(spine.cursor_through(&Antichain::at(2)).unwrap().is_none());
+}
+
+#[test]
+fn a_merge_that_fails_leaves_its_inputs() {
+    let options = PoolOptions { max_temp_bytes: 4096, spill_threads: 0, ..PoolOptions::default() };
+    let pool = Pool::new(Budget::bytes(8 << 20), options).unwrap();
+    let keys = Keys::Numbers;
+    let layout = keys.layout();
+    let (mut batcher, mut spine) =
+        (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+    let mut all = Vec::new();
+    let mut failed = false;
+    for time in 0..12 {
+        let changes: Vec<Change> = (0..3000).map(|key| (key, time, time, 1)).collect();
+        batcher.push(&keys.record_batch(&changes)).unwrap();
+        all.extend(changes);
+        let batch = batcher.seal(&Antichain::at(time + 1)).unwrap();
+        if time == 3 {
+            // There is no room for it.
+            pool.set_policy(Arc::new(ForceSpill));
+        }
+        failed |= spine.insert(batch).is_err();
+        if time == 3 {
+            failed |= spine.work(&mut i64::MAX.clone()).is_err();
+            pool.set_policy(Arc::new(Tiered));
+        }
+        assert_eq!(seen(keys, spine.cursor().unwrap(), &Antichain::least()), keys.model(&all));
+    }
+    assert!(failed, "the merge was to fail");
+}

@@ -1,0 +1,114 @@
+//! Rows of runs in order, merged into chunks by the kernels.
+//!
+//! ```text
+//! push_merged    two views      --> as many rows as a chunk takes, or one of them has
+//! push_several   some views     --> all of them, chunk by chunk
+//! ```
+
+use std::ops::Range;
+
+use super::builder::{Builder, Finish};
+use super::view::View;
+use crate::error::Result;
+use crate::kernel::merge::{Hints, Several, Wrapped, merge, merge_varying};
+use crate::order::Rule;
+use crate::pool::Pool;
+
+/// Rows shorter than this in what is compared have no word for the two-way kernel.
+const SHORTEST_BODY: usize = 8;
+
+impl Builder {
+    /// True if [`Builder::push_several`] does what the rule asks.
+    pub(crate) fn merges_runs(&self) -> bool {
+        match self.layout.rule() {
+            Rule::Keep => true,
+            Rule::First | Rule::Last => false,
+            Rule::Sum => self.finish == Finish::Log,
+        }
+    }
+
+    /// True if [`Builder::push_merged`] does what the rule asks, for rows that are as long as these.
+    pub(crate) fn merges_two(&self) -> bool {
+        let least = self.layout.tail().len() + SHORTEST_BODY;
+        self.merges_runs() && self.layout.stride().is_none_or(|stride| stride >= least)
+    }
+
+    /// Appends the merge of rows `a` and `b`, until one of them is used up or a chunk is full. Returns
+    /// the rows that were used of each.
+    #[inline]
+    pub(crate) fn push_merged(
+        &mut self,
+        (a, a_left): (View<'_>, Range<usize>),
+        (b, b_left): (View<'_>, Range<usize>),
+    ) -> Result<(usize, usize)> {
+        let (tail, sums, wraps) = (self.layout.tail().len(), self.sums(), &self.wraps);
+        let strided = (a.strided(a_left.clone(), tail), b.strided(b_left.clone(), tail));
+        let merged = if let (Some(left), Some(right)) = strided {
+            self.output.merged_into(left.stride, 2, |out, pool| {
+                let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+                let wrapped: Wrapped<'_> = if sums { Some(&mut note) } else { None };
+                let merged = merge(left, right, out, wrapped);
+                (merged.out, merged)
+            })?
+        } else if let (Some(left), Some(right)) =
+            (a.varying(a_left.clone(), tail), b.varying(b_left.clone(), tail))
+        {
+            let longest = a.row(a_left.start).len().max(b.row(b_left.start).len());
+            self.output.varying_into(longest, |out, pool| {
+                let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+                merge_varying(left, right, out, if sums { Some(&mut note) } else { None })
+            })?
+        } else {
+            None
+        };
+        Ok(merged.map_or((0, 0), |merged| (merged.a, merged.b)))
+    }
+
+    /// Appends the merge of `runs`, each of which has rows, in order, in its first view and in its second.
+    /// Where a row has an equal, that is among them. False if the kernel does not take them.
+    pub(crate) fn push_several(
+        &mut self,
+        runs: &[[View<'_>; 2]],
+        hints: &mut Hints,
+    ) -> Result<bool> {
+        let (tail, sums, wraps) = (self.layout.tail().len(), self.sums(), &self.wraps);
+        let several = if let Some(runs) = both(runs, |view| view.strided(0..view.len(), tail)) {
+            Several::strided(&runs, *hints)
+        } else {
+            let runs = both(runs, |view| view.varying(0..view.len(), tail));
+            runs.and_then(|runs| Several::varying(&runs, *hints))
+        };
+        let Some(mut several) = several else { return Ok(false) };
+        while !several.is_done() {
+            let len = several.next_len();
+            let note = |pool: &Pool, body: &[u8], times: i64| wraps.note(pool, body, times);
+            if self.layout.stride().is_some() {
+                self.output.merged_into(len, 1, |out, pool| {
+                    let mut note = |body: &[u8], times: i64| note(pool, body, times);
+                    (several.merge(out, if sums { Some(&mut note) } else { None }), ())
+                })?;
+            } else {
+                self.output.varying_into(len, |out, pool| {
+                    let mut note = |body: &[u8], times: i64| note(pool, body, times);
+                    several.merge_varying(out, if sums { Some(&mut note) } else { None })
+                })?;
+            }
+        }
+        *hints = several.hints();
+        Ok(true)
+    }
+
+    /// Appends rows behind all others, of which none is their equal.
+    pub(crate) fn append_run(&mut self, rows: View<'_>, range: Range<usize>) -> Result<()> {
+        self.output.append_run(rows, range)
+    }
+
+    fn sums(&self) -> bool {
+        self.layout.rule() == Rule::Sum
+    }
+}
+
+/// What `of` makes of both views of each run, if it takes all of them.
+fn both<'a, T>(runs: &[[View<'a>; 2]], of: impl Fn(View<'a>) -> Option<T>) -> Option<Vec<[T; 2]>> {
+    runs.iter().map(|[first, second]| Some([of(*first)?, of(*second)?])).collect()
+}

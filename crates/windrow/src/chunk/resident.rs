@@ -1,0 +1,235 @@
+//! A chunk: sorted rows in memory.
+//!
+//! ```text
+//! buffer   | row 0 | row 1 | ... | row n-1 |       room for the starts, used when it is spilled
+//! starts   0       o1                      used    none if all rows have one length
+//!
+//! buffer   | gone  | row 0 | ... | row n-1 |       rows of one length, of which the first were let go
+//! ```
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use super::times::{TimeCodes, code_of, time_of};
+use super::view::{Starts, View};
+use crate::kernel::prefetch::prefetch_all;
+use crate::order::Layout;
+use crate::pool::{Buffer, Lease, Pool};
+
+/// Bytes that the start of a row takes when a chunk is spilled.
+pub(crate) const OFFSET_BYTES: usize = 4;
+/// Bytes at the start of a chunk, or of its last row, that a merge reads before its own prefetches
+/// are ahead of it.
+const FIRST_LOOK: usize = 2 << 10;
+/// A chunk is moved into memory of its own size if it fills less than one part in so many of what it is in, and
+/// takes no more than these bytes, which glibc has at hand.
+const TRIM_BELOW: usize = 4;
+const MOST_TRIMMED: usize = 64 << 10;
+/// Bytes of a row, on average, beside which a copy of its start is nothing.
+const LONG_ROW: usize = 1 << 10;
+
+/// Where the rows of a chunk start.
+#[derive(Debug)]
+enum Places {
+    Every(usize),
+    At(Vec<u32>),
+}
+
+/// Sorted rows in memory.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pool: Pool,
+    /// Taken when the chunk drops, to be recycled.
+    buffer: Option<Buffer>,
+    /// Bytes before the rows, if they have one length: rows that were let go.
+    gone: usize,
+    /// Bytes of the rows.
+    used: usize,
+    places: Places,
+    /// Whether the starts stand behind the rows, too.
+    written: bool,
+    /// For the starts, if there are any; the buffer has its own.
+    lease: Option<Lease>,
+    /// Found when first asked for.
+    times: OnceLock<TimeCodes>,
+}
+
+impl Chunk {
+    /// A chunk of rows of `stride` bytes, in the first `used` bytes of `buffer`.
+    pub(super) fn strided(pool: &Pool, buffer: Buffer, used: usize, stride: usize) -> Self {
+        debug_assert!(used > 0 && used.is_multiple_of(stride), "whole rows, at least one");
+        let places = Places::Every(stride);
+        let times = OnceLock::new();
+        let pool = pool.clone();
+        let buffer = Some(buffer);
+        Self { pool, buffer, gone: 0, used, places, written: false, lease: None, times }
+    }
+
+    /// A chunk of rows that start at `starts`, the last of which is the end.
+    pub(super) fn varying(pool: &Pool, buffer: Buffer, mut starts: Vec<u32>) -> Self {
+        debug_assert!(starts.len() > 1, "a chunk is not empty");
+        // Without a limit they are recycled as they are.
+        if pool.budget().is_limited() {
+            starts.shrink_to_fit();
+        }
+        let lease = Some(pool.budget().lease(starts.capacity() * size_of::<u32>()));
+        let used = *starts.last().unwrap_or(&0) as usize;
+        let places = Places::At(starts);
+        let times = OnceLock::new();
+        let (pool, buffer) = (pool.clone(), Some(buffer));
+        let mut chunk = Self { pool, buffer, gone: 0, used, places, written: false, lease, times };
+        if used >= chunk.len() * LONG_ROW {
+            chunk.write_starts();
+        }
+        chunk
+    }
+
+    pub(crate) fn rows(&self) -> View<'_> {
+        let bytes = self.bytes_up_to(self.used);
+        let starts = match &self.places {
+            Places::Every(stride) => Starts::Every(*stride),
+            Places::At(starts) => Starts::At(starts),
+        };
+        View { bytes, starts }
+    }
+
+    /// The bytes from the first row on, so many.
+    fn bytes_up_to(&self, end: usize) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.gone..][..end])
+    }
+
+    /// Lets the first `rows` go, if rows have one length: their memory stays with the chunk.
+    pub(crate) fn let_go(&mut self, rows: usize) -> bool {
+        let Some(stride) = self.stride() else { return false };
+        let bytes = rows * stride;
+        debug_assert!(bytes < self.used, "a chunk is not empty");
+        (self.gone, self.used) = (self.gone + bytes, self.used - bytes);
+        self.times.take();
+        true
+    }
+
+    /// Moves the rows into as much memory as they take, if they have less than a quarter of what they are in: batches of
+    /// a few rows can be many.
+    pub(crate) fn trim(&mut self) {
+        let starts = match &self.places {
+            Places::Every(_) => 0,
+            Places::At(starts) => (starts.len() - 1) * OFFSET_BYTES,
+        };
+        let (needed, held) = (self.used + starts, self.buffer.as_ref().map_or(0, |b| b.len()));
+        if needed * TRIM_BELOW > held || needed > MOST_TRIMMED {
+            return;
+        }
+        let mut bytes = Vec::with_capacity(needed);
+        bytes.extend_from_slice(self.bytes_up_to(self.used));
+        bytes.resize(needed, 0);
+        let small = self.pool.small_buffer(&bytes);
+        if let Some(buffer) = self.buffer.replace(small) {
+            self.pool.recycle(buffer);
+        }
+        (self.gone, self.written) = (0, false);
+        if let Places::At(starts) = &mut self.places {
+            let exact = starts.as_slice().to_vec();
+            self.lease = Some(self.pool.budget().lease(exact.capacity() * size_of::<u32>()));
+            self.pool.recycle_starts(std::mem::replace(starts, exact));
+        }
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows().len()
+    }
+
+    /// Bytes that the rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.used
+    }
+
+    /// Bytes of memory that the chunk holds.
+    pub(crate) fn leased_bytes(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len())
+            + self.lease.as_ref().map_or(0, Lease::bytes)
+    }
+
+    /// Prefetches what a merge looks at first: the first rows, and the last one.
+    pub(crate) fn prefetch(&self) {
+        let rows = self.rows();
+        for bytes in [rows.bytes, rows.last()] {
+            prefetch_all(&bytes[..bytes.len().min(FIRST_LOOK)]);
+        }
+    }
+
+    /// The least and the greatest time code of the rows, whose times take `width` bytes.
+    pub(crate) fn times(&self, layout: &Layout, width: usize) -> TimeCodes {
+        *self.times.get_or_init(|| {
+            let rows = self.rows();
+            let (mut least, mut greatest) = (u64::MAX, 0);
+            for index in 0..rows.len() {
+                let code = code_of(time_of(layout, width, rows.row(index)));
+                (least, greatest) = (least.min(code), greatest.max(code));
+            }
+            (least, greatest)
+        })
+    }
+
+    /// The times, if they were found already.
+    pub(super) fn known_times(&self) -> Option<TimeCodes> {
+        self.times.get().copied()
+    }
+
+    /// The same with times that are known.
+    pub(super) fn with_times(self, times: Option<TimeCodes>) -> Self {
+        if let Some(times) = times {
+            let _first = self.times.set(times);
+        }
+        self
+    }
+
+    /// The length that all rows have, if it is one.
+    pub(super) fn stride(&self) -> Option<usize> {
+        match self.places {
+            Places::Every(stride) => Some(stride),
+            Places::At(_) => None,
+        }
+    }
+
+    /// Writes the starts behind the rows, so that all the chunk is stands in one place.
+    pub(super) fn write_starts(&mut self) {
+        let (Places::At(starts), Some(buffer)) = (&self.places, &mut self.buffer) else { return };
+        let end = self.used + (starts.len() - 1) * OFFSET_BYTES;
+        if let Some(target) = buffer.get_mut(self.used..end) {
+            put_starts(starts, target);
+            self.written = true;
+        }
+    }
+
+    /// The bytes that a store keeps: the rows, and where they end if their lengths differ.
+    pub(super) fn image(&self) -> Cow<'_, [u8]> {
+        let rows = self.rows().bytes;
+        let Places::At(starts) = &self.places else { return Cow::Borrowed(rows) };
+        let end = self.used + (starts.len() - 1) * OFFSET_BYTES;
+        if self.written {
+            return Cow::Borrowed(self.bytes_up_to(end));
+        }
+        let mut image = vec![0; end];
+        image[..self.used].copy_from_slice(rows);
+        put_starts(starts, &mut image[self.used..]);
+        Cow::Owned(image)
+    }
+}
+
+fn put_starts(starts: &[u32], target: &mut [u8]) {
+    for (target, start) in target.chunks_exact_mut(OFFSET_BYTES).zip(&starts[1..]) {
+        target.copy_from_slice(&start.to_le_bytes());
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.pool.recycle(buffer);
+        }
+        if let Places::At(starts) = &mut self.places {
+            self.pool.recycle_starts(std::mem::take(starts));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A buffer that is being filled: rows in the order in which they came.
+//!
+//! ```text
+//! buffer   | row | row | row | row | row |      room |
+//!            ordered, looked at ^       ^ used
+//! ```
+
+use super::resident::Chunk;
+use super::view::{Starts, View};
+use crate::error::Result;
+use crate::kernel::merge::{ascends, ascends_varying};
+use crate::order::{Layout, Rule};
+use crate::pool::{Buffer, Pool};
+use crate::rows::key_len;
+
+/// Bytes of rows that are looked at together whether they are in order, while the first-level cache holds them.
+const LOOK_BYTES: usize = 8 << 10;
+
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) buffer: Buffer,
+    pub(super) used: usize,
+    pub(super) rows: usize,
+    /// Where rows start, and where the last one ends; nothing if they have one length.
+    pub(super) starts: Vec<u32>,
+    /// The first so many rows are in order, and the rule would leave them as they are; nothing if those behind
+    /// are not.
+    ordered: Option<usize>,
+    /// Bytes of the rows that were looked at for that.
+    looked: usize,
+}
+
+impl Staged {
+    /// An empty one, with room for a row of `len` bytes at the least.
+    pub(super) fn new(layout: &Layout, pool: &Pool, len: usize) -> Result<Self> {
+        let buffer = pool.buffer(len)?;
+        let starts = if layout.stride().is_some() { Vec::new() } else { pool.starts() };
+        Ok(Self { buffer, used: 0, rows: 0, starts, ordered: Some(0), looked: 0 })
+    }
+
+    pub(super) fn view(&self, stride: Option<usize>) -> View<'_> {
+        let starts = stride.map_or(Starts::At(&self.starts), Starts::Every);
+        View { bytes: &self.buffer[..self.used], starts }
+    }
+
+    /// Counts rows that were written, up to byte `end`.
+    pub(super) fn add(&mut self, layout: &Layout, rows: usize, end: usize) {
+        (self.used, self.rows) = (end, self.rows + rows);
+        if self.used - self.looked >= LOOK_BYTES {
+            self.look(layout);
+        }
+    }
+
+    /// Looks at the rows behind those that are known to be in order: true if they go on so.
+    pub(super) fn look(&mut self, layout: &Layout) -> bool {
+        if let Some(known) = self.ordered
+            && known < self.rows
+        {
+            let rows = self.view(layout.stride()).part(known.saturating_sub(1)..self.rows);
+            self.ordered = is_ordered(layout, rows).then_some(self.rows);
+            self.looked = self.used;
+        }
+        self.ordered.is_some()
+    }
+
+    /// The rows as they are, which are in order, as a chunk; nothing if there are none.
+    pub(super) fn into_chunk(self, layout: &Layout, pool: &Pool) -> Option<Chunk> {
+        if self.rows == 0 {
+            self.recycle(pool);
+            return None;
+        }
+        Some(match layout.stride() {
+            Some(stride) => Chunk::strided(pool, self.buffer, self.used, stride),
+            None => Chunk::varying(pool, self.buffer, self.starts),
+        })
+    }
+
+    pub(super) fn recycle(self, pool: &Pool) {
+        pool.recycle(self.buffer);
+        pool.recycle_starts(self.starts);
+    }
+}
+
+/// True if rows are in order and the rule would leave them as they are. Rows in no order are found
+/// out by the first few.
+fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
+    let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
+    if !matches!(layout.rule(), Rule::First | Rule::Last) {
+        let all = 0..rows.len();
+        return match rows.strided(all.clone(), tail) {
+            Some(rows) => ascends(rows, sums),
+            None => rows.varying(all, tail).is_some_and(|rows| ascends_varying(rows, sums)),
+        };
+    }
+    let body = |row: &'_ [u8]| row.len() - tail;
+    let mut before = rows.row(0);
+    (1..rows.len()).all(|index| {
+        let row = rows.row(index);
+        let ascends = before[..body(before)] < row[..body(row)];
+        let repeats = row.starts_with(&before[..key_len(layout, before)]);
+        before = row;
+        ascends && !repeats
+    })
+}

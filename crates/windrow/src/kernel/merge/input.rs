@@ -1,0 +1,158 @@
+//! What is merged, and where it goes: rows of one length, or of any, with where they start.
+//!
+//! ```text
+//! Strided   | row | row | row |         row i starts at i * stride
+//! Varying   | row | row    | row |      row i starts at starts[i], the last entry is the end
+//! Target    | rows that are there | room | spare |
+//! ```
+//!
+//! The first bytes of a row are its body, which is compared; the `tail` behind it is a diff, a tombstone or nothing.
+
+use super::rows::Stretch;
+
+/// Rows in order.
+pub(super) trait Sorted<'a>: Copy {
+    /// Number of rows.
+    fn len(&self) -> usize;
+
+    /// A row.
+    fn row(&self, index: usize) -> &'a [u8];
+
+    /// Bytes at the end of rows that are not compared.
+    fn tail(&self) -> usize;
+
+    /// The length that all rows have, if it is one.
+    fn stride(&self) -> Option<usize>;
+
+    /// Bytes of the shortest row, and of the longest. Makes sure that the rows lie within their bytes.
+    fn lengths(&self) -> (usize, usize);
+
+    /// The rows for loops; none if there are none.
+    fn stretch(&self) -> Stretch;
+
+    /// The compared bytes of a row.
+    fn body(&self, index: usize) -> &'a [u8] {
+        let row = self.row(index);
+        &row[..row.len() - self.tail()]
+    }
+
+    /// The bodies of the first row and the last, of which there are some.
+    fn ends(&self) -> (&'a [u8], &'a [u8]) {
+        (self.body(0), self.body(self.len() - 1))
+    }
+}
+
+/// Rows of one length, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Bytes of a row.
+    pub(crate) stride: usize,
+    /// Bytes at the start of a row that are compared.
+    pub(crate) body: usize,
+}
+
+impl<'a> Sorted<'a> for Strided<'a> {
+    fn len(&self) -> usize {
+        self.bytes.len() / self.stride
+    }
+
+    fn row(&self, index: usize) -> &'a [u8] {
+        &self.bytes[index * self.stride..][..self.stride]
+    }
+
+    fn tail(&self) -> usize {
+        self.stride - self.body
+    }
+
+    fn stride(&self) -> Option<usize> {
+        Some(self.stride)
+    }
+
+    fn lengths(&self) -> (usize, usize) {
+        (self.stride, self.stride)
+    }
+
+    fn stretch(&self) -> Stretch {
+        match self.len() {
+            0 => Stretch::NONE,
+            len => {
+                let cursor = |index: usize| self.row(index).as_ptr();
+                Stretch { first: cursor(0), last: cursor(len - 1), bytes: std::ptr::null() }
+            }
+        }
+    }
+}
+
+/// Rows, and where they start; the last entry is the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Varying<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) starts: &'a [u32],
+    /// Bytes at the end of rows that are not compared.
+    pub(crate) tail: usize,
+}
+
+impl<'a> Sorted<'a> for Varying<'a> {
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn row(&self, index: usize) -> &'a [u8] {
+        &self.bytes[self.starts[index] as usize..self.starts[index + 1] as usize]
+    }
+
+    fn tail(&self) -> usize {
+        self.tail
+    }
+
+    fn stride(&self) -> Option<usize> {
+        None
+    }
+
+    fn lengths(&self) -> (usize, usize) {
+        let (mut ordered, mut shortest, mut longest) = (true, u32::MAX, 0);
+        for (start, end) in self.starts.iter().zip(&self.starts[1..]) {
+            ordered &= start <= end;
+            shortest = shortest.min(end.wrapping_sub(*start));
+            longest = longest.max(end.wrapping_sub(*start));
+        }
+        assert!(ordered && self.starts[self.len()] as usize <= self.bytes.len(), "rows in bytes");
+        (shortest as usize, longest as usize)
+    }
+
+    fn stretch(&self) -> Stretch {
+        match self.len() {
+            0 => Stretch::NONE,
+            len => {
+                let cursor = |index: usize| self.starts[index..].as_ptr().cast();
+                Stretch { first: cursor(0), last: cursor(len - 1), bytes: self.bytes.as_ptr() }
+            }
+        }
+    }
+}
+
+/// Rows that are being written, and where they end.
+pub(crate) struct Target<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    /// Bytes that are written.
+    pub(crate) used: usize,
+    /// Where rows end, if they vary: one entry more than rows. Else nothing.
+    pub(crate) ends: &'a mut Vec<u32>,
+    /// Bytes at the end of `bytes` to be left for each row.
+    pub(crate) spare: usize,
+}
+
+impl Target<'_> {
+    /// How many rows of `len` bytes have room.
+    pub(super) fn room(&self, len: usize) -> usize {
+        let spare = self.ends.len().saturating_sub(1) * self.spare;
+        let left = self.bytes.len().min(u32::MAX as usize).saturating_sub(self.used + spare);
+        left / (len + self.spare).max(1)
+    }
+}
+
+/// The bytes in which `a` and `b` agree.
+pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}

@@ -1,0 +1,143 @@
+//! The values and the constants of one column.
+
+use std::hint::select_unpredictable;
+
+use arrow_buffer::ArrowNativeType;
+
+use crate::kernel::values::Values;
+
+/// Bits of a buffer from any bit on, least significant first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bits<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The bit of row 0.
+    pub(crate) first: usize,
+}
+
+impl Bits<'_> {
+    pub(in crate::kernel::rows) fn holds(self, rows: usize) -> bool {
+        self.bytes.len() * 8 >= self.first + rows
+    }
+
+    /// Those from row `rows` on.
+    pub(crate) fn behind(self, rows: usize) -> Self {
+        Self { first: self.first + rows, ..self }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(self, row: usize) -> bool {
+        let at = self.first + row;
+        self.bytes[at / 8] >> (at % 8) & 1 == 1
+    }
+
+    /// The bits of up to 64 rows from `row` on; zeros behind the end of the buffer.
+    #[inline]
+    pub(crate) fn word(self, row: usize) -> u64 {
+        let at = self.first + row;
+        let bytes = self.bytes.get(at / 8..).unwrap_or(&[]);
+        if let Some((word, rest)) = bytes.split_first_chunk::<8>() {
+            let low = u64::from_le_bytes(*word) >> (at % 8);
+            let high = rest.first().map_or(0, |&byte| u64::from(byte));
+            return if at.is_multiple_of(8) { low } else { low | high << (64 - at % 8) };
+        }
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word) >> (at % 8)
+    }
+}
+
+/// How the values of a column become codes. With `v` the value as an unsigned number:
+///
+/// ```text
+/// c = (v ^ (float if v is negative) ^ flip) + delta
+/// code = null, if the row is null
+///        longer and a byte more, if `escapes` and c is edge or edge + 1: a code of another width
+///        c, otherwise
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// The sign bit of signed types; all its bits complemented when descending.
+    pub(crate) flip: u64,
+    /// All bits but the sign for floats, else 0.
+    pub(crate) float: u64,
+    /// What makes room for the code of a null: 1, all ones (-1), or 0.
+    pub(crate) delta: u64,
+    /// The code of a null.
+    pub(crate) null: u64,
+    /// The lesser of the two that have no code of this width, before it becomes `longer`.
+    pub(crate) edge: u64,
+    /// What both of these begin with.
+    pub(crate) longer: u64,
+    /// Big-endian; the payload keeps the machine's order.
+    pub(crate) big: bool,
+    /// Whether the column may have nulls and their code is taken from those of the values.
+    pub(crate) escapes: bool,
+}
+
+impl Code {
+    /// Values as they are, a null as zeros.
+    pub(crate) const RAW: Self = Self {
+        flip: 0,
+        float: 0,
+        delta: 0,
+        null: 0,
+        edge: 0,
+        longer: 0,
+        big: false,
+        escapes: false,
+    };
+}
+
+impl Code {
+    /// The value of a code of `W` bytes that is not one of a null, as it was read.
+    #[inline(always)]
+    pub(crate) fn value<const W: usize>(&self, read: u64) -> u64 {
+        let reversed = self.big && cfg!(target_endian = "little");
+        let code = if reversed { read.swap_bytes() >> (64 - 8 * W) } else { read };
+        let value = code.wrapping_sub(self.delta) ^ self.flip;
+        if self.float == 0 {
+            return value;
+        }
+        // Signs are not to be predicted.
+        let is_negative = value >> (8 * W - 1) & 1 == 1;
+        value ^ select_unpredictable(is_negative, self.float, 0)
+    }
+}
+
+/// A column to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane<'a> {
+    /// The values as Arrow holds them.
+    pub(crate) values: &'a [u8],
+    /// Nothing if all values are valid.
+    pub(crate) valid: Option<Bits<'a>>,
+    pub(crate) code: Code,
+}
+
+/// A number that columns are read to.
+pub(crate) trait Word: ArrowNativeType {
+    /// The low bits of `value`.
+    fn of(value: u64) -> Self;
+}
+
+macro_rules! word {
+    ($($number:ty)*) => {$(
+        impl Word for $number {
+            #[inline(always)]
+            fn of(value: u64) -> Self {
+                value as Self
+            }
+        }
+    )*};
+}
+word!(u8 u16 u32 u64 u128);
+
+/// A column to be read.
+#[derive(Debug)]
+pub(crate) struct LaneOut<'a, T> {
+    /// The values, appended; nulls are zero.
+    pub(crate) values: &'a mut Values<T>,
+    /// Which rows of one call are not null, 64 rows a word, where the code says so; overwritten. Bits behind them are zero.
+    pub(crate) valid: &'a mut Vec<u64>,
+    pub(crate) code: Code,
+}

@@ -1,0 +1,358 @@
+//! Cells out of rows: values of fixed width, each behind the byte that says whether there is one, if it may be null.
+//!
+//! ```text
+//! row       | 01 v v v v v v v v | 01 b | 00 0 0 0 0 | ...       a number, a Boolean, a null
+//! markers   01 01 00 ...  of 64 rows, compared: bits             values, zero where the marker says null
+//! ```
+//!
+//! A marker that is neither that of a value nor that of a null, and a Boolean that is neither, are told of. What stands
+//! behind the marker of a null is not looked at.
+
+use std::hint::select_unpredictable;
+
+use arrow_buffer::Buffer;
+
+use super::super::block;
+use super::cells::VALUE;
+use super::lane::{Code, Word};
+use super::places::{Places, check_bounds};
+use crate::kernel::values::Values;
+
+/// Rows that are looked at together: bits of a word.
+const ROWS: usize = 64;
+
+/// What stands behind the marker of a column, or without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Nothing that is read together with the marker.
+    Nothing,
+    /// 0 or 1, its bits turned around by this.
+    Bit(u8),
+    /// A byte, its bits turned around by this.
+    Byte(u8),
+    /// A number of 2, 4 or 8 bytes.
+    Number(usize, Code),
+}
+
+impl Held {
+    fn width(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Bit(_) | Self::Byte(_) => 1,
+            Self::Number(width, _) => width,
+        }
+    }
+}
+
+/// Values of a column.
+#[derive(Debug)]
+enum Column {
+    None,
+    Bytes(Values<u8>),
+    Shorts(Values<u16>),
+    Ints(Values<u32>),
+    Longs(Values<u64>),
+}
+
+/// A column that is read.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    held: Held,
+    /// The marker of a null; nothing if there are no markers.
+    null: Option<u8>,
+    values: Column,
+    /// Which are not null, of the rows of the last call, 64 a word; nothing if there are no markers.
+    pub(crate) valid: Vec<u64>,
+    /// Booleans of the rows of the last call, 64 a word.
+    pub(crate) bits: Vec<u64>,
+}
+
+impl Cell {
+    /// A column of about `rows` rows, whose nulls are marked by `null`, or that has no markers.
+    ///
+    /// # Panics
+    /// If a number is of another width than 2, 4 or 8.
+    pub(crate) fn new(held: Held, null: Option<u8>, rows: usize) -> Self {
+        let values = match held {
+            Held::Nothing | Held::Bit(_) => Column::None,
+            Held::Byte(_) => Column::Bytes(Values::with_capacity(rows)),
+            Held::Number(2, _) => Column::Shorts(Values::with_capacity(rows)),
+            Held::Number(4, _) => Column::Ints(Values::with_capacity(rows)),
+            Held::Number(8, _) => Column::Longs(Values::with_capacity(rows)),
+            Held::Number(width, _) => panic!("numbers of {width} bytes"),
+        };
+        Self { held, null, values, valid: Vec::new(), bits: Vec::new() }
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        self.held
+    }
+
+    pub(crate) fn has_marker(&self) -> bool {
+        self.null.is_some()
+    }
+
+    /// Bytes that it takes in a row.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::from(self.has_marker()) + self.held.width()
+    }
+
+    /// All values that were read; of Booleans there are none.
+    pub(crate) fn into_values(self) -> Buffer {
+        match self.values {
+            Column::None => Buffer::default(),
+            Column::Bytes(values) => values.into(),
+            Column::Shorts(values) => values.into(),
+            Column::Ints(values) => values.into(),
+            Column::Longs(values) => values.into(),
+        }
+    }
+}
+
+/// Appends the values of a column of the first `rows` rows, and says which are not null in place of those of the last
+/// call. False if a row is not one of such cells; what was appended is then of no use.
+///
+/// # Panics
+/// If a place lies outside of `bytes`.
+pub(crate) fn take_cell<P: Places>(cell: &mut Cell, rows: usize, places: P, bytes: &[u8]) -> bool {
+    check_bounds(cell.bytes(), rows, places, bytes.len());
+    let Cell { held, null, values, valid, bits } = cell;
+    valid.clear();
+    bits.clear();
+    let mut wrong = 0;
+    // SAFETY: places were checked.
+    unsafe {
+        if let Some(null) = *null {
+            for first in (0..rows).step_by(ROWS) {
+                let markers = Together::of(first, rows, places, bytes);
+                let is_value = markers.equal(VALUE);
+                wrong |= markers.all & !(is_value | markers.equal(null));
+                valid.push(is_value);
+            }
+        }
+        let (places, valid) = (places.shifted(null.is_some().into()), &valid[..]);
+        match (values, *held) {
+            (Column::Bytes(values), Held::Byte(flip)) => {
+                let code = Code { flip: flip.into(), ..Code::RAW };
+                take_numbers::<1, _, P>(&code, valid, rows, places, bytes, values);
+            }
+            (Column::Shorts(values), Held::Number(_, code)) => {
+                take_numbers::<2, _, P>(&code, valid, rows, places, bytes, values);
+            }
+            (Column::Ints(values), Held::Number(_, code)) => {
+                take_numbers::<4, _, P>(&code, valid, rows, places, bytes, values);
+            }
+            (Column::Longs(values), Held::Number(_, code)) => {
+                take_numbers::<8, _, P>(&code, valid, rows, places, bytes, values);
+            }
+            (_, Held::Bit(flip)) => {
+                for first in (0..rows).step_by(ROWS) {
+                    let found = Together::of(first, rows, places, bytes);
+                    let looked = valid.get(first / ROWS).map_or(found.all, |valid| *valid);
+                    let is_set = found.equal(1 ^ flip);
+                    wrong |= looked & !(is_set | found.equal(flip));
+                    bits.push(is_set & looked);
+                }
+            }
+            _ => {}
+        }
+    }
+    wrong == 0
+}
+
+/// A byte of each of up to 64 rows.
+struct Together {
+    bytes: [u8; ROWS],
+    /// A bit for each row that there is.
+    all: u64,
+}
+
+impl Together {
+    /// # Safety
+    /// The bytes of all rows up to `rows` may be read at their places.
+    #[inline(always)]
+    unsafe fn of<P: Places>(first: usize, rows: usize, places: P, bytes: &[u8]) -> Self {
+        let count = ROWS.min(rows - first);
+        let mut together = [0; ROWS];
+        for (row, byte) in together.iter_mut().enumerate().take(count) {
+            // SAFETY: as this function's.
+            *byte = unsafe { *bytes.get_unchecked(places.place(first + row)) };
+        }
+        Self { bytes: together, all: u64::MAX >> (ROWS - count) }
+    }
+
+    /// Rows that have this byte.
+    #[inline(always)]
+    fn equal(&self, byte: u8) -> u64 {
+        let blocks = self.bytes.as_chunks::<{ block::BLOCK }>().0.iter().rev();
+        let bits = blocks.fold(0, |bits, of_block| {
+            bits << block::BLOCK | u64::from(block::equal(*of_block, byte))
+        });
+        bits & self.all
+    }
+}
+
+/// Appends the numbers of `W` bytes of the first `rows` rows; zeros where words of `valid`, if there are any, say null.
+///
+/// # Safety
+/// They may be read at their places; `T` has `W` bytes.
+#[inline(always)]
+unsafe fn take_numbers<const W: usize, T: Word, P: Places>(
+    code: &Code,
+    valid: &[u64],
+    rows: usize,
+    places: P,
+    bytes: &[u8],
+    values: &mut Values<T>,
+) {
+    let target = values.room(rows);
+    for first in (0..rows).step_by(ROWS) {
+        let valid = valid.get(first / ROWS).map_or(u64::MAX, |valid| *valid);
+        for row in first..rows.min(first + ROWS) {
+            // SAFETY: as this function's; there is room for a value of each row.
+            unsafe {
+                let from = bytes.as_ptr().add(places.place(row));
+                let read: u64 = match W {
+                    1 => from.read().into(),
+                    2 => from.cast::<u16>().read_unaligned().into(),
+                    4 => from.cast::<u32>().read_unaligned().into(),
+                    _ => from.cast::<u64>().read_unaligned(),
+                };
+                // Which rows are null is not to be predicted.
+                let is_valid = valid >> (row - first) & 1 == 1;
+                let value = select_unpredictable(is_valid, code.value::<W>(read), 0);
+                target.add(row).write(T::of(value));
+            }
+        }
+    }
+    // SAFETY: a value of each row was written.
+    unsafe { values.grow(rows) };
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::places::{Scattered, Strided};
+    use super::*;
+
+    /// Any column, and the marker of its nulls, if it has any.
+    fn column() -> impl Strategy<Value = (Held, Option<u8>)> {
+        let code = |width: usize, flip: u64, float: bool, big: bool| {
+            let ones = u64::MAX >> (64 - 8 * width);
+            let float = if float { ones >> 1 } else { 0 };
+            Code { flip: flip & ones, float, big, ..Code::RAW }
+        };
+        let width = prop::sample::select(vec![2usize, 4, 8, 8]);
+        let number = (width, any::<u64>(), any::<bool>(), any::<bool>());
+        let flip = prop::sample::select(vec![0u8, 0xff]);
+        let held = prop_oneof![
+            1 => Just(Held::Nothing),
+            1 => flip.clone().prop_map(Held::Bit),
+            1 => flip.clone().prop_map(Held::Byte),
+            3 => number.prop_map(move |(width, flip, float, big)| {
+                Held::Number(width, code(width, flip, float, big))
+            }),
+        ];
+        (held, prop::option::weighted(0.7, flip))
+    }
+
+    /// The bytes of the value in `cell`, behind its marker, and whether there is one; nothing if it is no cell.
+    fn expected(held: Held, null: Option<u8>, cell: &[u8]) -> Option<(Vec<u8>, bool)> {
+        let (marker, own) = cell.split_at(null.is_some().into());
+        let valid = marker.first().is_none_or(|&marker| marker == VALUE);
+        if !valid && marker.first().copied() != null {
+            return None;
+        }
+        let value = match held {
+            Held::Bit(flip) if valid && own[0] ^ flip > 1 => return None,
+            Held::Bit(flip) | Held::Byte(flip) => vec![own[0] ^ flip],
+            Held::Nothing => vec![],
+            Held::Number(width, code) => {
+                let mut number = own.to_vec();
+                if code.big {
+                    number.reverse();
+                }
+                let mut word = [0; 8];
+                word[..width].copy_from_slice(&number);
+                let value = u64::from_le_bytes(word) ^ code.flip;
+                let negative = value >> (8 * width - 1) == 1;
+                let value = if negative { value ^ code.float } else { value };
+                value.to_le_bytes()[..width].to_vec()
+            }
+        };
+        Some((if valid { value } else { vec![0; held.width()] }, valid))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn cells_are_read_as_what_they_say(
+            (held, null) in column(),
+            bytes in prop::collection::vec(any::<u8>(), 60..400),
+            rows in 0usize..300,
+            gap in 0usize..70,
+            broken in prop::option::of((any::<u16>(), any::<u8>())),
+            turned: bool,
+        ) {
+            let cell = || Cell::new(held, null, 3);
+            let stride = cell().bytes() + gap;
+            let mut at = 0;
+            let mut next = || {
+                at += 1;
+                bytes[at * 7 % bytes.len()] ^ (at / bytes.len()) as u8
+            };
+            let mut out = vec![0x55; 2 + rows * stride];
+            for row in 0..rows {
+                let mut to = 2 + row * stride;
+                if let Some(null) = null {
+                    out[to] = if next() % 3 > 0 { VALUE } else { null };
+                    to += 1;
+                }
+                for byte in &mut out[to..to + held.width()] {
+                    *byte = match held {
+                        Held::Bit(flip) => (next() % 2) ^ flip,
+                        _ => next(),
+                    };
+                }
+            }
+            if let Some((at, byte)) = broken {
+                let at = usize::from(at) % out.len();
+                out[at] = byte;
+            }
+            let out = &out[..out.len() - gap.min(out.len() - 2)];
+            let strided = Strided { first: 2, stride };
+            let mut cursors: Vec<usize> = (0..rows).map(|row| strided.place(row)).collect();
+            let (mut one, mut other) = (cell(), cell());
+            if turned {
+                cursors.reverse();
+            }
+            let places = Scattered { cursors: &cursors, distance: 0 };
+            let fits = take_cell(&mut one, rows, places, out);
+            let fits_strided = take_cell(&mut other, rows, strided, out);
+            let cells = cursors.iter().map(|&at| expected(held, null, &out[at..at + cell().bytes()]));
+            let cells: Option<Vec<(Vec<u8>, bool)>> = cells.collect();
+            prop_assert_eq!((fits, fits_strided), (cells.is_some(), cells.is_some()));
+            let Some(cells) = cells else { return Ok(()) };
+            let words = if null.is_some() { rows.div_ceil(ROWS) } else { 0 };
+            prop_assert_eq!(one.valid.len(), words);
+            for (row, (value, valid)) in cells.iter().enumerate() {
+                let bit = |words: &[u64]| words[row / ROWS] >> (row % ROWS) & 1 == 1;
+                prop_assert!(words == 0 || bit(&one.valid) == *valid);
+                prop_assert!(!matches!(held, Held::Bit(_)) || bit(&one.bits) == (value[0] == 1));
+            }
+            let values: Vec<u8> = match held {
+                Held::Bit(_) => vec![],
+                _ => cells.iter().flat_map(|(value, _)| value.clone()).collect(),
+            };
+            if !turned {
+                prop_assert_eq!((&one.valid, &one.bits), (&other.valid, &other.bits));
+                let found = other.into_values();
+                prop_assert_eq!(found.as_slice(), &values[..]);
+            }
+            let found = one.into_values();
+            prop_assert_eq!(found.as_slice(), &values[..]);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The merge of two runs of a chunk each, which fill one together at the most.
+//!
+//! A few thousand rows are merged without a merger, which would take longer than the rows: there are no windows, and
+//! nothing to pause for.
+
+use super::run::Run;
+use crate::chunk::{Builder, Finish, Wraps};
+use crate::error::Result;
+use crate::order::Layout;
+use crate::pool::Pool;
+
+/// The merge of `a` and `b`, if they are that small and the kernel serves their rule; else they are as they were.
+pub(crate) fn merged_small(
+    layout: &Layout,
+    pool: &Pool,
+    wraps: &mut Option<Wraps>,
+    [a, b]: [&Run; 2],
+) -> Result<Option<Run>> {
+    let (Some(left), Some(right)) = (a.only_chunk(), b.only_chunk()) else { return Ok(None) };
+    if a.room(layout) + b.room(layout) > pool.chunk_bytes() {
+        return Ok(None);
+    }
+    let mut builder = Builder::new(layout, pool, Finish::Log, wraps.get_or_insert_default());
+    if !builder.merges_two() {
+        return Ok(None);
+    }
+    let (left, right) = (left.rows(), right.rows());
+    let (mut a_left, mut b_left) = (0..left.len(), 0..right.len());
+    while !a_left.is_empty() && !b_left.is_empty() {
+        let (a_used, b_used) =
+            builder.push_merged((left, a_left.clone()), (right, b_left.clone()))?;
+        a_left.start += a_used;
+        b_left.start += b_used;
+    }
+    builder.append_run(left, a_left)?;
+    builder.append_run(right, b_left)?;
+    builder.flush();
+    let mut out = Run::after([a, b]);
+    while let Some(chunk) = builder.take() {
+        out.push_within(pool, chunk)?;
+    }
+    Ok(Some(out))
+}

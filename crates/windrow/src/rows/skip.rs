@@ -1,0 +1,30 @@
+//! Walking over slots without decoding them.
+
+use super::{escape, nested, text};
+use crate::order::Slot;
+
+/// As [`end_of`](text::end_of), for any slot that varies.
+#[inline]
+fn end_of_slot(slot: &Slot, row: &[u8], at: usize) -> usize {
+    match &slot.node {
+        None => text::end_of(slot.code, slot.descending, row, at),
+        Some(node) => nested::end_of(slot, node, row, at),
+    }
+}
+
+/// One past the bytes of `slot`, which start at `at`; never past the end of the row.
+#[inline]
+pub(crate) fn skip(slot: &Slot, row: &[u8], mut at: usize) -> usize {
+    if slot.escapes {
+        return escape::skip(slot, row, at).min(row.len());
+    }
+    if slot.has_marker() {
+        let null = row.get(at) == Some(&text::markers(slot).0);
+        at += 1;
+        if null && slot.code.varies() {
+            return at.min(row.len());
+        }
+    }
+    let end = if slot.code.varies() { end_of_slot(slot, row, at) } else { at + slot.code.width() };
+    end.min(row.len())
+}

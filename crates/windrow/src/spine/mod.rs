@@ -1,0 +1,357 @@
+//! A spine: batches that follow each other in time, read while they are merged.
+//!
+//! ```text
+//! times   0 ............... 40 ........ 52 .... 58 .. 60 61     insert: behind the others
+//! batches |     level 3      | level 2   | 2 -> merging |  0 |
+//!                                        \______ read until the merge is done
+//! ```
+//! Every batch has a level, by its bytes, each [four times](levels::FAN_IN) as large as the one below. Four neighbours of a
+//! level are merged into one of the next, so a change is merged about once a level, and there are at most three batches a
+//! level but for what waits. A merge is done piece by piece, by whoever inserts and whoever calls [`Spine::work`]; its
+//! inputs are read until it ends.
+//!
+//! Invariant: the batches follow each other, the upper frontier of each is the lower of the next; the changes in them
+//! are those that were inserted, as seen from [`Spine::since`]; a merge that fails leaves its inputs as they were.
+//!
+//! What a spine has is gone when the process ends: it is an index, not a log.
+
+mod levels;
+
+use crate::batch::{Batch, Merging, check_times};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::order::{Layout, Rule};
+use crate::pool::Pool;
+use crate::time::{Antichain, Time};
+use levels::{group, level_of};
+
+/// Batches beyond which an insert finishes merges before it returns, whatever its fuel.
+const MOST_BATCHES: usize = 64;
+
+/// Units of fuel that an insert has for each of its rows and each level: what the merges of one level cost, and as much
+/// again to catch up.
+const FUEL_A_LEVEL: i64 = 2;
+
+/// An index of changes that lives: it takes batches in, merges them bit by bit, and is read in between.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+/// use windrow::{Antichain, Batcher, Order, Pool, Spine};
+///
+/// # let changes = |user: u64, time: u64, diff: i64| {
+/// #     let numbers = |value: u64| Arc::new(UInt64Array::from(vec![value])) as ArrayRef;
+/// #     let diffs = Arc::new(Int64Array::from(vec![diff])) as ArrayRef;
+/// #     RecordBatch::try_from_iter([("user", numbers(user)), ("time", numbers(time)), ("diff", diffs)]).unwrap()
+/// # };
+/// let layout = Order::by("user").time("time").diff("diff").bind(&changes(0, 0, 0).schema())?;
+/// let pool = Pool::unlimited();
+/// let (mut batcher, mut spine) = (Batcher::new(&layout, &pool), Spine::new(&layout, &pool)?);
+/// for time in 0..100 {
+///     batcher.push(&changes(time % 10, time, 1))?;
+///     spine.insert(batcher.seal(&Antichain::at(time + 1))?)?;
+/// }
+/// spine.set_since(&Antichain::at(100))?; // nobody asks for the past any more
+///
+/// let mut cursor = spine.cursor()?;
+/// let mut users = 0;
+/// while cursor.has_key() {
+///     let mut count = 0;
+///     cursor.map_times(|_time, diff| count += diff)?;
+///     assert_eq!(count, 10);
+///     users += 1;
+///     cursor.step_key()?;
+/// }
+/// assert_eq!(users, 10);
+/// # Ok::<(), windrow::Error>(())
+/// ```
+pub struct Spine<T = u64> {
+    layout: Layout,
+    pool: Pool,
+    /// Oldest first.
+    entries: Vec<Entry<T>>,
+    upper: Antichain<T>,
+    since: Antichain<T>,
+    distinguish: Antichain<T>,
+    work: SpineWork,
+}
+
+/// What a spine has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpineWork {
+    /// Rows of the batches that were inserted.
+    pub inserted: u64,
+    /// Units of fuel that merges took, one a row that went in.
+    pub merged: u64,
+    /// Merges that were finished.
+    pub merges: u64,
+}
+
+/// A batch, or several that are being merged.
+enum Entry<T> {
+    Batch(Batch<T>),
+    Merging { inputs: Vec<Batch<T>>, merging: Box<Merging<T>> },
+}
+
+impl<T: Time> Entry<T> {
+    fn batches(&self) -> &[Batch<T>] {
+        match self {
+            Self::Batch(batch) => std::slice::from_ref(batch),
+            Self::Merging { inputs, .. } => inputs,
+        }
+    }
+}
+
+impl<T: Time> Spine<T> {
+    /// A spine of changes of `layout`, whose merges take memory from `pool`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if the layout has no times or no diffs, [`Error::UnsupportedColumn`] if its times are
+    /// not `T`.
+    pub fn new(layout: &Layout, pool: &Pool) -> Result<Self> {
+        if layout.rule() != Rule::Sum {
+            return Err(Error::InvalidOrder("a spine needs an order with diffs".into()));
+        }
+        check_times::<T>(layout)?;
+        Ok(Self {
+            layout: layout.clone(),
+            pool: pool.clone(),
+            entries: Vec::new(),
+            upper: Antichain::least(),
+            since: Antichain::least(),
+            distinguish: Antichain::new(),
+            work: SpineWork::default(),
+        })
+    }
+
+    /// The layout of the rows.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The changes inserted so far are those before this frontier.
+    pub fn upper(&self) -> &Antichain<T> {
+        &self.upper
+    }
+
+    /// The changes add up to what was inserted at any time at or beyond this frontier.
+    pub fn since(&self) -> &Antichain<T> {
+        &self.since
+    }
+
+    /// What the spine has done so far.
+    pub fn work_done(&self) -> SpineWork {
+        self.work
+    }
+
+    /// The batches, oldest first; what is being merged counts as what it is merged from.
+    pub fn batches(&self) -> impl Iterator<Item = &Batch<T>> {
+        self.entries.iter().flat_map(|entry| entry.batches())
+    }
+
+    /// Takes in the changes from [`Spine::upper`] on, and does as much merging as so many rows pay for: a bounded number
+    /// of rows a row, and unbounded only where more than 64 batches wait.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if the batch does not begin where the others end, or is read in part,
+    /// [`Error::SchemaMismatch`] if it is of another layout: the spine is as it was. What merging reports: the batch
+    /// is in, and merges are tried again by the next call.
+    pub fn insert(&mut self, batch: Batch<T>) -> Result<()> {
+        self.layout.check_same(batch.layout())?;
+        if batch.lower() != &self.upper {
+            let (got, upper) = (batch.lower().elements(), self.upper.elements());
+            return Err(Error::InvalidOrder(format!("a batch from {got:?} on behind {upper:?}")));
+        }
+        let batch = batch.settle()?;
+        let rows = batch.rows().unwrap_or(0);
+        self.upper = batch.upper().clone();
+        self.work.inserted += rows;
+        self.push(batch);
+        let levels = self.levels();
+        let mut fuel =
+            i64::try_from(rows).unwrap_or(i64::MAX).saturating_mul(FUEL_A_LEVEL * levels);
+        self.work(&mut fuel)?;
+        while self.batches().count() > MOST_BATCHES {
+            let before = self.work;
+            self.work(&mut i64::MAX.clone())?;
+            if self.work == before {
+                // Readers want to tell all of them apart.
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a batch behind the others; one without changes into the one before it, if nobody wants to tell them apart.
+    fn push(&mut self, batch: Batch<T>) {
+        if let Some(Entry::Batch(last)) = self.entries.last_mut()
+            && batch.rows() == Some(0)
+            && last.upper().before(&self.distinguish)
+        {
+            last.reach(batch.upper());
+            return;
+        }
+        self.entries.push(Entry::Batch(batch));
+    }
+
+    /// Levels of what is there.
+    fn levels(&self) -> i64 {
+        let bytes: u64 = self.batches().filter_map(Batch::bytes).sum();
+        i64::from(level_of(bytes)) + 1
+    }
+
+    /// Merges until the fuel is used up, one unit a row that goes in; true if there is nothing left to merge.
+    ///
+    /// # Errors
+    /// What merging reports; what was being merged is as it was before.
+    pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
+        loop {
+            self.begin()?;
+            let merging = |entry: &Entry<T>| matches!(entry, Entry::Merging { .. });
+            // The newest is the smallest.
+            let Some(at) = self.entries.iter().rposition(merging) else { return Ok(true) };
+            if *fuel <= 0 {
+                return Ok(false);
+            }
+            let Entry::Merging { merging, .. } = &mut self.entries[at] else { return Ok(true) };
+            let before = *fuel;
+            let worked = merging.work(fuel);
+            self.work.merged += before.saturating_sub(*fuel).unsigned_abs();
+            let merged = match worked {
+                Ok(false) => return Ok(false),
+                Ok(true) => self.finish(at),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = merged {
+                self.give_up(at);
+                return Err(error);
+            }
+        }
+    }
+
+    /// Puts the outcome of the merge at `at` in place of its inputs.
+    fn finish(&mut self, at: usize) -> Result<()> {
+        let Some(Entry::Merging { inputs, merging }) = self.take(at) else { return Ok(()) };
+        match merging.finish() {
+            Ok(batch) => {
+                self.entries.insert(at, Entry::Batch(batch));
+                self.work.merges += 1;
+                Ok(())
+            }
+            Err(error) => {
+                self.entries.splice(at..at, inputs.into_iter().map(Entry::Batch));
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts the inputs of the merge at `at` in its place.
+    fn give_up(&mut self, at: usize) {
+        match self.take(at) {
+            Some(Entry::Merging { inputs, .. }) => {
+                self.entries.splice(at..at, inputs.into_iter().map(Entry::Batch));
+            }
+            Some(batch) => self.entries.insert(at, batch),
+            None => {}
+        }
+    }
+
+    fn take(&mut self, at: usize) -> Option<Entry<T>> {
+        (at < self.entries.len()).then(|| self.entries.remove(at))
+    }
+
+    /// Begins the merges that are due.
+    fn begin(&mut self) -> Result<()> {
+        loop {
+            let level = |entry: &Entry<T>| match entry {
+                Entry::Batch(batch) if batch.upper().before(&self.distinguish) => {
+                    Some(level_of(batch.bytes().unwrap_or(0)))
+                }
+                _ => None,
+            };
+            let levels: Vec<Option<u32>> = self.entries.iter().map(level).collect();
+            let Some(range) = group(&levels) else { return Ok(()) };
+            let all: Option<Vec<Batch<T>>> = self.entries[range.clone()]
+                .iter()
+                .flat_map(Entry::batches)
+                .map(Batch::try_clone)
+                .collect();
+            // All of them are settled.
+            let Some(inputs) = all else { return Ok(()) };
+            let merging = Merging::new(&self.layout, &self.pool, inputs);
+            let merging = match self.since == Antichain::least() {
+                true => merging,
+                false => merging.advancing(&self.since)?,
+            };
+            let entries = self.entries.splice(range.clone(), std::iter::empty());
+            let inputs = entries.flat_map(|entry| match entry {
+                Entry::Batch(batch) => vec![batch],
+                Entry::Merging { inputs, .. } => inputs,
+            });
+            let inputs: Vec<Batch<T>> = inputs.collect();
+            self.entries.insert(range.start, Entry::Merging { inputs, merging: Box::new(merging) });
+        }
+    }
+
+    /// By this the caller promises not to ask for times that are not at or beyond `since` any more: merges that begin
+    /// from now on move times up to it, and add up what that makes equal.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if it goes back.
+    pub fn set_since(&mut self, since: &Antichain<T>) -> Result<()> {
+        go_on(&mut self.since, since)
+    }
+
+    /// Keeps batches apart whose upper frontier is not before `distinguish`, so that [`Spine::cursor_through`] can end
+    /// at each of them. Without a call all may be merged. The first frontier is named before anything is inserted, and
+    /// may be any; those behind it go on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if it goes back.
+    pub fn set_distinguish(&mut self, distinguish: &Antichain<T>) -> Result<()> {
+        if self.distinguish.is_empty() && self.entries.is_empty() {
+            self.distinguish = distinguish.clone();
+            return Ok(());
+        }
+        go_on(&mut self.distinguish, distinguish)
+    }
+
+    /// A cursor over all changes. It keeps what it reads alive, and does not see what comes later.
+    ///
+    /// # Errors
+    /// What reading a chunk reports.
+    pub fn cursor(&self) -> Result<Cursor<T>> {
+        Cursor::of(&self.layout, self.batches())
+    }
+
+    /// A cursor over the changes before `upper`; none if a batch has changes on both sides of it.
+    ///
+    /// # Errors
+    /// What reading a chunk reports.
+    pub fn cursor_through(&self, upper: &Antichain<T>) -> Result<Option<Cursor<T>>> {
+        let within = |batch: &&Batch<T>| batch.upper().before(upper);
+        if self.batches().any(|batch| !within(&batch) && !upper.before(batch.lower())) {
+            return Ok(None);
+        }
+        Cursor::of(&self.layout, self.batches().filter(within)).map(Some)
+    }
+}
+
+/// Sets `frontier` to `to`, unless that goes back.
+fn go_on<T: Time>(frontier: &mut Antichain<T>, to: &Antichain<T>) -> Result<()> {
+    if !frontier.before(to) {
+        let (from, to) = (frontier.elements(), to.elements());
+        return Err(Error::InvalidOrder(format!("a frontier goes back from {from:?} to {to:?}")));
+    }
+    *frontier = to.clone();
+    Ok(())
+}
+
+impl<T: Time> std::fmt::Debug for Spine<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Spine");
+        out.field("order", &self.layout.order()).field("batches", &self.batches().count());
+        out.field("upper", &self.upper).field("since", &self.since);
+        out.finish_non_exhaustive()
+    }
+}
