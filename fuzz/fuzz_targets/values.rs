@@ -14,7 +14,7 @@ use windrow::arrow_array::{
     StringArray, StructArray, UInt64Array,
 };
 use windrow::arrow_schema::{DataType, Field, Schema, SortOptions};
-use windrow::{Column, Order, RowEncoder, argsort, compat};
+use windrow::{SortColumn, Order, RowEncoder, argsort, compat};
 
 /// Bytes that are used up from the front; zeros when there are no more.
 struct Bytes<'a>(&'a [u8]);
@@ -119,7 +119,7 @@ fuzz_target!(|data: &[u8]| {
         let array = column(bytes.byte(), nullable, rows.into(), &mut bytes);
         let name = format!("c{index}");
         fields.push(Field::new(&name, array.data_type().clone(), nullable));
-        by.push(Column { name, descending: choice & 2 > 0, nulls_first: choice & 4 > 0 });
+        by.push(SortColumn { name, descending: choice & 2 > 0, nulls_first: choice & 4 > 0 });
         arrays.push(array);
     }
     let schema = Arc::new(Schema::new(fields));
@@ -136,7 +136,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(back, batch);
     assert_eq!(encoder.decode_rows(rows.iter()).expect("rows have values"), batch);
 
-    let options = |column: &Column| SortOptions {
+    let options = |column: &SortColumn| SortOptions {
         descending: column.descending,
         nulls_first: column.nulls_first,
     };

@@ -87,7 +87,7 @@ fn rows(rng: &mut Rng, count: usize) -> Result<RecordBatch> {
 }
 
 fn pool(limit: usize, codec: Codec) -> Result<Pool> {
-    Ok(Pool::new(Budget::bytes(limit), PoolOptions { codec, ..PoolOptions::default() })?)
+    Ok(Pool::new(Budget::bytes(limit), PoolOptions::new().codec(codec))?)
 }
 
 /// Sorts and passes all rows by, without decoding them.

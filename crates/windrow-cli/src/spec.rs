@@ -1,8 +1,8 @@
 //! From what was typed to what the library is told.
 
 use windrow_files::{
-    Codec, Column, Columns, CompactSpec, CsvOptions, Limits, MergeSpec, Mode, PartitionSpec,
-    Partitions, SortSpec, WriteOptions,
+    Codec, Columns, CompactSpec, CsvOptions, Limits, MergeSpec, Mode, PartitionSpec, Partitions,
+    SortColumn, SortSpec, WriteOptions,
 };
 
 use crate::args;
@@ -103,7 +103,7 @@ impl args::Input {
     }
 }
 
-fn columns(columns: Option<&Columns>) -> Vec<Column> {
+fn columns(columns: Option<&Columns>) -> Vec<SortColumn> {
     columns.map(|Columns(columns)| columns.clone()).unwrap_or_default()
 }
 

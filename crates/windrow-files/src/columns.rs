@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::str::FromStr;
 
-use windrow::{Column, IntoColumns};
+use windrow::{IntoColumns, SortColumn as Column};
 
 /// Columns of an order, most significant first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -297,10 +297,8 @@ impl From<windrow::Error> for Error {
                 return Self::data(error.to_string()).in_column(column.clone());
             }
             E::UnsupportedColumn { .. } | E::InvalidOrder(_) => ErrorKind::Usage,
-            E::MemoryFloor { .. } => ErrorKind::MemoryFloor,
             E::TempSpace { .. } | E::Io { .. } => ErrorKind::Space,
             E::Corrupt { .. } => ErrorKind::Corrupt,
-            E::Interrupted => ErrorKind::Interrupted,
             _ => ErrorKind::Data,
         };
         Self::new(kind, error.to_string())

@@ -60,14 +60,14 @@ mod thrift;
 mod verbs;
 mod watch;
 
-pub use windrow::{Codec, Column, IntoColumns, SpillTo, asc, desc};
+pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
 pub use changelog::Preset;
 pub use columns::{Columns, Names};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use format::Format;
 pub use input::{
-    CsvOptions, FileInfo, Inputs, ReadOptions, Reader, SortColumn, Source, expand,
+    CsvOptions, DeclaredColumn, FileInfo, Inputs, ReadOptions, Reader, Source, expand,
     panics_are_caught, parse_schema,
 };
 pub use inspect::FileFacts;

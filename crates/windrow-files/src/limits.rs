@@ -136,13 +136,12 @@ impl Limits {
 
     /// How a pool spills that has what `taken` bytes of temporary files leave.
     pub(crate) fn pool_options(&self, taken: u64) -> PoolOptions {
-        PoolOptions {
-            directories: self.temp_dirs.clone(),
-            max_temp_bytes: self.max_temp_bytes.map_or(u64::MAX, |most| most.saturating_sub(taken)),
-            codec: self.spill_codec,
-            spill_to: self.spill_to,
-            direct_io: self.spill_direct,
-            ..PoolOptions::default()
-        }
+        let most = self.max_temp_bytes.map_or(u64::MAX, |most| most.saturating_sub(taken));
+        PoolOptions::new()
+            .directories(&self.temp_dirs)
+            .max_temp_bytes(most)
+            .codec(self.spill_codec)
+            .spill_to(self.spill_to)
+            .direct_io(self.spill_direct)
     }
 }

@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let changes: u64 = arguments.next().map_or(Ok(8_000_000), |text| text.parse())?;
     let budget: usize = arguments.next().map_or(Ok(64), |text| text.parse())?;
-    let limited = PoolOptions { codec: Codec::Lz4, ..PoolOptions::default() };
+    let limited = PoolOptions::new().codec(Codec::Lz4);
     let runs = [
         measured("without a limit", changes, &Pool::unlimited())?,
         measured(

@@ -22,8 +22,8 @@ const ROWS: usize = 8192;
 pub fn consolidate(layout: &Layout, changes: &RecordBatch) -> Result<RecordBatch> {
     let mut batcher = Batcher::new(layout, &Pool::unlimited());
     batcher.push(changes)?;
-    let batches: Vec<RecordBatch> =
-        batcher.finish()?.record_batches(changes.num_rows())?.collect::<Result<_>>()?;
+    let batches = batcher.finish()?.record_batches(changes.num_rows())?;
+    let batches = batches.collect::<Result<Vec<_>, ArrowError>>()?;
     Ok(concat_batches(&changes.schema(), &batches)?)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One enum for the whole engine. Each variant belongs to one kind of remedy: change the call
 //! ([`Error::MissingColumn`], [`Error::InvalidOrder`], ...), mend the data ([`Error::OutOfOrder`],
-//! [`Error::NegativeDiff`], ...), give more room ([`Error::MemoryFloor`], [`Error::TempSpace`]) or
+//! [`Error::NegativeDiff`], ...), give more room ([`Error::TempSpace`]) or
 //! replace a disk ([`Error::Corrupt`]). Nothing a user, a file or a disk can do makes the engine panic.
 
 use arrow_schema::{ArrowError, DataType};
@@ -113,16 +113,6 @@ pub enum Error {
     #[error("rows are lost since an earlier error: start again")]
     Lost,
 
-    /// The limit is below what the job needs to go on at all: raise it to `needed`. For those who plan a
-    /// job around the engine, which itself goes on at any limit, with a buffer more than that if need be.
-    #[error("a limit of {limit} bytes is below the floor of this job, {needed} bytes")]
-    MemoryFloor {
-        /// Bytes below which the job cannot run.
-        needed: usize,
-        /// Bytes that it was given.
-        limit: usize,
-    },
-
     /// The temporary space is used up or its disk is full: free some, or name another directory.
     #[error("out of temporary space in {dir}: {message}")]
     TempSpace {
@@ -150,11 +140,30 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// The job was asked to stop: by the caller's own readers, since the engine is stopped by dropping it.
-    #[error("interrupted")]
-    Interrupted,
-
     /// Arrow refused an array or a record batch.
     #[error(transparent)]
-    Arrow(#[from] ArrowError),
+    Arrow(ArrowError),
+}
+
+/// One that came out of the engine as Arrow's, by a [`RecordBatches`](crate::RecordBatches), is itself again.
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::ExternalError(source) => match source.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(other) => Self::Arrow(ArrowError::ExternalError(other)),
+            },
+            error => Self::Arrow(error),
+        }
+    }
+}
+
+/// For readers of record batches and other code of Arrow's: an external error, unless it was Arrow's.
+impl From<Error> for ArrowError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Arrow(error) => error,
+            error => Self::ExternalError(Box::new(error)),
+        }
+    }
 }

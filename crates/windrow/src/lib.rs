@@ -136,7 +136,7 @@ pub use cursor::Cursor;
 pub use error::{Error, Result};
 pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks};
 pub use merge::OrderCheck;
-pub use order::{Column, IntoColumns, Layout, Order, Rule, asc, desc};
+pub use order::{IntoColumns, Layout, Order, Rule, SortColumn, asc, desc};
 #[cfg(feature = "ipc")]
 pub use page::IpcPages;
 #[cfg(any(feature = "ipc", feature = "presto"))]
@@ -145,7 +145,7 @@ pub use page::PageCodec;
 pub use page::PrestoPages;
 pub use partition::{PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Partitions};
 pub use pool::{
-    Budget, Codec, Decision, ForceSpill, Offer, Pool, PoolOptions, PoolStats, SpillEvent,
+    Budget, Codec, Decision, ForceSpill, Memory, Offer, Pool, PoolOptions, PoolStats, SpillEvent,
     SpillPolicy, SpillTo, Tiered,
 };
 pub use rows::compat;

@@ -3,11 +3,14 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use common::arrays::Rng;
-use common::engine::Way;
-use windrow::{Finish, Order};
+use common::engine::{Way, collect};
+use windrow::{Budget, Finish, Memory, Order, Pool, PoolOptions};
 
 #[test]
 fn while_sorting_and_compacting() {
@@ -39,4 +42,60 @@ fn while_sorting_and_compacting() {
             assert_eq!(pool.budget().used(), 0, "all leases returned");
         }
     }
+}
+
+/// Memory that somebody else counts, and has less of than the budget.
+#[derive(Debug, Default)]
+struct Shared {
+    used: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Shared {
+    const LIMIT: usize = 8 << 20;
+}
+
+impl Memory for Shared {
+    fn try_grow(&self, bytes: usize) -> bool {
+        let fits = |used: usize| Some(used + bytes).filter(|sum| *sum <= Self::LIMIT);
+        let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        if let Ok(used) = before {
+            self.peak.fetch_max(used + bytes, Ordering::Relaxed);
+        }
+        before.is_ok()
+    }
+
+    fn grow(&self, bytes: usize) {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.peak.fetch_max(used + bytes, Ordering::Relaxed);
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn of_memory_that_is_counted_elsewhere() {
+    let rng = &mut Rng::new(11);
+    let numbers = (0..2_000_000).map(|_| rng.below(usize::MAX) as i64);
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers));
+    let input = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+    let layout = Order::by("number").bind(&input.schema()).unwrap();
+    let memory = Arc::new(Shared::default());
+    let budget = Budget::within(32 << 20, Arc::clone(&memory) as _);
+    let pool = Pool::new(budget, PoolOptions::new()).unwrap();
+    let way = Way { rows: 20_000, pushers: 1, ..Way::PLAIN };
+    let batch = way.arrange(rng, &layout, &pool, &input).unwrap();
+    let sorted = collect(batch.record_batches(100_000)).unwrap();
+    let sorted: Vec<i64> = (sorted.iter())
+        .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+        .collect();
+    assert!(sorted.is_sorted() && sorted.len() == 2_000_000);
+    let peak = memory.peak.load(Ordering::Relaxed);
+    // By some chunks it may be passed, to go on at all.
+    assert!(peak <= Shared::LIMIT + (4 << 20), "leased {peak}");
+    assert!(pool.stats().peak_leased <= peak);
+    pool.wait_for_spills();
+    assert_eq!(memory.used.load(Ordering::Relaxed), 0, "all leases returned");
 }

@@ -12,7 +12,7 @@ use arrow_schema::{
 use common::arrays::{Rng, array_of};
 use common::model::{self, Value};
 use windrow::compat::{Converter, SortField};
-use windrow::{Column, Layout, Order, Partitioner, RowEncoder, argsort};
+use windrow::{Layout, Order, Partitioner, RowEncoder, SortColumn, argsort};
 
 /// The number of a type's variant. A new variant does not compile before it is here, and then fails
 /// `every_variant_is_here` until it has an example.
@@ -139,7 +139,7 @@ fn batch(column: &ArrayRef, rows: usize) -> RecordBatch {
 fn as_key(batch: &RecordBatch, options: SortOptions) {
     let what = batch.column(0).data_type();
     let SortOptions { descending, nulls_first } = options;
-    let by = Column { name: "value".into(), descending, nulls_first };
+    let by = SortColumn { name: "value".into(), descending, nulls_first };
     let layout = Order::by(by).bind(batch.schema_ref()).unwrap();
     let read = Layout::from_bytes(&layout.to_bytes()).unwrap();
     assert_eq!(read.to_bytes(), layout.to_bytes(), "{what}");

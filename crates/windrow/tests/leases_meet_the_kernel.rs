@@ -30,7 +30,7 @@ fn at_every_budget() {
     for (mebibytes, codec) in [(8, Codec::None), (24, Codec::Lz4), (64, Codec::None)] {
         let Some(before) = status("VmRSS:") else { return };
         let budget = mebibytes << 20;
-        let options = PoolOptions { codec, ..PoolOptions::default() };
+        let options = PoolOptions::new().codec(codec);
         let pool = Pool::new(Budget::bytes(budget), options).unwrap();
         let mut batcher = Batcher::new(&layout, &pool);
         for index in 0..300 {

@@ -30,6 +30,11 @@ fn table() -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
+/// What the engine had to say, out of a reader that is Arrow's.
+fn engines(read: Result<RecordBatch, ArrowError>) -> Result<RecordBatch, Error> {
+    read.map_err(Error::from)
+}
+
 fn bind(order: Order) -> Error {
     order.bind(&table().schema()).expect_err("a mistake")
 }
@@ -91,7 +96,7 @@ fn of_record_batches() {
         assert!(matches!(parts, Err(Error::SchemaMismatch { .. })));
         let checked = OrderCheck::new(&layout, 0).push(&wrong);
         assert!(matches!(checked, Err(Error::SchemaMismatch { .. })));
-        let merged = merge(&layout, [vec![Ok(wrong)]]).unwrap().next();
+        let merged = merge(&layout, [vec![Ok(wrong)]]).unwrap().map(engines).next();
         assert!(matches!(merged, Some(Err(Error::SchemaMismatch { .. }))));
     }
 }
@@ -129,7 +134,8 @@ fn of_layouts_that_do_not_go_together() {
     let pool = Pool::unlimited();
     let union = |other| Batch::union(&layout, &pool, [batch(&by_a, &schema).1, other]);
     for (_, other) in others {
-        let read: Result<Vec<_>, _> = union(other).record_batches(10).unwrap().collect();
+        let read: Result<Vec<_>, _> =
+            union(other).record_batches(10).unwrap().map(engines).collect();
         assert!(matches!(read, Err(Error::SchemaMismatch { .. })), "{read:?}");
     }
     for settled in [
@@ -185,7 +191,7 @@ fn of_places_in_the_input() {
     for (number, fits) in [(last, true), (last + 1, false), (usize::MAX, false)] {
         let run = [Ok(input.slice(0, 1))].into_iter();
         let merged = merge_in(&layout, &Pool::unlimited(), [(number, run)]);
-        let read: Result<Vec<_>, _> = merged.record_batches(10).unwrap().collect();
+        let read: Result<Vec<_>, _> = merged.record_batches(10).unwrap().map(engines).collect();
         assert_eq!(read.is_ok(), fits, "{number}");
         assert!(fits || matches!(read, Err(Error::InvalidOrder(_))));
     }
@@ -247,7 +253,7 @@ fn of_temporary_space() {
 
     let input = numbers(200_000);
     let layout = Order::by("id").bind(&input.schema()).unwrap();
-    let options = PoolOptions { max_temp_bytes: 500_000, ..PoolOptions::default() };
+    let options = PoolOptions::new().max_temp_bytes(500_000);
     let pool = Pool::new(Budget::bytes(1 << 20), options).unwrap();
     let mut batcher = Batcher::new(&layout, &pool);
     let pushed = (0..200).try_for_each(|at| batcher.push(&input.slice(at * 1000, 1000)));
@@ -303,7 +309,7 @@ fn of_pushers_whose_rows_would_be_lost() {
     assert_eq!(read[0].as_ref().unwrap().num_rows(), 10);
 
     // Rows that found no temporary space are gone: what is left is not the answer.
-    let options = PoolOptions { max_temp_bytes: 4096, ..PoolOptions::default() };
+    let options = PoolOptions::new().max_temp_bytes(4096);
     let pool = Pool::new(Budget::bytes(1), options).unwrap();
     let mut batcher = Batcher::new(&layout, &pool);
     let input = numbers(100_000);
@@ -342,7 +348,7 @@ fn of_those_who_go_on_after_an_error() {
     let first = std::iter::from_fn(|| Some(slabs.next(1, 1))).find_map(Result::err).unwrap();
     assert!(matches!(first, Error::Arrow(_)));
     assert!(matches!(slabs.next(1, 1), Err(Error::Lost)));
-    let options = PoolOptions { max_temp_bytes: 4096, ..PoolOptions::default() };
+    let options = PoolOptions::new().max_temp_bytes(4096);
     let pool = Pool::new(Budget::bytes(1), options).unwrap();
     let input = numbers(20_000);
     let partitioner = Partitioner::round_robin(3);

@@ -166,7 +166,10 @@ fn a_negative_row_is_shown() {
     batcher.push(&log).unwrap();
     let mut read = batcher.finish().unwrap().snapshot(10).unwrap();
     assert_eq!(read.next().unwrap().unwrap().num_rows(), 1);
-    let Some(Err(Error::NegativeDiff { count: 2, rows })) = read.next() else { panic!("no error") };
+    let Some(Err(error)) = read.next() else { panic!("no error") };
+    let Error::NegativeDiff { count: 2, rows } = Error::from(error) else {
+        panic!("another error")
+    };
     assert_eq!(rows, ["user=6 diff=-2", "user=8 diff=-3"]);
     assert!(read.next().is_none());
 }

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Schema};
 use arrow_select::concat::concat_batches;
 use common::arrays::{Rng, array_of, data_type};
 use common::model::{By, Row, compare, rows};
-use windrow::{Column, Error, Order, Partitioner, asc};
+use windrow::{Error, Order, Partitioner, SortColumn, asc};
 
 fn numbers(values: Vec<Option<i64>>) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int64Array::from(values));
@@ -42,9 +42,9 @@ fn ranges_are_what_a_search_finds() {
         let by: Vec<By> = (0..columns.len())
             .map(|column| By { column, descending: rng.flip(), nulls_first: rng.flip() })
             .collect();
-        let order: Vec<Column> = by
+        let order: Vec<SortColumn> = by
             .iter()
-            .map(|by| Column {
+            .map(|by| SortColumn {
                 descending: by.descending,
                 nulls_first: by.nulls_first,
                 ..asc(format!("c{}", by.column))

@@ -66,7 +66,7 @@ pub(super) fn cells(
 
 /// Seconds to merge spilled chains into a spilled one, and its records.
 fn ours(layout: &Layout, runs: &[Vec<Record>], codec: Codec) -> Result<(f64, usize)> {
-    let pool = Pool::new(Budget::bytes(LIMIT), PoolOptions { codec, ..PoolOptions::default() })?;
+    let pool = Pool::new(Budget::bytes(LIMIT), PoolOptions::new().codec(codec))?;
     let spilled = |run: &Vec<Record>| Ok(chain(layout, &pool, Work::ManyKeys, run)?.spill()?);
     let chains = runs.iter().map(spilled).collect::<Result<Vec<_>>>()?;
     let (elapsed, merged) = seconds(|| Ok(Batch::union(layout, &pool, chains).spill()?))?;

@@ -48,7 +48,7 @@ use arrow::compute::{filter_record_batch, interleave_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use windrow::Column;
+use windrow::SortColumn as Column;
 
 use self::envelope::{Envelope, Moved};
 use self::op::{Change, Operations};

@@ -9,7 +9,7 @@ use super::Source;
 
 /// A column of a declared order.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct SortColumn {
+pub struct DeclaredColumn {
     /// The column; a dotted path where it is nested.
     pub name: String,
     /// Largest first.

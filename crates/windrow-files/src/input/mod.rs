@@ -69,7 +69,7 @@ pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand};
 pub use guard::panics_are_caught;
-pub use info::{FileInfo, SortColumn};
+pub use info::{DeclaredColumn, FileInfo};
 pub(crate) use lengths::long_values;
 pub use options::{CsvOptions, ReadOptions};
 pub(crate) use parquet::{Footer, common_order, declared_order};

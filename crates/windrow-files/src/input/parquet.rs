@@ -25,7 +25,7 @@ use super::footers::{FooterCache, Known};
 use super::int96::{self, Seconds};
 use super::origin::{Origin, RandomFile};
 use super::profile::{Allowance, Profile, Segment};
-use super::{Batches, Content, Opened, SortColumn, Span, dictionaries, estimate, footer_depth};
+use super::{Batches, Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
 
 /// A footer and the Arrow schema in it.
 pub(crate) type Footer = ArrowReaderMetadata;
@@ -188,10 +188,10 @@ fn plausible(group: &RowGroupMetaData, len: u64) -> Result<u64, String> {
 }
 
 /// The columns by which `group` says it is sorted.
-pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<SortColumn> {
+pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<DeclaredColumn> {
     let columns = group.sorting_columns().into_iter().flatten();
     columns
-        .map(|sorting| SortColumn {
+        .map(|sorting| DeclaredColumn {
             name: usize::try_from(sorting.column_idx)
                 .ok()
                 .filter(|leaf| *leaf < group.num_columns())
@@ -206,7 +206,7 @@ pub(crate) fn declared_order(group: &RowGroupMetaData) -> Vec<SortColumn> {
 }
 
 /// The order that all row groups declare; empty if they differ.
-pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<SortColumn> {
+pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<DeclaredColumn> {
     let mut orders = metadata.row_groups().iter().map(declared_order);
     let Some(first) = orders.next() else {
         return Vec::new();

@@ -10,7 +10,9 @@ use parquet::file::statistics::Statistics;
 use serde::Serialize;
 
 use crate::error::{ErrorKind, Result};
-use crate::input::{Footer, Inputs, ReadOptions, SortColumn, Source, common_order, declared_order};
+use crate::input::{
+    DeclaredColumn, Footer, Inputs, ReadOptions, Source, common_order, declared_order,
+};
 
 use crate::verbs::first_out_of_order;
 
@@ -54,7 +56,7 @@ pub(super) struct GroupFacts {
     pub(super) rows: i64,
     pub(super) compressed_bytes: i64,
     pub(super) uncompressed_bytes: i64,
-    pub(super) sorted_by: Vec<SortColumn>,
+    pub(super) sorted_by: Vec<DeclaredColumn>,
 }
 
 #[derive(Serialize)]
@@ -73,7 +75,7 @@ pub(super) struct LeafFacts {
 
 #[derive(Serialize)]
 pub(super) struct OrderFacts {
-    pub(super) columns: Vec<SortColumn>,
+    pub(super) columns: Vec<DeclaredColumn>,
     /// None where the input is a stream, which cannot be read again, or the columns are none that rows
     /// can be ordered by.
     pub(super) holds: Option<bool>,

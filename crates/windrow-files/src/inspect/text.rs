@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Result, Write};
 
-use crate::input::SortColumn;
+use crate::input::DeclaredColumn;
 
 use super::facts::{FileFacts, GroupFacts, LeafFacts, OrderFacts, ParquetFacts};
 
@@ -69,7 +69,7 @@ fn declared(parquet: &ParquetFacts) -> String {
     }
 }
 
-fn order(columns: &[SortColumn]) -> String {
+fn order(columns: &[DeclaredColumn]) -> String {
     let columns = columns.iter().map(|column| {
         format!(
             "{} {} nulls {}",

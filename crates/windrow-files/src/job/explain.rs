@@ -133,8 +133,8 @@ fn shown(budget: usize) -> String {
     if budget > UNLIMITED / 2 { "unlimited".to_owned() } else { Size(budget as u64).to_string() }
 }
 
-fn describe(columns: &[windrow::Column]) -> String {
-    let part = |column: &windrow::Column| {
+fn describe(columns: &[windrow::SortColumn]) -> String {
+    let part = |column: &windrow::SortColumn| {
         let direction = if column.descending { " desc" } else { "" };
         let nulls = if column.nulls_first { " nulls first" } else { "" };
         format!("{}{direction}{nulls}", column.name)

@@ -23,7 +23,7 @@ use arrow::record_batch::RecordBatch;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-pub(crate) use crate::input::SortColumn;
+pub(crate) use crate::input::DeclaredColumn;
 use crate::watch::Watch;
 
 mod atomic;
@@ -115,7 +115,7 @@ pub(crate) struct OutputOptions {
     /// None is the default of the format: zstd level 2 for Parquet, nothing for the others.
     pub(crate) compression: Option<Compression>,
     /// The order of the rows, which a Parquet footer tells readers.
-    pub(crate) sorting: Vec<SortColumn>,
+    pub(crate) sorting: Vec<DeclaredColumn>,
     /// A Parquet page is closed at this size, before compression.
     pub(crate) page_bytes: usize,
     /// Whether Parquet pages and column chunks carry minima and maxima.

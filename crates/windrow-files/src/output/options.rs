@@ -3,7 +3,7 @@
 use super::{Compression, LONG_ROW, OutputOptions};
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::input::{CsvOptions, SortColumn};
+use crate::input::{CsvOptions, DeclaredColumn};
 use crate::setting::Setting;
 use crate::size::Size;
 use crate::watch::Watch;
@@ -101,7 +101,7 @@ impl WriteOptions {
     pub(crate) fn bind(
         &self,
         format: Format,
-        sorting: Vec<SortColumn>,
+        sorting: Vec<DeclaredColumn>,
         csv: CsvOptions,
         row_bytes: usize,
     ) -> Result<OutputOptions> {

@@ -31,7 +31,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersi
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use super::row_group::ROWS_A_CALL;
-use super::{Compression, OutputOptions, SortColumn};
+use super::{Compression, DeclaredColumn, OutputOptions};
 use crate::error::Result;
 
 /// Rows of the head of the output that are looked at.
@@ -120,8 +120,11 @@ pub(super) fn properties(
 
 /// The order in terms of leaf columns. It ends before the first column that is not one leaf of the file:
 /// rows ordered by (a, b, c) without b are ordered by (a), and not by (a, c).
-fn sorting_columns(descriptor: &SchemaDescriptor, sorting: &[SortColumn]) -> Vec<SortingColumn> {
-    let leaf_of = |column: &SortColumn| {
+fn sorting_columns(
+    descriptor: &SchemaDescriptor,
+    sorting: &[DeclaredColumn],
+) -> Vec<SortingColumn> {
+    let leaf_of = |column: &DeclaredColumn| {
         let leaf = descriptor.columns().iter().position(|leaf| {
             leaf.path().parts() == [column.name.as_str()] && leaf.max_rep_level() == 0
         })?;
@@ -142,7 +145,7 @@ struct Plan {
 }
 
 /// True if the rows are in the order of this column, among others.
-fn is_ordered(column: &ColumnDescriptor, sorting: &[SortColumn]) -> bool {
+fn is_ordered(column: &ColumnDescriptor, sorting: &[DeclaredColumn]) -> bool {
     sorting.iter().any(|sorted| column.path().parts() == [sorted.name.as_str()])
 }
 

@@ -185,7 +185,7 @@ fn footer(bytes: &[u8]) -> ParquetMetaData {
 
 #[test]
 fn the_footer_tells_order_and_pages() {
-    let column = |name: &str, descending| SortColumn {
+    let column = |name: &str, descending| DeclaredColumn {
         name: name.into(),
         descending,
         nulls_first: !descending,

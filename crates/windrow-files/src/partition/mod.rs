@@ -25,7 +25,7 @@ pub(crate) use sample::Sample;
 use std::fmt;
 use std::sync::Arc;
 
-use windrow::Column;
+use windrow::SortColumn as Column;
 
 /// How the sorted rows become files.
 pub(crate) struct Partitioning {

@@ -17,7 +17,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options, partition, take};
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
-use windrow::{Column, Layout, Order, Partitioner};
+use windrow::{Layout, Order, Partitioner, SortColumn as Column};
 
 use crate::error::{Error, Result};
 

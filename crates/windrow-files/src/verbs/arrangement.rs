@@ -1,10 +1,10 @@
 //! What a verb wants done with rows, in terms of the engine.
 
 use arrow::record_batch::RecordBatch;
-use windrow::{Column, Finish, Layout, Rule};
+use windrow::{Finish, Layout, Rule, SortColumn as Column};
 
 use crate::error::Result;
-use crate::input::SortColumn;
+use crate::input::DeclaredColumn;
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
 /// that do not count are dropped.
@@ -34,7 +34,7 @@ pub(crate) struct Arrangement {
 
 impl Arrangement {
     /// The order of the rows, as a file declares it.
-    pub(crate) fn sorting(&self) -> Vec<SortColumn> {
+    pub(crate) fn sorting(&self) -> Vec<DeclaredColumn> {
         let mut sorting = sort_columns(self.layout.order());
         if self.layout.rule() != Rule::Keep {
             // Within a key there is one row: the columns that chose it order nothing.
@@ -45,8 +45,8 @@ impl Arrangement {
 }
 
 /// Columns of an order, as a file declares it.
-pub(crate) fn sort_columns(columns: &[Column]) -> Vec<SortColumn> {
-    let column = |column: &Column| SortColumn {
+pub(crate) fn sort_columns(columns: &[Column]) -> Vec<DeclaredColumn> {
+    let column = |column: &Column| DeclaredColumn {
         name: column.name.clone(),
         descending: column.descending,
         nulls_first: column.nulls_first,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use windrow::{Column, IntoColumns, Layout, Order, OrderCheck};
+use windrow::{IntoColumns, Layout, Order, OrderCheck, SortColumn as Column};
 
 use crate::columns::Columns;
 use crate::error::Result;
-use crate::input::{Inputs, ReadOptions, SortColumn, Source};
+use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source};
 use crate::watch::{Cancel, Watch};
 
 /// The outcome of [`check`].
@@ -96,7 +96,7 @@ fn sorted_by(
 /// The first row out of order in one input, for `inspect`.
 pub(crate) fn first_out_of_order(
     source: &Source,
-    columns: &[SortColumn],
+    columns: &[DeclaredColumn],
     options: &ReadOptions,
 ) -> Result<Option<u64>> {
     let inputs = Inputs::open(std::slice::from_ref(source), options)?;

@@ -11,7 +11,7 @@ use arrow::array::{Array, ArrayRef, Datum, RecordBatch, Scalar};
 use arrow::compute::kernels::cmp::lt_eq;
 use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
-use windrow::{Column, Finish, IntoColumns, Order};
+use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::project::{check_names, find, projection, required};
 use super::{Arrangement, Transform, Way};

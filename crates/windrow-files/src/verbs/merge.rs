@@ -1,6 +1,6 @@
 //! Merging: files that are sorted, into one that is.
 
-use windrow::{Column, Finish, IntoColumns, Order};
+use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::project::{projection, required};
 use super::{Arrangement, Way};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat;
 use arrow::datatypes::Schema;
-use windrow::{Column, Finish, IntoColumns, Layout, Order, Partitioner, asc};
+use windrow::{Finish, IntoColumns, Layout, Order, Partitioner, SortColumn as Column, asc};
 
 use super::compact::parse;
 use super::project::{check_names, projection};

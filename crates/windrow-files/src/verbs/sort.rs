@@ -1,6 +1,6 @@
 //! Sorting: all rows, ordered by columns, equal ones in input order.
 
-use windrow::{Column, Finish, IntoColumns, Order};
+use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::project::projection;
 use super::{Arrangement, Way};
@@ -18,7 +18,7 @@ pub struct SortSpec {
 }
 
 impl SortSpec {
-    /// Sorts by these columns: names, [`Column`]s, or [`Columns`] read from text.
+    /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or [`Columns`] read from text.
     pub fn by(by: impl IntoColumns) -> Self {
         Self { by: by.into_columns(), select: None }
     }

@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
 
 use super::Batch;
 use super::settle::within_budget;
@@ -155,7 +155,7 @@ impl Decoder {
     /// A decoder to the columns at `projection` in the layout's schema, in that order.
     ///
     /// # Errors
-    /// [`Error::InvalidOrder`] if there is no such column; if a column's type has no value codec.
+    /// [`Error::InvalidOrder`] if there is no such column; if values of a column's type cannot be held in a row.
     pub fn new(layout: &Layout, projection: &[usize]) -> Result<Self> {
         let columns = layout.schema().fields().len();
         if let Some(column) = projection.iter().find(|&&column| column >= columns) {
@@ -211,15 +211,11 @@ impl RecordBatches {
         let decoder = Decoder::new(&batch.body.layout, &all)?;
         Ok(Self { slabs: batch.slabs(finish), decoder, rows, failed: false })
     }
-
-    /// The schema of the record batches.
-    pub fn schema(&self) -> &SchemaRef {
-        self.decoder.schema()
-    }
 }
 
+/// An error is the engine's own within Arrow's: made an [`Error`] by `?`, it is what it was.
 impl Iterator for RecordBatches {
-    type Item = Result<RecordBatch>;
+    type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         /// A record batch of wide rows is cut here: below the 2 GiB that string offsets reach.
@@ -230,7 +226,13 @@ impl Iterator for RecordBatches {
         let slab = self.slabs.next(self.rows, MOST_BYTES).transpose()?;
         let decoded = slab.and_then(|slab| self.decoder.decode(&slab));
         self.failed = decoded.is_err();
-        Some(decoded)
+        Some(decoded.map_err(ArrowError::from))
+    }
+}
+
+impl RecordBatchReader for RecordBatches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.decoder.schema())
     }
 }
 

@@ -35,11 +35,6 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// True if nothing waits.
-    pub(super) fn is_empty(&self) -> bool {
-        self.batches.is_empty()
-    }
-
     /// Takes `batch` in, whose first row has place `sequence`, if that is worth while and there is room.
     ///
     /// # Errors

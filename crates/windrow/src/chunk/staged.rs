@@ -5,13 +5,15 @@
 //!            ordered, looked at ^       ^ used
 //! ```
 
-use super::resident::Chunk;
+use std::ops::Range;
+
+use super::resident::{Chunk, OFFSET_BYTES};
 use super::view::{Starts, View};
 use crate::error::Result;
 use crate::kernel::merge::{ascends, ascends_varying};
 use crate::order::{Layout, Rule};
 use crate::pool::{Buffer, Pool};
-use crate::rows::key_len;
+use crate::rows::{Encoder, Prepared, key_len};
 
 /// Bytes of rows that are looked at together whether they are in order, while the first-level cache holds them.
 const LOOK_BYTES: usize = 8 << 10;
@@ -43,8 +45,37 @@ impl Staged {
         View { bytes: &self.buffer[..self.used], starts }
     }
 
+    /// Writes as many of `rows` as there is room for; how many.
+    pub(super) fn write(
+        &mut self,
+        layout: &Layout,
+        encoder: &Encoder,
+        prepared: &Prepared,
+        rows: Range<usize>,
+    ) -> usize {
+        let (room, used) = (self.buffer.len(), self.used);
+        let (mut fit, mut end) = (0, used);
+        if let Some(stride) = layout.stride() {
+            fit = rows.len().min((room - used) / stride);
+            end += fit * stride;
+        } else {
+            while fit < rows.len() {
+                let longer = end + prepared.row_len(rows.start + fit);
+                if longer + (self.rows + fit + 1) * OFFSET_BYTES > room {
+                    break;
+                }
+                (fit, end) = (fit + 1, longer);
+                self.starts.push(end as u32);
+            }
+        }
+        let out = &mut self.buffer[used..end];
+        encoder.encode(prepared, rows.start..rows.start + fit, out);
+        self.add(layout, fit, end);
+        fit
+    }
+
     /// Counts rows that were written, up to byte `end`.
-    pub(super) fn add(&mut self, layout: &Layout, rows: usize, end: usize) {
+    fn add(&mut self, layout: &Layout, rows: usize, end: usize) {
         (self.used, self.rows) = (end, self.rows + rows);
         if self.used - self.looked >= LOOK_BYTES {
             self.look(layout);

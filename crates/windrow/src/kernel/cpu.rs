@@ -18,6 +18,31 @@ macro_rules! detected {
 #[cfg(target_arch = "x86_64")]
 pub(crate) use detected;
 
+/// Defines a function that runs the loop `$each`, which is always inlined, compiled for instruction sets that this CPU has:
+/// a compiler makes vectors of it. What has to be written for each of them by hand is not for this.
+macro_rules! compiled_for {
+    (
+        [$($feature:tt)+]
+        $(#[$doc:meta])*
+        $visibility:vis fn $name:ident$(<$of:ident: $bound:path>)?($($argument:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $each:path
+    ) => {
+        $(#[$doc])*
+        $visibility fn $name$(<$of: $bound>)?($($argument: $type),*) $(-> $out)? {
+            #[cfg(target_arch = "x86_64")]
+            if $crate::kernel::cpu::detected!($($feature),+) {
+                #[target_feature($(enable = $feature),+)]
+                fn wide$(<$of: $bound>)?($($argument: $type),*) $(-> $out)? {
+                    $each($($argument),*)
+                }
+                // SAFETY: the features were detected.
+                return unsafe { wide($($argument),*) };
+            }
+            $each($($argument),*)
+        }
+    };
+}
+pub(crate) use compiled_for;
+
 /// Bytes of a second-level cache that is wide.
 #[cfg(target_arch = "x86_64")]
 const WIDE: usize = 2 << 20;

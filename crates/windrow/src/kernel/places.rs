@@ -8,23 +8,8 @@
 
 use std::ops::Range;
 
+use super::cpu::compiled_for;
 use super::radix::Word;
-
-/// Words that are read several at a time.
-pub(crate) trait Vector: Word {
-    /// Reads the blocks of words from `from` on that are followed by another word.
-    ///
-    /// # Safety
-    /// The CPU has AVX-512 F; `places` has room for one of each word from `from` on.
-    #[cfg(target_arch = "x86_64")]
-    unsafe fn avx512(
-        words: &[Self],
-        from: usize,
-        shift: u32,
-        places: &mut Vec<u32>,
-        same: &mut Vec<u64>,
-    );
-}
 
 /// The places of words that are read as they are sorted, some more each time.
 #[derive(Debug)]
@@ -50,24 +35,17 @@ impl<'a> Places<'a> {
 
     /// Reads what is new of `words`, which are those that were given before, and others behind them. The last
     /// ones may be left for the next time.
-    pub(crate) fn read<W: Vector>(&mut self, words: &[W]) {
+    pub(crate) fn read<W: Word>(&mut self, words: &[W]) {
         let from = self.places.len();
-        self.places.reserve(words.len() - from);
-        #[cfg(target_arch = "x86_64")]
-        if crate::kernel::cpu::detected!("avx512f") {
-            // SAFETY: AVX-512 F was detected; there is room for a place of each word.
-            unsafe { W::avx512(words, from, self.shift, &mut self.places, self.same) };
-            return;
-        }
         let end = from.max(words.len().saturating_sub(1) / BLOCK * BLOCK);
-        each(words, from..end, self.shift, &mut self.places, self.same);
+        add(words, from..end, self.shift, &mut self.places, self.same);
     }
 
     /// The places of all words.
-    pub(crate) fn finish<W: Vector>(mut self, words: &[W]) -> Vec<u32> {
+    pub(crate) fn finish<W: Word>(mut self, words: &[W]) -> Vec<u32> {
         self.read(words);
         let rest = self.places.len()..words.len();
-        each(words, rest, self.shift, &mut self.places, self.same);
+        add(words, rest, self.shift, &mut self.places, self.same);
         self.places
     }
 }
@@ -75,8 +53,20 @@ impl<'a> Places<'a> {
 /// Words whose bits are one number.
 const BLOCK: usize = 64;
 
-/// The portable twin, and the last words: those of `range`, which begins with a block.
-fn each<W: Word>(
+compiled_for! {
+    ["avx512f" "avx512dq" "avx512vl"]
+    /// Adds the words of `range`, which begins with a block.
+    fn add<W: Word>(
+        words: &[W],
+        range: Range<usize>,
+        shift: u32,
+        places: &mut Vec<u32>,
+        same: &mut Vec<u64>,
+    ) = add_each
+}
+
+#[inline(always)]
+fn add_each<W: Word>(
     words: &[W],
     range: Range<usize>,
     shift: u32,
@@ -85,97 +75,19 @@ fn each<W: Word>(
 ) {
     let mask = (1u64 << shift) - 1;
     places.extend(words[range.clone()].iter().map(|&word| (word.into() & mask) as u32));
+    let alike = |a: W, b: W| u64::from((a.into() ^ b.into()) >> shift == 0);
     for first in range.step_by(BLOCK) {
-        let pairs = words[first..].windows(2).take(BLOCK).enumerate();
-        same.push(pairs.fold(0, |bits, (bit, pair)| {
-            bits | u64::from((pair[0].into() ^ pair[1].into()) >> shift == 0) << bit
-        }));
-    }
-}
-
-/// Benefit: 3.8x the portable twin, which is a tenth of a sort of 8,192 numbers.
-impl Vector for u64 {
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    unsafe fn avx512(
-        words: &[u64],
-        from: usize,
-        shift: u32,
-        places: &mut Vec<u32>,
-        same: &mut Vec<u64>,
-    ) {
-        use std::arch::x86_64::*;
-        let above = _mm512_set1_epi64(!((1i64 << shift) - 1));
-        // SAFETY: what is asked for is what the caller promises.
-        unsafe {
-            blocks::<u64, 8>(words, from, places, same, |own, next, target| {
-                let alike = _mm512_testn_epi64_mask(_mm512_xor_si512(own, next), above);
-                let own = _mm512_cvtepi64_epi32(_mm512_andnot_si512(above, own));
-                _mm256_storeu_si256(target.cast(), own);
-                u64::from(alike)
-            })
-        }
-    }
-}
-
-impl Vector for u32 {
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    unsafe fn avx512(
-        words: &[u32],
-        from: usize,
-        shift: u32,
-        places: &mut Vec<u32>,
-        same: &mut Vec<u64>,
-    ) {
-        use std::arch::x86_64::*;
-        let above = _mm512_set1_epi32(!((1i64 << shift) - 1) as i32);
-        // SAFETY: what is asked for is what the caller promises.
-        unsafe {
-            blocks::<u32, 16>(words, from, places, same, |own, next, target| {
-                let alike = _mm512_testn_epi32_mask(_mm512_xor_si512(own, next), above);
-                _mm512_storeu_si512(target.cast(), _mm512_andnot_si512(above, own));
-                u64::from(alike)
-            })
-        }
-    }
-}
-
-/// The blocks of words from `from` on that are followed by another one, `GROUP` words of 64 bytes at a time:
-/// `read` gets them, those behind each of them, and where their places go, and returns a bit for each.
-///
-/// # Safety
-/// The CPU has AVX-512 F; `places` has room for one of each word from `from` on; `read` writes that many places.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-unsafe fn blocks<W, const GROUP: usize>(
-    words: &[W],
-    from: usize,
-    places: &mut Vec<u32>,
-    same: &mut Vec<u64>,
-    read: impl Fn(std::arch::x86_64::__m512i, std::arch::x86_64::__m512i, *mut u32) -> u64,
-) {
-    use std::arch::x86_64::*;
-    const { assert!(GROUP * size_of::<W>() == size_of::<__m512i>() && BLOCK.is_multiple_of(GROUP)) };
-    let words = &words[from..];
-    let done = words.len().saturating_sub(1) / BLOCK * BLOCK;
-    let target = places.spare_capacity_mut().as_mut_ptr().cast::<u32>();
-    for first in (0..done).step_by(BLOCK) {
-        let mut bits = 0;
-        for at in (0..BLOCK).step_by(GROUP) {
-            // SAFETY: as many words from this one on, and another one; there is room for as many
-            // places.
-            unsafe {
-                let from = words.as_ptr().add(first + at);
-                let own = _mm512_loadu_si512(from.cast());
-                let next = _mm512_loadu_si512(from.add(1).cast());
-                bits |= read(own, next, target.add(first + at)) << at;
+        same.push(match words[first..].first_chunk::<{ BLOCK + 1 }>() {
+            // Of a known length, so that it becomes vectors.
+            Some(block) => {
+                (0..BLOCK).fold(0, |bits, bit| bits | alike(block[bit], block[bit + 1]) << bit)
             }
-        }
-        same.push(bits);
+            None => {
+                let pairs = words[first..].windows(2).enumerate();
+                pairs.fold(0, |bits, (bit, pair)| bits | alike(pair[0], pair[1]) << bit)
+            }
+        });
     }
-    // SAFETY: there is room for these places, all of which were written.
-    unsafe { places.set_len(places.len() + done) };
 }
 
 /// Where groups of neighbours begin, two at the least that agree, and where they end, in turn:
@@ -224,21 +136,25 @@ mod tests {
             keys.sort_unstable();
             let word = |(key, at): (&u64, u64)| (key << shift) | (at * 7 % (1 << shift));
             let words: Vec<u64> = keys.iter().zip(0..).map(word).collect();
-            let (mut same, mut twin, mut twin_places) = (vec![5], vec![], vec![]);
+            let mut same = vec![5];
             let mut read = Places::new(words.len(), shift, &mut same);
             read.read(&words[..cut.0.min(words.len())]);
             let found = read.finish(&words);
-            each(&words, 0..words.len(), shift, &mut twin_places, &mut twin);
-            prop_assert_eq!(&found, &twin_places);
-            prop_assert_eq!(&same, &twin);
+            let alike: Vec<bool> = keys.windows(2).map(|pair| pair[0] == pair[1]).collect();
+            prop_assert_eq!(same.len(), words.len().div_ceil(BLOCK));
+            for bit in 0..same.len() * BLOCK {
+                let is_set = same[bit / BLOCK] >> (bit % BLOCK) & 1 == 1;
+                prop_assert_eq!(is_set, alike.get(bit).is_some_and(|alike| *alike));
+            }
             let expected: Vec<u32> = (0..keys.len() as u32).map(|at| at * 7 % (1 << shift)).collect();
             prop_assert_eq!(&found, &expected);
             let words: Vec<u32> = words.iter().map(|&word| word as u32).collect();
-            let (mut narrow, mut twin, mut twin_places) = (vec![5], vec![], vec![]);
+            let mut narrow = vec![5];
             prop_assert_eq!(Places::new(0, shift, &mut narrow).finish(&words), expected);
-            each(&words, 0..words.len(), shift, &mut twin_places, &mut twin);
-            prop_assert_eq!(&twin_places, &found);
-            prop_assert_eq!(&narrow, &twin);
+            let alike = |pair: &[u32]| (pair[0] ^ pair[1]) >> shift == 0;
+            for (bit, pair) in words.windows(2).enumerate() {
+                prop_assert_eq!(narrow[bit / BLOCK] >> (bit % BLOCK) & 1 == 1, alike(pair));
+            }
             let end = cut.0.min(keys.len());
             let start = cut.1.min(end);
             let (mut expected, mut at) = (vec![], start as u32);

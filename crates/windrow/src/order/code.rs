@@ -78,7 +78,7 @@ pub(crate) enum PayloadCode {
     Fixed(usize),
     /// Behind the fixed part: a length of 1 to 5 bytes, then the bytes.
     Bytes,
-    /// As `Bytes`, and the bytes are the value codec's: nested and encoded types.
+    /// As `Bytes`, and the bytes are the code of a value (`rows::nested`): nested and encoded types.
     Value,
 }
 
@@ -116,7 +116,7 @@ impl PayloadCode {
         matches!(self, Self::Bytes | Self::Value)
     }
 
-    /// True if nulls are told by a bit of their own; the value codec holds its nulls itself.
+    /// True if nulls are told by a bit of their own; codes of values hold their nulls themselves.
     pub(crate) fn has_null_bit(self) -> bool {
         matches!(self, Self::Bool | Self::Fixed(_) | Self::Bytes)
     }

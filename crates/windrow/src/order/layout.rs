@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::code::{Node, OrderedCode, PayloadCode, plain_type};
 use super::shape::{Sequence, Shape};
-use super::{Column, Order, Rule, find};
+use super::{Order, Rule, SortColumn, find};
 use crate::error::{Error, Result};
 
 /// A column in the ordered part of a row.
@@ -113,7 +113,7 @@ pub struct Layout {
 #[derive(Debug)]
 struct Inner {
     schema: SchemaRef,
-    order: Vec<Column>,
+    order: Vec<SortColumn>,
     slots: Vec<Slot>,
     key_slots: usize,
     payload: Vec<(usize, PayloadCode)>,
@@ -304,7 +304,7 @@ impl Layout {
     }
 
     /// The columns of the order, most significant first: those of the key, then those within it.
-    pub fn order(&self) -> &[Column] {
+    pub fn order(&self) -> &[SortColumn] {
         &self.inner.order
     }
 

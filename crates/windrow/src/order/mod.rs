@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 
 /// One column of an order: its name, its direction, where its nulls stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct SortColumn {
     /// Name of a top-level column.
     pub name: String,
     /// Greatest first.
@@ -39,7 +39,7 @@ pub struct Column {
     pub nulls_first: bool,
 }
 
-impl Column {
+impl SortColumn {
     /// The same column in the direction, and with the place of nulls, that Arrow's kernels take. Their
     /// default has nulls first; that of [`asc`] and [`desc`] has them last.
     ///
@@ -68,29 +68,54 @@ impl Column {
     }
 }
 
-impl From<&Column> for SortOptions {
-    fn from(column: &Column) -> Self {
+impl From<&SortColumn> for SortOptions {
+    fn from(column: &SortColumn) -> Self {
         Self { descending: column.descending, nulls_first: column.nulls_first }
     }
 }
 
 /// A column in ascending order, nulls last.
-pub fn asc(name: impl Into<String>) -> Column {
-    Column { name: name.into(), descending: false, nulls_first: false }
+pub fn asc(name: impl Into<String>) -> SortColumn {
+    SortColumn { name: name.into(), descending: false, nulls_first: false }
 }
 
 /// A column in descending order, nulls last.
-pub fn desc(name: impl Into<String>) -> Column {
-    Column { descending: true, ..asc(name) }
+pub fn desc(name: impl Into<String>) -> SortColumn {
+    SortColumn { descending: true, ..asc(name) }
 }
 
-impl<S: Into<String>> From<S> for Column {
-    fn from(name: S) -> Self {
+impl From<&str> for SortColumn {
+    fn from(name: &str) -> Self {
         asc(name)
     }
 }
 
-/// One or more columns: a name, a [`Column`], or an array, slice or vector of either.
+impl From<&String> for SortColumn {
+    fn from(name: &String) -> Self {
+        asc(name)
+    }
+}
+
+impl From<String> for SortColumn {
+    fn from(name: String) -> Self {
+        asc(name)
+    }
+}
+
+/// A name, and the options that Arrow's kernels take.
+///
+/// ```
+/// use windrow::{Order, arrow_schema::SortOptions};
+/// let order = Order::by([("country", SortOptions::default().desc()), ("city", SortOptions::default())]);
+/// # let _ = order;
+/// ```
+impl<S: Into<String>> From<(S, SortOptions)> for SortColumn {
+    fn from((name, options): (S, SortOptions)) -> Self {
+        asc(name).with_options(options)
+    }
+}
+
+/// One or more columns: a name, a [`SortColumn`], or an array, slice or vector of either.
 ///
 /// ```
 /// use windrow::{Order, asc};
@@ -100,41 +125,47 @@ impl<S: Into<String>> From<S> for Column {
 /// ```
 pub trait IntoColumns {
     /// The columns, most significant first.
-    fn into_columns(self) -> Vec<Column>;
+    fn into_columns(self) -> Vec<SortColumn>;
 }
 
-impl IntoColumns for Column {
-    fn into_columns(self) -> Vec<Column> {
+impl IntoColumns for SortColumn {
+    fn into_columns(self) -> Vec<SortColumn> {
         vec![self]
     }
 }
 
+impl<S: Into<String>> IntoColumns for (S, SortOptions) {
+    fn into_columns(self) -> Vec<SortColumn> {
+        vec![self.into()]
+    }
+}
+
 impl IntoColumns for &str {
-    fn into_columns(self) -> Vec<Column> {
+    fn into_columns(self) -> Vec<SortColumn> {
         vec![asc(self)]
     }
 }
 
 impl IntoColumns for String {
-    fn into_columns(self) -> Vec<Column> {
+    fn into_columns(self) -> Vec<SortColumn> {
         vec![asc(self)]
     }
 }
 
-impl<C: Into<Column> + Clone> IntoColumns for &[C] {
-    fn into_columns(self) -> Vec<Column> {
+impl<C: Into<SortColumn> + Clone> IntoColumns for &[C] {
+    fn into_columns(self) -> Vec<SortColumn> {
         self.iter().cloned().map(Into::into).collect()
     }
 }
 
-impl<C: Into<Column>, const N: usize> IntoColumns for [C; N] {
-    fn into_columns(self) -> Vec<Column> {
+impl<C: Into<SortColumn>, const N: usize> IntoColumns for [C; N] {
+    fn into_columns(self) -> Vec<SortColumn> {
         self.into_iter().map(Into::into).collect()
     }
 }
 
-impl<C: Into<Column>> IntoColumns for Vec<C> {
-    fn into_columns(self) -> Vec<Column> {
+impl<C: Into<SortColumn>> IntoColumns for Vec<C> {
+    fn into_columns(self) -> Vec<SortColumn> {
         self.into_iter().map(Into::into).collect()
     }
 }
@@ -161,8 +192,8 @@ pub enum Rule {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Order {
-    key: Vec<Column>,
-    then: Vec<Column>,
+    key: Vec<SortColumn>,
+    then: Vec<SortColumn>,
     rule: Rule,
     time: Option<String>,
     diff: Option<String>,

@@ -27,12 +27,13 @@ use std::mem::take;
 use std::sync::Arc;
 use std::vec::Drain;
 
+use super::memory::Memory;
 use super::nested::select;
 use crate::error::Result;
 use crate::kernel::partition::arrays::{byte_array, byte_views, dictionary};
 use crate::kernel::partition::bits::{Bits, GROUP, Scratch};
-use crate::kernel::partition::memory::Memory;
 use crate::kernel::partition::order::{Load, PAD, Planned};
+use crate::kernel::partition::slot::Supply;
 
 /// Words of a line.
 const LINE: usize = 8;

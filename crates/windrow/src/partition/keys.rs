@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Schema};
 use super::nested::select;
 use super::runs::runs;
 use crate::error::Result;
-use crate::order::{Column, Order, Slot};
+use crate::order::{Order, Slot, SortColumn};
 use crate::rows::RowEncoder;
 
 /// The name of a column that stands alone.
@@ -67,7 +67,7 @@ impl KeyColumn {
         let schema = Arc::new(Schema::new(vec![Field::new(KEY, array.data_type().clone(), true)]));
         let (descending, nulls_first) = (slot.descending, slot.nulls_first);
         let layout =
-            Order::by(Column { name: KEY.into(), descending, nulls_first }).bind(&schema)?;
+            Order::by(SortColumn { name: KEY.into(), descending, nulls_first }).bind(&schema)?;
         let rows =
             RowEncoder::new(&layout).encode(&RecordBatch::try_new(schema, vec![array.clone()])?)?;
         let ends = rows.iter().scan(0, |end, row| {

@@ -20,6 +20,7 @@ mod concat;
 mod flat;
 mod hash;
 mod keys;
+mod memory;
 mod nested;
 mod nested_words;
 mod partitioned;

@@ -4,11 +4,11 @@ use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 
 use super::columns::{Columns, load};
+use super::memory::Memory;
 use super::partitioned::Partitioned;
 use crate::error::{Error, Result};
 use crate::kernel::partition::Level;
 use crate::kernel::partition::bits::Scratch;
-use crate::kernel::partition::memory::Memory;
 use crate::kernel::partition::order::{Order, Plan};
 
 /// More partitions than this would take more memory for their offsets than most record batches have.

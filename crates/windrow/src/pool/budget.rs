@@ -6,11 +6,28 @@
 //! What can leave memory when somebody needs it is nobody's part: that of batches at rest. Rows that a
 //! pusher holds cannot leave, so those who hold some share the limit, whatever pool they belong to.
 //!
+//! A budget may lie within the [`Memory`] of somebody else: what it leases is counted there too.
+//!
 //! A lease gives its bytes back to the budget as it is at that moment: shrinking or growing the
 //! limit while leases are out changes what may be leased next, never what is counted as used. Tested
 //! in `tests/budget_under_every_interleaving.rs`.
 
+use std::fmt::Debug;
+
 use super::sync::{Arc, AtomicUsize, Ordering};
+
+/// Memory that is counted elsewhere, such as by the memory pool of a query engine. The methods are those of a
+/// memory reservation in DataFusion; calls come from any thread.
+pub trait Memory: Debug + Send + Sync {
+    /// Counts `bytes` more, unless that is too much: false if it is.
+    fn try_grow(&self, bytes: usize) -> bool;
+
+    /// Counts `bytes` more, whatever that comes to: a job cannot go on without them.
+    fn grow(&self, bytes: usize);
+
+    /// Counts `bytes` less, which were counted before.
+    fn shrink(&self, bytes: usize);
+}
 
 /// A limit in bytes that many parts of a job share. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,16 +42,58 @@ struct Counters {
     peak: AtomicUsize,
     /// How many hold rows that cannot leave.
     sharing: AtomicUsize,
+    /// What all that is leased is also counted in. The standard library's `Arc`, in tests too.
+    within: Option<std::sync::Arc<dyn Memory>>,
+    /// Bytes that were leased when that memory refused more. A grant beyond half of it doubles it: memory that others
+    /// gave back is found again.
+    refused: AtomicUsize,
 }
 
 impl Budget {
     /// A budget of `limit` bytes.
     pub fn bytes(limit: usize) -> Self {
+        Self::new(limit, None)
+    }
+
+    /// A budget of at most `limit` bytes, as far as `memory` has them: rows leave for disk when it has none left,
+    /// even where the limit is not reached. Name a limit that it has as a rule: chunks and merges are planned by it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    /// use windrow::{Budget, Memory};
+    ///
+    /// #[derive(Debug)]
+    /// struct Shared(AtomicUsize);
+    ///
+    /// impl Memory for Shared {
+    ///     fn try_grow(&self, bytes: usize) -> bool {
+    ///         let fits = |used: usize| Some(used + bytes).filter(|sum| *sum <= 1 << 30);
+    ///         self.0.fetch_update(Relaxed, Relaxed, fits).is_ok()
+    ///     }
+    ///     fn grow(&self, bytes: usize) {
+    ///         self.0.fetch_add(bytes, Relaxed);
+    ///     }
+    ///     fn shrink(&self, bytes: usize) {
+    ///         self.0.fetch_sub(bytes, Relaxed);
+    ///     }
+    /// }
+    ///
+    /// let budget = Budget::within(256 << 20, Arc::new(Shared(AtomicUsize::new(0))));
+    /// # assert!(budget.is_limited());
+    /// ```
+    pub fn within(limit: usize, memory: std::sync::Arc<dyn Memory>) -> Self {
+        Self::new(limit, Some(memory))
+    }
+
+    fn new(limit: usize, within: Option<std::sync::Arc<dyn Memory>>) -> Self {
         let counters = Counters {
             limit: AtomicUsize::new(limit),
             used: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             sharing: AtomicUsize::new(0),
+            within,
+            refused: AtomicUsize::new(usize::MAX),
         };
         Self { counters: Arc::new(counters) }
     }
@@ -44,14 +103,18 @@ impl Budget {
         Self::bytes(usize::MAX)
     }
 
-    /// The limit in bytes.
+    /// The limit in bytes; less while the memory that the budget lies within does not have as much.
     pub fn limit(&self) -> usize {
-        self.counters.limit.load(Ordering::Relaxed)
+        let limit = self.counters.limit.load(Ordering::Relaxed);
+        match &self.counters.within {
+            Some(_) => limit.min(self.counters.refused.load(Ordering::Relaxed)),
+            None => limit,
+        }
     }
 
     /// False if it is never used up.
     pub fn is_limited(&self) -> bool {
-        self.limit() < usize::MAX
+        self.limit() < usize::MAX || self.counters.within.is_some()
     }
 
     /// Changes the limit; leases that are out stay as they are.
@@ -85,11 +148,24 @@ impl Budget {
         self.limit() / self.sharing().max(expected).max(1)
     }
 
-    /// Leases `bytes` if the limit allows it.
+    /// Leases `bytes` if the limit and the memory that the budget lies within allow it.
     pub(crate) fn try_lease(&self, bytes: usize) -> Option<Lease> {
-        let fits = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= self.limit());
+        let limit = self.counters.limit.load(Ordering::Relaxed);
+        let fits = |used: usize| used.checked_add(bytes).filter(|&sum| sum <= limit);
         let used =
             self.counters.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        if let Some(memory) = &self.counters.within {
+            let Counters { used: all, refused, .. } = &*self.counters;
+            if !memory.try_grow(bytes) {
+                all.fetch_sub(bytes, Ordering::Relaxed);
+                refused.store(used, Ordering::Relaxed);
+                return None;
+            }
+            let most = refused.load(Ordering::Relaxed);
+            if used + bytes > most / 2 {
+                refused.store(most.saturating_mul(2), Ordering::Relaxed);
+            }
+        }
         self.counters.peak.fetch_max(used + bytes, Ordering::Relaxed);
         Some(Lease { budget: self.clone(), bytes })
     }
@@ -97,6 +173,9 @@ impl Budget {
     /// Leases `bytes` whatever the limit: for what a job cannot go on without.
     pub(crate) fn lease(&self, bytes: usize) -> Lease {
         let used = self.counters.used.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(memory) = &self.counters.within {
+            memory.grow(bytes);
+        }
         self.counters.peak.fetch_max(used + bytes, Ordering::Relaxed);
         Lease { budget: self.clone(), bytes }
     }
@@ -118,7 +197,11 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.budget.counters.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        let Counters { used, within, .. } = &*self.budget.counters;
+        used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(memory) = within {
+            memory.shrink(self.bytes);
+        }
     }
 }
 

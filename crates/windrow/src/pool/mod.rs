@@ -35,7 +35,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use budget::Budget;
+pub use budget::{Budget, Memory};
 pub(crate) use budget::{Lease, Share};
 pub use codec::Codec;
 use metrics::Metrics;
@@ -117,8 +117,7 @@ impl Pool {
     /// [`Error::TempSpace`] if it is not a directory. That no file can be made there shows when rows are
     /// spilled, as the same error.
     pub fn in_dir(directory: impl AsRef<Path>, budget: Budget) -> Result<Self> {
-        let directories = vec![directory.as_ref().to_path_buf()];
-        Self::new(budget, PoolOptions { directories, ..PoolOptions::default() })
+        Self::new(budget, PoolOptions::new().directories([directory.as_ref()]))
     }
 
     /// A pool without a limit, which never spills. It keeps memory that was used for whoever asks next:

@@ -22,27 +22,27 @@ pub enum SpillTo {
 }
 
 /// How a [`Pool`](crate::Pool) spills.
+///
+/// ```
+/// use windrow::{Budget, Codec, Pool, PoolOptions};
+/// let options = PoolOptions::new().directories([std::env::temp_dir()]).codec(Codec::Lz4);
+/// let pool = Pool::new(Budget::bytes(64 << 20), options)?;
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// Directories for temporary files, used in turn. Empty: the system's.
-    pub directories: Vec<PathBuf>,
-    /// Bytes that temporary files may take, or memory in their place.
-    pub max_temp_bytes: u64,
-    /// How spilled chunks are compressed.
-    pub codec: Codec,
-    /// Where they go.
-    pub spill_to: SpillTo,
-    /// Whether temporary files are read and written past the page cache, where their file system can: for
-    /// machines whose cache other work needs, and for containers, which count it as theirs.
-    pub direct_io: bool,
-    /// Threads that write and read ahead beside the workers; with none, workers do it themselves.
-    pub spill_threads: usize,
-    /// Whether, where and how.
-    pub policy: Arc<dyn SpillPolicy>,
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) max_temp_bytes: u64,
+    pub(super) codec: Codec,
+    pub(super) spill_to: SpillTo,
+    pub(super) direct_io: bool,
+    pub(super) spill_threads: usize,
+    pub(super) policy: Arc<dyn SpillPolicy>,
 }
 
-impl Default for PoolOptions {
-    fn default() -> Self {
+impl PoolOptions {
+    /// Uncompressed temporary files in the system's directory, as large as they get, and one spill thread.
+    pub fn new() -> Self {
         Self {
             directories: Vec::new(),
             max_temp_bytes: u64::MAX,
@@ -52,5 +52,64 @@ impl Default for PoolOptions {
             spill_threads: SPILL_THREADS,
             policy: Arc::new(Tiered),
         }
+    }
+
+    /// Directories for temporary files, used in turn. None: the system's.
+    #[must_use]
+    pub fn directories<P: Into<PathBuf>>(
+        mut self,
+        directories: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.directories = directories.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Bytes that temporary files may take, or memory in their place.
+    #[must_use]
+    pub fn max_temp_bytes(mut self, bytes: u64) -> Self {
+        self.max_temp_bytes = bytes;
+        self
+    }
+
+    /// How spilled chunks are compressed.
+    #[must_use]
+    pub fn codec(mut self, codec: Codec) -> Self {
+        self.codec = codec;
+        self
+    }
+
+    /// Where spilled chunks go.
+    #[must_use]
+    pub fn spill_to(mut self, spill_to: SpillTo) -> Self {
+        self.spill_to = spill_to;
+        self
+    }
+
+    /// Whether temporary files are read and written past the page cache, where their file system can: for
+    /// machines whose cache other work needs, and for containers, which count it as theirs.
+    #[must_use]
+    pub fn direct_io(mut self, direct_io: bool) -> Self {
+        self.direct_io = direct_io;
+        self
+    }
+
+    /// Threads that write and read ahead beside the workers; with none, workers do it themselves.
+    #[must_use]
+    pub fn spill_threads(mut self, threads: usize) -> Self {
+        self.spill_threads = threads;
+        self
+    }
+
+    /// Whether, where and how chunks are spilled.
+    #[must_use]
+    pub fn policy(mut self, policy: impl SpillPolicy + 'static) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -1,11 +1,11 @@
-//! Columns whose values are read one by one: nested ones, and those that are stored once for many rows and vary.
+//! Columns whose values are read by [`ValueReader`]s: nested ones, and those that are stored once for many rows and vary.
 
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
-use super::nested::{Form, Marked};
+use super::nested::{Form, Marked, other_node};
 use super::row_ref::Rest;
 use super::text;
 use super::value::{self, ValueReader};
@@ -17,8 +17,7 @@ use crate::order::{Layout, Slot};
 pub(super) struct Builder {
     name: String,
     reader: Box<dyn ValueReader>,
-    /// The tree of the type if the column is ordered.
-    node: Option<Arc<Node>>,
+    node: Arc<Node>,
 }
 
 impl Builder {
@@ -26,10 +25,14 @@ impl Builder {
     pub(super) fn new(layout: &Layout, column: usize) -> Result<Self> {
         let field = layout.schema().field(column);
         let slot = layout.slots().iter().find(|slot| slot.column == column);
+        let node = match slot {
+            Some(slot) => tree(slot, field.data_type()),
+            None => Node::of(field.data_type()).map(Arc::new),
+        };
         Ok(Self {
             name: field.name().clone(),
             reader: value::reader(field.data_type())?,
-            node: slot.and_then(|slot| tree(slot, field.data_type())),
+            node: node.ok_or_else(other_node)?,
         })
     }
 
@@ -38,23 +41,21 @@ impl Builder {
         tree(slot, data_type).is_some()
     }
 
-    /// A value in the codec of values.
-    pub(super) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut rest = bytes;
-        in_column(&self.name, self.reader.read(&mut rest))?;
-        if !rest.is_empty() {
-            return Err(Error::Corrupt {
-                place: format!("column {:?} of a row", self.name),
-                message: format!("{} bytes behind the value", rest.len()),
-            });
+    /// Values that take no part in the order: all that is left of each row, which is then empty.
+    pub(super) fn extend_stored(&mut self, rest: &mut Rest<'_, '_>) -> Result<()> {
+        in_column(&self.name, self.reader.read_codes(&self.node, Form::STORED, rest))?;
+        if &*rest.cursors == rest.ends {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::Corrupt {
+            place: format!("column {:?} of a row", self.name),
+            message: "bytes behind a value".into(),
+        })
     }
 
     /// Ordered values of a slot with their markers, at the start of what is left of each row; that is then behind them.
     pub(super) fn extend_values(&mut self, slot: &Slot, rest: &mut Rest<'_, '_>) -> Result<()> {
-        let Some(node) = &self.node else { return Ok(()) };
-        let form = Form::of(slot);
+        let (node, form) = (&*self.node, Form::of(slot));
         let (null, value) = text::markers(slot);
         let read = match slot.has_marker() {
             true => self.reader.read_marked(node, form, Marked { null, value }, rest),

@@ -8,9 +8,8 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
 use super::lanes::{bits, validity};
-use super::nested::Nested;
+use super::nested::{Nested, stored};
 use super::recode::recode;
-use super::value;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Bits;
 use crate::kernel::rows::exact::Text;
@@ -37,7 +36,7 @@ pub(super) enum Column {
     },
     /// Nested values of a slot.
     Nested(Nested),
-    /// Values written by the value codec, which holds their nulls.
+    /// Codes of values, which hold their nulls.
     Value {
         bytes: Vec<u8>,
         offsets: Vec<usize>,
@@ -91,7 +90,7 @@ impl Column {
         if code != PayloadCode::Value {
             return Self::plain(array);
         }
-        let (bytes, offsets) = value::write(array)?;
+        let (bytes, offsets) = stored(array)?;
         Ok(Self::Value { bytes, offsets, nulls: None })
     }
 

@@ -28,7 +28,6 @@ mod length;
 mod lines;
 mod nested;
 mod payload;
-mod plain;
 mod prepare;
 mod read;
 mod recode;
@@ -48,7 +47,6 @@ pub use argsort::{Argsorter, argsort};
 pub(crate) use decode::{Decoder, diff_of};
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
-pub(crate) use plain::{Behind, PlainEncoder};
 pub(crate) use prepare::Prepared;
 
 use crate::order::Layout;

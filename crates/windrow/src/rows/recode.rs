@@ -1,19 +1,21 @@
 //! The same values in another encoding: dictionaries and run ends to plain arrays, and back.
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-use super::value::{reader, write};
+use super::nested::{Form, other_node, stored};
+use super::row_ref::Rest;
+use super::value::reader;
 use crate::error::Result;
+use crate::order::code::Node;
 
 /// The values of `array` as an array of type `to`, which differs in its encoding alone.
 pub(super) fn recode(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let (bytes, offsets) = write(array)?;
+    let (bytes, offsets) = stored(array)?;
+    let mut cursors = offsets[..array.len()].to_vec();
+    let node = Node::of(to).ok_or_else(other_node)?;
     let mut reader = reader(to)?;
-    for ends in offsets.windows(2) {
-        // The nulls of type Null take no bytes; a dictionary over them has a 0 for each.
-        let value = if ends[0] == ends[1] { &[0] } else { &bytes[ends[0]..ends[1]] };
-        reader.read(&mut &*value)?;
-    }
+    let rows = &mut Rest { bytes: &bytes, cursors: &mut cursors, ends: &offsets[1..] };
+    reader.read_codes(&node, Form::STORED, rows)?;
     reader.finish()
 }

@@ -93,6 +93,6 @@ impl Visit for PutExact<'_> {
     #[inline]
     fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
         let Self { form, escape, cursors, out } = self;
-        put_exact(strings, form, escape, cursors.iter_mut(), out);
+        put_exact(strings, form, escape, cursors, out);
     }
 }

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::{Decoder, Encoder, RowEncoder, key_len};
 use crate::error::{Error, Result};
-use crate::order::{Column, Layout, Order, asc, desc};
+use crate::order::{Layout, Order, SortColumn, asc, desc};
 use arrays::Rng;
 use model::By;
 
@@ -64,12 +64,12 @@ fn layout(rng: &mut Rng, batch: &RecordBatch, keys: usize) -> (Layout, Vec<By>) 
     let by: Vec<By> = (0..keys)
         .map(|column| By { column, descending: rng.flip(), nulls_first: rng.flip() })
         .collect();
-    let column = |by: &By| Column {
+    let column = |by: &By| SortColumn {
         name: format!("k{}", by.column),
         descending: by.descending,
         nulls_first: by.nulls_first,
     };
-    let columns: Vec<Column> = by.iter().map(column).collect();
+    let columns: Vec<SortColumn> = by.iter().map(column).collect();
     let order = match rng.below(3) {
         0 => Order::by(columns),
         1 => Order::by(columns).first(),

@@ -1,14 +1,10 @@
 //! The ways through the engine: how much memory, how many ways in, how it is cut. None may show.
 
-use std::sync::Arc;
-
 use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::FileFailurePersistence;
-use windrow::{
-    Batch, Batcher, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions, Result, SpillPolicy,
-    Tiered,
-};
+use windrow::{Batch, Batcher, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions, Result};
 
 use super::arrays::Rng;
 use super::model::By;
@@ -63,14 +59,8 @@ impl Way {
     }
 
     pub(crate) fn pool(self) -> Pool {
-        let policy: Arc<dyn SpillPolicy> =
-            if self.force { Arc::new(ForceSpill) } else { Arc::new(Tiered) };
-        let options = PoolOptions {
-            codec: self.codec,
-            spill_threads: self.spill_threads,
-            policy,
-            ..PoolOptions::default()
-        };
+        let options = PoolOptions::new().codec(self.codec).spill_threads(self.spill_threads);
+        let options = if self.force { options.policy(ForceSpill) } else { options };
         Pool::new(Budget::bytes(self.budget), options).unwrap()
     }
 
@@ -114,15 +104,15 @@ pub(crate) fn order(
     rng: &mut Rng,
     names: &[&str],
     first: usize,
-) -> (Vec<windrow::Column>, Vec<By>) {
+) -> (Vec<windrow::SortColumn>, Vec<By>) {
     let columns = names.iter().enumerate().map(|(index, name)| {
         let (descending, nulls_first) = (rng.flip(), rng.flip());
-        let column = windrow::Column { name: (*name).into(), descending, nulls_first };
+        let column = windrow::SortColumn { name: (*name).into(), descending, nulls_first };
         (column, By { column: first + index, descending, nulls_first })
     });
     columns.unzip()
 }
 
 pub(crate) fn collect(batch: Result<windrow::RecordBatches>) -> Result<Vec<RecordBatch>> {
-    batch?.collect()
+    Ok(batch?.collect::<Result<_, ArrowError>>()?)
 }

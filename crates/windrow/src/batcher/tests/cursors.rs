@@ -174,7 +174,7 @@ fn keys_are_probed_in_one_pass() {
 
 #[test]
 fn a_scan_holds_one_chunk_of_a_batch_at_a_time() {
-    let options = PoolOptions { policy: Arc::new(ForceSpill), ..PoolOptions::default() };
+    let options = PoolOptions::new().policy(ForceSpill);
     let pool = Pool::new(Budget::bytes(16 << 20), options).unwrap();
     let changes: Vec<Change> = (0..200_000).map(|n| (n, 1, 0, 1)).collect();
     let batch = Keys::Numbers.sealed(&pool, &changes);

@@ -6,7 +6,7 @@ use super::*;
 
 /// All rows of a batch, in record batches of 100.
 fn record_batches(batch: Batch) -> Vec<RecordBatch> {
-    batch.record_batches(100).unwrap().collect::<Result<_>>().unwrap()
+    batch.record_batches(100).unwrap().collect::<std::result::Result<_, _>>().unwrap()
 }
 
 proptest! {

@@ -169,7 +169,7 @@ fn batches_that_do_not_follow_are_refused() {
 
 #[test]
 fn a_merge_that_fails_leaves_its_inputs() {
-    let options = PoolOptions { max_temp_bytes: 4096, spill_threads: 0, ..PoolOptions::default() };
+    let options = PoolOptions::new().max_temp_bytes(4096).spill_threads(0);
     let pool = Pool::new(Budget::bytes(8 << 20), options).unwrap();
     let keys = Keys::Numbers;
     let layout = keys.layout();

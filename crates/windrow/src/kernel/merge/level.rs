@@ -89,8 +89,7 @@ impl Level for Avx2 {
 /// True if the CPU has the instructions of [`Avx2`].
 #[cfg(target_arch = "x86_64")]
 pub(super) fn has_avx2() -> bool {
-    let has_bmi = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2");
-    has_bmi && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("movbe")
+    crate::kernel::cpu::detected!("bmi1", "bmi2", "avx2", "movbe")
 }
 
 /// Evaluates an expression for the best level of this CPU, which it calls `$level`.

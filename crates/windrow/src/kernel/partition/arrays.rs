@@ -8,8 +8,8 @@ use arrow_array::types::{ArrowDictionaryKeyType, ByteArrayType, ByteViewType};
 use arrow_array::{Array, DictionaryArray, GenericByteArray, GenericByteViewArray, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 
-use super::memory::Memory;
 use super::order::{PAD, Planned};
+use super::slot::Supply;
 use super::views::{self, copy_out, outside_bytes};
 
 /// Views that pin more than this many times the bytes they use are copied out.
@@ -21,7 +21,7 @@ const PINNED: usize = 2;
 /// If the array has another number of rows than the order.
 pub(crate) fn byte_array<T: ByteArrayType>(
     order: &mut Planned<'_>,
-    memory: &mut Memory,
+    memory: &mut impl Supply,
     array: &GenericByteArray<T>,
     nulls: Option<NullBuffer>,
 ) -> GenericByteArray<T> {
@@ -49,7 +49,7 @@ pub(crate) fn byte_array<T: ByteArrayType>(
 /// As [`byte_array`].
 pub(crate) fn byte_views<T: ByteViewType>(
     order: &mut Planned<'_>,
-    memory: &mut Memory,
+    memory: &mut impl Supply,
     array: &GenericByteViewArray<T>,
     nulls: Option<NullBuffer>,
 ) -> GenericByteViewArray<T> {
@@ -81,7 +81,7 @@ pub(crate) fn byte_views<T: ByteViewType>(
 /// As [`byte_array`].
 pub(crate) fn dictionary<K: ArrowDictionaryKeyType>(
     order: &mut Planned<'_>,
-    memory: &mut Memory,
+    memory: &mut impl Supply,
     array: &DictionaryArray<K>,
     nulls: Option<NullBuffer>,
 ) -> DictionaryArray<K> {

@@ -24,7 +24,7 @@ use std::ops::Range;
 use super::Level;
 #[cfg(target_arch = "x86_64")]
 use super::hot::Hot;
-use super::ids::Within;
+use super::ids::within;
 use super::plan::{Count, SEGMENTS, Seen, counting};
 use crate::kernel::prefetch::prefetch_near;
 
@@ -254,7 +254,7 @@ impl Cursors {
 
 /// Adds one to the count of each id and segment. False if an id is no partition.
 fn add_up<const S: usize>(ids: &[u32], counts: &mut [u32]) -> bool {
-    let within = Within::new(counts.len() / S);
+    let partitions = counts.len() / S;
     let len = segment::<S>(ids.len());
     let starts = counts.as_mut_ptr();
     // SAFETY: only called for ids that are within the partitions, and segments below `S`.
@@ -262,12 +262,12 @@ fn add_up<const S: usize>(ids: &[u32], counts: &mut [u32]) -> bool {
     for first in (0..len).step_by(BLOCK) {
         let steps = first..len.min(first + BLOCK);
         let block = |segment: usize| &ids[segment * len + steps.start..segment * len + steps.end];
-        if !(0..S).all(|segment| within.all(block(segment))) {
+        if !(0..S).all(|segment| within(block(segment), partitions)) {
             return false;
         }
         walk::<S>(ids, steps, |_| (), count);
     }
-    if !within.all(&ids[S * len..]) {
+    if !within(&ids[S * len..], partitions) {
         return false;
     }
     rest::<S>(ids, count);

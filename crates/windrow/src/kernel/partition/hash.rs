@@ -57,7 +57,7 @@ pub(crate) fn fused<const N: usize>(
     let columns = columns.map(|words| &words[..ids.len()]);
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+    if crate::kernel::cpu::detected!("avx512f", "avx512dq") {
         // SAFETY: the CPU has both.
         done = unsafe { wide::fused(keys, columns, partitions, ids) };
     }

@@ -36,11 +36,11 @@ mod ids;
 mod lines;
 #[cfg(target_arch = "x86_64")]
 mod masks;
-pub(crate) mod memory;
 mod moves;
 pub(crate) mod order;
 mod plan;
 pub(crate) mod search;
+pub(crate) mod slot;
 pub(crate) mod string_hash;
 #[cfg(test)]
 mod tests;
@@ -61,15 +61,16 @@ impl Level {
     /// The most that this CPU can do.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512vbmi")
-            && is_x86_feature_detected!("avx512vbmi2")
-            && is_x86_feature_detected!("avx512vpopcntdq")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt")
-        {
+        if crate::kernel::cpu::detected!(
+            "avx512f",
+            "avx512bw",
+            "avx512vl",
+            "avx512vbmi",
+            "avx512vbmi2",
+            "avx512vpopcntdq",
+            "bmi2",
+            "popcnt"
+        ) {
             return Self::Avx512;
         }
         Self::Portable

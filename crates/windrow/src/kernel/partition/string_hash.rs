@@ -61,10 +61,7 @@ pub(crate) fn words<O: OffsetSizeTrait>(offsets: &[O], bytes: &[u8], out: &mut [
     #[cfg(target_arch = "x86_64")]
     {
         let total = offsets[out.len()].as_usize().wrapping_sub(offsets[0].as_usize());
-        if total <= out.len() * SHORT
-            && is_x86_feature_detected!("sse4.1")
-            && is_x86_feature_detected!("bmi2")
-        {
+        if total <= out.len() * SHORT && crate::kernel::cpu::detected!("sse4.1", "bmi2") {
             // SAFETY: the CPU has both.
             return unsafe { shuffled::words(offsets, bytes, out) };
         }
@@ -81,7 +78,7 @@ pub(crate) fn words<O: OffsetSizeTrait>(offsets: &[O], bytes: &[u8], out: &mut [
 pub(crate) fn view_words(views: &[u128], buffers: &[impl Deref<Target = [u8]>], out: &mut [u64]) {
     let views = &views[..out.len()];
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("bmi2") {
+    if crate::kernel::cpu::detected!("sse4.1", "bmi2") {
         // SAFETY: the CPU has both.
         return unsafe { shuffled::view_words(views, buffers, out) };
     }

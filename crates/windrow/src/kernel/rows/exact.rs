@@ -55,36 +55,6 @@ impl<'a> From<(&'a [u8], bool)> for Text<'a> {
     }
 }
 
-/// Where a string goes.
-pub(crate) trait Cursor {
-    fn at(&self) -> usize;
-    /// What follows stands at `behind`.
-    fn pass(self, behind: usize);
-}
-
-impl Cursor for &mut usize {
-    #[inline(always)]
-    fn at(&self) -> usize {
-        **self
-    }
-
-    #[inline(always)]
-    fn pass(self, behind: usize) {
-        *self = behind;
-    }
-}
-
-/// A place that stays.
-impl Cursor for usize {
-    #[inline(always)]
-    fn at(&self) -> usize {
-        *self
-    }
-
-    #[inline(always)]
-    fn pass(self, _behind: usize) {}
-}
-
 /// Adds the bytes that the codes of strings take to `lengths`, none for a null; returns their sum. A byte up to
 /// `escape` takes two.
 pub(crate) fn add_escaped<'a>(
@@ -133,7 +103,7 @@ pub(crate) fn put_exact<'a>(
     strings: impl Iterator<Item = Text<'a>> + Clone,
     form: Form,
     escape: Option<u8>,
-    cursors: impl Iterator<Item = impl Cursor>,
+    cursors: &mut [usize],
     out: &mut [u8],
 ) {
     #[cfg(target_arch = "x86_64")]
@@ -156,22 +126,21 @@ fn put_exact_each<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
     escape: Option<u8>,
-    cursors: impl Iterator<Item = impl Cursor>,
+    cursors: &mut [usize],
     out: &mut [u8],
 ) {
     for (text, cursor) in strings.zip(cursors) {
         if !text.valid {
             continue;
         }
-        let at = cursor.at();
-        let target = &mut out[at..];
+        let target = &mut out[*cursor..];
         let len = match escape {
             Some(escape) if has_escapes(text, escape) => {
                 put_escaped(text.bytes(), form, escape, target)
             }
             _ => put_shifted(text, form, target),
         };
-        cursor.pass(at + len);
+        *cursor += len;
     }
 }
 
@@ -308,8 +277,8 @@ mod tests {
                 let (mut cursors, end) = starts(lengths.iter().map(|&length| length as usize - 5));
                 let (mut cursors_twin, mut out) = (cursors.clone(), vec![0xaa; end]);
                 let mut twin = out.clone();
-                put_exact(strings.clone(), form, escape, cursors.iter_mut(), &mut out);
-                put_exact_each(strings.clone(), form, escape, cursors_twin.iter_mut(), &mut twin);
+                put_exact(strings.clone(), form, escape, &mut cursors, &mut out);
+                put_exact_each(strings.clone(), form, escape, &mut cursors_twin, &mut twin);
                 prop_assert_eq!((&cursors, &out), (&cursors_twin, &twin));
                 prop_assert_eq!(cursors.last(), Some(&end));
                 for (string, (start, len)) in strings.clone().zip(starts(lengths.iter().map(|&length| length as usize - 5)).0.iter().zip(&lengths)) {

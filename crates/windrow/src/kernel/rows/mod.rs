@@ -34,7 +34,7 @@ pub(crate) use each::{Read, take_each, take_flags, take_raw, take_some};
 pub(crate) use heads::{Letters, PackHeads, Strings, head_bounds, pack_heads, shared, shared_each};
 pub(crate) use lanes::{
     Bits, Cell, Cells, Code, Cursors, Held, Lane, LaneOut, Lanes, Places, Reached, Scattered,
-    Starts, Strided, Word, put, put_cells, put_columns, take, take_cell,
+    Strided, Word, put, put_cells, take, take_cell,
 };
 pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
 pub(crate) use raw::{Raw, put_raw};

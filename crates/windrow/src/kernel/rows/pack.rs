@@ -7,6 +7,8 @@
 //! ```
 
 use super::lanes::Bits;
+use crate::kernel::cpu::compiled_for;
+use crate::kernel::prefetch::{LINE, prefetch};
 
 /// How the numbers of a column become words. A code is `v ^ (float if v is negative) ^ flip`.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +29,8 @@ pub(crate) struct Pack {
     pub(crate) null: u64,
 }
 
-impl Pack {
-    /// What a word moves up by for its place, and which bits of that are written.
-    pub(super) fn end(self) -> (u32, u64) {
-        self.place.map_or((0, 0), |shift| (shift, u64::MAX))
-    }
-}
+/// Numbers between two looks at the bits of their nulls: a word of these.
+const BLOCK: usize = 64;
 
 /// Adds each number to its word; `valid` is nothing if none is null.
 ///
@@ -41,33 +39,55 @@ impl Pack {
 pub(crate) fn pack(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, words: &mut [u64]) {
     assert_eq!(values.len(), words.len(), "a word for each value");
     assert!(valid.is_none_or(|valid| valid.holds(values.len())), "a bit for each value");
-    let mut done = 0;
-    #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() {
-        // SAFETY: the features were detected; values, words and bits were checked above.
-        done = unsafe { super::avx512::pack::pack(values, valid, pack, words) };
-    }
-    pack_each(values, valid, pack, done, words);
+    pack_all(values, valid, pack, words);
 }
 
-/// The portable twin, and the last few: those from `from` on, a multiple of 64 or all of them.
-fn pack_each(
-    values: &[[u8; 8]],
-    valid: Option<Bits<'_>>,
-    pack: Pack,
-    from: usize,
-    words: &mut [u64],
-) {
-    let (shift, places) = pack.end();
-    for (at, (value, word)) in values.iter().zip(words).enumerate().skip(from) {
-        let value = u64::from_ne_bytes(*value);
-        let negative = (value as i64 >> 63) as u64;
-        let code = value ^ (negative & pack.float) ^ pack.flip;
-        let own = pack.front | code.wrapping_sub(pack.least) >> pack.dropped;
-        let is_valid = valid.is_none_or(|valid| valid.get(at));
-        let own = if is_valid { own } else { pack.null };
-        let own = word.checked_shl(pack.width).unwrap_or(0) | own;
-        *word = own << shift | (pack.first + at) as u64 & places;
+compiled_for! {
+    ["avx512f" "avx512dq" "avx512vl"]
+    fn pack_all(
+        values: &[[u8; 8]],
+        valid: Option<Bits<'_>>,
+        pack: Pack,
+        words: &mut [u64],
+    ) = pack_each
+}
+
+#[inline(always)]
+fn pack_each(values: &[[u8; 8]], valid: Option<Bits<'_>>, pack: Pack, words: &mut [u64]) {
+    let (shift, places) = pack.place.map_or((0, 0), |shift| (shift, u64::MAX));
+    // A shift by 64 leaves nothing, as no shift of a word does.
+    let (width, kept) = if pack.width < 64 { (pack.width, u64::MAX) } else { (0, 0) };
+    let blocks = values.chunks(BLOCK).zip(words.chunks_mut(BLOCK));
+    for (block, (values, words)) in blocks.enumerate() {
+        prefetch_ahead(values);
+        let first = block * BLOCK;
+        let bits = valid.map_or(u64::MAX, |valid| valid.word(first));
+        for (at, (value, word)) in (0..).zip(values.iter().zip(words)) {
+            let code = coded(*value, pack.flip, pack.float);
+            let own = pack.front | code.wrapping_sub(pack.least) >> pack.dropped;
+            let own = if bits >> at & 1 == 1 { own } else { pack.null };
+            let own = (*word & kept) << width | own;
+            *word = own << shift | (((pack.first + first) as u64 + at) & places);
+        }
+    }
+}
+
+/// The code of a number without nulls: see [`super::Code`].
+#[inline(always)]
+pub(super) fn coded(value: [u8; 8], flip: u64, float: u64) -> u64 {
+    let value = u64::from_ne_bytes(value);
+    let negative = (value.cast_signed() >> 63).cast_unsigned();
+    value ^ (negative & float) ^ flip
+}
+
+/// Asks for values some blocks ahead: the hardware does not look beyond a page.
+#[inline(always)]
+pub(super) fn prefetch_ahead(values: &[[u8; 8]]) {
+    /// Bytes from what is read to what is asked for.
+    const AHEAD: usize = 2048;
+    let start = values.as_ptr().cast::<u8>();
+    for at in (0..size_of_val(values)).step_by(LINE) {
+        prefetch(start.wrapping_add(AHEAD + at));
     }
 }
 
@@ -78,16 +98,15 @@ fn pack_each(
 pub(crate) fn narrow(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
     assert_eq!(words.len(), narrow.len(), "a narrow word for each");
     assert!(shift <= 32 && low <= 32, "words of 32 bits");
-    let mut done = 0;
-    #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() {
-        // SAFETY: the features were detected; words were counted above.
-        done = unsafe { super::avx512::pack::narrow(words, shift, low, narrow) };
-    }
-    narrow_each(&words[done..], shift, low, &mut narrow[done..]);
+    narrow_all(words, shift, low, narrow);
 }
 
-/// The portable twin, and the last few.
+compiled_for! {
+    ["avx512f" "avx512vl"]
+    fn narrow_all(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) = narrow_each
+}
+
+#[inline(always)]
 fn narrow_each(words: &[u64], shift: u32, low: u32, narrow: &mut [u32]) {
     let mask = (1 << low) - 1;
     for (word, narrow) in words.iter().zip(narrow) {
@@ -110,21 +129,18 @@ pub(crate) struct Clamp {
 /// If there are not as many codes as values.
 pub(crate) fn clamp(values: &[[u8; 8]], clamp: Clamp, codes: &mut [u16]) {
     assert_eq!(values.len(), codes.len(), "a code for each value");
-    let mut done = 0;
-    #[cfg(target_arch = "x86_64")]
-    if super::avx512::detected() {
-        // SAFETY: the features were detected; values and codes were checked above.
-        done = unsafe { super::avx512::pack::clamp(values, clamp, codes) };
-    }
-    clamp_each(&values[done..], clamp, &mut codes[done..]);
+    clamp_all(values, clamp, codes);
 }
 
-/// The portable twin, and the last few.
+compiled_for! {
+    ["avx512f" "avx512dq" "avx512vl"]
+    fn clamp_all(values: &[[u8; 8]], clamp: Clamp, codes: &mut [u16]) = clamp_each
+}
+
+#[inline(always)]
 fn clamp_each(values: &[[u8; 8]], clamp: Clamp, codes: &mut [u16]) {
     for (value, small) in values.iter().zip(codes) {
-        let value = u64::from_ne_bytes(*value);
-        let negative = (value as i64 >> 63) as u64;
-        let code = value ^ (negative & clamp.float) ^ clamp.flip;
+        let code = coded(*value, clamp.flip, clamp.float);
         *small = code.saturating_sub(clamp.below).min(clamp.top.into()) as u16;
     }
 }
@@ -137,19 +153,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_narrow_the_same(
+        fn words_become_narrow(
             words in prop::collection::vec(any::<u64>(), 0..100),
             shift in 0u32..=32,
             low in 0u32..=32,
         ) {
-            let (mut found, mut twin) = (vec![7; words.len()], vec![9; words.len()]);
+            let mut found = vec![7; words.len()];
             narrow(&words, shift, low, &mut found);
-            narrow_each(&words, shift, low, &mut twin);
-            prop_assert_eq!(found, twin);
+            for (word, found) in words.iter().zip(found) {
+                let (place, above) = (word % (1 << low), word >> shift >> low << low);
+                prop_assert_eq!(found, (above | place) as u32);
+            }
         }
 
         #[test]
-        fn both_clamp_the_same(
+        fn codes_are_clamped(
             values in prop::collection::vec(any::<u64>(), 0..100),
             shift in 0u32..64,
             constants: [u64; 3],
@@ -160,15 +178,19 @@ mod tests {
                 values.iter().map(|value| (below.wrapping_add(value >> shift)).to_ne_bytes()).collect();
             for (flip, float) in [(flip, float), (0, 0)] {
                 let with = Clamp { flip, float, below, top };
-                let (mut codes, mut twin) = (vec![7; values.len()], vec![9; values.len()]);
+                let mut codes = vec![7; values.len()];
                 clamp(&values, with, &mut codes);
-                clamp_each(&values, with, &mut twin);
-                prop_assert_eq!(codes, twin);
+                for (value, small) in values.iter().zip(codes) {
+                    let value = u64::from_ne_bytes(*value);
+                    let code = if value >> 63 == 1 { value ^ float } else { value } ^ flip;
+                    let expected = if code < below { 0 } else { (code - below).min(top.into()) };
+                    prop_assert_eq!(u64::from(small), expected);
+                }
             }
         }
 
         #[test]
-        fn both_pack_the_same(
+        fn numbers_are_packed_behind_what_is_there(
             values in prop::collection::vec(any::<[u8; 8]>(), 0..200),
             bits in prop::collection::vec(any::<u8>(), 40),
             constants: [u64; 5],
@@ -183,10 +205,17 @@ mod tests {
             let [flip, float, least, front, null] = constants;
             let constants = Pack { flip, float, least, dropped, width, place, first, front, null };
             let valid = nullable.then_some(Bits { bytes: &bits, first: start });
-            let (mut words, mut twin) = (vec![before; values.len()], vec![before; values.len()]);
+            let mut words = vec![before; values.len()];
             pack(&values, valid, constants, &mut words);
-            pack_each(&values, valid, constants, 0, &mut twin);
-            prop_assert_eq!(words, twin);
+            for (at, (value, word)) in values.iter().zip(words).enumerate() {
+                let value = u64::from_ne_bytes(*value);
+                let code = if value >> 63 == 1 { value ^ float } else { value } ^ flip;
+                let is_valid = valid.is_none_or(|valid| valid.get(at));
+                let own = if is_valid { front | code.wrapping_sub(least) >> dropped } else { null };
+                let own = before.checked_shl(width).unwrap_or(0) | own;
+                let place = place.map_or((own, 0), |bits| (own << bits, (first + at) as u64));
+                prop_assert_eq!(word, place.0 | place.1);
+            }
         }
     }
 }

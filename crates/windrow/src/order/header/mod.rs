@@ -17,7 +17,7 @@ mod wire;
 use arrow_schema::{Schema, SchemaRef};
 
 use self::wire::{Reader, Writer};
-use super::{Column, Layout, Order, Rule, Tail};
+use super::{Layout, Order, Rule, SortColumn, Tail};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 4] = b"WRWL";
@@ -100,7 +100,7 @@ impl Layout {
     }
 }
 
-fn columns(input: &mut Reader<'_>) -> Result<Vec<Column>> {
+fn columns(input: &mut Reader<'_>) -> Result<Vec<SortColumn>> {
     let count = input.count()?;
     (0..count)
         .map(|_| {
@@ -109,7 +109,7 @@ fn columns(input: &mut Reader<'_>) -> Result<Vec<Column>> {
                 return Err(corrupt("unknown flags of a column"));
             }
             let descending = flags & DESCENDING != 0;
-            Ok(Column { name, descending, nulls_first: flags & NULLS_FIRST != 0 })
+            Ok(SortColumn { name, descending, nulls_first: flags & NULLS_FIRST != 0 })
         })
         .collect()
 }

@@ -6,16 +6,12 @@ use std::sync::Mutex;
 
 use super::*;
 
-fn options(directories: Vec<std::path::PathBuf>) -> PoolOptions {
-    PoolOptions { directories, ..PoolOptions::default() }
-}
-
 /// To a file, as it is.
 const RAW: (SpillTo, Codec) = (SpillTo::Disk, Codec::None);
 
 fn store(max_temp_bytes: u64) -> (tempfile::TempDir, Store) {
     let directory = tempfile::tempdir().unwrap();
-    let options = PoolOptions { max_temp_bytes, ..options(vec![directory.path().to_path_buf()]) };
+    let options = PoolOptions::new().directories([directory.path()]).max_temp_bytes(max_temp_bytes);
     (directory, Store::new(options, &Budget::unlimited(), 1 << 20).unwrap())
 }
 
@@ -259,7 +255,9 @@ fn a_full_disk_gets_back_what_is_free_then_another_is_used() {
 fn a_directory_without_room_is_passed_over() {
     let (broken, fine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let directories = vec![broken.path().to_path_buf(), fine.path().to_path_buf()];
-    let store = Store::new(options(directories), &Budget::unlimited(), 1 << 20).unwrap();
+    let store =
+        Store::new(PoolOptions::new().directories(directories), &Budget::unlimited(), 1 << 20)
+            .unwrap();
     broken.close().unwrap();
     let extents: Vec<Extent> = (0..10u8).map(|i| store.write(&[i; 5000], RAW).unwrap()).collect();
     for (i, extent) in (0..10u8).zip(&extents) {

@@ -14,7 +14,7 @@ use super::super::RowEncoder;
 use super::super::tests::arrays::Rng;
 use super::super::tests::{model, tables};
 use super::argsort;
-use crate::order::{Column, Order, asc, desc};
+use crate::order::{Order, SortColumn, asc, desc};
 
 /// The same, some of it null: with nothing under the nulls, or with what was there.
 fn with_nulls(rng: &mut Rng, texts: StringArray, nulls: usize) -> ArrayRef {
@@ -89,9 +89,9 @@ fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {
     let by: Vec<model::By> = (0..keys)
         .map(|column| model::By { column, descending: rng.flip(), nulls_first: rng.flip() })
         .collect();
-    let columns: Vec<Column> = by
+    let columns: Vec<SortColumn> = by
         .iter()
-        .map(|by| Column {
+        .map(|by| SortColumn {
             name: format!("k{}", by.column),
             descending: by.descending,
             nulls_first: by.nulls_first,

@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use super::key::Key;
 use super::plan::{Plan, Rows};
-use crate::kernel::places::{Places, Vector, groups};
-use crate::kernel::radix;
+use crate::kernel::places::{Places, groups};
+use crate::kernel::radix::{self, Word};
 use crate::kernel::rows::narrow as narrow_words;
 
 /// Rows whose narrow words have six bits more than an index.
@@ -49,7 +49,7 @@ struct Pair<W> {
     other: Vec<W>,
 }
 
-impl<W: Vector> Pair<W> {
+impl<W: Word> Pair<W> {
     /// The order of the rows whose words are there, which differ from bit `low` to `high`.
     fn sort(&mut self, (low, high): (u32, u32), same: &mut Vec<u64>) -> Vec<u32> {
         radix::sort(&mut self.words, &mut self.other, low, high);

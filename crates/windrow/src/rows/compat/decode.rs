@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Cells - up to eight bytes behind a marker - are read several at once, strings block by block, what is wider a column at
-//! a time. Elements of lists and values of dictionaries are rows of their own. Unions and run ends are read value by value,
-//! over the bytes of the value codec.
+//! a time. Elements of lists and values of dictionaries are rows of their own. Unions and run ends are read value by
+//! value, over ordered codes.
 //!
 //! Invariant: what a null stands in front of is not looked at, and is zero or empty; a marker that no encoder writes is an
 //! error.
@@ -28,10 +28,12 @@ use crate::error::{Error, Result};
 use crate::kernel::rows::take_text::{Coded, Texts};
 use crate::kernel::rows::{Cell, Read, take_raw, take_some};
 use crate::kernel::values::Values;
-use crate::order::code::{Kind, OrderedCode};
+use crate::order::code::{Kind, Node as Tree, OrderedCode};
 use crate::rows::fixed::{Word, with_word};
+use crate::rows::nested::{Form, other_node};
 use crate::rows::read::cells::{Cells, held};
 use crate::rows::read::{Bits, Columns, Extent, Part, Tile, take_all, with_places};
+use crate::rows::row_ref::Rest;
 use crate::rows::strings::Strings;
 use crate::rows::text::binary_form;
 use crate::rows::value::{self, ValueReader};
@@ -118,7 +120,7 @@ impl<'a> Plan<'a> {
     ) -> Result<()> {
         let (rows, null) = (self.rows, null_byte(options));
         match (node, data_type) {
-            (Node::Nothing { .. }, DataType::Null) => self.push(Nothings(column)),
+            (Node::Nothing, DataType::Null) => self.push(Nothings(column)),
             (node, DataType::Dictionary(_, values)) if is_marked(node) => {
                 let fields = vec![Field::new("values", values.as_ref().clone(), true)].into();
                 let own = self.within([values.as_ref()], from_ref(node), options)?;
@@ -177,8 +179,9 @@ impl<'a> Plan<'a> {
                 self.push(FixedLists::new(column, options, (field, *size), element, elements));
             }
             _ => {
+                let tree = Tree::of(data_type).ok_or_else(other_node)?;
                 let reader = value::reader(data_type)?;
-                self.push(Others { column, node, options, reader, bytes: Vec::new() });
+                self.push(Others { column, node, options, tree, reader });
             }
         }
         Ok(())
@@ -187,7 +190,7 @@ impl<'a> Plan<'a> {
 
 /// Whether a value begins with a byte that tells it from a null.
 fn is_marked(node: &Node) -> bool {
-    !matches!(node, Node::Nothing { .. } | Node::Union(_) | Node::Runs(_))
+    !matches!(node, Node::Nothing | Node::Union(_) | Node::Runs(_))
 }
 
 /// Whether the null of a field is read as one: what stands in a null struct are the nulls of its fields, and those of a
@@ -195,7 +198,7 @@ fn is_marked(node: &Node) -> bool {
 fn is_by_parts(node: &Node) -> bool {
     match node {
         Node::Struct(nodes) => nodes.iter().all(is_by_parts),
-        Node::Nothing { .. } => true,
+        Node::Nothing => true,
         other => is_marked(other),
     }
 }
@@ -369,7 +372,7 @@ impl Part for Structs<'_> {
             let is_within = match (&nulls, field.nulls()) {
                 (None, _) => true,
                 // Of type Null there are only nulls.
-                (Some(_), None) => matches!(node, Node::Nothing { .. }),
+                (Some(_), None) => matches!(node, Node::Nothing),
                 (Some(nulls), Some(own)) => own.contains(nulls),
             };
             if !is_within {
@@ -406,9 +409,9 @@ struct Others<'a> {
     column: usize,
     node: &'a Node,
     options: SortOptions,
+    /// The type, as ordered codes have it.
+    tree: Tree,
     reader: Box<dyn ValueReader>,
-    /// A value, as the value codec has it.
-    bytes: Vec<u8>,
 }
 
 impl Part for Others<'_> {
@@ -417,14 +420,16 @@ impl Part for Others<'_> {
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
-        let Self { node, options, reader, bytes, .. } = self;
+        let (mut bytes, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         tile.for_each(|row| {
             let mut rest = row.row();
-            bytes.clear();
-            node.read(&mut rest, *options, bytes)?;
-            reader.read(&mut &bytes[..])?;
+            starts.push(bytes.len());
+            self.node.read(&mut rest, self.options, &mut bytes)?;
+            ends.push(bytes.len());
             Ok(row.len() - rest.len())
-        })
+        })?;
+        let codes = &mut Rest { bytes: &bytes, cursors: &mut starts, ends: &ends };
+        self.reader.read_codes(&self.tree, Form::STORED, codes)
     }
 
     fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {

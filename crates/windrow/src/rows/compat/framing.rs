@@ -45,7 +45,7 @@ impl Framing for ArrowRow {
 
     fn list(self) -> ListFrame {
         let (each, end) = (Frame::Blocks(self.flip()), Some(END ^ self.flip()));
-        ListFrame { marked: false, counted: false, each, end }
+        ListFrame { marked: false, each, end }
     }
 
     fn run(self) -> Frame {

@@ -1,4 +1,4 @@
-//! Types as arrow-row codes them, and their codes value by value to the bytes of the value codec.
+//! Types as arrow-row codes them, and their codes value by value to the ordered codes of `rows/nested`.
 //!
 //! ```text
 //! fixed width     01 code | null and zeros               FixedSizeList   01 values | null
@@ -16,14 +16,12 @@ use super::{NOTHING, VALUE, blocks, corrupt, flip, null_byte};
 use crate::error::Result;
 use crate::order::code::OrderedCode;
 use crate::order::types::{Lists, Physical};
-use crate::rows::fixed::{Word, with_word};
-use crate::rows::value::wire::{put_len, take, take_byte};
+use crate::rows::nested::{END, Form, MORE, null_marker};
+use crate::rows::text;
+use crate::rows::value::wire::{take, take_byte};
 
 pub(super) enum Node {
-    /// `marked` if the value codec writes a byte: under a dictionary.
-    Nothing {
-        marked: bool,
-    },
+    Nothing,
     Plain(OrderedCode),
     Runs(Box<Node>),
     List(Box<Node>),
@@ -43,12 +41,12 @@ impl Node {
         let child = |field: &FieldRef| Self::of(field.data_type());
         let all = |fields: &Fields| fields.iter().map(child).collect::<Option<Vec<_>>>();
         Some(match Physical::of(data_type)? {
-            Physical::Null => Self::Nothing { marked: false },
+            Physical::Null => Self::Nothing,
             Physical::Boolean
             | Physical::Number(..)
             | Physical::FixedBinary(_)
             | Physical::Bytes(..) => Self::Plain(OrderedCode::of(data_type)?),
-            Physical::Dictionary(_, values) => Self::of(values)?.marked(),
+            Physical::Dictionary(_, values) => Self::of(values)?,
             Physical::Runs(_, values) => Self::Runs(Box::new(child(values)?)),
             Physical::List(Lists::Map, entries) => match Physical::of(entries.data_type())? {
                 Physical::Struct(fields) => Self::Map(all(fields)?),
@@ -64,19 +62,10 @@ impl Node {
         })
     }
 
-    /// The same type under a dictionary, where values that take no bytes are marked.
-    fn marked(self) -> Self {
-        match self {
-            Self::Nothing { .. } => Self::Nothing { marked: true },
-            Self::Runs(values) => Self::Runs(Box::new(values.marked())),
-            other => other,
-        }
-    }
-
     /// Bytes of every value, if they are the same.
     pub(super) fn same_len(&self) -> Option<usize> {
         match self {
-            Self::Nothing { .. } => Some(NOTHING.len()),
+            Self::Nothing => Some(NOTHING.len()),
             Self::Plain(code) if !code.varies() => Some(1 + code.width()),
             _ => None,
         }
@@ -85,7 +74,7 @@ impl Node {
     /// Appends the code of a null.
     pub(super) fn put_null(&self, options: SortOptions, out: &mut Vec<u8>) {
         match self {
-            Self::Nothing { .. } => out.extend(NOTHING.map(|byte| byte ^ flip(options))),
+            Self::Nothing => out.extend(NOTHING.map(|byte| byte ^ flip(options))),
             Self::Plain(code) => {
                 out.push(null_byte(options));
                 out.resize(out.len() + code.width(), 0);
@@ -110,7 +99,8 @@ impl Node {
         }
     }
 
-    /// Appends the value codec's bytes of the code at the start of `source`.
+    /// Appends the ordered code, in the form of columns that take no part in an order, of the value whose code is at the
+    /// start of `source`.
     pub(super) fn read(
         &self,
         source: &mut &[u8],
@@ -118,11 +108,7 @@ impl Node {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         match self {
-            Self::Nothing { marked } => {
-                take(source, NOTHING.len())?;
-                out.extend(marked.then_some(0));
-                return Ok(());
-            }
+            Self::Nothing => return take(source, NOTHING.len()).map(|_| ()),
             Self::Runs(values) => {
                 let mut row = Vec::new();
                 blocks::read(source, flip(options), &mut row)?;
@@ -139,12 +125,12 @@ impl Node {
             _ => {}
         }
         if source.first() == Some(&null_byte(options)) {
-            out.push(0);
+            out.push(null_marker(Form::STORED.low));
             return self.skip_null(source, options);
         }
         out.push(VALUE);
         match self {
-            Self::Nothing { .. } | Self::Runs(_) | Self::Union(_) => Ok(()),
+            Self::Nothing | Self::Runs(_) | Self::Union(_) => Ok(()),
             Self::Plain(code) => read_plain(*code, source, options, out),
             Self::List(element) => {
                 read_list(source, options, out, |row, out| element.read(row, inner(options), out))
@@ -173,7 +159,7 @@ impl Node {
 
     fn skip(&self, source: &mut &[u8], options: SortOptions) -> Result<()> {
         match self {
-            Self::Nothing { .. } => return take(source, NOTHING.len()).map(|_| ()),
+            Self::Nothing => return take(source, NOTHING.len()).map(|_| ()),
             Self::Runs(_) => return blocks::skip(source, flip(options)).map(|_| ()),
             Self::Union(children) => {
                 let child = child(children, take_byte(source)? ^ flip(options))?;
@@ -202,7 +188,7 @@ impl Node {
                 take_value(source)?;
                 fields.iter().try_for_each(|field| field.skip(source, options))
             }
-            Self::Nothing { .. } | Self::Runs(_) | Self::Union(_) => Ok(()),
+            Self::Nothing | Self::Runs(_) | Self::Union(_) => Ok(()),
         }
     }
 
@@ -237,31 +223,21 @@ fn read_plain(
     options: SortOptions,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    match code {
-        OrderedCode::Fixed(width, kind) => {
-            take_value(source)?;
-            let code = take(source, width)?;
-            with_word!(width, W => {
-                let mut value = [0; W::BYTES];
-                W::read_big(code).value(kind, options.descending).write_native(&mut value);
-                out.extend_from_slice(&value);
-            });
-        }
-        OrderedCode::Bool => {
-            take_value(source)?;
-            out.push(take_byte(source)? ^ flip(options));
-        }
-        OrderedCode::FixedBinary(width) => {
-            take_value(source)?;
-            out.extend(take(source, width)?.iter().map(|byte| byte ^ flip(options)));
-        }
-        _ => {
-            let mut bytes = Vec::new();
-            blocks::read(source, flip(options), &mut bytes)?;
-            put_len(bytes.len(), out);
-            out.extend_from_slice(&bytes);
-        }
+    let flip = flip(options);
+    if !code.varies() {
+        take_value(source)?;
+        out.extend(take(source, code.width())?.iter().map(|byte| byte ^ flip));
+        return Ok(());
     }
+    let mut bytes = Vec::new();
+    blocks::read(source, flip, &mut bytes)?;
+    // Ordered codes of text rely on it.
+    if code == OrderedCode::Text && std::str::from_utf8(&bytes).is_err() {
+        return Err(corrupt("a text that is not UTF-8"));
+    }
+    let start = out.len();
+    out.resize(start + text::encoded_len(code, &bytes), 0);
+    text::encode(code, false, &bytes, &mut out[start..]);
     Ok(())
 }
 
@@ -271,18 +247,14 @@ fn read_list(
     out: &mut Vec<u8>,
     mut element: impl FnMut(&mut &[u8], &mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
-    let (mut count, mut elements, mut row) = (0, Vec::new(), Vec::new());
-    loop {
-        row.clear();
-        if !blocks::read(source, flip(options), &mut row)? {
-            break;
-        }
+    let mut row = Vec::new();
+    while blocks::read(source, flip(options), &mut row)? {
+        out.push(MORE);
         let mut rest = &row[..];
-        element(&mut rest, &mut elements)?;
+        element(&mut rest, out)?;
         behind(rest)?;
-        count += 1;
+        row.clear();
     }
-    put_len(count, out);
-    out.extend_from_slice(&elements);
+    out.push(END);
     Ok(())
 }

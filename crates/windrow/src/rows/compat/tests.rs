@@ -9,6 +9,9 @@ use super::super::tests::arrays::{self, Rng};
 use super::super::tests::{model, tables};
 use super::{Converter, SortField, corrupt};
 use crate::error::{Error, Result};
+use crate::order::code::Node as Tree;
+use crate::rows::nested::Form;
+use crate::rows::row_ref::Rest;
 use crate::rows::value;
 
 /// Fields of any order for `columns`, and arrow-row's converter if it has rows for all of the types.
@@ -59,20 +62,21 @@ fn same(columns: &[ArrayRef], found: &[ArrayRef]) {
 fn one_by_one(converter: &Converter, rows: &[&[u8]]) -> Result<Vec<ArrayRef>> {
     let mut readers = Vec::new();
     for (field, _) in &converter.fields {
-        readers.push(value::reader(&field.data_type)?);
+        readers.push((value::reader(&field.data_type)?, Tree::of(&field.data_type).unwrap()));
     }
     let mut bytes = Vec::new();
     for mut row in rows.iter().copied() {
-        for ((field, node), reader) in converter.fields.iter().zip(&mut readers) {
+        for ((field, node), (reader, tree)) in converter.fields.iter().zip(&mut readers) {
             bytes.clear();
             node.read(&mut row, field.options, &mut bytes)?;
-            reader.read(&mut &bytes[..])?;
+            let code = &mut Rest { bytes: &bytes, cursors: &mut [0], ends: &[bytes.len()] };
+            reader.read_codes(tree, Form::STORED, code)?;
         }
         if !row.is_empty() {
             return Err(corrupt("a row does not end where its columns do"));
         }
     }
-    readers.iter_mut().map(|reader| reader.finish()).collect()
+    readers.iter_mut().map(|(reader, _)| reader.finish()).collect()
 }
 
 /// Many rows, ours and those of arrow-row, where they are and anywhere, and some of them; and with one that is damaged.

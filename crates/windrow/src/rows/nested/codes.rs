@@ -14,7 +14,7 @@ use crate::kernel::rows::blocks::{encoded_len, put_block_string};
 const TILE: usize = 512;
 
 /// Codes of values, one behind the other.
-pub(in crate::rows) struct Codes {
+pub(super) struct Codes {
     bytes: Vec<u8>,
     places: Places,
 }
@@ -30,7 +30,7 @@ enum Places {
 
 /// Which values are coded.
 #[derive(Clone, Copy)]
-pub(in crate::rows) enum Picks<'a> {
+pub(super) enum Picks<'a> {
     /// The first of them, so many.
     First(usize),
     Keys(&'a [usize]),
@@ -55,11 +55,7 @@ impl Picks<'_> {
 
 impl Codes {
     /// Of the values `picks` of `fields`, those of each one behind the other.
-    pub(in crate::rows) fn of<F: Framing>(
-        fields: &[Tree<F>],
-        picks: Picks<'_>,
-        frame: Frame,
-    ) -> Self {
+    pub(super) fn of<F: Framing>(fields: &[Tree<F>], picks: Picks<'_>, frame: Frame) -> Self {
         let count = picks.len();
         if let Some(code) = fields.iter().map(Tree::constant).collect::<Option<Vec<_>>>() {
             let one = Self { bytes: code.concat(), places: Places::Repeated };
@@ -91,11 +87,6 @@ impl Codes {
             Frame::Bare | Frame::Behind(_) => codes,
             Frame::Blocks(_) => codes.framed(count, frame),
         }
-    }
-
-    /// A value that each of them is.
-    pub(super) fn repeated(code: &[u8]) -> Self {
-        Self { bytes: code.to_vec(), places: Places::Repeated }
     }
 
     /// Writes the values tile by tile: what is written last is at hand for the next field.
@@ -184,7 +175,7 @@ impl Codes {
     }
 
     /// All of `count` values, and where each begins and the last one ends.
-    pub(in crate::rows) fn into_parts(self, count: usize) -> (Vec<u8>, Vec<usize>) {
+    pub(super) fn into_parts(self, count: usize) -> (Vec<u8>, Vec<usize>) {
         match self.places {
             Places::Repeated => {
                 let len = self.bytes.len();

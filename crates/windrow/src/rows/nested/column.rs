@@ -6,7 +6,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
 use super::super::spans;
-use super::framing::Ordered;
+use super::codes::{Codes, Picks};
+use super::framing::{Frame, Ordered};
 use super::tree::Tree;
 use crate::error::Result;
 
@@ -18,6 +19,14 @@ pub(in crate::rows) struct Nested {
     nulls: Option<NullBuffer>,
     /// Bytes of the code of each row, without a marker; 0 for a null.
     lengths: Vec<usize>,
+}
+
+/// The codes of all values of `array` in the form of columns which take no part in an order
+/// ([`Form::STORED`](super::Form::STORED)), and where each begins and the last one ends.
+pub(in crate::rows) fn stored(array: &ArrayRef) -> Result<(Vec<u8>, Vec<usize>)> {
+    let tree = [Tree::of(array, Ordered { low: true })?];
+    let codes = Codes::of(&tree, Picks::First(array.len()), Frame::Bare);
+    Ok(codes.into_parts(array.len()))
 }
 
 impl Nested {

@@ -1,10 +1,8 @@
-//! What the three formats of nested values do differently: the ordered codes of slots, the bytes of
-//! arrow-row, and the value codec.
+//! What the two formats of nested values do differently: ordered codes, and the bytes of arrow-row.
 //!
 //! ```text
-//! [1, 2]   slots       01 | 01 01 code | 01 01 code | 00       a byte in front of each element, an end
+//! [1, 2]   ordered     01 | 01 01 code | 01 01 code | 00       a byte in front of each element, an end
 //!          arrow-row   block of 01 code | block of 01 code | 01     elements in blocks, an end
-//!          values      01 | 2 | 01 value | 01 value            a length in front
 //! ```
 
 use arrow_schema::DataType;
@@ -31,8 +29,6 @@ pub(in crate::rows) enum Frame {
 pub(in crate::rows) struct ListFrame {
     /// A byte in front says that there is a list.
     pub(in crate::rows) marked: bool,
-    /// The number of elements stands in front of them.
-    pub(in crate::rows) counted: bool,
     pub(in crate::rows) each: Frame,
     pub(in crate::rows) end: Option<u8>,
 }
@@ -52,11 +48,6 @@ pub(in crate::rows) trait Framing: Copy {
 
     /// The value of type Null.
     fn nothing(self) -> &'static [u8];
-
-    /// The value of type Null where a dictionary holds it.
-    fn keyed_nothing(self) -> &'static [u8] {
-        self.nothing()
-    }
 
     /// The code of a null of `data_type`.
     fn null(self, data_type: &DataType) -> Vec<u8>;
@@ -127,7 +118,7 @@ impl Framing for Ordered {
     }
 
     fn list(self) -> ListFrame {
-        ListFrame { marked: true, counted: false, each: Frame::Behind(MORE), end: Some(END) }
+        ListFrame { marked: true, each: Frame::Behind(MORE), end: Some(END) }
     }
 
     #[inline(always)]
@@ -157,7 +148,7 @@ impl Framing for Ordered {
 
 /// Writes strings one after the other, by `put`, which returns their bytes.
 #[inline(always)]
-pub(in crate::rows) fn put_each<'a>(
+fn put_each<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     null: &[u8],
     cursors: &mut [usize],

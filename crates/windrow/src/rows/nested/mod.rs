@@ -11,8 +11,9 @@
 //! nothing:     Null
 //! ```
 //!
-//! Written by `part`, read by the readers of `rows/value`, column by column on either way; here is
-//! what both share, and how values are walked over.
+//! Written by `tree`, read by the readers of `rows/value`, column by column on either way; here is
+//! what both share, and how values are walked over. Columns that take no part in the order are written the same way,
+//! as of [`Form::STORED`].
 //!
 //! Invariant: codes have the order of the values - element by element, the shorter list first, nulls
 //! at every level on the column's side - and none is a prefix of another. `flip` complements them all.
@@ -22,9 +23,8 @@ mod column;
 mod framing;
 mod tree;
 
-pub(super) use codes::{Codes, Picks};
-pub(super) use column::Nested;
-pub(super) use framing::{Frame, Framing, ListFrame, put_each};
+pub(super) use column::{Nested, stored};
+pub(super) use framing::{Frame, Framing, ListFrame};
 pub(super) use tree::Tree;
 
 use super::row_ref::{Rest, RowRef};
@@ -94,6 +94,9 @@ pub(super) struct Form {
 }
 
 impl Form {
+    /// That of columns which take no part in an order.
+    pub(super) const STORED: Self = Self { flip: 0, low: true };
+
     pub(super) fn of(slot: &Slot) -> Self {
         Self { flip: if slot.descending { 0xff } else { 0 }, low: slot.low_nulls() }
     }

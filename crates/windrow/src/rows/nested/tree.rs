@@ -22,7 +22,6 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use super::super::column::{Bytes, Column};
 use super::super::fixed::{Word, with_word};
 use super::super::spans::{self, Spans};
-use super::super::value::wire::{len_of_len, write_len};
 use super::VALUE;
 use super::codes::{Codes, Picks};
 use super::framing::{Frame, Framing};
@@ -61,7 +60,6 @@ struct Coded {
     /// Which codes each row has.
     spans: Spans,
     codes: Codes,
-    counted: bool,
     end: Option<u8>,
 }
 
@@ -80,20 +78,18 @@ impl Coded {
         let key = |(row, &key)| if is_slice { row } else { key };
         let spans = keys.iter().enumerate().map(key).map(|key| (key, key + 1)).collect();
         let codes = Codes::of(&values_of, picks, frame);
-        Ok(Self { spans, codes, counted: false, end: None })
+        Ok(Self { spans, codes, end: None })
     }
 
     fn len_of(&self, row: usize) -> usize {
         let (start, end) = self.spans[row];
-        let count = if self.counted { len_of_len(end - start) } else { 0 };
-        count + self.codes.len_between(start, end) + usize::from(self.end.is_some())
+        self.codes.len_between(start, end) + usize::from(self.end.is_some())
     }
 
     #[inline(always)]
     fn write(&self, row: usize, out: &mut [u8]) -> usize {
         let (start, end) = self.spans[row];
-        let mut at = if self.counted { write_len(end - start, out) } else { 0 };
-        at += self.codes.write(start, end, &mut out[at..]);
+        let mut at = self.codes.write(start, end, out);
         if let Some(byte) = self.end {
             out[at] = byte;
             at += 1;
@@ -130,7 +126,7 @@ impl<F: Framing> Tree<F> {
                 let spans = (0..array.len()).map(|row| (row * size, (row + 1) * size)).collect();
                 let fields = [Self::of(values, framing)?];
                 let codes = Codes::of(&fields, Picks::First(values.len()), Frame::Bare);
-                (true, Body::Coded(Coded { spans, codes, counted: false, end: None }))
+                (true, Body::Coded(Coded { spans, codes, end: None }))
             }
             Physical::Union(fields, _) => {
                 let array = array.as_union();
@@ -144,10 +140,7 @@ impl<F: Framing> Tree<F> {
             }
             Physical::Dictionary(..) => {
                 let values = array.as_any_dictionary().values();
-                let mut coded = Coded::keyed(&spans::of_keys(array), values, framing, Frame::Bare)?;
-                if coded.codes.is_nothing() {
-                    coded.codes = Codes::repeated(framing.keyed_nothing());
-                }
+                let coded = Coded::keyed(&spans::of_keys(array), values, framing, Frame::Bare)?;
                 (false, Body::Coded(coded))
             }
             Physical::Runs(..) => {
@@ -180,7 +173,7 @@ impl<F: Framing> Tree<F> {
         match &self.body {
             Body::Constant(bytes) => Some(bytes),
             Body::Coded(coded) => {
-                let is_nothing = !self.marked && !coded.counted && coded.end.is_none();
+                let is_nothing = !self.marked && coded.end.is_none();
                 (is_nothing && coded.codes.is_nothing() && self.null.is_empty()).then_some(&[])
             }
             Body::Plain(..) | Body::Struct(_) | Body::Union { .. } => None,
@@ -423,7 +416,7 @@ fn list<F: Framing>(array: &ArrayRef, lists: Lists, framing: F) -> Result<Coded>
     };
     let frame = framing.list();
     let codes = Codes::of(&fields, Picks::First(count), frame.each);
-    Ok(Coded { spans, codes, counted: frame.counted, end: frame.end })
+    Ok(Coded { spans, codes, end: frame.end })
 }
 
 /// Some of the picks, whose cursors or lengths are taken out of those of all and put back.

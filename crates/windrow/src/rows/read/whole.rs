@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::order::code::plain_type;
 use crate::order::{Layout, Slot};
 use crate::rows::builder::Builder;
-use crate::rows::row_ref::corrupt;
+use crate::rows::row_ref::{Rest, corrupt, left};
 use crate::rows::strings::Strings;
 use crate::rows::{length, sequence, skip};
 
@@ -88,7 +88,7 @@ impl Bodies {
         Self { column, values: Some(Values::Bytes(strings)) }
     }
 
-    /// In the codec of values.
+    /// Codes of values.
     pub(super) fn values(column: usize, builder: Builder) -> Self {
         Self { column, values: Some(Values::Value(builder)) }
     }
@@ -105,21 +105,30 @@ impl Part for Bodies {
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
-        let values = &mut self.values;
-        tile.for_each(|row| {
-            let row = row.row();
+        let bytes = tile.bytes();
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
+        let (cursors, row_ends) = tile.cursors();
+        for (cursor, &end) in cursors.iter_mut().zip(row_ends) {
+            let row = left(bytes, *cursor, end);
             let (length, behind) =
-                length::take(row).ok_or_else(|| corrupt("the length of a value is wrong"))?;
-            let bytes = row
+                length::take(&row).ok_or_else(|| corrupt("the length of a value is wrong"))?;
+            let value = row
                 .get(behind..behind + length)
                 .ok_or_else(|| corrupt("a value is longer than its row"))?;
-            match values {
-                Some(Values::Bytes(strings)) => strings.push(bytes)?,
-                Some(Values::Value(builder)) => builder.push_bytes(bytes)?,
+            match &mut self.values {
+                Some(Values::Bytes(strings)) => strings.push(value)?,
+                Some(Values::Value(_)) => {
+                    starts.push(*cursor + behind);
+                    ends.push(*cursor + behind + length);
+                }
                 None => {}
             }
-            Ok(behind + length)
-        })
+            *cursor += behind + length;
+        }
+        if let Some(Values::Value(builder)) = &mut self.values {
+            builder.extend_stored(&mut Rest { bytes, cursors: &mut starts, ends: &ends })?;
+        }
+        Ok(())
     }
 
     fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {

@@ -15,40 +15,25 @@ use super::super::nested::{Form, Marked, cut_off, other_node};
 use super::super::row_ref::Rest;
 use super::super::strings::Strings;
 use super::ValueReader;
-use super::wire::{corrupt, refused, take, take_len, take_marker};
+use super::wire::refused;
 use crate::error::{Error, Result};
 use crate::order::code::Node;
 
 pub(super) struct BytesReader {
     values: Strings,
     nulls: NullBufferBuilder,
-    /// Texts are checked one by one. Views of them are as they are added.
-    is_text: bool,
 }
 
 impl BytesReader {
     pub(super) fn new(data_type: &DataType) -> Self {
-        Self {
-            values: Strings::new(data_type),
-            nulls: NullBufferBuilder::new(0),
-            is_text: matches!(data_type, DataType::Utf8 | DataType::LargeUtf8),
-        }
+        Self { values: Strings::new(data_type), nulls: NullBufferBuilder::new(0) }
     }
 }
 
 impl ValueReader for BytesReader {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let valid = take_marker(bytes)?;
-        let mut value: &[u8] = &[];
-        if valid {
-            let len = take_len(bytes)?;
-            value = take(bytes, len)?;
-            if self.is_text {
-                std::str::from_utf8(value).map_err(|error| corrupt(error.to_string()))?;
-            }
-        }
-        self.values.push(value)?;
-        self.nulls.append(valid);
+    fn push_null(&mut self) -> Result<()> {
+        self.values.push_empty(1);
+        self.nulls.append_null();
         Ok(())
     }
 
@@ -72,14 +57,6 @@ impl ValueReader for BytesReader {
         self.values.read_codes(*code, form.descending(), null, rows, &mut valid)?;
         let valid = BooleanBuffer::new(Buffer::from_vec(valid), 0, count);
         self.nulls.append_buffer(&NullBuffer::new(valid));
-        Ok(())
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        if take_marker(bytes)? {
-            let len = take_len(bytes)?;
-            take(bytes, len)?;
-        }
         Ok(())
     }
 
@@ -111,10 +88,7 @@ impl FixedBinaryReader {
 }
 
 impl ValueReader for FixedBinaryReader {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        if take_marker(bytes)? {
-            return Ok(self.builder.append_value(take(bytes, self.width)?)?);
-        }
+    fn push_null(&mut self) -> Result<()> {
         self.builder.append_null();
         Ok(())
     }
@@ -126,13 +100,6 @@ impl ValueReader for FixedBinaryReader {
             value.iter_mut().zip(code).for_each(|(value, code)| *value = code ^ form.flip);
             Ok(self.builder.append_value(&value)?)
         })
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        if take_marker(bytes)? {
-            take(bytes, self.width)?;
-        }
-        Ok(())
     }
 
     fn fill(&mut self, count: usize) -> Result<()> {

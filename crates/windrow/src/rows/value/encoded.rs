@@ -17,15 +17,15 @@ use super::super::nested::{Form, Marked, null_id};
 use super::super::row_ref::{Rest, left};
 use super::interner::Interner;
 use super::list::Elements;
-use super::wire::{NULL, corrupt, refused, take_byte, too_many};
-use super::{ValueReader, is_zero_width, reader};
+use super::wire::{refused, too_many};
+use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::kernel::rows::block::{self, BLOCK};
 use crate::order::code::{Node, OrderedCode};
 
-/// What stands in front of an ordered code among the bytes of a run's value: one that the value codec
-/// never begins with, which has a null of its own.
-const CODE: u8 = 0xff;
+/// The bytes of a run's value: a byte that tells it from a null, and its code.
+const VALUE: u8 = 1;
+const NULL: u8 = 0;
 
 pub(super) struct DictionaryReader<K: ArrowDictionaryKeyType> {
     data_type: DataType,
@@ -34,8 +34,6 @@ pub(super) struct DictionaryReader<K: ArrowDictionaryKeyType> {
     values: Box<dyn ValueReader>,
     /// The bytes of each value that `values` holds, numbered as the keys are.
     interned: Interner,
-    /// All values are null.
-    zero_width: bool,
 }
 
 impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
@@ -46,19 +44,7 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
             nulls: NullBufferBuilder::new(0),
             values: reader(values)?,
             interned: Interner::default(),
-            zero_width: is_zero_width(values),
         })
-    }
-
-    /// The bytes of the next value; nothing if it is null.
-    fn take_value<'b>(&self, bytes: &mut &'b [u8]) -> Result<Option<&'b [u8]>> {
-        if bytes.first().is_none_or(|first| *first == NULL) {
-            return take_byte(bytes).map(|_| None);
-        }
-        if self.zero_width {
-            return Err(corrupt("expected a null, got a value"));
-        }
-        take_extent(&*self.values, bytes).map(Some)
     }
 
     #[inline(always)]
@@ -67,7 +53,7 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
             .ok_or_else(|| too_many(&self.data_type, "the distinct values"))
     }
 
-    fn push_null(&mut self) {
+    fn add_null(&mut self) {
         self.keys.push(K::Native::default());
         self.nulls.append_null();
     }
@@ -90,7 +76,7 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
                 let is_value = marked.is_value(&mut left(bytes, *cursor, end))?;
                 *cursor += 1;
                 if !is_value {
-                    self.push_null();
+                    self.add_null();
                     continue;
                 }
             }
@@ -111,7 +97,7 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
                     let len = value.len() - row.len();
                     if is_union && value.first() == Some(&(null_id(form.low) ^ form.flip)) {
                         *cursor += len;
-                        self.push_null();
+                        self.add_null();
                         continue;
                     }
                     (len, self.interned.intern(near, len))
@@ -130,24 +116,14 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
 }
 
 impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let Some(value) = self.take_value(bytes)? else {
-            self.push_null();
-            return Ok(());
-        };
-        let (number, is_new) = self.interned.intern(value, value.len());
-        let key = self.key(number)?;
-        if is_new {
-            self.values.read(&mut &*value)?;
-        }
-        self.keys.push(key);
-        self.nulls.append_non_null();
+    fn push_null(&mut self) -> Result<()> {
+        self.add_null();
         Ok(())
     }
 
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         if matches!(node, Node::Nothing) {
-            (0..rows.len()).for_each(|_| self.push_null());
+            (0..rows.len()).for_each(|_| self.add_null());
             return Ok(());
         }
         self.read_keys(node, form, None, rows)
@@ -165,10 +141,6 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
             return self.read_bodies(node, form, rows);
         }
         self.read_keys(node, form, Some(marked), rows)
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        self.take_value(bytes).map(|_| ())
     }
 
     /// Placeholders stand for the first value, whatever it will be: they never use up a key.
@@ -239,12 +211,8 @@ impl<R: RunEndIndexType> RunReader<R> {
 }
 
 impl<R: RunEndIndexType> ValueReader for RunReader<R> {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let value = take_extent(&*self.values, bytes)?;
-        if self.extend(value.iter())? {
-            self.values.read(&mut &*value)?;
-        }
-        Ok(())
+    fn push_null(&mut self) -> Result<()> {
+        if self.extend([NULL].iter())? { self.values.push_null() } else { Ok(()) }
     }
 
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
@@ -254,15 +222,11 @@ impl<R: RunEndIndexType> ValueReader for RunReader<R> {
             rows.read(at, |row| form.skip_body(node, row))?;
             let end = rows.cursors[at];
             let bytes = &value.row()[..end - start];
-            if self.extend([CODE].iter().chain(bytes))? {
+            if self.extend([VALUE].iter().chain(bytes))? {
                 new.push(start, end);
             }
         }
         self.values.read_bodies(node, form, &mut new.rest(rows.bytes))
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        self.values.skip(bytes)
     }
 
     /// Placeholders lengthen the run they fall into: they never cut one.
@@ -291,11 +255,4 @@ impl<R: RunEndIndexType> ValueReader for RunReader<R> {
             .map_err(refused)?;
         Ok(Arc::new(RunArray::<R>::from(data)))
     }
-}
-
-/// The bytes of the next value of `reader`.
-fn take_extent<'b>(reader: &dyn ValueReader, bytes: &mut &'b [u8]) -> Result<&'b [u8]> {
-    let whole = *bytes;
-    reader.skip(bytes)?;
-    Ok(&whole[..whole.len() - bytes.len()])
 }

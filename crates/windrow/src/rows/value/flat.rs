@@ -1,9 +1,7 @@
 //! Nulls, booleans and fixed-width numbers.
 //!
-//! # Invariant
-//! A number's body is its bits, whatever they are: -0.0 differs from 0.0, and NaNs with different
-//! payloads from each other. They are taken as they lie in Arrow's buffer, so in the byte order of
-//! the machine (which rows do not leave): little-endian on all that we test.
+//! Invariant: a number comes back with its bits, whatever they are: -0.0 differs from 0.0, and NaNs with different
+//! payloads from each other.
 
 use std::sync::Arc;
 
@@ -17,12 +15,12 @@ use super::super::fixed::{Word, with_word};
 use super::super::nested::{Form, Marked, cut_off, other_node};
 use super::super::row_ref::Rest;
 use super::ValueReader;
-use super::wire::{corrupt, refused, take, take_bool, take_marker, too_many};
+use super::wire::{corrupt, refused, too_many};
 use crate::error::Result;
 use crate::kernel::rows::take_lists::{Lists, take_lists};
 use crate::order::code::{Node, OrderedCode};
 
-/// Gathers bytes: the buffer of the array is the bodies of the values, one after another.
+/// Gathers the bytes of the array.
 pub(super) struct NumberReader {
     data_type: DataType,
     /// Bytes of a number.
@@ -51,13 +49,9 @@ impl NumberReader {
 }
 
 impl ValueReader for NumberReader {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let valid = take_marker(bytes)?;
-        match valid {
-            true => self.values.extend_from_slice(take(bytes, self.width)?),
-            false => self.values.extend_zeros(self.width),
-        }
-        self.nulls.append(valid);
+    fn push_null(&mut self) -> Result<()> {
+        self.values.extend_zeros(self.width);
+        self.nulls.append_null();
         Ok(())
     }
 
@@ -126,13 +120,6 @@ impl ValueReader for NumberReader {
         read
     }
 
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        if take_marker(bytes)? {
-            take(bytes, self.width)?;
-        }
-        Ok(())
-    }
-
     fn fill(&mut self, count: usize) -> Result<()> {
         self.values.extend_zeros(count * self.width);
         self.nulls.append_n_non_nulls(count);
@@ -159,11 +146,8 @@ impl BooleanReader {
 }
 
 impl ValueReader for BooleanReader {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        match take_marker(bytes)? {
-            true => self.0.append_value(take_bool(bytes, "boolean")?),
-            false => self.0.append_null(),
-        }
+    fn push_null(&mut self) -> Result<()> {
+        self.0.append_null();
         Ok(())
     }
 
@@ -175,13 +159,6 @@ impl ValueReader for BooleanReader {
             }
             other => Err(corrupt(format!("expected a boolean of 0 or 1, got {other}"))),
         })
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        if take_marker(bytes)? {
-            take_bool(bytes, "boolean")?;
-        }
-        Ok(())
     }
 
     fn fill(&mut self, count: usize) -> Result<()> {
@@ -199,16 +176,12 @@ impl ValueReader for BooleanReader {
 pub(super) struct NullReader(usize);
 
 impl ValueReader for NullReader {
-    fn read(&mut self, _bytes: &mut &[u8]) -> Result<()> {
+    fn push_null(&mut self) -> Result<()> {
         self.fill(1)
     }
 
     fn read_bodies(&mut self, _: &Node, _: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         self.fill(rows.len())
-    }
-
-    fn skip(&self, _bytes: &mut &[u8]) -> Result<()> {
-        Ok(())
     }
 
     fn fill(&mut self, count: usize) -> Result<()> {

@@ -13,8 +13,8 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::{Rest, RowRef};
-use super::wire::{corrupt, refused, take_len, take_marker, too_many};
-use super::{ValueReader, is_zero_width, reader};
+use super::wire::{refused, too_many};
+use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
@@ -103,8 +103,6 @@ pub(super) struct ListReader<O: OffsetSizeTrait> {
     offsets: Vec<O>,
     nulls: NullBufferBuilder,
     values: Box<dyn ValueReader>,
-    /// The elements take no bytes, so bytes cannot bound their number.
-    zero_width: bool,
 }
 
 impl<O: OffsetSizeTrait> ListReader<O> {
@@ -114,20 +112,7 @@ impl<O: OffsetSizeTrait> ListReader<O> {
             offsets: vec![O::default()],
             nulls: NullBufferBuilder::new(0),
             values: reader(field.data_type())?,
-            zero_width: is_zero_width(field.data_type()),
         })
-    }
-
-    /// The number of elements that follow.
-    fn take_count(&self, bytes: &mut &[u8]) -> Result<usize> {
-        let count = take_len(bytes)?;
-        match count > bytes.len() && !self.zero_width {
-            true => Err(corrupt(format!(
-                "expected {count} elements of at least a byte, got {} bytes",
-                bytes.len()
-            ))),
-            false => Ok(count),
-        }
     }
 
     fn end(&self) -> O {
@@ -175,21 +160,9 @@ impl<O: OffsetSizeTrait> ListReader<O> {
 }
 
 impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let valid = take_marker(bytes)?;
-        let mut end = self.end();
-        if valid {
-            let count = self.take_count(bytes)?;
-            end = (end.as_usize().checked_add(count))
-                .and_then(O::from_usize)
-                .ok_or_else(|| too_many(&self.data_type, "the elements"))?;
-            match self.zero_width {
-                true => self.values.fill(count)?,
-                false => (0..count).try_for_each(|_| self.values.read(bytes))?,
-            }
-        }
-        self.offsets.push(end);
-        self.nulls.append(valid);
+    fn push_null(&mut self) -> Result<()> {
+        self.offsets.push(self.end());
+        self.nulls.append_null();
         Ok(())
     }
 
@@ -216,16 +189,6 @@ impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
                 self.offsets.push(end.ok_or_else(|| too_many(&self.data_type, "the elements"))?);
             }
             first = behind;
-        }
-        Ok(())
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        if take_marker(bytes)? {
-            let count = self.take_count(bytes)?;
-            if !self.zero_width {
-                return (0..count).try_for_each(|_| self.values.skip(bytes));
-            }
         }
         Ok(())
     }

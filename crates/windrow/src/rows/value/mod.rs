@@ -1,46 +1,15 @@
-//! Values of any Arrow type as bytes, one row at a time.
+//! Values of any Arrow type out of rows: readers of the ordered codes that `rows/nested` draws, many rows at once.
 //!
-//! For columns that take no part in the order: their bytes only have to be equal when the values
-//! are. [`write`] gives the bytes of all rows of an array; a [`ValueReader`] reads values back, in
-//! the order it is given them, and builds an array of the same type.
-//!
-//! # Invariant
-//! Canonical and self-delimiting: two values of one type have equal bytes iff they are equal (same
-//! bits, same elements, same nulls at every level), and no value's bytes are a proper prefix of
-//! another's. What lies under a null, in which dictionary slot a value lives and where runs are cut
-//! never shows in the bytes.
-//!
-//! # Format
 //! ```text
-//! value      = 0                          null
-//!            | 1 body                     valid (a union writes its type id + 1 instead of 1)
-//!
-//! body       = 0 or 1                                        Boolean
-//!            | little-endian bytes                           integers, floats, decimals, temporals
-//!            | bytes                                         FixedSizeBinary
-//!            | length, bytes                                 Binary, Utf8, Large-, -View
-//!            | length, value * length                        List, ListView, Large-, Map
-//!            | value * size                                  FixedSizeList
-//!            | value of each field                           Struct; the elements of a Map
-//!            | value of the field with that type id          Union
-//! length     = LEB128, the shortest form: 7 bits a byte, low bits first, high bit = more follow
-//!
-//! no marker:   Null                      no bytes at all
-//!              Dictionary                the bytes of the value that the key stands for; 0 for a null key
-//!              RunEndEncoded             the bytes of the value of the run
-//!
-//! List<Utf8>   ["ab", null]   01 02  01 02 61 62  00
-//!               list, 2 elements |   |            null
-//!                       valid, 2 bytes, "ab"
+//! codes    | 01 code | 00 | 01 code |   --read_codes-->   reader   --finish-->   array of the same type
 //! ```
-//! So every value takes at least one byte, except those of `Null` and of run-ends over it: this is
-//! how a corrupt length is caught before anything is allocated for it. A dictionary over such a
-//! type always writes 0.
 //!
-//! A union has no nulls of its own (Arrow gives it no validity), so 0 in its place is only ever the
-//! null key of a dictionary over it; a union that holds a null is another value.
+//! Keys are read this way, and so are columns that take no part in the order: their codes are those of an ascending key
+//! with its nulls first.
 //!
-//! The format is internal: it holds for one version, like all rows.
+//! Invariant: what was written comes back with the same bits, elements, and nulls at every level. What lies under a null,
+//! in which slot of a dictionary a value lives, and where runs are cut never shows in codes, and is chosen anew: each
+//! distinct value once, in the order of arrival; each run of equal values once.
 
 mod bytes;
 mod encoded;
@@ -52,11 +21,9 @@ mod record;
 mod tests;
 mod union;
 pub(super) mod wire;
-mod write;
 
 pub(super) use interner::Interner;
 pub(super) use list::list_array;
-pub(super) use write::write;
 
 use arrow_array::{ArrayRef, downcast_integer, downcast_run_end_index};
 use arrow_schema::DataType;
@@ -70,14 +37,13 @@ use crate::order::types::{Lists, Physical};
 /// What columns are for, in errors.
 const ROLE: &str = "held in a row";
 
-/// Reads values back and builds an array of the same type: from the bytes of this module one at a time,
-/// from the ordered codes of `rows/nested` many rows at once.
+/// Reads values back and builds an array of the same type.
 ///
 /// After an error a reader holds part of a value: drop it. (`finish` then reports an error or gives
 /// an array of no meaning, but does not panic.)
 pub(crate) trait ValueReader: Send {
-    /// Reads one value and advances `bytes` past it.
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()>;
+    /// Appends a null, in a slot whose parts nobody looks at.
+    fn push_null(&mut self) -> Result<()>;
 
     /// Reads the ordered code of a value, without its marker, from each of `rows`, which are then
     /// behind it. None of them is null. Text is not checked before the end.
@@ -107,7 +73,7 @@ pub(crate) trait ValueReader: Send {
         for at in 0..rows.len() {
             if !rows.read(at, |row| marked.is_value(row))? {
                 self.read_bodies(node, form, &mut rows.part(first..at))?;
-                self.read(&mut &[wire::NULL][..])?;
+                self.push_null()?;
                 first = at + 1;
             }
         }
@@ -126,9 +92,6 @@ pub(crate) trait ValueReader: Send {
     ) -> usize {
         0
     }
-
-    /// Advances `bytes` past one value without keeping it. Text is not checked.
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()>;
 
     /// Appends `count` placeholders, valid where the type allows it, for slots that nobody looks
     /// at: the fields of a null struct, the other children of a sparse union.
@@ -179,14 +142,6 @@ pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
             _ => return Err(unsupported(data_type)),
         },
     })
-}
-
-/// Whether values of this type take no bytes at all.
-fn is_zero_width(data_type: &DataType) -> bool {
-    match Physical::of(data_type) {
-        Some(Physical::Runs(_, values)) => is_zero_width(values.data_type()),
-        physical => physical == Some(Physical::Null),
-    }
 }
 
 fn unsupported(data_type: &DataType) -> Error {

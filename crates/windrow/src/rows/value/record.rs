@@ -13,8 +13,8 @@ use arrow_schema::{DataType, FieldRef, Fields};
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::Rest;
 use super::list::Elements;
-use super::wire::{refused, take_marker, too_many};
-use super::{ValueReader, is_zero_width, reader};
+use super::wire::{refused, too_many};
+use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
 
@@ -39,15 +39,9 @@ impl StructReader {
 }
 
 impl ValueReader for StructReader {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let valid = take_marker(bytes)?;
-        let mut fields = self.fields.iter_mut();
-        match valid {
-            true => fields.try_for_each(|field| field.read(bytes))?,
-            false => fields.try_for_each(|field| field.fill(1))?,
-        }
-        self.nulls.append(valid);
-        Ok(())
+    fn push_null(&mut self) -> Result<()> {
+        self.nulls.append_null();
+        self.fields.iter_mut().try_for_each(|field| field.fill(1))
     }
 
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
@@ -55,13 +49,6 @@ impl ValueReader for StructReader {
         self.nulls.append_n_non_nulls(rows.len());
         let mut fields = self.fields.iter_mut().zip(nodes);
         fields.try_for_each(|(field, node)| field.read_codes(node, form, rows))
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        match take_marker(bytes)? {
-            true => self.fields.iter().try_for_each(|field| field.skip(bytes)),
-            false => Ok(()),
-        }
     }
 
     fn fill(&mut self, count: usize) -> Result<()> {
@@ -84,8 +71,6 @@ pub(super) struct FixedListReader {
     size: usize,
     nulls: NullBufferBuilder,
     values: Box<dyn ValueReader>,
-    /// The elements take no bytes: they are counted, not read.
-    zero_width: bool,
 }
 
 impl FixedListReader {
@@ -96,7 +81,6 @@ impl FixedListReader {
             size,
             nulls: NullBufferBuilder::new(0),
             values: reader(field.data_type())?,
-            zero_width: is_zero_width(field.data_type()),
         })
     }
 
@@ -109,20 +93,15 @@ impl FixedListReader {
 }
 
 impl ValueReader for FixedListReader {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let valid = take_marker(bytes)?;
-        match valid && !self.zero_width {
-            true => (0..self.size).try_for_each(|_| self.values.read(bytes))?,
-            false => self.fill_elements(1)?,
-        }
-        self.nulls.append(valid);
-        Ok(())
+    fn push_null(&mut self) -> Result<()> {
+        self.nulls.append_null();
+        self.fill_elements(1)
     }
 
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::FixedList(element, size) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
-        if self.zero_width {
+        if matches!(**element, Node::Nothing) {
             return self.fill_elements(rows.len());
         }
         let mut elements = Elements::with_capacity(rows.len() * *size);
@@ -132,13 +111,6 @@ impl ValueReader for FixedListReader {
             }
         }
         self.values.read_codes(element, form, &mut elements.rest(rows.bytes))
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        match take_marker(bytes)? && !self.zero_width {
-            true => (0..self.size).try_for_each(|_| self.values.skip(bytes)),
-            false => Ok(()),
-        }
     }
 
     fn fill(&mut self, count: usize) -> Result<()> {

@@ -13,7 +13,7 @@ use arrow_schema::{DataType, UnionFields, UnionMode};
 
 use super::super::nested::{self, Form, other_node};
 use super::super::row_ref::Rest;
-use super::wire::{corrupt, refused, take_byte, too_many};
+use super::wire::{corrupt, refused, too_many};
 use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
@@ -43,12 +43,6 @@ struct Child {
 }
 
 impl Child {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        self.values.read(bytes)?;
-        self.len += 1;
-        Ok(())
-    }
-
     fn read_codes(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         self.values.read_codes(node, form, rows)?;
         self.len += rows.len();
@@ -88,11 +82,6 @@ impl UnionReader {
         })
     }
 
-    /// The type id of the next value, and the position of its field.
-    fn take_id(&self, bytes: &mut &[u8]) -> Result<(i8, usize)> {
-        self.position(take_byte(bytes)?)
-    }
-
     /// The type id of which `byte` is one more, and the position of its field.
     fn position(&self, byte: u8) -> Result<(i8, usize)> {
         let id = byte.checked_sub(1).and_then(|id| i8::try_from(id).ok());
@@ -102,19 +91,9 @@ impl UnionReader {
 }
 
 impl ValueReader for UnionReader {
-    fn read(&mut self, bytes: &mut &[u8]) -> Result<()> {
-        let (id, position) = self.take_id(bytes)?;
-        let child = &mut self.children[position];
-        match &mut self.offsets {
-            Some(offsets) => {
-                let offset = i32::try_from(child.len);
-                offsets.push(offset.map_err(|_| too_many(&self.data_type, "the values"))?);
-            }
-            None => child.fill_to(self.ids.len())?,
-        }
-        child.read(bytes)?;
-        self.ids.push(id);
-        Ok(())
+    /// Arrow's unions have no nulls of their own.
+    fn push_null(&mut self) -> Result<()> {
+        Err(corrupt("a null in place of a union's value"))
     }
 
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
@@ -147,11 +126,6 @@ impl ValueReader for UnionReader {
             first += run;
         }
         Ok(())
-    }
-
-    fn skip(&self, bytes: &mut &[u8]) -> Result<()> {
-        let (_, position) = self.take_id(bytes)?;
-        self.children[position].values.skip(bytes)
     }
 
     /// Placeholders are of the first type; in a dense union, all share one slot.

@@ -34,30 +34,11 @@ pub(in crate::kernel::rows) unsafe fn take_binaries(
     sink: &mut impl Sink,
     valid: &mut Vec<u64>,
 ) -> Option<usize> {
-    // SAFETY: as this function's.
-    unsafe {
-        match texts.null {
-            Some(null) => take_binaries_of::<true>(texts, null, cursors, data, sink, valid),
-            None => take_binaries_of::<false>(texts, 0, cursors, data, sink, valid),
-        }
-    }
-}
-
-/// # Safety
-/// As [`take_binaries`]; `MARKED` if a byte in front says whether there is a string.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
-unsafe fn take_binaries_of<const MARKED: bool>(
-    texts: &Texts<'_>,
-    null: u8,
-    cursors: &mut [usize],
-    data: &mut Vec<u8>,
-    sink: &mut impl Sink,
-    valid: &mut Vec<u64>,
-) -> Option<usize> {
-    let Texts { bytes, ends, form, .. } = *texts;
+    let Texts { bytes, ends, form, null } = *texts;
     let flip = _mm256_set1_epi8(form.flip.cast_signed());
     let escape = _mm256_set1_epi8(ESCAPE.cast_signed());
-    let marker = usize::from(MARKED);
+    let (is_marked, null) = (null.is_some(), null.unwrap_or(0));
+    let marker = usize::from(is_marked);
     let (mut len, target) = (data.len(), data.as_mut_ptr());
     let last = bytes.len().checked_sub(STEP + marker);
     let mut done = 0;
@@ -69,7 +50,7 @@ unsafe fn take_binaries_of<const MARKED: bool>(
         for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate() {
             let start = *cursor + marker;
             // SAFETY: a marker and a step behind it lie within the bytes, since this cursor is not beyond the last one.
-            let is_valid = !MARKED || unsafe { *bytes.get_unchecked(*cursor) } != null;
+            let is_valid = !is_marked || unsafe { *bytes.get_unchecked(*cursor) } != null;
             // SAFETY: as above; the half step that is written begins where the values so far end, which are not longer
             // than what their rows had left: there is room for a step.
             let code = unsafe {
@@ -100,7 +81,7 @@ unsafe fn take_binaries_of<const MARKED: bool>(
             len += unsafe { sink.put(done + row, target, len, read.bytes, false) }?;
             word |= u64::from(is_valid) << row;
         }
-        if MARKED {
+        if is_marked {
             valid.push(word);
         }
         done += cursors.len();

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::exact::{Cursor, Text};
+use super::super::exact::Text;
 use super::super::text::Form;
 
 /// Bytes of a step.
@@ -33,7 +33,7 @@ fn are_short<'a>(strings: impl Iterator<Item = Text<'a>>) -> bool {
 pub(in crate::kernel::rows) unsafe fn put_exact<'a>(
     strings: impl Iterator<Item = Text<'a>> + Clone,
     form: Form,
-    cursors: impl Iterator<Item = impl Cursor>,
+    cursors: &mut [usize],
     out: &mut [u8],
 ) {
     // SAFETY: as this function's.
@@ -51,18 +51,18 @@ pub(in crate::kernel::rows) unsafe fn put_exact<'a>(
 unsafe fn put_exact_of<'a, const N: usize>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
-    cursors: impl Iterator<Item = impl Cursor>,
+    cursors: &mut [usize],
     out: &mut [u8],
 ) {
     let coder = Coder::new(form);
     for (text, cursor) in strings.zip(cursors) {
         // Of a null nothing: which strings are null is not to be predicted.
         let keep = 0usize.wrapping_sub(usize::from(text.valid));
-        let (len, to) = (text.len & keep, cursor.at());
+        let (len, to) = (text.len & keep, *cursor);
         let behind = to.wrapping_add(len + usize::from(text.valid));
         let is_within = to <= behind && behind <= out.len();
         assert!(is_within, "a string lies within its bytes");
-        cursor.pass(behind);
+        *cursor = behind;
         // SAFETY: the string and its end, which lie within `out`.
         unsafe {
             let from = text.bytes().as_ptr();
@@ -224,7 +224,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
     escape: u8,
-    cursors: impl Iterator<Item = impl Cursor>,
+    cursors: &mut [usize],
     out: &mut [u8],
 ) {
     const BEHIND: u64 = 0xaaaa_aaaa_aaaa_aaaa;
@@ -235,7 +235,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
         let (string, valid) = (text.bytes(), text.valid);
         let keep = 0u64.wrapping_sub(u64::from(valid));
         let len = string.len() & keep as usize;
-        let (mut at, mut to) = (0, cursor.at());
+        let (mut at, mut to) = (0, *cursor);
         loop {
             let left = len - at;
             let own = _bzhi_u64(u64::MAX, left.min(HALF) as u32);
@@ -274,7 +274,7 @@ pub(in crate::kernel::rows) unsafe fn put_escaped<'a>(
             }
             at += HALF;
         }
-        cursor.pass(to);
+        *cursor = to;
     }
 }
 

@@ -1,4 +1,4 @@
-//! What strings begin with: what they share, the bounds of their first bytes, and the words of a sort made of these.
+//! What strings begin with: the bounds of their first bytes, and the words of a sort made of these.
 
 use std::arch::x86_64::*;
 
@@ -54,56 +54,6 @@ impl<'a> Heads<'a> {
             let behind = _mm512_srlv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64::<3>(left));
             let bytes = _mm512_i64gather_epi64::<1>(from, self.strings.data.as_ptr().cast());
             Some((_mm512_shuffle_epi8(bytes, self.order), behind))
-        }
-    }
-}
-
-/// As `shared` of the module.
-///
-/// Benefit: a sort of 8,192 strings that share 20 bytes takes a tenth less than with the portable twin.
-///
-/// # Safety
-/// The CPU has AVX-512 F and BW, and BMI2; there are more offsets than `count`.
-#[target_feature(enable = "avx512f,avx512bw,bmi2")]
-pub(in crate::kernel::rows) unsafe fn shared(
-    strings: Strings<'_>,
-    depth: usize,
-    count: usize,
-) -> usize {
-    const LANES: usize = 64;
-    /// Strings of which it is not asked in between whether they share any.
-    const BLOCK: usize = 32;
-    let Strings { offsets, data } = strings;
-    let mut at = depth;
-    loop {
-        // A string's next bytes, and which of them it has.
-        let load = |row: usize| {
-            // SAFETY: there are more offsets than rows; no byte is read outside the data.
-            unsafe {
-                let start = *offsets.get_unchecked(row) as u32 as usize;
-                let end = (*offsets.get_unchecked(row + 1) as u32 as usize).min(data.len());
-                let from = (start + at).min(end);
-                let has = _bzhi_u64(u64::MAX, (end - from).min(LANES) as u32);
-                (_mm512_maskz_loadu_epi8(has, data.as_ptr().add(from).cast()), has)
-            }
-        };
-        if count == 0 {
-            return 0;
-        }
-        let (first, mut same) = load(0);
-        for block in (0..count).step_by(BLOCK) {
-            for row in block..count.min(block + BLOCK) {
-                let (bytes, has) = load(row);
-                same &= _mm512_mask_cmpeq_epu8_mask(has, bytes, first);
-            }
-            if same & 1 == 0 {
-                return at - depth;
-            }
-        }
-        let found = same.trailing_ones() as usize;
-        at += found;
-        if found < LANES {
-            return at - depth;
         }
     }
 }

@@ -2,19 +2,14 @@
 
 pub(super) mod binary;
 pub(super) mod blocks;
-pub(super) mod bounds;
 pub(super) mod exact;
 pub(super) mod heads;
-pub(super) mod pack;
 pub(super) mod take_blocks;
 pub(super) mod take_lists;
 pub(super) mod take_text;
 
 /// Numbers of eight bytes in a register.
 const GROUP: usize = 8;
-/// Bytes ahead of values that are prefetched: the hardware does not look beyond a page. The bounds of 2^20 numbers take
-/// two thirds of the time.
-const AHEAD: usize = 2048;
 
 /// Whether this machine has what the kernels of this folder need.
 #[inline]

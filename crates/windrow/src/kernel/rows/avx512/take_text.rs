@@ -25,29 +25,10 @@ pub(in crate::kernel::rows) unsafe fn take_texts<const N: usize>(
     sink: &mut impl Sink,
     valid: &mut Vec<u64>,
 ) -> Option<Taken> {
-    // SAFETY: as this function's.
-    unsafe {
-        match texts.null {
-            Some(null) => take_texts_of::<N, true>(texts, null, cursors, data, sink, valid),
-            None => take_texts_of::<N, false>(texts, 0, cursors, data, sink, valid),
-        }
-    }
-}
-
-/// # Safety
-/// As [`take_texts`]; `MARKED` if a byte in front says whether there is a text.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-unsafe fn take_texts_of<const N: usize, const MARKED: bool>(
-    texts: &Texts<'_>,
-    null: u8,
-    cursors: &mut [usize],
-    data: &mut Vec<u8>,
-    sink: &mut impl Sink,
-    valid: &mut Vec<u64>,
-) -> Option<Taken> {
-    let Texts { bytes, ends, form, .. } = *texts;
+    let Texts { bytes, ends, form, null } = *texts;
     let with = Back::of(form);
-    let marker = usize::from(MARKED);
+    let (is_marked, null) = (null.is_some(), null.unwrap_or(0));
+    let marker = usize::from(is_marked);
     let whole = u64::MAX >> (64 - N);
     let (mut len, target) = (data.len(), data.as_mut_ptr());
     let mut all_high = 0;
@@ -61,7 +42,7 @@ unsafe fn take_texts_of<const N: usize, const MARKED: bool>(
         for (row, (cursor, &end)) in cursors.iter_mut().zip(ends).enumerate() {
             let start = *cursor + marker;
             // SAFETY: a marker and a step behind it lie within the bytes, since this cursor is not beyond the last one.
-            let is_valid = !MARKED || unsafe { *bytes.get_unchecked(*cursor) } != null;
+            let is_valid = !is_marked || unsafe { *bytes.get_unchecked(*cursor) } != null;
             // SAFETY: as above; the step that is written begins where the texts so far end, which are as long as what
             // their rows had left at the most: there is room for a step more.
             let (mut found, mut high) = unsafe {
@@ -95,7 +76,7 @@ unsafe fn take_texts_of<const N: usize, const MARKED: bool>(
             len += unsafe { sink.put(done + row, target, len, text, high == 0) }?;
             word |= u64::from(is_valid) << row;
         }
-        if MARKED {
+        if is_marked {
             valid.push(word);
         }
         done += cursors.len();

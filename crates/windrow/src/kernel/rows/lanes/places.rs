@@ -3,12 +3,9 @@
 //! ```text
 //! Strided     first, and as many bytes from each to the next
 //! Reached     a cursor of each, and a distance that is the same for all
-//! Starts      where each starts, and a place so far ahead of it, or back from it: what stands in front of a text is
-//!             ahead of where its row starts, what stands behind it back from where the next one does
 //! ```
 
 use std::cell::Cell;
-use std::ops::Range;
 
 /// Where each row of a block of rows has its columns.
 pub(crate) trait Places: Copy {
@@ -31,7 +28,6 @@ pub(crate) trait Places: Copy {
 pub(crate) enum Anywhere<'a> {
     Strided(Strided),
     Scattered(Scattered<'a>),
-    Starts(Starts<'a>),
 }
 
 /// Runs `$of` with `$places` what the places are.
@@ -40,7 +36,6 @@ macro_rules! of_any {
         match $any {
             Anywhere::Strided($places) => $of,
             Anywhere::Scattered($places) => $of,
-            Anywhere::Starts($places) => $of,
         }
     };
 }
@@ -61,7 +56,6 @@ impl Places for Anywhere<'_> {
         match self {
             Self::Strided(places) => Self::Strided(places.shifted(bytes)),
             Self::Scattered(places) => Self::Scattered(places.shifted(bytes)),
-            Self::Starts(places) => Self::Starts(places.shifted(bytes)),
         }
     }
 
@@ -70,7 +64,6 @@ impl Places for Anywhere<'_> {
         match self {
             Self::Strided(places) => Self::Strided(places.behind(rows)),
             Self::Scattered(places) => Self::Scattered(places.behind(rows)),
-            Self::Starts(places) => Self::Starts(places.behind(rows)),
         }
     }
 
@@ -308,77 +301,6 @@ fn furthest(cursors: &[usize]) -> usize {
     let most =
         fours.iter().fold([0; 4], |most, four| std::array::from_fn(|at| most[at].max(four[at])));
     *most.iter().chain(rest).max().expect("a cursor")
-}
-
-/// A place in each row: `ahead` of its start, or `back` from it.
-///
-/// Invariant: starts ascend.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Starts<'a> {
-    starts: &'a [u32],
-    ahead: usize,
-    back: usize,
-}
-
-impl<'a> Starts<'a> {
-    /// The starts of rows.
-    ///
-    /// # Panics
-    /// If they do not ascend.
-    pub(crate) fn new(starts: &'a [u32]) -> Self {
-        // Without a way out on the way, many at a time are compared.
-        let pairs = starts.iter().zip(starts.get(1..).unwrap_or_default());
-        assert!(pairs.fold(true, |ascend, (a, b)| ascend & (a <= b)), "starts ascend");
-        Self { starts, ahead: 0, back: 0 }
-    }
-
-    pub(crate) fn len(self) -> usize {
-        self.starts.len()
-    }
-
-    /// Those of some of the rows, `back` from each.
-    pub(crate) fn part(self, rows: Range<usize>, back: usize) -> Self {
-        Self { starts: &self.starts[rows], back: self.back + back, ..self }
-    }
-
-    /// Where they are.
-    #[inline(always)]
-    pub(crate) fn places(self) -> impl Iterator<Item = usize> + Clone + 'a {
-        let Self { starts, ahead, back } = self;
-        starts.iter().map(move |&start| (start as usize + ahead).wrapping_sub(back))
-    }
-}
-
-impl Places for Starts<'_> {
-    #[inline(always)]
-    fn place(self, row: usize) -> usize {
-        // Not below zero, as `furthest` makes sure of.
-        (self.starts[row] as usize + self.ahead).wrapping_sub(self.back)
-    }
-
-    fn furthest(self, rows: usize) -> usize {
-        let (first, last) = (self.starts[0] as usize, self.starts[rows - 1] as usize);
-        assert!(first + self.ahead >= self.back, "places within the rows");
-        last + self.ahead - self.back
-    }
-
-    #[inline(always)]
-    fn shifted(self, bytes: usize) -> Self {
-        Self { ahead: self.ahead + bytes, ..self }
-    }
-
-    fn behind(self, rows: usize) -> Self {
-        Self { starts: &self.starts[rows..], ..self }
-    }
-
-    #[inline(always)]
-    fn stride(self) -> Option<usize> {
-        None
-    }
-
-    fn anywhere(&self) -> Anywhere<'_> {
-        Anywhere::Starts(*self)
-    }
 }
 
 #[cfg(test)]

@@ -61,37 +61,6 @@ pub(crate) fn put<P: Places>(
     unsafe { put_lanes(&lanes.lanes, lanes.width, rows, places.anywhere(), out.as_mut_ptr()) }
 }
 
-/// As [`put`], of `columns` of values without nulls, which have `codes` of `width` bytes.
-///
-/// # Panics
-/// As [`put`], and if there are not as many codes.
-pub(crate) fn put_columns<P: Places>(
-    columns: &[&[u8]],
-    codes: &[Code],
-    width: usize,
-    rows: Range<usize>,
-    places: P,
-    out: &mut [u8],
-) {
-    const AT_ONCE: usize = 8;
-    assert_eq!(columns.len(), codes.len(), "a code for each column");
-    assert!(rows.start <= rows.end, "rows in order");
-    check_bounds(columns.len() * width, rows.len(), places, out.len());
-    for (at, (columns, codes)) in columns.chunks(AT_ONCE).zip(codes.chunks(AT_ONCE)).enumerate() {
-        let lane = |at: usize| {
-            let at = at.min(columns.len() - 1);
-            Lane { values: columns[at], valid: None, code: codes[at] }
-        };
-        let lanes: [Lane<'_>; AT_ONCE] = std::array::from_fn(lane);
-        let lanes = &lanes[..columns.len()];
-        check_lanes(lanes, width, rows.end);
-        let places = places.shifted(at * AT_ONCE * width);
-        let places = places.anywhere();
-        // SAFETY: as of `put`.
-        unsafe { put_lanes(lanes, width, rows.clone(), places, out.as_mut_ptr()) };
-    }
-}
-
 /// # Safety
 /// Lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * width`; each lane holds values and
 /// validity bits of all `rows`.

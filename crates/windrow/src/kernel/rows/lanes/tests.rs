@@ -98,13 +98,6 @@ fn check<T: Word + PartialEq + std::fmt::Debug, const W: usize>(
     let mut out = vec![0xaa; expected.len()];
     assert_eq!(put(&lanes, range.clone(), strided, &mut out), escaped);
     assert_eq!(out, expected);
-    let plain = all.iter().all(|lane| lane.valid.is_none() && !lane.code.escapes);
-    if plain {
-        out.fill(0xaa);
-        let columns: Vec<&[u8]> = all.iter().map(|lane| lane.values).collect();
-        put_columns(&columns, codes, W, range.clone(), strided, &mut out);
-        assert_eq!(out, expected);
-    }
     let anywhere = if scattered { places.anywhere() } else { strided.anywhere() };
     for level in Level::all() {
         let mut out = vec![0xaa; expected.len()];

@@ -8,11 +8,6 @@
 //!                      Piece --freeze--+--> Buffer (arrays, slices, other threads)
 //! ```
 //!
-//! A slot is a buffer of Arrow's and the place of its bytes, as the allocator or the system gave it. While
-//! nobody else has that buffer its bytes are written, through their own place, never through what the buffer
-//! hands out. So memory that is taken again costs no allocation, one count up and one down: 35 ns less a column
-//! than a buffer made anew, two counts and a slot that is locked twice.
-//!
 //! A fresh allocation of 128 KiB or more is a mapping, and its first touch a page fault for each
 //! 4 KiB: several times the cost of the split itself. What is taken again is initialised already.
 //!
@@ -21,24 +16,15 @@
 //! last is what caches still hold. Ten columns of 16 bytes, 3.2 MB with what they come from, take 75 us to
 //! copy instead of 92, where the second-level cache has 2 MiB.
 
-use std::fmt;
-use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use arrow_buffer::Buffer;
 
-use arrow_buffer::alloc::Allocation;
-use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
-
-use crate::kernel::region::Region;
+use crate::kernel::partition::slot::{Piece, Slot, Supply};
 
 /// Bytes that are kept at least, unless something else is asked for.
 const KEPT: usize = 32 << 20;
 /// Buffers of more than this part of all that is kept are given back to the system: they are too few
 /// to be worth keeping.
 const LARGEST_PART: usize = 4;
-/// Buffers above this are mappings of their own: an allocator would write zeros to what the system
-/// has just cleared.
-const MAPPED: usize = 8 << 20;
 /// Slots that are looked at until a fresh one is made: to look at all that are in use could take
 /// longer than that.
 const LOOKS: usize = 8;
@@ -54,7 +40,7 @@ const STEPS: usize = 9;
 
 /// Slots to take memory from. A clone has its own.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(super) struct Memory {
     /// By [`class`].
     shelves: Vec<Shelf>,
     /// Of all slots on shelves, in use or not; at the most [`Memory::most`].
@@ -88,26 +74,6 @@ struct Shelf {
     turn: u64,
 }
 
-/// Initialised bytes, aligned for all numbers.
-struct Slot {
-    /// Where they are, as they were allocated or mapped: what is written through it comes from no reference.
-    start: NonNull<u8>,
-    /// All of them, which it owns.
-    buffer: Buffer,
-}
-
-// SAFETY: `start` is used by `Slot::bytes` only, which borrows the slot for itself alone; buffers move.
-unsafe impl Send for Slot {}
-// SAFETY: nothing that takes a shared slot uses `start`; buffers are shared.
-unsafe impl Sync for Slot {}
-
-/// Says where the bytes are, and does not read them.
-impl fmt::Debug for Slot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Slot").field(&self.start).field(&self.buffer.len()).finish()
-    }
-}
-
 /// Keeps what the record batches of late took: to have the system supply it again would take longer than
 /// the split.
 impl Default for Memory {
@@ -127,7 +93,7 @@ impl Clone for Memory {
 
 impl Memory {
     /// Keeps at most so many bytes.
-    pub(crate) fn keeping(most: usize) -> Self {
+    pub(super) fn keeping(most: usize) -> Self {
         Self::of(Keep::Bytes(most))
     }
 
@@ -136,14 +102,14 @@ impl Memory {
     }
 
     /// Keeps no more than a few record batches of common size take, unless something else was asked for.
-    pub(crate) fn keep_little(&mut self) {
+    pub(super) fn keep_little(&mut self) {
         if let Keep::Latest(_) = self.keep {
             self.keep = Keep::Bytes(KEPT);
         }
     }
 
     /// To be called in front of each record batch.
-    pub(crate) fn next_batch(&mut self) {
+    pub(super) fn next_batch(&mut self) {
         self.turn += 1;
         let taken = std::mem::take(&mut self.taken);
         if let Keep::Latest(most) = &mut self.keep {
@@ -171,30 +137,6 @@ impl Memory {
         }
     }
 
-    /// At least `len` bytes with any contents.
-    pub(crate) fn take(&mut self, len: usize) -> Piece {
-        let (class, len) = class(len);
-        self.taken += len;
-        if self.shelves.len() <= class {
-            self.shelves.resize_with(class + 1, Shelf::default);
-        }
-        if let Some((place, slot)) = self.shelves[class].take(self.turn) {
-            return Piece { slot, home: Some((class, place)) };
-        }
-        let home = self.has_room(len).then(|| (class, self.shelves[class].add()));
-        Piece { slot: Slot::new(len), home }
-    }
-
-    /// The first `len` bytes of `piece` as an Arrow buffer. They are taken again when it dropped.
-    pub(crate) fn freeze(&mut self, piece: Piece, len: usize) -> Buffer {
-        let Piece { slot, home } = piece;
-        let buffer = slot.buffer.slice_with_length(0, len);
-        if let Some((class, place)) = home {
-            self.shelves[class].slots[place] = Some(slot);
-        }
-        buffer
-    }
-
     /// True if another slot of `len` bytes may be kept; it is counted then.
     fn has_room(&mut self, len: usize) -> bool {
         let most = self.most();
@@ -207,6 +149,30 @@ impl Memory {
         let fits = self.bytes + len <= most;
         self.bytes += if fits { len } else { 0 };
         fits
+    }
+}
+
+impl Supply for Memory {
+    fn take(&mut self, len: usize) -> Piece {
+        let (class, len) = class(len);
+        self.taken += len;
+        if self.shelves.len() <= class {
+            self.shelves.resize_with(class + 1, Shelf::default);
+        }
+        if let Some((place, slot)) = self.shelves[class].take(self.turn) {
+            return Piece::new(slot, Some((class, place)));
+        }
+        let home = self.has_room(len).then(|| (class, self.shelves[class].add()));
+        Piece::new(Slot::new(len), home)
+    }
+
+    /// The slot is taken again when the buffer dropped.
+    fn freeze(&mut self, piece: Piece, len: usize) -> Buffer {
+        let (buffer, slot, home) = piece.into_parts(len);
+        if let Some((class, place)) = home {
+            self.shelves[class].slots[place] = Some(slot);
+        }
+        buffer
     }
 }
 
@@ -255,49 +221,10 @@ impl Shelf {
         let mut bytes = 0;
         self.slots.retain_mut(|slot| {
             let idle = slot.as_ref().filter(|slot| slot.is_idle());
-            bytes += idle.map_or(0, |slot| slot.buffer.len());
+            bytes += idle.map_or(0, |slot| slot.len());
             idle.is_none()
         });
         bytes
-    }
-}
-
-impl Slot {
-    fn new(len: usize) -> Self {
-        let (start, owner): (_, Arc<dyn Allocation>) =
-            match Region::new(if len > MAPPED { len } else { 0 }) {
-                Ok(mut region) if !region.is_empty() => (region.start(), Arc::new(region)),
-                _ => {
-                    let mut buffer = MutableBuffer::from_len_zeroed(len);
-                    (buffer.as_mut_ptr(), Arc::new(buffer))
-                }
-            };
-        let start = NonNull::new(start).expect("allocations are not at zero");
-        // SAFETY: `len` initialised bytes are at `start`, on the heap or a mapping, and stay there while
-        // the owner lives, which the buffer has. They are written by `Slot::bytes` only, whose caller sees to
-        // it that nobody can read them then.
-        let buffer = unsafe { Buffer::from_custom_allocation(start, len, owner) };
-        Self { start, buffer }
-    }
-
-    /// True if no array has the buffer any more.
-    fn is_idle(&self) -> bool {
-        let idle = self.buffer.strong_count() == 1;
-        // Others count down with `Release`: what they read is read before anything is written here.
-        fence(Ordering::Acquire);
-        idle
-    }
-
-    /// All bytes, as numbers.
-    ///
-    /// # Safety
-    /// No buffer over them is anywhere else, nor any reference that one handed out.
-    unsafe fn bytes<T: ArrowNativeType>(&mut self) -> &mut [T] {
-        let len = self.buffer.len() / size_of::<T>();
-        // SAFETY: so many initialised bytes are at `start`, aligned to a line at the least; the trait is
-        // Arrow's, sealed, for numbers, of which any bytes are one. Buffers are the only way to them, the
-        // caller promises that this is the only one, and it is borrowed until what is returned is done with.
-        unsafe { std::slice::from_raw_parts_mut(self.start.cast().as_ptr(), len) }
     }
 }
 
@@ -308,22 +235,6 @@ fn class(len: usize) -> (usize, usize) {
     let steps = len.div_ceil(step);
     let power = step.ilog2() - SHORTEST.ilog2();
     (power as usize * STEPS + steps, steps * step)
-}
-
-/// Bytes that nobody else has: the buffer of its slot is the only one, until it is frozen.
-#[derive(Debug)]
-pub(crate) struct Piece {
-    slot: Slot,
-    /// Shelf and place.
-    home: Option<(usize, usize)>,
-}
-
-impl Piece {
-    /// The bytes as numbers; the buffer is aligned for all of them.
-    pub(crate) fn as_mut<T: ArrowNativeType>(&mut self) -> &mut [T] {
-        // SAFETY: a piece has a slot that was new or idle, and hands out no buffer before it ends.
-        unsafe { self.slot.bytes() }
-    }
 }
 
 #[cfg(test)]
@@ -402,7 +313,7 @@ mod tests {
         drop(held);
         assert_eq!(memory.bytes, KEPT);
         let mut mapped = memory.take(largest + 1);
-        assert!(mapped.as_mut::<u64>().len() * 8 > largest && mapped.home.is_none());
+        assert!(mapped.as_mut::<u64>().len() * 8 > largest && memory.bytes == KEPT);
         mapped.as_mut::<u128>()[7] = 1;
         assert_eq!(memory.freeze(mapped, largest + 1).as_slice()[112], 1);
         // What nobody needed for long makes room, but for what is in use.
@@ -414,7 +325,10 @@ mod tests {
         let mut none = Memory::keeping(0);
         drop(buffer(&mut none, 1000, 1));
         assert_eq!(none.bytes, 0);
-        assert!(Memory::keeping(1 << 30).take(100 << 20).home.is_some());
+        let mut much = Memory::keeping(1 << 30);
+        let large = much.take(100 << 20);
+        drop(much.freeze(large, 100 << 20));
+        assert!(much.bytes >= 100 << 20);
     }
 
     #[test]
