@@ -54,19 +54,15 @@ fn is_code(line: &&str) -> bool {
 /// `order` has all of them.
 pub(crate) fn check_order(root: &str, order: &[&str]) {
     let folder = Path::new(root).join("src");
-    let mut wrong = Vec::new();
+    let (mut wrong, mut declared) = (Vec::new(), Vec::new());
     for source in sources(&folder) {
         if source.module.is_empty() {
-            let mut declared: Vec<&str> = source
+            let modules = source
                 .text
                 .lines()
                 .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "))
-                .map(|name| name.trim_end_matches(';'))
-                .collect();
-            let mut ordered = order.to_vec();
-            declared.sort_unstable();
-            ordered.sort_unstable();
-            assert_eq!(declared, ordered, "the order is that of the crate");
+                .map(|name| name.trim_end_matches(';').to_owned());
+            declared.extend(modules);
             continue;
         }
         let place = order.iter().position(|name| *name == source.module);
@@ -90,6 +86,10 @@ pub(crate) fn check_order(root: &str, order: &[&str]) {
             }
         }
     }
+    let mut ordered = order.to_vec();
+    declared.sort_unstable();
+    ordered.sort_unstable();
+    assert_eq!(declared, ordered, "the order is that of the crate");
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 

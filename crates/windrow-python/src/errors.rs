@@ -1,0 +1,95 @@
+//! From the library's errors to Python's exceptions, in Python's words.
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
+use pyo3::prelude::*;
+use windrow_files::{Error, ErrorKind, Setting, Size};
+
+use crate::memory::Memory;
+
+/// What an argument stands for in messages.
+pub(crate) fn argument(setting: Setting) -> String {
+    let name = match setting {
+        Setting::MemoryLimit => "memory",
+        Setting::OpColumn => "op",
+        Setting::OpPreset => "preset",
+        other => other.name(),
+    };
+    format!("{name}=")
+}
+
+/// An exception of `windrow._errors`.
+fn raised(py: Python<'_>, class: &str, message: &str) -> PyResult<Py<PyAny>> {
+    let class = py.import("windrow._errors")?.getattr(class)?;
+    Ok(class.call1((message,))?.unbind())
+}
+
+/// The caller asks for what cannot be.
+pub(crate) fn usage(py: Python<'_>, message: &str) -> PyErr {
+    match raised(py, "UsageError", message) {
+        Ok(error) => PyErr::from_value(error.into_bound(py)),
+        Err(error) => error,
+    }
+}
+
+/// An argument of another type.
+pub(crate) fn mistyped(name: &str, takes: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    match given.get_type().name() {
+        Ok(kind) => PyTypeError::new_err(format!("{name}= takes {takes}, not {kind}")),
+        Err(error) => error,
+    }
+}
+
+/// What a job reports, as the exception of its kind; `memory` is what it was given.
+pub(crate) fn exception(py: Python<'_>, error: &Error, memory: Option<&Memory>) -> PyErr {
+    exception_of(py, error, memory).unwrap_or_else(|failed| failed)
+}
+
+fn exception_of(py: Python<'_>, error: &Error, memory: Option<&Memory>) -> PyResult<PyErr> {
+    let message = worded(error, memory);
+    let class = match error.kind() {
+        ErrorKind::Interrupted => return Ok(PyKeyboardInterrupt::new_err(message)),
+        ErrorKind::Usage => "UsageError",
+        ErrorKind::NotFound => "InputNotFoundError",
+        ErrorKind::Unsorted => "UnsortedError",
+        ErrorKind::MemoryFloor => "MemoryFloorError",
+        ErrorKind::Space | ErrorKind::BrokenPipe => "SpaceError",
+        ErrorKind::Corrupt => "CorruptError",
+        _ => "DataError",
+    };
+    let exception = raised(py, class, &message)?.into_bound(py);
+    let place = error.place();
+    exception.setattr("file", place.file.as_deref())?;
+    exception.setattr("row", place.row)?;
+    exception.setattr("line", place.line)?;
+    exception.setattr("column", place.column.as_deref())?;
+    if error.kind() == ErrorKind::MemoryFloor {
+        let grown =
+            |limit: Option<u64>| limit.map(|limit| memory.map_or(limit, |m| m.grown(limit)));
+        exception.setattr("floor", grown(place.floor))?;
+        exception.setattr("limit", grown(place.limit))?;
+    }
+    Ok(PyErr::from_value(exception))
+}
+
+/// The message in the words of this package.
+pub(crate) fn worded(error: &Error, memory: Option<&Memory>) -> String {
+    let place = error.place();
+    let (Some(floor), Some(limit), Some(memory)) = (place.floor, place.limit, memory) else {
+        return error.worded(&argument);
+    };
+    // The library counts the whole process, this package what a call adds to it.
+    let floor = Size(memory.grown(floor)).rounded_up();
+    let limit = Size(memory.grown(limit));
+    let whole = error.to_string();
+    match whole.split_once(ROW_NEEDS) {
+        Some((row, _)) => {
+            format!("{row}, and with it the job needs {floor}; raise memory=, which is {limit}")
+        }
+        None => format!(
+            "memory={limit} is below the floor of this job, {floor}; raise memory=, or lower row_group_size="
+        ),
+    }
+}
+
+/// What stands behind a row in the library's words for one that was not known when the job was planned.
+const ROW_NEEDS: &str = ", and with it the job needs";

@@ -1,0 +1,150 @@
+//! What Python calls an input: a path, a directory, a pattern, an Arrow object, or a list of these.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchReader, UInt32Array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use pyo3_arrow::input::AnyRecordBatch;
+use windrow_files::{Source, expand};
+
+use crate::errors::{exception, mistyped, usage};
+
+/// What is passed as `inputs`, in order.
+pub(crate) struct Given {
+    pub(crate) sources: Vec<Source>,
+    /// Whether it can be more than one, by what was passed.
+    pub(crate) is_many: bool,
+}
+
+/// Takes what is passed as `inputs`. Streams are taken, and nothing of them is read.
+pub(crate) fn sources(inputs: &Bound<'_, PyAny>) -> PyResult<Given> {
+    let py = inputs.py();
+    if !inputs.is_instance_of::<PyList>() && !inputs.is_instance_of::<PyTuple>() {
+        return one(inputs, None);
+    }
+    let mut sources = Vec::new();
+    for (ordinal, input) in inputs.try_iter()?.enumerate() {
+        sources.extend(one(&input?, Some(ordinal))?.sources);
+    }
+    match sources.is_empty() {
+        true => Err(usage(py, "no inputs")),
+        false => Ok(Given { sources, is_many: true }),
+    }
+}
+
+fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Given> {
+    if input.hasattr("__arrow_c_stream__")? || input.hasattr("__arrow_c_array__")? {
+        return Ok(Given { sources: vec![arrow(input, ordinal)?], is_many: false });
+    }
+    const TAKES: &str = "a path, a pattern, an Arrow object, or a list of these";
+    let path: PathBuf = input.extract().map_err(|_| mistyped("inputs", TAKES, input))?;
+    let plain = vec![Source::File(path.clone())];
+    let sources = match path.to_str() {
+        // Standard input is the command line's.
+        Some("-") => plain.clone(),
+        _ => expand([path]).map_err(|error| exception(input.py(), &error, None))?,
+    };
+    Ok(Given { is_many: sources != plain, sources })
+}
+
+/// An object that exports record batches.
+fn arrow(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Source> {
+    let class = input.get_type();
+    let kind = class.name()?.to_string();
+    let name = match ordinal {
+        Some(ordinal) => format!("inputs[{ordinal}] ({kind})"),
+        None => kind,
+    };
+    let batches = input.extract::<AnyRecordBatch>()?.into_reader()?;
+    // A relation of DuckDB's has a length, too, but makes its rows as they are asked for.
+    let module: String = class.getattr("__module__")?.extract().unwrap_or_default();
+    let is_held =
+        input.hasattr("__len__")? && !module.trim_start_matches('_').starts_with("duckdb");
+    Ok(Source::reader(&name, Pieces::new(batches, is_held)))
+}
+
+/// Rows of a piece: enough that handing it to a thread costs nothing beside sorting it.
+const PIECE_ROWS: usize = 1 << 16;
+/// Rows of the first piece of what the caller holds.
+const FIRST_ROWS: usize = 1024;
+
+/// Record batches in pieces, since a thread takes one at a time, and a table has perhaps one of all rows.
+///
+/// The library measures a reader by its first record batch, and plans for as much again. Of what the caller has in
+/// memory already nothing is made when it is read, so the first piece of that is a copy of a few rows; of what a
+/// producer makes it is the whole first record batch.
+struct Pieces {
+    batches: Box<dyn RecordBatchReader + Send>,
+    is_held: bool,
+    begun: bool,
+    /// What is left of the record batch read last.
+    rest: Option<RecordBatch>,
+}
+
+impl Pieces {
+    fn new(batches: Box<dyn RecordBatchReader + Send>, is_held: bool) -> Self {
+        Self { batches, is_held, begun: false, rest: None }
+    }
+
+    fn first(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        self.begun = true;
+        let Some(batch) = self.batches.next().transpose()? else { return Ok(None) };
+        let rows = batch.num_rows();
+        if !self.is_held || rows <= FIRST_ROWS {
+            return Ok(Some(batch));
+        }
+        self.rest = Some(batch.slice(FIRST_ROWS, rows - FIRST_ROWS));
+        let first = UInt32Array::from_iter_values(0..FIRST_ROWS as u32);
+        let first = take_record_batch(&batch, &first)?;
+        let columns = first.columns().iter().map(without_the_rest).collect();
+        RecordBatch::try_new(first.schema(), columns).map(Some)
+    }
+
+    /// The next rows of `rest`.
+    fn piece(&mut self) -> Option<RecordBatch> {
+        let rest = self.rest.take()?;
+        let rows = rest.num_rows();
+        if rows <= PIECE_ROWS {
+            return Some(rest);
+        }
+        self.rest = Some(rest.slice(PIECE_ROWS, rows - PIECE_ROWS));
+        Some(rest.slice(0, PIECE_ROWS))
+    }
+}
+
+/// Views without the bytes that none of them points to.
+fn without_the_rest(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Utf8View => Arc::new(column.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
+        _ => Arc::clone(column),
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if !self.begun {
+            return self.first().transpose();
+        }
+        if self.rest.is_none() {
+            match self.batches.next()? {
+                Ok(batch) => self.rest = Some(batch),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.piece().map(Ok)
+    }
+}
+
+impl RecordBatchReader for Pieces {
+    fn schema(&self) -> SchemaRef {
+        self.batches.schema()
+    }
+}

@@ -1,0 +1,38 @@
+//! The Python package `windrow`: paths and Arrow streams in, files and Arrow streams out.
+//!
+//! ```text
+//! python/windrow --> verbs --> options, inputs --> task: a thread of its own --> windrow_files::Job
+//!                                   |                |  the caller polls: signals, progress
+//!                                memory           errors, reader --> Python
+//! ```
+//!
+//! Thin: arguments are converted, the library is called, and what it returns is converted back. No Python object is
+//! touched while a job runs but by the polling thread; inputs that Python produces take the interpreter themselves,
+//! and are therefore read only where this crate does not hold it.
+//!
+//! Left out: a host process is not this crate's. It sets no signal handler and no allocator option, starts no
+//! thread before a job, and prints nothing; but for the console script, whose process is the tool's.
+
+mod errors;
+mod inputs;
+mod memory;
+mod options;
+mod reader;
+mod task;
+mod verbs;
+
+/// The native half of the package `windrow`.
+#[pyo3::pymodule]
+mod _windrow {
+    #[pymodule_export]
+    use crate::options::{Column, col};
+    #[pymodule_export]
+    use crate::reader::{Reader, RecordBatch, Schema};
+    #[pymodule_export]
+    use crate::verbs::{check, explain, inspect, main, run};
+
+    /// The version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,119 @@
+//! How much memory a job may take in a process that is somebody else's.
+//!
+//! ```text
+//! limit of the process = resident now + `memory` - code of this package that is yet to be loaded
+//! ```
+//!
+//! The library's limit is on the whole process, and counts what is resident when it plans. What is promised here is
+//! growth: nobody knows what else a process that has imported pandas does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windrow_files::Limit;
+
+/// Of what is free, unless the caller says.
+const DEFAULT_PERCENT: f64 = 25.0;
+/// What a job has resident of code and constants at the most, by the library's own measure.
+const CODE: u64 = 13 << 20;
+
+/// What a call may add, measured once, when it begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// The limit of the whole process.
+    pub(crate) limit: Limit,
+    /// What of it is not the call's.
+    base: u64,
+}
+
+impl Memory {
+    /// Measures the process, and adds what is asked for.
+    pub(crate) fn new(asked: Option<Limit>) -> Self {
+        let base = resident().saturating_sub(code_to_load().min(CODE));
+        let grow = |bytes: u64| Limit::Bytes(base.saturating_add(bytes));
+        let share = |percent: f64| grow((free() as f64 * percent / 100.0) as u64);
+        let limit = match asked {
+            None => share(DEFAULT_PERCENT),
+            Some(Limit::Percent(percent)) => share(percent),
+            Some(Limit::Bytes(bytes)) => grow(bytes),
+            Some(Limit::Unlimited) => Limit::Unlimited,
+        };
+        Self { limit, base }
+    }
+
+    /// What a limit of the process leaves to the call.
+    pub(crate) fn grown(&self, limit: u64) -> u64 {
+        limit.saturating_sub(self.base)
+    }
+}
+
+/// The memory that this process has resident now, in bytes.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    kilobytes(&status, "VmRSS:").unwrap_or(0)
+}
+
+/// Bytes of this package's own code that are mapped, and not resident yet.
+fn code_to_load() -> u64 {
+    let maps = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let mut ours = false;
+    let mut bytes = 0;
+    for line in maps.lines() {
+        let first = line.split(' ').next().unwrap_or_default();
+        if !first.ends_with(':') {
+            ours = line.contains("/_windrow.");
+        } else if ours {
+            bytes += kilobytes(line, "Size:").unwrap_or(0);
+            bytes = bytes.saturating_sub(kilobytes(line, "Rss:").unwrap_or(0));
+        }
+    }
+    bytes
+}
+
+/// Bytes that can still be taken: what the tightest cgroup leaves, or the machine.
+fn free() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = kilobytes(&machine, "MemAvailable:").unwrap_or(0);
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    left_by_cgroups(&groups, Path::new("/sys/fs/cgroup")).map_or(machine, |left| left.min(machine))
+}
+
+/// The least that a group on the way to the root leaves. The page cache of files that nobody has open is free.
+fn left_by_cgroups(groups: &str, root: &Path) -> Option<u64> {
+    const VERSION_2: [&str; 2] = ["memory.max", "memory.current"];
+    const VERSION_1: [&str; 2] = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+    let left = |directory: &PathBuf, [max, current]: [&str; 2]| {
+        let number = |file: &str| -> Option<u64> {
+            fs::read_to_string(directory.join(file)).ok()?.trim().parse().ok()
+        };
+        let stat = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
+        let cache = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
+        let cache: u64 = cache.and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+        let used = number(current)?.saturating_sub(cache);
+        Some(number(max)?.saturating_sub(used))
+    };
+    let mut least = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+        let (base, files) = match controllers {
+            "" => (root.to_path_buf(), VERSION_2),
+            "memory" => (root.join("memory"), VERSION_1),
+            _ => continue,
+        };
+        let mut directory = base.join(group.trim_start_matches('/'));
+        loop {
+            least = least.into_iter().chain(left(&directory, files)).min();
+            if directory == base || !directory.pop() {
+                break;
+            }
+        }
+    }
+    least
+}
+
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(number * 1024)
+}

@@ -1,0 +1,426 @@
+//! From keyword arguments to what the library is told.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
+use pyo3_arrow::PySchema;
+use windrow_files::{
+    Codec, Columns, CompactSpec, CsvOptions, Inputs, Job, Limit, Limits, MergeSpec, Mode, Names,
+    PartitionSpec, Partitions, ReadOptions, Result, Size, SortSpec, SpillTo, WriteOptions,
+    parse_schema,
+};
+
+use crate::errors::{exception, mistyped, usage};
+
+/// A column of an order.
+#[pyclass(frozen, eq, hash, module = "windrow", get_all)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Column {
+    name: String,
+    desc: bool,
+    nulls: String,
+}
+
+#[pymethods]
+impl Column {
+    fn __repr__(&self) -> String {
+        let desc = if self.desc { ", desc=True" } else { "" };
+        let nulls = if self.nulls == "first" { ", nulls=\"first\"" } else { "" };
+        format!("col({:?}{desc}{nulls})", self.name)
+    }
+}
+
+/// A column of an order by its name, whatever characters that has.
+#[pyfunction]
+#[pyo3(signature = (name, *, desc = false, nulls = "last"))]
+pub(crate) fn col(py: Python<'_>, name: String, desc: bool, nulls: &str) -> PyResult<Column> {
+    match nulls {
+        "first" | "last" => Ok(Column { name, desc, nulls: nulls.to_owned() }),
+        _ => Err(usage(py, &format!("nulls= takes \"first\" or \"last\", not {nulls:?}"))),
+    }
+}
+
+impl From<&Column> for windrow_files::Column {
+    fn from(column: &Column) -> Self {
+        let nulls_first = column.nulls == "first";
+        Self { name: column.name.clone(), descending: column.desc, nulls_first }
+    }
+}
+
+/// Keyword arguments; those that are `None` are not given.
+pub(crate) struct Arguments<'py> {
+    given: Bound<'py, PyDict>,
+    known: RefCell<HashSet<&'static str>>,
+}
+
+impl<'py> Arguments<'py> {
+    pub(crate) fn new(given: &Bound<'py, PyDict>) -> Self {
+        let known = RefCell::new(HashSet::from(["inputs", "progress"]));
+        Self { given: given.clone(), known }
+    }
+
+    fn py(&self) -> Python<'py> {
+        self.given.py()
+    }
+
+    /// Refuses what nobody asked for.
+    pub(crate) fn finish(&self, verb: &str) -> PyResult<()> {
+        for name in self.given.keys() {
+            let name: String = name.extract()?;
+            if !self.known.borrow().contains(name.as_str()) {
+                let message = format!("{verb}() got an unexpected keyword argument '{name}'");
+                return Err(PyTypeError::new_err(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn any(&self, name: &'static str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.known.borrow_mut().insert(name);
+        Ok(self.given.get_item(name)?.filter(|value| !value.is_none()))
+    }
+
+    fn required(&self, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
+        self.any(name)?.ok_or_else(|| usage(self.py(), &format!("{name}= is missing")))
+    }
+
+    fn text(&self, name: &'static str) -> PyResult<Option<String>> {
+        let text = |value: Bound<'py, PyAny>| {
+            value.extract().map_err(|_| mistyped(name, "a string", &value))
+        };
+        self.any(name)?.map(text).transpose()
+    }
+
+    fn flag(&self, name: &'static str) -> PyResult<Option<bool>> {
+        let flag = |value: Bound<'py, PyAny>| {
+            value.extract().map_err(|_| mistyped(name, "True or False", &value))
+        };
+        self.any(name)?.map(flag).transpose()
+    }
+
+    fn is_set(&self, name: &'static str) -> PyResult<bool> {
+        Ok(self.flag(name)?.unwrap_or(false))
+    }
+
+    /// A value that the library reads from text.
+    fn parsed<T: FromStr<Err: Display>>(&self, name: &'static str) -> PyResult<Option<T>> {
+        self.text(name)?.map(|text| self.parse(name, &text)).transpose()
+    }
+
+    fn parse<T: FromStr<Err: Display>>(&self, name: &str, text: &str) -> PyResult<T> {
+        text.parse().map_err(|error: T::Err| usage(self.py(), &format!("{name}= {error}")))
+    }
+
+    /// A number of bytes, or what people write for it.
+    fn size(&self, name: &'static str) -> PyResult<Option<u64>> {
+        let Some(value) = self.any(name)? else { return Ok(None) };
+        if let Some(bytes) = whole(&value) {
+            return Ok(Some(bytes));
+        }
+        let text: String =
+            value.extract().map_err(|_| mistyped(name, "bytes, or text as \"256MiB\"", &value))?;
+        Ok(Some(self.parse::<Size>(name, &text)?.0))
+    }
+
+    /// What `memory` asks for.
+    pub(crate) fn memory(&self) -> PyResult<Option<Limit>> {
+        let Some(value) = self.any("memory")? else { return Ok(None) };
+        if let Some(bytes) = whole(&value) {
+            return Ok(Some(Limit::Bytes(bytes)));
+        }
+        const TAKES: &str = "bytes, or text as \"256MiB\", \"50%\" or \"unlimited\"";
+        let text: String = value.extract().map_err(|_| mistyped("memory", TAKES, &value))?;
+        self.parse("memory", &text).map(Some)
+    }
+
+    /// One value, or those of a list.
+    fn list(&self, name: &'static str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let Some(value) = self.any(name)? else { return Ok(Vec::new()) };
+        match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+            true => value.try_iter()?.collect(),
+            false => Ok(vec![value]),
+        }
+    }
+
+    /// Columns of an order, as text, by [`col`], or a list of these.
+    fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::Column>> {
+        let mut columns = Vec::new();
+        for part in self.list(name)? {
+            match part.cast::<Column>() {
+                Ok(column) => columns.push(column.get().into()),
+                Err(_) => {
+                    const TAKES: &str = "columns as text, wr.col(..), or a list of these";
+                    let text: String = part.extract().map_err(|_| mistyped(name, TAKES, &part))?;
+                    columns.extend(self.parse::<Columns>(name, &text)?.0);
+                }
+            }
+        }
+        Ok(columns)
+    }
+
+    fn by(&self) -> PyResult<Vec<windrow_files::Column>> {
+        self.required("by")?;
+        let columns = self.columns("by")?;
+        match columns.is_empty() {
+            true => Err(usage(self.py(), "by= names no column")),
+            false => Ok(columns),
+        }
+    }
+
+    /// What `check` asks for.
+    pub(crate) fn order(&self) -> PyResult<(Vec<windrow_files::Column>, bool)> {
+        Ok((self.by()?, self.is_set("unique")?))
+    }
+
+    /// Names of columns: a list has one in each part, text has them separated by commas.
+    fn select(&self) -> PyResult<Option<Vec<String>>> {
+        let Some(value) = self.any("select")? else { return Ok(None) };
+        if let Ok(text) = value.cast::<PyString>() {
+            let names: Names = self.parse("select", text.to_str()?)?;
+            return Ok(Some(names.into()));
+        }
+        let names = value.extract();
+        Ok(Some(names.map_err(|_| mistyped("select", "names of columns", &value))?))
+    }
+
+    /// Where the output goes, if anywhere.
+    pub(crate) fn output(&self) -> PyResult<Option<PathBuf>> {
+        let path = |value: Bound<'py, PyAny>| -> PyResult<PathBuf> {
+            let path = value.extract::<PathBuf>();
+            path.map_err(|_| mistyped("output", "a path", &value))
+        };
+        self.any("output")?.map(path).transpose()
+    }
+
+    /// How inputs are read.
+    pub(crate) fn read(&self) -> PyResult<ReadOptions> {
+        let mut csv = CsvOptions::default();
+        if let Some(delimiter) = self.text("csv_delimiter")? {
+            let mut letters = delimiter.chars();
+            let (Some(letter), None) = (letters.next(), letters.next()) else {
+                return Err(usage(self.py(), "csv_delimiter= takes one character"));
+            };
+            csv = self.ok(csv.delimiter(letter))?;
+        }
+        csv = csv.has_header(self.flag("csv_header")?.unwrap_or(true));
+        let mut read = ReadOptions::default().csv(csv);
+        read.format = self.parsed("input_format")?;
+        read.schema = self.any("schema")?.map(|schema| self.schema(&schema)).transpose()?;
+        Ok(read)
+    }
+
+    /// Types of columns of text, as text, a dict, or an Arrow schema.
+    fn schema(&self, value: &Bound<'py, PyAny>) -> PyResult<SchemaRef> {
+        if value.hasattr("__arrow_c_schema__")? {
+            let schema = value.extract::<PySchema>()?.into_inner();
+            let fields =
+                schema.fields().iter().map(|field| Field::clone(field).with_nullable(true));
+            return Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())));
+        }
+        if let Ok(types) = value.cast::<PyDict>() {
+            let fields = types.iter().map(|(name, kind)| {
+                let parsed = self.ok(parse_schema(&format!("column:{}", shown(&kind)?)))?;
+                Ok(parsed.field(0).clone().with_name(name.extract::<String>()?))
+            });
+            return Ok(Arc::new(Schema::new(fields.collect::<PyResult<Vec<_>>>()?)));
+        }
+        const TAKES: &str = "text as \"id:int64\", a dict, or an Arrow schema";
+        let text: String = value.extract().map_err(|_| mistyped("schema", TAKES, value))?;
+        self.ok(parse_schema(&text))
+    }
+
+    /// How the output is written.
+    pub(crate) fn write(&self) -> PyResult<WriteOptions> {
+        let mut write = WriteOptions::default();
+        write.format = self.parsed("output_format")?;
+        write.compression = self.parsed("compression")?;
+        if let Some(bytes) = self.size("row_group_size")? {
+            write = write.row_group_bytes(bytes);
+        }
+        if let Some(bytes) = self.size("page_size")? {
+            write = write.page_bytes(bytes);
+        }
+        write = write.statistics(self.flag("statistics")?.unwrap_or(true));
+        Ok(write.checksums(self.flag("checksums")?.unwrap_or(true)))
+    }
+
+    /// What the job may take, but for memory.
+    pub(crate) fn limits(&self) -> PyResult<Limits> {
+        let mut limits = Limits::default();
+        if let Some(value) = self.any("threads")? {
+            let threads: usize = value
+                .extract()
+                .map_err(|_| usage(self.py(), "threads= takes a number from 1 on"))?;
+            if !(1..=MOST_THREADS).contains(&threads) {
+                let message = format!("threads= takes a number from 1 to {MOST_THREADS}");
+                return Err(usage(self.py(), &message));
+            }
+            limits = limits.threads(threads);
+        }
+        for directory in self.list("temp_dir")? {
+            let path = directory.extract::<PathBuf>();
+            limits = limits.temp_dir(path.map_err(|_| mistyped("temp_dir", "paths", &directory))?);
+        }
+        limits.max_temp_bytes = self.size("max_temp_size")?;
+        let codecs = [("none", Codec::None), ("lz4", Codec::Lz4), ("zstd", Codec::Zstd)];
+        if let Some(codec) = self.one_of("spill_compression", codecs)? {
+            limits = limits.spill_codec(codec);
+        }
+        let places = [("disk", SpillTo::Disk), ("memory", SpillTo::Memory)];
+        if let Some(place) = self.one_of("spill_to", places)? {
+            limits = limits.spill_to(place);
+        }
+        Ok(limits.spill_direct(self.is_set("spill_direct")?))
+    }
+
+    fn one_of<T: Copy, const N: usize>(
+        &self,
+        name: &'static str,
+        values: [(&str, T); N],
+    ) -> PyResult<Option<T>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let found = values.iter().find(|(value, _)| *value == text);
+        let names = values.map(|(value, _)| format!("{value:?}")).join(", ");
+        found
+            .map(|(_, value)| Some(*value))
+            .ok_or_else(|| usage(self.py(), &format!("{name}= takes one of {names}, not {text:?}")))
+    }
+
+    fn ok<T>(&self, result: Result<T>) -> PyResult<T> {
+        result.map_err(|error| exception(self.py(), &error, None))
+    }
+}
+
+/// More than any machine has cores: a mistake.
+const MOST_THREADS: usize = 4096;
+
+/// A whole number that is no truth value.
+fn whole(value: &Bound<'_, PyAny>) -> Option<u64> {
+    if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
+}
+
+/// What is wanted of inputs.
+pub(crate) enum Spec {
+    Sort(SortSpec),
+    Compact(CompactSpec),
+    Merge(MergeSpec),
+    Partition(PartitionSpec),
+}
+
+impl Spec {
+    /// What the arguments of the call `verb` say.
+    pub(crate) fn of(verb: &str, arguments: &Arguments<'_>) -> PyResult<Self> {
+        match verb {
+            "sort" => {
+                let mut spec = SortSpec::by(arguments.by()?);
+                spec.select = arguments.select()?;
+                Ok(Self::Sort(spec))
+            }
+            "compact" => compact(arguments).map(Self::Compact),
+            "merge" => merge(arguments).map(Self::Merge),
+            "partition" => partition(arguments).map(Self::Partition),
+            other => Err(usage(arguments.py(), &format!("there is no call {other:?}"))),
+        }
+    }
+
+    /// Bound to the schema of inputs.
+    pub(crate) fn job(&self, inputs: Inputs) -> Result<Job> {
+        match self {
+            Self::Sort(spec) => Job::sort(inputs, spec),
+            Self::Compact(spec) => Job::compact(inputs, spec),
+            Self::Merge(spec) => Job::merge(inputs, spec),
+            Self::Partition(spec) => Job::partition(inputs, spec),
+        }
+    }
+}
+
+fn compact(arguments: &Arguments<'_>) -> PyResult<CompactSpec> {
+    let mut spec = CompactSpec::by_key(arguments.columns("key")?);
+    spec.order_by = arguments.columns("order_by")?;
+    spec.op_column = arguments.text("op")?;
+    spec.op_preset = arguments.parsed("preset")?;
+    spec.time = arguments.text("time")?;
+    spec.diff = arguments.text("diff")?;
+    spec.as_of = arguments.any("as_of")?.map(|value| shown(&value)).transpose()?;
+    let modes = [("snapshot", Mode::Snapshot), ("log", Mode::Log)];
+    spec.mode = arguments.one_of("mode", modes)?.unwrap_or_default();
+    spec.keep_bookkeeping = arguments.is_set("keep_bookkeeping")?;
+    spec.select = arguments.select()?;
+    let py = arguments.py();
+    match &spec.diff {
+        None if spec.key.is_empty() => Err(usage(py, "key= is missing, or diff=")),
+        Some(_) if !spec.order_by.is_empty() => Err(usage(py, "diff= goes without order_by=")),
+        Some(_) if spec.op_column.is_some() || spec.op_preset.is_some() => {
+            Err(usage(py, "diff= goes without op= and preset="))
+        }
+        _ => Ok(spec),
+    }
+}
+
+fn merge(arguments: &Arguments<'_>) -> PyResult<MergeSpec> {
+    let mut spec = MergeSpec::by(arguments.by()?).unique(arguments.is_set("unique")?);
+    spec.diff = arguments.text("diff")?;
+    spec.time = arguments.text("time")?;
+    spec.select = arguments.select()?;
+    let py = arguments.py();
+    match (&spec.diff, &spec.time) {
+        (Some(_), _) if spec.unique => Err(usage(py, "unique= goes without diff=")),
+        (None, Some(_)) => Err(usage(py, "time= needs diff=")),
+        _ => Ok(spec),
+    }
+}
+
+fn partition(arguments: &Arguments<'_>) -> PyResult<PartitionSpec> {
+    let py = arguments.py();
+    let into = arguments.any("into")?.map(|into| {
+        into.extract::<NonZeroU32>().map_err(|_| usage(py, "into= takes a number from 1 on"))
+    });
+    let range_at =
+        arguments.list("range_at")?.iter().map(splitter).collect::<PyResult<Vec<_>>>()?;
+    let partitions =
+        match (into.transpose()?, arguments.is_set("range")?, arguments.is_set("hive")?) {
+            (None, false, true) if range_at.is_empty() => Partitions::Hive,
+            (Some(into), true, false) if range_at.is_empty() => Partitions::Ranges(into),
+            (Some(into), false, false) if range_at.is_empty() => Partitions::Hash(into),
+            (None, _, false) if !range_at.is_empty() => Partitions::RangesAt(range_at),
+            _ => {
+                let message =
+                    "partition() takes one of into=, into= and range=True, range_at=, hive=True";
+                return Err(usage(py, message));
+            }
+        };
+    let mut spec = PartitionSpec::by(arguments.by()?, partitions);
+    spec.sort = arguments.columns("sort")?;
+    spec.select = arguments.select()?;
+    Ok(spec)
+}
+
+/// Where a range starts: a value, or a tuple with one for each column.
+fn splitter(at: &Bound<'_, PyAny>) -> PyResult<String> {
+    let quoted = |text: String| match text.contains([',', '"']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    };
+    match at.cast::<PyTuple>() {
+        Ok(values) => {
+            let values: PyResult<Vec<String>> =
+                values.iter().map(|value| shown(&value).map(quoted)).collect();
+            Ok(values?.join(","))
+        }
+        Err(_) => shown(at),
+    }
+}
+
+/// A value of a column, as text.
+fn shown(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    value.str()?.extract()
+}

@@ -1,0 +1,277 @@
+//! Rows on their way out: a reader that is read once, its record batches, and their schema.
+//!
+//! ```text
+//! Job::batches --> Shared <-- Reader: next, stats, close       (attached: detaches to lock)
+//!                        \<-- stream: get_next                 (any thread, without the interpreter)
+//! ```
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::array::{ArrayRef, RecordBatchReader, StructArray};
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
+use arrow::error::ArrowError;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use pyo3_arrow::ffi::{
+    ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule,
+};
+use windrow_files::{Batches, Error, Stats};
+
+use crate::errors::{exception, worded};
+use crate::memory::Memory;
+use crate::verbs::json;
+
+/// The rows of a job, in order, as record batches. Any Arrow library takes it, once.
+#[pyclass(frozen, module = "windrow")]
+pub(crate) struct Reader {
+    shared: Arc<Shared>,
+    schema: SchemaRef,
+    /// Whether it was handed over as a stream.
+    handed: AtomicBool,
+    /// Whether rows were taken one batch at a time.
+    begun: AtomicBool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    memory: Memory,
+}
+
+enum State {
+    Open(Box<Batches>),
+    /// At the end, after an error, or closed before: the figures until then.
+    Ended(Stats),
+    Closed(Stats),
+}
+
+/// Why there is no next record batch.
+enum Failed {
+    Job(Error),
+    Here(&'static str),
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<Result<arrow::array::RecordBatch, Failed>> {
+        let mut state = self.state();
+        let batches = match &mut *state {
+            State::Open(batches) => batches,
+            State::Ended(_) => return None,
+            State::Closed(_) => return Some(Err(Failed::Here("the Reader was closed"))),
+        };
+        // A panic must not pass the frames of another language.
+        let next = match catch_unwind(AssertUnwindSafe(|| batches.next())) {
+            Ok(None) => None,
+            Ok(Some(Ok(batch))) => return Some(Ok(batch)),
+            Ok(Some(Err(error))) => Some(Err(Failed::Job(windrow::Error::Arrow(error).into()))),
+            Err(_panic) => Some(Err(Failed::Here("internal error: the Reader panicked"))),
+        };
+        *state = State::Ended(batches.stats());
+        next
+    }
+
+    fn close(&self) {
+        let mut state = self.state();
+        if let State::Open(batches) = &*state {
+            *state = State::Closed(batches.stats());
+        }
+    }
+
+    fn stats(&self) -> Stats {
+        match &*self.state() {
+            State::Open(batches) => batches.stats(),
+            State::Ended(stats) | State::Closed(stats) => stats.clone(),
+        }
+    }
+}
+
+impl Reader {
+    pub(crate) fn new(batches: Batches, memory: Memory) -> Self {
+        let schema = batches.schema();
+        let state = Mutex::new(State::Open(Box::new(batches)));
+        let shared = Arc::new(Shared { state, memory });
+        Self { shared, schema, handed: AtomicBool::new(false), begun: AtomicBool::new(false) }
+    }
+}
+
+#[pymethods]
+impl Reader {
+    /// The schema of the rows.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(Arc::clone(&self.schema))
+    }
+
+    /// The figures of the job so far.
+    #[getter]
+    fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let stats = py.detach(|| self.shared.stats());
+        crate::verbs::stats(py, &json(&stats)?)
+    }
+
+    /// Ends the job; its memory and temporary files are given back.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.shared.close());
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __exit__(&self, py: Python<'_>, _error: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close(py);
+    }
+
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        if self.handed.load(Ordering::Relaxed) {
+            return Err(once());
+        }
+        self.begun.store(true, Ordering::Relaxed);
+        let next = py.detach(|| self.shared.next());
+        let raised = |failed| match failed {
+            Failed::Job(error) => exception(py, &error, Some(&self.shared.memory)),
+            Failed::Here(message) => PyValueError::new_err(message),
+        };
+        next.map(|next| next.map(RecordBatch).map_err(raised)).transpose()
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        if self.begun.load(Ordering::Relaxed) || self.handed.swap(true, Ordering::Relaxed) {
+            return Err(once());
+        }
+        let shared = Arc::clone(&self.shared);
+        let batches = std::iter::from_fn(move || shared.next().map(|next| exported(next, &shared)));
+        let reader = Box::new(ArrayIterator::new(batches, as_struct(&self.schema)));
+        Ok(to_stream_pycapsule(py, reader, requested_schema)?)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.schema.as_ref())?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Reader: {}>", described(&self.schema))
+    }
+}
+
+/// A record batch as a stream has it; errors are text there.
+fn exported(
+    next: Result<arrow::array::RecordBatch, Failed>,
+    shared: &Shared,
+) -> Result<ArrayRef, ArrowError> {
+    let text = match next {
+        Ok(batch) => return Ok(Arc::new(StructArray::from(batch))),
+        Err(Failed::Job(error)) => worded(&error, Some(&shared.memory)),
+        Err(Failed::Here(message)) => message.to_owned(),
+    };
+    // A C string ends at its first zero.
+    Err(ArrowError::ExternalError(text.replace('\0', "\\0").into()))
+}
+
+fn once() -> PyErr {
+    PyValueError::new_err("a Reader can be read only once; run the call again for another one")
+}
+
+fn as_struct(schema: &SchemaRef) -> FieldRef {
+    let field = Field::new_struct("", schema.fields().clone(), false);
+    Arc::new(field.with_metadata(schema.metadata().clone()))
+}
+
+fn described(schema: &SchemaRef) -> String {
+    let fields = schema.fields().iter();
+    let fields: Vec<_> = fields.map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
+    fields.join(", ")
+}
+
+/// Some rows of a `Reader`, for Arrow libraries.
+#[pyclass(frozen, module = "windrow")]
+pub(crate) struct RecordBatch(arrow::array::RecordBatch);
+
+#[pymethods]
+impl RecordBatch {
+    /// How many rows it has.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    /// How many columns it has.
+    #[getter]
+    fn num_columns(&self) -> usize {
+        self.0.num_columns()
+    }
+
+    /// Its schema.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.0.schema())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (field, rows) = (as_struct(&self.0.schema()), StructArray::from(self.0.clone()));
+        Ok(to_array_pycapsules(py, field, &rows, requested_schema)?)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.0.schema().as_ref())?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<RecordBatch: {} rows of {}>", self.0.num_rows(), described(&self.0.schema()))
+    }
+}
+
+/// Names and types of columns, for Arrow libraries.
+#[pyclass(frozen, module = "windrow")]
+pub(crate) struct Schema(SchemaRef);
+
+#[pymethods]
+impl Schema {
+    /// The names of the columns.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.0.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The types of the columns, as text.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        self.0.fields().iter().map(|field| field.data_type().to_string()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.fields().len()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.0.as_ref())?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Schema: {}>", described(&self.0))
+    }
+}

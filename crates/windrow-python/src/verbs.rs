@@ -1,0 +1,221 @@
+//! The calls: arguments are taken while attached, all else is done on the thread of a [`Task`].
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use windrow_files::{
+    Checked, Error, FileFacts, Format, Inputs, Limits, ReadOptions, Result, Source, Target,
+    WriteOptions,
+};
+
+use crate::errors::{exception, usage};
+use crate::inputs;
+use crate::memory::Memory;
+use crate::options::{Arguments, Spec};
+use crate::reader::Reader;
+use crate::task::Task;
+
+/// All that a job is told, but for who watches it.
+struct Call {
+    sources: Vec<Source>,
+    spec: Spec,
+    read: ReadOptions,
+    write: WriteOptions,
+    limits: Limits,
+    output: Option<PathBuf>,
+    memory: Memory,
+}
+
+impl Call {
+    fn new(verb: &str, inputs: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = inputs.py();
+        let arguments = Arguments::new(options);
+        let spec = Spec::of(verb, &arguments)?;
+        let (read, write, limits) = (arguments.read()?, arguments.write()?, arguments.limits()?);
+        let (output, asked) = (arguments.output()?, arguments.memory()?);
+        arguments.finish(verb)?;
+        if output.is_none() && matches!(spec, Spec::Partition(_)) {
+            return Err(usage(py, "output= is missing: partitions are files of a directory"));
+        }
+        // What a producer makes to be read at all is the producer's.
+        let sources = inputs::sources(inputs)?.sources;
+        let memory = py.detach(|| Memory::new(asked));
+        let limits = limits.memory(memory.limit);
+        let read = read.within(&limits).map_err(|error| exception(py, &error, None))?;
+        Ok(Self { sources, spec, read, write, limits, output, memory })
+    }
+
+    fn job(&self, task: &Watched) -> Result<windrow_files::Job> {
+        let read = self.read.clone().cancelled_by(&task.cancel);
+        let job = self.spec.job(Inputs::open(&self.sources, &read)?)?;
+        Ok(job.cancelled_by(&task.cancel).watched_by(Arc::clone(&task.watch) as _))
+    }
+}
+
+/// The parts of a [`Task`] that a worker has.
+struct Watched {
+    cancel: windrow_files::Cancel,
+    watch: Arc<crate::task::Watch>,
+}
+
+impl From<&Task> for Watched {
+    fn from(task: &Task) -> Self {
+        Self { cancel: task.cancel.clone(), watch: Arc::clone(&task.watch) }
+    }
+}
+
+/// Does a job: to files, and returns its figures; or returns a reader.
+#[pyfunction]
+pub(crate) fn run(
+    py: Python<'_>,
+    verb: &str,
+    inputs: &Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Py<PyAny>> {
+    let call = Call::new(verb, inputs, options)?;
+    let memory = call.memory;
+    let task = Task::new(progress, Some(memory));
+    let watched = Watched::from(&task);
+    match call.output.clone() {
+        Some(output) => {
+            let figures = task.run(py, move || {
+                let job = call.job(&watched)?;
+                job.write(&Target::Path(output), &call.write, &call.limits)
+            })?;
+            stats(py, &json(&figures)?)
+        }
+        None => {
+            let batches = task.run(py, move || call.job(&watched)?.batches(&call.limits))?;
+            Ok(Py::new(py, Reader::new(batches, memory))?.into_any())
+        }
+    }
+}
+
+/// What a job would do, as JSON.
+#[pyfunction]
+pub(crate) fn explain(
+    py: Python<'_>,
+    verb: &str,
+    inputs: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let mut call = Call::new(verb, inputs, options)?;
+    let memory = call.memory;
+    let task = Task::new(None, Some(memory));
+    let watched = Watched::from(&task);
+    let reads = call.output.is_none();
+    if reads {
+        // What a record batch takes on its way out is what the message of a stream takes.
+        call.write = WriteOptions::default().format(Format::ArrowStream).row_group_bytes(2 << 20);
+        call.limits = call.limits.threads(1);
+    }
+    let explained = task.run(py, move || {
+        let target = call.output.clone().map_or(Target::Stdout, Target::Path);
+        call.job(&watched)?.explain(&target, &call.write, &call.limits)
+    })?;
+    let (floor, limit) = (memory.grown(explained.floor()), explained.limit());
+    let limit = limit.map(|limit| memory.grown(limit));
+    let shown = |bytes: u64| windrow_files::Size(bytes).to_string();
+    let lines = explained.lines().iter().map(|(name, value)| match *name {
+        "memory limit" => {
+            let limit = limit.map_or("none".to_owned(), shown);
+            ("memory", format!("{limit} (floor {})", windrow_files::Size(floor).rounded_up()))
+        }
+        "output" if reads => ("output", "record batches".to_owned()),
+        name => (name, value.clone()),
+    });
+    let lines: Vec<_> = lines.collect();
+    json(&serde_json::json!({ "lines": lines, "floor": floor, "limit": limit }))
+}
+
+/// Whether inputs are sorted, as JSON.
+#[pyfunction]
+pub(crate) fn check(
+    py: Python<'_>,
+    inputs: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let arguments = Arguments::new(options);
+    let (by, unique) = arguments.order()?;
+    let read = arguments.read()?;
+    arguments.finish("check")?;
+    let sources = inputs::sources(inputs)?.sources;
+    let task = Task::new(None, None);
+    let cancel = task.cancel.clone();
+    let checked = task.run(py, move || {
+        let inputs = Inputs::open(&sources, &read.cancelled_by(&cancel))?;
+        windrow_files::check(&inputs, by, unique, &cancel)
+    })?;
+    let found = |file: &str, row: u64, sorted_by: Option<String>, message: String| {
+        serde_json::json!({
+            "ok": false, "file": file, "row": row, "sorted_by": sorted_by,
+            "files": null, "rows": null, "message": message,
+        })
+    };
+    let value = match checked {
+        Checked::OutOfOrder { file, row, sorted_by } => {
+            let sorted_by = sorted_by.map(|columns| columns.to_string());
+            let but = sorted_by.as_ref().map(|by| format!("; the file is sorted by={by:?}"));
+            let but = but.unwrap_or_default();
+            let message = format!("{file}: row {row} sorts before the row in front of it{but}");
+            found(&file, row, sorted_by, message)
+        }
+        Checked::Repeated { file, row } => {
+            let message = format!("{file}: row {row} has the same key as the row before it");
+            found(&file, row, None, message)
+        }
+        Checked::InOrder { files, rows } => {
+            let count = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
+            serde_json::json!({
+                "ok": true, "file": null, "row": null, "sorted_by": null,
+                "files": files, "rows": rows, "message": format!("in order: {files} files{count}"),
+            })
+        }
+        other => return Err(PyRuntimeError::new_err(format!("internal error: {other:?}"))),
+    };
+    json(&value)
+}
+
+/// The text and the facts of each input, as JSON, and whether it can be more than one.
+#[pyfunction]
+pub(crate) fn inspect(
+    py: Python<'_>,
+    inputs: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<(bool, Vec<(String, String)>)> {
+    let arguments = Arguments::new(options);
+    let read = arguments.read()?;
+    arguments.finish("inspect")?;
+    let inputs::Given { sources, is_many } = inputs::sources(inputs)?;
+    let task = Task::new(None, None);
+    let read = read.cancelled_by(&task.cancel);
+    let facts = task.run(py, move || {
+        let facts = |source| FileFacts::of(source, &read);
+        sources.iter().map(facts).collect::<Result<Vec<_>, Error>>()
+    })?;
+    let facts = facts.iter().map(|facts| Ok((facts.to_string(), json(facts)?)));
+    Ok((is_many, facts.collect::<PyResult<_>>()?))
+}
+
+/// The command line tool: does what `arguments` say, and ends the process.
+#[pyfunction]
+pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) {
+    py.detach(|| windrow_cli::main(arguments))
+}
+
+/// An object as JSON.
+pub(crate) fn json(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// Figures, as an object of Python's.
+pub(crate) fn stats(py: Python<'_>, figures: &str) -> PyResult<Py<PyAny>> {
+    let figures = py.import("json")?.call_method1("loads", (figures,))?;
+    let class = py.import("windrow._results")?.getattr("Stats")?;
+    Ok(class.call((), Some(figures.cast::<PyDict>()?))?.unbind())
+}

@@ -1,0 +1,384 @@
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, overload, type_check_only
+
+from windrow import explain as explain
+from windrow._windrow import Column, Reader, RecordBatch, Schema, __version__, col
+
+__all__ = [
+    "Check",
+    "Column",
+    "CorruptError",
+    "DataError",
+    "Explain",
+    "InputNotFoundError",
+    "Inspect",
+    "MemoryFloorError",
+    "Progress",
+    "Reader",
+    "RecordBatch",
+    "Schema",
+    "SpaceError",
+    "Stats",
+    "UnsortedError",
+    "UsageError",
+    "WindrowError",
+    "__version__",
+    "check",
+    "col",
+    "compact",
+    "explain",
+    "inspect",
+    "merge",
+    "partition",
+    "sort",
+]
+
+@type_check_only
+class ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@type_check_only
+class ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+@type_check_only
+class ArrowSchema(Protocol):
+    def __arrow_c_schema__(self) -> object: ...
+
+_Path: TypeAlias = str | os.PathLike[str]
+_Paths: TypeAlias = _Path | Sequence[_Path]
+_Input: TypeAlias = _Path | ArrowStream | ArrowArray
+_Inputs: TypeAlias = _Input | Sequence[_Input]
+_Columns: TypeAlias = str | Column | Sequence[str | Column]
+_Names: TypeAlias = str | Sequence[str]
+_Size: TypeAlias = int | str
+_TextSchema: TypeAlias = str | Mapping[str, str] | ArrowSchema
+_Format: TypeAlias = Literal["parquet", "arrow", "arrow-stream", "csv", "ndjson"]
+
+@overload
+def sort(
+    inputs: _Inputs,
+    *,
+    by: _Columns,
+    output: _Path,
+    select: _Names | None = None,
+    memory: _Size | None = None,
+    threads: int | None = None,
+    temp_dir: _Paths | None = None,
+    max_temp_size: _Size | None = None,
+    spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+    spill_to: Literal["disk", "memory"] | None = None,
+    spill_direct: bool | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+    output_format: _Format | None = None,
+    compression: str | None = None,
+    row_group_size: _Size | None = None,
+    page_size: _Size | None = None,
+    statistics: bool | None = None,
+    checksums: bool | None = None,
+) -> Stats: ...
+@overload
+def sort(
+    inputs: _Inputs,
+    *,
+    by: _Columns,
+    output: None = None,
+    select: _Names | None = None,
+    memory: _Size | None = None,
+    threads: int | None = None,
+    temp_dir: _Paths | None = None,
+    max_temp_size: _Size | None = None,
+    spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+    spill_to: Literal["disk", "memory"] | None = None,
+    spill_direct: bool | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+    output_format: _Format | None = None,
+    compression: str | None = None,
+    row_group_size: _Size | None = None,
+    page_size: _Size | None = None,
+    statistics: bool | None = None,
+    checksums: bool | None = None,
+) -> Reader: ...
+@overload
+def compact(
+    inputs: _Inputs,
+    *,
+    key: _Columns | None = None,
+    order_by: _Columns | None = None,
+    op: str | None = None,
+    preset: Literal["generic", "debezium", "delta-cdf", "wal2json", "paimon"] | None = None,
+    time: str | None = None,
+    diff: str | None = None,
+    as_of: object = None,
+    mode: Literal["snapshot", "log"] | None = None,
+    keep_bookkeeping: bool | None = None,
+    output: _Path,
+    select: _Names | None = None,
+    memory: _Size | None = None,
+    threads: int | None = None,
+    temp_dir: _Paths | None = None,
+    max_temp_size: _Size | None = None,
+    spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+    spill_to: Literal["disk", "memory"] | None = None,
+    spill_direct: bool | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+    output_format: _Format | None = None,
+    compression: str | None = None,
+    row_group_size: _Size | None = None,
+    page_size: _Size | None = None,
+    statistics: bool | None = None,
+    checksums: bool | None = None,
+) -> Stats: ...
+@overload
+def compact(
+    inputs: _Inputs,
+    *,
+    key: _Columns | None = None,
+    order_by: _Columns | None = None,
+    op: str | None = None,
+    preset: Literal["generic", "debezium", "delta-cdf", "wal2json", "paimon"] | None = None,
+    time: str | None = None,
+    diff: str | None = None,
+    as_of: object = None,
+    mode: Literal["snapshot", "log"] | None = None,
+    keep_bookkeeping: bool | None = None,
+    output: None = None,
+    select: _Names | None = None,
+    memory: _Size | None = None,
+    threads: int | None = None,
+    temp_dir: _Paths | None = None,
+    max_temp_size: _Size | None = None,
+    spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+    spill_to: Literal["disk", "memory"] | None = None,
+    spill_direct: bool | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+    output_format: _Format | None = None,
+    compression: str | None = None,
+    row_group_size: _Size | None = None,
+    page_size: _Size | None = None,
+    statistics: bool | None = None,
+    checksums: bool | None = None,
+) -> Reader: ...
+@overload
+def merge(
+    inputs: _Inputs,
+    *,
+    by: _Columns,
+    unique: bool | None = None,
+    time: str | None = None,
+    diff: str | None = None,
+    output: _Path,
+    select: _Names | None = None,
+    memory: _Size | None = None,
+    threads: int | None = None,
+    temp_dir: _Paths | None = None,
+    max_temp_size: _Size | None = None,
+    spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+    spill_to: Literal["disk", "memory"] | None = None,
+    spill_direct: bool | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+    output_format: _Format | None = None,
+    compression: str | None = None,
+    row_group_size: _Size | None = None,
+    page_size: _Size | None = None,
+    statistics: bool | None = None,
+    checksums: bool | None = None,
+) -> Stats: ...
+@overload
+def merge(
+    inputs: _Inputs,
+    *,
+    by: _Columns,
+    unique: bool | None = None,
+    time: str | None = None,
+    diff: str | None = None,
+    output: None = None,
+    select: _Names | None = None,
+    memory: _Size | None = None,
+    threads: int | None = None,
+    temp_dir: _Paths | None = None,
+    max_temp_size: _Size | None = None,
+    spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+    spill_to: Literal["disk", "memory"] | None = None,
+    spill_direct: bool | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+    output_format: _Format | None = None,
+    compression: str | None = None,
+    row_group_size: _Size | None = None,
+    page_size: _Size | None = None,
+    statistics: bool | None = None,
+    checksums: bool | None = None,
+) -> Reader: ...
+def partition(
+    inputs: _Inputs,
+    *,
+    by: _Columns,
+    output: _Path,
+    into: int | None = None,
+    range: bool | None = None,
+    range_at: object = None,
+    hive: bool | None = None,
+    sort: _Columns | None = None,
+    select: _Names | None = None,
+    memory: _Size | None = None,
+    threads: int | None = None,
+    temp_dir: _Paths | None = None,
+    max_temp_size: _Size | None = None,
+    spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+    spill_to: Literal["disk", "memory"] | None = None,
+    spill_direct: bool | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+    output_format: _Format | None = None,
+    compression: str | None = None,
+    row_group_size: _Size | None = None,
+    page_size: _Size | None = None,
+    statistics: bool | None = None,
+    checksums: bool | None = None,
+) -> Stats: ...
+def check(
+    inputs: _Inputs,
+    *,
+    by: _Columns,
+    unique: bool | None = None,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+) -> Check: ...
+@overload
+def inspect(
+    inputs: Sequence[_Input],
+    *,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+) -> list[Inspect]: ...
+@overload
+def inspect(
+    inputs: _Input,
+    *,
+    input_format: _Format | None = None,
+    schema: _TextSchema | None = None,
+    csv_delimiter: str | None = None,
+    csv_header: bool | None = None,
+) -> Any: ...
+class Progress(NamedTuple):
+    phase: Literal["read", "settle", "write"]
+    rows: int
+    total_rows: int | None
+    spilled_bytes: int
+
+@type_check_only
+class _Result:
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, other: object, /) -> bool: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def _repr_html_(self) -> str: ...
+
+class Stats(_Result):
+    rows_in: int
+    rows_out: int
+    rows_dropped: int
+    keys_deleted: int
+    bytes_in: int | None
+    bytes_out: int
+    partitions: dict[str, int] | None
+    bloom_filters_dropped: bool
+    runs: int
+    spilled_bytes: int
+    stored_bytes: int
+    spills: int
+    loads: int
+    loaded_bytes: int
+    read_ahead: int
+    read_ahead_hits: int
+    chunks_kept: int
+    writes_elided: int
+    writes_cancelled: int
+    evicted: dict[str, int]
+    released_clean: int
+    buffers_mapped: int
+    buffers_recycled: int
+    released_bytes: int
+    temp_bytes: int
+    budget_bytes: int
+    peak_leased_bytes: int
+    peak_rss_bytes: int
+    memory_limit_bytes: int | None
+    seconds: float
+    phase_seconds: dict[str, float]
+    phase_spilled_bytes: dict[str, int]
+    phase_loaded_bytes: dict[str, int]
+
+class Check(_Result):
+    ok: bool
+    file: str | None
+    row: int | None
+    sorted_by: str | None
+    files: int | None
+    rows: int | None
+    message: str
+    def __bool__(self) -> bool: ...
+
+class Inspect(_Result):
+    def __init__(self, text: str, fields: dict[str, Any]) -> None: ...
+    file: str
+    format: _Format
+    bytes: int | None
+    rows: int | None
+    schema: list[dict[str, Any]]
+    metadata_keys: list[str]
+    parquet: dict[str, Any] | None
+
+class Explain(_Result):
+    lines: list[tuple[str, str]]
+    floor: int
+    limit: int | None
+
+class WindrowError(Exception):
+    file: str | None
+    row: int | None
+    line: int | None
+    column: str | None
+
+class UsageError(WindrowError, ValueError): ...
+class DataError(WindrowError, ValueError): ...
+class UnsortedError(DataError): ...
+class InputNotFoundError(WindrowError, FileNotFoundError): ...
+
+class MemoryFloorError(WindrowError, MemoryError):
+    floor: int | None
+    limit: int | None
+
+class SpaceError(WindrowError, OSError): ...
+class CorruptError(WindrowError): ...

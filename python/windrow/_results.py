@@ -1,0 +1,113 @@
+"""What calls return: plain objects with a text, a table for notebooks, and a dict."""
+
+
+class _Result:
+    """Attributes by name, in order."""
+
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+    def to_dict(self):
+        """All of it as plain Python objects, which JSON takes."""
+        return dict(self.__dict__)
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+
+class Stats(_Result):
+    """The figures of a job.
+
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> stats = wr.sort(pa.table({"id": [2, 1]}), by="id", output="ids.parquet")
+    >>> stats.rows_in, stats.rows_out, stats.spilled_bytes
+    (2, 2, 0)
+    """
+
+    partitions = None
+
+    def __repr__(self):
+        spilled = f", spilled {_size(self.spilled_bytes)}" if self.spilled_bytes else ""
+        written = f" ({_size(self.bytes_out)})" if self.bytes_out else ""
+        files = f" in {self.partitions['files']} files" if self.partitions else ""
+        return f"<Stats: {self.rows_in:,} rows in, {self.rows_out:,} rows out{files}{written} in {self.seconds:.2f} s{spilled}>"
+
+    def _repr_html_(self):
+        return _table(_flat(self.to_dict()))
+
+
+class Check(_Result):
+    """Whether inputs are sorted; true if they are.
+
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> checked = wr.check(pa.table({"id": [1, 3, 2]}), by="id")
+    >>> bool(checked), checked.row
+    (False, 2)
+    """
+
+    def __bool__(self):
+        return self.ok
+
+    def __repr__(self):
+        return f"<Check: {self.message}>"
+
+
+class Inspect(_Result):
+    """What is known of a file without sorting it."""
+
+    parquet = None
+
+    def __init__(self, text, fields):
+        super().__init__(**fields)
+        self._text = text
+
+    def to_dict(self):
+        """All of it as plain Python objects, which JSON takes."""
+        return {name: value for name, value in self.__dict__.items() if name != "_text"}
+
+    def __repr__(self):
+        return self._text.rstrip("\n")
+
+    def _repr_html_(self):
+        return f"<pre>{_escaped(self._text)}</pre>"
+
+
+class Explain(_Result):
+    """What a job would do: its order, threads, memory and limits."""
+
+    def to_dict(self):
+        """The lines of the plan by what each is about."""
+        return dict(self.lines)
+
+    def __repr__(self):
+        return "\n".join(f"{name:<14} {value}" for name, value in self.lines)
+
+    def _repr_html_(self):
+        return _table(self.lines)
+
+
+def _size(size):
+    for unit in ["B", "KiB", "MiB"]:
+        if size < 10 * 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.0f} GiB"
+
+
+def _flat(figures):
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{part}", figure) for part, figure in value.items())
+        else:
+            yield name, value
+
+
+def _table(rows):
+    cells = (f"<tr><th>{_escaped(name)}</th><td>{_escaped(value)}</td></tr>" for name, value in rows)
+    return f"<table>{''.join(cells)}</table>"
+
+
+def _escaped(value):
+    return str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

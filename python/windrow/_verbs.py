@@ -1,0 +1,326 @@
+"""The calls: arguments go to the library as they are, under their names.
+
+Every default is the library's own: ``None`` is not given.
+"""
+
+import functools
+import json
+
+from windrow import _windrow
+from windrow._progress import watching
+from windrow._results import Check, Explain, Inspect
+
+
+def sort(
+    inputs,
+    *,
+    by,
+    output=None,
+    select=None,
+    memory=None,
+    threads=None,
+    temp_dir=None,
+    max_temp_size=None,
+    spill_compression=None,
+    spill_to=None,
+    spill_direct=None,
+    progress=None,
+    input_format=None,
+    schema=None,
+    csv_delimiter=None,
+    csv_header=None,
+    output_format=None,
+    compression=None,
+    row_group_size=None,
+    page_size=None,
+    statistics=None,
+    checksums=None,
+):
+    """Sorts rows by columns; equal rows keep their order.
+
+    Parameters
+    ----------
+    inputs
+        Paths, directories, glob patterns, Arrow objects, or a list of these.
+    by
+        Columns, most significant first: ``"a,b:desc:nulls-first"``, a list of such, or of `col`.
+    output
+        The file to write; it appears whole or not at all, and may be an input. A `Reader` is returned if there
+        is none.
+    select
+        The columns to write, in this order.
+    memory
+        What the call may add to the resident memory of the process: bytes, ``"256MiB"``, a share of what is free
+        (``"50%"``), or ``"unlimited"``; a quarter of what is free unless given.
+    threads
+        Threads at the most; as many as there are cores unless given.
+    temp_dir, max_temp_size
+        A directory for temporary files, or a list of them, and the bytes they may take.
+    spill_compression, spill_to, spill_direct
+        ``"none"``, ``"lz4"`` or ``"zstd"``; ``"disk"`` or ``"memory"``; whether the page cache is passed by.
+    progress
+        ``True`` for a bar, or a function of a `Progress`; what it raises stops the job.
+    input_format, schema, csv_delimiter, csv_header
+        How inputs are read: ``"parquet"``, ``"arrow"``, ``"arrow-stream"``, ``"csv"``, ``"ndjson"``; types of columns
+        of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema; what separates fields; whether a first
+        line names the columns.
+    output_format, compression, row_group_size, page_size, statistics, checksums
+        How the output is written: a format; ``"none"``, ``"snappy"``, ``"lz4"``, ``"zstd:3"``, ``"gzip"``, ``"brotli"``;
+        sizes, as of ``memory``; whether Parquet has minima and maxima, and whether its pages have checksums.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> rows = pa.table({"id": [2, 1, 3], "name": ["b", None, "c"]})
+    >>> pa.table(wr.sort(rows, by="id:desc"))["id"].to_pylist()
+    [3, 2, 1]
+    >>> pa.table(wr.sort(rows, by=wr.col("name", nulls="first"), select=["name"]))["name"].to_pylist()
+    [None, 'b', 'c']
+    """
+    return _run("sort", inputs, output, locals())
+
+
+def compact(
+    inputs,
+    *,
+    key=None,
+    order_by=None,
+    op=None,
+    preset=None,
+    time=None,
+    diff=None,
+    as_of=None,
+    mode=None,
+    keep_bookkeeping=None,
+    output=None,
+    select=None,
+    memory=None,
+    threads=None,
+    temp_dir=None,
+    max_temp_size=None,
+    spill_compression=None,
+    spill_to=None,
+    spill_direct=None,
+    progress=None,
+    input_format=None,
+    schema=None,
+    csv_delimiter=None,
+    csv_header=None,
+    output_format=None,
+    compression=None,
+    row_group_size=None,
+    page_size=None,
+    statistics=None,
+    checksums=None,
+):
+    """Reduces a change log to the latest state of each key, or sums (row, time, diff) changes.
+
+    Of the rows of one ``key`` the greatest by ``order_by`` wins; of equals, the later in the input. A winning delete
+    removes the key from a snapshot.
+
+    Parameters
+    ----------
+    inputs
+        As of `sort`.
+    key
+        Columns that tell rows apart; with ``diff``, columns to sort by first.
+    order_by
+        Columns that say which change of a key is the latest.
+    op
+        The column that says what a change does: insert, update, delete, ...
+    preset
+        How it reads, and where the row is: ``"generic"``, ``"debezium"``, ``"delta-cdf"``, ``"wal2json"``, ``"paimon"``.
+    time, diff
+        The columns with the time of a change and with how often a row was added, negative if removed.
+    as_of
+        Counts only what happened at or before this time, or first ``order_by`` column.
+    mode
+        ``"snapshot"``: the live rows; ``"log"``: the last change of each key, or the summed changes.
+    keep_bookkeeping
+        Whether a snapshot has the op, envelope and diff columns.
+
+    The rest is as of `sort`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> changes = pa.table({"id": [1, 2, 1, 2], "lsn": [1, 2, 3, 4], "op": ["I", "I", "U", "D"], "name": list("abcd")})
+    >>> pa.table(wr.compact(changes, key="id", order_by="lsn", op="op")).to_pylist()
+    [{'id': 1, 'lsn': 3, 'name': 'c'}]
+    """
+    return _run("compact", inputs, output, locals())
+
+
+def merge(
+    inputs,
+    *,
+    by,
+    unique=None,
+    time=None,
+    diff=None,
+    output=None,
+    select=None,
+    memory=None,
+    threads=None,
+    temp_dir=None,
+    max_temp_size=None,
+    spill_compression=None,
+    spill_to=None,
+    spill_direct=None,
+    progress=None,
+    input_format=None,
+    schema=None,
+    csv_delimiter=None,
+    csv_header=None,
+    output_format=None,
+    compression=None,
+    row_group_size=None,
+    page_size=None,
+    statistics=None,
+    checksums=None,
+):
+    """Merges inputs that are sorted already; one that is not is an `UnsortedError` that names the row.
+
+    Parameters
+    ----------
+    inputs, by
+        As of `sort`. Equal rows come in the order of the inputs.
+    unique
+        Whether of rows equal in ``by`` only the last is kept.
+    time, diff
+        Sums the diffs of equal rows, and drops zeros. Inputs are then sorted by ``by`` and all other columns.
+
+    The rest is as of `sort`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> evens, odds = pa.table({"id": [0, 2, 4]}), pa.table({"id": [1, 3]})
+    >>> pa.table(wr.merge([evens, odds], by="id"))["id"].to_pylist()
+    [0, 1, 2, 3, 4]
+    """
+    return _run("merge", inputs, output, locals())
+
+
+def partition(
+    inputs,
+    *,
+    by,
+    output,
+    into=None,
+    range=None,
+    range_at=None,
+    hive=None,
+    sort=None,
+    select=None,
+    memory=None,
+    threads=None,
+    temp_dir=None,
+    max_temp_size=None,
+    spill_compression=None,
+    spill_to=None,
+    spill_direct=None,
+    progress=None,
+    input_format=None,
+    schema=None,
+    csv_delimiter=None,
+    csv_header=None,
+    output_format=None,
+    compression=None,
+    row_group_size=None,
+    page_size=None,
+    statistics=None,
+    checksums=None,
+):
+    """Splits rows into files of a directory; rows with equal ``by`` go to the same one.
+
+    Parameters
+    ----------
+    inputs
+        As of `sort`.
+    by
+        Columns that decide where a row goes.
+    output
+        The directory, new or empty; it appears whole or not at all.
+    into
+        How many files, by a hash that is the same everywhere and in every release.
+    range
+        With ``into``: by ranges of ``by`` with about as many rows each.
+    range_at
+        Values at which ranges start, in the order of ``by``; of more columns, tuples of them.
+    hive
+        Whether there is a directory for each value of ``by``.
+    sort
+        What every file is sorted by.
+
+    The rest is as of `sort`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> events = pa.table({"user": [1, 2, 3, 1], "at": [4, 3, 2, 1]})
+    >>> wr.partition(events, by="user", into=2, sort="at", output="events").partitions["files"]
+    2
+    >>> wr.merge("events", by="at", output="events.parquet").rows_out
+    4
+    """
+    return _run("partition", inputs, output, locals())
+
+
+def check(
+    inputs,
+    *,
+    by,
+    unique=None,
+    input_format=None,
+    schema=None,
+    csv_delimiter=None,
+    csv_header=None,
+):
+    """Whether every input is sorted by these columns, each by itself.
+
+    ``unique`` also asks that no two rows are equal in them. The result is true or false, and has the first
+    offending ``file`` and ``row``.
+
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> wr.check(pa.table({"id": [1, 2, 2]}), by="id", unique=True).row
+    2
+    """
+    return Check(**json.loads(_windrow.check(inputs, locals())))
+
+
+def inspect(inputs, *, input_format=None, schema=None, csv_delimiter=None, csv_header=None):
+    """Schema, rows, row groups, sizes and statistics of a file, and whether a declared order holds.
+
+    A list of these where ``inputs`` is a list, a directory or a pattern.
+
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> stats = wr.sort(pa.table({"id": [2, 1]}), by="id", output="sorted.parquet")
+    >>> facts = wr.inspect("sorted.parquet")
+    >>> facts.rows, facts.parquet["order"]["holds"]
+    (2, True)
+    """
+    many, files = _windrow.inspect(inputs, locals())
+    found = [Inspect(text, json.loads(facts)) for text, facts in files]
+    return found if many else found[0]
+
+
+def explaining(verb):
+    """The call that only explains what ``verb`` would do."""
+
+    @functools.wraps(verb)
+    def explain(inputs, **options):
+        return Explain(**json.loads(_windrow.explain(verb.__name__, inputs, options)))
+
+    return explain
+
+
+def _run(verb, inputs, output, options):
+    with watching(options["progress"]) as progress:
+        return _windrow.run(verb, inputs, progress, options)

@@ -1,0 +1,121 @@
+"""Stats, Check, Inspect, Explain, and progress."""
+
+import ast
+import json
+import pathlib
+import sys
+import types
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import windrow as wr
+from conftest import shuffled
+
+
+def test_stats(rows):
+    stats = wr.sort(rows, by="id", output="a.parquet")
+    assert (stats.rows_in, stats.rows_out, stats.rows_dropped, stats.partitions) == (20_000, 20_000, 0, None)
+    assert set(stats.phase_seconds) == {"read", "settle", "write"}
+    assert json.loads(json.dumps(stats.to_dict()))["rows_out"] == 20_000
+    assert "20,000 rows in" in repr(stats) and "<th>phase_seconds.read</th>" in stats._repr_html_()
+
+
+def test_check(rows, file):
+    wr.sort(rows, by="id", output="sorted.parquet")
+    checked = wr.check("sorted.parquet", by="id", unique=True)
+    assert checked and checked.rows == 20_000 and checked.files == 1 and repr(checked) == "<Check: in order: 1 files, 20000 rows>"
+    checked = wr.check(["sorted.parquet", file], by="id")
+    assert not checked and (checked.file, checked.row) == (file, 3)
+
+
+def test_inspect(rows):
+    wr.sort(rows, by="id", output="sorted.parquet")
+    facts = wr.inspect("sorted.parquet")
+    assert (facts.file, facts.format, facts.rows) == ("sorted.parquet", "parquet", 20_000)
+    assert facts.schema[0] == {"name": "id", "type": "Int64", "nullable": True}
+    assert facts.parquet["order"]["holds"] is True
+    assert "row groups" in repr(facts) and facts._repr_html_().startswith("<pre>")
+    json.dumps(facts.to_dict())
+    assert [facts.rows for facts in wr.inspect("*.parquet")] == [20_000]
+    assert [facts.format for facts in wr.inspect(["sorted.parquet", rows])] == ["parquet", "arrow-stream"]
+
+
+def test_stubs_name_every_field(rows):
+    tree = ast.parse(pathlib.Path(wr.__file__).with_name("__init__.pyi").read_text())
+    stubs = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    inspected = wr.partition(rows, by="id", into=2, output="parts"), wr.inspect("parts")[0]
+    for result in [*inspected, wr.check(rows, by="id"), wr.explain.sort(rows, by="id")]:
+        stub = stubs[type(result).__name__].body
+        named = {line.target.id for line in stub if isinstance(line, ast.AnnAssign)}
+        assert named == {name for name in vars(result) if not name.startswith("_")}, type(result)
+
+
+@pytest.mark.parametrize("output", ["a.parquet", None])
+def test_explain(rows, output):
+    plan = wr.explain.sort(rows, by="id:desc", output=output, memory="128MiB", threads=2)
+    assert plan.limit == 128 << 20 and 8 << 20 < plan.floor < plan.limit
+    assert plan.to_dict()["order"] == "id desc" and plan.to_dict()["memory"].startswith("128 MiB (floor ")
+    assert "order          id desc" in repr(plan) and "<th>order</th>" in plan._repr_html_()
+    assert wr.explain.compact(rows, key="id").to_dict()["rule"] == "last"
+    assert "hash of id" in wr.explain.partition(rows, by="id", into=4, output="parts").to_dict()["partitions"]
+    with pytest.raises(wr.MemoryFloorError):
+        wr.explain.merge(rows, by="id", memory=1)
+
+
+def test_progress(rows):
+    seen = []
+    wr.sort(rows, by="id", output="a.parquet", progress=seen.append)
+    assert seen[-1] == wr.Progress("write", 20_000, 20_000, 0)
+    reader = wr.sort(slow(rows), by="id", progress=seen.append)
+    assert {moment.phase for moment in seen} <= {"read", "settle", "write"} and pa.table(reader).num_rows == 20_000
+
+
+def test_progress_is_told_five_times_a_second(rows):
+    import time
+
+    seen = []
+    wr.sort(slow(rows), by="id", output="a.parquet", progress=lambda moment: seen.append((time.monotonic(), moment)))
+    times = [at for at, _ in seen[:-1]]
+    assert len(times) >= 3 and all(later - earlier >= 0.19 for earlier, later in zip(times, times[1:]))
+    assert any(moment.phase == "read" and 0 < moment.rows < 20_000 for _, moment in seen)
+
+
+def slow(rows):
+    import time
+
+    def batches():
+        for batch in rows.to_batches(500):
+            time.sleep(0.025)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
+
+
+def test_what_a_watcher_raises_stops_the_job(rows):
+    class Enough(Exception):
+        pass
+
+    def watch(moment):
+        raise Enough
+
+    with pytest.raises(Enough):
+        wr.sort(slow(rows), by="id", output="a.parquet", progress=watch)
+    import os
+
+    assert os.listdir() == []
+
+
+def test_a_bar(rows, capfd):
+    wr.sort(slow(rows), by="id", output="a.parquet", progress=True)
+    out, err = capfd.readouterr()
+    assert out == "" and "read" in err
+
+
+def test_a_line_where_there_is_no_tqdm(rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    written = []
+    terminal = types.SimpleNamespace(isatty=lambda: True, write=written.append, flush=lambda: None)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    wr.sort(rows, by="id", output="a.parquet", progress=True)
+    assert "write: 20,000 of 20,000 rows" in "".join(written) and written[-1] == "\r\x1b[K"

@@ -1,0 +1,102 @@
+"""What is written is what the command line tool writes, to the byte."""
+
+import pathlib
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import windrow as wr
+from conftest import LOG, shuffled
+
+JOBS = {
+    "sort": (
+        dict(by="o_orderkey:desc,lsn"),
+        ["--by", "o_orderkey:desc,lsn"],
+    ),
+    "sort, all options": (
+        dict(by=["op", wr.col("lsn", desc=True)], select=["lsn", "op"], compression="zstd:3", row_group_size="1MiB", page_size=65536, statistics=False, threads=2, memory="256MiB", spill_compression="lz4", temp_dir=".", max_temp_size="1GiB"),
+        ["--by", "op,lsn:desc", "--select", "lsn,op", "--compression", "zstd:3", "--row-group-size", "1MiB", "--page-size", "64KiB", "--no-statistics"],
+    ),
+    "compact": (
+        dict(key="o_orderkey", order_by="lsn", op="op"),
+        ["--key", "o_orderkey", "--order-by", "lsn", "--op-column", "op"],
+    ),
+    "compact, log": (
+        dict(key=["o_orderkey"], order_by=["lsn"], op="op", preset="generic", mode="log", as_of=30_000_000),
+        ["--key", "o_orderkey", "--order-by", "lsn", "--op-column", "op", "--op-preset", "generic", "--mode", "log", "--as-of", "30000000"],
+    ),
+    "compact, bookkeeping": (
+        dict(key="o_orderkey", order_by="lsn", op="op", keep_bookkeeping=True),
+        ["--key", "o_orderkey", "--order-by", "lsn", "--op-column", "op", "--keep-bookkeeping"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("extension", ["parquet", "arrow", "arrows", "csv", "ndjson"])
+def test_a_job_of_one_file(tool, name, extension):
+    options, flags = JOBS[name]
+    verb = name.split(",")[0]
+    if extension in ("csv", "ndjson"):
+        options = {**options, "compression": None}
+        flags = [flag for flag in flags if flag not in ("--compression", "zstd:3")]
+    tool(verb, LOG, *flags, "-o", f"theirs.{extension}")
+    stats = getattr(wr, verb)(LOG, output=f"ours.{extension}", **options)
+    ours, theirs = pathlib.Path(f"ours.{extension}").read_bytes(), pathlib.Path(f"theirs.{extension}").read_bytes()
+    assert ours == theirs
+    assert stats.bytes_out == len(ours) and stats.rows_in == 51_684
+
+
+def test_merges(tool):
+    for number in range(3):
+        wr.sort(shuffled(3000 + number), by="id", output=f"{number}.parquet")
+    tool("merge", "0.parquet", "1.parquet", "2.parquet", "--by", "id", "--unique", "-o", "theirs.parquet")
+    wr.merge(["0.parquet", pathlib.Path("1.parquet"), "2.parquet"], by="id", unique=True, output="ours.parquet")
+    wr.merge("[0-2].parquet", by="id", unique=True, output="pattern.parquet")
+    assert len({pathlib.Path(f"{name}.parquet").read_bytes() for name in ("ours", "theirs", "pattern")}) == 1
+    assert pq.read_table("ours.parquet").num_rows == 3002
+
+
+def test_merges_of_diffs(tool):
+    table = pa.table({"id": [1, 1, 2], "at": [1, 2, 1], "diff": [1, -1, 1]})
+    wr.compact(table, diff="diff", time="at", mode="log", output="a.parquet")
+    wr.compact(table, diff="diff", time="at", mode="log", output="b.parquet")
+    tool("merge", "a.parquet", "b.parquet", "--by", "id", "--consolidate", "--diff", "diff", "--time", "at", "-o", "theirs.parquet")
+    wr.merge(["a.parquet", "b.parquet"], by="id", diff="diff", time="at", output="ours.parquet")
+    assert pathlib.Path("ours.parquet").read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
+
+
+PARTITIONS = [
+    (dict(by="o_orderkey", into=7), ["--by", "o_orderkey", "--into", "7"]),
+    (dict(by="o_orderkey", into=3, range=True, sort="lsn"), ["--by", "o_orderkey", "--range", "--into", "3", "--sort", "lsn"]),
+    (dict(by="lsn", range_at=[27_000_000, 30_000_000]), ["--by", "lsn", "--range-at", "27000000", "--range-at", "30000000"]),
+    (dict(by=["op", "lsn"], range_at=[("I", 5), ("U", 7)]), ["--by", "op,lsn", "--range-at", "I,5", "--range-at", "U,7"]),
+    (dict(by="op", hive=True, output_format="csv"), ["--by", "op", "--hive", "--output-format", "csv"]),
+]
+
+
+@pytest.mark.parametrize("options, flags", PARTITIONS)
+def test_partitions(tool, options, flags):
+    tool("partition", LOG, *flags, "-o", "theirs")
+    stats = wr.partition(LOG, output="ours", **options)
+    files = {path.relative_to("theirs") for path in pathlib.Path("theirs").rglob("*") if path.is_file()}
+    assert files == {path.relative_to("ours") for path in pathlib.Path("ours").rglob("*") if path.is_file()}
+    assert stats.partitions["files"] == len(files)
+    for name in files:
+        assert ("ours" / name).read_bytes() == ("theirs" / name).read_bytes()
+
+
+def test_text_is_read_as_told(tool):
+    pathlib.Path("a.csv").write_text("3;x\n1;y\n")
+    flags = ["--csv-delimiter", ";", "--csv-no-header", "--schema", "column_1:int32,column_2:utf8"]
+    tool("sort", "a.csv", "--by", "column_1", "-o", "theirs.parquet", *flags)
+    for schema in ["column_1:int32,column_2:utf8", {"column_1": "int32", "column_2": "utf8"}, pa.schema({"column_1": pa.int32(), "column_2": pa.string()})]:
+        wr.sort("a.csv", by="column_1", output="ours.parquet", csv_delimiter=";", csv_header=False, schema=schema)
+        assert pathlib.Path("ours.parquet").read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
+
+
+def test_an_input_may_be_the_output(file, tool):
+    tool("sort", file, "--by", "id", "-o", "theirs.parquet")
+    wr.sort(file, by="id", output=file)
+    assert pathlib.Path(file).read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
