@@ -49,7 +49,7 @@ pub(crate) fn col(py: Python<'_>, name: String, desc: bool, nulls: &str) -> PyRe
     }
 }
 
-impl From<&Column> for windrow_files::Column {
+impl From<&Column> for windrow_files::SortColumn {
     fn from(column: &Column) -> Self {
         let nulls_first = column.nulls == "first";
         Self { name: column.name.clone(), descending: column.desc, nulls_first }
@@ -152,7 +152,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// Columns of an order, as text, by [`col`], or a list of these.
-    fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::Column>> {
+    fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::SortColumn>> {
         let mut columns = Vec::new();
         for part in self.list(name)? {
             match part.cast::<Column>() {
@@ -167,7 +167,7 @@ impl<'py> Arguments<'py> {
         Ok(columns)
     }
 
-    fn by(&self) -> PyResult<Vec<windrow_files::Column>> {
+    fn by(&self) -> PyResult<Vec<windrow_files::SortColumn>> {
         self.required("by")?;
         let columns = self.columns("by")?;
         match columns.is_empty() {
@@ -177,7 +177,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// What `check` asks for.
-    pub(crate) fn order(&self) -> PyResult<(Vec<windrow_files::Column>, bool)> {
+    pub(crate) fn order(&self) -> PyResult<(Vec<windrow_files::SortColumn>, bool)> {
         Ok((self.by()?, self.is_set("unique")?))
     }
 

@@ -23,7 +23,7 @@ use crate::watch::Cancel;
 pub struct ReadOptions {
     /// The format of all inputs; otherwise each file's extension or first bytes decide.
     pub format: Option<Format>,
-    /// The types of columns of text; those not named are inferred. See [`parse_schema`].
+    /// The types of columns of text; those not named are inferred. See [`parse_schema`](crate::parse_schema).
     pub schema: Option<SchemaRef>,
     /// How CSV is written down.
     pub csv: CsvOptions,

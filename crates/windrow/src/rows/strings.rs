@@ -202,7 +202,12 @@ fn take_next<O: OffsetSizeTrait>(
 ) -> bool {
     let before = offsets.len();
     offsets.resize(before + cursors.len(), O::usize_as(0));
-    take_strings(coded, texts, cursors, data, &mut offsets[before..], valid)
+    let fits = take_strings(coded, texts, cursors, data, &mut offsets[before..], valid);
+    if !fits {
+        // They do not ascend.
+        offsets.truncate(before);
+    }
+    fits
 }
 
 fn push_view(views: &mut Views, bytes: &[u8]) -> Result<()> {
