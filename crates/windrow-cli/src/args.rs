@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use windrow_files::{Columns, Compression, Format, Limit, Names, Preset, Size};
+use windrow_files::{Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size};
 
 use crate::values::{self, Completion};
 
@@ -48,13 +48,17 @@ Order: numbers by value, strings by bytes, false before true, floats by IEEE tot
     #[command(after_help = "\
 Examples:
   windrow compact changes/*.parquet --key id --order-by lsn --op-column op -o snapshot.parquet
+  windrow compact cdc.ndjson --op-preset auto --key id -o state.parquet
   windrow compact cdc.ndjson --op-preset debezium --key id --order-by source.lsn -o state.parquet
+  windrow compact slot.ndjson --op-preset wal2json --table public.users --key id --order-by lsn \\
+      -o users.parquet
   windrow compact cdf/*.parquet --op-preset delta-cdf --key id --order-by _commit_version \\
       --mode log -o latest.parquet
   windrow compact diffs.parquet --time ts --diff delta --as-of 2026-01-31T23:59:59.999999 -o january.parquet
 
 Of the rows of one key the greatest by --order-by wins; of equals, the later in the input. A winning
-delete removes the key from a snapshot.")]
+delete removes the key from a snapshot. Nulls are the greatest: --order-by updated_at:nulls-first has
+them lose.")]
     Compact(Compact),
     /// Merge files that are sorted already.
     #[command(after_help = "\
@@ -114,26 +118,25 @@ pub(crate) struct Sort {
 
 #[derive(Debug, Args)]
 pub(crate) struct Compact {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// Columns that tell rows apart; with --diff, columns to sort by first.
     #[arg(long, value_name = "COLS", required_unless_present = "diff")]
     pub(crate) key: Option<Columns>,
-    /// Columns that say which change of a key is the latest; input order decides between equals.
+    /// Columns that say which change of a key is the latest, the greatest last:
+    /// COL[:asc|desc][:nulls-first|nulls-last][:number|lsn|text],... Input order decides between
+    /// equals. A null is the latest unless :nulls-first says otherwise. Text that stands for numbers
+    /// needs :number, PostgreSQL's 0/16B2D80 :lsn; :text is for the order of bytes.
     #[arg(long, value_name = "COLS", conflicts_with = "diff")]
-    pub(crate) order_by: Option<Columns>,
-    /// Column that says what a change does: insert, update, delete, ...
-    #[arg(long, value_name = "COL", conflicts_with = "diff")]
-    pub(crate) op_column: Option<String>,
-    /// How the op column reads, and where the row is.
-    #[arg(long, value_name = "FORMAT", conflicts_with = "diff", value_parser = values::preset())]
-    pub(crate) op_preset: Option<Preset>,
-    /// Column with the time of a change, for logs of (row, time, diff).
-    #[arg(long, value_name = "COL", requires = "diff")]
-    pub(crate) time: Option<String>,
+    pub(crate) order_by: Option<OrderBy>,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
     /// Column with how often a row was added, negative if removed.
-    #[arg(long, value_name = "COL")]
+    #[arg(long, value_name = "COL", help_heading = "Logs of (row, time, diff)")]
     pub(crate) diff: Option<String>,
+    /// Column with the time of a change.
+    #[arg(long, value_name = "COL", requires = "diff", help_heading = "Logs of (row, time, diff)")]
+    pub(crate) time: Option<String>,
     /// Count only what happened at or before this time (or first --order-by column).
     #[arg(long, value_name = "T", allow_hyphen_values = true)]
     pub(crate) as_of: Option<String>,
@@ -149,6 +152,40 @@ pub(crate) struct Compact {
     pub(crate) limits: Limits,
     #[command(flatten)]
     pub(crate) report: Report,
+}
+
+/// The heading of the options that say what a change log looks like.
+const CHANGE_LOGS: &str = "Change logs";
+
+/// What a change log looks like.
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    /// What wrote the log: how its operations read, and where the row is.
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "FORMAT", conflicts_with = "diff")]
+    #[arg(value_parser = values::preset())]
+    pub(crate) op_preset: Option<Preset>,
+    /// Column that says what a change does: insert, update, delete, ...
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "COL", conflicts_with = "diff")]
+    pub(crate) op_column: Option<String>,
+    /// What words in it mean: I=insert,REFRESH=snapshot,... (insert, update, delete, snapshot,
+    /// ignore); an empty word stands for null.
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "WORD=MEANING,...", conflicts_with = "diff")]
+    pub(crate) op_map: Option<OpMap>,
+    /// The table that is wanted of a log of several: NAME, SCHEMA.NAME, or * for all.
+    #[arg(long, help_heading = CHANGE_LOGS, value_name = "NAME", conflicts_with = "diff")]
+    pub(crate) table: Option<String>,
+    /// What to do with updates that do not have all columns of their row.
+    #[arg(long, help_heading = CHANGE_LOGS, value_enum, default_value_t = Unchanged::Error)]
+    pub(crate) unchanged: Unchanged,
+}
+
+/// What becomes of an update that does not have all columns of its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Unchanged {
+    /// Refuse them: what their rows hold is not known.
+    Error,
+    /// Take them as they are: a column that is not there is null, a placeholder is a value.
+    Keep,
 }
 
 /// What a compaction writes.

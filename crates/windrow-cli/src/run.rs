@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windrow_files::{
-    Cancel, Checked, Error, FileFacts, Inputs, Job, Limits, ReadOptions, Target, WriteOptions,
-    expand,
+    Cancel, Checked, CompactSpec, Error, FileFacts, Inputs, Job, Limits, Preset, ReadOptions,
+    Target, WriteOptions, expand,
 };
 
 use crate::advice::{Failure, Result};
@@ -24,8 +24,17 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
             run.finish(Job::sort(run.inputs()?, &args.into())?)
         }
         Verb::Compact(args) => {
-            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
-            run.finish(Job::compact(run.inputs()?, &args.into())?)
+            let mut run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            let spec = CompactSpec::from(args);
+            run.read = spec.reading(run.read);
+            let inputs = run.inputs()?;
+            if spec.op_preset == Some(Preset::Auto)
+                && !args.report.quiet
+                && let Some((preset, by)) = inputs.change_log()
+            {
+                say(format_args!("the change log is {}: {by}", preset.name()));
+            }
+            run.finish(Job::compact(inputs, &spec)?)
         }
         Verb::Merge(args) => {
             let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;

@@ -2,7 +2,7 @@
 
 use windrow_files::{
     Codec, Columns, CompactSpec, CsvOptions, Limits, MergeSpec, Mode, PartitionSpec, Partitions,
-    SortColumn, SortSpec, WriteOptions,
+    SortColumn, SortSpec, Unchanged, WriteOptions,
 };
 
 use crate::args;
@@ -19,9 +19,15 @@ impl From<&args::Compact> for CompactSpec {
     fn from(args: &args::Compact) -> Self {
         let mut spec = Self::default();
         spec.key = columns(args.key.as_ref());
-        spec.order_by = columns(args.order_by.as_ref());
-        spec.op_column = args.op_column.clone();
-        spec.op_preset = args.op_preset;
+        spec = spec.latest_by(args.order_by.clone().unwrap_or_default());
+        spec.op_column = args.changes.op_column.clone();
+        spec.op_preset = args.changes.op_preset;
+        spec.op_map = args.changes.op_map.clone();
+        spec.table = args.changes.table.clone();
+        spec.unchanged = match args.changes.unchanged {
+            args::Unchanged::Error => Unchanged::Error,
+            args::Unchanged::Keep => Unchanged::Keep,
+        };
         spec.time = args.time.clone();
         spec.diff = args.diff.clone();
         spec.as_of = args.as_of.clone();

@@ -99,17 +99,6 @@ fn encrypted_columns() {
 }
 
 #[test]
-fn changes_of_wal2json_version_1() {
-    let work = Work::new();
-    work.put(
-        "in/a.ndjson",
-        "{\"change\":[{\"kind\":\"insert\",\"columnnames\":[\"id\"],\"columnvalues\":[1]}]}\n",
-    );
-    let compact = "compact in/a.ndjson --op-preset wal2json --key id -o out/o.csv";
-    work.run(compact).says(2, &["`change`", "version 1", "version 2"]);
-}
-
-#[test]
 fn orders_with_nulls_at_the_other_end() {
     let work = Work::new();
     work.put("in/a.csv", "a,b\n,1\n1,2\n2,3\n");

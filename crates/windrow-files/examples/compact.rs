@@ -9,10 +9,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [input, key, order_by, output] = args.as_slice() else {
         return Err("usage: compact IN KEY ORDER_BY OUT".into());
     };
-    let inputs = Inputs::open(&expand([input])?, &ReadOptions::default())?;
     let spec = CompactSpec::by_key(key.parse::<Columns>()?)
         .order_by(order_by.parse::<Columns>()?)
         .op_preset(Preset::Debezium);
+    // The rows of a log may have to be looked for in its text.
+    let inputs = Inputs::open(&expand([input])?, &spec.reading(ReadOptions::default()))?;
     let job = Job::compact(inputs, &spec)?;
     let stats = job.write(&Target::of(output), &WriteOptions::default(), &Limits::default())?;
     println!("{} changes, {} live rows", stats.rows_in, stats.rows_out);

@@ -47,6 +47,72 @@ impl fmt::Display for Columns {
     }
 }
 
+/// What the text of a column stands for, where that has another order than its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextAs {
+    /// Numbers, with all their digits: 1000000 is behind 999999
+    Number,
+    /// Log sequence numbers of PostgreSQL: 0/10000000 is behind 0/FFFFFFF
+    Lsn,
+    /// Nothing else
+    Text,
+}
+
+impl fmt::Display for TextAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Number => "number",
+            Self::Lsn => "lsn",
+            Self::Text => "text",
+        })
+    }
+}
+
+/// Columns that say which change is the latest, and what their text stands for: `scn:number,pos:desc`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderBy {
+    /// The columns, most significant first.
+    pub columns: Vec<Column>,
+    /// Those of them of which it is said what their text stands for.
+    pub texts: Vec<(String, TextAs)>,
+}
+
+impl FromStr for OrderBy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut order = Self::default();
+        for part in split(text, ',')? {
+            let mut kept = Vec::new();
+            let mut said = None;
+            for (place, option) in split(&part, ':')?.into_iter().enumerate() {
+                match option.as_str() {
+                    "number" if place > 0 => said = Some(TextAs::Number),
+                    "lsn" if place > 0 => said = Some(TextAs::Lsn),
+                    "text" if place > 0 => said = Some(TextAs::Text),
+                    _ => kept.push(option),
+                }
+            }
+            let column = column(&kept.join(":")).map_err(|what| {
+                what.replace(
+                    "nulls-first, nulls-last",
+                    "nulls-first, nulls-last, number, lsn, text",
+                )
+            })?;
+            order.texts.extend(said.map(|said| (column.name.clone(), said)));
+            order.columns.push(column);
+        }
+        Ok(order)
+    }
+}
+
+impl IntoColumns for OrderBy {
+    fn into_columns(self) -> Vec<Column> {
+        self.columns
+    }
+}
+
 fn column(text: &str) -> Result<Column, String> {
     let parts = split(text, ':')?;
     let (name, options) = parts.split_first().ok_or("an empty column name")?;
@@ -157,6 +223,21 @@ mod tests {
         for text in ["", "a,,b", "a:down", "\"a", ":desc"] {
             assert!(columns(text).is_err(), "{text}");
         }
+        let order = |text: &str| text.parse::<OrderBy>();
+        assert_eq!(
+            order("scn:number,\"a:lsn\":desc,l:desc:lsn:nulls-first,t:text"),
+            Ok(OrderBy {
+                columns: vec![asc("scn"), desc("a:lsn"), desc("l").nulls_first(), asc("t")],
+                texts: vec![
+                    ("scn".to_owned(), TextAs::Number),
+                    ("l".to_owned(), TextAs::Lsn),
+                    ("t".to_owned(), TextAs::Text)
+                ],
+            })
+        );
+        assert_eq!(order("number,lsn").map(|order| order.texts), Ok(vec![]));
+        assert!(order("a:down").unwrap_err().contains("nulls-last, number, lsn, text"));
+        assert!(order("").is_err() && order("a,,b").is_err() && order(":lsn").is_err());
         let names = |text: &str| text.parse::<Names>().map(|names| names.to_vec());
         assert_eq!(names("b,\"a,b\",c:d"), Ok(["b", "a,b", "c:d"].map(String::from).to_vec()));
         for text in ["", "a,,b", "\"a", "\"\""] {

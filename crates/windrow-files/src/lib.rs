@@ -51,7 +51,9 @@ mod longest;
 mod offset;
 mod output;
 mod partition;
+mod preset;
 mod progress;
+mod raw;
 mod setting;
 mod size;
 mod stats;
@@ -62,8 +64,7 @@ mod watch;
 
 pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
-pub use changelog::Preset;
-pub use columns::{Columns, Names};
+pub use columns::{Columns, Names, OrderBy, TextAs};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use format::Format;
 pub use input::{
@@ -74,6 +75,7 @@ pub use inspect::FileFacts;
 pub use job::{Batches, Explain, Job};
 pub use limits::Limits;
 pub use output::{Compression, Target, WriteOptions};
+pub use preset::{Meaning, OpMap, Preset, Unchanged};
 pub use progress::{Moment, Phase, Progress};
 pub use setting::Setting;
 pub use size::{Limit, Size};

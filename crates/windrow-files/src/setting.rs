@@ -58,6 +58,12 @@ settings! {
     OpColumn = "op_column",
     /// The format of a change log.
     OpPreset = "op_preset",
+    /// The words of the operations.
+    OpMap = "op_map",
+    /// The table that is wanted of a change log of several.
+    Table = "table",
+    /// What becomes of updates that do not carry all columns.
+    Unchanged = "unchanged",
     /// The column with the time of a change.
     Time = "time",
     /// The column with how often a row was added.

@@ -5,13 +5,15 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 22] = [
     "setting",
     "error",
     "size",
     "columns",
     "format",
     "offset",
+    "preset",
+    "raw",
     "thrift",
     "system",
     "longest",

@@ -1,4 +1,5 @@
-//! Debezium's envelope: the row is in a struct, and what the event says about it is around it.
+//! Events as Debezium has them: the row is in a struct, and what the event says about it is around it. What other
+//! producers write is turned into such events before ([`raw`](crate::raw)).
 //!
 //! ```text
 //!  { before: {id, name}, after: {id, name}, source: {lsn, ..}, op, ts_ms, .. }
@@ -30,9 +31,10 @@ use arrow::datatypes::{DataType, Field, Fields, Schema};
 use arrow::error::ArrowError;
 
 use super::op::Change;
-use super::{Preset, misfit, missing_op};
+use super::{misfit, missing_op};
 use crate::error::{Error, Result};
 use crate::input::widened;
+use crate::preset::Preset;
 
 /// Ordinals from the record batch's columns down through structs.
 type Path = Vec<usize>;
@@ -58,20 +60,27 @@ struct RowColumn {
 impl Envelope {
     /// Finds the envelope's parts; also returns the fields of what [`unwrap`](Self::unwrap)
     /// makes of them.
-    pub(super) fn bind(schema: &Schema, op_column: &str) -> Result<(Self, Vec<Arc<Field>>)> {
+    pub(super) fn bind(
+        schema: &Schema,
+        preset: Preset,
+        op_column: Option<&str>,
+    ) -> Result<(Self, Vec<Arc<Field>>)> {
+        let known =
+            || preset.op_columns().iter().copied().find(|name| schema.index_of(name).is_ok());
+        let op_column = op_column.or_else(known).unwrap_or(preset.op_columns()[0]);
         let (prefix, event) = event(schema, op_column);
         let path = |name: &str| {
             let (i, _) = event.find(name)?;
             Some(prefix.iter().copied().chain([i]).collect::<Path>())
         };
-        let op = path(op_column)
-            .ok_or_else(|| missing_op(&[op_column], Preset::Debezium, event.iter()))?;
+        let op = path(op_column).ok_or_else(|| missing_op(&[op_column], preset, event.iter()))?;
         let after = image(event, "after")?;
         let before = image(event, "before")?;
         if after.is_none() && before.is_none() {
             return Err(Error::usage(
                 "a Debezium event has its row in `after` and `before`, and this input has neither \
-                 as a struct; for events that are unwrapped already use `op_preset` generic",
+                 as a struct; rows that are unwrapped already are told by `__op` or `__deleted`, or by \
+                 `op_column`",
             ));
         }
         let row = row_columns(after, before)?;
@@ -276,7 +285,7 @@ fn image<'a>(event: &'a Fields, name: &str) -> Result<Option<&'a Fields>> {
         None | Some(DataType::Null) => Ok(None),
         Some(DataType::Struct(fields)) => Ok(Some(fields)),
         Some(other) => Err(Error::usage(format!(
-            "column {name:?} of a Debezium event must be a struct and is {other}"
+            "column {name:?} of an event must be a struct and is {other}"
         ))),
     }
 }

@@ -7,38 +7,48 @@
 //! ```text
 //!  input batch ---- op.rs: what each row does ----> upsert | snapshot | delete | ignore
 //!       |                                                          |
-//!  plain presets: the columns as they are, in place                |
-//!  debezium: envelope.rs: `after` (of a delete: `before`)          |
-//!            unwrapped, then the rest of the envelope              |
+//!  plain rows: the columns as they are, in place                   |
+//!  events: envelope.rs: `after` (of a delete: `before`)            |
+//!          unwrapped, then the rest of the envelope                |
 //!       v                                                          v
-//!  row columns .. bookkeeping columns .. __windrow_deleted [.. __windrow_class]
+//!  row columns .. bookkeeping columns .. __windrow_deleted [.. __windrow_class] [.. __windrow_side]
 //! ```
 //!
 //! | preset | operation in | row in | upsert | delete | ignored |
 //! |---|---|---|---|---|---|
-//! | generic | `op_column` | plain columns | I U c r u +I +U insert update upsert ... false | D -D delete true | -U update_preimage |
+//! | generic | `op_column` | plain columns | I U c r u +I +U insert update upsert load refresh replace false | D -D delete remove true | -U update_preimage |
+//! | debezium | `op`, flattened `__op`, `__deleted` | `after`, `before`; flattened plain columns | c u, snapshot: r | d | m, records without a value |
+//! | wal2json | `action`, `kind` | `after`, `before` as [`raw`](crate::raw) makes them; flattened plain columns | I U | D | B C M |
+//! | maxwell, canal | `type` | `after`, `before` as [`raw`](crate::raw) makes them | insert, update | delete | |
 //! | delta-cdf | `_change_type` | plain columns | insert, update_postimage | delete; update_preimage, by commit | else it |
+//! | snowflake | `METADATA$ACTION` | plain columns | INSERT | DELETE | |
+//! | dms | `Op` | plain columns | I U, snapshot: null, or no `Op` | D | |
 //! | paimon | `_ROW_KIND`, `rowkind`, `_VALUE_KIND` | plain columns | +I +U 0 2 | -D 3 | -U 1 |
-//! | wal2json | `action`, `kind` | plain columns | I U | D | B C M |
-//! | debezium | `op` | `after`, `before` | c u, snapshot: r | d | m, records without a value |
+//! | hudi | `_hoodie_operation`, `_hoodie_is_deleted` | plain columns | I U false, null | D true | -U |
+//! | airbyte | `_ab_cdc_deleted_at` | plain columns | null | a value | |
+//! | qlik | `header__change_oper` | plain columns | I U, snapshot: REFRESH | D | B |
+//!
+//! A row of a snapshot loses to every change of its key, whatever the order of the rows.
 //!
 //! A commit of a Delta table is a set: what it deletes was there before it, what it inserts is there after it,
 //! and the two images of an update may have different keys. So with `_commit_version` in `order_by` the old
 //! side of a commit comes before the new one, whatever the order of the rows, and an `update_preimage` is a
-//! delete: one that shows where no new row has its key.
+//! delete: one that shows where no new row has its key. What is read of a Snowflake stream is such a set too:
+//! of rows that are equal in `order_by`, one that is inserted wins over one that is deleted.
 //!
-//! A truncate is an error in every format: it deletes rows that the log does not list.
+//! A truncate is an error in every format: it deletes rows that the log does not list. So is an update without
+//! all columns of its row, unless the caller takes it as it is ([`Unchanged`]).
 //!
 //! Bookkeeping columns are those that a snapshot does not show: the operation, what the format
-//! adds (`_commit_version`, `_SEQUENCE_NUMBER`, Debezium's `source.lsn`), and the two of ours.
+//! adds (`_commit_version`, `_SEQUENCE_NUMBER`, Debezium's `source.lsn`), and those of ours.
 //! They can all be named in `order_by`.
 
 mod envelope;
-mod lsn;
 mod op;
-mod preset;
+mod ranks;
 #[cfg(test)]
 mod tests;
+mod unchanged;
 
 use std::sync::Arc;
 
@@ -52,8 +62,11 @@ use windrow::SortColumn as Column;
 
 use self::envelope::{Envelope, Moved};
 use self::op::{Change, Operations};
-pub use self::preset::Preset;
+pub(crate) use self::ranks::Ranks;
+use self::unchanged::Partial;
 use crate::error::{Error, Result};
+use crate::preset::{OpMap, Preset, Unchanged};
+use crate::raw::CARRIED;
 
 /// True where the row deletes its key.
 const DELETED: &str = "__windrow_deleted";
@@ -63,12 +76,22 @@ const CLASS: &str = "__windrow_class";
 const SIDE: &str = "__windrow_side";
 /// The column of Delta's change data feed that tells the commits apart.
 const COMMIT: &str = "_commit_version";
-/// Numbers that order by log sequence numbers: those of wal2json's two columns of them.
-const LSNS: [(&str, &str); 2] = [("lsn", "__windrow_lsn"), ("nextlsn", "__windrow_nextlsn")];
+/// Before the names of columns with numbers that text stands for.
+const OWN: &str = "__windrow_order";
 
 /// Whether a column is of our own, which the user does not see.
 pub(crate) fn is_own(name: &str) -> bool {
-    [DELETED, CLASS, SIDE].contains(&name) || LSNS.iter().any(|(_, own)| *own == name)
+    [DELETED, CLASS, SIDE, CARRIED].contains(&name) || name.starts_with(OWN)
+}
+
+/// What the caller says of a change log.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Said<'a> {
+    pub(crate) preset: Preset,
+    /// Where the operation is, if not where the preset has it.
+    pub(crate) op_column: Option<&'a str>,
+    pub(crate) op_map: Option<&'a OpMap>,
+    pub(crate) unchanged: Unchanged,
 }
 
 /// A preset bound to the schema of an input.
@@ -78,81 +101,102 @@ pub(crate) struct ChangeLog {
     bookkeeping: Vec<String>,
     operations: Operations,
     rows: RowsIn,
-    /// Input columns of log sequence numbers as text, each of which becomes a column of numbers.
-    lsns: Vec<usize>,
+    /// Updates that are refused.
+    partial: Partial,
+    /// Whether rows have a [`CLASS`].
+    classed: bool,
     /// Whether rows have a [`SIDE`].
     sided: bool,
 }
 
 /// Where the columns of the output come from.
 enum RowsIn {
-    /// The input's own columns; the operation is the one of this ordinal.
+    /// The input's own columns; the operation is the one of this ordinal. Without one all rows are of a snapshot.
     Plain {
-        op: usize,
+        op: Option<usize>,
     },
     Envelope(Envelope),
 }
 
 impl ChangeLog {
-    /// Finds the format's columns in the schema. `op_column` overrides where the operation is.
-    pub(crate) fn bind(
-        schema: &SchemaRef,
-        preset: Preset,
-        op_column: Option<&str>,
-    ) -> Result<Self> {
-        if let Some(field) = schema.fields().iter().find(|field| is_own(field.name())) {
+    /// Finds the format's columns in the schema.
+    pub(crate) fn bind(schema: &SchemaRef, said: &Said<'_>) -> Result<Self> {
+        let turned = schema.index_of(CARRIED).is_ok() && said.preset.is_raw();
+        let own = |name: &str| is_own(name) && !(turned && name == CARRIED);
+        if let Some(field) = schema.fields().iter().find(|field| own(field.name())) {
             return Err(Error::usage(format!(
                 "the input has a column {:?}, a name that windrow keeps for itself; rename it",
                 field.name()
             )));
         }
-        if preset == Preset::Debezium {
-            return Self::bind_envelope(schema, op_column);
+        if has_events(schema, said, turned) {
+            return Self::bind_envelope(schema, said);
         }
-        if preset == Preset::Wal2json {
+        if said.preset == Preset::Wal2json {
             refuse_raw_wal2json(schema)?;
         }
-        let op = find_op(schema, preset, op_column)?;
-        let operations = Operations::bind(preset, schema.field(op))?;
-        let mut bookkeeping: Vec<String> = schema
-            .fields()
-            .iter()
-            .enumerate()
-            .filter(|(i, field)| *i == op || preset.adds(field.name(), schema))
+        let op = find_op(schema, said)?;
+        let field = match op {
+            Some(op) => schema.field(op).clone(),
+            None => Field::new(said.preset.op_columns()[0], DataType::Null, true),
+        };
+        let operations = Operations::bind(said.preset, &field, said.op_map)?;
+        let of_format = |i: usize, name: &str| {
+            Some(i) == op || name == CARRIED || said.preset.adds(name, schema)
+        };
+        let bookkeeping = schema.fields().iter().enumerate();
+        let bookkeeping = bookkeeping
+            .filter(|(i, field)| of_format(*i, field.name()))
             .map(|(_, field)| field.name().clone())
             .collect();
-        bookkeeping.push(DELETED.to_owned());
-        let mut fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
-        fields.push(Arc::new(Field::new(DELETED, DataType::Boolean, false)));
-        Ok(Self {
+        let fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
+        let width = fields.len() - usize::from(turned);
+        let log = Self {
             input: schema.clone(),
+            partial: Partial::bind(said, &fields, width),
             schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
             bookkeeping,
+            classed: operations.tell_snapshots(),
             operations,
             rows: RowsIn::Plain { op },
-            lsns: Vec::new(),
             sided: false,
-        })
+        };
+        Ok(log.with_own())
     }
 
-    fn bind_envelope(schema: &SchemaRef, op_column: Option<&str>) -> Result<Self> {
-        let op_column = op_column.unwrap_or(Preset::Debezium.op_columns()[0]);
-        let (envelope, mut fields) = Envelope::bind(schema, op_column)?;
-        let operations = Operations::bind(Preset::Debezium, envelope.op_field(schema))?;
-        fields.push(Arc::new(Field::new(DELETED, DataType::Boolean, false)));
-        fields.push(Arc::new(Field::new(CLASS, DataType::Int8, false)));
-        let bookkeeping =
-            fields[envelope.row_width()..].iter().map(|field| field.name().clone()).collect();
-        Ok(Self {
+    fn bind_envelope(schema: &SchemaRef, said: &Said<'_>) -> Result<Self> {
+        let (envelope, fields) = Envelope::bind(schema, said.preset, said.op_column)?;
+        let operations = Operations::bind(said.preset, envelope.op_field(schema), said.op_map)?;
+        let width = envelope.row_width();
+        let bookkeeping = fields[width..].iter().map(|field| field.name().clone()).collect();
+        let log = Self {
             input: schema.clone(),
+            partial: Partial::bind(said, &fields, width),
             // The metadata describes the envelope, not the row.
             schema: Arc::new(Schema::new(fields)),
             bookkeeping,
+            classed: operations.tell_snapshots(),
             operations,
             rows: RowsIn::Envelope(envelope),
-            lsns: Vec::new(),
             sided: false,
-        })
+        };
+        Ok(log.with_own())
+    }
+
+    /// Adds the columns that every log has of ours.
+    fn with_own(mut self) -> Self {
+        self.add(DELETED, DataType::Boolean);
+        if self.classed {
+            self.add(CLASS, DataType::Int8);
+        }
+        self
+    }
+
+    fn add(&mut self, name: &str, kind: DataType) {
+        let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
+        fields.push(Arc::new(Field::new(name, kind, false)));
+        self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
+        self.bookkeeping.push(name.to_owned());
     }
 
     /// Says which columns are the key, so that a delete whose old row lacks one of them is
@@ -164,51 +208,21 @@ impl ChangeLog {
         self
     }
 
-    /// Orders by the numbers that columns stand for: wal2json writes its log sequence numbers as text.
-    /// The names in `order_by` become those of columns with the numbers, and `as_of`, a value of the
-    /// first of them, a number. Behind the number of a Delta commit comes the side of it.
-    pub(crate) fn ordered_by(
-        mut self,
-        order_by: &mut Vec<Column>,
-        as_of: Option<&mut String>,
-    ) -> Result<Self> {
-        let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
-        for column in order_by.iter_mut() {
-            let Some((name, own)) = LSNS.iter().find(|(name, _)| *name == column.name) else {
-                continue;
-            };
-            let found = self.input.fields().find(name);
-            let Some((i, _)) = found.filter(|(_, field)| self.operations.has_lsns(field)) else {
-                continue;
-            };
-            column.name = (*own).to_owned();
-            if !self.lsns.contains(&i) {
-                self.lsns.push(i);
-                self.bookkeeping.push(column.name.clone());
-                fields.push(Arc::new(Field::new(&column.name, DataType::UInt64, true)));
-            }
-        }
+    /// Puts the side of a set of changes into the order: behind the number of a Delta commit, and behind all
+    /// columns for a Snowflake stream.
+    pub(crate) fn ordered_by(mut self, order_by: &mut Vec<Column>) -> Self {
         let is_commit = |column: &Column| column.name == COMMIT && !column.descending;
-        if self.operations.preset() == Preset::DeltaCdf
-            && let Some(commit) = order_by.iter().position(is_commit)
-        {
-            order_by.insert(commit + 1, windrow::asc(SIDE));
-            self.bookkeeping.push(SIDE.to_owned());
-            fields.push(Arc::new(Field::new(SIDE, DataType::Int8, false)));
+        let behind = match self.operations.preset() {
+            Preset::DeltaCdf => order_by.iter().position(is_commit).map(|commit| commit + 1),
+            Preset::Snowflake => Some(order_by.len()),
+            _ => None,
+        };
+        if let Some(behind) = behind {
+            order_by.insert(behind, windrow::asc(SIDE));
+            self.add(SIDE, DataType::Int8);
             self.sided = true;
         }
-        if let (Some(as_of), Some(first)) = (as_of, order_by.first())
-            && is_own(&first.name)
-        {
-            let number = lsn::number(as_of).ok_or_else(|| {
-                Error::usage(format!(
-                    "`as_of`: {as_of:?} is no log sequence number such as 16/B374D848"
-                ))
-            })?;
-            *as_of = number.to_string();
-        }
-        self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
-        Ok(self)
+        self
     }
 
     /// The schema of what [`apply`](Self::apply) returns. Plain presets keep the input's
@@ -231,10 +245,7 @@ impl ChangeLog {
     /// 0 for a row of the initial snapshot, 1 for an event of the stream. None if the format
     /// does not tell them apart.
     pub(crate) fn class(&self) -> Option<&str> {
-        match self.rows {
-            RowsIn::Plain { .. } => None,
-            RowsIn::Envelope(_) => Some(CLASS),
-        }
+        self.classed.then_some(CLASS)
     }
 
     /// Turns a record batch of the input into one of [`schema`](Self::schema), without the rows
@@ -256,7 +267,10 @@ impl ChangeLog {
         let mut moved = None;
         let (changes, mut columns) = match &self.rows {
             RowsIn::Plain { op } => {
-                let mut changes = self.operations.read(batch.column(*op), first_row)?;
+                let mut changes = match op {
+                    Some(op) => self.operations.read(batch.column(*op), first_row)?,
+                    None => vec![Change::Snapshot; batch.num_rows()],
+                };
                 reject_unsaid(&changes, self.operations.column(), first_row)?;
                 if self.sided {
                     let old = changes.iter_mut().filter(|change| **change == Change::Ignore);
@@ -272,14 +286,11 @@ impl ChangeLog {
                 (changes, columns)
             }
         };
+        self.partial.refuse(&columns, &changes, first_row)?;
         columns.push(flags(&changes, Change::Delete));
-        if self.class().is_some() {
+        if self.classed {
             let class = |change: &Change| i8::from(*change != Change::Snapshot);
             columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(class))));
-        }
-        for &i in &self.lsns {
-            let name = self.input.field(i).name();
-            columns.push(lsn::numbers(batch.column(i), name, first_row)?);
         }
         if self.sided {
             let side = |change: &Change| i8::from(*change != Change::Delete);
@@ -328,30 +339,41 @@ impl ChangeLog {
     }
 }
 
-/// Refuses what wal2json writes before it is flattened to a column for each of a table's.
+/// Whether the rows are in events: as Debezium has them, or as raw records are turned into.
+fn has_events(schema: &Schema, said: &Said<'_>, turned: bool) -> bool {
+    let has = |name: &str| schema.index_of(name).is_ok();
+    let has_images = has("after") && has("before");
+    match said.preset {
+        Preset::Debezium => {
+            let op = said.op_column;
+            let flat = Preset::FLATTENED.into_iter().chain(op).any(has);
+            !flat || ["after", "before", "payload"].into_iter().any(has)
+        }
+        Preset::Wal2json | Preset::Maxwell | Preset::Canal => turned && has_images,
+        _ => false,
+    }
+}
+
+/// Refuses what wal2json writes where it is no text that can be turned into events.
 fn refuse_raw_wal2json(schema: &Schema) -> Result<()> {
     let is_nested =
         |name: &str| schema.field_with_name(name).is_ok_and(|field| field.data_type().is_nested());
-    if is_nested("columns") {
-        return Err(Error::usage(
-            "wal2json's `columns` is a list of names and values; flatten it to one column \
-             each first (the preset wal2json reads plain columns and `action`)",
-        ));
+    match ["columns", "identity", "change"].into_iter().find(|name| is_nested(name)) {
+        Some(name) => Err(Error::usage(format!(
+            "{name:?} has names and values of columns, as wal2json writes them; flatten it to one \
+             column each first, or give the log as NDJSON"
+        ))),
+        None => Ok(()),
     }
-    if is_nested("change") {
-        return Err(Error::usage(
-            "`change` is a list of the changes of a transaction, as wal2json writes it in format \
-             version 1; have it write version 2, and flatten `columns` to one column each \
-             (the preset wal2json reads plain columns and `action`)",
-        ));
-    }
-    Ok(())
 }
 
-fn find_op(schema: &Schema, preset: Preset, op_column: Option<&str>) -> Result<usize> {
-    let names = match &op_column {
+/// The ordinal of the operation; nothing in a full load of AWS DMS.
+fn find_op(schema: &Schema, said: &Said<'_>) -> Result<Option<usize>> {
+    let flattened = &Preset::FLATTENED;
+    let names = match &said.op_column {
         Some(name) => std::slice::from_ref(name),
-        None => preset.op_columns(),
+        None if said.preset == Preset::Debezium => flattened,
+        None => said.preset.op_columns(),
     };
     if names.is_empty() {
         return Err(Error::usage(
@@ -359,10 +381,11 @@ fn find_op(schema: &Schema, preset: Preset, op_column: Option<&str>) -> Result<u
              with `op_preset`",
         ));
     }
-    names
-        .iter()
-        .find_map(|name| schema.index_of(name).ok())
-        .ok_or_else(|| missing_op(names, preset, schema.fields().iter()))
+    match names.iter().find_map(|name| schema.index_of(name).ok()) {
+        None if said.preset == Preset::Dms && said.op_column.is_none() => Ok(None),
+        None => Err(missing_op(names, said.preset, schema.fields().iter())),
+        found => Ok(found),
+    }
 }
 
 fn missing_op<'a>(

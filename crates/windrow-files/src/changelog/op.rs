@@ -4,8 +4,9 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type};
 
-use super::Preset;
 use crate::error::{Error, Result};
+use crate::preset::{Meaning, OpMap, Preset};
+use crate::setting::Setting;
 
 /// What one row does to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,10 @@ const GENERIC: &[Word] = &[
     // Debezium's `__deleted`, which its ExtractNewRecordState writes as text.
     ("false", Some(Change::Upsert)),
     ("true", Some(Change::Delete)),
+    ("load", Some(Change::Upsert)),
+    ("refresh", Some(Change::Upsert)),
+    ("replace", Some(Change::Upsert)),
+    ("remove", Some(Change::Delete)),
     ("truncate", None),
 ];
 
@@ -54,6 +59,9 @@ const DEBEZIUM: &[Word] = &[
     ("r", Some(Change::Snapshot)),
     ("m", Some(Change::Ignore)),
     ("t", None),
+    // `__deleted`, which ExtractNewRecordState writes as text.
+    ("false", Some(Change::Upsert)),
+    ("true", Some(Change::Delete)),
 ];
 
 const DELTA_CDF: &[Word] = &[
@@ -79,6 +87,60 @@ const WAL2JSON: &[Word] = &[
     ("truncate", None),
 ];
 
+/// Rows that are gone without being listed go with the table, or its database.
+const MAXWELL: &[Word] = &[
+    ("insert", Some(Change::Upsert)),
+    ("update", Some(Change::Upsert)),
+    ("delete", Some(Change::Delete)),
+    ("bootstrap-insert", Some(Change::Upsert)),
+    ("table-drop", None),
+    ("database-drop", None),
+];
+
+const CANAL: &[Word] = &[
+    ("insert", Some(Change::Upsert)),
+    ("update", Some(Change::Upsert)),
+    ("delete", Some(Change::Delete)),
+    ("truncate", None),
+    ("erase", None),
+];
+
+const DMS: &[Word] = &[
+    ("i", Some(Change::Upsert)),
+    ("u", Some(Change::Upsert)),
+    ("d", Some(Change::Delete)),
+    ("insert", Some(Change::Upsert)),
+    ("update", Some(Change::Upsert)),
+    ("delete", Some(Change::Delete)),
+    ("load", Some(Change::Snapshot)),
+    // CSV has it where it has a null.
+    ("", Some(Change::Snapshot)),
+];
+
+const SNOWFLAKE: &[Word] = &[("insert", Some(Change::Upsert)), ("delete", Some(Change::Delete))];
+
+const HUDI: &[Word] = &[
+    ("i", Some(Change::Upsert)),
+    ("u", Some(Change::Upsert)),
+    ("-u", Some(Change::Ignore)),
+    ("d", Some(Change::Delete)),
+    ("false", Some(Change::Upsert)),
+    ("true", Some(Change::Delete)),
+];
+
+const QLIK: &[Word] = &[
+    ("i", Some(Change::Upsert)),
+    ("u", Some(Change::Upsert)),
+    ("d", Some(Change::Delete)),
+    ("b", Some(Change::Ignore)),
+    ("insert", Some(Change::Upsert)),
+    ("update", Some(Change::Upsert)),
+    ("delete", Some(Change::Delete)),
+    ("beforeimage", Some(Change::Ignore)),
+    ("refresh", Some(Change::Snapshot)),
+    ("truncate", None),
+];
+
 /// In the order of the numbers by which Paimon and Flink store them.
 const PAIMON: &[Word] = &[
     ("+i", Some(Change::Upsert)),
@@ -93,6 +155,8 @@ enum Form {
     Text,
     Number,
     Flag,
+    /// A value says that the row is deleted, whatever it is.
+    Presence,
 }
 
 /// The operation column of an input: its name, its form and the words it may hold.
@@ -101,18 +165,30 @@ pub(super) struct Operations {
     form: Form,
     preset: Preset,
     words: &'static [Word],
+    /// What the caller says of words, which wins.
+    mapped: Vec<(String, Change)>,
     /// The words of one letter by that letter, since nearly all logs use them.
     letters: [Option<Word>; 256],
+    /// What a null says.
+    null: Change,
 }
 
 impl Operations {
-    pub(super) fn bind(preset: Preset, field: &Field) -> Result<Self> {
+    pub(super) fn bind(preset: Preset, field: &Field, map: Option<&OpMap>) -> Result<Self> {
         let words = match preset {
-            Preset::Generic => GENERIC,
+            Preset::Generic | Preset::Auto => GENERIC,
             Preset::Debezium => DEBEZIUM,
             Preset::DeltaCdf => DELTA_CDF,
             Preset::Wal2json => WAL2JSON,
             Preset::Paimon => PAIMON,
+            Preset::Maxwell => MAXWELL,
+            Preset::Canal => CANAL,
+            Preset::Dms => DMS,
+            Preset::Snowflake => SNOWFLAKE,
+            Preset::Hudi => HUDI,
+            // Any value says one thing there.
+            Preset::Airbyte => &[],
+            Preset::Qlik => QLIK,
         };
         let mut letters = [None; 256];
         for word in words {
@@ -121,26 +197,41 @@ impl Operations {
                 letters[usize::from(letter.to_ascii_uppercase())] = Some(*word);
             }
         }
-        let form = form(field.data_type());
+        let mapped: Vec<_> = map.map_or(&[][..], |map| &map.0).iter().map(said).collect();
+        let form = match (preset, form(field.data_type())) {
+            (Preset::Airbyte, _) => Some(Form::Presence),
+            (_, form) => form,
+        };
         let readable = match form {
-            Some(Form::Text) => true,
-            Some(Form::Number) => preset == Preset::Paimon,
-            Some(Form::Flag) => preset == Preset::Generic,
+            Some(Form::Text | Form::Presence) => true,
+            Some(Form::Number) => preset == Preset::Paimon || !mapped.is_empty(),
+            Some(Form::Flag) => {
+                matches!(preset, Preset::Generic | Preset::Debezium | Preset::Hudi)
+                    || !mapped.is_empty()
+            }
             None => false,
         };
+        let null = mapped.iter().find(|(word, _)| word.is_empty()).map(|(_, change)| *change);
+        let null = null.unwrap_or(match preset {
+            Preset::Dms => Change::Snapshot,
+            Preset::Hudi | Preset::Airbyte => Change::Upsert,
+            _ => Change::Unsaid,
+        });
         match form {
             Some(form) if readable => {
-                Ok(Self { column: field.name().clone(), form, preset, words, letters })
+                let column = field.name().clone();
+                Ok(Self { column, form, preset, words, mapped, letters, null })
             }
             _ => Err(Error::usage(unreadable(preset, field, form))),
         }
     }
 
-    /// Whether `field`, of a column of log sequence numbers, has them as text.
-    pub(super) fn has_lsns(&self, field: &Field) -> bool {
-        self.preset == Preset::Wal2json
-            && field.data_type() != &DataType::Null
-            && form(field.data_type()) == Some(Form::Text)
+    /// Whether any row may be of a snapshot.
+    pub(super) fn tell_snapshots(&self) -> bool {
+        let mut known = self.words.iter().filter_map(|(_, change)| *change);
+        let mut mapped = self.mapped.iter().map(|(_, change)| *change);
+        let is_snapshot = |change| change == Change::Snapshot;
+        is_snapshot(self.null) || known.any(is_snapshot) || mapped.any(is_snapshot)
     }
 
     pub(super) fn preset(&self) -> Preset {
@@ -154,30 +245,51 @@ impl Operations {
     /// What each row does. An unknown operation or a truncate is an error that names the row,
     /// counted from `first_row`.
     pub(super) fn read(&self, column: &ArrayRef, first_row: u64) -> Result<Vec<Change>> {
+        let numbers = self.form == Form::Number && self.mapped.is_empty();
         let plain = match self.form {
-            Form::Text => cast(column, &DataType::Utf8),
-            Form::Number => cast(column, &DataType::Int64),
-            Form::Flag => cast(column, &DataType::Boolean),
+            Form::Number if numbers => cast(column, &DataType::Int64),
+            Form::Flag if self.mapped.is_empty() => cast(column, &DataType::Boolean),
+            Form::Presence if form(column.data_type()) != Some(Form::Text) => {
+                return Ok((0..column.len()).map(|i| presence(column.is_valid(i))).collect());
+            }
+            _ => cast(column, &DataType::Utf8),
         }
         .map_err(|error| Error::data(format!("column {:?}: {error}", self.column)))?;
         let row = |i: usize| first_row + i as u64;
-        match self.form {
-            Form::Text => {
-                let text = plain.as_string::<i32>();
-                each(&plain, |i| self.word(text.value(i), row(i)))
+        match (self.form, plain.as_string_opt::<i32>()) {
+            (Form::Presence, Some(text)) => {
+                self.each(&plain, |i| Ok(presence(!text.value(i).is_empty())))
             }
-            Form::Number => {
+            (_, Some(text)) => self.each(&plain, |i| self.word(text.value(i), row(i))),
+            (Form::Number, None) => {
                 let numbers = plain.as_primitive::<Int64Type>();
-                each(&plain, |i| self.number(numbers.value(i), row(i)))
+                self.each(&plain, |i| self.number(numbers.value(i), row(i)))
             }
-            Form::Flag => {
+            (_, None) => {
                 let flags = plain.as_boolean();
-                each(&plain, |i| Ok(if flags.value(i) { Change::Delete } else { Change::Upsert }))
+                self.each(&plain, |i| Ok(presence(flags.value(i))))
             }
         }
     }
 
+    fn each(
+        &self,
+        column: &ArrayRef,
+        read: impl Fn(usize) -> Result<Change>,
+    ) -> Result<Vec<Change>> {
+        match column.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => (0..column.len()).map(read).collect(),
+            Some(nulls) => (0..column.len())
+                .map(|i| if nulls.is_valid(i) { read(i) } else { Ok(self.null) })
+                .collect(),
+        }
+    }
+
     fn word(&self, text: &str, row: u64) -> Result<Change> {
+        let same = |(word, _): &&(String, Change)| word.eq_ignore_ascii_case(text);
+        if let Some((_, change)) = self.mapped.iter().find(same) {
+            return Ok(*change);
+        }
         let word = match text.as_bytes() {
             &[letter] => self.letters[usize::from(letter)],
             _ => self.words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).copied(),
@@ -204,26 +316,35 @@ impl Operations {
     }
 
     fn unknown(&self, value: &str, row: u64) -> Error {
-        let known: Vec<&str> = self.words.iter().map(|word| word.0).collect();
+        let known = self.words.iter().map(|word| word.0);
+        let known = known.chain(self.mapped.iter().map(|(word, _)| &**word));
+        let known: Vec<&str> = known.filter(|word| !word.is_empty()).collect();
         Error::data(format!(
             "row {row}: column {:?} holds {value}, which is no operation of `op_preset` {} \
-             ({}, in any case)",
+             ({}, in any case); say what it means with {}",
             self.column,
             self.preset.name(),
-            known.join(" ")
+            known.join(" "),
+            Setting::OpMap
         ))
         .at_row(row)
         .in_column(self.column.as_str())
     }
 }
 
-fn each(column: &ArrayRef, read: impl Fn(usize) -> Result<Change>) -> Result<Vec<Change>> {
-    match column.nulls().filter(|nulls| nulls.null_count() > 0) {
-        None => (0..column.len()).map(read).collect(),
-        Some(nulls) => (0..column.len())
-            .map(|i| if nulls.is_valid(i) { read(i) } else { Ok(Change::Unsaid) })
-            .collect(),
-    }
+/// What a word means that the caller explains.
+fn said((word, meaning): &(String, Meaning)) -> (String, Change) {
+    let change = match meaning {
+        Meaning::Insert | Meaning::Update => Change::Upsert,
+        Meaning::Delete => Change::Delete,
+        Meaning::Snapshot => Change::Snapshot,
+        Meaning::Ignore => Change::Ignore,
+    };
+    (word.clone(), change)
+}
+
+fn presence(is_deleted: bool) -> Change {
+    if is_deleted { Change::Delete } else { Change::Upsert }
 }
 
 fn form(data_type: &DataType) -> Option<Form> {
@@ -241,8 +362,8 @@ fn form(data_type: &DataType) -> Option<Form> {
 fn unreadable(preset: Preset, field: &Field, form: Option<Form>) -> String {
     let advice = match (preset, form) {
         (Preset::Generic, Some(Form::Number)) => {
-            "; numbers have no one meaning: `op_preset` paimon reads row kinds 0 to 3, and a \
-             Boolean column is read as true = deleted"
+            "; numbers have no one meaning: say it with `op_map`; `op_preset` paimon reads row kinds \
+             0 to 3, and a Boolean column is read as true = deleted"
         }
         (_, Some(Form::Flag)) => "; `op_preset` generic reads a Boolean as true = deleted",
         _ => "",

@@ -8,13 +8,14 @@ use arrow::array::{
     LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt32Array,
 };
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Int64Type, Schema};
+use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Int64Type, Schema, SchemaRef};
 use arrow::json::ReaderBuilder;
 use arrow::json::reader::infer_json_schema_from_seekable;
 
-use super::{ChangeLog, Preset};
+use super::{ChangeLog, Said};
 use crate::error::Error;
 use crate::error::ErrorKind;
+use crate::preset::Preset;
 
 /// Inferred schemas have their columns by name.
 fn ndjson(text: &str) -> RecordBatch {
@@ -29,8 +30,16 @@ fn ndjson(text: &str) -> RecordBatch {
     concat_batches(&schema, &batches).unwrap()
 }
 
+fn bind_to(
+    schema: &SchemaRef,
+    preset: Preset,
+    op_column: Option<&str>,
+) -> Result<ChangeLog, Error> {
+    ChangeLog::bind(schema, &Said { preset, op_column, ..Said::default() })
+}
+
 fn bind(batch: &RecordBatch, preset: Preset) -> ChangeLog {
-    ChangeLog::bind(batch.schema_ref(), preset, None).unwrap()
+    bind_to(batch.schema_ref(), preset, None).unwrap()
 }
 
 fn apply(log: &ChangeLog, batch: &RecordBatch) -> (RecordBatch, Option<Vec<u32>>) {
@@ -78,7 +87,7 @@ fn with_op(op: ArrayRef) -> RecordBatch {
 
 fn generic(op: ArrayRef) -> Result<Vec<bool>, Error> {
     let batch = with_op(op);
-    let log = ChangeLog::bind(batch.schema_ref(), Preset::Generic, Some("op"))?;
+    let log = bind_to(batch.schema_ref(), Preset::Generic, Some("op"))?;
     let (rows, _) = log.apply(&batch, 0)?;
     Ok(deleted(&log, &rows))
 }
@@ -124,7 +133,7 @@ fn debezium_images_of_two_inferred_types_meet() {
     let score = log.schema().field_with_name("score").unwrap();
     assert_eq!(score.data_type(), &DataType::Float64);
     let clash = ndjson(r#"{"before":{"id":1,"x":[1]},"after":{"id":1,"x":2},"op":"u"}"#);
-    let error = ChangeLog::bind(clash.schema_ref(), Preset::Debezium, None).err().unwrap();
+    let error = bind_to(clash.schema_ref(), Preset::Debezium, None).err().unwrap();
     assert!(error.to_string().contains("\"x\" is Int64 in `after` and List"), "{error}");
 }
 
@@ -218,7 +227,7 @@ fn debezium_needs_structs() {
     let plain = schema([Field::new("id", DataType::Int64, false), op.clone()]);
     let text = schema([Field::new("after", DataType::Utf8, true), op]);
     for schema in [plain, text] {
-        let bound = ChangeLog::bind(&schema, Preset::Debezium, None);
+        let bound = bind_to(&schema, Preset::Debezium, None);
         assert!(bound.is_err_and(|error| error.kind() == ErrorKind::Usage));
     }
 }
@@ -281,7 +290,7 @@ fn wal2json_refuses_truncates_and_nested_columns() {
     let nested = ndjson(
         r#"{"action":"I","schema":"public","table":"t","columns":[{"name":"id","type":"integer","value":1}]}"#,
     );
-    let error = ChangeLog::bind(nested.schema_ref(), Preset::Wal2json, None).err().unwrap();
+    let error = bind_to(nested.schema_ref(), Preset::Wal2json, None).err().unwrap();
     assert!(error.to_string().contains("flatten"), "{error}");
 }
 
@@ -326,7 +335,7 @@ fn paimon_reads_row_kinds_of_data_files_as_numbers() {
     assert_eq!(deleted(&log, &rows), [false, false, true]);
 
     let wrong = with_op(Arc::new(Int8Array::from(vec![0, 4])));
-    let log = ChangeLog::bind(wrong.schema_ref(), Preset::Paimon, Some("op")).unwrap();
+    let log = bind_to(wrong.schema_ref(), Preset::Paimon, Some("op")).unwrap();
     let error = log.apply(&wrong, 0).err().unwrap().to_string();
     assert!(error.starts_with("row 1: column \"op\" holds 4,"), "{error}");
 }
@@ -367,7 +376,7 @@ fn generic_reads_every_type_of_text_and_flags() {
 #[test]
 fn generic_keeps_the_input_as_it_is_and_adds_one_column() {
     let batch = with_op(Arc::new(StringArray::from(vec!["I", "D"])));
-    let log = ChangeLog::bind(batch.schema_ref(), Preset::Generic, Some("op")).unwrap();
+    let log = bind_to(batch.schema_ref(), Preset::Generic, Some("op")).unwrap();
     assert_eq!(names(&log), ["id", "op", "__windrow_deleted"]);
     assert_eq!(log.bookkeeping(), ["op", "__windrow_deleted"]);
     let (rows, kept) = apply(&log, &batch);
@@ -393,11 +402,10 @@ fn generic_names_the_row_that_it_cannot_read() {
 fn what_cannot_be_bound_is_a_matter_of_usage() {
     let numbers = with_op(Arc::new(Int64Array::from(vec![0, 1])));
     let texts = with_op(Arc::new(StringArray::from(vec!["I"])));
-    let usage =
-        |batch: &RecordBatch, preset, op| match ChangeLog::bind(batch.schema_ref(), preset, op) {
-            Err(error) if error.kind() == ErrorKind::Usage => error.to_string(),
-            other => panic!("{:?}", other.map(|log| log.schema().clone())),
-        };
+    let usage = |batch: &RecordBatch, preset, op| match bind_to(batch.schema_ref(), preset, op) {
+        Err(error) if error.kind() == ErrorKind::Usage => error.to_string(),
+        other => panic!("{:?}", other.map(|log| log.schema().clone())),
+    };
     assert!(usage(&numbers, Preset::Generic, Some("op")).contains("numbers have no one meaning"));
     assert!(usage(&texts, Preset::Generic, None).contains("`op_column`"));
     assert!(usage(&texts, Preset::Generic, Some("kind")).contains("the columns are id, op"));

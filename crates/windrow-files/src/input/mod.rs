@@ -29,9 +29,11 @@ mod ipc;
 mod json_text;
 mod json_walk;
 mod lengths;
+mod logs;
 mod named;
 mod ndjson;
 mod null_lines;
+mod opener;
 mod options;
 mod origin;
 mod pages;
@@ -58,11 +60,13 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::setting::Setting;
+use crate::preset::Preset;
 use crate::watch::Watch;
 
+use logs::Logs;
 use named::Named;
-use origin::{Origin, Stream};
+use opener::Opener;
+use origin::Stream;
 use unify::{Order, Unifier};
 
 pub(crate) use dictionaries::readable;
@@ -71,6 +75,7 @@ pub use expand::{Source, expand};
 pub use guard::panics_are_caught;
 pub use info::{DeclaredColumn, FileInfo};
 pub(crate) use lengths::long_values;
+pub(crate) use logs::Log;
 pub use options::{CsvOptions, ReadOptions};
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub use reader::Reader;
@@ -91,6 +96,7 @@ pub struct Inputs {
     temp_bytes: u64,
     contents: Arc<[File]>,
     csv: CsvOptions,
+    log: Option<Log>,
 }
 
 /// A part of a file that is read on its own.
@@ -178,7 +184,9 @@ impl Inputs {
         let mut stdin = Some(stdin);
         let footers = Arc::new(footers::FooterCache::default());
         let named = Named::of(options.schema.as_deref());
-        let mut opener = Opener { options, footers, temp_left: options.temp_bytes, named };
+        let temp_left = options.temp_bytes;
+        let logs = Logs::of(sources, options)?;
+        let mut opener = Opener { options, footers, temp_left, named, logs };
         let mut unifier: Option<Unifier> = None;
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
@@ -234,6 +242,7 @@ impl Inputs {
             .collect();
         let temp_bytes = options.temp_bytes - opener.temp_left;
         let csv = options.csv;
+        let log = opener.logs.found(&schema)?;
         Ok(Self {
             schema,
             files,
@@ -245,6 +254,7 @@ impl Inputs {
             temp_bytes,
             contents,
             csv,
+            log,
         })
     }
 
@@ -266,6 +276,16 @@ impl Inputs {
     /// How CSV among them is written down.
     pub(crate) fn csv(&self) -> CsvOptions {
         self.csv
+    }
+
+    /// The format of the change log that they are, if the caller said that they are one.
+    pub(crate) fn log(&self) -> Option<&Log> {
+        self.log.as_ref()
+    }
+
+    /// The format of the change log that they are, and what it was told by.
+    pub fn change_log(&self) -> Option<(Preset, &str)> {
+        self.log.as_ref().map(|log| (log.preset, &*log.by))
     }
 
     /// The length of all inputs, if none is a stream.
@@ -391,108 +411,5 @@ impl Unit {
             },
             watch.clone(),
         )))
-    }
-}
-
-/// Refuses what opens with the bytes of another thing than text.
-fn check_text(head: &[u8]) -> Result<(), String> {
-    if let Some(compressor) = Format::compressor(head) {
-        return Err(format!(
-            "is compressed with {compressor}; decompress it first, or on the way: \
-             {compressor} -dc FILE | windrow ... -"
-        ));
-    }
-    if head.starts_with(b"\xFF\xFE") && !head.starts_with(&[0xFF; 4])
-        || head.starts_with(b"\xFE\xFF")
-    {
-        return Err(
-            "begins with the byte order mark of UTF-16; convert it to UTF-8 first, or on the \
-                    way: iconv -f UTF-16 -t UTF-8 FILE | windrow ... -"
-                .into(),
-        );
-    }
-    match Format::of_magic(head) {
-        Some(format) => Err(format!("is no text; read it with {} {format}", Setting::InputFormat)),
-        None => Ok(()),
-    }
-}
-
-/// Chooses the format of each source.
-struct Opener<'a> {
-    options: &'a ReadOptions,
-    footers: Arc<footers::FooterCache>,
-    temp_left: u64,
-    named: Named,
-}
-
-impl Opener<'_> {
-    fn open_source(
-        &mut self,
-        source: &Source,
-        ordinal: usize,
-        reference: Option<&Schema>,
-        stdin: &mut Option<Stream>,
-    ) -> Result<Opened> {
-        match source {
-            Source::Reader(reader) => reader::open(reader),
-            Source::File(path) | Source::Found { path, .. } => {
-                self.open(Some(path), Origin::of_file(path)?, ordinal, reference)
-            }
-            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, reference),
-        }
-    }
-
-    fn open(
-        &mut self,
-        path: Option<&Path>,
-        origin: Origin,
-        ordinal: usize,
-        reference: Option<&Schema>,
-    ) -> Result<Opened> {
-        let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
-            Some(format) => format,
-            None => {
-                let head = origin.head(SAMPLE_BYTES.min(4096))?;
-                match Format::of_magic(&head) {
-                    Some(format) => format,
-                    None if origin.passes_once() => Format::of_stream(&head),
-                    None => {
-                        check_text(&head).map_err(|what| origin.error(what))?;
-                        return Err(Error::usage(format!(
-                            "{}: the extension is of no known format; \
-                             name the format with {}",
-                            origin.name(),
-                            Setting::InputFormat
-                        )));
-                    }
-                }
-            }
-        };
-        // `.arrow`, `.ipc` and `.feather` are in use for both Arrow formats: the content decides.
-        if matches!(format, Format::ArrowFile | Format::ArrowStream) {
-            let magic = Format::of_magic(&origin.head(8)?);
-            if let Some(Format::ArrowFile | Format::ArrowStream) = magic {
-                format = magic.unwrap_or(format);
-            }
-        }
-        if matches!(format, Format::Csv | Format::Ndjson) {
-            let head = origin.head(8)?;
-            check_text(&head).map_err(|what| origin.error(what))?;
-        }
-        let name = origin.name().clone();
-        let temp_dir = self.options.temp_dir.as_deref();
-        let batch_rows = self.options.batch_rows.max(1);
-        let temp_left = &mut self.temp_left;
-        let cancel = &self.options.cancel;
-        guard::no_panic(&name, || match format {
-            Format::Parquet => {
-                let origin = origin.spooled(temp_dir, temp_left, cancel)?;
-                parquet::open(origin, ordinal, batch_rows, self.footers.clone())
-            }
-            Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
-            Format::ArrowStream => stream::open(origin),
-            Format::Csv => csv::open(origin, path, self.options, reference),
-            Format::Ndjson => ndjson::open(origin, self.options, reference, &mut self.named),
-        })
     }
 }

@@ -103,7 +103,7 @@ impl Keys {
         let cut = head.len() == SAMPLE_BYTES;
         let mut sample = Vec::with_capacity(head.len());
         let read = NullLines::new(&*head).read_to_end(&mut sample);
-        read.map_err(|cause| origin.error(format!("cannot be read: {cause}")))?;
+        read.map_err(|cause| origin.unreadable(&cause))?;
         if sample.trim_ascii_start().first() == Some(&b'[') {
             let what = "is a JSON array; write one object per line instead (jq -c '.[]' does)";
             return Err(origin.error(what));

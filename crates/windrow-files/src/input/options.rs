@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
+use crate::preset::Preset;
 use crate::setting::Setting;
 use crate::watch::Cancel;
 
@@ -23,10 +24,15 @@ use crate::watch::Cancel;
 pub struct ReadOptions {
     /// The format of all inputs; otherwise each file's extension or first bytes decide.
     pub format: Option<Format>,
-    /// The types of columns of text; those not named are inferred. See [`parse_schema`](crate::parse_schema).
+    /// The types of columns of text; those not named are inferred. See [`parse_schema`].
     pub schema: Option<SchemaRef>,
     /// How CSV is written down.
     pub csv: CsvOptions,
+    /// The format of change logs, whose rows may have to be looked for in the text. See
+    /// [`CompactSpec::reading`](crate::CompactSpec::reading).
+    pub op_preset: Option<Preset>,
+    /// The table that is wanted of change logs of several: `NAME`, `SCHEMA.NAME`, or `*` for all.
+    pub table: Option<String>,
     /// The most rows of a batch.
     pub(crate) batch_rows: usize,
     /// Where streams go that must be read at random; the system's temporary directory if none.
@@ -82,6 +88,8 @@ impl Default for ReadOptions {
             schema: None,
             batch_rows: 8192,
             csv: CsvOptions::default(),
+            op_preset: None,
+            table: None,
             temp_dir: None,
             temp_bytes: u64::MAX,
             cancel: Cancel::new(),

@@ -14,6 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::raw::{Fault, FullLoad, Raw};
 use crate::setting::Setting;
 use crate::watch::Cancel;
 
@@ -30,6 +31,26 @@ pub(super) type Stream = Box<dyn Read + Send>;
 pub(super) struct Origin {
     name: Arc<str>,
     place: Place,
+    /// What the bytes are turned into before anyone sees them; of what passes once, they are already.
+    turned: Option<Turn>,
+}
+
+/// How the text of a change log is turned into rows.
+#[derive(Clone)]
+pub(super) enum Turn {
+    Events(Arc<Raw>),
+    /// Rows of a full load without operations, with this byte between fields.
+    FullLoad(u8),
+}
+
+impl Turn {
+    fn of(turn: Option<&Self>, text: Stream) -> Stream {
+        match turn {
+            None => text,
+            Some(Self::Events(raw)) => raw.events(text),
+            Some(Self::FullLoad(delimiter)) => Box::new(FullLoad::new(text, *delimiter)),
+        }
+    }
 }
 
 enum Place {
@@ -61,14 +82,27 @@ impl Origin {
             // A named pipe, a process substitution: it can be opened only once.
             Place::Passing(Mutex::new(Some(Box::new(file))))
         };
-        Ok(Self { name, place })
+        Ok(Self { name, place, turned: None })
     }
 
     /// Takes standard input, which can be done once.
     pub(super) fn of_stdin(stdin: &mut Option<Stream>) -> Result<Self> {
         let stream =
             stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
-        Ok(Self { name: "stdin".into(), place: Place::Passing(Mutex::new(Some(stream))) })
+        let place = Place::Passing(Mutex::new(Some(stream)));
+        Ok(Self { name: "stdin".into(), place, turned: None })
+    }
+
+    /// The same, turned into rows. Offsets are then those of the rows' text.
+    pub(super) fn turned(mut self, turn: Turn) -> Self {
+        match &self.place {
+            Place::Passing(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                *stream = stream.take().map(|text| Turn::of(Some(&turn), text));
+            }
+            _ => self.turned = Some(turn),
+        }
+        self
     }
 
     /// What messages call it.
@@ -84,7 +118,7 @@ impl Origin {
     /// Up to `limit` of the first bytes; they are still there for the next reader.
     pub(super) fn head(&self, limit: usize) -> Result<Vec<u8>> {
         let mut head = Vec::new();
-        let failed = |cause| self.error(format!("cannot be read: {cause}"));
+        let failed = |cause| self.unreadable(&cause);
         match &self.place {
             Place::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,23 +142,32 @@ impl Origin {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
-            _ => Ok(Box::new(self.random()?.reader_at(0))),
+            _ => Ok(Turn::of(self.turned.as_ref(), Box::new(self.random()?.reader_at(0)))),
         }
     }
 
     /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
     pub(super) fn whole(&self) -> Result<Stream> {
-        let stream = self.stream()?;
-        Ok(match &self.place {
-            Place::Path(_, len) => Box::new(Whole { stream, len: *len, read: 0 }),
-            _ => stream,
-        })
+        match &self.place {
+            Place::Path(_, len) => {
+                let stream = Box::new(self.random()?.reader_at(0));
+                let whole = Whole { stream, len: *len, read: 0 };
+                Ok(Turn::of(self.turned.as_ref(), Box::new(whole)))
+            }
+            _ => self.stream(),
+        }
     }
 
     /// The bytes from `offset` on, where they can be read again.
     pub(super) fn again_from(&self, offset: u64) -> Option<Stream> {
         match &self.place {
             Place::Passing(_) => None,
+            // Where the rows' text begins in that of the file is not known.
+            _ if self.turned.is_some() => {
+                let mut text = self.stream().ok()?;
+                std::io::copy(&mut text.by_ref().take(offset), &mut std::io::sink()).ok()?;
+                Some(text)
+            }
             _ => Some(Box::new(self.random().ok()?.reader_at(offset))),
         }
     }
@@ -182,7 +225,7 @@ impl Origin {
                 .map_err(|cause| Error::output(&directory, &cause))?;
         }
         let copy = RandomFile::new(copy).map_err(|cause| self.error(cause))?;
-        Ok(Self { name: self.name, place: Place::Spooled(copy) })
+        Ok(Self { name: self.name, place: Place::Spooled(copy), turned: self.turned })
     }
 
     /// The length in bytes, unless they pass once.
@@ -191,6 +234,14 @@ impl Origin {
             Place::Path(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
             Place::Spooled(file) => Some(file.len),
             Place::Passing(_) => None,
+        }
+    }
+
+    /// The error for bytes that cannot be read, or are no change log.
+    pub(super) fn unreadable(&self, cause: &std::io::Error) -> Error {
+        match cause.get_ref().and_then(|cause| cause.downcast_ref::<Fault>()) {
+            Some(fault) => self.error(fault).at_line(fault.line),
+            None => self.error(format!("cannot be read: {cause}")),
         }
     }
 

@@ -275,7 +275,7 @@ impl TextBatches {
     /// The error for a `fault` in the batch that starts at `start`.
     fn explain(&self, fault: &ArrowError, start: Place) -> Error {
         if let ArrowError::IoError(_, cause) = fault {
-            return self.origin.error(format!("cannot be read: {cause}"));
+            return self.origin.unreadable(cause);
         }
         let again = self.origin.again_from(start.offset);
         let found = again.and_then(|text| self.find(text, start));

@@ -179,6 +179,7 @@ impl Job {
                 tally.enter(Phase::Read);
                 let batcher = Batcher::new(&arrangement.layout, &running.pool);
                 ingest::ingest(inputs, arrangement, &batcher, plan.readers, running)?;
+                arrangement.verify.as_ref().map_or(Ok(()), |verify| verify())?;
                 tally.enter(Phase::Settle);
                 let plan = running.met.replan()?;
                 running.watch.room_for(plan.writing_bytes());

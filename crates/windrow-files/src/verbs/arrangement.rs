@@ -11,6 +11,9 @@ use crate::input::DeclaredColumn;
 /// It also gets the place in the input of its first row, for messages.
 pub(crate) type Transform = Box<dyn Fn(&RecordBatch, u64) -> Result<RecordBatch> + Send + Sync>;
 
+/// What is known to be wrong only when all rows have passed the [`Transform`].
+pub(crate) type Verify = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// How rows reach the arrangement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -25,6 +28,7 @@ pub(crate) struct Arrangement {
     pub(crate) way: Way,
     pub(crate) layout: Layout,
     pub(crate) transform: Option<Transform>,
+    pub(crate) verify: Option<Verify>,
     pub(crate) finish: Finish,
     /// Columns of the layout's schema to write, in this order.
     pub(crate) projection: Vec<usize>,

@@ -14,10 +14,13 @@ use arrow::datatypes::{DataType, SchemaRef};
 use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::project::{check_names, find, projection, required};
-use super::{Arrangement, Transform, Way};
-use crate::changelog::{self, ChangeLog, Preset};
+use super::{Arrangement, Transform, Verify, Way};
+use crate::changelog::{self, ChangeLog, Ranks, Said};
+use crate::columns::{OrderBy, TextAs};
 use crate::error::{Error, Result};
-use crate::input::{Inputs, one_value};
+use crate::input::{Inputs, ReadOptions, one_value};
+use crate::preset::{OpMap, Preset, Unchanged};
+use crate::setting::Setting;
 
 /// A change log, reduced to the latest state of each key, or to summed changes.
 #[derive(Clone, Debug, Default)]
@@ -27,10 +30,19 @@ pub struct CompactSpec {
     pub key: Vec<Column>,
     /// Columns that say which change of a key is the latest; input order decides between equals.
     pub order_by: Vec<Column>,
+    /// What the text of columns in `order_by` stands for, by name.
+    pub order_texts: Vec<(String, TextAs)>,
     /// The column that says what a change does.
     pub op_column: Option<String>,
     /// How it reads, and where the row is.
     pub op_preset: Option<Preset>,
+    /// What words of it mean, where the preset does not know them or says something else.
+    pub op_map: Option<OpMap>,
+    /// The table that is wanted of a log of several: `NAME`, `SCHEMA.NAME`, or `*` for all. Of the names of
+    /// tables, which a log in NDJSON has, there may be only one without it.
+    pub table: Option<String>,
+    /// What becomes of an update that does not have all columns of its row.
+    pub unchanged: Unchanged,
     /// The column with the time of a change, for logs of (row, time, diff).
     pub time: Option<String>,
     /// The column with how often a row was added, negative if removed.
@@ -67,6 +79,24 @@ impl CompactSpec {
         Self { diff: Some(diff.into()), ..Self::default() }
     }
 
+    /// How the inputs must be read for it: the rows of raw change logs are looked for in their text, and the
+    /// format is told by looking where the preset is [`Preset::Auto`].
+    pub fn reading(&self, mut options: ReadOptions) -> ReadOptions {
+        let is_log = self.op_column.is_some() || self.op_preset.is_some() || self.op_map.is_some();
+        if self.diff.is_none() && (is_log || self.table.is_some()) {
+            options.op_preset = Some(self.op_preset.unwrap_or_default());
+            options.table.clone_from(&self.table);
+        }
+        options
+    }
+
+    /// Sets which change of a key is the latest, and what the text of these columns stands for.
+    pub fn latest_by(mut self, order: OrderBy) -> Self {
+        self.order_by = order.columns;
+        self.order_texts = order.texts;
+        self
+    }
+
     /// Sets which change of a key is the latest.
     pub fn order_by(mut self, columns: impl IntoColumns) -> Self {
         self.order_by = columns.into_columns();
@@ -82,6 +112,24 @@ impl CompactSpec {
     /// Sets the format of the log.
     pub fn op_preset(mut self, preset: Preset) -> Self {
         self.op_preset = Some(preset);
+        self
+    }
+
+    /// Sets what words of operations mean.
+    pub fn op_map(mut self, map: OpMap) -> Self {
+        self.op_map = Some(map);
+        self
+    }
+
+    /// Sets the table that is wanted.
+    pub fn table(mut self, table: impl Into<String>) -> Self {
+        self.table = Some(table.into());
+        self
+    }
+
+    /// Sets what becomes of an update that does not have all columns of its row.
+    pub fn unchanged(mut self, unchanged: Unchanged) -> Self {
+        self.unchanged = unchanged;
         self
     }
 
@@ -131,21 +179,19 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         )));
     }
     let key = spec.key.clone();
-    let names: Vec<String> = key.iter().map(|column| column.name.clone()).collect();
     let mut order_by = spec.order_by.clone();
-    let log = match (spec.op_preset, &spec.op_column) {
-        (None, None) => None,
-        (preset, op) => {
-            let preset = preset.unwrap_or_default();
-            let log = ChangeLog::bind(inputs.schema(), preset, op.as_deref())?;
-            Some(log.keyed_by(&names))
-        }
-    };
-    let given = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
+    let log = change_log(spec, inputs)?;
+    let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
     check_names(given, key.iter().chain(&order_by).map(|column| column.name.as_str()))?;
+    if spec.as_of.is_some() && order_by.is_empty() {
+        return Err(Error::usage("`as_of` needs `order_by`, or `time`"));
+    }
+    let preset = log.as_ref().map(|(_, preset)| *preset);
+    let log = log.map(|(log, _)| log.ordered_by(&mut order_by));
+    let plain = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
     let mut as_of = spec.as_of.clone();
-    let log = log.map(|log| log.ordered_by(&mut order_by, as_of.as_mut())).transpose()?;
-    let schema = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
+    let ranks = Ranks::bind(plain, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
+    let schema = ranks.schema();
     let mut order = Order::by(key).last();
     if let Some(log) = &log {
         order = order.tombstone(log.tombstone());
@@ -155,30 +201,36 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     }
     let as_of = match (&as_of, order_by.first()) {
         (Some(text), Some(column)) => Some(AsOf::new(schema, &column.name, text)?),
-        (Some(_), None) => {
-            return Err(Error::usage("`as_of` needs `order_by`, or `time`"));
-        }
-        (None, _) => None,
+        _ => None,
     };
     let layout = order.then(order_by).bind(schema)?;
-    let hidden: Vec<String> = match &log {
-        None => Vec::new(),
-        Some(log) if spec.mode == Mode::Snapshot && !spec.keep_bookkeeping => {
-            log.bookkeeping().to_vec()
-        }
-        // What the preset added for the engine says nothing that the op column does not.
-        Some(log) => {
-            log.bookkeeping().iter().filter(|name| changelog::is_own(name)).cloned().collect()
-        }
-    };
+    // What was added for the engine says nothing that other columns do not.
+    let added = schema.fields().iter().map(|field| field.name());
+    let mut hidden: Vec<String> = added.filter(|name| changelog::is_own(name)).cloned().collect();
+    if let Some(log) = &log
+        && spec.mode == Mode::Snapshot
+        && !spec.keep_bookkeeping
+    {
+        hidden.extend_from_slice(log.bookkeeping());
+    }
     let projection = projection(schema, spec.select.as_deref(), &hidden)?;
+    let ranks = Arc::new(ranks);
+    let verify = ranks.are_unsure().then(|| {
+        let ranks = Arc::clone(&ranks);
+        Box::new(move || ranks.check()) as Verify
+    });
     let transform: Option<Transform> = match (log, as_of) {
-        (None, None) => None,
+        (None, None) if !ranks.do_anything() => None,
         (log, as_of) => Some(Box::new(move |batch, first_row| {
-            let batch = match &log {
-                Some(log) => log.apply(batch, first_row)?.0,
-                None => batch.clone(),
+            let (batch, ordinals) = match &log {
+                Some(log) => log.apply(batch, first_row)?,
+                None => (batch.clone(), None),
             };
+            let row = |i: usize| match &ordinals {
+                Some(ordinals) => first_row + u64::from(ordinals.value(i)),
+                None => first_row + i as u64,
+            };
+            let batch = ranks.apply(batch, row)?;
             as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
         })),
     };
@@ -186,10 +238,39 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         way: Way::Unordered,
         layout,
         transform,
+        verify,
         finish: finish(spec),
         projection,
         required: Vec::new(),
     })
+}
+
+/// The format of the changes, bound to the inputs; nothing for rows that are all there is.
+fn change_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Option<(ChangeLog, Preset)>> {
+    if spec.op_preset.is_none() && spec.op_column.is_none() {
+        return match &spec.op_map {
+            None => Ok(None),
+            Some(_) => Err(Error::usage(format!(
+                "{} says what the words of operations mean: name their column with {}, or the log's \
+                 format with {}",
+                Setting::OpMap,
+                Setting::OpColumn,
+                Setting::OpPreset
+            ))),
+        };
+    }
+    let schema = inputs.schema();
+    let told = inputs.log();
+    let preset = match told.map(|told| told.preset).or(spec.op_preset).unwrap_or_default() {
+        Preset::Auto => Preset::told_by(schema)?.0,
+        preset => preset,
+    };
+    let op_column = spec.op_column.as_deref();
+    let op_column = op_column.or_else(|| told.and_then(|told| told.op_column.as_deref()));
+    let said = Said { preset, op_column, op_map: spec.op_map.as_ref(), unchanged: spec.unchanged };
+    let names: Vec<String> = spec.key.iter().map(|column| column.name.clone()).collect();
+    let log = ChangeLog::bind(schema, &said)?.keyed_by(&names);
+    Ok(Some((log, preset)))
 }
 
 /// Rows equal in all else, their diffs summed.
@@ -229,7 +310,8 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
             }
         })),
     };
-    Ok(Arrangement { way: Way::Unordered, layout, transform, finish, projection, required })
+    let (way, verify) = (Way::Unordered, None);
+    Ok(Arrangement { way, layout, transform, verify, finish, projection, required })
 }
 
 fn finish(spec: &CompactSpec) -> Finish {

@@ -65,6 +65,7 @@ impl MergeSpec {
             projection: projection(inputs.schema(), self.select.as_deref(), &[])?,
             layout: order.bind(inputs.schema())?,
             transform: None,
+            verify: None,
             finish: Finish::Log,
             required: required(inputs.schema(), &[&self.diff, &self.time])?,
         })

@@ -14,7 +14,7 @@ mod partition;
 mod project;
 mod sort;
 
-pub(crate) use arrangement::{Arrangement, Transform, Way, sort_columns};
+pub(crate) use arrangement::{Arrangement, Transform, Verify, Way, sort_columns};
 pub(crate) use check::first_out_of_order;
 pub use check::{Checked, check};
 pub use compact::{CompactSpec, Mode};

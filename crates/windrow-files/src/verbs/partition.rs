@@ -109,6 +109,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
         way: Way::Unordered,
         layout: Order::by([number]).then(sorting.clone()).bind(schema)?,
         transform: Some(transform),
+        verify: None,
         finish: Finish::Log,
         required: Vec::new(),
         // A column of `select` is one of the input's.
@@ -161,6 +162,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
         way: Way::Unordered,
         layout,
         transform,
+        verify: None,
         finish: Finish::Log,
         projection,
         required: Vec::new(),

@@ -18,7 +18,7 @@ pub struct SortSpec {
 }
 
 impl SortSpec {
-    /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or [`Columns`](crate::Columns) read from text.
+    /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or [`Columns`] read from text.
     pub fn by(by: impl IntoColumns) -> Self {
         Self { by: by.into_columns(), select: None }
     }
@@ -35,6 +35,7 @@ impl SortSpec {
             projection: projection(inputs.schema(), self.select.as_deref(), &[])?,
             layout: Order::by(self.by.clone()).bind(inputs.schema())?,
             transform: None,
+            verify: None,
             finish: Finish::Log,
             required: Vec::new(),
         })

@@ -1,0 +1,154 @@
+//! Change logs as their producers write them, and the rows that are to come out: tables of cases in `change_logs`.
+//!
+//! ```text
+//! ## what the case shows
+//! $ options of compact
+//! @ a name of an input                      without one: a.ndjson
+//! lines of the input
+//! = header of the output, in CSV            or:  ! the exit code, parts of the message | between bars
+//! lines of the output
+//! ? what is said of it
+//! ```
+
+mod common;
+
+use common::Work;
+
+/// One case of a table.
+#[derive(Default)]
+struct Case<'a> {
+    name: &'a str,
+    options: &'a str,
+    inputs: Vec<(&'a str, String)>,
+    output: Option<String>,
+    refused: Option<&'a str>,
+    said: &'a str,
+}
+
+impl<'a> Case<'a> {
+    fn of(text: &'a str) -> Self {
+        let mut lines = text.trim_end().lines();
+        let mut case = Self { name: lines.next().expect("a name"), ..Self::default() };
+        for line in lines {
+            match line.split_at_checked(2).unwrap_or((line, "")) {
+                ("$ ", options) => case.options = options,
+                ("@ ", name) => case.inputs.push((name, String::new())),
+                ("! ", refused) => case.refused = Some(refused),
+                ("? ", said) => case.said = said,
+                ("= ", header) => case.output = Some(format!("{header}\n")),
+                ("=", _) => case.output = Some(String::new()),
+                _ => {
+                    if case.inputs.is_empty() {
+                        case.inputs.push(("a.ndjson", String::new()));
+                    }
+                    let input = case.inputs.last_mut().map(|(_, text)| text);
+                    let text = case.output.as_mut().or(input).expect("an input");
+                    text.push_str(line);
+                    text.push('\n');
+                }
+            }
+        }
+        case
+    }
+
+    fn check(&self) {
+        let work = Work::new();
+        let mut line = "compact".to_owned();
+        for (name, text) in &self.inputs {
+            let path = format!("in/{name}");
+            work.put(&path, text);
+            line = format!("{line} {path}");
+        }
+        let ran = work.run(&format!("{line} {} -o out/o.csv", self.options));
+        let name = self.name;
+        if let Some(refused) = self.refused {
+            let (code, parts) = refused.split_once(' ').expect("a code and a message");
+            assert_eq!(ran.code, code.parse().ok(), "{name}: {}", ran.err);
+            for part in parts.split(" | ") {
+                assert!(ran.err.contains(part), "{name}: no {part:?} in: {}", ran.err);
+            }
+            work.holds_only(&[]);
+            return;
+        }
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
+        assert_eq!(Some(work.text("out/o.csv")), self.output, "{name}");
+        assert!(ran.err.contains(self.said), "{name}: {}", ran.err);
+    }
+}
+
+/// Checks all cases of a table, of which there are at least `count`.
+#[track_caller]
+fn check(table: &str, count: usize) {
+    let cases: Vec<Case<'_>> = table.split("## ").skip(1).map(Case::of).collect();
+    assert!(cases.len() >= count, "{} cases", cases.len());
+    cases.iter().for_each(Case::check);
+}
+
+#[test]
+fn raw_formats_give_the_rows_of_the_table() {
+    check(include_str!("change_logs/raw.txt"), 60);
+}
+
+#[test]
+fn operations_mean_what_their_producer_or_the_caller_says() {
+    check(include_str!("change_logs/words.txt"), 40);
+}
+
+#[test]
+fn updates_without_all_columns_are_refused_or_kept() {
+    check(include_str!("change_logs/unchanged.txt"), 30);
+}
+
+#[test]
+fn text_is_ordered_by_what_it_stands_for() {
+    check(include_str!("change_logs/order.txt"), 40);
+}
+
+#[test]
+fn a_raw_log_in_a_pipe_gives_what_it_gives_as_a_file() {
+    let work = Work::new();
+    let mut log = String::new();
+    for n in 0..30_000 {
+        let (id, action) = (n % 1000, if n % 7 == 0 { 'D' } else { 'I' });
+        let columns = if action == 'D' { "identity" } else { "columns" };
+        log += &format!(
+            "{{\"action\":\"{action}\",\"lsn\":\"0/{n:X}\",\"schema\":\"s\",\"table\":\"t\",\"{columns}\":\
+             [{{\"name\":\"id\",\"value\":{id}}},{{\"name\":\"v\",\"value\":\"v{n}\"}}]}}\n"
+        );
+    }
+    assert!(log.len() > 2 << 20, "longer than the sample");
+    work.put("in/a.ndjson", &log);
+    let compact = "--op-preset auto --key id --order-by lsn --memory-limit 128MiB";
+    work.run(&format!("compact in/a.ndjson {compact} -o out/a.csv")).succeeds();
+    let piped = "{} compact - --input-format ndjson";
+    work.shell(&format!("{piped} {compact} -o out/b.csv < in/a.ndjson")).succeeds();
+    work.shell(&format!("cat in/a.ndjson | {piped} {compact} -o out/c.csv")).succeeds();
+    let rows = work.text("out/a.csv");
+    assert_eq!(rows, work.text("out/b.csv"));
+    assert_eq!(rows, work.text("out/c.csv"));
+    let live: Vec<String> =
+        (29_000..30_000).filter(|n| n % 7 != 0).map(|n| format!("{},v{n}", n % 1000)).collect();
+    assert_eq!(rows, format!("id,v\n{}\n", live.join("\n")));
+}
+
+#[test]
+fn a_fault_behind_the_sample_names_its_line() {
+    let work = Work::new();
+    let line = "{\"database\":\"d\",\"table\":\"t\",\"type\":\"insert\",\"data\":{\"id\":1}}\n";
+    let mut log = line.repeat(40_000);
+    assert!(log.len() > 2 << 20, "longer than the sample");
+    log += "{\"database\":\"d\",\"table\":\"u\",\"type\":\"insert\",\"data\":{\"id\":1}}\n";
+    work.put("in/a.ndjson", &log);
+    let ran = work.run("compact in/a.ndjson --op-preset maxwell --key id -o out/o.csv");
+    ran.says(3, &["in/a.ndjson", "line 40001", "d.u", "d.t", "--table d.u"]);
+    work.holds_only(&[]);
+}
+
+#[test]
+fn what_auto_found_is_not_said_to_those_who_want_quiet() {
+    let work = Work::new();
+    work.put("in/a.ndjson", "{\"id\":1,\"__op\":\"c\"}\n");
+    let ran = work.run("compact in/a.ndjson --op-preset auto --key id -o out/o.csv -q");
+    ran.succeeds();
+    assert_eq!(ran.err, "");
+}

@@ -1,0 +1,122 @@
+//! From a source to what its format makes of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+
+use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::setting::Setting;
+
+use super::expand::Source;
+use super::logs::Logs;
+use super::named::Named;
+use super::origin::{Origin, Stream};
+use super::{Opened, ReadOptions, SAMPLE_BYTES};
+use super::{csv, footers, guard, ipc, ndjson, parquet, reader, stream};
+
+/// Refuses what opens with the bytes of another thing than text.
+fn check_text(head: &[u8]) -> Result<(), String> {
+    if let Some(compressor) = Format::compressor(head) {
+        return Err(format!(
+            "is compressed with {compressor}; decompress it first, or on the way: \
+             {compressor} -dc FILE | windrow ... -"
+        ));
+    }
+    if head.starts_with(b"\xFF\xFE") && !head.starts_with(&[0xFF; 4])
+        || head.starts_with(b"\xFE\xFF")
+    {
+        return Err(
+            "begins with the byte order mark of UTF-16; convert it to UTF-8 first, or on the \
+                    way: iconv -f UTF-16 -t UTF-8 FILE | windrow ... -"
+                .into(),
+        );
+    }
+    match Format::of_magic(head) {
+        Some(format) => Err(format!("is no text; read it with {} {format}", Setting::InputFormat)),
+        None => Ok(()),
+    }
+}
+
+/// Chooses the format of each source.
+pub(super) struct Opener<'a> {
+    pub(super) options: &'a ReadOptions,
+    pub(super) footers: Arc<footers::FooterCache>,
+    pub(super) temp_left: u64,
+    pub(super) named: Named,
+    pub(super) logs: Logs,
+}
+
+impl Opener<'_> {
+    pub(super) fn open_source(
+        &mut self,
+        source: &Source,
+        ordinal: usize,
+        reference: Option<&Schema>,
+        stdin: &mut Option<Stream>,
+    ) -> Result<Opened> {
+        match source {
+            Source::Reader(reader) => reader::open(reader),
+            Source::File(path) | Source::Found { path, .. } => {
+                self.open(Some(path), Origin::of_file(path)?, ordinal, reference)
+            }
+            Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, reference),
+        }
+    }
+
+    fn open(
+        &mut self,
+        path: Option<&Path>,
+        origin: Origin,
+        ordinal: usize,
+        reference: Option<&Schema>,
+    ) -> Result<Opened> {
+        let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
+            Some(format) => format,
+            None => {
+                let head = origin.head(SAMPLE_BYTES.min(4096))?;
+                match Format::of_magic(&head) {
+                    Some(format) => format,
+                    None if origin.passes_once() => Format::of_stream(&head),
+                    None => {
+                        check_text(&head).map_err(|what| origin.error(what))?;
+                        return Err(Error::usage(format!(
+                            "{}: the extension is of no known format; \
+                             name the format with {}",
+                            origin.name(),
+                            Setting::InputFormat
+                        )));
+                    }
+                }
+            }
+        };
+        // `.arrow`, `.ipc` and `.feather` are in use for both Arrow formats: the content decides.
+        if matches!(format, Format::ArrowFile | Format::ArrowStream) {
+            let magic = Format::of_magic(&origin.head(8)?);
+            if let Some(Format::ArrowFile | Format::ArrowStream) = magic {
+                format = magic.unwrap_or(format);
+            }
+        }
+        if matches!(format, Format::Csv | Format::Ndjson) {
+            let head = origin.head(8)?;
+            check_text(&head).map_err(|what| origin.error(what))?;
+        }
+        let origin = self.logs.turned(origin, path, format, self.options)?;
+        let name = origin.name().clone();
+        let temp_dir = self.options.temp_dir.as_deref();
+        let batch_rows = self.options.batch_rows.max(1);
+        let temp_left = &mut self.temp_left;
+        let cancel = &self.options.cancel;
+        guard::no_panic(&name, || match format {
+            Format::Parquet => {
+                let origin = origin.spooled(temp_dir, temp_left, cancel)?;
+                parquet::open(origin, ordinal, batch_rows, self.footers.clone())
+            }
+            Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
+            Format::ArrowStream => stream::open(origin),
+            Format::Csv => csv::open(origin, path, self.options, reference),
+            Format::Ndjson => ndjson::open(origin, self.options, reference, &mut self.named),
+        })
+    }
+}

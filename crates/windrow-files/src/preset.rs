@@ -1,0 +1,269 @@
+//! The formats of change logs by name, the columns that each of them adds, and what callers say of operations.
+
+use std::str::FromStr;
+
+use arrow::datatypes::Schema;
+
+use crate::error::{Error, Result};
+use crate::setting::Setting;
+
+macro_rules! presets {
+    ($($(#[doc = $about:literal])+ $(#[$attribute:meta])* $variant:ident = $name:literal,)+) => {
+        /// A format of change logs, as named by `--op-preset`.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Preset {
+            $($(#[doc = $about])+ $(#[$attribute])* $variant,)+
+        }
+
+        impl Preset {
+            /// Every preset.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Its name, as it is parsed.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+
+            /// What it reads, in a few words.
+            pub fn about(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($about),+).trim_ascii_start(),)+
+                }
+            }
+        }
+    };
+}
+
+presets! {
+    /// Plain rows and an operation column in one of the usual spellings
+    #[default]
+    Generic = "generic",
+    /// Whichever of the others the first records look like
+    Auto = "auto",
+    /// Debezium events: the row in `after`, of a delete in `before`; flattened ones by `__op`; MongoDB's
+    Debezium = "debezium",
+    /// Delta Lake change data feed: plain rows and `_change_type`
+    DeltaCdf = "delta-cdf",
+    /// wal2json of format 1 or 2 as PostgreSQL writes it, or flattened to plain columns and `action`
+    Wal2json = "wal2json",
+    /// Apache Paimon changelog: plain rows and a row kind (+I -U +U -D, or 0 to 3)
+    Paimon = "paimon",
+    /// Maxwell's JSON: the row in `data`
+    Maxwell = "maxwell",
+    /// Canal's JSON: rows in `data`
+    Canal = "canal",
+    /// AWS DMS: plain rows and `Op`; without one, or where it is null, rows of the full load
+    Dms = "dms",
+    /// Snowflake streams: `METADATA$ACTION`, `METADATA$ISUPDATE`
+    Snowflake = "snowflake",
+    /// Apache Hudi: `_hoodie_is_deleted` or `_hoodie_operation`
+    Hudi = "hudi",
+    /// Airbyte: deleted where `_ab_cdc_deleted_at` has a value
+    Airbyte = "airbyte",
+    /// Qlik Replicate: `header__change_oper` (I U D B, REFRESH)
+    Qlik = "qlik",
+}
+
+impl Preset {
+    /// The columns that hold the operation when `op_column` does not say, best first.
+    pub(crate) fn op_columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Generic | Self::Auto => &[],
+            Self::Debezium => &["op"],
+            Self::DeltaCdf => &["_change_type"],
+            Self::Wal2json => &["action", "kind"],
+            Self::Paimon => &["_ROW_KIND", "rowkind", "_VALUE_KIND"],
+            Self::Maxwell | Self::Canal => &["type"],
+            Self::Dms => &["Op"],
+            Self::Snowflake => &["METADATA$ACTION"],
+            Self::Hudi => &["_hoodie_operation", "_hoodie_is_deleted"],
+            Self::Airbyte => &["_ab_cdc_deleted_at"],
+            Self::Qlik => &["header__change_oper", "header__operation"],
+        }
+    }
+
+    /// Those of events that Debezium's ExtractNewRecordState has made rows of.
+    pub(crate) const FLATTENED: [&str; 2] = ["__op", "__deleted"];
+
+    /// Whether the format itself adds this column to the table's.
+    pub(crate) fn adds(self, name: &str, schema: &Schema) -> bool {
+        match self {
+            Self::DeltaCdf => matches!(name, "_commit_version" | "_commit_timestamp"),
+            // Data files of a Paimon table repeat the key's columns under this prefix.
+            Self::Paimon => match name.strip_prefix("_KEY_") {
+                Some(of) => schema.column_with_name(of).is_some(),
+                None => matches!(name, "_SEQUENCE_NUMBER" | "_LEVEL"),
+            },
+            // Of an event that was flattened; a column of its own is never put in front.
+            Self::Debezium => name.starts_with("__"),
+            Self::Snowflake => name.starts_with("METADATA$"),
+            Self::Hudi => name.starts_with("_hoodie_"),
+            Self::Airbyte => name.starts_with("_ab_cdc_") || name.starts_with("_airbyte_"),
+            Self::Qlik => name.starts_with("header__"),
+            Self::Generic
+            | Self::Auto
+            | Self::Wal2json
+            | Self::Maxwell
+            | Self::Canal
+            | Self::Dms => false,
+        }
+    }
+
+    /// Whether its producer writes JSON in which the rows must be looked for.
+    pub(crate) fn is_raw(self) -> bool {
+        matches!(self, Self::Auto | Self::Debezium | Self::Wal2json | Self::Maxwell | Self::Canal)
+    }
+
+    /// The preset of plain rows with these columns, and what it was told by.
+    pub(crate) fn told_by(schema: &Schema) -> Result<(Self, String)> {
+        Self::of_columns(schema).ok_or_else(|| {
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            Error::usage(format!(
+                "{} auto: the first records are of no format that it knows; name it, or the column of \
+                 the operations with {} (the columns are {})",
+                Setting::OpPreset,
+                Setting::OpColumn,
+                names.collect::<Vec<_>>().join(", ")
+            ))
+        })
+    }
+
+    fn of_columns(schema: &Schema) -> Option<(Self, String)> {
+        let has = |name: &str| schema.index_of(name).is_ok();
+        let nested = |name: &str| {
+            schema.field_with_name(name).is_ok_and(|field| field.data_type().is_nested())
+        };
+        if nested("payload") || has("op") && (nested("after") || nested("before")) {
+            return Some((Self::Debezium, "`op`, `after` and `before`".to_owned()));
+        }
+        if let Some(name) = Self::FLATTENED.into_iter().find(|name| has(name)) {
+            return Some((Self::Debezium, format!("flattened, `{name}`")));
+        }
+        let plain = [
+            Self::DeltaCdf,
+            Self::Paimon,
+            Self::Snowflake,
+            Self::Hudi,
+            Self::Airbyte,
+            Self::Qlik,
+            Self::Dms,
+        ];
+        let found = plain.into_iter().find_map(|preset| {
+            let name = preset.op_columns().iter().find(|name| has(name))?;
+            Some((preset, format!("`{name}`")))
+        });
+        let flat = ["lsn", "nextlsn", "xid", "schema"].into_iter().find(|name| has(name));
+        found.or_else(|| match flat {
+            Some(other) if has("action") => {
+                Some((Self::Wal2json, format!("flattened, `action` and `{other}`")))
+            }
+            _ => None,
+        })
+    }
+}
+
+impl FromStr for Preset {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::usage(format!("{text:?} is none of the presets: {names}"))
+        })
+    }
+}
+
+/// What a word in the operation column means, as callers say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// The row as of now: an insert, or the new side of an update
+    Insert,
+    /// The same
+    Update,
+    /// The row is gone
+    Delete,
+    /// The row as of before the stream began: it loses to every other change
+    Snapshot,
+    /// No change: the old side of an update, a marker
+    Ignore,
+}
+
+/// Words of an operation column and what they mean: `I=insert,REFRESH=snapshot,=insert`. The empty word
+/// stands for null.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpMap(pub Vec<(String, Meaning)>);
+
+impl FromStr for OpMap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words: Vec<(String, Meaning)> = Vec::new();
+        for part in text.split(',') {
+            let (word, meaning) = part
+                .rsplit_once('=')
+                .ok_or_else(|| format!("{part:?} is no WORD=MEANING, such as I=insert"))?;
+            let meaning = match meaning.trim().to_ascii_lowercase().as_str() {
+                "insert" | "upsert" => Meaning::Insert,
+                "update" => Meaning::Update,
+                "delete" => Meaning::Delete,
+                "snapshot" => Meaning::Snapshot,
+                "ignore" => Meaning::Ignore,
+                other => {
+                    return Err(format!(
+                        "{other:?} in {part:?} is none of insert, update, delete, snapshot, ignore"
+                    ));
+                }
+            };
+            let word = word.trim().to_owned();
+            if words.iter().any(|(known, _)| known.eq_ignore_ascii_case(&word)) {
+                return Err(format!("{word:?} has two meanings; case does not matter"));
+            }
+            words.push((word, meaning));
+        }
+        Ok(Self(words))
+    }
+}
+
+/// What becomes of an update that does not have all columns of its row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unchanged {
+    /// It is refused: what its row holds is not known
+    #[default]
+    Error,
+    /// It is taken as it is: columns that are not there are null, placeholders are values
+    Keep,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_parsed_by_name() {
+        for preset in Preset::ALL {
+            assert_eq!(preset.name().parse::<Preset>().unwrap(), preset);
+            assert!(!preset.about().is_empty() && !preset.about().starts_with(' '));
+        }
+        assert!("debezum".parse::<Preset>().unwrap_err().to_string().contains("debezium"));
+    }
+
+    #[test]
+    fn words_are_mapped_as_they_are_said() {
+        let map: OpMap = "I=insert, REFRESH = snapshot,a=b=delete,=insert".parse().unwrap();
+        let said = [
+            ("I", Meaning::Insert),
+            ("REFRESH", Meaning::Snapshot),
+            ("a=b", Meaning::Delete),
+            ("", Meaning::Insert),
+        ];
+        assert_eq!(map.0, said.map(|(word, meaning)| (word.to_owned(), meaning)));
+        for text in ["", "I", "I=inserted", "I=insert,i=delete"] {
+            assert!(text.parse::<OpMap>().is_err(), "{text}");
+        }
+    }
+}

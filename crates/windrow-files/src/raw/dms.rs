@@ -1,0 +1,98 @@
+//! AWS DMS without header lines: rows of a full load have no `Op`, changes have it as their first field.
+//!
+//! Where both are read together, the rows of a full load have a field less. They get an empty one in front,
+//! which stands for a row that was there before the first change:
+//!
+//! ```text
+//!  LOAD00000001.csv      1,anna     -->   ,1,anna
+//!  20260131-120000.csv   U,1,anne         U,1,anne
+//! ```
+
+use std::io::{self, Read};
+
+/// Bytes read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// The first field of CSV, and how many its first record has; nothing if there is none, or its end was not seen.
+pub(crate) fn first_fields(head: &[u8], delimiter: u8) -> Option<(String, usize)> {
+    let (mut quoted, mut fields, mut first) = (false, 1, Vec::new());
+    for (place, &byte) in head.iter().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\n' | b'\r' if !quoted && place == 0 => return None,
+            b'\n' if !quoted => {
+                return Some((String::from_utf8_lossy(&first).trim().to_owned(), fields));
+            }
+            byte if byte == delimiter && !quoted => fields += 1,
+            byte if fields == 1 => first.push(byte),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The rows of a full load with an empty field in front.
+pub(crate) struct FullLoad<R> {
+    inner: R,
+    delimiter: u8,
+    /// Whether a row is to begin, and whether the text is within quotes.
+    at_start: bool,
+    quoted: bool,
+    ready: Vec<u8>,
+    passed: usize,
+    chunk: Vec<u8>,
+}
+
+impl<R: Read> FullLoad<R> {
+    pub(crate) fn new(inner: R, delimiter: u8) -> Self {
+        let chunk = vec![0; CHUNK];
+        let (ready, passed) = (Vec::new(), 0);
+        Self { inner, delimiter, at_start: true, quoted: false, ready, passed, chunk }
+    }
+}
+
+impl<R: Read> Read for FullLoad<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.passed == self.ready.len() {
+            self.ready.clear();
+            self.passed = 0;
+            let read = self.inner.read(&mut self.chunk)?;
+            for &byte in &self.chunk[..read] {
+                // An empty line is no row.
+                if self.at_start && !matches!(byte, b'\n' | b'\r') {
+                    self.ready.push(self.delimiter);
+                    self.at_start = false;
+                }
+                self.quoted ^= byte == b'"';
+                self.at_start |= byte == b'\n' && !self.quoted;
+                self.ready.push(byte);
+            }
+        }
+        let count = out.len().min(self.ready.len() - self.passed);
+        out[..count].copy_from_slice(&self.ready[self.passed..self.passed + count]);
+        self.passed += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_full_load_get_an_empty_field() {
+        let text = "1,\"a\nb\"\n\n2,\"c\"\"d\"\r\n3,e";
+        let mut whole = String::new();
+        FullLoad::new(text.as_bytes(), b',').read_to_string(&mut whole).unwrap();
+        assert_eq!(whole, ",1,\"a\nb\"\n\n,2,\"c\"\"d\"\r\n,3,e");
+    }
+
+    #[test]
+    fn first_records_are_counted() {
+        let first = |text: &str| first_fields(text.as_bytes(), b',');
+        assert_eq!(first("I,1,\"a,\nb\"\n2"), Some(("I".to_owned(), 3)));
+        assert_eq!(first("1\r\n"), Some(("1".to_owned(), 1)));
+        assert_eq!(first("1,2"), None);
+        assert_eq!(first("\n1,2\n"), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! The parts of a JSON value as slices of its text: what is passed on keeps every digit and escape.
+//!
+//! Nothing is checked but what it takes to find the ends: text that is no JSON comes out as it went in, and is
+//! told by whoever parses it.
+
+/// The members of an object: names without their quotes, values as they stand.
+pub(super) fn members(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let mut members = Vec::new();
+    let mut rest = inner(text, b'{', b'}')?;
+    while !rest.is_empty() {
+        let name = &rest[..end_of_value(rest)?];
+        let behind = rest[name.len()..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+        let value = &behind[..end_of_value(behind)?];
+        members.push((unquoted(name)?, value));
+        rest = next(&behind[value.len()..])?;
+    }
+    Some(members)
+}
+
+/// The elements of an array.
+pub(super) fn elements(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut elements = Vec::new();
+    let mut rest = inner(text, b'[', b']')?;
+    while !rest.is_empty() {
+        let value = &rest[..end_of_value(rest)?];
+        elements.push(value);
+        rest = next(&rest[value.len()..])?;
+    }
+    Some(elements)
+}
+
+/// The text of a string; nothing if it is another value.
+pub(super) fn string(text: &[u8]) -> Option<String> {
+    serde_json::from_slice(text).ok()
+}
+
+/// The value of a member.
+pub(super) fn find<'a>(members: &[(&'a [u8], &'a [u8])], name: &str) -> Option<&'a [u8]> {
+    members.iter().find(|(other, _)| *other == name.as_bytes()).map(|(_, value)| *value)
+}
+
+/// The value of a member that is an object.
+pub(super) fn object<'a>(
+    members: &[(&'a [u8], &'a [u8])],
+    name: &str,
+) -> Option<Vec<(&'a [u8], &'a [u8])>> {
+    find(members, name).and_then(self::members)
+}
+
+fn inner(text: &[u8], open: u8, close: u8) -> Option<&[u8]> {
+    let text = text.trim_ascii().strip_prefix(&[open])?.strip_suffix(&[close])?;
+    Some(text.trim_ascii())
+}
+
+/// What is behind a comma, or nothing at the end.
+fn next(rest: &[u8]) -> Option<&[u8]> {
+    match rest.trim_ascii_start() {
+        [] => Some(&[]),
+        [b',', rest @ ..] => Some(rest.trim_ascii_start()).filter(|rest| !rest.is_empty()),
+        _ => None,
+    }
+}
+
+fn unquoted(name: &[u8]) -> Option<&[u8]> {
+    name.strip_prefix(b"\"")?.strip_suffix(b"\"")
+}
+
+/// Where the value ends that `text` begins with.
+fn end_of_value(text: &[u8]) -> Option<usize> {
+    match text.first()? {
+        b'"' | b'{' | b'[' => {
+            let mut scan = Scan::default();
+            text.iter().position(|byte| scan.ends_with(*byte)).map(|last| last + 1)
+        }
+        _ => {
+            let ends = |byte: &u8| b",]}: \t\r\n\"".contains(byte);
+            let end = text.iter().position(ends).unwrap_or(text.len());
+            (end > 0).then_some(end)
+        }
+    }
+}
+
+/// Bytes of a value that is a string, an object or an array, one by one.
+#[derive(Default)]
+pub(super) struct Scan {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Scan {
+    /// Whether the value ends with `byte`.
+    pub(super) fn ends_with(&mut self, byte: u8) -> bool {
+        if self.in_string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return !self.in_string && self.depth == 0;
+        }
+        match byte {
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+/// An object that is written member by member.
+pub(super) struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    members: usize,
+}
+
+impl<'a> Object<'a> {
+    pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, members: 0 }
+    }
+
+    /// Begins the value of a member whose name is as it stands between its quotes.
+    pub(super) fn member(&mut self, name: &[u8]) -> &mut Vec<u8> {
+        if self.members > 0 {
+            self.out.push(b',');
+        }
+        self.members += 1;
+        self.out.push(b'"');
+        self.out.extend_from_slice(name);
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    pub(super) fn put(&mut self, name: &[u8], value: &[u8]) {
+        self.member(name).extend_from_slice(value);
+    }
+
+    /// Ends it, and returns how many members it has.
+    pub(super) fn end(self) -> usize {
+        self.out.push(b'}');
+        self.members
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_fall_into_their_members() {
+        let text = br#" {"a" : 1.10, "b\"}":"x\\\",}", "c":{"d":[1,"]"]},"e":[ ],"f":null} "#;
+        let found = members(text).unwrap();
+        let expected: [(&[u8], &[u8]); 5] = [
+            (b"a", b"1.10"),
+            (br#"b\"}"#, br#""x\\\",}""#),
+            (b"c", br#"{"d":[1,"]"]}"#),
+            (b"e", b"[ ]"),
+            (b"f", b"null"),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(members(b"{}"), Some(vec![]));
+        assert_eq!(elements(b"[1, {\"a\":2} ,[]]").unwrap(), [&b"1"[..], b"{\"a\":2}", b"[]"]);
+        assert_eq!(string(br#""a\u0041\n""#).as_deref(), Some("aA\n"));
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_members() {
+        for text in
+            ["", "1", "[1]", "{\"a\"}", "{\"a\":}", "{a:1}", "{\"a\":1,}", "{\"a\":1 2}", "{\"a"]
+        {
+            assert_eq!(members(text.as_bytes()), None, "{text}");
+        }
+        for text in ["[1", "[,]", "[1,]", "{}", "[1 2]"] {
+            assert_eq!(elements(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Change logs as their producers write them: JSON in which the rows must be looked for. Each record is turned
+//! into events of one form, in the text, so that all that follows is as for any NDJSON.
+//!
+//! ```text
+//!  wal2json 2   {"action":"U","lsn":..,"columns":[{"name":"id","value":1}],"identity":[..]}
+//!  wal2json 1   {"xid":..,"change":[{"kind":"update","columnnames":["id"],"columnvalues":[1],"oldkeys":..}, ..]}
+//!  Maxwell      {"type":"update","table":..,"data":{"id":1},"old":{..}}
+//!  Canal        {"type":"UPDATE","table":..,"data":[{"id":"1"}],"old":[{..}]}
+//!  Debezium of MongoDB   {"op":"u","after":"{\"_id\":{\"$oid\":..}}",..}
+//!        |
+//!        v
+//!  {"action":"U","lsn":..,"after":{"id":1},"before":{..},"__windrow_carried":1}
+//! ```
+//!
+//! Values are copied as they stand. What is said about a table that is not wanted, or is no change of a row
+//! (begin, commit, messages, statements that define tables), is left out; a truncate stays, to be refused. The
+//! events of a record stand on its line, and blank lines follow if it had several: line numbers stay. What is no
+//! object of JSON is passed on for the decoder to refuse.
+//!
+//! # Known limits
+//!
+//! A record is held as a whole, which in format 1 of wal2json is a transaction.
+
+mod canal;
+mod debezium;
+mod dms;
+mod json;
+mod maxwell;
+mod records;
+mod tables;
+mod tell;
+mod wal2json;
+
+use std::io::Read;
+use std::sync::Arc;
+
+pub(crate) use self::dms::{FullLoad, first_fields};
+use self::json::Object;
+pub(crate) use self::records::Fault;
+use self::records::Records;
+use self::tables::Tables;
+pub(crate) use self::tell::{Told, tell};
+
+/// How many columns of its table an update has; below zero for all of them.
+pub(crate) const CARRIED: &str = "__windrow_carried";
+
+/// The members of an object: names and values as they stand.
+type Members<'a> = [(&'a [u8], &'a [u8])];
+
+/// A row that was put together: the names of its columns and their values.
+type Row<'a> = Vec<(&'a [u8], &'a [u8])>;
+
+/// Who wrote the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Producer {
+    /// Of either format, or flattened.
+    Wal2json,
+    Maxwell,
+    Canal,
+    /// With rows as text, or of tables some of which are not wanted.
+    Debezium,
+}
+
+/// How records are turned into events.
+pub(crate) struct Raw {
+    producer: Producer,
+    tables: Tables,
+}
+
+impl Raw {
+    /// The events in `text`.
+    pub(crate) fn events(self: &Arc<Self>, text: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+        Box::new(Records::new(text, Arc::clone(self)))
+    }
+
+    /// Appends the events of a record; `Err` with what is wrong with it.
+    fn record(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let Some(members) = json::members(text) else {
+            out.extend_from_slice(text);
+            return Ok(());
+        };
+        match self.producer {
+            Producer::Wal2json => wal2json::events(&members, &self.tables, out),
+            Producer::Maxwell => maxwell::event(&members, &self.tables, out),
+            Producer::Canal => canal::events(&members, &self.tables, out),
+            Producer::Debezium => debezium::event(&members, &self.tables, out),
+        }
+    }
+}
+
+/// Which columns a change has, of those that its table has.
+#[derive(Clone, Copy)]
+enum Carries {
+    /// All of them, by the nature of the change: what is not there is null.
+    All,
+    /// As many as there are: an update may leave out what it does not change.
+    Some,
+}
+
+/// Writes an event: what `about` says, and the row after and before the change as objects of JSON.
+fn event(
+    out: &mut Vec<u8>,
+    about: &Members<'_>,
+    after: Option<&[(&[u8], &[u8])]>,
+    before: Option<&[(&[u8], &[u8])]>,
+    carries: Carries,
+) {
+    let mut event = Object::begin(out);
+    for (name, value) in about {
+        event.put(name, value);
+    }
+    // Both are there in every event, so that the columns of one tell those of the other.
+    for (name, row) in [("after", after), ("before", before)] {
+        let out = event.member(name.as_bytes());
+        match row {
+            None => out.extend_from_slice(b"null"),
+            Some(row) => {
+                let mut object = Object::begin(out);
+                row.iter().for_each(|(name, value)| object.put(name, value));
+                object.end();
+            }
+        }
+    }
+    let carried = match (carries, after) {
+        (Carries::Some, Some(row)) => row.len() as i64,
+        _ => -1,
+    };
+    event.put(CARRIED.as_bytes(), carried.to_string().as_bytes());
+    event.end();
+    out.push(b' ');
+}
+
+/// Of the members those that are none of `names`.
+fn without<'a>(members: &Members<'a>, names: &[&str]) -> Vec<(&'a [u8], &'a [u8])> {
+    let kept = |name: &[u8]| !names.iter().any(|other| other.as_bytes() == name);
+    members.iter().filter(|(name, _)| kept(name)).copied().collect()
+}

@@ -1,0 +1,121 @@
+//! Which producer wrote a log, by its first records.
+
+use std::sync::Arc;
+
+use super::json::{Scan, elements, find, members, object};
+use super::tables::Tables;
+use super::{Members, Producer, Raw};
+use crate::preset::Preset;
+
+/// Records that are looked at: those of a transaction's begin tell nothing.
+const LOOKED_AT: usize = 100;
+
+/// What the first records tell.
+#[derive(Clone)]
+pub(crate) struct Told {
+    /// The format that they are in.
+    pub(crate) preset: Preset,
+    /// What it was told by, for people.
+    pub(crate) by: String,
+    /// How they are read; nothing if their columns are told by their inference as they are.
+    pub(crate) raw: Option<Arc<Raw>>,
+}
+
+/// What `head`, the first bytes of JSON, tells of a log that the caller calls `preset`. Of several tables the one
+/// called `table` is wanted.
+pub(crate) fn tell(preset: Preset, table: Option<&str>, head: &[u8]) -> Option<Told> {
+    let records = records(head);
+    let found = records.iter().find_map(|record| producer(preset, &members(record)?));
+    let told = |preset, by: &str, producer: Option<Producer>| Told {
+        preset,
+        by: by.to_owned(),
+        raw: producer.map(|producer| {
+            Arc::new(Raw { producer, tables: Tables::new(table.map(str::to_owned)) })
+        }),
+    };
+    match (preset, found) {
+        (Preset::Auto, None) => None,
+        (Preset::Debezium, None) => {
+            let producer = table.map(|_| Producer::Debezium);
+            Some(told(preset, "its events", producer))
+        }
+        // Whatever its first records are, those of others are refused.
+        (Preset::Wal2json, None) => Some(told(preset, "its records", Some(Producer::Wal2json))),
+        (Preset::Maxwell, None) => Some(told(preset, "its records", Some(Producer::Maxwell))),
+        (Preset::Canal, None) => Some(told(preset, "its records", Some(Producer::Canal))),
+        (_, None) => None,
+        (_, Some((Producer::Debezium, by))) if !by.contains("text") && table.is_none() => {
+            Some(told(Preset::Debezium, by, None))
+        }
+        (_, Some((producer, by))) => {
+            let preset = match producer {
+                Producer::Wal2json => Preset::Wal2json,
+                Producer::Maxwell => Preset::Maxwell,
+                Producer::Canal => Preset::Canal,
+                Producer::Debezium => Preset::Debezium,
+            };
+            Some(told(preset, by, Some(producer)))
+        }
+    }
+}
+
+/// The records that are whole among the first bytes.
+fn records(mut head: &[u8]) -> Vec<&[u8]> {
+    let mut records = Vec::new();
+    while records.len() < LOOKED_AT
+        && let Some(start) = head.iter().position(|byte| *byte == b'{')
+    {
+        let text = &head[start..];
+        let mut scan = Scan::default();
+        let Some(last) = text.iter().position(|byte| scan.ends_with(*byte)) else { break };
+        records.push(&text[..=last]);
+        head = &text[last + 1..];
+    }
+    records
+}
+
+/// Who writes records like this one, and what it was told by.
+fn producer(preset: Preset, record: &Members<'_>) -> Option<(Producer, &'static str)> {
+    let may_be = |other| preset == Preset::Auto || preset == other;
+    let has = |name| find(record, name).is_some();
+    let list = |name| find(record, name).and_then(elements).is_some();
+    if may_be(Preset::Wal2json) {
+        if has("action") && (list("columns") || list("identity")) {
+            return Some((Producer::Wal2json, "format 2, `columns` and `identity`"));
+        }
+        if find(record, "change").and_then(elements).is_some_and(|changes| {
+            changes
+                .iter()
+                .all(|change| members(change).is_some_and(|change| find(&change, "kind").is_some()))
+        }) {
+            return Some((Producer::Wal2json, "format 1, `change`"));
+        }
+    }
+    if may_be(Preset::Debezium) {
+        let payload = object(record, "payload");
+        let event = payload.as_deref().unwrap_or(record);
+        let image = |name| find(event, name);
+        if find(event, "op").is_some() && (image("after").is_some() || image("before").is_some()) {
+            let is_text = |name| image(name).is_some_and(|image| image.starts_with(b"\""));
+            let by = match is_text("after") || is_text("before") {
+                true => "documents as text in `after` and `before`",
+                false => "`op`, `after` and `before`",
+            };
+            // Only rows tell whether they are text.
+            let no_row = |name| image(name).is_none_or(|image| image == b"null");
+            return (!(no_row("after") && no_row("before"))).then_some((Producer::Debezium, by));
+        }
+    }
+    if may_be(Preset::Canal) && has("type") && list("data") && (has("isDdl") || has("mysqlType")) {
+        return Some((Producer::Canal, "`type`, `data` and `isDdl`"));
+    }
+    if may_be(Preset::Maxwell)
+        && has("type")
+        && has("database")
+        && has("table")
+        && object(record, "data").is_some()
+    {
+        return Some((Producer::Maxwell, "`type`, `table` and `data`"));
+    }
+    None
+}
