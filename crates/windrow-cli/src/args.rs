@@ -1,5 +1,7 @@
 //! What the user typed. Nothing is opened or decided here: see [`crate::spec`] for what it means.
 
+mod rows;
+
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,9 +9,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow_files::{Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size};
 
+pub(crate) use rows::{Dedupe, Head, Kept, Rows};
+
 use crate::values::{self, Completion};
 
-/// Sort, compact, merge, partition and check files inside a memory limit.
+/// Sort, compact, merge, deduplicate, partition and check files inside a memory limit.
 ///
 /// The limit is the peak resident memory of the process. Formats are Parquet, Arrow IPC (file and
 /// stream), CSV and NDJSON, told by the extension or by --input-format and --output-format. Output
@@ -40,6 +44,7 @@ Examples:
   windrow sort lineitem.parquet --by l_shipdate,l_orderkey:desc -o sorted.parquet --memory-limit 128MiB
   windrow sort 'logs/*.ndjson' --by ts:desc:nulls-first -o - --output-format csv
   windrow sort big.parquet --by id -o big.parquet --temp-dir /mnt/a --temp-dir /mnt/b
+  windrow sort events.ndjson --by amount:desc --limit 100 --where \"user.country = nl\" -o top.csv
 
 Order: numbers by value, strings by bytes, false before true, floats by IEEE totalOrder (-NaN first,
 -0.0 before 0.0, NaN last); nulls last unless told otherwise, whatever the direction.")]
@@ -82,6 +87,22 @@ Numbered files are part-00000.parquet and on, those without rows included; --hiv
 country=nl/part-0.parquet, and leaves the columns out of the files. The directory appears whole or
 not at all; it must be new or empty.")]
     Partition(Partition),
+    /// Keep one row of each key, or of each set of equal rows.
+    #[command(after_help = "\
+Examples:
+  windrow dedupe events.parquet -o distinct.parquet
+  windrow dedupe 'days/*.csv' --key user.id --keep last -o latest.csv
+  windrow dedupe orders.csv --key id --keep none -o alone.csv
+
+The output is sorted by the key. Keys are equal as in SQL: nulls are one key, -0.0 and 0.0 are, and all
+NaN; they are written as 0.0 and as one NaN.")]
+    Dedupe(Dedupe),
+    /// Write the first rows, as they come; no more is read.
+    #[command(after_help = "\
+Examples:
+  windrow head big.parquet -o first.csv
+  windrow head 'logs/*.ndjson' --rows 100 --where \"status >= 500\" -o -")]
+    Head(Head),
     /// Check that files are sorted, each by itself; exit code 1 and the first offending row if not.
     #[command(after_help = "\
 Examples:
@@ -108,6 +129,11 @@ pub(crate) struct Sort {
     /// Columns to sort by: COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
+    /// The most rows to write: the first in the order. Others are dropped as they are read.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -146,6 +172,8 @@ pub(crate) struct Compact {
     /// Keep the op, envelope and diff columns in a snapshot.
     #[arg(long)]
     pub(crate) keep_bookkeeping: bool,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -218,6 +246,8 @@ pub(crate) struct Merge {
     #[arg(long, value_name = "COL", requires = "consolidate")]
     pub(crate) diff: Option<String>,
     #[command(flatten)]
+    pub(crate) rows: Rows,
+    #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) limits: Limits,
@@ -251,6 +281,8 @@ pub(crate) struct Partition {
     #[arg(long, value_name = "COLS")]
     pub(crate) sort: Option<Columns>,
     #[command(flatten)]
+    pub(crate) rows: Rows,
+    #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) limits: Limits,
@@ -271,6 +303,8 @@ pub(crate) struct Check {
     /// Say nothing; the exit code tells.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
 }
 
 #[derive(Debug, Args)]
@@ -283,6 +317,7 @@ pub(crate) struct Inspect {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct Input {
     /// Files, directories, globs, or - for standard input.
     #[arg(value_name = "FILES", required = true)]
@@ -294,6 +329,10 @@ pub(crate) struct Input {
     /// timestamp_us, decimal128(12,2), ...); inferred from the first rows otherwise.
     #[arg(long, value_name = "SCHEMA")]
     pub(crate) schema: Option<String>,
+    /// Types of columns in names of directories, day=2026-01-31: name:type,...; integers, dates or text
+    /// otherwise.
+    #[arg(long, value_name = "TYPES")]
+    pub(crate) hive_types: Option<String>,
     /// Separator of CSV, in and out; a tab for files that end in .tsv.
     #[arg(long, value_name = "CHAR", default_value_t = ',')]
     pub(crate) csv_delimiter: char,
@@ -303,6 +342,7 @@ pub(crate) struct Input {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct Output {
     /// File to write, or - for standard output.
     #[arg(short, long, value_name = "OUT")]
@@ -313,25 +353,27 @@ pub(crate) struct Output {
     /// Columns to write, in this order.
     #[arg(long, value_name = "COLS")]
     pub(crate) select: Option<Names>,
-    /// none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL], brotli[:LEVEL]; zstd:2 for Parquet.
+    /// none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL], brotli[:LEVEL]; zstd:2 for Parquet. For text none, lz4,
+    /// zstd, gzip, bzip2[:LEVEL], xz[:LEVEL], told by the name: .csv.gz, .ndjson.zst, ...
     #[arg(long, value_name = "CODEC")]
     pub(crate) compression: Option<Compression>,
     /// Row bytes of a Parquet row group, before encoding; at least 64KiB. Row groups end at 122,880 rows,
     /// and are not cut below 8192 rows or 2 MiB.
-    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    #[arg(help_heading = "Parquet", long, value_name = "SIZE", default_value = "16MiB")]
     pub(crate) row_group_size: Size,
     /// Bytes of a Parquet page, before compression; at least 4KiB.
-    #[arg(long, value_name = "SIZE", default_value = "512KiB")]
+    #[arg(help_heading = "Parquet", long, value_name = "SIZE", default_value = "512KiB")]
     pub(crate) page_size: Size,
     /// Write no Parquet statistics.
-    #[arg(long)]
+    #[arg(help_heading = "Parquet", long)]
     pub(crate) no_statistics: bool,
     /// Write no checksums of Parquet pages.
-    #[arg(long)]
+    #[arg(help_heading = "Parquet", long)]
     pub(crate) no_checksums: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Memory, temporary files, threads")]
 pub(crate) struct Limits {
     /// Peak memory of the process: bytes (256MiB, 2GB), a share of what there is (50%), or `unlimited`.
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "60%")]
@@ -390,6 +432,7 @@ pub(crate) enum SpillCompression {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "What is said")]
 pub(crate) struct Report {
     /// Say nothing but errors.
     #[arg(long, short, conflicts_with = "progress")]

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windrow_files::{
-    Cancel, Checked, CompactSpec, Error, FileFacts, Inputs, Job, Limits, Preset, ReadOptions,
-    Target, WriteOptions, expand,
+    Cancel, Checked, CompactSpec, Error, FileFacts, Filter, Inputs, Job, Limits, Preset,
+    ReadOptions, Target, WriteOptions, expand,
 };
 
 use crate::advice::{Failure, Result};
@@ -18,13 +18,20 @@ use crate::stdout;
 
 /// Does what the command line says.
 pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
+    // Every verb that runs a job has these groups of options.
+    macro_rules! run {
+        ($args:ident.$rows:ident) => {{
+            let (input, rows, output) = (&$args.input, &$args.$rows, &$args.output);
+            Run::new(input, rows, output, &$args.limits, &$args.report, cancel)?
+        }};
+    }
     match &cli.verb {
         Verb::Sort(args) => {
-            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            let run = run!(args.rows);
             run.finish(Job::sort(run.inputs()?, &args.into())?)
         }
         Verb::Compact(args) => {
-            let mut run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            let mut run = run!(args.rows);
             let spec = CompactSpec::from(args);
             run.read = spec.reading(run.read);
             let inputs = run.inputs()?;
@@ -37,11 +44,19 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
             run.finish(Job::compact(inputs, &spec)?)
         }
         Verb::Merge(args) => {
-            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            let run = run!(args.rows);
             run.finish(Job::merge(run.inputs()?, &args.into())?)
         }
+        Verb::Dedupe(args) => {
+            let run = run!(args.rows);
+            run.finish(Job::dedupe(run.inputs()?, &args.into())?)
+        }
+        Verb::Head(args) => {
+            let run = run!(args.counted);
+            run.finish(Job::head(run.inputs()?, &args.into())?)
+        }
         Verb::Partition(args) => {
-            let run = Run::new(&args.input, &args.output, &args.limits, &args.report, cancel)?;
+            let run = run!(args.rows);
             run.finish(Job::partition(run.inputs()?, &args.into())?)
         }
         Verb::Check(args) => check(args, cancel),
@@ -64,6 +79,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(
         input: &'a args::Input,
+        rows: &args::Rows,
         output: &'a args::Output,
         limits: &'a args::Limits,
         report: &'a args::Report,
@@ -71,7 +87,7 @@ impl<'a> Run<'a> {
     ) -> Result<Self> {
         let limits: Limits = limits.into();
         Ok(Self {
-            read: read_options(input)?.within(&limits)?.cancelled_by(cancel),
+            read: read_options(input, rows.filter.as_ref())?.within(&limits)?.cancelled_by(cancel),
             target: Target::of(&output.output),
             write: output.into(),
             input,
@@ -104,19 +120,25 @@ impl<'a> Run<'a> {
 }
 
 /// How inputs are read.
-fn read_options(input: &args::Input) -> Result<ReadOptions> {
+fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOptions> {
     let mut read = ReadOptions::default().csv(input.csv()?);
+    if let Some(filter) = filter {
+        read = read.filter(filter.clone());
+    }
     if let Some(format) = input.input_format {
         read = read.format(format);
     }
     if let Some(schema) = &input.schema {
         read = read.schema(windrow_files::parse_schema(schema)?);
     }
+    if let Some(types) = &input.hive_types {
+        read = read.hive_types(windrow_files::parse_schema(types)?);
+    }
     Ok(read)
 }
 
 fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
-    let read = read_options(&args.input)?.cancelled_by(cancel);
+    let read = read_options(&args.input, args.rows.filter.as_ref())?.cancelled_by(cancel);
     let inputs = Inputs::open(&expand(&args.input.files)?, &read)?;
     let checked = windrow_files::check(&inputs, args.by.clone(), args.unique, cancel)?;
     let message = match checked {
@@ -142,7 +164,7 @@ fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
 }
 
 fn inspect(args: &args::Inspect, cancel: &Cancel) -> Result<()> {
-    let read = read_options(&args.input)?.cancelled_by(cancel);
+    let read = read_options(&args.input, None)?.cancelled_by(cancel);
     for (ordinal, source) in expand(&args.input.files)?.iter().enumerate() {
         let facts = FileFacts::of(source, &read)?;
         let text = if args.json {

@@ -1,8 +1,8 @@
 //! From what was typed to what the library is told.
 
 use windrow_files::{
-    Codec, Columns, CompactSpec, CsvOptions, Limits, MergeSpec, Mode, PartitionSpec, Partitions,
-    SortColumn, SortSpec, Unchanged, WriteOptions,
+    Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, HeadSpec, Kept, Limits, MergeSpec, Mode,
+    PartitionSpec, Partitions, SortColumn, SortSpec, Unchanged, WriteOptions,
 };
 
 use crate::args;
@@ -10,6 +10,28 @@ use crate::args;
 impl From<&args::Sort> for SortSpec {
     fn from(args: &args::Sort) -> Self {
         let mut spec = Self::by(args.by.clone());
+        spec.limit = args.limit;
+        spec.select = selected(&args.output);
+        spec
+    }
+}
+
+impl From<&args::Dedupe> for DedupeSpec {
+    fn from(args: &args::Dedupe) -> Self {
+        let mut spec = Self::whole_rows().kept(match args.keep {
+            args::Kept::First => Kept::First,
+            args::Kept::Last => Kept::Last,
+            args::Kept::None => Kept::None,
+        });
+        spec.key = args.key.clone().map(|Columns(key)| key);
+        spec.select = selected(&args.output);
+        spec
+    }
+}
+
+impl From<&args::Head> for HeadSpec {
+    fn from(args: &args::Head) -> Self {
+        let mut spec = Self::rows(args.rows);
         spec.select = selected(&args.output);
         spec
     }

@@ -195,6 +195,17 @@ impl Error {
         self.in_file(name)
     }
 
+    /// Says from which row on those are not counted that a filter left out.
+    pub(crate) fn of_kept_rows(mut self, first: u64) -> Self {
+        if self.0.place.row.is_some() {
+            let setting = Setting::Where;
+            self.0.message += &format!(
+                "; from row {first} on, rows are counted without those that {setting} leaves out"
+            );
+        }
+        self
+    }
+
     /// Says which setting asks for what cannot be.
     pub(crate) fn of(mut self, setting: Setting) -> Self {
         if self.0.kind == ErrorKind::Usage {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::packing::Packing;
 
 /// A file format that is read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,8 +21,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that the extension of `path` stands for, if it is a known one.
+    /// The format that the extension of `path` stands for, if it is a known one; that of a compressor may follow it.
     pub fn of_path(path: &Path) -> Option<Self> {
+        if let Some((_, path)) = Packing::of_path(path) {
+            return Self::of_path(&path);
+        }
         let extension = path.extension()?;
         let known =
             Self::EXTENSIONS.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known));
@@ -66,18 +70,6 @@ impl Format {
         } else {
             None
         }
-    }
-
-    /// What compressed the file that opens with `head`, if it is one of those in use for text.
-    pub(crate) fn compressor(head: &[u8]) -> Option<&'static str> {
-        const MAGIC: [(&[u8], &str); 5] = [
-            (b"\x1f\x8b", "gzip"),
-            (b"\x28\xb5\x2f\xfd", "zstd"),
-            (b"\xfd7zXZ\0", "xz"),
-            (b"\x04\x22\x4d\x18", "lz4"),
-            (b"BZh", "bzip2"),
-        ];
-        MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, name)| *name)
     }
 
     /// The format of a stream that opens with `head`: what has no magic number is text.
@@ -160,6 +152,8 @@ mod tests {
             ("a.arrows", Format::ArrowStream),
             ("a.tsv", Format::Csv),
             ("a.b.jsonl", Format::Ndjson),
+            ("a.csv.gz", Format::Csv),
+            ("a.json.ZST", Format::Ndjson),
         ] {
             assert_eq!(Format::of_path(Path::new(name)), Some(format), "{name}");
         }

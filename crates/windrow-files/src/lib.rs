@@ -41,6 +41,8 @@
 
 mod changelog;
 mod columns;
+mod derived;
+mod equality;
 mod error;
 mod format;
 mod input;
@@ -50,7 +52,9 @@ mod limits;
 mod longest;
 mod offset;
 mod output;
+mod packing;
 mod partition;
+mod paths;
 mod preset;
 mod progress;
 mod raw;
@@ -68,7 +72,7 @@ pub use columns::{Columns, Names, OrderBy, TextAs};
 pub use error::{Error, ErrorKind, Place, Result};
 pub use format::Format;
 pub use input::{
-    CsvOptions, DeclaredColumn, FileInfo, Inputs, ReadOptions, Reader, Source, expand,
+    CsvOptions, DeclaredColumn, FileInfo, Filter, Inputs, ReadOptions, Reader, Source, expand,
     panics_are_caught, parse_schema,
 };
 pub use inspect::FileFacts;
@@ -81,6 +85,7 @@ pub use setting::Setting;
 pub use size::{Limit, Size};
 pub use stats::{Evicted, PerPhase, Spread, Stats};
 pub use verbs::{
-    Checked, CompactSpec, MergeSpec, Mode, PartitionSpec, Partitions, SortSpec, check,
+    Checked, CompactSpec, DedupeSpec, HeadSpec, Kept, MergeSpec, Mode, PartitionSpec, Partitions,
+    SortSpec, check,
 };
 pub use watch::Cancel;

@@ -34,12 +34,18 @@ settings! {
     InputFormat = "input_format",
     /// The types of columns of text: [`ReadOptions::schema`](crate::ReadOptions::schema).
     Schema = "schema",
+    /// The types of columns in names of directories: [`ReadOptions::hive_types`](crate::ReadOptions::hive_types).
+    HiveTypes = "hive_types",
     /// The byte between fields: [`CsvOptions::delimiter`](crate::CsvOptions::delimiter).
     CsvDelimiter = "csv_delimiter",
     /// The format of the output: [`WriteOptions::format`](crate::WriteOptions::format).
     OutputFormat = "output_format",
+    /// Which rows count: [`ReadOptions::filter`](crate::ReadOptions::filter).
+    Where = "where",
     /// The columns that are written.
     Select = "select",
+    /// The codec of the output: [`WriteOptions::compression`](crate::WriteOptions::compression).
+    Compression = "compression",
     /// Bytes of a Parquet row group: [`WriteOptions::row_group_bytes`](crate::WriteOptions::row_group_bytes).
     RowGroupSize = "row_group_size",
     /// Bytes of a Parquet page: [`WriteOptions::page_bytes`](crate::WriteOptions::page_bytes).

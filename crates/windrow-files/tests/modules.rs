@@ -5,11 +5,15 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 26] = [
     "setting",
     "error",
     "size",
     "columns",
+    "paths",
+    "equality",
+    "derived",
+    "packing",
     "format",
     "offset",
     "preset",

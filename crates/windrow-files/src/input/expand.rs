@@ -1,7 +1,8 @@
 //! From the arguments of the command line to the inputs they stand for, in order.
 //!
 //! An argument that exists is itself, whatever characters its name holds. Then a directory stands for
-//! the files of a known extension in it, a pattern for what it matches, and `-` for standard input.
+//! the files of a known extension in it and in those below it, a pattern for what it matches, and `-` for standard
+//! input.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use super::reader::Reader;
 pub enum Source {
     /// A file, or whatever else opens by a path: a pipe, a device.
     File(PathBuf),
-    /// A file that a pattern or a directory stands for, and that. It cannot be the output, too.
+    /// A file that a pattern or a directory stands for, and that. It cannot be the output, too. Directories on the
+    /// way to it that are called `name=value` are columns.
     Found {
         /// The file.
         path: PathBuf,
@@ -96,18 +98,28 @@ pub(super) fn refuse_address(path: &Path) -> Result<()> {
     Err(Error::usage(format!("{}: {what}", path.display())))
 }
 
-/// The files directly in `directory` whose extension is known, sorted by name.
+/// The files in `directory`, and in those below it, whose extension is known, sorted by name.
 fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
-    let cannot_list = |cause| Error::input(directory, format!("cannot be listed: {cause}"));
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(cannot_list)? {
-        let path = entry.map_err(cannot_list)?.path();
-        // Writers of data sets mark what is not data (`_SUCCESS`, `_metadata`, `.part.crc`) this way.
-        let marked = path
-            .file_name()
-            .is_some_and(|name| matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_')));
-        if !marked && Format::of_path(&path).is_some() && path.is_file() {
-            files.push(path);
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let cannot_list = |cause| Error::input(&directory, format!("cannot be listed: {cause}"));
+        for entry in std::fs::read_dir(&directory).map_err(cannot_list)? {
+            let entry = entry.map_err(cannot_list)?;
+            let path = entry.path();
+            // Writers of data sets mark what is not data (`_SUCCESS`, `_temporary`, `.part.crc`) this way.
+            let marked = path
+                .file_name()
+                .is_some_and(|name| matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_')));
+            if marked {
+                continue;
+            }
+            // Links to directories are not followed: they may lead back.
+            if entry.file_type().map_err(cannot_list)?.is_dir() {
+                directories.push(path);
+            } else if Format::of_path(&path).is_some() && path.is_file() {
+                files.push(path);
+            }
         }
     }
     if files.is_empty() {

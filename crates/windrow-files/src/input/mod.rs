@@ -20,9 +20,11 @@ mod dictionaries;
 mod estimate;
 mod exact;
 mod expand;
+mod filter;
 mod footer_depth;
 mod footers;
 mod guard;
+mod hive;
 mod info;
 mod int96;
 mod ipc;
@@ -55,14 +57,17 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::packing::Packing;
 use crate::preset::Preset;
 use crate::watch::Watch;
 
+use hive::Hive;
 use logs::Logs;
 use named::Named;
 use opener::Opener;
@@ -72,7 +77,10 @@ use unify::{Order, Unifier};
 pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand};
+pub use filter::Filter;
+pub(crate) use filter::chosen;
 pub use guard::panics_are_caught;
+pub(crate) use hive::NULL as HIVE_NULL;
 pub use info::{DeclaredColumn, FileInfo};
 pub(crate) use lengths::long_values;
 pub(crate) use logs::Log;
@@ -97,6 +105,7 @@ pub struct Inputs {
     contents: Arc<[File]>,
     csv: CsvOptions,
     log: Option<Log>,
+    filter: Option<filter::Bound>,
 }
 
 /// A part of a file that is read on its own.
@@ -143,6 +152,11 @@ trait Content: Send + Sync {
     fn has_bloom_filters(&self) -> bool {
         false
     }
+
+    /// The value that a column has in all rows, where that is known.
+    fn value(&self, _column: &str) -> Option<&ArrayRef> {
+        None
+    }
 }
 
 /// What opening a file tells.
@@ -187,14 +201,17 @@ impl Inputs {
         let temp_left = options.temp_bytes;
         let logs = Logs::of(sources, options)?;
         let mut opener = Opener { options, footers, temp_left, named, logs };
+        let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
+        let batch_rows = options.batch_rows.max(1);
         let mut unifier: Option<Unifier> = None;
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
         let (mut reader_bytes, mut row_bytes, mut longest_row, mut copies) = (0, 0, 0, 0);
         for (ordinal, source) in sources.iter().enumerate() {
-            let reference = unifier.as_ref().map(Unifier::so_far);
+            let reference = unifier.as_ref().map(|unifier| hive.without(&unifier.so_far()));
             let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
+            let opened = hive.append(source, opened, batch_rows)?;
             let name = opened.content.name().clone();
             let order = match &mut unifier {
                 Some(unifier) => unifier.fit(&name, &opened.schema)?,
@@ -220,13 +237,11 @@ impl Inputs {
             copies = copies.max(opened.copies);
             contents.push(File { content: opened.content, order });
         }
-        let schema =
-            unifier.ok_or_else(|| Error::usage("no input; name files, or - for stdin"))?.finish();
-        let schema = match files.iter().all(|file| file.format == Format::Csv) {
-            true => nulls_as_text(schema),
-            false => schema,
-        };
+        let unifier =
+            unifier.ok_or_else(|| Error::usage("no input; name files, or - for stdin"))?;
+        let schema = agreed(unifier, &files);
         opener.named.check(&schema)?;
+        let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose()?;
         let contents: Arc<[File]> = contents.into();
         let units = spans
             .into_iter()
@@ -236,14 +251,12 @@ impl Inputs {
                 rows: span.rows,
                 part: span.part,
                 schema: schema.clone(),
-                batch_rows: options.batch_rows.max(1),
+                batch_rows,
                 files: contents.clone(),
             })
             .collect();
-        let temp_bytes = options.temp_bytes - opener.temp_left;
-        let csv = options.csv;
         let log = opener.logs.found(&schema)?;
-        Ok(Self {
+        let mut inputs = Self {
             schema,
             files,
             units,
@@ -251,11 +264,46 @@ impl Inputs {
             row_bytes,
             longest_row,
             copies,
-            temp_bytes,
+            temp_bytes: options.temp_bytes - opener.temp_left,
             contents,
-            csv,
+            csv: options.csv,
             log,
-        })
+            filter,
+        };
+        inputs.prune()?;
+        Ok(inputs)
+    }
+
+    /// Leaves out files and row groups in which no row counts, by the names of directories and by statistics.
+    fn prune(&mut self) -> Result<()> {
+        let Some(filter) = &self.filter else { return Ok(()) };
+        // The row groups of each file that can have rows; all of it unless told.
+        let mut kept = Vec::with_capacity(self.contents.len());
+        for file in 0..self.contents.len() {
+            let content = &self.contents[file].content;
+            kept.push(match filter.excludes(&self.schema, |column| content.value(column)) {
+                true => Some(Vec::new()),
+                false => {
+                    let footer = self.parquet_footer(file)?;
+                    footer.map(|footer| filter::groups(filter, &footer, &self.schema))
+                }
+            });
+        }
+        self.units.retain(|unit| {
+            let groups = kept[unit.file].as_ref();
+            groups.is_none_or(|kept| unit.part.clone().any(|group| kept.get(group) == Some(&true)))
+        });
+        Ok(())
+    }
+
+    /// The rows of `batch` that count, if not all of them do.
+    pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
+        self.filter.as_ref().map_or(Ok(None), |filter| filter.mask(batch))
+    }
+
+    /// Whether rows are left out.
+    pub(crate) fn are_filtered(&self) -> bool {
+        self.filter.is_some()
     }
 
     /// The schema of all inputs; the metadata is that of the first.
@@ -286,6 +334,16 @@ impl Inputs {
     /// The format of the change log that they are, and what it was told by.
     pub fn change_log(&self) -> Option<(Preset, &str)> {
         self.log.as_ref().map(|log| (log.preset, &*log.by))
+    }
+
+    /// About the bytes of all inputs where they are text, if none is a stream: compressed text is taken to be eight
+    /// times as long.
+    pub(crate) fn text_bytes(&self) -> Option<u64> {
+        let bytes = |file: &FileInfo| {
+            let packed = file.path().is_some_and(|path| Packing::of_path(path).is_some());
+            file.bytes.map(|bytes| if packed { bytes.saturating_mul(8) } else { bytes })
+        };
+        self.files.iter().map(bytes).sum()
     }
 
     /// The length of all inputs, if none is a stream.
@@ -386,6 +444,15 @@ fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
         _ => Field::clone(field),
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// What all files agree on.
+fn agreed(unifier: Unifier, files: &[FileInfo]) -> SchemaRef {
+    let schema = unifier.finish();
+    match files.iter().all(|file| file.format == Format::Csv) {
+        true => nulls_as_text(schema),
+        false => schema,
+    }
 }
 
 impl Unit {

@@ -7,6 +7,7 @@ use arrow::datatypes::Schema;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::packing::Packing;
 use crate::setting::Setting;
 
 use super::expand::Source;
@@ -18,12 +19,6 @@ use super::{csv, footers, guard, ipc, ndjson, parquet, reader, stream};
 
 /// Refuses what opens with the bytes of another thing than text.
 fn check_text(head: &[u8]) -> Result<(), String> {
-    if let Some(compressor) = Format::compressor(head) {
-        return Err(format!(
-            "is compressed with {compressor}; decompress it first, or on the way: \
-             {compressor} -dc FILE | windrow ... -"
-        ));
-    }
     if head.starts_with(b"\xFF\xFE") && !head.starts_with(&[0xFF; 4])
         || head.starts_with(b"\xFE\xFF")
     {
@@ -72,6 +67,12 @@ impl Opener<'_> {
         ordinal: usize,
         reference: Option<&Schema>,
     ) -> Result<Opened> {
+        // What is compressed within is not told from other names by a look at every file.
+        let told = path.filter(|path| Packing::of_path(path).is_none()).and_then(Format::of_path);
+        let origin = match told {
+            Some(Format::Parquet | Format::ArrowFile | Format::ArrowStream) => origin,
+            Some(Format::Csv | Format::Ndjson) | None => origin.unpacked()?,
+        };
         let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
             Some(format) => format,
             None => {

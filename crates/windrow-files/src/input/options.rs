@@ -7,9 +7,12 @@ use arrow::datatypes::SchemaRef;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
+use crate::packing::Packing;
 use crate::preset::Preset;
 use crate::setting::Setting;
 use crate::watch::Cancel;
+
+use super::filter::Filter;
 
 /// How to read inputs.
 ///
@@ -24,7 +27,7 @@ use crate::watch::Cancel;
 pub struct ReadOptions {
     /// The format of all inputs; otherwise each file's extension or first bytes decide.
     pub format: Option<Format>,
-    /// The types of columns of text; those not named are inferred. See [`parse_schema`].
+    /// The types of columns of text; those not named are inferred. See [`parse_schema`](crate::parse_schema).
     pub schema: Option<SchemaRef>,
     /// How CSV is written down.
     pub csv: CsvOptions,
@@ -33,6 +36,10 @@ pub struct ReadOptions {
     pub op_preset: Option<Preset>,
     /// The table that is wanted of change logs of several: `NAME`, `SCHEMA.NAME`, or `*` for all.
     pub table: Option<String>,
+    /// The types of columns in names of directories; see [`Source::Found`](crate::Source::Found).
+    pub hive_types: Option<SchemaRef>,
+    /// Which rows count; all unless given.
+    pub filter: Option<Filter>,
     /// The most rows of a batch.
     pub(crate) batch_rows: usize,
     /// Where streams go that must be read at random; the system's temporary directory if none.
@@ -59,6 +66,18 @@ impl ReadOptions {
     /// Sets how CSV is written down.
     pub fn csv(mut self, csv: CsvOptions) -> Self {
         self.csv = csv;
+        self
+    }
+
+    /// Sets the types of columns in names of directories, `day=2026-01-31`: integers, dates or text unless given.
+    pub fn hive_types(mut self, types: SchemaRef) -> Self {
+        self.hive_types = Some(types);
+        self
+    }
+
+    /// Sets which rows count. Row groups of Parquet whose statistics rule them out are not read.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
         self
     }
 
@@ -90,6 +109,8 @@ impl Default for ReadOptions {
             csv: CsvOptions::default(),
             op_preset: None,
             table: None,
+            hive_types: None,
+            filter: None,
             temp_dir: None,
             temp_bytes: u64::MAX,
             cancel: Cancel::new(),
@@ -132,7 +153,12 @@ impl CsvOptions {
 
     /// The byte between the fields of `path`.
     pub(crate) fn delimiter_of(self, path: &Path) -> u8 {
-        let tabs = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("tsv"));
+        let unpacked = Packing::of_path(path).map(|(_, path)| path);
+        let tabs = unpacked
+            .as_deref()
+            .unwrap_or(path)
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("tsv"));
         if tabs && self.delimiter == b',' { b'\t' } else { self.delimiter }
     }
 }

@@ -14,6 +14,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::packing::{HEAD, Packing};
 use crate::raw::{Fault, FullLoad, Raw};
 use crate::setting::Setting;
 use crate::watch::Cancel;
@@ -33,6 +34,8 @@ pub(super) struct Origin {
     place: Place,
     /// What the bytes are turned into before anyone sees them; of what passes once, they are already.
     turned: Option<Turn>,
+    /// Memory that decompressing it takes.
+    unpacking: usize,
 }
 
 /// How the text of a change log is turned into rows.
@@ -56,6 +59,8 @@ impl Turn {
 enum Place {
     /// A regular file, and its length when the job began.
     Path(PathBuf, u64),
+    /// A regular file of compressed text, and its length when the job began.
+    Packed(Packed, u64),
     /// A stream that was copied to a file without a name.
     Spooled(RandomFile),
     /// A stream; taken by its only reader.
@@ -82,7 +87,7 @@ impl Origin {
             // A named pipe, a process substitution: it can be opened only once.
             Place::Passing(Mutex::new(Some(Box::new(file))))
         };
-        Ok(Self { name, place, turned: None })
+        Ok(Self { name, place, turned: None, unpacking: 0 })
     }
 
     /// Takes standard input, which can be done once.
@@ -90,7 +95,7 @@ impl Origin {
         let stream =
             stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
         let place = Place::Passing(Mutex::new(Some(stream)));
-        Ok(Self { name: "stdin".into(), place, turned: None })
+        Ok(Self { name: "stdin".into(), place, turned: None, unpacking: 0 })
     }
 
     /// The same, turned into rows. Offsets are then those of the rows' text.
@@ -105,9 +110,31 @@ impl Origin {
         self
     }
 
+    /// The same, decompressed if it opens with the magic number of a compressor.
+    pub(super) fn unpacked(mut self) -> Result<Self> {
+        let head = self.head(HEAD)?;
+        let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
+        self.unpacking = packing.reader_bytes(&head);
+        self.place = match self.place {
+            Place::Path(path, len) => Place::Packed(Packed { path, packing, head }, len),
+            Place::Passing(stream) => {
+                let packed = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let text = packed.map(|packed| packing.reader(packed, &head)).transpose();
+                Place::Passing(Mutex::new(text.map_err(|cause| unreadable(&self.name, &cause))?))
+            }
+            other => other,
+        };
+        Ok(self)
+    }
+
     /// What messages call it.
     pub(super) fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// Memory that decompressing it takes, if it is compressed.
+    pub(super) fn unpacking_bytes(&self) -> usize {
+        self.unpacking
     }
 
     /// Whether the bytes can be read only once, in order.
@@ -142,6 +169,9 @@ impl Origin {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
+            Place::Packed(packed, len) => {
+                Ok(Turn::of(self.turned.as_ref(), packed.open(*len, &self.name)?))
+            }
             _ => Ok(Turn::of(self.turned.as_ref(), Box::new(self.random()?.reader_at(0)))),
         }
     }
@@ -162,8 +192,8 @@ impl Origin {
     pub(super) fn again_from(&self, offset: u64) -> Option<Stream> {
         match &self.place {
             Place::Passing(_) => None,
-            // Where the rows' text begins in that of the file is not known.
-            _ if self.turned.is_some() => {
+            // Where text begins among compressed bytes, or rows in the text of a log, is not known.
+            place if self.turned.is_some() || matches!(place, Place::Packed(..)) => {
                 let mut text = self.stream().ok()?;
                 std::io::copy(&mut text.by_ref().take(offset), &mut std::io::sink()).ok()?;
                 Some(text)
@@ -179,12 +209,14 @@ impl Origin {
                 RandomFile::new(open_file(path)?).map_err(|cause| refused(path, &cause))
             }
             Place::Spooled(file) => Ok(file.clone()),
-            Place::Passing(_) => Err(self.error("is a stream; spool it before reading at random")),
+            Place::Passing(_) | Place::Packed(..) => {
+                Err(self.error("is a stream; spool it before reading at random"))
+            }
         }
     }
 
-    /// Copies what passes once to an unnamed file in `directory`, so that it can be read at random. Its
-    /// bytes are taken from those that are `left`.
+    /// Copies what passes once, or is compressed, to an unnamed file in `directory`, so that it can be read at
+    /// random. Its bytes are taken from those that are `left`.
     ///
     /// # Errors
     /// `Space` when the directory is full, or there are more than are left.
@@ -194,7 +226,7 @@ impl Origin {
         left: &mut u64,
         cancel: &Cancel,
     ) -> Result<Self> {
-        if !self.passes_once() {
+        if !self.passes_once() && self.unpacking == 0 {
             return Ok(self);
         }
         let directory = directory.map_or_else(std::env::temp_dir, Path::to_owned);
@@ -225,13 +257,15 @@ impl Origin {
                 .map_err(|cause| Error::output(&directory, &cause))?;
         }
         let copy = RandomFile::new(copy).map_err(|cause| self.error(cause))?;
-        Ok(Self { name: self.name, place: Place::Spooled(copy), turned: self.turned })
+        Ok(Self { name: self.name, place: Place::Spooled(copy), turned: self.turned, unpacking: 0 })
     }
 
     /// The length in bytes, unless they pass once.
     pub(super) fn len(&self) -> Option<u64> {
         match &self.place {
-            Place::Path(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
+            Place::Path(path, _) | Place::Packed(Packed { path, .. }, _) => {
+                std::fs::metadata(path).ok().map(|file| file.len())
+            }
             Place::Spooled(file) => Some(file.len),
             Place::Passing(_) => None,
         }
@@ -249,6 +283,28 @@ impl Origin {
     pub(super) fn error(&self, cause: impl std::fmt::Display) -> Error {
         Error::data(format!("{}: {cause}", self.name)).in_file(Arc::clone(&self.name))
     }
+}
+
+/// Where compressed text is.
+struct Packed {
+    path: PathBuf,
+    packing: Packing,
+    /// The first of its bytes.
+    head: Vec<u8>,
+}
+
+impl Packed {
+    /// The text from the start; of a file that had `len` bytes.
+    fn open(&self, len: u64, name: &str) -> Result<Stream> {
+        let file = RandomFile::new(open_file(&self.path)?);
+        let stream = Box::new(file.map_err(|cause| refused(&self.path, &cause))?.reader_at(0));
+        let whole = Whole { stream, len, read: 0 };
+        self.packing.reader(Box::new(whole), &self.head).map_err(|cause| unreadable(name, &cause))
+    }
+}
+
+fn unreadable(name: &str, cause: &std::io::Error) -> Error {
+    Error::data(format!("{name}: cannot be read: {cause}")).in_file(name)
 }
 
 fn open_file(path: &Path) -> Result<File> {

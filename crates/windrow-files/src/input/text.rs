@@ -72,6 +72,7 @@ impl TextFile {
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
             // The text of a batch and the values made of it, which grow by doubling; their places.
             reader_bytes: 2 * BUFFER
+                + self.origin.unpacking_bytes()
                 + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES)
                 + longer,
             row_bytes: self.line_bytes,
@@ -250,8 +251,9 @@ impl TextBatches {
         if so_far <= self.watch.longest.planned() {
             return Ok(false);
         }
-        // What passes once is taken to be half of it.
-        let rest = self.origin.again_from(self.place.offset);
+        // Of what passes once, or would be decompressed beside itself, it is taken to be half.
+        let again = self.origin.unpacking_bytes() == 0;
+        let rest = again.then(|| self.origin.again_from(self.place.offset)).flatten();
         let rest = rest.map_or(so_far, |text| self.rest_of_record(text));
         self.watch.longest.admit(so_far + rest).map_err(Fault::Long)
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use windrow::Slabs;
 
 use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS, Output, Planned};
+use super::rows::Rows;
 use super::{Job, Running};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -24,7 +24,7 @@ pub struct Batches {
     running: Running,
     decoder: RowDecoder,
     /// None at the end.
-    slabs: Option<Slabs>,
+    rows: Option<Rows>,
     written: Written,
 }
 
@@ -48,8 +48,9 @@ impl Batches {
         };
         running.tally.enter(Phase::Write);
         running.tally.set_runs(batch.runs());
-        let slabs = Some(batch.slabs(job.arrangement.finish));
-        Ok(Self { job, running, decoder, slabs, written: Written { rows: 0, bytes: 0 } })
+        let slabs = batch.slabs(job.arrangement.finish);
+        let rows = Some(Rows::open(slabs, &job.arrangement, (BATCH_ROWS, BATCH_BYTES))?);
+        Ok(Self { job, running, decoder, rows, written: Written { rows: 0, bytes: 0 } })
     }
 
     /// The figures of the job so far; of bytes written there are none.
@@ -59,14 +60,14 @@ impl Batches {
     }
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        let Some(slabs) = &mut self.slabs else { return Ok(None) };
+        let Some(rows) = &mut self.rows else { return Ok(None) };
         self.running.watch.pause()?;
-        let Some(slab) = slabs.next(BATCH_ROWS, BATCH_BYTES)? else {
-            self.running.tally.deleted(slabs.deleted());
-            self.slabs = None;
+        let Some(taken) = rows.next(BATCH_ROWS, BATCH_BYTES)? else {
+            self.running.tally.deleted(rows.deleted());
+            self.rows = None;
             return Ok(None);
         };
-        let batch = self.decoder.decode(&slab)?;
+        let batch = taken.decode(&mut self.decoder)?;
         self.written.rows += batch.num_rows() as u64;
         self.running.tally.wrote(batch.num_rows() as u64);
         Ok(Some(batch))
@@ -79,7 +80,7 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.advance();
         if next.is_err() {
-            self.slabs = None;
+            self.rows = None;
         }
         next.map_err(|error| self.job.named(error).into()).transpose()
     }

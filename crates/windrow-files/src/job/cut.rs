@@ -17,20 +17,15 @@ use std::sync::Arc;
 
 use arrow::compute::{concat_batches, partition};
 use arrow::record_batch::RecordBatch;
-use windrow::{Decoder, Slab, Slabs};
+use windrow::{Decoder, Slab};
 
 use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
+use super::rows::{Rows, Taken};
 use crate::error::{Error, Result};
 use crate::output::{self, Appender, Destination, Encoder, OutputOptions, SAMPLE_ROWS};
 use crate::partition::{Name, Partitioning};
 use crate::verbs::Arrangement;
-
-/// The sorted rows, the first of them read ahead.
-pub(super) struct Rows {
-    pub(super) slabs: Slabs,
-    pub(super) first: Option<Slab>,
-}
 
 /// Bytes of a row, on average, that is long: a chunk of the smallest size has a few of them.
 const LONG_ROW: usize = 8 << 10;
@@ -200,13 +195,16 @@ impl<'a> Cutter<'a> {
 
     /// Takes a slab for a part that has come as far as `extent`.
     fn fill(&mut self, extent: Extent, decoders: &mut Decoders) -> Result<()> {
-        let slab = match self.rows.first.take() {
-            Some(slab) => Some(slab),
-            None => {
-                self.rows.slabs.next(BATCH_ROWS.min(self.part_rows - extent.rows), BATCH_BYTES)?
+        let most = BATCH_ROWS.min(self.part_rows - extent.rows);
+        let slab = match self.rows.next(most, BATCH_BYTES)? {
+            None => return Ok(()),
+            Some(Taken::Slab(slab)) => slab,
+            Some(Taken::Batch(batch, bytes)) => {
+                let rows = batch.num_rows();
+                self.ready.push_back(Run { name: None, piece: Piece::Decoded(batch), rows, bytes });
+                return Ok(());
             }
         };
-        let Some(slab) = slab else { return Ok(()) };
         match &mut self.files {
             Files::One(_) => {
                 let (rows, bytes) = (slab.rows(), slab.bytes());
@@ -268,7 +266,7 @@ impl<'a> Cutter<'a> {
 impl Many<'_> {
     /// Appends the runs of `slab` to `ready`.
     fn split(&self, slab: Slab, ready: &mut VecDeque<Run>, decoders: &mut Decoders) -> Result<()> {
-        let extension = self.options.format.extension();
+        let extension = &self.options.extension();
         let keys = decoders.keys.as_mut().ok_or_else(nothing_ready)?.decode(&slab)?;
         let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
         let ranges = partition(keys.columns()).map_err(failed)?.ranges();

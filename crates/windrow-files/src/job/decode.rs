@@ -11,28 +11,39 @@ use crate::error::{self, Result};
 use crate::verbs::Arrangement;
 
 /// The engine's decoder of an arrangement's columns.
-pub(super) struct RowDecoder(Decoder);
+pub(super) struct RowDecoder {
+    decoder: Decoder,
+    /// Of the columns that are written.
+    schema: SchemaRef,
+}
 
 impl RowDecoder {
     pub(super) fn new(arrangement: &Arrangement) -> Result<Self> {
-        Ok(Self(Decoder::new(&arrangement.layout, &arrangement.projection)?))
+        let decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
+        let schema = match &arrangement.sifting {
+            Some(sifting) => sifting.schema.clone(),
+            None => decoder.schema().clone(),
+        };
+        Ok(Self { decoder, schema })
     }
 
-    /// The schema of the columns.
+    /// The schema of the columns that are written.
     pub(super) fn schema(&self) -> &SchemaRef {
-        self.0.schema()
+        &self.schema
     }
 
-    /// The rows of `slab` as columns.
+    /// The rows of `slab` as columns; those that a sift looks at, if there is one.
     ///
     /// # Errors
     /// `Unfit` that names the column in which the rows do not fit.
     pub(super) fn decode(&mut self, slab: &Slab) -> Result<RecordBatch> {
-        self.0.decode(slab).map_err(|error| match &error {
-            Error::Value { column, message } => match self.schema().column_with_name(column) {
-                Some((_, field)) => unfit(column, &field.data_type().to_string(), message),
-                None => error.into(),
-            },
+        self.decoder.decode(slab).map_err(|error| match &error {
+            Error::Value { column, message } => {
+                match self.decoder.schema().column_with_name(column) {
+                    Some((_, field)) => unfit(column, &field.data_type().to_string(), message),
+                    None => error.into(),
+                }
+            }
             _ => error.into(),
         })
     }

@@ -67,7 +67,7 @@ pub(super) fn emit(
     })?;
     running.watch.cancel.check()?;
     let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
-    running.tally.deleted(cutter.rows.slabs.deleted());
+    running.tally.deleted(cutter.rows.deleted());
     running.watch.kept()?;
     shared.out.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
 }

@@ -8,8 +8,10 @@ use arrow::record_batch::RecordBatch;
 use super::Running;
 use super::ingest::refuse_nulls;
 use super::tally::Tally;
+use crate::derived::Derived;
 use crate::error::{Error, Result};
-use crate::input::Inputs;
+use crate::input::{Inputs, chosen};
+use crate::verbs::Arrangement;
 use crate::watch::Watch;
 
 /// Record batches of one file, as a merge takes them.
@@ -28,6 +30,7 @@ pub(super) struct FileRows {
     row: u64,
     /// Columns in which a null is an error.
     required: Box<[usize]>,
+    derived: Option<Derived>,
     name: Arc<str>,
     tally: Arc<Tally>,
     watch: Watch,
@@ -37,7 +40,7 @@ impl FileRows {
     pub(super) fn new(
         inputs: Arc<Inputs>,
         file: usize,
-        required: &[usize],
+        arrangement: &Arrangement,
         running: &Running,
     ) -> Self {
         let units = inputs.units().iter().enumerate().filter(|(_, unit)| unit.file == file);
@@ -45,7 +48,9 @@ impl FileRows {
         units.reverse();
         let name = Arc::clone(&inputs.files()[file].name);
         let (tally, watch) = (Arc::clone(&running.tally), running.watch.clone());
-        Self { units, inputs, batches: None, row: 0, required: required.into(), name, tally, watch }
+        let required = arrangement.required.as_slice().into();
+        let derived = arrangement.derived.clone();
+        Self { units, inputs, batches: None, row: 0, required, derived, name, tally, watch }
     }
 
     /// The same record batches, decoded by a thread of their own. It ends with the file, or when
@@ -75,17 +80,34 @@ impl FileRows {
                     if batch.num_rows() == 0 {
                         continue;
                     }
-                    refuse_nulls(&batch, &self.required, self.row)
-                        .map_err(|error| error.in_input(&self.name))?;
-                    self.row += batch.num_rows() as u64;
                     self.tally.read(&batch);
-                    return Ok(Some(batch));
+                    let first = self.row;
+                    self.row += batch.num_rows() as u64;
+                    let kept = self.kept(batch, first);
+                    match kept.map_err(|error| error.in_input(&self.name))? {
+                        kept if kept.num_rows() == 0 => continue,
+                        kept => return Ok(Some(kept)),
+                    }
                 }
                 self.batches = None;
             }
             let Some(unit) = self.units.pop() else { return Ok(None) };
-            self.batches = Some(self.inputs.units()[unit].read(&self.watch)?);
+            let unit = &self.inputs.units()[unit];
+            self.row = unit.first_row;
+            self.batches = Some(unit.read(&self.watch)?);
         }
+    }
+
+    /// The rows of `batch` that count, with all columns of the order.
+    fn kept(&self, batch: RecordBatch, first: u64) -> Result<RecordBatch> {
+        let mask = self.inputs.mask(&batch)?;
+        let batch = match &mask {
+            Some(mask) => chosen(&batch, mask)?,
+            None => batch,
+        };
+        let refused = refuse_nulls(&batch, &self.required, first);
+        refused.map_err(|error| if mask.is_some() { error.of_kept_rows(first) } else { error })?;
+        self.derived.as_ref().map_or(Ok(batch.clone()), |derived| derived.append(&batch))
     }
 }
 

@@ -124,7 +124,7 @@ impl Files<'_> {
         let mut bytes = 0;
         for number in self.next..number {
             self.options.watch.cancel.check()?;
-            let name = self.partitioning.names.numbered(number, self.options.format.extension());
+            let name = self.partitioning.names.numbered(number, &self.options.extension());
             let path = self.directory.join(name.path);
             let failed = |error: std::io::Error| Error::within(&path, &error);
             match &self.empty {

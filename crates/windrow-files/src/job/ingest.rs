@@ -7,12 +7,13 @@ use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use windrow::{Batch, Batcher, Pusher, merge_in};
 
+use super::best::Best;
 use super::file_rows::{Batches, FileRows};
 use super::replan::make_room;
 use super::source::{ROW_BITS, Reader, Step, Units};
 use super::{Plan, Running};
 use crate::error::{Error, Result};
-use crate::input::Inputs;
+use crate::input::{Inputs, chosen};
 use crate::progress::Phase;
 use crate::verbs::Arrangement;
 
@@ -25,6 +26,8 @@ pub(super) fn ingest(
     running: &Running,
 ) -> Result<()> {
     let units = Units::new(inputs, &running.watch);
+    // The first rows are those that one thread comes to first.
+    let readers = if arrangement.head.is_some() { 1 } else { readers };
     let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let workers: Vec<_> = batcher
@@ -51,6 +54,8 @@ fn work(
     failed: &AtomicBool,
     running: &Running,
 ) -> Result<()> {
+    let mut best = arrangement.best.map(|rows| Best::new(&arrangement.layout, rows)).transpose()?;
+    let mut pushed = 0;
     while let Some(step) = reader.next()? {
         running.watch.pause()?;
         if failed.load(Ordering::Relaxed) {
@@ -62,20 +67,42 @@ fn work(
         };
         running.tally.read(&batch);
         let name = || &*inputs.files()[file_of(sequence)].name;
-        refuse_nulls(&batch, &arrangement.required, row_of(sequence))
-            .map_err(|error| error.in_input(name()))?;
-        let batch = match &arrangement.transform {
-            Some(transform) => {
-                transform(&batch, row_of(sequence)).map_err(|error| error.in_input(name()))?
-            }
+        let mask = inputs.mask(&batch).map_err(|error| error.in_input(name()))?;
+        let batch = match &mask {
+            Some(mask) => chosen(&batch, mask)?,
             None => batch,
         };
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        let batch = arranged(&batch, arrangement, row_of(sequence)).map_err(|error| {
+            let told = if mask.is_some() { error.of_kept_rows(row_of(sequence)) } else { error };
+            told.in_input(name())
+        })?;
+        let batch = match &mut best {
+            Some(best) => best.keep(&batch)?,
+            None => batch,
+        };
+        pushed += batch.num_rows() as u64;
         pusher.push(&batch, sequence).map_err(|error| match error {
             error @ windrow::Error::Value { .. } => Error::from(error).in_input(name()),
             error => error.into(),
         })?;
+        if arrangement.head.is_some_and(|head| pushed >= head) {
+            break;
+        }
     }
     Ok(pusher.flush()?)
+}
+
+/// The rows of `batch` as they are arranged; `first_row` is the place in its file of the first row.
+fn arranged(batch: &RecordBatch, arrangement: &Arrangement, first_row: u64) -> Result<RecordBatch> {
+    refuse_nulls(batch, &arrangement.required, first_row)?;
+    let batch = match &arrangement.transform {
+        Some(transform) => transform(batch, first_row)?,
+        None => batch.clone(),
+    };
+    arrangement.derived.as_ref().map_or(Ok(batch.clone()), |derived| derived.append(&batch))
 }
 
 /// Refuses a null in any of these columns; `first_row` is the place in its file of the first row.
@@ -135,7 +162,7 @@ pub(super) fn merge(
         // Readers of groups are threads enough.
         let ahead = plan.readers > 1 && plan.direct && files.len() <= MOST_THREADS;
         let runs = files.iter().map(|&file| {
-            let rows = FileRows::new(Arc::clone(inputs), file, &arrangement.required, running);
+            let rows = FileRows::new(Arc::clone(inputs), file, arrangement, running);
             (file, if ahead { rows.read_ahead() } else { Box::new(rows) as Batches })
         });
         merge_in(layout, pool, runs)

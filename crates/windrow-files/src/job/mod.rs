@@ -12,6 +12,7 @@
 //! their place in the input, and parts their place in the output.
 
 mod batches;
+mod best;
 mod cut;
 mod decode;
 mod emit;
@@ -21,6 +22,7 @@ mod finish;
 mod ingest;
 mod plan;
 mod replan;
+mod rows;
 mod sampling;
 mod source;
 mod tally;
@@ -38,14 +40,16 @@ use plan::{Plan, Planned};
 use replan::Met;
 use tally::Tally;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::input::Inputs;
 use crate::limits::Limits;
 use crate::output::{Target, WriteOptions};
 use crate::partition::Partitioning;
 use crate::progress::{Phase, Progress};
 use crate::stats::Stats;
-use crate::verbs::{Arrangement, CompactSpec, MergeSpec, PartitionSpec, SortSpec, Way};
+use crate::verbs::{
+    Arrangement, CompactSpec, DedupeSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec, Way,
+};
 use crate::watch::{Cancel, Watch};
 
 /// What is wanted of inputs, bound to their schema: ready to be explained, written or read.
@@ -83,6 +87,24 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn merge(inputs: Inputs, spec: &MergeSpec) -> Result<Self> {
+        let arrangement = spec.bind(&inputs)?;
+        Ok(Self::new(inputs, arrangement, None))
+    }
+
+    /// Leaves out rows whose key another row has.
+    ///
+    /// # Errors
+    /// As [`sort`](Self::sort).
+    pub fn dedupe(inputs: Inputs, spec: &DedupeSpec) -> Result<Self> {
+        let arrangement = spec.bind(&inputs)?;
+        Ok(Self::new(inputs, arrangement, None))
+    }
+
+    /// The first rows of `inputs`, as they come. No more is read than has them.
+    ///
+    /// # Errors
+    /// As [`sort`](Self::sort).
+    pub fn head(inputs: Inputs, spec: &HeadSpec) -> Result<Self> {
         let arrangement = spec.bind(&inputs)?;
         Ok(Self::new(inputs, arrangement, None))
     }
@@ -194,7 +216,11 @@ impl Job {
 
     /// Names the inputs that an error of the engine is about.
     fn named(&self, error: Error) -> Error {
-        error.named(self.inputs.files().iter().map(|file| &*file.name))
+        let error = error.named(self.inputs.files().iter().map(|file| &*file.name));
+        match self.inputs.are_filtered() && error.kind() == ErrorKind::Unsorted {
+            true => error.of_kept_rows(0),
+            false => error,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::ingest::join;
 use super::source::{Step, Units};
 use crate::error::{Error, Result};
-use crate::input::Inputs;
+use crate::input::{Inputs, chosen};
 use crate::partition::Ids;
 use crate::watch::Watch;
 
@@ -26,7 +26,11 @@ pub(super) fn sample(inputs: &Inputs, ids: &Ids, readers: usize, watch: &Watch) 
             while let Some(step) = reader.next()? {
                 watch.pause()?;
                 let Step::Rows(batch, place) = step else { continue };
-                sample.push(&batch, place)?;
+                let batch = match inputs.mask(&batch)? {
+                    Some(mask) => chosen(&batch, &mask)?,
+                    None => batch,
+                };
+                sample.push(&ids.prepared(&batch)?, place)?;
             }
             drawn.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(sample);
             Ok(())

@@ -6,17 +6,18 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use windrow::Batch;
 
-use super::cut::{self, Cutter};
+use super::cut::Cutter;
 use super::decode::RowDecoder;
 use super::emit::emit;
 use super::finish::{Files, Out};
 use super::plan::{self, Output, Plan, Planned};
+use super::rows::Rows;
 use super::{Job, Running};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::output::{
-    self, AtomicDirectory, Contents, Destination, OutputOptions, Target, WriteOptions,
+    self, AtomicDirectory, Compression, Contents, Destination, OutputOptions, Target, WriteOptions,
 };
 use crate::partition::Partitioning;
 use crate::progress::Phase;
@@ -81,7 +82,11 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
             "the format of {target} is not told by its extension; name it with `output_format`"
         ))
     })?;
-    write.bind(format, job.arrangement.sorting(), csv, row_bytes)
+    let mut options = write.bind(format, job.arrangement.sorting(), csv, row_bytes)?;
+    if let Target::Path(path) = target {
+        options.compression = Compression::of_name(path, format, options.compression)?;
+    }
+    Ok(options)
 }
 
 /// Whether the inputs have Bloom filters that the output, of the same format, has not.
@@ -167,8 +172,8 @@ impl Emission<'_> {
     /// All rows to one file.
     fn one(&self, batch: Batch, target: &Destination, decoder: &mut RowDecoder) -> Result<()> {
         let rows = self.rows(batch)?;
-        let sample = match &rows.first {
-            Some(slab) => decoder.decode(slab)?,
+        let sample = match rows.first() {
+            Some(first) => first.decode(decoder)?,
             None => RecordBatch::new_empty(Arc::clone(decoder.schema())),
         };
         let (encoder, appender) = output::open(target, decoder.schema(), &sample, self.options)?;
@@ -214,10 +219,10 @@ impl Emission<'_> {
     }
 
     /// The sorted rows, the first of them read ahead.
-    fn rows(&self, batch: Batch) -> Result<cut::Rows> {
-        let mut slabs = batch.slabs(self.job.arrangement.finish);
-        let first = slabs.next(plan::BATCH_ROWS, plan::BATCH_BYTES)?;
-        Ok(cut::Rows { slabs, first })
+    fn rows(&self, batch: Batch) -> Result<Rows> {
+        let arrangement = &self.job.arrangement;
+        let slabs = batch.slabs(arrangement.finish);
+        Rows::open(slabs, arrangement, (plan::BATCH_ROWS, plan::BATCH_BYTES))
     }
 
     fn limits(&self) -> (usize, usize) {

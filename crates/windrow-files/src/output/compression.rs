@@ -1,5 +1,6 @@
 //! `--compression CODEC[:LEVEL]`, and what it is to each format.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use arrow::ipc::CompressionType;
@@ -7,6 +8,8 @@ use arrow::ipc::writer::IpcWriteOptions;
 use parquet::basic::{BrotliLevel, Compression as ParquetCodec, GzipLevel, ZstdLevel};
 
 use crate::error::{Error, Result};
+use crate::format::Format;
+use crate::packing::Packing;
 
 /// A codec, with its level where it has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +18,18 @@ pub enum Compression {
     None,
     /// Snappy, in Parquet.
     Snappy,
-    /// LZ4, in Parquet and Arrow.
+    /// LZ4, in Parquet, Arrow and text.
     Lz4,
-    /// Zstandard at a level from 1 to 22, in Parquet and Arrow.
+    /// Zstandard at a level from 1 to 22, in all formats.
     Zstd(i32),
-    /// gzip at a level from 0 to 9, in Parquet.
+    /// gzip at a level from 0 to 9, in Parquet and text.
     Gzip(u32),
     /// Brotli at a level from 0 to 11, in Parquet.
     Brotli(u32),
+    /// bzip2 at a level from 1 to 9, in text.
+    Bzip2(u32),
+    /// xz at a level from 0 to 9, in text.
+    Xz(u32),
 }
 
 impl Compression {
@@ -38,6 +45,8 @@ impl Compression {
             Self::Zstd(_) => "zstd",
             Self::Gzip(_) => "gzip",
             Self::Brotli(_) => "brotli",
+            Self::Bzip2(_) => "bzip2",
+            Self::Xz(_) => "xz",
         }
     }
 
@@ -50,6 +59,12 @@ impl Compression {
             Self::Zstd(n) => ParquetCodec::ZSTD(ZstdLevel::try_new(n).map_err(level)?),
             Self::Gzip(n) => ParquetCodec::GZIP(GzipLevel::try_new(n).map_err(level)?),
             Self::Brotli(n) => ParquetCodec::BROTLI(BrotliLevel::try_new(n).map_err(level)?),
+            Self::Bzip2(_) | Self::Xz(_) => {
+                return Err(Error::usage(format!(
+                    "Parquet knows no {} compression; use none, snappy, lz4, zstd, gzip or brotli",
+                    self.name()
+                )));
+            }
         })
     }
 
@@ -61,7 +76,7 @@ impl Compression {
             Self::Zstd(level) => options
                 .try_with_compression(Some(CompressionType::ZSTD))
                 .and_then(|options| options.try_with_compression_level(Some(level))),
-            Self::Snappy | Self::Gzip(_) | Self::Brotli(_) => {
+            Self::Snappy | Self::Gzip(_) | Self::Brotli(_) | Self::Bzip2(_) | Self::Xz(_) => {
                 return Err(Error::usage(format!(
                     "Arrow files know no {} compression; use none, lz4 or zstd",
                     self.name()
@@ -71,15 +86,60 @@ impl Compression {
         options.map_err(|error| Error::usage(error.to_string()))
     }
 
-    /// Refuses every codec: text is written as it is.
-    pub(super) fn text(self) -> Result<()> {
-        if self == Self::None {
-            return Ok(());
+    /// What text is compressed with, and how much; none if it is written as it is.
+    pub(crate) fn text(self) -> Result<Option<(Packing, u32)>> {
+        Ok(Some(match self {
+            Self::None => return Ok(None),
+            Self::Lz4 => (Packing::Lz4, 0),
+            Self::Zstd(level) => (Packing::Zstd, level.unsigned_abs()),
+            Self::Gzip(level) => (Packing::Gzip, level),
+            Self::Bzip2(level) => (Packing::Bzip2, level),
+            Self::Xz(level) => (Packing::Xz, level),
+            Self::Snappy | Self::Brotli(_) => {
+                return Err(Error::usage(format!(
+                    "CSV and NDJSON are written without {} compression; use none, gzip, zstd, lz4, bzip2 or xz",
+                    self.name()
+                )));
+            }
+        }))
+    }
+
+    /// The codec of an output called `path`, if `codec` is given or not.
+    ///
+    /// # Errors
+    /// `Usage` for a name that says something else.
+    pub(crate) fn of_name(
+        path: &Path,
+        format: Format,
+        codec: Option<Self>,
+    ) -> Result<Option<Self>> {
+        let Some((packing, _)) = Packing::of_path(path) else { return Ok(codec) };
+        let name = path.display();
+        if !matches!(format, Format::Csv | Format::Ndjson) {
+            return Err(Error::usage(format!(
+                "{name}: {format} is compressed within, and its name has no .{}; see `compression`",
+                packing.extension()
+            )));
         }
-        Err(Error::usage(format!(
-            "CSV and NDJSON are written without {} compression; pipe the output through a compressor, or write Parquet",
-            self.name()
-        )))
+        match codec.map(Self::text).transpose()? {
+            None => Ok(Some(Self::of_packing(packing))),
+            Some(Some((same, _))) if same == packing => Ok(codec),
+            Some(_) => Err(Error::usage(format!(
+                "{name}: its name is that of {} data; give it another, or leave `compression` out",
+                packing.name()
+            ))),
+        }
+    }
+
+    /// The codec of text whose name has the extension of `packing`.
+    fn of_packing(packing: Packing) -> Self {
+        match packing {
+            Packing::Gzip => Self::Gzip(6),
+            Packing::Zstd => Self::Zstd(2),
+            Packing::Bzip2 => Self::Bzip2(9),
+            Packing::Xz => Self::Xz(6),
+            Packing::Lz4 => Self::Lz4,
+        }
     }
 
     /// Bytes of a codec's state at work on one column: measured for zstd, the others rounded up.
@@ -89,6 +149,8 @@ impl Compression {
             Self::Snappy | Self::Lz4 => 64 << 10,
             Self::Gzip(_) => 320 << 10,
             Self::Brotli(level) => (1 << 20) << (level / 4).min(4),
+            Self::Bzip2(level) => Packing::Bzip2.writer_bytes(level),
+            Self::Xz(level) => Packing::Xz.writer_bytes(level),
             Self::Zstd(level) => match level {
                 ..=1 => 600 << 10,
                 2..=3 => 1300 << 10,
@@ -129,8 +191,11 @@ impl FromStr for Compression {
             "zstd" => within(2, 1..=22).map(|level| Self::Zstd(level.into())),
             "gzip" => within(6, 0..=9).map(|level| Self::Gzip(level.into())),
             "brotli" => within(1, 0..=11).map(|level| Self::Brotli(level.into())),
+            "bzip2" => within(9, 1..=9).map(|level| Self::Bzip2(level.into())),
+            "xz" => within(6, 0..=9).map(|level| Self::Xz(level.into())),
             _ => Err(format!(
-                "{name:?} is no compression; use none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL] or brotli[:LEVEL]"
+                "{name:?} is no compression; use none, snappy, lz4, zstd[:LEVEL], gzip[:LEVEL], brotli[:LEVEL], \
+                 bzip2[:LEVEL] or xz[:LEVEL]"
             )),
         }
     }
@@ -145,8 +210,12 @@ mod tests {
         assert_eq!("zstd".parse(), Ok(Compression::Zstd(2)));
         assert_eq!("zstd:19".parse(), Ok(Compression::Zstd(19)));
         assert_eq!("gzip:9".parse(), Ok(Compression::Gzip(9)));
+        assert_eq!("bzip2".parse(), Ok(Compression::Bzip2(9)));
+        assert_eq!("xz:0".parse(), Ok(Compression::Xz(0)));
         assert_eq!("none".parse(), Ok(Compression::None));
-        for wrong in ["zstd:23", "zstd:0", "zstd:", "lz4:1", "zip", "brotli:12", ""] {
+        for wrong in
+            ["zstd:23", "zstd:0", "zstd:", "lz4:1", "zip", "brotli:12", "bzip2:0", "xz:10", ""]
+        {
             assert!(wrong.parse::<Compression>().is_err(), "{wrong}");
         }
     }

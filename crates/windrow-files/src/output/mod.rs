@@ -133,6 +133,19 @@ pub(crate) struct OutputOptions {
     pub(crate) watch: Watch,
 }
 
+impl OutputOptions {
+    /// The extension of files that get one.
+    pub(crate) fn extension(&self) -> String {
+        let format = self.format.extension();
+        match self.compression.map(Compression::text) {
+            Some(Ok(Some((packing, _)))) if matches!(self.format, Format::Csv | Format::Ndjson) => {
+                format!("{format}.{}", packing.extension())
+            }
+            _ => format.to_owned(),
+        }
+    }
+}
+
 #[cfg(test)]
 impl OutputOptions {
     /// The defaults of a format.

@@ -20,19 +20,19 @@ use arrow::record_batch::RecordBatch;
 
 use super::showable;
 use super::{
-    Appender, Destination, Encoder, OutputOptions, Part, Payload, Rope, Sink, Written, foreign_part,
+    Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Rope, Sink, Written,
+    foreign_part,
 };
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::packing::{Packer, Packing};
 
 pub(super) fn open(
     target: &Destination,
     schema: &SchemaRef,
     options: &OutputOptions,
 ) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
-    if let Some(compression) = options.compression {
-        compression.text()?;
-    }
+    let packing = options.compression.map_or(Ok(None), Compression::text)?;
     let dialect = if options.format == Format::Csv {
         check_csv(schema)?;
         Dialect::Csv { delimiter: options.csv_delimiter }
@@ -41,15 +41,21 @@ pub(super) fn open(
         Dialect::Json
     };
     let mut sink = BufWriter::new(Sink::open(target, &options.watch.cancel)?);
+    let mut head = Vec::new();
     if options.format == Format::Csv && options.csv_header {
         let header = csv(options.csv_delimiter).with_header(true);
-        let mut writer = header.build(&mut sink);
+        let mut writer = header.build(&mut head);
         let written = writer.write(&RecordBatch::new_empty(Arc::clone(schema)));
         drop(writer);
         written.map_err(|error| failed(sink.get_ref(), error))?;
     }
-    let encoder = LineEncoder { dialect };
-    let appender = LineAppender { dialect, sink, rows: 0 };
+    // A compressed file of nothing has a member, too.
+    if packing.is_some() || !head.is_empty() {
+        let written = |out: &mut dyn Write| out.write_all(&head).map(|()| 0).map_err(text_fault);
+        to_sink(&mut sink, packing, written)?;
+    }
+    let encoder = LineEncoder { dialect, packing };
+    let appender = LineAppender { dialect, packing, sink, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
@@ -65,7 +71,9 @@ pub(super) fn part_bytes(
     let rows = rows.min(bytes / numbers.max(1) + 1);
     let varying = bytes.saturating_sub(rows * numbers);
     let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
-    rows * line_bytes(schema, options.format) + stretch * varying + Rope::PIECE
+    let packing = options.compression.and_then(|codec| codec.text().ok().flatten());
+    let packer = packing.map_or(0, |(packing, level)| packing.writer_bytes(level));
+    rows * line_bytes(schema, options.format) + stretch * varying + Rope::PIECE + packer
 }
 
 #[derive(Clone, Copy)]
@@ -96,12 +104,13 @@ impl Dialect {
 
 struct LineEncoder {
     dialect: Dialect,
+    packing: Option<(Packing, u32)>,
 }
 
 impl Encoder for LineEncoder {
     fn encode(&self, batches: &mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<Part> {
         let mut text = Rope::default();
-        let rows = self.dialect.write(batches, &mut text)?;
+        let rows = packed(self.packing, &mut text, |out| self.dialect.write(batches, out))?;
         let payload = Payload::Text(text);
         Ok(Part { rows, payload })
     }
@@ -109,6 +118,7 @@ impl Encoder for LineEncoder {
 
 struct LineAppender {
     dialect: Dialect,
+    packing: Option<(Packing, u32)>,
     sink: BufWriter<Sink>,
     rows: u64,
 }
@@ -120,12 +130,8 @@ impl Appender for LineAppender {
         _encoder: &dyn Encoder,
         batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
-        let mut out = Noting { sink: &mut self.sink, failed: None };
-        let written = self.dialect.write(batches, &mut out);
-        if let (Err(_), Some(error)) = (&written, out.failed) {
-            return Err(Error::output(self.sink.get_ref().label(), &error));
-        }
-        let rows = written?;
+        let dialect = self.dialect;
+        let rows = to_sink(&mut self.sink, self.packing, |out| dialect.write(batches, out))?;
         self.rows += rows;
         self.sink.get_mut().write_behind();
         Ok(rows)
@@ -149,6 +155,37 @@ impl Appender for LineAppender {
         let rows = self.rows;
         Ok(Written { rows, bytes })
     }
+}
+
+/// Has `write` write text to `out`, as it is or as a member of compressed text; returns its rows.
+fn packed<W: Write>(
+    packing: Option<(Packing, u32)>,
+    mut out: W,
+    write: impl FnOnce(&mut dyn Write) -> Result<u64>,
+) -> Result<u64> {
+    let Some((packing, level)) = packing else { return write(&mut out) };
+    let mut packer = Packer::new(packing, level, out).map_err(text_fault)?;
+    let rows = write(&mut packer)?;
+    packer.finish().map_err(text_fault)?;
+    Ok(rows)
+}
+
+/// The same, to a sink, with the errors that it has.
+fn to_sink(
+    sink: &mut BufWriter<Sink>,
+    packing: Option<(Packing, u32)>,
+    write: impl FnOnce(&mut dyn Write) -> Result<u64>,
+) -> Result<u64> {
+    let mut out = Noting { sink, failed: None };
+    let written = packed(packing, &mut out, write);
+    match (written, out.failed) {
+        (Err(_), Some(error)) => Err(Error::output(sink.get_ref().label(), &error)),
+        (written, _) => written,
+    }
+}
+
+fn text_fault(error: io::Error) -> Error {
+    Error::data(error.to_string())
 }
 
 /// Keeps the error of a sink, of which the writers of text tell only what it says.

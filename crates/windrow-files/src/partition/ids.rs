@@ -15,10 +15,13 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use windrow::{Layout, Partitioner};
 
 use super::Sample;
+use crate::derived::Derived;
 use crate::error::{Error, Result};
 
 /// Appends the number of its partition to every row; shared by all threads.
 pub(crate) struct Ids {
+    /// Columns of the layout that the input lacks.
+    derived: Option<Derived>,
     layout: Layout,
     schema: SchemaRef,
     partitioner: OnceLock<Partitioner>,
@@ -50,6 +53,7 @@ impl Ids {
         let fields: Vec<_> = schema.fields().iter().cloned().chain([number]).collect();
         let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
         Self {
+            derived: None,
             layout: layout.clone(),
             schema: Arc::new(schema),
             partitioner: OnceLock::new(),
@@ -58,7 +62,18 @@ impl Ids {
         }
     }
 
-    /// The schema of the input with the number behind it.
+    /// Sets the columns of the layout that the input lacks.
+    pub(crate) fn with(mut self, derived: Option<Derived>) -> Self {
+        self.derived = derived;
+        self
+    }
+
+    /// The batch with all columns of the layout.
+    pub(crate) fn prepared(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        self.derived.as_ref().map_or_else(|| Ok(batch.clone()), |derived| derived.append(batch))
+    }
+
+    /// The schema of the layout with the number behind it.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -76,13 +91,14 @@ impl Ids {
 
     /// The batch with a number for every row.
     pub(crate) fn append(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let batch = self.prepared(batch)?;
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let copy = idle().pop();
         let mut partitioner = copy
             .or_else(|| self.partitioner.get().cloned())
             .ok_or_else(|| Error::data("internal error: ranges were not sampled"))?;
         let mut numbers = Vec::new();
-        partitioner.assign(batch, &mut numbers)?;
+        partitioner.assign(&batch, &mut numbers)?;
         idle().push(partitioner);
         let mut columns = batch.columns().to_vec();
         columns.push(Arc::new(UInt32Array::from(numbers)));

@@ -25,10 +25,9 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::{Error, Result};
+use crate::input::HIVE_NULL as NULL;
 use crate::offset::first_with_seconds;
 
-/// What readers of hive directories take for a null.
-const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Bytes of a name on common file systems.
 const LONGEST: usize = 255;
 

@@ -3,6 +3,8 @@
 use arrow::record_batch::RecordBatch;
 use windrow::{Finish, Layout, Rule, SortColumn as Column};
 
+use super::sift::Sifting;
+use crate::derived::Derived;
 use crate::error::Result;
 use crate::input::DeclaredColumn;
 
@@ -34,9 +36,34 @@ pub(crate) struct Arrangement {
     pub(crate) projection: Vec<usize>,
     /// Columns of the inputs in which a null is an error: diffs and their times.
     pub(crate) required: Vec<usize>,
+    /// Columns that are appended to what is read, or transformed.
+    pub(crate) derived: Option<Derived>,
+    /// What becomes of the rows in their order, before they are written.
+    pub(crate) sifting: Option<Sifting>,
+    /// Only the first so many rows in the order count, so that others may be dropped early.
+    pub(crate) best: Option<u64>,
+    /// Only the first so many rows of the inputs count.
+    pub(crate) head: Option<u64>,
 }
 
 impl Arrangement {
+    /// Sorted rows, all of them, with all their columns.
+    pub(crate) fn of(layout: Layout) -> Self {
+        Self {
+            way: Way::Unordered,
+            projection: (0..layout.schema().fields().len()).collect(),
+            layout,
+            transform: None,
+            verify: None,
+            finish: Finish::Log,
+            required: Vec::new(),
+            derived: None,
+            sifting: None,
+            best: None,
+            head: None,
+        }
+    }
+
     /// The order of the rows, as a file declares it.
     pub(crate) fn sorting(&self) -> Vec<DeclaredColumn> {
         let mut sorting = sort_columns(self.layout.order());

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use windrow::{IntoColumns, Layout, Order, OrderCheck, SortColumn as Column};
+use windrow::{IntoColumns, Layout, OrderCheck, SortColumn as Column};
 
+use super::sort::Bound;
 use crate::columns::Columns;
+use crate::derived::Derived;
 use crate::error::Result;
-use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source};
+use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source, chosen};
 use crate::watch::{Cancel, Watch};
 
 /// The outcome of [`check`].
@@ -54,7 +56,7 @@ pub fn check(
     cancel: &Cancel,
 ) -> Result<Checked> {
     let by = by.into_columns();
-    let layout = Order::by(by.clone()).bind(inputs.schema())?;
+    let layout = CheckedOrder::of(inputs, &by)?;
     for (ordinal, file) in inputs.files().iter().enumerate() {
         let file = Arc::clone(&file.name);
         match check_file(inputs, ordinal, &layout, unique, cancel)? {
@@ -88,7 +90,7 @@ fn sorted_by(
     if !other || !inputs.is_there_again(file) {
         return Ok(None);
     }
-    let layout = Order::by(by.clone()).bind(inputs.schema())?;
+    let layout = CheckedOrder::of(inputs, &by)?;
     let found = check_file(inputs, file, &layout, unique, cancel)?;
     Ok(found.is_none().then_some(Columns(by)))
 }
@@ -108,7 +110,7 @@ pub(crate) fn first_out_of_order(
             nulls_first: column.nulls_first,
         })
         .collect();
-    let layout = Order::by(columns).bind(inputs.schema())?;
+    let layout = CheckedOrder::of(&inputs, &columns)?;
     Ok(check_file(&inputs, 0, &layout, false, &options.cancel)?.map(|(row, _)| row))
 }
 
@@ -116,24 +118,59 @@ pub(crate) fn first_out_of_order(
 fn check_file(
     inputs: &Inputs,
     file: usize,
-    layout: &Layout,
+    order: &CheckedOrder,
     unique: bool,
     cancel: &Cancel,
 ) -> Result<Option<(u64, bool)>> {
-    let mut check = OrderCheck::new(layout, file);
+    let mut check = OrderCheck::new(&order.layout, file);
     if unique {
         check = check.unique();
     }
+    let mut before = 0;
     for unit in inputs.units().iter().filter(|unit| unit.file == file) {
+        let mut first = unit.first_row;
         for batch in unit.read(&Watch::default())? {
             cancel.check()?;
-            match check.push(&batch?) {
+            let batch = batch?;
+            let mask = inputs.mask(&batch)?;
+            let kept = match &mask {
+                Some(mask) => chosen(&batch, mask)?,
+                None => batch.clone(),
+            };
+            let kept = order.derived.as_ref().map_or(Ok(kept.clone()), |d| d.append(&kept))?;
+            // The check counts the rows that it gets.
+            let place = |row: u64| {
+                let row = usize::try_from(row - before).unwrap_or(usize::MAX);
+                let within = match &mask {
+                    Some(mask) => mask.set_indices().nth(row).unwrap_or(row),
+                    None => row,
+                };
+                first + within as u64
+            };
+            match check.push(&kept) {
                 Ok(()) => {}
-                Err(windrow::Error::OutOfOrder { row, .. }) => return Ok(Some((row, false))),
-                Err(windrow::Error::Repeated { row, .. }) => return Ok(Some((row, true))),
+                Err(windrow::Error::OutOfOrder { row, .. }) => {
+                    return Ok(Some((place(row), false)));
+                }
+                Err(windrow::Error::Repeated { row, .. }) => return Ok(Some((place(row), true))),
                 Err(other) => return Err(other.into()),
             }
+            first += batch.num_rows() as u64;
+            before += kept.num_rows() as u64;
         }
     }
     Ok(None)
+}
+
+/// An order that rows are checked by.
+struct CheckedOrder {
+    layout: Layout,
+    derived: Option<Derived>,
+}
+
+impl CheckedOrder {
+    fn of(inputs: &Inputs, by: &[Column]) -> Result<Self> {
+        let Bound { layout, derived, .. } = Bound::of(inputs, by, None, |order| order)?;
+        Ok(Self { layout, derived })
+    }
 }

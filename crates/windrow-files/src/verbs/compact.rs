@@ -14,11 +14,13 @@ use arrow::datatypes::{DataType, SchemaRef};
 use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::project::{check_names, find, projection, required};
-use super::{Arrangement, Transform, Verify, Way};
+use super::{Arrangement, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
 use crate::columns::{OrderBy, TextAs};
+use crate::derived::Derived;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, ReadOptions, one_value};
+use crate::paths;
 use crate::preset::{OpMap, Preset, Unchanged};
 use crate::setting::Setting;
 
@@ -182,13 +184,17 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let mut order_by = spec.order_by.clone();
     let log = change_log(spec, inputs)?;
     let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
-    check_names(given, key.iter().chain(&order_by).map(|column| column.name.as_str()))?;
+    let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
+    check_names(given, ordered.filter(|name| !paths::is_path(given, name)))?;
     if spec.as_of.is_some() && order_by.is_empty() {
         return Err(Error::usage("`as_of` needs `order_by`, or `time`"));
     }
     let preset = log.as_ref().map(|(_, preset)| *preset);
     let log = log.map(|(log, _)| log.ordered_by(&mut order_by));
     let plain = log.as_ref().map_or(inputs.schema(), ChangeLog::schema);
+    let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
+    let derived = Derived::of(plain, ordered);
+    let plain = derived.as_ref().map_or(plain, Derived::schema);
     let mut as_of = spec.as_of.clone();
     let ranks = Ranks::bind(plain, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
     let schema = ranks.schema();
@@ -207,6 +213,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     // What was added for the engine says nothing that other columns do not.
     let added = schema.fields().iter().map(|field| field.name());
     let mut hidden: Vec<String> = added.filter(|name| changelog::is_own(name)).cloned().collect();
+    hidden.extend(derived.iter().flat_map(Derived::names).cloned());
     if let Some(log) = &log
         && spec.mode == Mode::Snapshot
         && !spec.keep_bookkeeping
@@ -219,30 +226,37 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         let ranks = Arc::clone(&ranks);
         Box::new(move || ranks.check()) as Verify
     });
-    let transform: Option<Transform> = match (log, as_of) {
-        (None, None) if !ranks.do_anything() => None,
-        (log, as_of) => Some(Box::new(move |batch, first_row| {
-            let (batch, ordinals) = match &log {
-                Some(log) => log.apply(batch, first_row)?,
-                None => (batch.clone(), None),
-            };
-            let row = |i: usize| match &ordinals {
-                Some(ordinals) => first_row + u64::from(ordinals.value(i)),
-                None => first_row + i as u64,
-            };
-            let batch = ranks.apply(batch, row)?;
-            as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
-        })),
-    };
-    Ok(Arrangement {
-        way: Way::Unordered,
-        layout,
-        transform,
-        verify,
-        finish: finish(spec),
-        projection,
-        required: Vec::new(),
-    })
+    let transform = transform(log, derived, ranks, as_of);
+    let finish = finish(spec);
+    Ok(Arrangement { transform, verify, finish, projection, ..Arrangement::of(layout) })
+}
+
+/// What is done with the rows of a log on their way to the engine.
+fn transform(
+    log: Option<ChangeLog>,
+    derived: Option<Derived>,
+    ranks: Arc<Ranks>,
+    as_of: Option<AsOf>,
+) -> Option<Transform> {
+    if log.is_none() && derived.is_none() && as_of.is_none() && !ranks.do_anything() {
+        return None;
+    }
+    Some(Box::new(move |batch, first_row| {
+        let (batch, ordinals) = match &log {
+            Some(log) => log.apply(batch, first_row)?,
+            None => (batch.clone(), None),
+        };
+        let row = |i: usize| match &ordinals {
+            Some(ordinals) => first_row + u64::from(ordinals.value(i)),
+            None => first_row + i as u64,
+        };
+        let batch = match &derived {
+            Some(derived) => derived.append(&batch)?,
+            None => batch,
+        };
+        let batch = ranks.apply(batch, row)?;
+        as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
+    }))
 }
 
 /// The format of the changes, bound to the inputs; nothing for rows that are all there is.
@@ -310,8 +324,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
             }
         })),
     };
-    let (way, verify) = (Way::Unordered, None);
-    Ok(Arrangement { way, layout, transform, verify, finish, projection, required })
+    Ok(Arrangement { transform, finish, projection, required, ..Arrangement::of(layout) })
 }
 
 fn finish(spec: &CompactSpec) -> Finish {

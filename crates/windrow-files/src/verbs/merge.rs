@@ -1,8 +1,9 @@
 //! Merging: files that are sorted, into one that is.
 
-use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
+use windrow::{IntoColumns, Order, SortColumn as Column};
 
-use super::project::{projection, required};
+use super::project::required;
+use super::sort::Bound;
 use super::{Arrangement, Way};
 use crate::error::Result;
 use crate::input::Inputs;
@@ -50,24 +51,23 @@ impl MergeSpec {
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
-        let mut order = Order::by(self.by.clone());
-        if self.unique {
-            order = order.last();
-        }
-        if let Some(diff) = &self.diff {
-            order = order.diff(diff);
-        }
-        if let Some(time) = &self.time {
-            order = order.time(time);
-        }
+        let ruled = |mut order: Order| {
+            if self.unique {
+                order = order.last();
+            }
+            if let Some(diff) = &self.diff {
+                order = order.diff(diff);
+            }
+            if let Some(time) = &self.time {
+                order = order.time(time);
+            }
+            order
+        };
+        let bound = Bound::of(inputs, &self.by, self.select.as_deref(), ruled)?;
         Ok(Arrangement {
             way: Way::Sorted,
-            projection: projection(inputs.schema(), self.select.as_deref(), &[])?,
-            layout: order.bind(inputs.schema())?,
-            transform: None,
-            verify: None,
-            finish: Finish::Log,
             required: required(inputs.schema(), &[&self.diff, &self.time])?,
+            ..bound.arrangement()
         })
     }
 }

@@ -1,7 +1,7 @@
 //! What is wanted of inputs: specifications by names, and what they mean for a schema.
 //!
 //! ```text
-//! SortSpec, CompactSpec, MergeSpec, PartitionSpec --bind to Inputs--> Arrangement [and Partitioning]
+//! SortSpec, DedupeSpec, ... --bind to Inputs--> Arrangement [and Partitioning]
 //! ```
 //!
 //! A specification is plain: nothing is looked up in it. An [`Arrangement`] is right by construction.
@@ -9,15 +9,19 @@
 mod arrangement;
 mod check;
 mod compact;
+mod dedupe;
 mod merge;
 mod partition;
 mod project;
+mod sift;
 mod sort;
 
 pub(crate) use arrangement::{Arrangement, Transform, Verify, Way, sort_columns};
 pub(crate) use check::first_out_of_order;
 pub use check::{Checked, check};
 pub use compact::{CompactSpec, Mode};
+pub use dedupe::{DedupeSpec, Kept};
 pub use merge::MergeSpec;
 pub use partition::{PartitionSpec, Partitions};
-pub use sort::SortSpec;
+pub(crate) use sift::Sift;
+pub use sort::{HeadSpec, SortSpec};

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat;
 use arrow::datatypes::Schema;
-use windrow::{Finish, IntoColumns, Layout, Order, Partitioner, SortColumn as Column, asc};
+use windrow::{IntoColumns, Layout, Order, Partitioner, SortColumn as Column, asc};
 
 use super::compact::parse;
 use super::project::{check_names, projection};
-use super::{Arrangement, Transform, Way};
+use super::{Arrangement, Transform};
 use crate::columns::fields;
+use crate::derived::Derived;
 use crate::error::{Error, Result};
 use crate::input::Inputs;
 use crate::partition::{Ids, Names, Partitioning, hive_values};
@@ -78,7 +79,10 @@ impl PartitionSpec {
 
 /// Numbered partitions: their number is a column that the order starts with.
 fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
-    let layout = Order::by(spec.by.clone()).bind(inputs.schema())?;
+    let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
+    let derived = Derived::of(inputs.schema(), ordered);
+    let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema).clone();
+    let layout = Order::by(spec.by.clone()).bind(&schema)?;
     let by = describe(&spec.by);
     let (ids, partitions, how) = match &spec.partitions {
         Partitions::RangesAt(splitters) => {
@@ -97,23 +101,19 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
         }
         Partitions::Hive => return by_value(spec, inputs),
     };
-    let ids = Arc::new(ids);
+    let ids = Arc::new(ids.with(derived));
+    let sorting = spec.sort.clone();
+    check_names(&schema, sorting.iter().map(|column| column.name.as_str()))?;
     let schema = ids.schema();
     let key = schema.fields().len() - 1;
-    let sorting = spec.sort.clone();
-    check_names(inputs.schema(), sorting.iter().map(|column| column.name.as_str()))?;
     let number = asc(schema.field(key).name().as_str());
     let numbering = Arc::clone(&ids);
     let transform: Transform = Box::new(move |batch, _| numbering.append(batch));
     let arrangement = Arrangement {
-        way: Way::Unordered,
-        layout: Order::by([number]).then(sorting.clone()).bind(schema)?,
         transform: Some(transform),
-        verify: None,
-        finish: Finish::Log,
-        required: Vec::new(),
         // A column of `select` is one of the input's.
         projection: projection(inputs.schema(), spec.select.as_deref(), &[])?,
+        ..Arrangement::of(Order::by([number]).then(sorting.clone()).bind(schema)?)
     };
     let names = Names::Numbered { partitions };
     Ok((arrangement, Partitioning { keys: vec![key], names, ids: Some(ids), sorting, how }))
@@ -121,7 +121,9 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
 
 /// A directory for every value: the order starts with the columns that name it, and files lack them.
 fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Partitioning)> {
-    let schema = inputs.schema();
+    let ordered = spec.by.iter().chain(&spec.sort).map(|column| column.name.as_str());
+    let derived = Derived::of(inputs.schema(), ordered);
+    let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema);
     let columns: Vec<String> = spec.by.iter().map(|column| column.name.clone()).collect();
     if let Some(name) = spec.select.iter().flatten().find(|name| columns.contains(name)) {
         return Err(Error::usage(format!(
@@ -140,16 +142,19 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
             field.name()
         )));
     }
-    let projection = projection(schema, spec.select.as_deref(), &columns)?;
+    let hidden: Vec<String> =
+        derived.iter().flat_map(Derived::names).chain(&columns).cloned().collect();
+    let projection = projection(schema, spec.select.as_deref(), &hidden)?;
     if projection.is_empty() {
         return Err(Error::usage(
             "`hive`: every column is in the names of the directories; none is left to write",
         ));
     }
     let floats = |schema: &Schema| keys.iter().any(|&key| has_nan(schema, key));
-    let transform: Option<Transform> = floats(schema).then(|| {
+    let transform: Option<Transform> = (floats(schema) || derived.is_some()).then(|| {
         let keys = keys.clone();
         Box::new(move |batch: &RecordBatch, _| {
+            let batch = derived.as_ref().map_or(Ok(batch.clone()), |d| d.append(batch))?;
             let mut values: Vec<ArrayRef> = batch.columns().to_vec();
             keys.iter().for_each(|&key| values[key] = hive_values(&values[key]));
             RecordBatch::try_new(batch.schema(), values)
@@ -158,15 +163,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
     });
     let how = format!("a directory for each value of {}", describe(&spec.by));
     let names = Names::Hive { columns };
-    let arrangement = Arrangement {
-        way: Way::Unordered,
-        layout,
-        transform,
-        verify: None,
-        finish: Finish::Log,
-        projection,
-        required: Vec::new(),
-    };
+    let arrangement = Arrangement { transform, projection, ..Arrangement::of(layout) };
     Ok((arrangement, Partitioning { keys, names, ids: None, sorting, how }))
 }
 

@@ -1,9 +1,11 @@
-//! Sorting: all rows, ordered by columns, equal ones in input order.
+//! Sorting: all rows, ordered by columns, equal ones in input order. Also the first rows as they come.
 
-use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
+use windrow::{IntoColumns, Layout, Order, SortColumn as Column};
 
+use super::Arrangement;
 use super::project::projection;
-use super::{Arrangement, Way};
+use super::sift::{First, Sifting};
+use crate::derived::Derived;
 use crate::error::Result;
 use crate::input::Inputs;
 
@@ -15,12 +17,54 @@ pub struct SortSpec {
     pub by: Vec<Column>,
     /// The columns to write, in this order; all unless given.
     pub select: Option<Vec<String>>,
+    /// The most rows to write: the first in the order.
+    pub limit: Option<u64>,
 }
 
 impl SortSpec {
-    /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or [`Columns`] read from text.
+    /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or [`Columns`](crate::Columns) read from text.
     pub fn by(by: impl IntoColumns) -> Self {
-        Self { by: by.into_columns(), select: None }
+        Self { by: by.into_columns(), select: None, limit: None }
+    }
+
+    /// Sets the columns to write.
+    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.select = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the most rows to write. Rows that cannot be among them are dropped as they are read, if so many orders
+    /// fit a few MiB.
+    pub fn limit(mut self, rows: u64) -> Self {
+        self.limit = Some(rows);
+        self
+    }
+
+    pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
+        let bound = Bound::of(inputs, &self.by, self.select.as_deref(), |order| order)?;
+        let mut arrangement = bound.arrangement();
+        if let Some(limit) = self.limit {
+            arrangement.sifting = Some(first(&arrangement, limit)?);
+            arrangement.best = Some(limit);
+        }
+        Ok(arrangement)
+    }
+}
+
+/// The first rows of the inputs, as they come.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HeadSpec {
+    /// How many.
+    pub rows: u64,
+    /// The columns to write, in this order; all unless given.
+    pub select: Option<Vec<String>>,
+}
+
+impl HeadSpec {
+    /// So many rows.
+    pub fn rows(rows: u64) -> Self {
+        Self { rows, select: None }
     }
 
     /// Sets the columns to write.
@@ -30,14 +74,48 @@ impl SortSpec {
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
-        Ok(Arrangement {
-            way: Way::Unordered,
-            projection: projection(inputs.schema(), self.select.as_deref(), &[])?,
-            layout: Order::by(self.by.clone()).bind(inputs.schema())?,
-            transform: None,
-            verify: None,
-            finish: Finish::Log,
-            required: Vec::new(),
-        })
+        let bound = Bound::of(inputs, &[], self.select.as_deref(), |order| order)?;
+        let mut arrangement = bound.arrangement();
+        arrangement.sifting = Some(first(&arrangement, self.rows)?);
+        arrangement.head = Some(self.rows);
+        Ok(arrangement)
     }
+}
+
+/// An order of rows as they are read, and what of them is written.
+pub(super) struct Bound {
+    pub(super) layout: Layout,
+    pub(super) derived: Option<Derived>,
+    pub(super) projection: Vec<usize>,
+}
+
+impl Bound {
+    /// The rows of `inputs` ordered by `by`, with what `more` adds, of which `select` is written.
+    pub(super) fn of(
+        inputs: &Inputs,
+        by: &[Column],
+        select: Option<&[String]>,
+        more: impl FnOnce(Order) -> Order,
+    ) -> Result<Self> {
+        let ordered = by.iter().map(|column| column.name.as_str());
+        let selected = select.unwrap_or_default().iter().map(String::as_str);
+        let derived = Derived::of(inputs.schema(), ordered.chain(selected));
+        let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema);
+        let hidden: Vec<String> = derived.iter().flat_map(Derived::names).cloned().collect();
+        let projection = projection(schema, select, &hidden)?;
+        let layout = more(Order::by(by.to_vec())).bind(schema)?;
+        Ok(Self { layout, projection, derived })
+    }
+
+    pub(super) fn arrangement(self) -> Arrangement {
+        let Self { layout, derived, projection } = self;
+        Arrangement { projection, derived, ..Arrangement::of(layout) }
+    }
+}
+
+/// Leaves out all but the first rows.
+fn first(arrangement: &Arrangement, rows: u64) -> Result<Sifting> {
+    let schema = windrow::Decoder::new(&arrangement.layout, &arrangement.projection)?;
+    let schema = schema.schema().clone();
+    Ok(Sifting { schema, start: Box::new(move || Box::new(First::new(rows))) })
 }

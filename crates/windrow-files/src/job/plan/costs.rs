@@ -10,6 +10,7 @@
 use arrow::datatypes::SchemaRef;
 use windrow::Codec;
 
+use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
 use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES};
 use crate::format::Format;
 use crate::input::{FileInfo, Inputs};
@@ -133,6 +134,10 @@ impl Costs {
             // The array.
             Output::Taken { .. } => Writing { copies: 1, copies_in_turn: 1, ..Writing::default() },
         };
+        if arrangement.sifting.is_some() {
+            // What a sift is given and what it leaves, while both are there, on the thread that merges.
+            writing.footers = writing.footers.saturating_add(3 * batch);
+        }
         writing.together = writing.together.saturating_add(2 * batch);
         writing.in_turn = writing.in_turn.saturating_add(2 * batch + (TIGHT - tight));
         let (Output::Written { schema, .. } | Output::Taken { schema }) = output;
@@ -143,7 +148,7 @@ impl Costs {
             base: bytes(own) + code + tight + SLACK + spilling,
             sway,
             exact: if has_arrow { EXACT + (TIGHT - tight) } else { 0 },
-            reader: inputs.reader_bytes() + 2 * batch,
+            reader: inputs.reader_bytes() + 2 * batch + looks(inputs, arrangement, batch),
             batch,
             files: inputs.files().len(),
             allowed: system::open_files().saturating_sub(OTHER_FILES).clamp(1, MOST_FILES),
@@ -250,6 +255,18 @@ impl Costs {
     }
 }
 
+/// What a reader takes to look at rows before they are rows: a record batch of those that count, the orders of the
+/// best and of a batch.
+fn looks(inputs: &Inputs, arrangement: &Arrangement, batch: usize) -> usize {
+    let filtered = if inputs.are_filtered() { batch } else { 0 };
+    let best = arrangement.best.map_or(0, |rows| {
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+        let orders = rows.saturating_mul(row_bytes(inputs, arrangement) + 64);
+        batch + orders.min(MOST_BEST_BYTES)
+    });
+    filtered + best
+}
+
 /// What an output of files takes, without the record batches at hand.
 fn writing(
     inputs: &Inputs,
@@ -298,7 +315,7 @@ fn footers(
     (part_rows, part_bytes): (usize, usize),
 ) -> usize {
     let row = row_bytes(inputs, arrangement);
-    let lines = || inputs.bytes().map(|bytes| bytes / inputs.row_bytes().max(1) as u64);
+    let lines = || inputs.text_bytes().map(|bytes| bytes / inputs.row_bytes().max(1) as u64);
     let rows = inputs.rows().or_else(lines).unwrap_or(0);
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     let slab = BATCH_ROWS.min(BATCH_BYTES / row + 1);

@@ -1,0 +1,63 @@
+//! Which rows count, and the verbs that choose among them.
+
+use clap::{Args, ValueEnum};
+use windrow_files::{Columns, Filter};
+
+use super::{Input, Limits, Output, Report};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Rows {
+    /// Only rows that meet this count: `COL = VALUE`, `!=`, `<`, `<=`, `>`, `>=`, `COL in (A, B)`, `COL is
+    /// [not] null`, joined by `and`. Parquet row groups without such rows are not read.
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) filter: Option<Filter>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Dedupe {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Columns that are equal in duplicates; all columns unless given.
+    #[arg(long, value_name = "COLS")]
+    pub(crate) key: Option<Columns>,
+    /// Which row of a key stays, in the order of the inputs.
+    #[arg(long, value_enum, default_value_t = Kept::First)]
+    pub(crate) keep: Kept,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}
+
+/// Which row of a key stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kept {
+    /// The one that comes first.
+    First,
+    /// The one that comes last.
+    Last,
+    /// None of several: what stays are rows that have no duplicate.
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Head {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// How many.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    pub(crate) rows: u64,
+    #[command(flatten)]
+    pub(crate) counted: Rows,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}

@@ -1,0 +1,86 @@
+//! Equality of floats as SQL has it: one zero, and one NaN that is greater than all numbers.
+//!
+//! The order of the engine is IEEE totalOrder, which tells -0.0 from 0.0 and NaN from NaN. Where values are looked
+//! for, or rows are to be equal, they are brought to one form first.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::compute::cast;
+use arrow::datatypes::{ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type};
+
+/// The type of values, however they are encoded.
+pub(crate) fn plain_type(kind: &DataType) -> &DataType {
+    match kind {
+        DataType::Dictionary(_, values) => plain_type(values),
+        DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
+        kind => kind,
+    }
+}
+
+/// `values` with one zero and one NaN.
+pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
+    fn of<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> ArrayRef
+    where
+        T::Native: PartialOrd,
+    {
+        let values: &PrimitiveArray<T> = values.as_primitive();
+        let zero = T::Native::ZERO;
+        Arc::new(values.unary::<_, T>(|value| match value.partial_cmp(&zero) {
+            None => nan,
+            Some(std::cmp::Ordering::Equal) => zero,
+            Some(_) => value,
+        }))
+    }
+    match values.data_type() {
+        DataType::Float16 => of::<Float16Type>(values, Float16Type::default_nan()),
+        DataType::Float32 => of::<Float32Type>(values, f32::NAN),
+        DataType::Float64 => of::<Float64Type>(values, f64::NAN),
+        DataType::Dictionary(_, kind) if kind.is_floating() => {
+            let dictionary = values.as_any_dictionary();
+            dictionary.with_values(one_form(dictionary.values()))
+        }
+        DataType::RunEndEncoded(_, field) if field.data_type().is_floating() => {
+            let kind = values.data_type();
+            let plain = cast(values, field.data_type()).map(|plain| one_form(&plain));
+            // A cast there and back is of types that are known to have both.
+            plain.and_then(|plain| cast(&plain, kind)).unwrap_or_else(|_| ArrayRef::clone(values))
+        }
+        _ => ArrayRef::clone(values),
+    }
+}
+
+/// The NaN of a type without a constant for it.
+trait DefaultNan: ArrowPrimitiveType {
+    fn default_nan() -> Self::Native;
+}
+
+impl DefaultNan for Float16Type {
+    fn default_nan() -> Self::Native {
+        // The greatest in the total order is a NaN of the positive sign.
+        Self::Native::MAX_TOTAL_ORDER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Float64Array;
+
+    use super::*;
+
+    #[test]
+    fn zeros_and_nans_become_one() {
+        let odd = f64::from_bits(0xfff8_0000_0000_0001);
+        let values: ArrayRef =
+            Arc::new(Float64Array::from(vec![Some(-0.0), Some(0.0), Some(odd), None, Some(1.5)]));
+        let found = one_form(&values);
+        let bits: Vec<_> =
+            found.as_primitive::<Float64Type>().iter().map(|v| v.map(f64::to_bits)).collect();
+        let expected = [Some(0.0), Some(0.0), Some(f64::NAN), None, Some(1.5)];
+        assert_eq!(bits, expected.map(|v: Option<f64>| v.map(f64::to_bits)));
+        let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Float64));
+        let found = one_form(&cast(&values, &kind).unwrap());
+        assert_eq!(found.data_type(), &kind);
+        assert_eq!(cast(&found, &DataType::Float64).unwrap().len(), 5);
+    }
+}

@@ -1,0 +1,238 @@
+//! Which rows count: `amount > 5 and country = 'nl' and note is not null`.
+//!
+//! ```text
+//! text --parse--> Filter --bind to the schema of the inputs--> Bound --prune--> row groups that can have rows
+//!                                                                    --mask---> rows of a record batch
+//! ```
+//! A comparison with a null is not true, as in SQL. Of floats, NaN is equal to itself and greater than all else, and
+//! there is one zero.
+
+mod parse;
+mod prune;
+#[cfg(test)]
+mod tests;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, Scalar};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::kernels::cmp;
+use arrow::compute::{CastOptions, cast, cast_with_options, filter_record_batch, take};
+use arrow::datatypes::{DataType, Schema};
+use arrow::error::ArrowError;
+
+use crate::equality::{one_form, plain_type};
+use crate::error::{Error, Result};
+use crate::paths::{self, Steps};
+use crate::setting::Setting;
+
+use super::exact::one_value;
+
+pub(super) use prune::groups;
+
+/// Conditions on columns, all of which a row has to meet.
+///
+/// ```
+/// use windrow_files::Filter;
+///
+/// let filter: Filter = "amount >= 5 and \"the day\" < 2026-02-01 and note is not null".parse()?;
+/// # Ok::<(), windrow_files::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter(Vec<Condition>);
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Condition {
+    column: String,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    Compare(Op, String),
+    /// Null, or not.
+    Null(bool),
+    /// One of these values, or none of them.
+    In(Vec<String>, bool),
+}
+
+/// How a value compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Filter {
+    /// What it means for rows of `schema`.
+    ///
+    /// # Errors
+    /// `Usage` for a column that there is not, or a value that is none of its type.
+    pub(super) fn bind(&self, schema: &Schema) -> Result<Bound> {
+        let conditions = self.0.iter().map(|condition| condition.bind(schema));
+        Ok(Bound(conditions.collect::<Result<_>>()?))
+    }
+}
+
+impl Condition {
+    fn bind(&self, schema: &Schema) -> Result<BoundCondition> {
+        let steps = paths::find(schema, &self.column).ok_or_else(|| {
+            let names = schema.fields().iter().map(|field| field.name().as_str());
+            Error::missing_column(&self.column, names).of(Setting::Where)
+        })?;
+        let field = paths::field(schema, &steps, &self.column);
+        let kind = plain_type(field.data_type());
+        let value = |text: &String| -> Result<Scalar<ArrayRef>> {
+            let value = literal(text, kind).ok_or_else(|| {
+                Error::usage(format!(
+                    "{}: {text:?} is no value of column {:?}, which is {}",
+                    Setting::Where,
+                    self.column,
+                    field.data_type()
+                ))
+            })?;
+            Ok(Scalar::new(one_form(&value)))
+        };
+        let test = match &self.test {
+            Test::Null(null) => BoundTest::Null(*null),
+            Test::Compare(op, text) => BoundTest::Compare(*op, value(text)?),
+            Test::In(texts, within) => {
+                BoundTest::In(texts.iter().map(value).collect::<Result<_>>()?, *within)
+            }
+        };
+        Ok(BoundCondition { name: self.column.clone(), steps, test })
+    }
+}
+
+/// A value of `kind` as people write it; none if it is no such value.
+fn literal(text: &str, kind: &DataType) -> Option<ArrayRef> {
+    if kind.is_nested() || kind.is_null() {
+        return None;
+    }
+    let whole = CastOptions { safe: false, ..CastOptions::default() };
+    let value = one_value(text, kind).ok()?;
+    let value = cast_with_options(&value, kind, &whole).ok()?;
+    (value.null_count() == 0).then_some(value)
+}
+
+/// A [`Filter`] of the columns of a schema.
+pub(crate) struct Bound(Vec<BoundCondition>);
+
+struct BoundCondition {
+    name: String,
+    steps: Steps,
+    test: BoundTest,
+}
+
+enum BoundTest {
+    Compare(Op, Scalar<ArrayRef>),
+    Null(bool),
+    In(Vec<Scalar<ArrayRef>>, bool),
+}
+
+impl Bound {
+    /// Whether no row counts of a file of which `value` tells what columns are in all rows.
+    pub(super) fn excludes<'a>(
+        &self,
+        schema: &Schema,
+        value: impl Fn(&str) -> Option<&'a ArrayRef>,
+    ) -> bool {
+        self.0.iter().any(|condition| {
+            let [column] = condition.steps[..] else { return false };
+            let met = value(schema.field(column).name()).map(|value| condition.met(value));
+            met.is_some_and(|met| met.is_ok_and(|met| met.count_set_bits() == 0))
+        })
+    }
+
+    /// Which rows of `batch` count; none if all do.
+    pub(crate) fn mask(&self, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
+        let mut all: Option<BooleanBuffer> = None;
+        for condition in &self.0 {
+            let met = condition.mask(batch).map_err(|fault| {
+                Error::data(format!("{}: column {:?}: {fault}", Setting::Where, condition.name))
+            })?;
+            all = Some(match all {
+                Some(others) => &others & &met,
+                None => met,
+            });
+        }
+        Ok(all.filter(|mask| mask.count_set_bits() < mask.len()))
+    }
+}
+
+/// The rows of `batch` that are in `mask`.
+pub(crate) fn chosen(batch: &RecordBatch, mask: &BooleanBuffer) -> Result<RecordBatch> {
+    filter_record_batch(batch, &BooleanArray::new(mask.clone(), None))
+        .map_err(|error| Error::data(error.to_string()))
+}
+
+impl BoundCondition {
+    fn mask(&self, batch: &RecordBatch) -> Result<BooleanBuffer, ArrowError> {
+        self.met(&paths::values(batch, &self.steps)?)
+    }
+
+    /// Which of `values` meet it.
+    fn met(&self, values: &ArrayRef) -> Result<BooleanBuffer, ArrowError> {
+        match &self.test {
+            BoundTest::Null(null) => {
+                let there = match values.logical_nulls() {
+                    Some(nulls) => nulls.into_inner(),
+                    None => BooleanBuffer::new_set(values.len()),
+                };
+                Ok(if *null { !&there } else { there })
+            }
+            BoundTest::Compare(op, value) => Ok(certain(&compare(values, *op, value)?)),
+            BoundTest::In(list, within) => {
+                let mut found = BooleanBuffer::new_unset(values.len());
+                for value in list {
+                    found = &found | &certain(&compare(values, Op::Equal, value)?);
+                }
+                match (within, values.logical_nulls()) {
+                    (true, _) => Ok(found),
+                    (false, None) => Ok(!&found),
+                    (false, Some(nulls)) => Ok(&!&found & nulls.inner()),
+                }
+            }
+        }
+    }
+}
+
+/// True where it is not null.
+fn certain(mask: &BooleanArray) -> BooleanBuffer {
+    match mask.nulls() {
+        Some(nulls) => mask.values() & nulls.inner(),
+        None => mask.values().clone(),
+    }
+}
+
+/// How `values` compare to one of the type that they have, however they are encoded.
+fn compare(
+    values: &ArrayRef,
+    op: Op,
+    value: &Scalar<ArrayRef>,
+) -> Result<BooleanArray, ArrowError> {
+    match values.data_type() {
+        DataType::Dictionary(..) => {
+            let dictionary = values.as_any_dictionary();
+            let of_values = compare(dictionary.values(), op, value)?;
+            return Ok(take(&of_values, dictionary.keys(), None)?.as_boolean().clone());
+        }
+        DataType::RunEndEncoded(_, of) => {
+            return compare(&cast(values, of.data_type())?, op, value);
+        }
+        _ => {}
+    }
+    let values = one_form(values);
+    let values: &dyn Datum = &values;
+    match op {
+        Op::Equal => cmp::eq(values, value),
+        Op::NotEqual => cmp::neq(values, value),
+        Op::Less => cmp::lt(values, value),
+        Op::LessOrEqual => cmp::lt_eq(values, value),
+        Op::Greater => cmp::gt(values, value),
+        Op::GreaterOrEqual => cmp::gt_eq(values, value),
+    }
+}

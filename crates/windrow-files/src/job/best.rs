@@ -1,0 +1,130 @@
+//! Rows that cannot be among the first so many are dropped before they are sorted.
+//!
+//! ```text
+//! batch --order as bytes--> those not above the worst of the best so far --> pushed
+//!                           |
+//!                           heap of the best rows of this thread, by their order alone
+//! ```
+//! Once a thread has seen so many rows, one that comes after the worst of them comes after all of them. Rows equal to
+//! the worst stay: which of them wins is decided by their place. What is dropped here is all that is saved; where so
+//! many orders do not fit [`MOST_BYTES`] nothing is, and the output is cut all the same.
+
+use std::collections::BinaryHeap;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use windrow::{Layout, Order, RowEncoder, Rows};
+
+use crate::error::{Error, Result};
+
+/// Bytes that a thread may take for the orders of the best rows.
+pub(super) const MOST_BYTES: usize = 4 << 20;
+/// What an order takes beside its bytes.
+const PLACE: usize = 40;
+
+/// The orders of the best rows that a thread has seen.
+pub(super) struct Best {
+    columns: Vec<usize>,
+    encoder: RowEncoder,
+    orders: Rows,
+    /// None if they take too much.
+    heap: Option<BinaryHeap<Box<[u8]>>>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Best {
+    /// Of rows of `layout` the first `rows`.
+    pub(super) fn new(layout: &Layout, rows: u64) -> Result<Self> {
+        let columns: Vec<usize> = layout.key().collect();
+        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
+        let schema = layout.schema().project(&columns).map_err(failed)?;
+        let order = Order::by(layout.order().to_vec()).bind(&schema)?;
+        Ok(Self {
+            columns,
+            encoder: RowEncoder::new(&order),
+            orders: Rows::default(),
+            heap: Some(BinaryHeap::new()),
+            rows: usize::try_from(rows).unwrap_or(usize::MAX),
+            bytes: 0,
+        })
+    }
+
+    /// The rows of `batch` that can be among the first.
+    pub(super) fn keep(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
+        let Some(heap) = &mut self.heap else { return Ok(batch.clone()) };
+        let ordered = batch.project(&self.columns).map_err(failed)?;
+        self.encoder.encode_into(&ordered, &mut self.orders)?;
+        let mut kept = vec![true; batch.num_rows()];
+        for (row, kept) in self.orders.iter().zip(&mut kept) {
+            if heap.len() < self.rows {
+                self.bytes += row.len() + PLACE;
+            } else {
+                match heap.peek() {
+                    Some(worst) if row < &**worst => {
+                        self.bytes = self.bytes + row.len() - worst.len();
+                        heap.pop();
+                    }
+                    Some(worst) => {
+                        *kept = row == &**worst;
+                        continue;
+                    }
+                    None => {
+                        *kept = false;
+                        continue;
+                    }
+                }
+            }
+            heap.push(row.into());
+            if self.bytes > MOST_BYTES {
+                self.heap = None;
+                return Ok(batch.clone());
+            }
+        }
+        match kept.iter().all(|kept| *kept) {
+            true => Ok(batch.clone()),
+            false => filter_record_batch(batch, &BooleanArray::from(kept)).map_err(failed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, AsArray, Int64Array};
+    use arrow::datatypes::Int64Type;
+    use windrow::{asc, desc};
+
+    use super::*;
+
+    fn kept(column: windrow::SortColumn, rows: u64, batches: &[&[i64]]) -> Vec<i64> {
+        let batch = |values: &&[i64]| {
+            let values: ArrayRef = Arc::new(Int64Array::from(values.to_vec()));
+            RecordBatch::try_from_iter([("a", values)]).unwrap()
+        };
+        let schema = batch(&batches[0]).schema();
+        let layout = Order::by([column]).bind(&schema).unwrap();
+        let mut best = Best::new(&layout, rows).unwrap();
+        let kept = batches.iter().flat_map(|values| {
+            let kept = best.keep(&batch(values)).unwrap();
+            kept.column(0).as_primitive::<Int64Type>().values().to_vec()
+        });
+        kept.collect()
+    }
+
+    #[test]
+    fn what_cannot_win_is_dropped() {
+        let batches: [&[i64]; 3] = [&[5, 3, 9], &[7, 3, 1], &[2, 5, 3, 3]];
+        assert_eq!(kept(asc("a"), 2, &batches), [5, 3, 3, 1, 2]);
+        assert_eq!(kept(desc("a"), 2, &batches), [5, 3, 9, 7]);
+        assert_eq!(kept(asc("a"), 100, &batches).len(), 10);
+        assert_eq!(kept(asc("a"), 0, &batches), [0; 0]);
+    }
+
+    #[test]
+    fn ties_with_the_worst_stay() {
+        assert_eq!(kept(asc("a"), 1, &[&[1, 1], &[1, 2]]), [1, 1, 1]);
+    }
+}

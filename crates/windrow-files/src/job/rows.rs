@@ -1,0 +1,101 @@
+//! The rows in order, as the last merge yields them, or as a sift leaves them.
+//!
+//! ```text
+//! slabs --------------------------------> Taken::Slab      decoded by whoever encodes it
+//!    \--decode--> Sift --record batch---> Taken::Batch     one thread: a sift sees rows in order
+//! ```
+
+use arrow::record_batch::RecordBatch;
+use windrow::{Slab, Slabs};
+
+use super::decode::RowDecoder;
+use crate::error::Result;
+use crate::verbs::{Arrangement, Sift};
+
+/// The sorted rows, the first of them read ahead.
+pub(super) struct Rows {
+    slabs: Slabs,
+    sift: Option<Sifted>,
+    first: Option<Taken>,
+}
+
+/// Some of them.
+pub(super) enum Taken {
+    Slab(Slab),
+    /// With the bytes that they take as rows.
+    Batch(RecordBatch, usize),
+}
+
+struct Sifted {
+    sift: Box<dyn Sift>,
+    decoder: RowDecoder,
+    ended: bool,
+}
+
+impl Taken {
+    /// The columns of it.
+    pub(super) fn decode(&self, decoder: &mut RowDecoder) -> Result<RecordBatch> {
+        match self {
+            Self::Slab(slab) => decoder.decode(slab),
+            Self::Batch(batch, _) => Ok(batch.clone()),
+        }
+    }
+}
+
+impl Rows {
+    /// Those of `slabs`, of which at most `rows` or `bytes` are read ahead.
+    pub(super) fn open(
+        slabs: Slabs,
+        arrangement: &Arrangement,
+        (rows, bytes): (usize, usize),
+    ) -> Result<Self> {
+        let sift = arrangement.sifting.as_ref().map(|sifting| -> Result<Sifted> {
+            let decoder = RowDecoder::new(arrangement)?;
+            Ok(Sifted { sift: (sifting.start)(), decoder, ended: false })
+        });
+        let mut all = Self { slabs, sift: sift.transpose()?, first: None };
+        all.first = all.read(rows, bytes)?;
+        Ok(all)
+    }
+
+    /// The first of them, until they are taken.
+    pub(super) fn first(&self) -> Option<&Taken> {
+        self.first.as_ref()
+    }
+
+    /// The next of them: at most so many rows, or bytes.
+    pub(super) fn next(&mut self, rows: usize, bytes: usize) -> Result<Option<Taken>> {
+        match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => self.read(rows, bytes),
+        }
+    }
+
+    /// Keys that were deleted.
+    pub(super) fn deleted(&self) -> u64 {
+        self.slabs.deleted()
+    }
+
+    fn read(&mut self, rows: usize, bytes: usize) -> Result<Option<Taken>> {
+        let Some(Sifted { sift, decoder, ended }) = &mut self.sift else {
+            return Ok(self.slabs.next(rows, bytes)?.map(Taken::Slab));
+        };
+        while !*ended && !sift.is_done() {
+            let Some(slab) = self.slabs.next(rows, bytes)? else {
+                *ended = true;
+                let last = sift.finish()?.filter(|batch| batch.num_rows() > 0);
+                let length = last.as_ref().map_or(0, RecordBatch::get_array_memory_size);
+                return Ok(last.map(|batch| Taken::Batch(batch, length)));
+            };
+            let (taken, length) = (slab.rows(), slab.bytes());
+            let batch = decoder.decode(&slab)?;
+            drop(slab);
+            let batch = sift.push(&batch)?;
+            if batch.num_rows() > 0 {
+                let length = length * batch.num_rows() / taken.max(1);
+                return Ok(Some(Taken::Batch(batch, length)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,234 @@
+//! Compressed text: gzip, zstd, bzip2, xz and LZ4 frames, in and out.
+//!
+//! ```text
+//!  file --magic number--> Packing --reader--> text, of all members one behind the other
+//!  text of a part --writer--> a member; members are appended
+//! ```
+//! Every format allows members one behind the other, so that threads compress parts on their own.
+//!
+//! Invariant: a reader takes no more memory than [`Packing::reader_bytes`] of the head of its file; a later member
+//! that wants more is an error.
+
+mod writer;
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use bzip2::read::MultiBzDecoder;
+use flate2::read::MultiGzDecoder;
+use lz4_flex::frame::FrameDecoder;
+use lzma_rust2::XzReader;
+
+pub(crate) use writer::Packer;
+
+/// What text is compressed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Gzip,
+    Zstd,
+    Bzip2,
+    Xz,
+    Lz4,
+}
+
+/// Bytes that are looked at to tell a packing, and the memory that reading it takes.
+pub(crate) const HEAD: usize = 64;
+
+/// Compressed bytes that are read at a time.
+const BUFFER: usize = 64 << 10;
+
+/// The window that every reader has memory for: more than the levels of zstd below 20 and of xz below 7 use.
+const WINDOW: u64 = 8 << 20;
+/// The largest window that is read at all.
+const MOST_WINDOW: u64 = 128 << 20;
+
+impl Packing {
+    const ALL: [Self; 5] = [Self::Gzip, Self::Zstd, Self::Bzip2, Self::Xz, Self::Lz4];
+
+    /// What compresses the file that opens with `head`.
+    pub(crate) fn of_magic(head: &[u8]) -> Option<Self> {
+        let is = |packing: &Self| match packing {
+            Self::Gzip => head.starts_with(b"\x1f\x8b\x08"),
+            Self::Zstd => head.starts_with(b"\x28\xb5\x2f\xfd"),
+            // The magic number is text: the first block, or the end, follows it.
+            Self::Bzip2 => {
+                head.len() >= 10
+                    && head.starts_with(b"BZh")
+                    && matches!(&head[4..10], b"1AY&SY" | b"\x17\x72\x45\x38\x50\x90")
+            }
+            Self::Xz => head.starts_with(b"\xfd7zXZ\0"),
+            Self::Lz4 => head.starts_with(b"\x04\x22\x4d\x18"),
+        };
+        Self::ALL.into_iter().find(is)
+    }
+
+    /// What the extension of `path` stands for, and the path without it.
+    pub(crate) fn of_path(path: &Path) -> Option<(Self, PathBuf)> {
+        let extension = path.extension()?;
+        let known = |packing: &Self| {
+            packing.extensions().iter().any(|known| extension.eq_ignore_ascii_case(known))
+        };
+        Self::ALL.into_iter().find(known).map(|packing| (packing, path.with_extension("")))
+    }
+
+    fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Gzip => &["gz", "gzip"],
+            Self::Zstd => &["zst", "zstd"],
+            Self::Bzip2 => &["bz2"],
+            Self::Xz => &["xz"],
+            Self::Lz4 => &["lz4"],
+        }
+    }
+
+    /// The extension that files get.
+    pub(crate) fn extension(self) -> &'static str {
+        self.extensions()[0]
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+            Self::Lz4 => "lz4",
+        }
+    }
+
+    /// The memory that reading a file that opens with `head` takes.
+    pub(crate) fn reader_bytes(self, head: &[u8]) -> usize {
+        /// Tables of all, and blocks of zstd.
+        const STATE: usize = 512 << 10;
+        let window = usize::try_from(self.window(head)).unwrap_or(usize::MAX);
+        let own = match self {
+            Self::Gzip => 0,
+            Self::Zstd | Self::Xz => window,
+            // Places of the 900,000 bytes of a block.
+            Self::Bzip2 => 4 << 20,
+            // A block as it is read, and twice as it was.
+            Self::Lz4 => 3 * (4 << 20),
+        };
+        own + STATE + 2 * BUFFER
+    }
+
+    /// The window that members may have.
+    fn window(self, head: &[u8]) -> u64 {
+        let told = match self {
+            Self::Zstd => zstd_window(head),
+            Self::Xz => xz_window(head),
+            Self::Gzip | Self::Bzip2 | Self::Lz4 => None,
+        };
+        told.unwrap_or(0).clamp(WINDOW, MOST_WINDOW)
+    }
+
+    /// The text in `packed`, which opens with `head`.
+    pub(crate) fn reader(
+        self,
+        packed: Box<dyn Read + Send>,
+        head: &[u8],
+    ) -> io::Result<Box<dyn Read + Send>> {
+        let window = self.window(head);
+        let packed = BufReader::with_capacity(BUFFER, packed);
+        let text: Box<dyn Read + Send> = match self {
+            Self::Gzip => Box::new(MultiGzDecoder::new(packed)),
+            Self::Bzip2 => Box::new(MultiBzDecoder::new(packed)),
+            Self::Lz4 => Box::new(Lz4(FrameDecoder::new(packed))),
+            Self::Xz => {
+                let kib = u32::try_from(window / 1024 + 256).unwrap_or(u32::MAX);
+                Box::new(XzReader::new_mem_limit(packed, true, kib))
+            }
+            Self::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+                decoder.window_log_max(window.next_power_of_two().ilog2())?;
+                Box::new(decoder)
+            }
+        };
+        Ok(Box::new(Unpacked { packing: self, text, ended: false, failed: None }))
+    }
+}
+
+/// LZ4 frames, of which the decoder ends its text with each.
+struct Lz4(FrameDecoder<BufReader<Box<dyn Read + Send>>>);
+
+impl Read for Lz4 {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(bytes)? {
+                0 if !self.0.get_mut().fill_buf()?.is_empty() => {}
+                read => return Ok(read),
+            }
+        }
+    }
+}
+
+/// Text, with errors that say what could not be decompressed.
+struct Unpacked {
+    packing: Packing,
+    text: Box<dyn Read + Send>,
+    ended: bool,
+    /// The error that there was: decoders are not asked again after one.
+    failed: Option<(io::ErrorKind, String)>,
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if let Some((kind, what)) = &self.failed {
+            return Err(io::Error::new(*kind, what.clone()));
+        }
+        if self.ended || bytes.is_empty() {
+            return Ok(0);
+        }
+        let read = self.text.read(bytes).map_err(|cause| {
+            let what = match cause.kind() {
+                io::ErrorKind::Interrupted => return cause,
+                io::ErrorKind::UnexpectedEof => "the compressed data is cut short",
+                io::ErrorKind::OutOfMemory => "a part of it needs a larger window than the first",
+                _ => "the compressed data is damaged",
+            };
+            let what = format!("{}: {what}: {cause}", self.packing.name());
+            self.failed = Some((cause.kind(), what.clone()));
+            io::Error::new(cause.kind(), what)
+        })?;
+        self.ended = read == 0;
+        Ok(read)
+    }
+}
+
+/// The window of the first frame, as its header tells (RFC 8878, 3.1.1.1).
+fn zstd_window(head: &[u8]) -> Option<u64> {
+    let descriptor = *head.get(4)?;
+    let single = descriptor & 0x20 != 0;
+    if !single {
+        let window = *head.get(5)?;
+        let base = 1u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let length = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let mut size = [0; 8];
+    size[..length].copy_from_slice(head.get(5 + dictionary..5 + dictionary + length)?);
+    let size = u64::from_le_bytes(size);
+    Some(if length == 2 { size + 256 } else { size })
+}
+
+/// The dictionary of the first block, whose only filter is LZMA2 in what `xz` writes.
+fn xz_window(head: &[u8]) -> Option<u64> {
+    let flags = *head.get(13)?;
+    let mut at = 14;
+    // Sizes, if they are told.
+    for flag in [0x40, 0x80] {
+        if flags & flag != 0 {
+            at += head.get(at..)?.iter().position(|byte| byte & 0x80 == 0)? + 1;
+        }
+    }
+    let bits = match head.get(at..at + 3)? {
+        [0x21, 1, bits] if *bits < 40 => u32::from(*bits),
+        _ => return None,
+    };
+    Some(u64::from(2 | bits & 1) << (bits / 2 + 11))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What is packed comes back, of one member or several; what is damaged is an error.
+
+use std::io::{Cursor, Read, Write};
+use std::path::Path;
+
+use super::*;
+
+fn packed(packing: Packing, level: u32, text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut packer = Packer::new(packing, level, &mut out).unwrap();
+    packer.write_all(text).unwrap();
+    packer.finish().unwrap();
+    out
+}
+
+fn unpacked(packing: Packing, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let head = &bytes[..bytes.len().min(HEAD)];
+    packing.reader(Box::new(Cursor::new(bytes.to_vec())), head)?.read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn text(length: usize) -> Vec<u8> {
+    let mut state = 7u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b'a' + (state >> 27) as u8 % 9
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn members_come_back() {
+    for packing in Packing::ALL {
+        for length in [0, 1, 10, 65_535, 65_536, 65_537, 300_000] {
+            for level in [1, 6] {
+                let text = text(length);
+                let member = packed(packing, level, &text);
+                if length > 0 || packing != Packing::Lz4 {
+                    assert_eq!(Packing::of_magic(&member), Some(packing), "{length}");
+                }
+                assert!(unpacked(packing, &member).unwrap() == text, "{packing:?} {length}");
+                let twice = [&member[..], &member].concat();
+                let both = [&text[..], &text].concat();
+                assert!(unpacked(packing, &twice).unwrap() == both, "{packing:?} {length} twice");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_member_does_not_depend_on_how_it_is_written() {
+    let text = text(200_000);
+    for packing in Packing::ALL {
+        let whole = packed(packing, 2, &text);
+        for piece in [1, 777, 70_000] {
+            let mut out = Vec::new();
+            let mut packer = Packer::new(packing, 2, &mut out).unwrap();
+            for piece in text.chunks(piece) {
+                packer.write_all(piece).unwrap();
+                packer.flush().unwrap();
+            }
+            packer.finish().unwrap();
+            assert!(out == whole, "{packing:?} {piece}");
+        }
+    }
+}
+
+#[test]
+fn damage_is_an_error_and_no_panic() {
+    let text = text(100_000);
+    for packing in Packing::ALL {
+        let whole = packed(packing, 3, &text);
+        for cut in [12, 20, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+            match unpacked(packing, &whole[..cut]) {
+                Err(error) => assert!(error.to_string().contains(packing.name()), "{error}"),
+                Ok(found) => panic!("{packing:?} cut at {cut}: {} bytes", found.len()),
+            }
+        }
+        for at in (0..whole.len()).step_by(whole.len() / 200) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x55;
+            // Not all bytes of a header count.
+            if let Ok(found) = unpacked(packing, &bytes) {
+                assert!(found == text || at < 32, "{packing:?} flipped at {at}");
+            }
+        }
+        let garbage = [&whole[..], b"no member"].concat();
+        assert!(unpacked(packing, &garbage).is_err(), "{packing:?} with garbage behind it");
+    }
+}
+
+#[test]
+fn packings_are_told_by_magic_and_by_name() {
+    for (name, expected) in [
+        ("a.csv.gz", Some((Packing::Gzip, "a.csv"))),
+        ("b/a.tsv.ZST", Some((Packing::Zstd, "b/a.tsv"))),
+        ("a.bz2", Some((Packing::Bzip2, "a"))),
+        ("a.json.xz", Some((Packing::Xz, "a.json"))),
+        ("a.ndjson.lz4", Some((Packing::Lz4, "a.ndjson"))),
+        ("a.csv", None),
+        ("gz", None),
+    ] {
+        let found = Packing::of_path(Path::new(name));
+        let expected = expected.map(|(packing, stem)| (packing, PathBuf::from(stem)));
+        assert_eq!(found, expected, "{name}");
+    }
+    for text in [&b"BZh9,a\n1,2\n3,4\n"[..], b"\x1f", b"", b"id,v\n", b"BZh"] {
+        assert_eq!(Packing::of_magic(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn windows_are_told_by_the_head() {
+    let zstd = |level: i32, text: &[u8]| zstd::stream::encode_all(text, level).unwrap();
+    let long = text(1 << 20);
+    assert_eq!(zstd_window(&zstd(3, &long)[..HEAD]), Some(2 << 20));
+    assert_eq!(zstd_window(&zstd::bulk::compress(&long, 3).unwrap()[..HEAD]), Some(1 << 20));
+    assert_eq!(zstd_window(&zstd::bulk::compress(&long[..300], 3).unwrap()[..HEAD]), Some(300));
+    assert_eq!(zstd_window(b"\x28\xb5\x2f\xfd"), None);
+    let xz = packed(Packing::Xz, 6, &long);
+    assert_eq!(xz_window(&xz[..HEAD]), Some(1 << 20));
+    // `xz -9`, by its header.
+    let nine = b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01\x1c\x00";
+    assert_eq!(xz_window(nine), Some(64 << 20));
+    assert!(Packing::Xz.reader_bytes(nine) > 64 << 20);
+    assert!(Packing::Zstd.reader_bytes(&[]) < 10 << 20);
+    // A window that was not told is refused.
+    let mut far = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+    far.window_log(25).unwrap();
+    far.write_all(&long).unwrap();
+    let far = far.finish().unwrap();
+    assert!(unpacked(Packing::Zstd, &far).unwrap() == long);
+    let later = [&zstd(1, b"id\n")[..], &far].concat();
+    assert!(unpacked(Packing::Zstd, &later).is_err());
+}

@@ -1,0 +1,125 @@
+//! Removing duplicates: one row of each key, or none where there are several.
+//!
+//! Keys are equal as in SQL: nulls are one key, and so are -0.0 and 0.0, and all NaN. Such values come out as 0.0 and
+//! as one NaN, so that the output is sorted whichever of the rows stays.
+
+use arrow::array::RecordBatch;
+use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
+
+use super::sift::{Alone, Sifting};
+use super::sort::Bound;
+use super::{Arrangement, Transform};
+use crate::derived::Derived;
+use crate::equality::{one_form, plain_type};
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+
+/// Rows without those whose key another row has.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct DedupeSpec {
+    /// The columns that are equal in duplicates; all unless given.
+    pub key: Option<Vec<Column>>,
+    /// Which of them stays.
+    pub kept: Kept,
+    /// The columns to write, in this order; all unless given.
+    pub select: Option<Vec<String>>,
+}
+
+/// Which row of a key stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kept {
+    /// The one that comes first in the inputs.
+    #[default]
+    First,
+    /// The one that comes last.
+    Last,
+    /// None, where there are several.
+    None,
+}
+
+impl DedupeSpec {
+    /// One row of those that are equal in all columns.
+    pub fn whole_rows() -> Self {
+        Self::default()
+    }
+
+    /// One row of those that are equal in these columns.
+    pub fn by_key(key: impl IntoColumns) -> Self {
+        Self { key: Some(key.into_columns()), ..Self::default() }
+    }
+
+    /// Sets which row stays.
+    pub fn kept(mut self, kept: Kept) -> Self {
+        self.kept = kept;
+        self
+    }
+
+    /// Sets the columns to write.
+    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.select = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
+        let all = || {
+            let fields = inputs.schema().fields().iter();
+            fields.map(|field| windrow::asc(field.name().as_str())).collect()
+        };
+        let key: Vec<Column> = self.key.clone().unwrap_or_else(all);
+        let ruled = |order: Order| match self.kept {
+            Kept::First => order.first(),
+            Kept::Last => order.last(),
+            Kept::None => order,
+        };
+        let bound = Bound::of(inputs, &key, self.select.as_deref(), ruled)?;
+        let mut arrangement = bound.arrangement();
+        let columns: Vec<usize> = arrangement.layout.key().collect();
+        arrangement.transform = of_one_form(&mut arrangement.derived, &columns, inputs);
+        if self.kept == Kept::None {
+            alone(&mut arrangement, columns)?;
+        }
+        Ok(arrangement)
+    }
+}
+
+/// Has only rows whose key no other row has.
+fn alone(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
+    let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
+    let shown: Vec<usize> = (0..arrangement.projection.len()).collect();
+    let mut places = Vec::with_capacity(key.len());
+    for column in key {
+        let place = arrangement.projection.iter().position(|&shown| shown == column);
+        places.push(place.unwrap_or_else(|| {
+            arrangement.projection.push(column);
+            arrangement.projection.len() - 1
+        }));
+    }
+    let start = move || Box::new(Alone::new(places.clone(), shown.clone())) as _;
+    arrangement.sifting = Some(Sifting { schema, start: Box::new(start) });
+    Ok(())
+}
+
+/// Brings the floats among `columns` to one form, if there are any. Columns that are derived are so before.
+pub(super) fn of_one_form(
+    derived: &mut Option<Derived>,
+    columns: &[usize],
+    inputs: &Inputs,
+) -> Option<Transform> {
+    let fields = inputs.schema().fields();
+    let is_float = |column: &&usize| {
+        fields.get(**column).is_some_and(|field| plain_type(field.data_type()).is_floating())
+    };
+    let floats: Vec<usize> = columns.iter().filter(is_float).copied().collect();
+    if let Some(derived) = derived {
+        derived.bring_to_one_form();
+    }
+    (!floats.is_empty()).then(|| {
+        Box::new(move |batch: &RecordBatch, _| {
+            let mut values = batch.columns().to_vec();
+            floats.iter().for_each(|&column| values[column] = one_form(&values[column]));
+            RecordBatch::try_new(batch.schema(), values)
+                .map_err(|error| Error::data(error.to_string()))
+        }) as Transform
+    })
+}

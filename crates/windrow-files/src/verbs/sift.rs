@@ -1,0 +1,194 @@
+//! What becomes of rows in their order: some are left out, or several become one.
+//!
+//! ```text
+//! last merge --> record batches in order --Sift--> record batches to write
+//! ```
+//! A sift sees every row once, in order, on one thread. It remembers a row or two, and no more.
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::{concat, filter_record_batch, partition};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+
+use crate::error::{Error, Result};
+
+/// Looks at the sorted rows.
+pub(crate) trait Sift: Send {
+    /// What becomes of the next rows.
+    fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch>;
+
+    /// What is left at the end, if anything is.
+    fn finish(&mut self) -> Result<Option<RecordBatch>>;
+
+    /// Whether no row that is still to come counts.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// How a job starts to sift. A job that begins again does so, too.
+pub(crate) struct Sifting {
+    /// What comes out of it.
+    pub(crate) schema: SchemaRef,
+    pub(crate) start: Box<dyn Fn() -> Box<dyn Sift> + Send + Sync>,
+}
+
+pub(super) fn failed(error: ArrowError) -> Error {
+    Error::data(error.to_string())
+}
+
+/// The first so many rows.
+pub(super) struct First {
+    left: u64,
+}
+
+impl First {
+    pub(super) fn new(rows: u64) -> Self {
+        Self { left: rows }
+    }
+}
+
+impl Sift for First {
+    fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.num_rows());
+        self.left -= rows as u64;
+        Ok(batch.slice(0, rows))
+    }
+
+    fn finish(&mut self) -> Result<Option<RecordBatch>> {
+        Ok(None)
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// Rows whose key no other row has.
+pub(super) struct Alone {
+    /// Places of the key's columns.
+    key: Vec<usize>,
+    /// Places of the columns that are written.
+    shown: Vec<usize>,
+    /// The last row so far, and whether no row before it has its key.
+    last: Option<(RecordBatch, bool)>,
+}
+
+impl Alone {
+    pub(super) fn new(key: Vec<usize>, shown: Vec<usize>) -> Self {
+        Self { key, shown, last: None }
+    }
+}
+
+impl Sift for Alone {
+    /// The row before, if it is known to be alone now, and those of `batch` that are known to be.
+    fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let columns: Vec<ArrayRef> = match &self.last {
+            Some((last, _)) => last
+                .columns()
+                .iter()
+                .zip(batch.columns())
+                .map(|(last, next)| concat(&[last, next]))
+                .collect::<Result<_, _>>()
+                .map_err(failed)?,
+            None => batch.columns().to_vec(),
+        };
+        let first_is_new = self.last.as_ref().is_none_or(|(_, alone)| *alone);
+        let all = RecordBatch::try_new(batch.schema(), columns).map_err(failed)?;
+        let starts = starts(&all, &self.key)?;
+        let mut alone: Vec<bool> = (0..all.num_rows())
+            .map(|row| starts[row] && starts.get(row + 1).copied().unwrap_or(false))
+            .collect();
+        // That a row is the first of its key was seen when it came.
+        if let Some(first) = alone.first_mut() {
+            *first = *first && first_is_new;
+        }
+        let last = all.num_rows() - 1;
+        let last_is_new = if last == 0 { first_is_new } else { starts[last] };
+        // A copy: a slice would keep the whole of it.
+        self.last = Some((copied(&all.slice(last, 1))?, last_is_new));
+        debug_assert!(rows > 0);
+        let kept = filter_record_batch(&all, &BooleanArray::from(alone)).map_err(failed)?;
+        kept.project(&self.shown).map_err(failed)
+    }
+
+    fn finish(&mut self) -> Result<Option<RecordBatch>> {
+        match self.last.take() {
+            Some((last, true)) => last.project(&self.shown).map(Some).map_err(failed),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Whether each row of `batch` has another key than the one before it.
+pub(super) fn starts(batch: &RecordBatch, key: &[usize]) -> Result<Vec<bool>> {
+    let mut starts = vec![false; batch.num_rows()];
+    if key.is_empty() {
+        starts.iter_mut().take(1).for_each(|start| *start = true);
+        return Ok(starts);
+    }
+    let columns: Vec<ArrayRef> = key.iter().map(|&column| batch.column(column).clone()).collect();
+    for range in partition(&columns).map_err(failed)?.ranges() {
+        starts[range.start] = true;
+    }
+    Ok(starts)
+}
+
+/// The rows, in buffers of their own.
+pub(super) fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
+    let columns = rows.columns().iter().map(|column| concat(&[column]));
+    let columns = columns.collect::<Result<_, _>>().map_err(failed)?;
+    RecordBatch::try_new(rows.schema(), columns).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{AsArray, Int64Array};
+    use arrow::datatypes::Int64Type;
+
+    use super::*;
+
+    fn sifted(mut sift: impl Sift, batches: &[&[(i64, i64)]]) -> Vec<i64> {
+        let mut found = Vec::new();
+        let mut note = |batch: RecordBatch| {
+            let values = batch.column(batch.num_columns() - 1).as_primitive::<Int64Type>();
+            found.extend(values.values().iter().copied());
+        };
+        for rows in batches {
+            let column = |of: fn(&(i64, i64)) -> i64| -> ArrayRef {
+                Arc::new(rows.iter().map(of).collect::<Int64Array>())
+            };
+            let batch =
+                RecordBatch::try_from_iter([("k", column(|r| r.0)), ("v", column(|r| r.1))]);
+            note(sift.push(&batch.unwrap()).unwrap());
+        }
+        if let Some(batch) = sift.finish().unwrap() {
+            note(batch);
+        }
+        found
+    }
+
+    #[test]
+    fn rows_alone_are_found_across_batches() {
+        let alone = || Alone::new(vec![0], vec![0, 1]);
+        assert_eq!(sifted(alone(), &[&[(1, 1), (2, 2), (2, 3), (3, 4)]]), [1, 4]);
+        assert_eq!(sifted(alone(), &[&[(1, 1)], &[(1, 2)], &[(2, 3)]]), [3]);
+        assert_eq!(sifted(alone(), &[&[(1, 1)], &[(1, 2)], &[(1, 3)]]), [0; 0]);
+        assert_eq!(sifted(alone(), &[&[(1, 1)], &[(2, 2)], &[(2, 3), (3, 4)]]), [1, 4]);
+        assert_eq!(sifted(alone(), &[&[(1, 1), (1, 2)], &[(1, 3), (4, 4)], &[(5, 5)]]), [4, 5]);
+        assert_eq!(sifted(alone(), &[]), [0; 0]);
+    }
+
+    #[test]
+    fn the_first_rows_are_as_many_as_wanted() {
+        let rows: [&[(i64, i64)]; 2] = [&[(1, 1), (2, 2)], &[(3, 3), (4, 4)]];
+        for (most, expected) in
+            [(0, vec![]), (1, vec![1]), (3, vec![1, 2, 3]), (9, vec![1, 2, 3, 4])]
+        {
+            assert_eq!(sifted(First::new(most), &rows), expected);
+        }
+    }
+}
