@@ -12,7 +12,7 @@ import sys
 import windrow
 from mkdocs.structure.files import File
 
-CALLS = ["sort", "compact", "merge", "partition", "check", "inspect", "col"]
+CALLS = ["sort", "compact", "dedupe", "merge", "partition", "head", "check", "inspect", "col"]
 OBJECTS = ["Reader", "RecordBatch", "Schema", "Column", "Stats", "Check", "Inspect", "Explain", "Progress"]
 ERRORS = [
     "WindrowError", "UsageError", "DataError", "UnsortedError", "InputNotFoundError", "MemoryFloorError", "SpaceError",

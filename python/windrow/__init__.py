@@ -29,7 +29,7 @@ from windrow._errors import (
 )
 from windrow._progress import Progress
 from windrow._results import Check, Explain, Inspect, Stats
-from windrow._verbs import check, compact, inspect, merge, partition, sort
+from windrow._verbs import check, compact, dedupe, head, inspect, merge, partition, sort
 from windrow._windrow import Column, Reader, RecordBatch, Schema, __version__, col
 
 __all__ = [
@@ -54,7 +54,9 @@ __all__ = [
     "check",
     "col",
     "compact",
+    "dedupe",
     "explain",
+    "head",
     "inspect",
     "merge",
     "partition",

@@ -15,8 +15,10 @@ def sort(
     inputs,
     *,
     by,
+    limit=None,
     output=None,
     select=None,
+    where=None,
     memory=None,
     threads=None,
     temp_dir=None,
@@ -27,6 +29,7 @@ def sort(
     progress=None,
     input_format=None,
     schema=None,
+    hive_types=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -44,11 +47,16 @@ def sort(
         Paths, directories, glob patterns, Arrow objects, or a list of these.
     by
         Columns, most significant first: ``"a,b:desc:nulls-first"``, a list of such, or of `col`.
+    limit
+        The most rows to write: the first in the order. Others are dropped as they are read.
     output
         The file to write; it appears whole or not at all, and may be an input. A `Reader` is returned if there
         is none.
     select
-        The columns to write, in this order.
+        The columns to write, in this order. Of a struct, a member by its path: ``"user.id"``.
+    where
+        Which rows count: ``"amount > 100 and country in (nl, 'de')"``. Row groups of Parquet and directories without
+        such rows are not read.
     memory
         What the call may add to the resident memory of the process: bytes, ``"256MiB"``, a share of what is free
         (``"50%"``), or ``"unlimited"``; a quarter of what is free unless given.
@@ -60,10 +68,10 @@ def sort(
         ``"none"``, ``"lz4"`` or ``"zstd"``; ``"disk"`` or ``"memory"``; whether the page cache is passed by.
     progress
         ``True`` for a bar, or a function of a `Progress`; what it raises stops the job.
-    input_format, schema, csv_delimiter, csv_header
+    input_format, schema, hive_types, csv_delimiter, csv_header
         How inputs are read: ``"parquet"``, ``"arrow"``, ``"arrow-stream"``, ``"csv"``, ``"ndjson"``; types of columns
-        of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema; what separates fields; whether a first
-        line names the columns.
+        of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema, and of those in names of directories; what
+        separates fields; whether a first line names the columns. Text may be compressed.
     output_format, compression, row_group_size, page_size, statistics, checksums
         How the output is written: a format; ``"none"``, ``"snappy"``, ``"lz4"``, ``"zstd:3"``, ``"gzip"``, ``"brotli"``;
         sizes, as of ``memory``; whether Parquet has minima and maxima, and whether its pages have checksums.
@@ -77,6 +85,8 @@ def sort(
     [3, 2, 1]
     >>> pa.table(wr.sort(rows, by=wr.col("name", nulls="first"), select=["name"]))["name"].to_pylist()
     [None, 'b', 'c']
+    >>> pa.table(wr.sort(rows, by="id:desc", where="name is not null", limit=1))["id"].to_pylist()
+    [3]
     """
     return _run("sort", inputs, output, locals())
 
@@ -88,6 +98,9 @@ def compact(
     order_by=None,
     op=None,
     preset=None,
+    op_map=None,
+    table=None,
+    unchanged=None,
     time=None,
     diff=None,
     as_of=None,
@@ -95,6 +108,7 @@ def compact(
     keep_bookkeeping=None,
     output=None,
     select=None,
+    where=None,
     memory=None,
     threads=None,
     temp_dir=None,
@@ -105,6 +119,7 @@ def compact(
     progress=None,
     input_format=None,
     schema=None,
+    hive_types=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -126,11 +141,19 @@ def compact(
     key
         Columns that tell rows apart; with ``diff``, columns to sort by first.
     order_by
-        Columns that say which change of a key is the latest.
+        Columns that say which change of a key is the latest; what text in them stands for is told as
+        ``"scn:number"`` or ``"pos:lsn"``.
     op
         The column that says what a change does: insert, update, delete, ...
     preset
-        How it reads, and where the row is: ``"generic"``, ``"debezium"``, ``"delta-cdf"``, ``"wal2json"``, ``"paimon"``.
+        The format of the log by its producer's name: ``"wal2json"``, ``"debezium"``, ``"maxwell"``, ``"dms"``, and the
+        others that ``windrow help compact`` lists; ``"auto"`` tells it by the first records.
+    op_map
+        What words of ``op`` mean: ``"I=insert,REFRESH=insert"``, or a dict.
+    table
+        The table that is wanted of a log of several: ``"NAME"``, ``"SCHEMA.NAME"``, or ``"*"`` for all.
+    unchanged
+        What becomes of an update that does not have all columns of its row: ``"error"``, or ``"keep"`` it as it is.
     time, diff
         The columns with the time of a change and with how often a row was added, negative if removed.
     as_of
@@ -162,6 +185,7 @@ def merge(
     diff=None,
     output=None,
     select=None,
+    where=None,
     memory=None,
     threads=None,
     temp_dir=None,
@@ -172,6 +196,7 @@ def merge(
     progress=None,
     input_format=None,
     schema=None,
+    hive_types=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -205,6 +230,101 @@ def merge(
     return _run("merge", inputs, output, locals())
 
 
+def dedupe(
+    inputs,
+    *,
+    key=None,
+    keep=None,
+    output=None,
+    select=None,
+    where=None,
+    memory=None,
+    threads=None,
+    temp_dir=None,
+    max_temp_size=None,
+    spill_compression=None,
+    spill_to=None,
+    spill_direct=None,
+    progress=None,
+    input_format=None,
+    schema=None,
+    hive_types=None,
+    csv_delimiter=None,
+    csv_header=None,
+    output_format=None,
+    compression=None,
+    row_group_size=None,
+    page_size=None,
+    statistics=None,
+    checksums=None,
+):
+    """Leaves one row of each key, sorted by it.
+
+    Keys are equal as in SQL: nulls are one key, and so are -0.0 and 0.0, and all NaN.
+
+    Parameters
+    ----------
+    inputs
+        As of `sort`.
+    key
+        The columns that are equal in duplicates; all unless given.
+    keep
+        Which of them stays: the ``"first"`` or the ``"last"`` of the inputs, or ``"none"`` where there are several.
+
+    The rest is as of `sort`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> rows = pa.table({"id": [2, 1, 2], "name": ["a", "b", "c"]})
+    >>> pa.table(wr.dedupe(rows, key="id", keep="last"))["name"].to_pylist()
+    ['b', 'c']
+    """
+    return _run("dedupe", inputs, output, locals())
+
+
+def head(
+    inputs,
+    *,
+    rows=None,
+    output=None,
+    select=None,
+    where=None,
+    memory=None,
+    threads=None,
+    temp_dir=None,
+    max_temp_size=None,
+    spill_compression=None,
+    spill_to=None,
+    spill_direct=None,
+    progress=None,
+    input_format=None,
+    schema=None,
+    hive_types=None,
+    csv_delimiter=None,
+    csv_header=None,
+    output_format=None,
+    compression=None,
+    row_group_size=None,
+    page_size=None,
+    statistics=None,
+    checksums=None,
+):
+    """The first rows of the inputs, as they come: ten unless ``rows`` says how many.
+
+    The rest is as of `sort`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> pa.table(wr.head(pa.table({"id": [3, 1, 2]}), rows=2))["id"].to_pylist()
+    [3, 1]
+    """
+    return _run("head", inputs, output, locals())
+
+
 def partition(
     inputs,
     *,
@@ -216,6 +336,7 @@ def partition(
     hive=None,
     sort=None,
     select=None,
+    where=None,
     memory=None,
     threads=None,
     temp_dir=None,
@@ -226,6 +347,7 @@ def partition(
     progress=None,
     input_format=None,
     schema=None,
+    hive_types=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -276,8 +398,10 @@ def check(
     *,
     by,
     unique=None,
+    where=None,
     input_format=None,
     schema=None,
+    hive_types=None,
     csv_delimiter=None,
     csv_header=None,
 ):

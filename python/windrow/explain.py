@@ -11,9 +11,11 @@ True
 
 from windrow import _verbs
 
-__all__ = ["compact", "merge", "partition", "sort"]
+__all__ = ["compact", "dedupe", "head", "merge", "partition", "sort"]
 
 sort = _verbs.explaining(_verbs.sort)
 compact = _verbs.explaining(_verbs.compact)
+dedupe = _verbs.explaining(_verbs.dedupe)
+head = _verbs.explaining(_verbs.head)
 merge = _verbs.explaining(_verbs.merge)
 partition = _verbs.explaining(_verbs.partition)

@@ -359,10 +359,17 @@ def test_wal2json_as_postgresql_writes_its_lsns(windrow, rng, tmp_path):
     agree(rows_of(out), sql(latest.format(limit=limit), log=path), ordered_by="id")
 
 
-def test_wal2json_with_its_lists_is_refused(windrow, tmp_path):
+def test_wal2json_with_its_lists(windrow, tmp_path):
     path = tmp_path / "log.ndjson"
-    path.write_text('{"action":"I","schema":"public","table":"t","columns":[{"name":"id","type":"integer","value":1}]}\n')
-    windrow("compact", path, "--op-preset", "wal2json", "--key", "id", "-o", tmp_path / "out.parquet").fails(2, "columns")
+    lines = [
+        '{"action":"I","schema":"public","table":"t","columns":[{"name":"id","type":"integer","value":1},{"name":"x","type":"text","value":"a"}]}',
+        '{"action":"I","schema":"public","table":"t","columns":[{"name":"id","type":"integer","value":2},{"name":"x","type":"text","value":"b"}]}',
+        '{"action":"U","schema":"public","table":"t","columns":[{"name":"id","type":"integer","value":1},{"name":"x","type":"text","value":"c"}],"identity":[{"name":"id","type":"integer","value":1}]}',
+        '{"action":"D","schema":"public","table":"t","identity":[{"name":"id","type":"integer","value":2}]}',
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    windrow("compact", path, "--op-preset", "wal2json", "--key", "id", "-o", tmp_path / "out.parquet").ok()
+    assert data.read(tmp_path / "out.parquet").to_pylist() == [{"id": 1, "x": "c"}]
 
 
 # Paimon

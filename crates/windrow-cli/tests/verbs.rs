@@ -3,11 +3,11 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::Int64Type;
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{Float64Type, Int64Type};
 
 use common::{Work, read_parquet, write_log, write_parquet};
 
@@ -262,4 +262,35 @@ fn row_groups_that_a_condition_rules_out_are_not_read() {
     let read = stats.split("\"rows_in\":").nth(1).and_then(|rest| rest.split(',').next());
     let read: u64 = read.and_then(|rows| rows.trim().parse().ok()).expect("a number");
     assert!(read < 100_000, "{read}");
+}
+
+/// Rows numbered from 0, with these keys.
+fn floats(keys: &[f64]) -> RecordBatch {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..keys.len() as i64));
+    let keys: ArrayRef = Arc::new(Float64Array::from(keys.to_vec()));
+    RecordBatch::try_from_iter([("f", keys), ("n", numbers)]).expect("rows")
+}
+
+#[test]
+fn floats_that_are_equal_in_sql_are_one_key() {
+    let work = Work::new();
+    let other_nan = f64::from_bits(f64::NAN.to_bits() | 1);
+    let keys = [0.0, -0.0, f64::NAN, -f64::NAN, 1.0, other_nan, 0.0];
+    write_parquet(&work.path("in/a.parquet"), &floats(&keys));
+    gives(&work, "dedupe in/a.parquet --key f", "f,n\n0.0,0\n1.0,4\nNaN,2\n");
+    // They go to one file of those that a hash tells, as they are.
+    work.run("partition in/a.parquet --by f --into 97 -o out/p").succeeds();
+    let mut homes: BTreeMap<u8, BTreeSet<String>> = BTreeMap::new();
+    let (mut rows, mut minus) = (0, 0);
+    for name in work.names("out/p") {
+        let batch = read_parquet(&work.path(&format!("out/p/{name}")));
+        for key in batch.column(0).as_primitive::<Float64Type>().values() {
+            rows += 1;
+            minus += u32::from(key.to_bits() == (-0.0f64).to_bits());
+            let kind = if key.is_nan() { 2 } else { u8::from(*key == 0.0) };
+            homes.entry(kind).or_default().insert(name.clone());
+        }
+    }
+    assert_eq!((rows, minus), (7, 1));
+    assert!(homes.values().all(|files| files.len() == 1), "{homes:?}");
 }

@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type};
+use arrow::datatypes::{
+    ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type, Schema,
+};
+use arrow::error::ArrowError;
 
 /// The type of values, however they are encoded.
 pub(crate) fn plain_type(kind: &DataType) -> &DataType {
@@ -16,6 +19,28 @@ pub(crate) fn plain_type(kind: &DataType) -> &DataType {
         DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
         kind => kind,
     }
+}
+
+/// Those of `columns` that are floats in `schema`.
+pub(crate) fn floats(schema: &Schema, columns: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let is_float = |column: &usize| {
+        let field = schema.fields().get(*column);
+        field.is_some_and(|field| plain_type(field.data_type()).is_floating())
+    };
+    columns.into_iter().filter(is_float).collect()
+}
+
+/// `batch` with one zero and one NaN in the `floats` of its columns.
+pub(crate) fn with_one_form(
+    batch: &RecordBatch,
+    floats: &[usize],
+) -> Result<RecordBatch, ArrowError> {
+    if floats.is_empty() {
+        return Ok(batch.clone());
+    }
+    let mut values = batch.columns().to_vec();
+    floats.iter().for_each(|&column| values[column] = one_form(&values[column]));
+    RecordBatch::try_new(batch.schema(), values)
 }
 
 /// `values` with one zero and one NaN.

@@ -14,9 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 use pyo3_arrow::PySchema;
 use windrow_files::{
-    Codec, Columns, CompactSpec, CsvOptions, Inputs, Job, Limit, Limits, MergeSpec, Mode, Names,
-    PartitionSpec, Partitions, ReadOptions, Result, Size, SortSpec, SpillTo, WriteOptions,
-    parse_schema,
+    Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, HeadSpec, Inputs, Job, Kept, Limit,
+    Limits, MergeSpec, Mode, Names, OrderBy, PartitionSpec, Partitions, ReadOptions, Result, Size,
+    SortSpec, SpillTo, Unchanged, WriteOptions, parse_schema,
 };
 
 use crate::errors::{exception, mistyped, usage};
@@ -100,6 +100,17 @@ impl<'py> Arguments<'py> {
         self.any(name)?.map(text).transpose()
     }
 
+    /// Words and what they mean: as text, or a dict.
+    fn words(&self, name: &'static str) -> PyResult<Option<String>> {
+        let Some(value) = self.any(name)? else { return Ok(None) };
+        let Ok(pairs) = value.cast::<PyDict>() else { return self.text(name) };
+        let pairs = pairs.iter().map(|(word, meaning)| {
+            let (word, meaning) = (shown(&word)?, shown(&meaning)?);
+            Ok(format!("{word}={meaning}"))
+        });
+        Ok(Some(pairs.collect::<PyResult<Vec<_>>>()?.join(",")))
+    }
+
     fn flag(&self, name: &'static str) -> PyResult<Option<bool>> {
         let flag = |value: Bound<'py, PyAny>| {
             value.extract().map_err(|_| mistyped(name, "True or False", &value))
@@ -181,6 +192,34 @@ impl<'py> Arguments<'py> {
         Ok((self.by()?, self.is_set("unique")?))
     }
 
+    /// Columns that say which change is the latest, and what their text stands for.
+    fn order_by(&self) -> PyResult<OrderBy> {
+        let mut order = OrderBy::default();
+        for part in self.list("order_by")? {
+            match part.cast::<Column>() {
+                Ok(column) => order.columns.push(column.get().into()),
+                Err(_) => {
+                    const TAKES: &str = "columns as text, wr.col(..), or a list of these";
+                    let text: String =
+                        part.extract().map_err(|_| mistyped("order_by", TAKES, &part))?;
+                    let said: OrderBy = self.parse("order_by", &text)?;
+                    order.columns.extend(said.columns);
+                    order.texts.extend(said.texts);
+                }
+            }
+        }
+        Ok(order)
+    }
+
+    /// A number of rows.
+    fn rows(&self, name: &'static str) -> PyResult<Option<u64>> {
+        let rows = |value: Bound<'py, PyAny>| {
+            whole(&value)
+                .ok_or_else(|| usage(self.py(), &format!("{name}= takes a number of rows")))
+        };
+        self.any(name)?.map(rows).transpose()
+    }
+
     /// Names of columns: a list has one in each part, text has them separated by commas.
     fn select(&self) -> PyResult<Option<Vec<String>>> {
         let Some(value) = self.any("select")? else { return Ok(None) };
@@ -214,12 +253,16 @@ impl<'py> Arguments<'py> {
         csv = csv.has_header(self.flag("csv_header")?.unwrap_or(true));
         let mut read = ReadOptions::default().csv(csv);
         read.format = self.parsed("input_format")?;
-        read.schema = self.any("schema")?.map(|schema| self.schema(&schema)).transpose()?;
+        read.schema =
+            self.any("schema")?.map(|schema| self.schema("schema", &schema)).transpose()?;
+        let types = self.any("hive_types")?;
+        read.hive_types = types.map(|types| self.schema("hive_types", &types)).transpose()?;
+        read.filter = self.parsed("where")?;
         Ok(read)
     }
 
     /// Types of columns of text, as text, a dict, or an Arrow schema.
-    fn schema(&self, value: &Bound<'py, PyAny>) -> PyResult<SchemaRef> {
+    fn schema(&self, name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<SchemaRef> {
         if value.hasattr("__arrow_c_schema__")? {
             let schema = value.extract::<PySchema>()?.into_inner();
             let fields =
@@ -234,7 +277,7 @@ impl<'py> Arguments<'py> {
             return Ok(Arc::new(Schema::new(fields.collect::<PyResult<Vec<_>>>()?)));
         }
         const TAKES: &str = "text as \"id:int64\", a dict, or an Arrow schema";
-        let text: String = value.extract().map_err(|_| mistyped("schema", TAKES, value))?;
+        let text: String = value.extract().map_err(|_| mistyped(name, TAKES, value))?;
         self.ok(parse_schema(&text))
     }
 
@@ -312,9 +355,14 @@ fn whole(value: &Bound<'_, PyAny>) -> Option<u64> {
 pub(crate) enum Spec {
     Sort(SortSpec),
     Compact(CompactSpec),
+    Dedupe(DedupeSpec),
+    Head(HeadSpec),
     Merge(MergeSpec),
     Partition(PartitionSpec),
 }
+
+/// Rows that `head` gives unless told otherwise.
+const HEAD: u64 = 10;
 
 impl Spec {
     /// What the arguments of the call `verb` say.
@@ -323,7 +371,14 @@ impl Spec {
             "sort" => {
                 let mut spec = SortSpec::by(arguments.by()?);
                 spec.select = arguments.select()?;
+                spec.limit = arguments.rows("limit")?;
                 Ok(Self::Sort(spec))
+            }
+            "dedupe" => dedupe(arguments).map(Self::Dedupe),
+            "head" => {
+                let mut spec = HeadSpec::rows(arguments.rows("rows")?.unwrap_or(HEAD));
+                spec.select = arguments.select()?;
+                Ok(Self::Head(spec))
             }
             "compact" => compact(arguments).map(Self::Compact),
             "merge" => merge(arguments).map(Self::Merge),
@@ -332,11 +387,21 @@ impl Spec {
         }
     }
 
+    /// How inputs are read for it.
+    pub(crate) fn reading(&self, read: ReadOptions) -> ReadOptions {
+        match self {
+            Self::Compact(spec) => spec.reading(read),
+            _ => read,
+        }
+    }
+
     /// Bound to the schema of inputs.
     pub(crate) fn job(&self, inputs: Inputs) -> Result<Job> {
         match self {
             Self::Sort(spec) => Job::sort(inputs, spec),
             Self::Compact(spec) => Job::compact(inputs, spec),
+            Self::Dedupe(spec) => Job::dedupe(inputs, spec),
+            Self::Head(spec) => Job::head(inputs, spec),
             Self::Merge(spec) => Job::merge(inputs, spec),
             Self::Partition(spec) => Job::partition(inputs, spec),
         }
@@ -345,9 +410,14 @@ impl Spec {
 
 fn compact(arguments: &Arguments<'_>) -> PyResult<CompactSpec> {
     let mut spec = CompactSpec::by_key(arguments.columns("key")?);
-    spec.order_by = arguments.columns("order_by")?;
+    spec = spec.latest_by(arguments.order_by()?);
     spec.op_column = arguments.text("op")?;
     spec.op_preset = arguments.parsed("preset")?;
+    spec.op_map =
+        arguments.words("op_map")?.map(|map| arguments.parse("op_map", &map)).transpose()?;
+    spec.table = arguments.text("table")?;
+    let unchanged = [("error", Unchanged::Error), ("keep", Unchanged::Keep)];
+    spec.unchanged = arguments.one_of("unchanged", unchanged)?.unwrap_or_default();
     spec.time = arguments.text("time")?;
     spec.diff = arguments.text("diff")?;
     spec.as_of = arguments.any("as_of")?.map(|value| shown(&value)).transpose()?;
@@ -364,6 +434,16 @@ fn compact(arguments: &Arguments<'_>) -> PyResult<CompactSpec> {
         }
         _ => Ok(spec),
     }
+}
+
+fn dedupe(arguments: &Arguments<'_>) -> PyResult<DedupeSpec> {
+    let key = arguments.columns("key")?;
+    let mut spec = DedupeSpec::default();
+    spec.key = (!key.is_empty()).then_some(key);
+    let kept = [("first", Kept::First), ("last", Kept::Last), ("none", Kept::None)];
+    spec.kept = arguments.one_of("keep", kept)?.unwrap_or_default();
+    spec.select = arguments.select()?;
+    Ok(spec)
 }
 
 fn merge(arguments: &Arguments<'_>) -> PyResult<MergeSpec> {

@@ -35,7 +35,8 @@ impl Call {
         let py = inputs.py();
         let arguments = Arguments::new(options);
         let spec = Spec::of(verb, &arguments)?;
-        let (read, write, limits) = (arguments.read()?, arguments.write()?, arguments.limits()?);
+        let read = spec.reading(arguments.read()?);
+        let (write, limits) = (arguments.write()?, arguments.limits()?);
         let (output, asked) = (arguments.output()?, arguments.memory()?);
         arguments.finish(verb)?;
         if output.is_none() && matches!(spec, Spec::Partition(_)) {

@@ -96,6 +96,12 @@
 //! # Ok::<(), windrow::Error>(())
 //! ```
 //!
+//! # Keep a table up to date
+//!
+//! A [`Table`] takes rows in and out by their key, and is read now or as of an earlier time; what does not fit the
+//! budget is on disk. Beneath it a [`Spine`] keeps the changes, as batches that are merged bit by bit, and a [`Cursor`] reads
+//! them by key, value and time. What they hold is gone with the process.
+//!
 //! # Threads, memory, and going on after errors
 //!
 //! Every type can be moved to another thread; [`Layout`], [`Pool`], [`Partitioned`], [`Rows`], [`Slab`] and
@@ -121,6 +127,7 @@ mod partition;
 mod pool;
 mod rows;
 mod spine;
+mod table;
 mod time;
 
 /// The arrays that the engine takes and gives, in the version it was built with.
@@ -151,4 +158,5 @@ pub use pool::{
 pub use rows::compat;
 pub use rows::{Argsorter, RowEncoder, Rows, argsort};
 pub use spine::{Spine, SpineWork};
+pub use table::{Scan, Scanned, Table};
 pub use time::{Antichain, Time};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// Modules in the order of the data. A batch is what a batcher seals, so it stands before it.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 16] = [
     "error",
     "kernel",
     "time",
@@ -19,6 +19,7 @@ const ORDER: [&str; 15] = [
     "cursor",
     "spine",
     "batcher",
+    "table",
     "arrange",
 ];
 

@@ -219,8 +219,10 @@ impl Profile {
             let rows = segment.batch_rows.min(segment.rows.end - segment.rows.start);
             let batch = rows.saturating_mul(widest(segment));
             // It grows by doubling, but a long row moves without being copied.
-            let grown = if rows > 1 { batch.saturating_mul(2) } else { batch };
-            grown.max(batch.saturating_add(self.longest))
+            match rows {
+                0 | 1 => batch.max(self.longest),
+                _ => batch.saturating_mul(2).max(batch.saturating_add(self.longest)),
+            }
         });
         bytes.max().unwrap_or(0)
     }

@@ -330,15 +330,17 @@ pub(crate) fn part_limits(format: Format, row_group_bytes: usize) -> (usize, usi
 }
 
 /// An upper estimate of the heap bytes that encoding one part takes, the finished part included, if it has
-/// at most `rows` rows that take at most `bytes` bytes as Arrow arrays.
+/// at most `rows` rows that take at most `bytes` bytes as Arrow arrays; `longest` is what the longest row takes, if that
+/// is known.
 pub(crate) fn part_bytes(
     schema: &SchemaRef,
     options: &OutputOptions,
     rows: usize,
     bytes: usize,
+    longest: Option<usize>,
 ) -> usize {
     match options.format {
-        Format::Parquet => parquet_memory::part_bytes(schema, options, rows, bytes),
+        Format::Parquet => parquet_memory::part_bytes(schema, options, rows, bytes, longest),
         Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, rows, bytes),
         Format::Csv | Format::Ndjson => text::part_bytes(schema, options, rows, bytes),
     }

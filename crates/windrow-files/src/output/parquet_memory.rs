@@ -122,6 +122,7 @@ pub(super) fn part_bytes(
     options: &OutputOptions,
     rows: usize,
     bytes: usize,
+    longest: Option<usize>,
 ) -> usize {
     let leaves = Leaves::of(schema);
     let compression = options.compression.unwrap_or(Compression::PARQUET_DEFAULT);
@@ -130,13 +131,20 @@ pub(super) fn part_bytes(
     let values = DELTA.max(2 * page).max(rows * INDEX);
     let dictionary = HASH_TABLE + DICTIONARY_BYTES;
     let writer = context + DECOMPRESSION + values + dictionary;
-    let varies = schema.fields().iter().any(|field| field.data_type().primitive_width().is_none());
+    let widths = || schema.fields().iter().map(|field| field.data_type().primitive_width());
+    let varies = widths().any(|width| width.is_none());
     // Encoded, rows take no more than they did in Arrow; a page shorter than its limit costs less.
     let row = bytes.checked_div(rows).unwrap_or(0);
-    let call = (row * ROWS_A_CALL.min(rows)).min(BYTES_A_CALL + row);
-    // Where rows differ in length a call ends by its bytes.
-    let call = if varies { call.max(BYTES_A_CALL.min(bytes)) } else { call };
-    let call = call * (2 + leaves.levels);
+    let rows_a_call = ROWS_A_CALL.min(rows);
+    let call = (row * rows_a_call).min(BYTES_A_CALL + row);
+    // Where long rows can stand together a call ends by its bytes. Of a thousand that are all short it has the mean,
+    // and what is of fixed width is in no list.
+    let most = longest.map_or(BYTES_A_CALL, |longest| longest.saturating_mul(ROWS_A_CALL));
+    let (call, fixed) = match varies && most >= BYTES_A_CALL {
+        true => (call.max(BYTES_A_CALL.min(bytes)), 0),
+        false => (call, rows_a_call * widths().flatten().sum::<usize>()),
+    };
+    let call = 2 * call + leaves.levels * call.saturating_sub(fixed);
     let kept = leaves.all * (CHUNK + FILES * LEAF_OF_A_FILE);
     if !options.columns_in_turn {
         return leaves.all * writer + call + bytes + kept;

@@ -51,7 +51,7 @@ fn write(
     let bytes = std::fs::read(&path).expect("the output");
     // What was planned for covers what was made.
     let rows = make(0, ROWS);
-    let part = part_bytes(&rows.schema(), options, ROWS, rows.get_array_memory_size());
+    let part = part_bytes(&rows.schema(), options, ROWS, rows.get_array_memory_size(), None);
     assert!(bytes.len() <= parts.max(1) * part, "{:?}: {} > {part}", options.format, bytes.len());
     let expected = Written { rows: (parts * ROWS) as u64, bytes: bytes.len() as u64 };
     assert_eq!(written, expected);
@@ -337,7 +337,7 @@ fn the_text_of_many_columns_is_that_of_few_rows() {
     let fields = (0..2000).map(|i| Field::new(format!("c{i}"), DataType::Int64, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     for format in [Format::Csv, Format::Ndjson] {
-        let planned = part_bytes(&schema, &OutputOptions::new(format), 32_768, 4 << 20);
+        let planned = part_bytes(&schema, &OutputOptions::new(format), 32_768, 4 << 20, None);
         assert!((4 << 20..32 << 20).contains(&planned), "{format}: {planned}");
     }
 }
@@ -349,7 +349,7 @@ fn the_text_of_nested_lists_is_planned_for() {
     let options = OutputOptions::new(Format::Ndjson);
     let planned = |data_type: DataType| {
         let schema = Arc::new(Schema::new(vec![Field::new("v", data_type, true)]));
-        part_bytes(&schema, &options, ROWS, bytes)
+        part_bytes(&schema, &options, ROWS, bytes, None)
     };
     let list = |of: DataType| DataType::new_list(of, true);
     let flat = planned(list(DataType::Int64));

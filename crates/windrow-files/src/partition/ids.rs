@@ -16,6 +16,7 @@ use windrow::{Layout, Partitioner};
 
 use super::Sample;
 use crate::derived::Derived;
+use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result};
 
 /// Appends the number of its partition to every row; shared by all threads.
@@ -28,6 +29,8 @@ pub(crate) struct Ids {
     /// Copies that no thread works with; each has its own memory.
     idle: Mutex<Vec<Partitioner>>,
     sampled: Option<usize>,
+    /// Columns of the key that are floats, of which those that are equal in SQL are of one partition.
+    floats: Vec<usize>,
 }
 
 impl Ids {
@@ -59,7 +62,14 @@ impl Ids {
             partitioner: OnceLock::new(),
             idle: Mutex::default(),
             sampled,
+            floats: Vec::new(),
         }
+    }
+
+    /// Has floats that are equal in SQL numbered as one. Ranges are of the order that tells them apart.
+    pub(crate) fn equal_as_in_sql(mut self) -> Self {
+        self.floats = floats(self.layout.schema(), self.layout.key());
+        self
     }
 
     /// Sets the columns of the layout that the input lacks.
@@ -98,7 +108,9 @@ impl Ids {
             .or_else(|| self.partitioner.get().cloned())
             .ok_or_else(|| Error::data("internal error: ranges were not sampled"))?;
         let mut numbers = Vec::new();
-        partitioner.assign(&batch, &mut numbers)?;
+        let equal = with_one_form(&batch, &self.floats);
+        let equal = equal.map_err(|error| Error::data(error.to_string()))?;
+        partitioner.assign(&equal, &mut numbers)?;
         idle().push(partitioner);
         let mut columns = batch.columns().to_vec();
         columns.push(Arc::new(UInt32Array::from(numbers)));

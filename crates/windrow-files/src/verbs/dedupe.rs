@@ -10,7 +10,7 @@ use super::sift::{Alone, Sifting};
 use super::sort::Bound;
 use super::{Arrangement, Transform};
 use crate::derived::Derived;
-use crate::equality::{one_form, plain_type};
+use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result};
 use crate::input::Inputs;
 
@@ -106,20 +106,13 @@ pub(super) fn of_one_form(
     columns: &[usize],
     inputs: &Inputs,
 ) -> Option<Transform> {
-    let fields = inputs.schema().fields();
-    let is_float = |column: &&usize| {
-        fields.get(**column).is_some_and(|field| plain_type(field.data_type()).is_floating())
-    };
-    let floats: Vec<usize> = columns.iter().filter(is_float).copied().collect();
+    let floats = floats(inputs.schema(), columns.iter().copied());
     if let Some(derived) = derived {
         derived.bring_to_one_form();
     }
     (!floats.is_empty()).then(|| {
         Box::new(move |batch: &RecordBatch, _| {
-            let mut values = batch.columns().to_vec();
-            floats.iter().for_each(|&column| values[column] = one_form(&values[column]));
-            RecordBatch::try_new(batch.schema(), values)
-                .map_err(|error| Error::data(error.to_string()))
+            with_one_form(batch, &floats).map_err(|error| Error::data(error.to_string()))
         }) as Transform
     })
 }

@@ -97,7 +97,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
         Partitions::Hash(into) => {
             let hash = Partitioner::hash(&layout, into.get() as usize);
             let how = format!("{into} by a hash of {by}, version {}", Partitioner::HASH_VERSION);
-            (Ids::new(&layout, hash), into.get(), how)
+            (Ids::new(&layout, hash).equal_as_in_sql(), into.get(), how)
         }
         Partitions::Hive => return by_value(spec, inputs),
     };

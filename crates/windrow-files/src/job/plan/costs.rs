@@ -113,6 +113,8 @@ impl Costs {
             Codec::Zstd => (threads + 1) * SPILL_CONTEXT,
             Codec::None | Codec::Lz4 => 0,
         };
+        // What opening the inputs has freed is there for the job.
+        windrow::give_back_free_blocks();
         let (own, of_files) = system::resident();
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
         let code = bytes(of_files).max(CODE);
@@ -280,9 +282,11 @@ fn writing(
     let held = part_bytes.max(BATCH_BYTES).min(most_bytes(inputs, arrangement));
     let rows = part_rows.min(held / row + 1);
     let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
+    // Where it is the mean, nothing is known.
+    let longest = Some(inputs.longest_row()).filter(|&longest| longest > row);
     Writing {
-        together: output::part_bytes(schema, options, rows, held),
-        in_turn: output::part_bytes(schema, &in_turn, rows, held),
+        together: output::part_bytes(schema, options, rows, held, longest),
+        in_turn: output::part_bytes(schema, &in_turn, rows, held, longest),
         copies: output::copies_of_a_long_row(schema, options),
         copies_in_turn: output::copies_of_a_long_row(schema, &in_turn),
         copies_held: output::copies_of_a_held_row(options.format),

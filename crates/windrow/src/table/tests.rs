@@ -1,0 +1,142 @@
+//! A table against a map of each time.
+
+use std::collections::BTreeMap;
+
+use arrow_array::StringArray;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use proptest::prelude::*;
+
+use super::*;
+use crate::order::desc;
+use crate::pool::ForceSpill;
+
+type Rows = BTreeMap<i64, Option<String>>;
+
+fn rows(rows: &[(i64, Option<String>)]) -> RecordBatch {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0)));
+    let names = rows.iter().map(|row| row.1.as_deref());
+    let names: ArrayRef = Arc::new(StringArray::from_iter(names));
+    RecordBatch::try_from_iter_with_nullable([("id", ids, false), ("name", names, true)]).unwrap()
+}
+
+fn keys(ids: &[i64]) -> RecordBatch {
+    rows(&ids.iter().map(|&id| (id, None)).collect::<Vec<_>>()).project(&[0]).unwrap()
+}
+
+fn listed(batch: &RecordBatch) -> Vec<(i64, Option<String>)> {
+    let (ids, names) =
+        (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_string::<i32>());
+    ids.values().iter().zip(names).map(|(id, name)| (*id, name.map(str::to_owned))).collect()
+}
+
+fn all(scanned: Scanned) -> Vec<(i64, Option<String>)> {
+    scanned.flat_map(|batch| listed(&batch.unwrap())).collect()
+}
+
+/// A change of a table.
+#[derive(Clone, Debug)]
+enum Change {
+    Upsert(Vec<(i64, Option<String>)>),
+    Delete(Vec<i64>),
+    Forget(u64),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let name = prop::option::of(prop::sample::select(vec!["", "ann", "bob", "a longer name"]));
+    let row = (0..15i64, name.prop_map(|name| name.map(str::to_owned)));
+    let change = prop_oneof![
+        5 => prop::collection::vec(row, 0..8).prop_map(Change::Upsert),
+        3 => prop::collection::vec(0..15i64, 0..5).prop_map(Change::Delete),
+        1 => (0..4u64).prop_map(Change::Forget),
+    ];
+    prop::collection::vec(change, 1..25)
+}
+
+fn keeps(pool: &Pool, changes: &[Change]) {
+    let mut table = Table::new(&rows(&[]).schema(), "id", pool).unwrap();
+    let mut model = Rows::new();
+    let mut past: BTreeMap<u64, Rows> = BTreeMap::new();
+    for change in changes {
+        let time = match change {
+            Change::Upsert(changed) => {
+                model.extend(changed.iter().cloned());
+                table.upsert(&rows(changed)).unwrap()
+            }
+            Change::Delete(ids) => {
+                ids.iter().for_each(|id| drop(model.remove(id)));
+                table.delete(&keys(ids)).unwrap()
+            }
+            Change::Forget(ago) => {
+                let before = table.now().saturating_sub(*ago);
+                if table.forget_before(before).is_ok() {
+                    past.retain(|time, _| *time >= before);
+                }
+                continue;
+            }
+        };
+        assert_eq!(time, table.now());
+        past.insert(time, model.clone());
+        let wanted: Vec<i64> = (0..15).rev().collect();
+        let found: Vec<_> =
+            wanted.iter().filter_map(|id| Some((*id, model.get(id)?.clone()))).collect();
+        assert_eq!(listed(&table.get(&keys(&wanted)).unwrap()), found);
+        for (time, model) in &past {
+            let expected: Vec<_> = model.clone().into_iter().collect();
+            assert_eq!(all(table.scan().at(*time).batches(4).unwrap()), expected, "{time}");
+        }
+        let range = table.scan().from(&keys(&[3])).to(&keys(&[9])).batches(2).unwrap();
+        let expected: Vec<_> = model.range(3..9).map(|(id, name)| (*id, name.clone())).collect();
+        assert_eq!(all(range), expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    #[test]
+    fn a_table_is_the_map_of_each_time(
+        changes in changes(),
+        chunk in 80usize..2000,
+        spills in any::<bool>(),
+    ) {
+        let pool = Pool::tiny(chunk);
+        if spills {
+            pool.set_policy(Arc::new(ForceSpill));
+        }
+        keeps(&pool, &changes);
+    }
+}
+
+#[test]
+fn the_key_may_be_any_columns_in_any_direction() {
+    let schema = rows(&[]).schema();
+    let mut table = Table::new(&schema, [desc("name"), desc("id")], &Pool::unlimited()).unwrap();
+    let name = |name: &str| Some(name.to_owned());
+    let all_rows = [(1, name("a")), (2, name("b")), (2, None), (2, name("a"))];
+    table.upsert(&rows(&all_rows)).unwrap();
+    let expected = [(2, name("b")), (2, name("a")), (1, name("a")), (2, None)];
+    assert_eq!(all(table.scan().batches(10).unwrap()), expected);
+    let keys = rows(&[(2, None), (7, None)]).project(&[1, 0]).unwrap();
+    assert_eq!(listed(&table.get(&keys).unwrap()), [(2, None)]);
+    table.delete(&keys).unwrap();
+    assert_eq!(all(table.scan().batches(10).unwrap()), expected[..3]);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let (schema, pool) = (rows(&[]).schema(), Pool::unlimited());
+    assert!(matches!(Table::new(&schema, "nix", &pool), Err(Error::MissingColumn { .. })));
+    let none: [&str; 0] = [];
+    assert!(matches!(Table::new(&schema, none, &pool), Err(Error::InvalidOrder(_))));
+    let mut table = Table::new(&schema, "id", &pool).unwrap();
+    table.upsert(&rows(&[(1, None)])).unwrap();
+    assert!(matches!(table.upsert(&keys(&[1])), Err(Error::SchemaMismatch { .. })));
+    assert!(matches!(table.get(&rows(&[(1, None)])), Err(Error::SchemaMismatch { .. })));
+    let two = table.scan().from(&keys(&[1, 2])).batches(1);
+    assert!(matches!(two, Err(Error::InvalidOrder(_))));
+    table.upsert(&rows(&[(2, None)])).unwrap();
+    table.forget_before(1).unwrap();
+    assert!(matches!(table.get_at(&keys(&[1]), 0), Err(Error::InvalidOrder(_))));
+    assert_eq!(table.get_at(&keys(&[1, 2]), 1).unwrap().num_rows(), 2);
+}
