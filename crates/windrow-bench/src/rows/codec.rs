@@ -44,24 +44,72 @@ fn measure(
     options: &Options,
     cells: &mut Cells,
 ) -> Result<()> {
-    let one = shape.batch(0, ROWS)?.get_array_memory_size();
-    let count = INPUT_BYTES.div_ceil(one).clamp(2, INPUTS);
-    let inputs: Vec<RecordBatch> =
-        (0..count).map(|seed| shape.batch(seed as u64, ROWS)).collect::<Result<_>>()?;
-    let schema = inputs[0].schema();
-    let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
-    let encoder = RowEncoder::new(&Order::by(columns).bind(&schema)?);
-    let converter = converter(&inputs[0])?;
-    let ours: Vec<Rows> =
-        inputs.iter().map(|batch| Ok(encoder.encode(batch)?)).collect::<Result<_>>()?;
-    let theirs = inputs
-        .iter()
-        .map(|batch| Ok(converter.convert_columns(batch.columns())?))
-        .collect::<Result<Vec<_>>>()?;
-    let calls = options.calls.max(1);
+    let sides = Sides::of(shape, rounds, options)?;
     let asked = |name: &String| name.contains(&options.only);
+    let [encode, decode, compare, compat, compat_decode] = names;
+    if asked(encode) {
+        sides.encode_recycled(encode, cells)?;
+        sides.encode_fresh(encode, cells)?;
+        sides.count_bytes(&shape.name, cells);
+    }
+    if asked(compat) {
+        sides.compat(compat, cells)?;
+    }
+    if asked(compat_decode) {
+        sides.decode_compat(compat_decode, cells)?;
+    }
+    if asked(decode) {
+        sides.decode(decode, cells)?;
+    }
+    if asked(compare) {
+        sides.compare(compare, cells)?;
+    }
+    Ok(())
+}
 
-    if asked(&names[0]) {
+/// Both sides of a race, the record batches that take turns, and their rows.
+struct Sides {
+    inputs: Vec<RecordBatch>,
+    encoder: RowEncoder,
+    compat: compat::Converter,
+    converter: RowConverter,
+    ours: Vec<Rows>,
+    theirs: Vec<arrow::row::Rows>,
+    rounds: usize,
+    calls: usize,
+}
+
+impl Sides {
+    fn of(shape: &Shape, rounds: usize, options: &Options) -> Result<Self> {
+        let one = shape.batch(0, ROWS)?.get_array_memory_size();
+        let count = INPUT_BYTES.div_ceil(one).clamp(2, INPUTS);
+        let inputs: Vec<RecordBatch> =
+            (0..count).map(|seed| shape.batch(seed as u64, ROWS)).collect::<Result<_>>()?;
+        let schema = inputs[0].schema();
+        let columns: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
+        let encoder = RowEncoder::new(&Order::by(columns).bind(&schema)?);
+        let converter = converter(&inputs[0])?;
+        let fields = schema.fields().iter().map(|field| compat::SortField {
+            data_type: field.data_type().clone(),
+            options: Default::default(),
+        });
+        let compat = compat::Converter::new(fields.collect())?;
+        let ours = inputs.iter().map(|batch| Ok(encoder.encode(batch)?)).collect::<Result<_>>()?;
+        let theirs = inputs
+            .iter()
+            .map(|batch| Ok(converter.convert_columns(batch.columns())?))
+            .collect::<Result<_>>()?;
+        let calls = options.calls.max(1);
+        Ok(Self { inputs, encoder, compat, converter, ours, theirs, rounds, calls })
+    }
+
+    fn race(&self, contenders: &mut [Contender<'_>]) -> Result<Vec<f64>> {
+        race(self.rounds, self.calls, self.inputs.len(), contenders)
+    }
+
+    /// Into memory that was used before.
+    fn encode_recycled(&self, name: &str, cells: &mut Cells) -> Result<()> {
+        let Self { inputs, encoder, converter, ours, .. } = self;
         let (mut recycled, mut appended) = (Rows::default(), converter.empty_rows(0, 0));
         let mut target = vec![0; ours.iter().map(|rows| rows.bytes().len()).max().unwrap_or(0)];
         let mut contenders: [Contender<'_>; 2] = [
@@ -74,8 +122,8 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[0], times[0], "arrow-row append, recycled", times[1]);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "arrow-row append, recycled", times[1]);
         drop(contenders);
         let mut contenders: [Contender<'_>; 2] = [
             ("ours", Box::new(|at| Ok(encoder.encode_into(&inputs[at], &mut recycled)?))),
@@ -88,9 +136,15 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[0], times[0], "memcpy of the rows", times[1]);
-        drop(contenders);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "memcpy of the rows", times[1]);
+        Ok(())
+    }
+
+    /// Beside arrow-row into fresh memory.
+    fn encode_fresh(&self, name: &str, cells: &mut Cells) -> Result<()> {
+        let Self { inputs, encoder, converter, .. } = self;
+        let mut recycled = Rows::default();
         let mut contenders: [Contender<'_>; 2] = [
             (
                 "ours",
@@ -107,8 +161,8 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[0], times[0], "arrow-row convert, fresh", times[1]);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "arrow-row convert, fresh", times[1]);
         let mut contenders: [Contender<'_>; 2] = [
             ("ours, recycled", Box::new(|at| Ok(encoder.encode_into(&inputs[at], &mut recycled)?))),
             (
@@ -119,23 +173,22 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[0], times[0], "arrow convert; ours recycled", times[1]);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "arrow convert; ours recycled", times[1]);
+        Ok(())
+    }
+
+    fn count_bytes(&self, shape: &str, cells: &mut Cells) {
+        let Self { ours, theirs, .. } = self;
         let bytes = |rows: &[u8]| rows.len() as f64 / ROWS as f64;
         let their_bytes: usize = theirs[0].iter().map(|row| row.data().len()).sum();
         let per_row = their_bytes as f64 / ROWS as f64;
-        cells.push(&format!("bytes {}", shape.name), bytes(ours[0].bytes()), "arrow-row", per_row);
+        cells.push(&format!("bytes {shape}"), bytes(ours[0].bytes()), "arrow-row", per_row);
     }
-    let fields = schema.fields().iter().map(|field| compat::SortField {
-        data_type: field.data_type().clone(),
-        options: Default::default(),
-    });
-    let compat = compat::Converter::new(fields.collect())?;
-    let convert_rows = |at: usize| {
-        black_box(converter.convert_rows(&theirs[at])?);
-        Ok(())
-    };
-    if asked(&names[3]) {
+
+    /// The bytes of arrow-row.
+    fn compat(&self, name: &str, cells: &mut Cells) -> Result<()> {
+        let Self { inputs, compat, converter, theirs, .. } = self;
         let same = compat.encode(inputs[0].columns())?;
         if same.iter().zip(theirs[0].iter()).any(|(ours, theirs)| ours != theirs.data()) {
             return Err("the bytes are not those of arrow-row".into());
@@ -154,10 +207,18 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[3], times[0], "arrow-row append, recycled", times[1]);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "arrow-row append, recycled", times[1]);
+        Ok(())
     }
-    if asked(&names[4]) {
+
+    /// Columns from the bytes of arrow-row.
+    fn decode_compat(&self, name: &str, cells: &mut Cells) -> Result<()> {
+        let Self { inputs, compat, converter, theirs, .. } = self;
+        let convert_rows = |at: usize| {
+            black_box(converter.convert_rows(&theirs[at])?);
+            Ok(())
+        };
         let same = inputs.iter().map(|batch| Ok(compat.encode(batch.columns())?));
         let same = same.collect::<Result<Vec<Rows>>>()?;
         if compat.decode(&same[0], 0..ROWS)? != inputs[0].columns() {
@@ -180,11 +241,19 @@ fn measure(
             ),
             ("convert_rows", Box::new(convert_rows)),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[4], times[0], "arrow-row convert_rows", times[2]);
-        cells.push(&names[4], times[1], "convert_rows; ours anywhere", times[2]);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "arrow-row convert_rows", times[2]);
+        cells.push(name, times[1], "convert_rows; ours anywhere", times[2]);
+        Ok(())
     }
-    if asked(&names[1]) {
+
+    /// Columns from rows.
+    fn decode(&self, name: &str, cells: &mut Cells) -> Result<()> {
+        let Self { encoder, converter, ours, theirs, .. } = self;
+        let convert_rows = |at: usize| {
+            black_box(converter.convert_rows(&theirs[at])?);
+            Ok(())
+        };
         let mut contenders: [Contender<'_>; 2] = [
             (
                 "ours",
@@ -195,10 +264,14 @@ fn measure(
             ),
             ("convert_rows", Box::new(convert_rows)),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[1], times[0], "arrow-row convert_rows", times[1]);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "arrow-row convert_rows", times[1]);
+        Ok(())
     }
-    if asked(&names[2]) {
+
+    /// Neighbours.
+    fn compare(&self, name: &str, cells: &mut Cells) -> Result<()> {
+        let Self { ours, theirs, .. } = self;
         let mut contenders: [Contender<'_>; 2] = [
             (
                 "ours",
@@ -219,8 +292,8 @@ fn measure(
                 }),
             ),
         ];
-        let times = race(rounds, calls, count, &mut contenders)?;
-        cells.push(&names[2], times[0], "arrow-row Row::cmp, adjacent", times[1]);
+        let times = self.race(&mut contenders)?;
+        cells.push(name, times[0], "arrow-row Row::cmp, adjacent", times[1]);
+        Ok(())
     }
-    Ok(())
 }
