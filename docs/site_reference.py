@@ -13,7 +13,7 @@ import windrow
 from mkdocs.structure.files import File
 
 CALLS = ["sort", "compact", "dedupe", "merge", "partition", "head", "check", "inspect", "col"]
-OBJECTS = ["Reader", "RecordBatch", "Schema", "Column", "Stats", "Check", "Inspect", "Explain", "Progress"]
+OBJECTS = ["Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Check", "Inspect", "Explain", "Progress"]
 ERRORS = [
     "WindrowError", "UsageError", "DataError", "UnsortedError", "InputNotFoundError", "MemoryFloorError", "SpaceError",
     "CorruptError",

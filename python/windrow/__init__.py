@@ -29,6 +29,7 @@ from windrow._errors import (
 )
 from windrow._progress import Progress
 from windrow._results import Check, Explain, Inspect, Stats
+from windrow._table import Table
 from windrow._verbs import check, compact, dedupe, head, inspect, merge, partition, sort
 from windrow._windrow import Column, Reader, RecordBatch, Schema, __version__, col
 
@@ -47,6 +48,7 @@ __all__ = [
     "Schema",
     "SpaceError",
     "Stats",
+    "Table",
     "UnsortedError",
     "UsageError",
     "WindrowError",

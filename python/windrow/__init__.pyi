@@ -2,6 +2,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, overload, type_check_only
 
+from typing_extensions import Self
+
 from windrow import explain as explain
 from windrow._windrow import Column, Reader, RecordBatch, Schema, __version__, col
 
@@ -20,6 +22,7 @@ __all__ = [
     "Schema",
     "SpaceError",
     "Stats",
+    "Table",
     "UnsortedError",
     "UsageError",
     "WindrowError",
@@ -56,6 +59,8 @@ _Columns: TypeAlias = str | Column | Sequence[str | Column]
 _Names: TypeAlias = str | Sequence[str]
 _Size: TypeAlias = int | str
 _TextSchema: TypeAlias = str | Mapping[str, str] | ArrowSchema
+# A value, a tuple of one for each column, or a list of these.
+_Keys: TypeAlias = ArrowStream | ArrowArray | object
 _Format: TypeAlias = Literal["parquet", "arrow", "arrow-stream", "csv", "ndjson"]
 
 @overload
@@ -504,6 +509,40 @@ class Explain(_Result):
     lines: list[tuple[str, str]]
     floor: int
     limit: int | None
+
+class Table:
+    def __init__(
+        self,
+        schema: _TextSchema,
+        *,
+        key: _Columns,
+        memory: _Size | None = None,
+        temp_dir: _Paths | None = None,
+        max_temp_size: _Size | None = None,
+        spill_compression: Literal["none", "lz4", "zstd"] | None = None,
+        spill_to: Literal["disk", "memory"] | None = None,
+        spill_direct: bool | None = None,
+    ) -> None: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def key(self) -> list[str]: ...
+    @property
+    def now(self) -> int: ...
+    @property
+    def memory_used(self) -> int: ...
+    @property
+    def temp_bytes(self) -> int: ...
+    def upsert(self, rows: ArrowStream | ArrowArray) -> int: ...
+    def delete(self, keys: _Keys) -> int: ...
+    def get(self, keys: _Keys, *, at: int | None = None) -> RecordBatch: ...
+    def scan(
+        self, start: object | None = None, stop: object | None = None, *, at: int | None = None
+    ) -> Reader: ...
+    def forget_before(self, time: int) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, error: object, value: object, trace: object) -> None: ...
 
 class WindrowError(Exception):
     file: str | None

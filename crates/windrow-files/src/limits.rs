@@ -134,8 +134,8 @@ impl Limits {
         }
     }
 
-    /// How a pool spills that has what `taken` bytes of temporary files leave.
-    pub(crate) fn pool_options(&self, taken: u64) -> PoolOptions {
+    /// How a pool spills that keeps to these limits beside `taken` bytes of temporary files that there are already.
+    pub fn pool_options(&self, taken: u64) -> PoolOptions {
         let most = self.max_temp_bytes.map_or(u64::MAX, |most| most.saturating_sub(taken));
         PoolOptions::new()
             .directories(&self.temp_dirs)

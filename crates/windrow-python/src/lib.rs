@@ -15,9 +15,11 @@
 
 mod errors;
 mod inputs;
+mod keys;
 mod memory;
 mod options;
 mod reader;
+mod table;
 mod task;
 mod verbs;
 
@@ -28,6 +30,8 @@ mod _windrow {
     use crate::options::{Column, col};
     #[pymodule_export]
     use crate::reader::{Reader, RecordBatch, Schema};
+    #[pymodule_export]
+    use crate::table::Table;
     #[pymodule_export]
     use crate::verbs::{check, explain, inspect, main, run};
 

@@ -187,6 +187,12 @@ impl<'py> Arguments<'py> {
         }
     }
 
+    /// The key of a table.
+    pub(crate) fn key(&self) -> PyResult<Vec<windrow_files::SortColumn>> {
+        self.required("key")?;
+        self.columns("key")
+    }
+
     /// What `check` asks for.
     pub(crate) fn order(&self) -> PyResult<(Vec<windrow_files::SortColumn>, bool)> {
         Ok((self.by()?, self.is_set("unique")?))
@@ -259,6 +265,14 @@ impl<'py> Arguments<'py> {
         read.hive_types = types.map(|types| self.schema("hive_types", &types)).transpose()?;
         read.filter = self.parsed("where")?;
         Ok(read)
+    }
+
+    /// The columns of a table: those of an Arrow schema as they are, or as text or a dict has them.
+    pub(crate) fn table_schema(&self, value: &Bound<'py, PyAny>) -> PyResult<SchemaRef> {
+        match value.hasattr("__arrow_c_schema__")? {
+            true => Ok(value.extract::<PySchema>()?.into_inner()),
+            false => self.schema("schema", value),
+        }
     }
 
     /// Types of columns of text, as text, a dict, or an Arrow schema.

@@ -1,7 +1,7 @@
 //! Rows on their way out: a reader that is read once, its record batches, and their schema.
 //!
 //! ```text
-//! Job::batches --> Shared <-- Reader: next, stats, close       (attached: detaches to lock)
+//! job, table --> Shared <-- Reader: next, stats, close       (attached: detaches to lock)
 //!                        \<-- stream: get_next                 (any thread, without the interpreter)
 //! ```
 
@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arrow::array::{ArrayRef, RecordBatchReader, StructArray};
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3_arrow::ffi::{
     ArrayIterator, to_array_pycapsules, to_schema_pycapsule, to_stream_pycapsule,
 };
+use windrow::Scanned;
 use windrow_files::{Batches, Error, Stats};
 
 use crate::errors::{exception, worded};
@@ -40,11 +41,36 @@ struct Shared {
     memory: Memory,
 }
 
+/// Where rows come from.
+enum Rows {
+    Job(Box<Batches>),
+    Table(Box<Scanned>),
+}
+
+impl Rows {
+    fn next(&mut self) -> Option<Result<arrow::array::RecordBatch, Error>> {
+        match self {
+            Self::Job(batches) => {
+                batches.next().map(|next| next.map_err(|error| windrow::Error::Arrow(error).into()))
+            }
+            Self::Table(scanned) => scanned.next().map(|next| next.map_err(Error::from)),
+        }
+    }
+
+    /// The figures of a job.
+    fn stats(&self) -> Option<Stats> {
+        match self {
+            Self::Job(batches) => Some(batches.stats()),
+            Self::Table(_) => None,
+        }
+    }
+}
+
 enum State {
-    Open(Box<Batches>),
+    Open(Rows),
     /// At the end, after an error, or closed before: the figures until then.
-    Ended(Stats),
-    Closed(Stats),
+    Ended(Option<Stats>),
+    Closed(Option<Stats>),
 }
 
 /// Why there is no next record batch.
@@ -60,32 +86,32 @@ impl Shared {
 
     fn next(&self) -> Option<Result<arrow::array::RecordBatch, Failed>> {
         let mut state = self.state();
-        let batches = match &mut *state {
-            State::Open(batches) => batches,
+        let rows = match &mut *state {
+            State::Open(rows) => rows,
             State::Ended(_) => return None,
             State::Closed(_) => return Some(Err(Failed::Here("the Reader was closed"))),
         };
         // A panic must not pass the frames of another language.
-        let next = match catch_unwind(AssertUnwindSafe(|| batches.next())) {
+        let next = match catch_unwind(AssertUnwindSafe(|| rows.next())) {
             Ok(None) => None,
             Ok(Some(Ok(batch))) => return Some(Ok(batch)),
-            Ok(Some(Err(error))) => Some(Err(Failed::Job(windrow::Error::Arrow(error).into()))),
+            Ok(Some(Err(error))) => Some(Err(Failed::Job(error))),
             Err(_panic) => Some(Err(Failed::Here("internal error: the Reader panicked"))),
         };
-        *state = State::Ended(batches.stats());
+        *state = State::Ended(rows.stats());
         next
     }
 
     fn close(&self) {
         let mut state = self.state();
-        if let State::Open(batches) = &*state {
-            *state = State::Closed(batches.stats());
+        if let State::Open(rows) = &*state {
+            *state = State::Closed(rows.stats());
         }
     }
 
-    fn stats(&self) -> Stats {
+    fn stats(&self) -> Option<Stats> {
         match &*self.state() {
-            State::Open(batches) => batches.stats(),
+            State::Open(rows) => rows.stats(),
             State::Ended(stats) | State::Closed(stats) => stats.clone(),
         }
     }
@@ -94,7 +120,16 @@ impl Shared {
 impl Reader {
     pub(crate) fn new(batches: Batches, memory: Memory) -> Self {
         let schema = batches.schema();
-        let state = Mutex::new(State::Open(Box::new(batches)));
+        Self::of(Rows::Job(Box::new(batches)), schema, memory)
+    }
+
+    /// The rows of a table.
+    pub(crate) fn of_table(rows: Scanned, schema: SchemaRef, memory: Memory) -> Self {
+        Self::of(Rows::Table(Box::new(rows)), schema, memory)
+    }
+
+    fn of(rows: Rows, schema: SchemaRef, memory: Memory) -> Self {
+        let state = Mutex::new(State::Open(rows));
         let shared = Arc::new(Shared { state, memory });
         Self { shared, schema, handed: AtomicBool::new(false), begun: AtomicBool::new(false) }
     }
@@ -108,11 +143,13 @@ impl Reader {
         Schema(Arc::clone(&self.schema))
     }
 
-    /// The figures of the job so far.
+    /// The figures of the job so far. Rows of a table have none.
     #[getter]
     fn stats(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let stats = py.detach(|| self.shared.stats());
-        crate::verbs::stats(py, &json(&stats)?)
+        match py.detach(|| self.shared.stats()) {
+            Some(stats) => crate::verbs::stats(py, &json(&stats)?),
+            None => Err(PyAttributeError::new_err("rows of a Table come without stats")),
+        }
     }
 
     /// Ends the job; its memory and temporary files are given back.
@@ -200,7 +237,7 @@ fn described(schema: &SchemaRef) -> String {
 
 /// Some rows of a `Reader`, for Arrow libraries.
 #[pyclass(frozen, module = "windrow")]
-pub(crate) struct RecordBatch(arrow::array::RecordBatch);
+pub(crate) struct RecordBatch(pub(crate) arrow::array::RecordBatch);
 
 #[pymethods]
 impl RecordBatch {
@@ -247,7 +284,7 @@ impl RecordBatch {
 
 /// Names and types of columns, for Arrow libraries.
 #[pyclass(frozen, module = "windrow")]
-pub(crate) struct Schema(SchemaRef);
+pub(crate) struct Schema(pub(crate) SchemaRef);
 
 #[pymethods]
 impl Schema {

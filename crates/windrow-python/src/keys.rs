@@ -1,0 +1,134 @@
+//! Rows for a table, and keys of its rows: as Arrow has them, or as Python's values.
+//!
+//! ```text
+//! Arrow object --columns by name--> those of the table, in its order and types
+//! 7, "nl", ("nl", 7), a list of these --as text--> the columns of the key
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use windrow_files::{Error, Result};
+
+use crate::errors::{mistyped, usage};
+use crate::inputs::{is_arrow, pieces};
+
+/// Record batches of a producer, or of one's own.
+pub(crate) type Rows =
+    Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + Send>;
+
+/// What is passed as keys, as record batches of the columns of the key or more.
+pub(crate) fn keys(name: &str, given: &Bound<'_, PyAny>, key: &SchemaRef) -> PyResult<Rows> {
+    if is_arrow(given)? {
+        return Ok(Box::new(pieces(given)?));
+    }
+    let keys: Vec<Bound<'_, PyAny>> = match given.cast::<PyList>() {
+        Ok(list) => list.iter().collect(),
+        Err(_) => vec![given.clone()],
+    };
+    let columns = (0..key.fields().len()).map(|at| column(name, &keys, key, at));
+    let columns = columns.collect::<PyResult<Vec<_>>>()?;
+    let batch = RecordBatch::try_new(Arc::clone(key), columns);
+    let batch = batch.map_err(|error| usage(given.py(), &format!("{name}=: {error}")))?;
+    Ok(Box::new(std::iter::once(Ok(batch))))
+}
+
+/// What is passed as rows.
+pub(crate) fn rows(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Rows> {
+    match is_arrow(given)? {
+        true => Ok(Box::new(pieces(given)?)),
+        false => Err(mistyped(name, "an Arrow object", given)),
+    }
+}
+
+/// Column `at` of keys that are Python's values.
+fn column(name: &str, keys: &[Bound<'_, PyAny>], key: &SchemaRef, at: usize) -> PyResult<ArrayRef> {
+    let (width, field) = (key.fields().len(), key.field(at));
+    let value = |given: &Bound<'_, PyAny>| -> PyResult<Option<Vec<u8>>> {
+        let value = match given.cast::<PyTuple>() {
+            Ok(values) if values.len() == width => values.get_item(at)?,
+            Err(_) if width == 1 => given.clone(),
+            _ => {
+                let takes = format!(
+                    "keys of {width} values: an Arrow object, tuples, or values if that is one"
+                );
+                return Err(usage(given.py(), &format!("{name}= takes {takes}")));
+            }
+        };
+        if value.is_none() {
+            return Ok(None);
+        }
+        match value.cast::<PyBytes>() {
+            Ok(bytes) => Ok(Some(bytes.as_bytes().to_vec())),
+            Err(_) => Ok(Some(value.str()?.to_str()?.as_bytes().to_vec())),
+        }
+    };
+    let values = keys.iter().map(value).collect::<PyResult<Vec<_>>>()?;
+    let Some(first) = keys.first() else {
+        return Ok(arrow::array::new_empty_array(field.data_type()));
+    };
+    let bytes: BinaryArray = values.iter().map(Option::as_deref).collect();
+    let made = match field.data_type() {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            strictly(&bytes, field.data_type())
+        }
+        DataType::FixedSizeBinary(_) => strictly(&bytes, field.data_type()),
+        other => StringArray::try_from_binary(bytes).and_then(|text| strictly(&text, other)),
+    };
+    let wrong = |error| usage(first.py(), &format!("{name}=: column {:?}: {error}", field.name()));
+    made.map_err(wrong)
+}
+
+/// A cast that fails where a value has no equal.
+fn strictly(
+    values: &dyn arrow::array::Array,
+    to: &DataType,
+) -> std::result::Result<ArrayRef, ArrowError> {
+    cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })
+}
+
+/// The columns of `schema` by their names, in the types that it has.
+pub(crate) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let columns = schema.fields().iter().map(|field| {
+        let Some(column) = batch.column_by_name(field.name()) else {
+            let columns = batch.schema();
+            let names: Vec<_> =
+                columns.fields().iter().map(|field| field.name().as_str()).collect();
+            let (column, available) = (field.name().clone(), names.join(", "));
+            return Err(windrow::Error::MissingColumn { column, available }.into());
+        };
+        if column.data_type() == field.data_type() {
+            return Ok(Arc::clone(column));
+        }
+        if !is_another_layout(column.data_type(), field.data_type()) {
+            let expected = format!("{:?}: {}", field.name(), field.data_type());
+            let got = column.data_type().to_string();
+            return Err(windrow::Error::SchemaMismatch { expected, got }.into());
+        }
+        strictly(column, field.data_type())
+            .map_err(|error| Error::from(windrow::Error::from(error)))
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    RecordBatch::try_new(Arc::clone(schema), columns)
+        .map_err(|error| windrow::Error::from(error).into())
+}
+
+/// Whether a type has the same values as another one, or integers that are looked at one by one.
+fn is_another_layout(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    let class = |data_type: &DataType| match data_type {
+        Utf8 | LargeUtf8 | Utf8View => 1,
+        Binary | LargeBinary | BinaryView => 2,
+        integer if integer.is_integer() => 3,
+        _ => 0,
+    };
+    match from {
+        DataType::Dictionary(_, values) => **values == *to || is_another_layout(values, to),
+        _ => class(from) > 0 && class(from) == class(to),
+    }
+}

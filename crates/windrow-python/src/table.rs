@@ -1,0 +1,223 @@
+//! The keyed table of the engine: one that lives in Python's process as long as Python wants it to.
+//!
+//! ```text
+//! upsert, delete: a Task, batch by batch --lock--> windrow::Table <--lock-- get, scan
+//! ```
+//! It is locked for one record batch at a time, and never while a producer is asked for rows: that may be
+//! Python's, and ask the table something.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use windrow::{Budget, Pool};
+use windrow_files::{Cancel, Error, Limit, Result};
+
+use crate::errors::{exception, usage};
+use crate::keys::{self, Rows, fitted};
+use crate::memory::Memory;
+use crate::options::Arguments;
+use crate::reader::{Reader, RecordBatch as Batch, Schema};
+use crate::task::Task;
+
+/// Rows that a scan hands over at a time.
+const SCAN_ROWS: usize = 8192;
+/// What a table takes beside its rows, at the least: buffers of a merge, and rows on their way.
+const BESIDE: u64 = 24 << 20;
+
+/// Rows with a key.
+#[pyclass(frozen, module = "windrow._windrow")]
+pub(crate) struct Table {
+    shared: Arc<Shared>,
+    schema: SchemaRef,
+    /// The columns of the key, in its order.
+    key: SchemaRef,
+    memory: Memory,
+}
+
+struct Shared {
+    /// `None` once it is closed.
+    table: Mutex<Option<(windrow::Table, Pool)>>,
+}
+
+impl Shared {
+    fn with<T>(
+        &self,
+        ask: impl FnOnce(&mut windrow::Table, &Pool) -> windrow::Result<T>,
+    ) -> Result<Option<T>> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = table.as_mut().map(|(table, pool)| ask(table, pool));
+        Ok(asked.transpose()?)
+    }
+
+    /// Has each record batch change the table; the time of the last change.
+    fn change(
+        &self,
+        rows: Rows,
+        schema: &SchemaRef,
+        cancel: &Cancel,
+        change: fn(&mut windrow::Table, &RecordBatch) -> windrow::Result<u64>,
+    ) -> Result<Option<u64>> {
+        let mut time = self.with(|table, _| Ok(table.now()))?;
+        for batch in rows {
+            let batch = fitted(&batch.map_err(windrow::Error::from)?, schema)?;
+            if cancel.is_cancelled() {
+                return Err(Error::interrupted());
+            }
+            if batch.num_rows() > 0 {
+                time = self.with(|table, _| change(table, &batch))?;
+            }
+        }
+        Ok(time)
+    }
+}
+
+impl Table {
+    /// Asks the table something that takes a moment.
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut windrow::Table, &Pool) -> windrow::Result<T> + Send,
+    ) -> PyResult<T> {
+        let asked = py.detach(|| self.shared.with(ask));
+        open(asked.map_err(|error| exception(py, &error, Some(&self.memory)))?)
+    }
+
+    fn change(
+        &self,
+        py: Python<'_>,
+        rows: Rows,
+        schema: &SchemaRef,
+        change: fn(&mut windrow::Table, &RecordBatch) -> windrow::Result<u64>,
+    ) -> PyResult<u64> {
+        let task = Task::new(None, Some(self.memory));
+        let (shared, schema, cancel) =
+            (Arc::clone(&self.shared), Arc::clone(schema), task.cancel.clone());
+        open(task.run(py, move || shared.change(rows, &schema, &cancel, change))?)
+    }
+
+    /// What is passed as keys, as one record batch of the columns of the key.
+    fn keys(&self, name: &str, given: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+        let (rows, key) = (keys::keys(name, given, &self.key)?, Arc::clone(&self.key));
+        let read = move || {
+            let batches = rows.map(|rows| fitted(&rows.map_err(windrow::Error::from)?, &key));
+            let batches = batches.collect::<Result<Vec<_>>>()?;
+            concat_batches(&key, &batches).map_err(|error| windrow::Error::from(error).into())
+        };
+        Task::new(None, Some(self.memory)).run(given.py(), read)
+    }
+}
+
+fn open<T>(asked: Option<T>) -> PyResult<T> {
+    asked.ok_or_else(|| PyValueError::new_err("the Table was closed"))
+}
+
+#[pymethods]
+impl Table {
+    #[new]
+    fn new(schema: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let py = schema.py();
+        let arguments = Arguments::new(options);
+        let schema = arguments.table_schema(schema)?;
+        let (by, asked, limits) = (arguments.key()?, arguments.memory()?, arguments.limits()?);
+        arguments.finish("Table")?;
+        let memory = py.detach(|| Memory::new(asked));
+        let budget = match memory.limit {
+            Limit::Bytes(limit) => {
+                let grown = memory.grown(limit);
+                if grown < 2 * BESIDE {
+                    let floor = windrow_files::Size(2 * BESIDE);
+                    return Err(usage(py, &format!("memory= takes {floor} or more for a table")));
+                }
+                Budget::bytes(usize::try_from(grown - BESIDE).unwrap_or(usize::MAX))
+            }
+            _ => Budget::unlimited(),
+        };
+        let names: Vec<String> = by.iter().map(|column| column.name.clone()).collect();
+        let raised = |error: windrow::Error| exception(py, &error.into(), Some(&memory));
+        let pool = Pool::new(budget, limits.pool_options(0)).map_err(raised)?;
+        let table = windrow::Table::new(&schema, by, &pool).map_err(raised)?;
+        let key = names.iter().map(|name| schema.field_with_name(name).cloned());
+        let key = key.collect::<std::result::Result<Vec<_>, _>>();
+        let key = Arc::new(ArrowSchema::new(key.map_err(|error| raised(error.into()))?));
+        let shared = Arc::new(Shared { table: Mutex::new(Some((table, pool))) });
+        Ok(Self { shared, schema, key, memory })
+    }
+
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(Arc::clone(&self.schema))
+    }
+
+    #[getter]
+    fn key(&self) -> Vec<String> {
+        self.key.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    #[getter]
+    fn now(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, |table, _| Ok(table.now()))
+    }
+
+    /// Bytes in memory and in temporary files.
+    #[getter]
+    fn held(&self, py: Python<'_>) -> PyResult<(usize, u64)> {
+        self.ask(py, |_, pool| Ok((pool.budget().used(), pool.stats().temp_bytes)))
+    }
+
+    fn upsert(&self, rows: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let given = keys::rows("rows", rows)?;
+        self.change(rows.py(), given, &self.schema, windrow::Table::upsert)
+    }
+
+    fn delete(&self, keys: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let given = keys::keys("keys", keys, &self.key)?;
+        self.change(keys.py(), given, &self.key, windrow::Table::delete)
+    }
+
+    #[pyo3(signature = (keys, at))]
+    fn get(&self, keys: &Bound<'_, PyAny>, at: Option<u64>) -> PyResult<Batch> {
+        let wanted = self.keys("keys", keys)?;
+        let found =
+            self.ask(keys.py(), |table, _| table.get_at(&wanted, at.unwrap_or(table.now())));
+        found.map(Batch)
+    }
+
+    #[pyo3(signature = (start, stop, at))]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+        at: Option<u64>,
+    ) -> PyResult<Reader> {
+        let start = start.map(|key| self.keys("start", key)).transpose()?;
+        let stop = stop.map(|key| self.keys("stop", key)).transpose()?;
+        let rows = self.ask(py, |table, _| {
+            let mut scan = table.scan();
+            if let Some(start) = &start {
+                scan = scan.from(start);
+            }
+            if let Some(stop) = &stop {
+                scan = scan.to(stop);
+            }
+            if let Some(at) = at {
+                scan = scan.at(at);
+            }
+            scan.batches(SCAN_ROWS)
+        })?;
+        Ok(Reader::of_table(rows, Arc::clone(&self.schema), self.memory))
+    }
+
+    fn forget_before(&self, py: Python<'_>, time: u64) -> PyResult<()> {
+        self.ask(py, |table, _| table.forget_before(time))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.shared.table.lock().unwrap_or_else(PoisonError::into_inner).take()));
+    }
+}

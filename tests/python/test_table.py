@@ -1,0 +1,216 @@
+"""The table with a key: against a dict, with the libraries that people have, and as a guest."""
+
+import datetime
+import decimal
+import os
+import random
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+import windrow as wr
+from test_process import python
+
+USERS = pa.schema({"id": pa.int64(), "name": pa.string()})
+
+
+def users(**rows):
+    return pa.table({"id": [int(key[1:]) for key in rows], "name": list(rows.values())}, schema=USERS)
+
+
+def names(rows):
+    return {row["id"]: row["name"] for row in pa.table(rows).to_pylist()}
+
+
+@pytest.mark.parametrize("memory", [None, "48MiB"])
+def test_a_table_is_a_dict_at_every_time(memory):
+    random.seed(7)
+    model, states = {}, {}
+    with wr.Table(USERS, key="id", memory=memory) as table:
+        for _ in range(120):
+            if random.random() < 0.7:
+                rows = [(random.randrange(300), random.choice(["x", "y" * 50, None])) for _ in range(random.randrange(1, 40))]
+                at = table.upsert(pa.table({"id": [i for i, _ in rows], "name": [n for _, n in rows]}, schema=USERS))
+                model |= dict(rows)
+            else:
+                gone = [random.randrange(300) for _ in range(random.randrange(1, 20))]
+                at = table.delete(gone)
+                model = {key: name for key, name in model.items() if key not in gone}
+            assert at == table.now
+            states[at] = dict(model)
+            asked = [random.randrange(300) for _ in range(10)]
+            found = pa.Table.from_batches([pa.record_batch(table.get(asked))])
+            assert names(found) == {key: model[key] for key in asked if key in model}
+        for at, state in states.items():
+            scanned = pa.table(table.scan(at=at))
+            assert scanned["id"].to_pylist() == sorted(state) and names(scanned) == state
+            low, high = sorted(random.sample(range(300), 2))
+            assert names(table.scan(low, high, at=at)) == {k: v for k, v in state.items() if low <= k < high}
+        table.forget_before(table.now)
+        assert names(table.scan()) == model
+        with pytest.raises(wr.UsageError, match="forgotten"):
+            table.scan(at=1)
+        with pytest.raises(wr.UsageError, match="forgotten"):
+            table.get([1], at=1)
+
+
+GIVERS = {
+    "pyarrow": lambda t: t,
+    "batch": lambda t: t.combine_chunks().to_batches()[0],
+    "reader": lambda t: t.to_reader(1000),
+    "generator": lambda t: pa.RecordBatchReader.from_batches(t.schema, (b for b in t.to_batches(1000))),
+    "polars": pl.from_arrow,
+    "pandas": lambda t: t.to_pandas(),
+    "duckdb": lambda t: duckdb.sql("select * from t"),
+    "other order": lambda t: t.select(["text0", "id"]),
+    "more columns": lambda t: t.append_column("more", t["id"]),
+    "dictionary": lambda t: t.set_column(1, "text0", t["text0"].dictionary_encode()),
+    "smaller integers": lambda t: t.set_column(0, "id", t["id"].cast(pa.int32())),
+}
+
+
+@pytest.mark.parametrize("giver", GIVERS)
+def test_objects_are_rows_and_keys(giver, rows):
+    table = wr.Table(rows.schema, key="id")
+    table.upsert(GIVERS[giver](rows))
+    assert pa.table(table.scan()) == rows.sort_by("id")
+    found = pa.record_batch(table.get(GIVERS[giver](rows.slice(5, 3))))
+    assert pa.Table.from_batches([found]) == rows.slice(5, 3)
+    table.delete(GIVERS[giver](rows.slice(0, 19_999)))
+    assert pl.DataFrame(table.scan())["id"].to_list() == rows["id"].to_pylist()[-1:]
+
+
+KEYS = {
+    "integer": (pa.uint8(), 200, 201),
+    "text": (pa.large_string(), "ä", "zz"),
+    "bytes": (pa.binary(), b"\xff\x00", b"a"),
+    "fixed bytes": (pa.binary(2), b"\xff\x00", b"ab"),
+    "date": (pa.date32(), datetime.date(2024, 2, 29), datetime.date(1969, 1, 1)),
+    "timestamp": (pa.timestamp("us"), datetime.datetime(2024, 2, 29, 1, 2, 3, 45), datetime.datetime(2024, 3, 1)),
+    "instant": (pa.timestamp("ms", "UTC"), datetime.datetime(2024, 2, 29, tzinfo=datetime.timezone.utc), None),
+    "decimal": (pa.decimal128(20, 3), decimal.Decimal("12345678901234.125"), decimal.Decimal("-0.001")),
+    "float": (pa.float64(), 0.1, float("inf")),
+    "truth": (pa.bool_(), True, False),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_are_values(kind):
+    data_type, here, there = KEYS[kind]
+    table = wr.Table(pa.schema({"key": data_type, "number": pa.int64()}), key="key")
+    table.upsert(pa.table({"key": pa.array([here, there], data_type), "number": [1, 2]}))
+    assert pa.record_batch(table.get(here))["number"].to_pylist() == [1]
+    assert pa.record_batch(table.get(there if there is not None else [None]))["number"].to_pylist() == [2]
+    table.delete([here])
+    assert pa.table(table.scan())["number"].to_pylist() == [2]
+
+
+def test_keys_of_several_columns_and_orders():
+    table = wr.Table("country:string,id:int64,name:string", key="country:desc,id")
+    assert table.key == ["country", "id"] and table.schema.names == ["country", "id", "name"]
+    table.upsert(pa.table({"country": ["nl", "de", "nl"], "id": [1, 1, 2], "name": ["a", "b", "c"]}))
+    assert pa.table(table.scan())["name"].to_pylist() == ["a", "c", "b"]
+    assert pa.table(table.scan(("nl", 2)))["name"].to_pylist() == ["c", "b"]
+    assert pa.record_batch(table.get([("de", 1), ("be", 1), ("nl", 1)]))["name"].to_pylist() == ["b", "a"]
+    table.delete(("nl", 1))
+    assert pa.table(table.scan())["name"].to_pylist() == ["c", "b"]
+    assert repr(table).startswith("<Table: country: Utf8, id: Int64, name: Utf8; key country, id>")
+
+
+def test_mistakes():
+    table = wr.Table(USERS, key="id")
+    table.upsert(users(_1="ann"))
+    for call, kind, text in [
+        (lambda: wr.Table(USERS, key="x"), wr.UsageError, 'no column named "x"'),
+        (lambda: wr.Table(USERS, key=None), wr.UsageError, "key= is missing"),
+        (lambda: wr.Table(USERS, key=[]), wr.UsageError, "a table needs a key"),
+        (lambda: wr.Table(USERS, key="id", memory="1MiB"), wr.UsageError, "memory= takes 48 MiB or more"),
+        (lambda: wr.Table("id:int63", key="id"), wr.UsageError, "int63"),
+        (lambda: table.upsert([1]), TypeError, "rows= takes an Arrow object, not list"),
+        (lambda: table.upsert(pa.table({"id": [1]})), wr.UsageError, 'no column named "name"'),
+        (lambda: table.upsert(pa.table({"id": ["1"], "name": ["x"]})), wr.DataError, "expected \"id\": Int64, got"),
+        (lambda: table.upsert(pa.table({"id": pa.array([2**63], pa.uint64()), "name": ["x"]})), wr.DataError, "9223372036854775808"),
+        (lambda: table.get("x"), wr.UsageError, 'keys=: column "id": .*x'),
+        (lambda: table.get([(1, 2)]), wr.UsageError, "keys of 1 value"),
+        (lambda: pa.table(table.scan([1, 2])), wr.UsageError, "a key of 2 rows"),
+        (lambda: table.scan().stats, AttributeError, "without stats"),
+    ]:
+        with pytest.raises(kind, match=text):
+            call()
+    assert names(table.scan()) == {1: "ann"}
+    reader = table.scan()
+    table.close()
+    for call in [lambda: table.now, lambda: table.get(1), lambda: table.upsert(users(_1="x")), table.scan]:
+        with pytest.raises(ValueError, match="the Table was closed"):
+            call()
+    assert names(reader) == {1: "ann"}
+
+
+def test_a_producer_may_ask_the_table():
+    table = wr.Table(USERS, key="id")
+    table.upsert(users(_1="ann"))
+
+    def batches():
+        for _ in range(3):
+            had = pa.record_batch(table.get([1]))["name"].to_pylist()
+            yield pa.record_batch({"id": [1], "name": [had[0] + "!"]}, schema=USERS)
+
+    table.upsert(pa.RecordBatchReader.from_batches(USERS, batches()))
+    assert names(table.scan()) == {1: "ann!!!"}
+    table.upsert(table.scan())
+    assert names(table.scan()) == {1: "ann!!!"}
+
+
+GROWTH = """
+import gc, random, sys, pyarrow as pa, windrow as wr
+def status(name):
+    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(name))
+random.seed(1)
+def batch(number):
+    ids = random.sample(range(number, 1 << 40, 200), 8192)
+    return pa.record_batch({"id": ids, "text": [f"{i:0100}" for i in ids]})
+schema = batch(0).schema
+gc.collect()
+open("/proc/self/clear_refs", "w").write("5")
+before = status("VmRSS")
+with wr.Table(schema, key="id", memory="64MiB", temp_dir=".") as table:
+    for number in range(200):
+        table.upsert(batch(number))
+        table.forget_before(table.now)
+    for number in range(200):
+        table.get([random.randrange(1 << 40) for _ in range(100)])
+    rows = sum(len(rows) for rows in table.scan())
+    print(rows, status("VmHWM") - before, table.temp_bytes, table.memory_used)
+"""
+
+
+def test_resident_memory_grows_by_no_more_than_asked():
+    done = python(GROWTH)
+    assert done.returncode == 0, done.stderr
+    rows, growth, temporary, used = map(int, done.stdout.split())
+    print(growth / 2**20, temporary / 2**20, used / 2**20)
+    assert rows == 200 * 8192 and temporary > 64 << 20 and used <= 64 << 20
+    assert growth <= 64 << 20, f"{growth / 2**20:.1f} MiB"
+    assert os.listdir() == []
+
+
+def test_ctrl_c_keeps_what_was_put_in():
+    code = """
+import os, threading, pyarrow as pa, windrow as wr
+schema = pa.schema({"id": pa.int64()})
+table = wr.Table(schema, key="id")
+def batches():
+    for i in range(10**9):
+        if i == 50:
+            threading.Timer(0, lambda: os.kill(os.getpid(), 2)).start()
+        yield pa.record_batch({"id": list(range(i * 100, i * 100 + 100))}, schema=schema)
+try:
+    table.upsert(pa.RecordBatchReader.from_batches(schema, batches()))
+except KeyboardInterrupt:
+    ids = pa.table(table.scan())["id"].to_pylist()
+    print("stopped", len(ids) >= 5000 and ids == list(range(len(ids))))
+os._exit(0)
+"""
+    done = python(code)
+    assert done.stdout == "stopped True\n", done.stderr
