@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow_files::{Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size};
 
-pub(crate) use rows::{Dedupe, Head, Kept, Rows};
+pub(crate) use rows::{Dedupe, Diff, Head, Kept, Rows, Shown};
 
 use crate::values::{self, Completion};
 
-/// Sort, compact, merge, deduplicate, partition and check files inside a memory limit.
+/// Sort, compact, merge, compare, deduplicate, partition and check files inside a memory limit.
 ///
 /// The limit is the peak resident memory of the process. Formats are Parquet, Arrow IPC (file and
 /// stream), CSV and NDJSON, told by the extension or by --input-format and --output-format. Output
@@ -97,6 +97,18 @@ Examples:
 The output is sorted by the key. Keys are equal as in SQL: nulls are one key, -0.0 and 0.0 are, and all
 NaN; they are written as 0.0 and as one NaN.")]
     Dedupe(Dedupe),
+    /// Write what changed from one side to another, by key: a log that compact takes, or a summary.
+    #[command(after_help = "\
+Examples:
+  windrow diff monday.parquet tuesday.parquet --key id -o changes.parquet
+  windrow diff 'old/*.csv' 'new/*.csv' --key id,line --select amount --format summary -o -
+  windrow compact monday.parquet changes.parquet --union-by-name --key id --op-column op \\
+      --op-map =insert -o tuesday.parquet
+
+A row for each key that differs, sorted by the key: the new row (op: insert, update), or the old one
+(delete). Either side may be in any order; one that has a key twice is an error. Keys are equal as in
+SQL, all other values to the last bit. --select says which columns are compared.")]
+    Diff(Diff),
     /// Write the first rows, as they come; no more is read.
     #[command(after_help = "\
 Examples:

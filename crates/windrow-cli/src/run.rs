@@ -51,6 +51,12 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
             let run = run!(args.rows);
             run.finish(Job::dedupe(run.inputs()?, &args.into())?)
         }
+        Verb::Diff(args) => {
+            let run = run!(args.rows);
+            let side = |file| expand(std::slice::from_ref(file));
+            let (old, new) = (side(&args.input.files[0])?, side(&args.input.files[1])?);
+            run.finish(Job::diff(Inputs::open_pair(&old, &new, &run.read)?, &args.into())?)
+        }
         Verb::Head(args) => {
             let run = run!(args.counted);
             run.finish(Job::head(run.inputs()?, &args.into())?)

@@ -1,8 +1,9 @@
 //! From what was typed to what the library is told.
 
 use windrow_files::{
-    Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, HeadSpec, Kept, Limits, MergeSpec, Mode,
-    PartitionSpec, Partitions, SortColumn, SortSpec, Unchanged, WriteOptions,
+    Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, HeadSpec, Kept, Limits,
+    MergeSpec, Mode, PartitionSpec, Partitions, Shown, SortColumn, SortSpec, Unchanged,
+    WriteOptions,
 };
 
 use crate::args;
@@ -24,6 +25,18 @@ impl From<&args::Dedupe> for DedupeSpec {
             args::Kept::None => Kept::None,
         });
         spec.key = args.key.clone().map(|Columns(key)| key);
+        spec.select = selected(&args.output);
+        spec
+    }
+}
+
+impl From<&args::Diff> for DiffSpec {
+    fn from(args: &args::Diff) -> Self {
+        let mut spec = Self::by_key(args.key.clone()).op_column(&args.op_column);
+        spec.shown = match args.format {
+            args::Shown::Changes => Shown::Changes,
+            args::Shown::Summary => Shown::Summary,
+        };
         spec.select = selected(&args.output);
         spec
     }

@@ -15,8 +15,8 @@ use parquet::schema::parser::parse_message_type;
 
 use common::{Ran, Work, log_rows, ran, read_parquet, write_log, write_parquet};
 
-const VERBS: [&str; 8] =
-    ["sort", "compact", "merge", "partition", "dedupe", "head", "check", "inspect"];
+const VERBS: [&str; 9] =
+    ["sort", "compact", "merge", "partition", "dedupe", "diff", "head", "check", "inspect"];
 
 fn text(ran: &Ran) -> &str {
     std::str::from_utf8(&ran.out).expect("UTF-8")

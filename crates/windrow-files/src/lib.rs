@@ -85,7 +85,7 @@ pub use setting::Setting;
 pub use size::{Limit, Size};
 pub use stats::{Evicted, PerPhase, Spread, Stats};
 pub use verbs::{
-    Checked, CompactSpec, DedupeSpec, HeadSpec, Kept, MergeSpec, Mode, PartitionSpec, Partitions,
-    SortSpec, check,
+    Checked, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, Kept, MergeSpec, Mode, PartitionSpec,
+    Partitions, Shown, SortSpec, check,
 };
 pub use watch::Cancel;

@@ -58,6 +58,8 @@ settings! {
     MaxTempSize = "max_temp_size",
     /// The columns of the order, or those that tell partitions apart.
     By = "by",
+    /// The columns that tell rows apart.
+    Key = "key",
     /// The columns that say which change of a key is the latest.
     OrderBy = "order_by",
     /// The column with the operation of a change.

@@ -46,6 +46,45 @@ pub(crate) enum Kept {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("files", |arg| {
+    arg.num_args(2)
+        .action(clap::ArgAction::Set)
+        .value_names(["OLD", "NEW"])
+        .help("The two sides: each a file, a directory, a glob in quotes, or - for standard input")
+}))]
+#[command(mut_arg("select", |arg| arg.help("Columns to compare and to write, beside those of the key")))]
+pub(crate) struct Diff {
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Columns that tell rows apart.
+    #[arg(long, value_name = "COLS", required = true)]
+    pub(crate) key: Columns,
+    /// What to write.
+    #[arg(long, value_enum, default_value_t = Shown::Changes)]
+    pub(crate) format: Shown,
+    /// Name of the column that says what a change does: insert, update or delete.
+    #[arg(long, value_name = "COL", default_value = "op")]
+    pub(crate) op_column: String,
+    #[command(flatten)]
+    pub(crate) rows: Rows,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) report: Report,
+}
+
+/// How differences are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shown {
+    /// The changes, as a log.
+    Changes,
+    /// How many rows were inserted, updated and deleted, and in which columns they differ.
+    Summary,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Head {
     #[command(flatten)]
     pub(crate) input: Input,

@@ -106,6 +106,8 @@ pub struct Inputs {
     csv: CsvOptions,
     log: Option<Log>,
     filter: Option<filter::Bound>,
+    /// The ordinal of the first file of the new side, of a pair.
+    first_of_new: Option<usize>,
 }
 
 /// A part of a file that is read on its own.
@@ -193,6 +195,21 @@ impl Inputs {
         Self::open_with(sources, options, Box::new(std::io::stdin()))
     }
 
+    /// Opens two sides that are to be compared: of one schema, as [`open`](Self::open) has it for inputs.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `Usage` also for a side without inputs, and for standard input on both.
+    pub fn open_pair(old: &[Source], new: &[Source], options: &ReadOptions) -> Result<Self> {
+        if old.is_empty() || new.is_empty() {
+            return Err(Error::usage("differences are of two sides: name inputs of both"));
+        }
+        if old.contains(&Source::Stdin) && new.contains(&Source::Stdin) {
+            return Err(Error::usage("standard input (-) can be read only once"));
+        }
+        let inputs = Self::open(&[old, new].concat(), options)?;
+        Ok(Self { first_of_new: Some(old.len()), ..inputs })
+    }
+
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
         let mut stdin = Some(stdin);
@@ -269,6 +286,7 @@ impl Inputs {
             csv: options.csv,
             log,
             filter,
+            first_of_new: None,
         };
         inputs.prune()?;
         Ok(inputs)
@@ -380,6 +398,11 @@ impl Inputs {
     /// Bytes of temporary files that hold copies of streams.
     pub(crate) fn temp_bytes(&self) -> u64 {
         self.temp_bytes
+    }
+
+    /// The ordinal of the first file of the new side, if they are a pair.
+    pub(crate) fn first_of_new(&self) -> Option<usize> {
+        self.first_of_new
     }
 
     /// Whether any of them has Bloom filters.

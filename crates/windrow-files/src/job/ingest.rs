@@ -15,7 +15,7 @@ use super::{Plan, Running};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
 use crate::progress::Phase;
-use crate::verbs::Arrangement;
+use crate::verbs::{Arrangement, FirstRow};
 
 /// Pushes all rows of `inputs` into `batcher`.
 pub(super) fn ingest(
@@ -75,7 +75,8 @@ fn work(
         if batch.num_rows() == 0 {
             continue;
         }
-        let batch = arranged(&batch, arrangement, row_of(sequence)).map_err(|error| {
+        let first = FirstRow { file: file_of(sequence), row: row_of(sequence) };
+        let batch = arranged(&batch, arrangement, first).map_err(|error| {
             let told = if mask.is_some() { error.of_kept_rows(row_of(sequence)) } else { error };
             told.in_input(name())
         })?;
@@ -95,11 +96,15 @@ fn work(
     Ok(pusher.flush()?)
 }
 
-/// The rows of `batch` as they are arranged; `first_row` is the place in its file of the first row.
-fn arranged(batch: &RecordBatch, arrangement: &Arrangement, first_row: u64) -> Result<RecordBatch> {
-    refuse_nulls(batch, &arrangement.required, first_row)?;
+/// The rows of `batch` as they are arranged.
+fn arranged(
+    batch: &RecordBatch,
+    arrangement: &Arrangement,
+    first: FirstRow,
+) -> Result<RecordBatch> {
+    refuse_nulls(batch, &arrangement.required, first.row)?;
     let batch = match &arrangement.transform {
-        Some(transform) => transform(batch, first_row)?,
+        Some(transform) => transform(batch, first)?,
         None => batch.clone(),
     };
     arrangement.derived.as_ref().map_or(Ok(batch.clone()), |derived| derived.append(&batch))

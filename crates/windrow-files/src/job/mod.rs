@@ -48,7 +48,8 @@ use crate::partition::Partitioning;
 use crate::progress::{Phase, Progress};
 use crate::stats::Stats;
 use crate::verbs::{
-    Arrangement, CompactSpec, DedupeSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec, Way,
+    Arrangement, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, MergeSpec, PartitionSpec, SortSpec,
+    Way,
 };
 use crate::watch::{Cancel, Watch};
 
@@ -96,6 +97,16 @@ impl Job {
     /// # Errors
     /// As [`sort`](Self::sort).
     pub fn dedupe(inputs: Inputs, spec: &DedupeSpec) -> Result<Self> {
+        let arrangement = spec.bind(&inputs)?;
+        Ok(Self::new(inputs, arrangement, None))
+    }
+
+    /// What the two sides of `inputs`, an [opened pair](Inputs::open_pair), differ in. A side that has a key twice is
+    /// found while the rows are merged: an error of the kind `Data`.
+    ///
+    /// # Errors
+    /// As [`sort`](Self::sort); `Usage` for inputs that are no pair.
+    pub fn diff(inputs: Inputs, spec: &DiffSpec) -> Result<Self> {
         let arrangement = spec.bind(&inputs)?;
         Ok(Self::new(inputs, arrangement, None))
     }

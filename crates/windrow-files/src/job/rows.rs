@@ -9,6 +9,7 @@ use arrow::record_batch::RecordBatch;
 use windrow::{Slab, Slabs};
 
 use super::decode::RowDecoder;
+use super::plan::SIFTED_BYTES;
 use crate::error::Result;
 use crate::verbs::{Arrangement, Sift};
 
@@ -81,7 +82,7 @@ impl Rows {
             return Ok(self.slabs.next(rows, bytes)?.map(Taken::Slab));
         };
         while !*ended && !sift.is_done() {
-            let Some(slab) = self.slabs.next(rows, bytes)? else {
+            let Some(slab) = self.slabs.next(rows, bytes.min(SIFTED_BYTES))? else {
                 *ended = true;
                 let last = sift.finish()?.filter(|batch| batch.num_rows() > 0);
                 let length = last.as_ref().map_or(0, RecordBatch::get_array_memory_size);

@@ -10,8 +10,18 @@ use crate::input::DeclaredColumn;
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
 /// that do not count are dropped.
-/// It also gets the place in the input of its first row, for messages.
-pub(crate) type Transform = Box<dyn Fn(&RecordBatch, u64) -> Result<RecordBatch> + Send + Sync>;
+/// It also gets the place in the inputs of its first row.
+pub(crate) type Transform =
+    Box<dyn Fn(&RecordBatch, FirstRow) -> Result<RecordBatch> + Send + Sync>;
+
+/// Where the first row of a record batch is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FirstRow {
+    /// The ordinal of its input.
+    pub(crate) file: usize,
+    /// Its place there.
+    pub(crate) row: u64,
+}
 
 /// What is known to be wrong only when all rows have passed the [`Transform`].
 pub(crate) type Verify = Box<dyn Fn() -> Result<()> + Send + Sync>;
@@ -66,6 +76,9 @@ impl Arrangement {
 
     /// The order of the rows, as a file declares it.
     pub(crate) fn sorting(&self) -> Vec<DeclaredColumn> {
+        if self.sifting.as_ref().is_some_and(|sifting| !sifting.keeps_order) {
+            return Vec::new();
+        }
         let mut sorting = sort_columns(self.layout.order());
         if self.layout.rule() != Rule::Keep {
             // Within a key there is one row: the columns that chose it order nothing.

@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::project::{check_names, find, projection, required};
-use super::{Arrangement, Transform, Verify};
+use super::{Arrangement, FirstRow, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
 use crate::columns::{OrderBy, TextAs};
 use crate::derived::Derived;
@@ -241,7 +241,7 @@ fn transform(
     if log.is_none() && derived.is_none() && as_of.is_none() && !ranks.do_anything() {
         return None;
     }
-    Some(Box::new(move |batch, first_row| {
+    Some(Box::new(move |batch, FirstRow { row: first_row, .. }| {
         let (batch, ordinals) = match &log {
             Some(log) => log.apply(batch, first_row)?,
             None => (batch.clone(), None),

@@ -96,7 +96,8 @@ fn alone(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
         }));
     }
     let start = move || Box::new(Alone::new(places.clone(), shown.clone())) as _;
-    arrangement.sifting = Some(Sifting { schema, start: Box::new(start) });
+    arrangement.sifting =
+        Some(Sifting { schema, keeps_order: true, copies: 4, start: Box::new(start) });
     Ok(())
 }
 

@@ -7,20 +7,23 @@
 //! A specification is plain: nothing is looked up in it. An [`Arrangement`] is right by construction.
 
 mod arrangement;
+mod changes;
 mod check;
 mod compact;
 mod dedupe;
+mod diff;
 mod merge;
 mod partition;
 mod project;
 mod sift;
 mod sort;
 
-pub(crate) use arrangement::{Arrangement, Transform, Verify, Way, sort_columns};
+pub(crate) use arrangement::{Arrangement, FirstRow, Transform, Verify, Way, sort_columns};
 pub(crate) use check::first_out_of_order;
 pub use check::{Checked, check};
 pub use compact::{CompactSpec, Mode};
 pub use dedupe::{DedupeSpec, Kept};
+pub use diff::{DiffSpec, Shown};
 pub use merge::MergeSpec;
 pub use partition::{PartitionSpec, Partitions};
 pub(crate) use sift::Sift;

@@ -30,6 +30,10 @@ pub(crate) trait Sift: Send {
 pub(crate) struct Sifting {
     /// What comes out of it.
     pub(crate) schema: SchemaRef,
+    /// Whether what comes out is in the order of what comes in.
+    pub(crate) keeps_order: bool,
+    /// Times that a long row is there beside the batch that it came in.
+    pub(crate) copies: usize,
     pub(crate) start: Box<dyn Fn() -> Box<dyn Sift> + Send + Sync>,
 }
 

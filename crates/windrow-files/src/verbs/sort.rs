@@ -117,5 +117,6 @@ impl Bound {
 fn first(arrangement: &Arrangement, rows: u64) -> Result<Sifting> {
     let schema = windrow::Decoder::new(&arrangement.layout, &arrangement.projection)?;
     let schema = schema.schema().clone();
-    Ok(Sifting { schema, start: Box::new(move || Box::new(First::new(rows))) })
+    let start = Box::new(move || Box::new(First::new(rows)) as _);
+    Ok(Sifting { schema, keeps_order: true, copies: 0, start })
 }

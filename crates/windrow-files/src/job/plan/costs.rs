@@ -11,7 +11,7 @@ use arrow::datatypes::SchemaRef;
 use windrow::Codec;
 
 use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
-use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES};
+use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
 use crate::format::Format;
 use crate::input::{FileInfo, Inputs};
 use crate::output::{self, OutputOptions};
@@ -127,7 +127,8 @@ impl Costs {
         let is_arrow =
             |file: &FileInfo| matches!(file.format, Format::ArrowFile | Format::ArrowStream);
         let has_arrow = inputs.files().iter().any(is_arrow);
-        let batch = BATCH_BYTES + batch_bytes(arrangement.layout.schema());
+        let batch_of = |bytes: usize| bytes + fixed_bytes(arrangement.layout.schema(), bytes);
+        let batch = batch_of(BATCH_BYTES);
         let mut writing = match output {
             Output::Written { schema, options, row_group_bytes } => {
                 let parts = output::part_limits(options.format, *row_group_bytes);
@@ -136,12 +137,16 @@ impl Costs {
             // The array.
             Output::Taken { .. } => Writing { copies: 1, copies_in_turn: 1, ..Writing::default() },
         };
-        if arrangement.sifting.is_some() {
+        let mut written = batch;
+        if let Some(sifting) = &arrangement.sifting {
             // What a sift is given and what it leaves, while both are there, on the thread that merges.
-            writing.footers = writing.footers.saturating_add(3 * batch);
+            written = batch_of(SIFTED_BYTES);
+            writing.footers = writing.footers.saturating_add(3 * written);
+            writing.copies += sifting.copies;
+            writing.copies_in_turn += sifting.copies;
         }
-        writing.together = writing.together.saturating_add(2 * batch);
-        writing.in_turn = writing.in_turn.saturating_add(2 * batch + (TIGHT - tight));
+        writing.together = writing.together.saturating_add(2 * written);
+        writing.in_turn = writing.in_turn.saturating_add(2 * written + (TIGHT - tight));
         let (Output::Written { schema, .. } | Output::Taken { schema }) = output;
         let least = row_bytes(inputs, arrangement);
         let longest = inputs.longest_row().max(least);
@@ -340,11 +345,11 @@ fn most_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
     }
 }
 
-/// Bytes of the fixed-width part of a record batch, which ends at [`BATCH_BYTES`] of rows.
-fn batch_bytes(schema: &SchemaRef) -> usize {
+/// Bytes of the fixed-width part of a record batch that ends at so many bytes of rows.
+fn fixed_bytes(schema: &SchemaRef, bytes: usize) -> usize {
     let widths = || schema.fields().iter().map(|field| field.data_type().primitive_width());
     // A varying value takes a byte of a row at the least.
     let least_row: usize = widths().map(|width| width.unwrap_or(1)).sum();
-    let rows = BATCH_ROWS.min(BATCH_BYTES / least_row.max(1) + 1);
+    let rows = BATCH_ROWS.min(bytes / least_row.max(1) + 1);
     rows * widths().map(|width| width.unwrap_or(16)).sum::<usize>()
 }

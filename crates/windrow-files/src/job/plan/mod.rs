@@ -33,6 +33,9 @@ use crate::verbs::{Arrangement, Way};
 pub(super) const BATCH_ROWS: usize = 8192;
 /// A record batch of wide rows ends once it has this many bytes.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
+/// Bytes of rows that a sift sees at a time, at the most or one row: it has several such batches at once, beside all
+/// that a writer has.
+pub(super) const SIFTED_BYTES: usize = 256 << 10;
 
 /// The most that what nobody counts grows by with the limit.
 const MORE_SLACK: usize = 6 << 20;

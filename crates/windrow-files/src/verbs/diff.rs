@@ -1,0 +1,173 @@
+//! What two sides differ in, by key: as changes that make the one of the other, or in figures.
+//!
+//! ```text
+//! OLD  rows, each with a weight of 1    \
+//!                                        sum of rows that are equal --> key by key: Changes
+//! NEW  rows, each with a weight of 2^32 /
+//! ```
+//! Rows that both sides have become one as they meet, in whichever merge that is; what is left of a key is a row or
+//! two. The engine compares whole rows as bytes, so that every type can be told apart: floats bit by bit, but for those
+//! of the key, which are equal as in SQL.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
+
+use super::changes::{Changes, NEW, OLD, Pairing};
+use super::project::{check_names, projection};
+use super::sift::Sifting;
+use super::{Arrangement, FirstRow, Transform};
+use crate::derived::Derived;
+use crate::equality::{floats, with_one_form};
+use crate::error::{Error, Result};
+use crate::input::Inputs;
+
+/// The column with the weights.
+const WEIGHT: &str = "__windrow_weight";
+
+/// The changes from an old side to a new one; the sides are opened by [`Inputs::open_pair`](crate::Inputs::open_pair).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DiffSpec {
+    /// The columns that tell rows apart. A side that has a key twice is an error.
+    pub key: Vec<Column>,
+    /// What is written.
+    pub shown: Shown,
+    /// The column that says what a change does: `insert`, `update` or `delete`. It is the first.
+    pub op_column: String,
+    /// The columns to compare and to write, in this order, behind those of the key that are not among them; all unless
+    /// given.
+    pub select: Option<Vec<String>>,
+}
+
+/// How differences are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// A row for each key that is not the same on both sides, sorted by the key: its new row, or the old one that is
+    /// deleted. It is a change log: applied to the old side it gives the new one.
+    #[default]
+    Changes,
+    /// How many rows were inserted, updated and deleted, and how many are the same; of the updated ones how many differ
+    /// in each column. The columns are `change`, `column` and `rows`.
+    Summary,
+}
+
+impl DiffSpec {
+    /// Differences between rows with equal keys.
+    pub fn by_key(key: impl IntoColumns) -> Self {
+        Self {
+            key: key.into_columns(),
+            shown: Shown::default(),
+            op_column: "op".to_owned(),
+            select: None,
+        }
+    }
+
+    /// Sets what is written.
+    pub fn shown(mut self, shown: Shown) -> Self {
+        self.shown = shown;
+        self
+    }
+
+    /// Sets the name of the column that says what a change does.
+    pub fn op_column(mut self, name: impl Into<String>) -> Self {
+        self.op_column = name.into();
+        self
+    }
+
+    /// Sets the columns to compare and to write.
+    pub fn select<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.select = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
+        let Some(first_new) = inputs.first_of_new() else {
+            return Err(Error::usage("differences are of two sides: open the inputs as a pair"));
+        };
+        if self.key.is_empty() {
+            return Err(Error::usage("differences need a `key`"));
+        }
+        let compared = Compared::of(self, inputs)?;
+        let layout = Order::by(self.key.clone()).diff(WEIGHT).bind(&compared.schema)?;
+        let key: Vec<usize> = layout.key().collect();
+        let mut arrangement = Arrangement::of(layout);
+        let decoder = Decoder::new(&arrangement.layout, &arrangement.projection)?;
+        let pairing = Pairing::of(decoder.schema(), key.clone(), compared.shown, self)?;
+        let pairing = Arc::new(pairing);
+        let start = {
+            let pairing = Arc::clone(&pairing);
+            move || Box::new(Changes::new(&pairing)) as _
+        };
+        arrangement.sifting = Some(Sifting {
+            schema: Arc::clone(pairing.schema()),
+            keeps_order: self.shown == Shown::Changes,
+            copies: 6,
+            start: Box::new(start),
+        });
+        let floats = floats(&compared.schema, key);
+        let Compared { schema, columns, derived, .. } = compared;
+        let transform: Transform = Box::new(move |batch: &RecordBatch, at: FirstRow| {
+            let batch = derived.as_ref().map_or(Ok(batch.clone()), |d| d.append(batch))?;
+            let mut values: Vec<ArrayRef> =
+                columns.iter().map(|&column| ArrayRef::clone(batch.column(column))).collect();
+            let weight = if at.file < first_new { OLD } else { NEW };
+            values.push(Arc::new(Int64Array::from_value(weight, batch.num_rows())));
+            RecordBatch::try_new(Arc::clone(&schema), values)
+                .and_then(|batch| with_one_form(&batch, &floats))
+                .map_err(|error| Error::data(error.to_string()))
+        });
+        arrangement.transform = Some(transform);
+        Ok(arrangement)
+    }
+}
+
+/// The columns that are compared.
+struct Compared {
+    derived: Option<Derived>,
+    /// Their places in the inputs, with the derived ones.
+    columns: Vec<usize>,
+    /// How many of them are written: those in front.
+    shown: usize,
+    /// Of them, and the weight.
+    schema: Arc<Schema>,
+}
+
+impl Compared {
+    fn of(spec: &DiffSpec, inputs: &Inputs) -> Result<Self> {
+        if inputs.schema().fields().iter().any(|field| field.name() == WEIGHT) {
+            return Err(Error::usage(format!(
+                "the inputs have a column {WEIGHT:?}, a name that windrow keeps for itself; rename it"
+            )));
+        }
+        let keys = || spec.key.iter().map(|column| column.name.as_str());
+        let selected = spec.select.iter().flatten().map(String::as_str);
+        let derived = Derived::of(inputs.schema(), keys().chain(selected));
+        let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema);
+        check_names(schema, keys())?;
+        let hidden: Vec<String> = derived.iter().flat_map(Derived::names).cloned().collect();
+        let mut columns = projection(schema, spec.select.as_deref(), &hidden)?;
+        let of_key = keys().filter_map(|name| schema.index_of(name).ok());
+        let added: Vec<usize> = of_key.filter(|column| !columns.contains(column)).collect();
+        let shown = match spec.select {
+            // Who applies the changes needs the key.
+            Some(_) => {
+                columns.splice(0..0, added);
+                columns.len()
+            }
+            // It is a member of a struct that is written as it is.
+            None => {
+                let shown = columns.len();
+                columns.extend(added);
+                shown
+            }
+        };
+        let mut fields: Vec<Arc<Field>> =
+            columns.iter().map(|&column| Arc::clone(&schema.fields()[column])).collect();
+        fields.push(Arc::new(Field::new(WEIGHT, DataType::Int64, false)));
+        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+        Ok(Self { derived, columns, shown, schema: Arc::new(schema) })
+    }
+}
