@@ -80,8 +80,26 @@ def sort(table, keys):
     return take(table, rows(table, names(keys), f"SELECT {ROW} FROM t ORDER BY {by(keys)}, {ROW}"))
 
 
+def with_sql_floats(table, columns):
+    """The table with one zero and one NaN in these columns: values that are equal in SQL, as windrow writes keys."""
+    for name in columns:
+        place, column = table.schema.get_field_index(name), table[name]
+        if not pa.types.is_floating(column.type):
+            continue
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        width = column.type.bit_width
+        bits = column.view({16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}[width]).fill_null(0)
+        values = np.array(bits).view(f"f{width // 8}")
+        values[values == 0] = 0.0
+        values[np.isnan(values)] = np.nan
+        column = pa.array(values, column.type, mask=np.asarray(column.is_null()), from_pandas=False)
+        table = table.set_column(place, table.schema.field(place), column)
+    return table
+
+
 def latest(table, key, order_by="", op=None, live="true"):
-    """The latest row of each key, by key; those that are not `live` are gone."""
+    """The latest row of each key, by key; those that are not `live` are gone. Keys are equal as in SQL."""
+    table = with_sql_floats(table, names(key))
     order = []
     for name, *options in (part.split(":") for part in order_by.split(",") if part):
         direction = "ASC" if "desc" in options else "DESC"

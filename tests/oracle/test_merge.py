@@ -1,5 +1,6 @@
 """`windrow merge` interleaves sorted files as a stable sort of their concatenation does."""
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -49,6 +50,42 @@ def test_unique_keeps_the_last(windrow, rng, tmp_path, keys):
     out = tmp_path / "out.parquet"
     windrow("merge", *paths, "--by", keys, "--unique", "-o", out).ok()
     data.same(data.read(out), oracle.latest(whole, keys))
+
+
+@pytest.mark.parametrize("kind", data.FLOATS, ids=str)
+def test_unique_floats_are_equal_as_in_sql(windrow, rng, tmp_path, kind):
+    """Of each of the zeros and of all NaN one row stays, the last; a file whose NaN stand in front is not in that order."""
+    tables, paths = [], []
+    for i in range(4):
+        table = pa.table({"c0": data.column(rng, kind, 2000), "row": np.arange(2000) + 2000 * i})
+        raw = data.write(table, tmp_path / f"raw{i}.parquet")
+        paths.append(tmp_path / f"in{i}.parquet")
+        windrow("sort", raw, "--by", "c0", "--float-order", "sql", "-o", paths[-1]).ok()
+        tables.append(data.read(paths[-1]))
+        wanted = oracle.with_sql_floats(table, ["c0"])
+        order = oracle.rows(wanted, ["c0"], f"SELECT {oracle.ROW} FROM t ORDER BY c0 NULLS LAST, {oracle.ROW}")
+        data.same(tables[-1], table.take(order))
+    out = tmp_path / "out.parquet"
+    windrow("merge", *paths, "--by", "c0", "--unique", "-o", out).ok()
+    data.same(data.read(out), oracle.latest(pa.concat_tables(tables), "c0"))
+    windrow("merge", *paths, "--by", "c0", "--float-order", "sql", "-o", out).ok()
+    windrow("check", *paths, out, "--by", "c0", "--float-order", "sql").ok()
+    windrow("check", paths[0], "--by", "c0").fails(1, "--float-order sql")
+    windrow("merge", *paths, "--by", "c0", "-o", out).fails(3, "in0.parquet", "sorts before")
+    windrow("sort", tmp_path / "raw0.parquet", "--by", "c0", "-o", paths[0]).ok()
+    windrow("merge", *paths, "--by", "c0", "--unique", "-o", out).fails(3, "in0.parquet", "--float-order sql")
+
+
+def test_files_that_duckdb_sorted_are_in_order(windrow, rng, tmp_path):
+    table = pa.table({"c0": data.column(rng, pa.float64(), 3000), "row": np.arange(3000)})
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    connection = duckdb.connect()
+    connection.register("t", table)
+    connection.execute(f"COPY (SELECT * FROM t ORDER BY c0 NULLS LAST) TO '{path}' (FORMAT parquet)")
+    windrow("check", path, "--by", "c0", "--float-order", "sql").ok()
+    windrow("check", path, "--by", "c0").fails(1, "--float-order sql")
+    windrow("merge", path, path, "--by", "c0", "--float-order", "sql", "-o", out).ok()
+    windrow("check", path, "--by", "c0:nulls-first").fails(1, "--by c0 --float-order sql")
 
 
 @pytest.mark.parametrize("key", ["c0", "c1:desc,c0"])

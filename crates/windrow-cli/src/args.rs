@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow_files::{Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size};
 
-pub(crate) use rows::{Dedupe, Diff, Head, Kept, Rows, Shown};
+pub(crate) use rows::{Dedupe, Diff, FloatOrder, Head, Kept, Rows, Shown};
 
 use crate::values::{self, Completion};
 
@@ -47,7 +47,8 @@ Examples:
   windrow sort events.ndjson --by amount:desc --limit 100 --where \"user.country = nl\" -o top.csv
 
 Order: numbers by value, strings by bytes, false before true, floats by IEEE totalOrder (-NaN first,
--0.0 before 0.0, NaN last); nulls last unless told otherwise, whatever the direction.")]
+-0.0 before 0.0, NaN last) or as DuckDB and Polars have them (--float-order sql); nulls last unless told
+otherwise, whatever the direction.")]
     Sort(Sort),
     /// Reduce a change log to the latest state of each key, or sum (row, time, diff) changes.
     #[command(after_help = "\
@@ -141,6 +142,9 @@ pub(crate) struct Sort {
     /// Columns to sort by: COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
+    /// Which floats are equal in --by, and where they stand.
+    #[arg(long, value_enum, default_value_t = FloatOrder::Total)]
+    pub(crate) float_order: FloatOrder,
     /// The most rows to write: the first in the order. Others are dropped as they are read.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
@@ -215,13 +219,16 @@ pub(crate) struct Changes {
     #[arg(long, help_heading = CHANGE_LOGS, value_name = "NAME", conflicts_with = "diff")]
     pub(crate) table: Option<String>,
     /// What to do with updates that do not have all columns of their row.
-    #[arg(long, help_heading = CHANGE_LOGS, value_enum, default_value_t = Unchanged::Error)]
+    #[arg(long, help_heading = CHANGE_LOGS, value_enum, default_value_t = Unchanged::Last)]
     pub(crate) unchanged: Unchanged,
 }
 
 /// What becomes of an update that does not have all columns of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Unchanged {
+    /// Fill in what was known last of the columns that they leave out; where that is nothing, it is an
+    /// error.
+    Last,
     /// Refuse them: what their rows hold is not known.
     Error,
     /// Take them as they are: a column that is not there is null, a placeholder is a value.
@@ -244,8 +251,12 @@ pub(crate) struct Merge {
     /// Columns that every input is sorted by: COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
-    /// Of rows equal in --by, keep the last.
-    #[arg(long, conflicts_with = "consolidate")]
+    /// Which floats are equal in --by, and where they stand.
+    #[arg(long, value_enum, default_value_t = FloatOrder::Total)]
+    pub(crate) float_order: FloatOrder,
+    /// Of rows equal in --by, keep the last. Floats are then equal as in SQL, and written as 0.0 and as
+    /// one NaN.
+    #[arg(long, conflicts_with_all = ["consolidate", "float_order"])]
     pub(crate) unique: bool,
     /// Sum the diffs of equal rows and drop zeros; needs --diff. Inputs are then sorted by --by and
     /// all other columns, as `compact --mode log` writes them.
@@ -309,8 +320,11 @@ pub(crate) struct Check {
     /// Columns that every input is to be sorted by: COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
-    /// Also fail when two rows are equal in --by.
-    #[arg(long)]
+    /// Which floats are equal in --by, and where they stand.
+    #[arg(long, value_enum, default_value_t = FloatOrder::Total)]
+    pub(crate) float_order: FloatOrder,
+    /// Also fail when two rows are equal in --by; floats are as in SQL.
+    #[arg(long, conflicts_with = "float_order")]
     pub(crate) unique: bool,
     /// Say nothing; the exit code tells.
     #[arg(long, short)]
@@ -345,6 +359,10 @@ pub(crate) struct Input {
     /// otherwise.
     #[arg(long, value_name = "TYPES")]
     pub(crate) hive_types: Option<String>,
+    /// Inputs may have other columns than the first, which are null where they are missing; numbers,
+    /// decimals, times and structs get types that hold the values of all.
+    #[arg(long)]
+    pub(crate) union_by_name: bool,
     /// Separator of CSV, in and out; a tab for files that end in .tsv.
     #[arg(long, value_name = "CHAR", default_value_t = ',')]
     pub(crate) csv_delimiter: char,

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windrow_files::{
-    Cancel, Checked, CompactSpec, Error, FileFacts, Filter, Inputs, Job, Limits, Preset,
-    ReadOptions, Target, WriteOptions, expand,
+    Cancel, Checked, CompactSpec, Error, FileFacts, Filter, FloatOrder, Inputs, Job, Limits,
+    Preset, ReadOptions, Target, WriteOptions, expand,
 };
 
 use crate::advice::{Failure, Result};
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
 
 /// How inputs are read.
 fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOptions> {
-    let mut read = ReadOptions::default().csv(input.csv()?);
+    let mut read = ReadOptions::default().csv(input.csv()?).union_by_name(input.union_by_name);
     if let Some(filter) = filter {
         read = read.filter(filter.clone());
     }
@@ -146,14 +146,21 @@ fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOpti
 fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
     let read = read_options(&args.input, args.rows.filter.as_ref())?.cancelled_by(cancel);
     let inputs = Inputs::open(&expand(&args.input.files)?, &read)?;
-    let checked = windrow_files::check(&inputs, args.by.clone(), args.unique, cancel)?;
+    let checked = windrow_files::check(&inputs, &args.into(), cancel)?;
     let message = match checked {
         Checked::OutOfOrder { file, row, sorted_by: None } => {
             format!("{file}: row {row} sorts before the row in front of it")
         }
-        Checked::OutOfOrder { file, row, sorted_by: Some(by) } => format!(
-            "{file}: row {row} sorts before the row in front of it; the file is sorted --by {by}"
-        ),
+        Checked::OutOfOrder { file, row, sorted_by: Some((by, floats)) } => {
+            let floats = match floats {
+                FloatOrder::Sql => " --float-order sql",
+                _ => "",
+            };
+            format!(
+                "{file}: row {row} sorts before the row in front of it; the file is sorted --by \
+                 {by}{floats}"
+            )
+        }
         Checked::Repeated { file, row } => {
             format!("{file}: row {row} has the same key as the row before it")
         }

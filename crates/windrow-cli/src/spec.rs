@@ -1,19 +1,34 @@
 //! From what was typed to what the library is told.
 
 use windrow_files::{
-    Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, HeadSpec, Kept, Limits,
-    MergeSpec, Mode, PartitionSpec, Partitions, Shown, SortColumn, SortSpec, Unchanged,
-    WriteOptions,
+    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, FloatOrder, HeadSpec,
+    Kept, Limits, MergeSpec, Mode, PartitionSpec, Partitions, Shown, SortColumn, SortSpec,
+    Unchanged, WriteOptions,
 };
 
 use crate::args;
 
 impl From<&args::Sort> for SortSpec {
     fn from(args: &args::Sort) -> Self {
-        let mut spec = Self::by(args.by.clone());
+        let mut spec = Self::by(args.by.clone()).float_order(args.float_order.into());
         spec.limit = args.limit;
         spec.select = selected(&args.output);
         spec
+    }
+}
+
+impl From<&args::Check> for CheckSpec {
+    fn from(args: &args::Check) -> Self {
+        Self::by(args.by.clone()).unique(args.unique).float_order(args.float_order.into())
+    }
+}
+
+impl From<args::FloatOrder> for FloatOrder {
+    fn from(order: args::FloatOrder) -> Self {
+        match order {
+            args::FloatOrder::Total => Self::Total,
+            args::FloatOrder::Sql => Self::Sql,
+        }
     }
 }
 
@@ -60,6 +75,7 @@ impl From<&args::Compact> for CompactSpec {
         spec.op_map = args.changes.op_map.clone();
         spec.table = args.changes.table.clone();
         spec.unchanged = match args.changes.unchanged {
+            args::Unchanged::Last => Unchanged::Last,
             args::Unchanged::Error => Unchanged::Error,
             args::Unchanged::Keep => Unchanged::Keep,
         };
@@ -79,6 +95,7 @@ impl From<&args::Compact> for CompactSpec {
 impl From<&args::Merge> for MergeSpec {
     fn from(args: &args::Merge) -> Self {
         let mut spec = Self::by(args.by.clone()).unique(args.unique);
+        spec.float_order = args.float_order.into();
         spec.diff = args.diff.clone();
         spec.time = args.time.clone();
         spec.select = selected(&args.output);

@@ -100,6 +100,64 @@ fn updates_without_all_columns_are_refused_or_kept() {
 }
 
 #[test]
+fn updates_without_all_columns_are_filled_in() {
+    check(include_str!("change_logs/known.txt"), 40);
+}
+
+/// A log in which half of the updates leave a column out, through all that a small limit makes of it.
+#[test]
+fn what_is_known_last_survives_spilling() {
+    let work = Work::new();
+    let (keys, mut log) = (20_000_usize, String::new());
+    let mut rows: Vec<Option<(String, String)>> = vec![None; keys];
+    let mut state = 1_u64;
+    for lsn in 0..250_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let (id, kind) = ((state >> 33) as usize % keys, state >> 60);
+        let (name, bio) = (format!("n{lsn}"), format!("a biography of some length, number {lsn}"));
+        let after = |bio: &str| format!("{{\"id\":{id},\"name\":\"{name}\",\"bio\":\"{bio}\"}}");
+        let (op, before, after) = match (&mut rows[id], kind) {
+            (row @ Some(_), 0) => {
+                *row = None;
+                ("d", format!("{{\"id\":{id}}}"), "null".to_owned())
+            }
+            (Some((old, known)), 1..8) => {
+                let unavailable = after("__debezium_unavailable_value");
+                old.clone_from(&name);
+                assert!(!known.is_empty());
+                ("u", "null".to_owned(), unavailable)
+            }
+            (row, _) => {
+                let written = after(&bio);
+                let op = if row.is_some() { "u" } else { "c" };
+                *row = Some((name.clone(), bio));
+                (op, "null".to_owned(), written)
+            }
+        };
+        log += &format!(
+            "{{\"before\":{before},\"after\":{after},\"source\":{{\"lsn\":{lsn}}},\"op\":\"{op}\"}}\n"
+        );
+    }
+    // The order is that of the log, whatever that of the input.
+    let mut lines: Vec<&str> = log.lines().collect();
+    lines.sort_by_key(|line| line.len() % 7);
+    work.put("in/a.ndjson", &(lines.join("\n") + "\n"));
+    let mut expected = "id,name,bio\n".to_owned();
+    for (id, row) in rows.iter().enumerate() {
+        if let Some((name, bio)) = row {
+            expected += &format!("{id},{name},\"{bio}\"\n");
+        }
+    }
+    for (out, limits) in
+        [("a", "--threads 1"), ("b", "--threads 2 --memory-limit 80MiB --temp-dir temp")]
+    {
+        let line = "compact in/a.ndjson --op-preset debezium --key id --order-by source.lsn";
+        work.run(&format!("{line} {limits} -o out/{out}.csv")).succeeds();
+        assert!(work.text(&format!("out/{out}.csv")) == expected, "{limits}");
+    }
+}
+
+#[test]
 fn text_is_ordered_by_what_it_stands_for() {
     check(include_str!("change_logs/order.txt"), 40);
 }

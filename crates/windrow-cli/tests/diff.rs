@@ -150,7 +150,7 @@ fn members_of_structs_are_keys() {
 }
 
 /// A log whose keys are its numbers, some of them changed, dropped and new, in another order.
-fn sides(work: &Work, rows: i64) -> (RecordBatch, RecordBatch) {
+fn sides(work: &Work, rows: u64) -> (RecordBatch, RecordBatch) {
     write_log(&work.path("in/old.parquet"), rows);
     let old = read_parquet(&work.path("in/old.parquet"));
     let count = old.num_rows() as i64;

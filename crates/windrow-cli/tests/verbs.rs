@@ -278,6 +278,36 @@ fn floats_that_are_equal_in_sql_are_one_key() {
     let keys = [0.0, -0.0, f64::NAN, -f64::NAN, 1.0, other_nan, 0.0];
     write_parquet(&work.path("in/a.parquet"), &floats(&keys));
     gives(&work, "dedupe in/a.parquet --key f", "f,n\n0.0,0\n1.0,4\nNaN,2\n");
+    gives(&work, "compact in/a.parquet --key f", "f,n\n0.0,6\n1.0,4\nNaN,5\n");
+    gives(&work, "compact in/a.parquet --key f --order-by n:desc", "f,n\n0.0,0\n1.0,4\nNaN,2\n");
+    // A sort leaves the values as they are, whichever are equal.
+    work.run("sort in/a.parquet --by f --float-order sql -o in/sql.parquet").succeeds();
+    gives(&work, "sort in/sql.parquet --by n --select n", "n\n0\n1\n2\n3\n4\n5\n6\n");
+    gives(&work, "head in/sql.parquet --select n", "n\n0\n1\n6\n4\n2\n3\n5\n");
+    gives(&work, "sort in/a.parquet --by f --select n", "n\n3\n1\n0\n6\n4\n2\n5\n");
+    gives(
+        &work,
+        "sort in/a.parquet --by f:desc --float-order sql --select n",
+        "n\n2\n3\n5\n4\n0\n1\n6\n",
+    );
+    work.run("check in/sql.parquet --by f --float-order sql").succeeds();
+    work.run("check in/sql.parquet --by f").says(1, &["row 1 ", "sorted --by f --float-order sql"]);
+    work.run("check in/sql.parquet --by f --unique").says(1, &["row 1 has the same key"]);
+    work.run("check in/sql.parquet --by f --unique --float-order sql").says(2, &["--float-order"]);
+    gives(
+        &work,
+        "merge in/sql.parquet in/sql.parquet --by f --unique",
+        "f,n\n0.0,6\n1.0,4\nNaN,5\n",
+    );
+    gives(
+        &work,
+        "merge in/sql.parquet in/sql.parquet --by f --float-order sql --select n",
+        "n\n0\n1\n6\n0\n1\n6\n4\n4\n2\n3\n5\n2\n3\n5\n",
+    );
+    work.run("merge in/sql.parquet --by f -o out/x.csv").says(3, &["row 1 sorts before"]);
+    work.run("sort in/a.parquet --by f -o in/total.parquet").succeeds();
+    work.run("merge in/total.parquet --by f --unique -o out/x.csv")
+        .says(3, &["total.parquet", "--float-order sql"]);
     // They go to one file of those that a hash tells, as they are.
     work.run("partition in/a.parquet --by f --into 97 -o out/p").succeeds();
     let mut homes: BTreeMap<u8, BTreeSet<String>> = BTreeMap::new();

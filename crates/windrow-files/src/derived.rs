@@ -3,14 +3,17 @@
 //! ```text
 //!  id  user{id, name}           --append-->   id  user{id, name}  "user.id"
 //! ```
-//! They stand behind all others, are called by their paths, and are written only where they are selected.
+//! They stand behind all others, are called by their paths, and are written only where they are selected. So are the
+//! floats of an order in which they are equal as in SQL, beside the values that stay as they are.
 
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
 
-use crate::equality::one_form;
+use windrow::SortColumn;
+
+use crate::equality::{FloatOrder, one_form, plain_type};
 use crate::error::{Error, Result};
 use crate::paths::{self, Steps};
 
@@ -19,10 +22,19 @@ use crate::paths::{self, Steps};
 pub(crate) struct Derived {
     /// With them.
     schema: SchemaRef,
-    columns: Vec<Steps>,
-    /// Whether floats among them have one zero and one NaN.
+    columns: Vec<Copied>,
+}
+
+/// A column of values that are elsewhere.
+#[derive(Clone, Debug)]
+struct Copied {
+    from: Steps,
+    /// Whether floats have one zero and one NaN.
     one_form: bool,
 }
+
+/// Before the names of columns that are there for the order alone.
+pub(crate) const OWN: &str = "__windrow_order";
 
 impl Derived {
     /// Those of `names` that are paths in `schema`; none if all are columns, or nothing.
@@ -38,17 +50,45 @@ impl Derived {
             }
             if let Some(steps) = paths::find(schema, name) {
                 fields.push(Arc::new(paths::field(schema, &steps, name)));
-                columns.push(steps);
+                columns.push(Copied { from: steps, one_form: false });
             }
         }
         let metadata = schema.metadata().clone();
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        (!columns.is_empty()).then_some(Self { schema, columns, one_form: false })
+        (!columns.is_empty()).then_some(Self { schema, columns })
+    }
+
+    /// `derived` of `schema`, with what has the floats of `by` in the place that `order` gives them; `by` then names
+    /// that.
+    pub(crate) fn ordering(
+        derived: Option<Self>,
+        schema: &SchemaRef,
+        by: &mut [SortColumn],
+        order: FloatOrder,
+    ) -> Option<Self> {
+        if order == FloatOrder::Total {
+            return derived;
+        }
+        let none = || Self { schema: Arc::clone(schema), columns: Vec::new() };
+        let mut all = derived.unwrap_or_else(none);
+        let mut fields = all.schema.fields().to_vec();
+        for column in by {
+            let Some(from) = paths::find(schema, &column.name) else { continue };
+            let field = paths::field(schema, &from, &column.name);
+            if plain_type(field.data_type()).is_floating() {
+                column.name = format!("{OWN}_{}", column.name);
+                fields.push(Arc::new(field.with_name(&column.name)));
+                all.columns.push(Copied { from, one_form: true });
+            }
+        }
+        let metadata = all.schema.metadata().clone();
+        all.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        (!all.columns.is_empty()).then_some(all)
     }
 
     /// Has them compare as in SQL.
     pub(crate) fn bring_to_one_form(&mut self) {
-        self.one_form = true;
+        self.columns.iter_mut().for_each(|column| column.one_form = true);
     }
 
     /// The columns there were, and those.
@@ -66,9 +106,9 @@ impl Derived {
     pub(crate) fn append(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
         let mut columns = batch.columns().to_vec();
-        for steps in &self.columns {
-            let values = paths::values(batch, steps).map_err(failed)?;
-            columns.push(if self.one_form { one_form(&values) } else { values });
+        for Copied { from, one_form: is_brought } in &self.columns {
+            let values = paths::values(batch, from).map_err(failed)?;
+            columns.push(if *is_brought { one_form(&values) } else { values });
         }
         let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &rows).map_err(failed)

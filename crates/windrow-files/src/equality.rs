@@ -12,6 +12,16 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
+/// Which floats are equal in an order, and where they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FloatOrder {
+    /// IEEE 754 totalOrder: all of them differ; NaN of the negative sign first, -0.0 before 0.0, NaN last.
+    #[default]
+    Total,
+    /// As in SQL: -0.0 is 0.0, and all NaN are one value, the greatest.
+    Sql,
+}
+
 /// The type of values, however they are encoded.
 pub(crate) fn plain_type(kind: &DataType) -> &DataType {
     match kind {
@@ -58,7 +68,7 @@ pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
         }))
     }
     match values.data_type() {
-        DataType::Float16 => of::<Float16Type>(values, Float16Type::default_nan()),
+        DataType::Float16 => of::<Float16Type>(values, Half::NAN),
         DataType::Float32 => of::<Float32Type>(values, f32::NAN),
         DataType::Float64 => of::<Float64Type>(values, f64::NAN),
         DataType::Dictionary(_, kind) if kind.is_floating() => {
@@ -75,17 +85,7 @@ pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// The NaN of a type without a constant for it.
-trait DefaultNan: ArrowPrimitiveType {
-    fn default_nan() -> Self::Native;
-}
-
-impl DefaultNan for Float16Type {
-    fn default_nan() -> Self::Native {
-        // The greatest in the total order is a NaN of the positive sign.
-        Self::Native::MAX_TOTAL_ORDER
-    }
-}
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 #[cfg(test)]
 mod tests {

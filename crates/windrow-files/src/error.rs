@@ -206,6 +206,15 @@ impl Error {
         self
     }
 
+    /// Says that floats were compared as in SQL, where a file may have them in another order.
+    pub(crate) fn of_sql_floats(mut self) -> Self {
+        self.0.message += &format!(
+            "; floats are compared as in SQL here, all NaN behind the numbers: sort it with {} sql",
+            Setting::FloatOrder
+        );
+        self
+    }
+
     /// Says which setting asks for what cannot be.
     pub(crate) fn of(mut self, setting: Setting) -> Self {
         if self.0.kind == ErrorKind::Usage {

@@ -69,6 +69,7 @@ mod watch;
 pub use windrow::{Codec, IntoColumns, SortColumn, SpillTo, asc, desc};
 
 pub use columns::{Columns, Names, OrderBy, TextAs};
+pub use equality::FloatOrder;
 pub use error::{Error, ErrorKind, Place, Result};
 pub use format::Format;
 pub use input::{
@@ -85,7 +86,7 @@ pub use setting::Setting;
 pub use size::{Limit, Size};
 pub use stats::{Evicted, PerPhase, Spread, Stats};
 pub use verbs::{
-    Checked, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, Kept, MergeSpec, Mode, PartitionSpec,
-    Partitions, Shown, SortSpec, check,
+    CheckSpec, Checked, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, Kept, MergeSpec, Mode,
+    PartitionSpec, Partitions, Shown, SortSpec, check,
 };
 pub use watch::Cancel;

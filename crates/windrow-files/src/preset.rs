@@ -232,8 +232,10 @@ impl FromStr for OpMap {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unchanged {
-    /// It is refused: what its row holds is not known
+    /// What it leaves out is what was known of it last; if that is nothing, it is an error
     #[default]
+    Last,
+    /// It is refused: what its row holds is not known
     Error,
     /// It is taken as it is: columns that are not there are null, placeholders are values
     Keep,

@@ -36,6 +36,8 @@ settings! {
     Schema = "schema",
     /// The types of columns in names of directories: [`ReadOptions::hive_types`](crate::ReadOptions::hive_types).
     HiveTypes = "hive_types",
+    /// Whether inputs may differ in their columns: [`ReadOptions::union_by_name`](crate::ReadOptions::union_by_name).
+    UnionByName = "union_by_name",
     /// The byte between fields: [`CsvOptions::delimiter`](crate::CsvOptions::delimiter).
     CsvDelimiter = "csv_delimiter",
     /// The format of the output: [`WriteOptions::format`](crate::WriteOptions::format).
@@ -58,6 +60,8 @@ settings! {
     MaxTempSize = "max_temp_size",
     /// The columns of the order, or those that tell partitions apart.
     By = "by",
+    /// Whether floats are ordered to the bit, or as in SQL.
+    FloatOrder = "float_order",
     /// The columns that tell rows apart.
     Key = "key",
     /// The columns that say which change of a key is the latest.

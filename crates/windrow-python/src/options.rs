@@ -430,7 +430,8 @@ fn compact(arguments: &Arguments<'_>) -> PyResult<CompactSpec> {
     spec.op_map =
         arguments.words("op_map")?.map(|map| arguments.parse("op_map", &map)).transpose()?;
     spec.table = arguments.text("table")?;
-    let unchanged = [("error", Unchanged::Error), ("keep", Unchanged::Keep)];
+    let unchanged =
+        [("last", Unchanged::Last), ("error", Unchanged::Error), ("keep", Unchanged::Keep)];
     spec.unchanged = arguments.one_of("unchanged", unchanged)?.unwrap_or_default();
     spec.time = arguments.text("time")?;
     spec.diff = arguments.text("diff")?;

@@ -8,8 +8,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
-    Checked, Error, FileFacts, Format, Inputs, Limits, ReadOptions, Result, Source, Target,
-    WriteOptions,
+    CheckSpec, Checked, Error, FileFacts, FloatOrder, Format, Inputs, Limits, ReadOptions, Result, Source,
+    Target, WriteOptions,
 };
 
 use crate::errors::{exception, usage};
@@ -150,7 +150,7 @@ pub(crate) fn check(
     let cancel = task.cancel.clone();
     let checked = task.run(py, move || {
         let inputs = Inputs::open(&sources, &read.cancelled_by(&cancel))?;
-        windrow_files::check(&inputs, by, unique, &cancel)
+        windrow_files::check(&inputs, &CheckSpec::by(by).unique(unique), &cancel)
     })?;
     let found = |file: &str, row: u64, sorted_by: Option<String>, message: String| {
         serde_json::json!({
@@ -160,8 +160,12 @@ pub(crate) fn check(
     };
     let value = match checked {
         Checked::OutOfOrder { file, row, sorted_by } => {
-            let sorted_by = sorted_by.map(|columns| columns.to_string());
-            let but = sorted_by.as_ref().map(|by| format!("; the file is sorted by={by:?}"));
+            let as_in_sql = match sorted_by {
+                Some((_, FloatOrder::Sql)) => ", with floats as in SQL",
+                _ => "",
+            };
+            let sorted_by = sorted_by.map(|(columns, _)| columns.to_string());
+            let but = sorted_by.as_ref().map(|by| format!("; the file is sorted by={by:?}{as_in_sql}"));
             let but = but.unwrap_or_default();
             let message = format!("{file}: row {row} sorts before the row in front of it{but}");
             found(&file, row, sorted_by, message)

@@ -14,6 +14,15 @@ pub(crate) struct Rows {
     pub(crate) filter: Option<Filter>,
 }
 
+/// Which floats are equal, and where they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FloatOrder {
+    /// IEEE totalOrder: all differ; -NaN first, -0.0 before 0.0, NaN last.
+    Total,
+    /// As in SQL: one zero, and one NaN that is the greatest; the values stay as they are.
+    Sql,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Dedupe {
     #[command(flatten)]

@@ -36,8 +36,8 @@
 //! delete: one that shows where no new row has its key. What is read of a Snowflake stream is such a set too:
 //! of rows that are equal in `order_by`, one that is inserted wins over one that is deleted.
 //!
-//! A truncate is an error in every format: it deletes rows that the log does not list. So is an update without
-//! all columns of its row, unless the caller takes it as it is ([`Unchanged`]).
+//! A truncate is an error in every format: it deletes rows that the log does not list. An update without all
+//! columns of its row has marks of those, is refused, or taken as it is ([`Unchanged`]).
 //!
 //! Bookkeeping columns are those that a snapshot does not show: the operation, what the format
 //! adds (`_commit_version`, `_SEQUENCE_NUMBER`, Debezium's `source.lsn`), and those of ours.
@@ -64,6 +64,7 @@ use self::envelope::{Envelope, Moved};
 use self::op::{Change, Operations};
 pub(crate) use self::ranks::Ranks;
 use self::unchanged::Partial;
+use crate::derived::OWN;
 use crate::error::{Error, Result};
 use crate::preset::{OpMap, Preset, Unchanged};
 use crate::raw::CARRIED;
@@ -74,14 +75,14 @@ const DELETED: &str = "__windrow_deleted";
 const CLASS: &str = "__windrow_class";
 /// 0 for the old side of a commit, deletes and old images; 1 for the new one.
 const SIDE: &str = "__windrow_side";
+/// A bit for each column that a row does not carry; null where it carries all.
+const UNKNOWN: &str = "__windrow_unknown";
 /// The column of Delta's change data feed that tells the commits apart.
 const COMMIT: &str = "_commit_version";
-/// Before the names of columns with numbers that text stands for.
-const OWN: &str = "__windrow_order";
 
 /// Whether a column is of our own, which the user does not see.
 pub(crate) fn is_own(name: &str) -> bool {
-    [DELETED, CLASS, SIDE, CARRIED].contains(&name) || name.starts_with(OWN)
+    [DELETED, CLASS, SIDE, UNKNOWN, CARRIED].contains(&name) || name.starts_with(OWN)
 }
 
 /// What the caller says of a change log.
@@ -101,7 +102,7 @@ pub(crate) struct ChangeLog {
     bookkeeping: Vec<String>,
     operations: Operations,
     rows: RowsIn,
-    /// Updates that are refused.
+    /// Updates that do not carry all columns.
     partial: Partial,
     /// Whether rows have a [`CLASS`].
     classed: bool,
@@ -185,16 +186,19 @@ impl ChangeLog {
 
     /// Adds the columns that every log has of ours.
     fn with_own(mut self) -> Self {
-        self.add(DELETED, DataType::Boolean);
+        self.add(DELETED, DataType::Boolean, false);
+        if self.partial.marks() {
+            self.add(UNKNOWN, DataType::Binary, true);
+        }
         if self.classed {
-            self.add(CLASS, DataType::Int8);
+            self.add(CLASS, DataType::Int8, false);
         }
         self
     }
 
-    fn add(&mut self, name: &str, kind: DataType) {
+    fn add(&mut self, name: &str, kind: DataType, nullable: bool) {
         let mut fields: Vec<Arc<Field>> = self.schema.fields().iter().cloned().collect();
-        fields.push(Arc::new(Field::new(name, kind, false)));
+        fields.push(Arc::new(Field::new(name, kind, nullable)));
         self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
         self.bookkeeping.push(name.to_owned());
     }
@@ -219,7 +223,7 @@ impl ChangeLog {
         };
         if let Some(behind) = behind {
             order_by.insert(behind, windrow::asc(SIDE));
-            self.add(SIDE, DataType::Int8);
+            self.add(SIDE, DataType::Int8, false);
             self.sided = true;
         }
         self
@@ -239,6 +243,12 @@ impl ChangeLog {
     /// The Boolean column, never null, that is true where a row deletes its key.
     pub(crate) fn tombstone(&self) -> &str {
         DELETED
+    }
+
+    /// The Binary column that marks which of the columns of [`schema`](Self::schema) a row does not carry: a bit each,
+    /// from the lowest on. None if all rows carry all.
+    pub(crate) fn unknown(&self) -> Option<&str> {
+        self.partial.marks().then_some(UNKNOWN)
     }
 
     /// The Int8 column, never null, by which rows of one key are ordered before all else:
@@ -287,7 +297,9 @@ impl ChangeLog {
             }
         };
         self.partial.refuse(&columns, &changes, first_row)?;
+        let unknown = self.partial.unknown(&columns, &changes)?;
         columns.push(flags(&changes, Change::Delete));
+        columns.extend(unknown);
         if self.classed {
             let class = |change: &Change| i8::from(*change != Change::Snapshot);
             columns.push(Arc::new(Int8Array::from_iter_values(changes.iter().map(class))));

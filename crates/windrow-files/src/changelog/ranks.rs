@@ -14,8 +14,9 @@ use arrow::compute::kernels::cast_utils::parse_decimal;
 use arrow::datatypes::{DataType, Decimal256Type, Field, Schema, SchemaRef, i256};
 use windrow::SortColumn as Column;
 
-use super::{OWN, misfit};
+use super::misfit;
 use crate::columns::TextAs;
+use crate::derived::OWN;
 use crate::error::{Error, Result};
 use crate::preset::Preset;
 use crate::setting::Setting;

@@ -6,11 +6,12 @@
 //! | wal2json | they are not among its columns |
 //! | Maxwell, Canal | with binlog images that are not full, columns that did not change |
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, OffsetSizeTrait};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int64Type};
+use arrow::datatypes::{DataType, Field};
 
 use super::op::Change;
 use super::{Said, misfit};
@@ -19,74 +20,138 @@ use crate::preset::{Preset, Unchanged};
 use crate::raw::CARRIED;
 use crate::setting::Setting;
 
-/// Which updates are refused.
+/// Which updates do not carry all columns, and what becomes of them.
 pub(super) struct Partial {
-    /// The row's columns, by name.
-    names: Vec<String>,
+    what: Unchanged,
+    /// The row's columns: their places, and their names.
+    columns: Vec<(usize, String)>,
     /// Whether values may be placeholders.
     placeholders: bool,
-    /// Where it stands how many columns an update has, and how many all are.
-    carried: Option<(usize, usize)>,
+    /// Where it stands which columns an update has.
+    carried: Option<usize>,
 }
 
 impl Partial {
-    /// Of `fields` the first `width` are the row's, apart from the column of how many an update has.
+    /// Of `fields` the first `width` are the row's, apart from the column of what an update has.
     pub(super) fn bind(said: &Said<'_>, fields: &[Arc<Field>], width: usize) -> Self {
-        let refused = said.unchanged == Unchanged::Error;
-        let names = fields.iter().filter(|field| field.name() != CARRIED).take(width);
-        let carried = fields.iter().position(|field| field.name() == CARRIED);
+        let of_row = fields.iter().enumerate().filter(|(_, field)| field.name() != CARRIED);
         Self {
-            names: names.map(|field| field.name().clone()).collect(),
-            placeholders: refused && said.preset == Preset::Debezium,
-            carried: carried.filter(|_| refused).map(|at| (at, width)),
+            what: said.unchanged,
+            columns: of_row.take(width).map(|(at, field)| (at, field.name().clone())).collect(),
+            placeholders: said.preset == Preset::Debezium,
+            carried: fields.iter().position(|field| field.name() == CARRIED),
         }
     }
 
-    /// Refuses updates without all columns of their row. `columns` are those that it was bound to.
+    /// Whether rows have marks of the columns that they do not carry.
+    pub(super) fn marks(&self) -> bool {
+        self.what == Unchanged::Last && (self.placeholders || self.carried.is_some())
+    }
+
+    /// The marks of all rows: a bit for each column that one does not carry, null where it carries all; nothing if
+    /// there are no marks. `columns` are those that it was bound to.
+    pub(super) fn unknown(
+        &self,
+        columns: &[ArrayRef],
+        changes: &[Change],
+    ) -> Result<Option<ArrayRef>> {
+        if !self.marks() {
+            return Ok(None);
+        }
+        let length = columns.len().div_ceil(8);
+        let mut marks: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        let mut mark = |row: usize, column: usize| {
+            marks.entry(row).or_insert_with(|| vec![0; length])[column / 8] |= 1 << (column % 8);
+        };
+        for (row, said) in self.partial_rows(columns, changes)? {
+            let nulls: Vec<&str> = said.split('\0').skip(1).collect();
+            for (column, name) in &self.columns {
+                let is_null = columns[*column].is_null(row);
+                if is_null && !nulls.contains(&name.as_str()) {
+                    mark(row, *column);
+                }
+            }
+        }
+        for (row, column, _) in self.placeholder_rows(columns, changes) {
+            mark(row, column);
+        }
+        let marks = (0..changes.len()).map(|row| marks.get(&row).map(Vec::as_slice));
+        Ok(Some(Arc::new(marks.collect::<BinaryArray>())))
+    }
+
+    /// Updates that have fewer columns than their row, and what they say of that.
+    fn partial_rows(
+        &self,
+        columns: &[ArrayRef],
+        changes: &[Change],
+    ) -> Result<Vec<(usize, String)>> {
+        let Some(at) = self.carried else { return Ok(Vec::new()) };
+        let carried = cast(&columns[at], &DataType::Utf8).map_err(misfit)?;
+        let carried = carried.as_string::<i32>();
+        let rows = (0..changes.len()).filter_map(|row| {
+            let said = carried.is_valid(row).then(|| carried.value(row))?;
+            let is_partial = is_row(changes[row]) && count(said)? < self.columns.len();
+            is_partial.then(|| (row, said.to_owned()))
+        });
+        Ok(rows.collect())
+    }
+
+    /// Rows, and the columns, places and names, in which they have a placeholder.
+    fn placeholder_rows<'a>(
+        &'a self,
+        columns: &'a [ArrayRef],
+        changes: &'a [Change],
+    ) -> impl Iterator<Item = (usize, usize, &'a str)> {
+        let of_row = self.columns.iter().filter(|_| self.placeholders);
+        of_row.flat_map(move |(column, name)| {
+            let rows = unavailable(&columns[*column]).into_iter();
+            rows.filter(|row| is_row(changes[*row])).map(move |row| (row, *column, name.as_str()))
+        })
+    }
+
+    /// Refuses updates without all columns of their row, if they are to be. `columns` are those that it was bound to.
     pub(super) fn refuse(
         &self,
         columns: &[ArrayRef],
         changes: &[Change],
         first_row: u64,
     ) -> Result<()> {
-        let is_row = |row: &usize| matches!(changes[*row], Change::Upsert | Change::Snapshot);
-        let refused = |rows: &[usize], what: String| {
-            let row = first_row + rows[0] as u64;
+        if self.what != Unchanged::Error {
+            return Ok(());
+        }
+        let refused = |rows: usize, row: usize, what: String| {
+            let row = first_row + row as u64;
             Error::data(format!(
-                "row {row}: {what}, and what the row holds is not known ({} such rows among the {} that \
-                 were read together); {} keep takes them as they are",
-                rows.len(),
+                "row {row}: {what}, and what the row holds is not known ({rows} such rows among the {} that \
+                 were read together); {} last fills in what was known last, and keep takes them as they are",
                 changes.len(),
                 Setting::Unchanged
             ))
             .at_row(row)
         };
-        if let Some((at, whole)) = self.carried {
-            let carried = cast(&columns[at], &DataType::Int64).map_err(misfit)?;
-            let carried = carried.as_primitive::<Int64Type>();
-            let is_partial = |row: &usize| {
-                let count = carried.value(*row);
-                is_row(row) && carried.is_valid(*row) && count >= 0 && count < whole as i64
-            };
-            let rows: Vec<usize> = (0..changes.len()).filter(is_partial).collect();
-            if let Some(first) = rows.first() {
-                let has = carried.value(*first);
-                let what = format!("the update has {has} of the {whole} columns");
-                return Err(refused(&rows, what));
-            }
+        let rows = self.partial_rows(columns, changes)?;
+        if let Some((first, said)) = rows.first() {
+            let has = count(said).unwrap_or_default();
+            let what = format!("the update has {has} of the {} columns", self.columns.len());
+            return Err(refused(rows.len(), *first, what));
         }
-        if !self.placeholders {
-            return Ok(());
-        }
-        for (name, column) in self.names.iter().zip(columns) {
-            let rows: Vec<usize> = unavailable(column).into_iter().filter(is_row).collect();
-            if !rows.is_empty() {
-                let what = format!("column {name:?} holds {UNAVAILABLE}, as it did not change");
-                return Err(refused(&rows, what).in_column(name));
-            }
+        let mut rows = self.placeholder_rows(columns, changes);
+        if let Some((first, column, name)) = rows.next() {
+            let more = rows.filter(|(_, other, _)| *other == column).count();
+            let what = format!("column {name:?} holds {UNAVAILABLE}, as it did not change");
+            return Err(refused(1 + more, first, what).in_column(name));
         }
         Ok(())
     }
+}
+
+fn is_row(change: Change) -> bool {
+    matches!(change, Change::Upsert | Change::Snapshot)
+}
+
+/// How many columns an update has; nothing if all.
+fn count(said: &str) -> Option<usize> {
+    said.split('\0').next()?.parse().ok()
 }
 
 /// What Debezium writes in place of a value.
@@ -151,7 +216,7 @@ fn lists<O: OffsetSizeTrait>(column: &ArrayRef) -> Vec<usize> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{BinaryArray, DictionaryArray, Int64Array, ListArray, StringArray};
+    use arrow::array::{DictionaryArray, Int64Array, ListArray, StringArray};
     use arrow::datatypes::Int32Type;
 
     use super::*;

@@ -47,7 +47,7 @@ pub(super) fn open(
         sample = origin.head(SAMPLE_BYTES + rest_of_line(&origin, &sample))?;
     }
     let text = whole_lines(&sample, sample.len() >= SAMPLE_BYTES);
-    if text.is_empty() {
+    if text.is_empty() && reference.is_none() {
         return Err(
             origin.error("the file is empty; CSV starts with a line that names the columns")
         );
@@ -57,14 +57,30 @@ pub(super) fn open(
     }
     let is_null = |field: &Arc<Field>| field.data_type().is_null();
     let reference = reference.filter(|first| !first.fields().iter().all(is_null));
-    let rows = if reference.is_some() { 0 } else { SAMPLE_ROWS };
-    let (inferred, seen) = reader(csv)
-        .infer_schema(text, Some(rows))
-        .map_err(|cause| origin.error(format!("the sample of its first rows: {cause}")))?;
+    let unite = options.union_by_name;
+    let rows = if reference.is_some() && !unite { 0 } else { SAMPLE_ROWS };
+    let named = options.schema.as_deref();
     let schema = match reference {
-        Some(first) => like(&inferred, first),
-        None if seen == 0 => header_only(&origin, &inferred, options.schema.as_deref())?,
-        None => first_file(&origin, csv, text, inferred, options.schema.as_deref())?,
+        // Without a header there are no columns, and no rows.
+        Some(first) if text.is_empty() => like(first, first),
+        _ => {
+            let (inferred, seen) = reader(csv)
+                .infer_schema(text, Some(rows))
+                .map_err(|cause| origin.error(format!("the sample of its first rows: {cause}")))?;
+            let named = match unite {
+                true => named.map(|named| only_of(named, &inferred)),
+                false => named.cloned(),
+            };
+            let own = |inferred: Schema| match seen {
+                0 => header_only(&origin, &inferred, named.as_ref()),
+                _ => first_file(&origin, csv, text, inferred, named.as_ref()),
+            };
+            match reference {
+                Some(first) if unite => with_types_of(first, &own(inferred)?),
+                Some(first) => like(&inferred, first),
+                None => own(inferred)?,
+            }
+        }
     };
     let header = sample.iter().position(|byte| *byte == b'\n').filter(|_| csv.has_header);
     let line_bytes = line_bytes(&origin, &sample, header.map_or(0, |end| end + 1));
@@ -112,6 +128,23 @@ fn like(names: &Schema, first: &Schema) -> Schema {
         Field::new(field.name(), kind.clone(), true)
     });
     Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// The columns of a later file that may have others than the first, with the types of the first where it has them.
+fn with_types_of(first: &Schema, own: &Schema) -> Schema {
+    let fields = own.fields().iter().map(|field| match first.field_with_name(field.name()) {
+        Ok(known) if !known.data_type().is_null() => {
+            Field::clone(field).with_data_type(known.data_type().clone())
+        }
+        _ => Field::clone(field),
+    });
+    Schema::new(fields.collect::<Vec<_>>())
+}
+
+/// Those of `named` that a file has.
+fn only_of(named: &Schema, columns: &Schema) -> Schema {
+    let kept = named.fields().iter().filter(|field| columns.field_with_name(field.name()).is_ok());
+    Schema::new(kept.cloned().collect::<Vec<_>>())
 }
 
 /// The columns of a file without rows: those that `schema` names have types.

@@ -49,6 +49,7 @@ mod schema_text;
 mod stream;
 mod text;
 mod unify;
+mod widen;
 
 #[cfg(test)]
 mod tests;
@@ -233,7 +234,11 @@ impl Inputs {
             let order = match &mut unifier {
                 Some(unifier) => unifier.fit(&name, &opened.schema)?,
                 None => {
-                    unifier = Some(Unifier::new(name.clone(), opened.schema.clone()));
+                    unifier = Some(Unifier::new(
+                        name.clone(),
+                        opened.schema.clone(),
+                        options.union_by_name,
+                    ));
                     None
                 }
             };

@@ -51,6 +51,16 @@ pub(super) fn open(
     named: &mut Named,
 ) -> Result<Opened> {
     let schema = match reference {
+        Some(first) if options.union_by_name => {
+            let own = infer(&origin, options.schema.as_deref(), named)?;
+            let field = |own: &Arc<Field>| match first.field_with_name(own.name()) {
+                Ok(known) if !known.data_type().is_null() && !known.data_type().is_nested() => {
+                    Field::clone(own).with_data_type(known.data_type().clone())
+                }
+                _ => Field::clone(own),
+            };
+            Schema::new(own.fields().iter().map(field).collect::<Vec<_>>())
+        }
         Some(first) => {
             if !named.is_seen() {
                 Keys::of(&origin, named)?;

@@ -38,6 +38,8 @@ pub struct ReadOptions {
     pub table: Option<String>,
     /// The types of columns in names of directories; see [`Source::Found`](crate::Source::Found).
     pub hive_types: Option<SchemaRef>,
+    /// Whether inputs may have other columns, and numbers and times of other widths, than the first.
+    pub union_by_name: bool,
     /// Which rows count; all unless given.
     pub filter: Option<Filter>,
     /// The most rows of a batch.
@@ -72,6 +74,14 @@ impl ReadOptions {
     /// Sets the types of columns in names of directories, `day=2026-01-31`: integers, dates or text unless given.
     pub fn hive_types(mut self, types: SchemaRef) -> Self {
         self.hive_types = Some(types);
+        self
+    }
+
+    /// Sets whether columns of inputs are united by their names: those that one lacks are null there, and numbers,
+    /// decimals, times and structs get types that hold the values of all. Otherwise the first input says what all
+    /// have.
+    pub fn union_by_name(mut self, unite: bool) -> Self {
+        self.union_by_name = unite;
         self
     }
 
@@ -110,6 +120,7 @@ impl Default for ReadOptions {
             op_preset: None,
             table: None,
             hive_types: None,
+            union_by_name: false,
             filter: None,
             temp_dir: None,
             temp_bytes: u64::MAX,

@@ -14,28 +14,37 @@
 //! ```
 //! Nested types are alike if their parts are. A column is nullable when it is so in any input. All else
 //! must agree: a column that is missing, extra or of another type is named, with both files.
+//!
+//! Unless columns are united by name: what an input lacks is null there, what it has more stands behind the others,
+//! and types are those that hold the values of all (see [`widen`](super::widen)).
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::can_cast_types;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
+use crate::setting::Setting;
+
+use super::widen::{nullable, widened, wider};
 
 /// The schema so far.
 pub(super) struct Unifier {
     first: Arc<str>,
     schema: SchemaRef,
     fields: Vec<FieldRef>,
+    by_name: bool,
 }
 
-/// Where the columns of the schema are in a file; `None` when they are in its order.
-pub(super) type Order = Option<Arc<[usize]>>;
+/// Where the columns of the schema are in a file, those that it has; `None` when they are in its order. What comes behind
+/// them another file has.
+pub(super) type Order = Option<Arc<[Option<usize>]>>;
 
 impl Unifier {
-    pub(super) fn new(name: Arc<str>, schema: SchemaRef) -> Self {
-        Self { first: name, fields: schema.fields().to_vec(), schema }
+    /// For files like the first, which has this name and schema; or for any, whose columns are united `by_name`.
+    pub(super) fn new(name: Arc<str>, schema: SchemaRef, by_name: bool) -> Self {
+        Self { first: name, fields: schema.fields().to_vec(), schema, by_name }
     }
 
     /// The schema of the files that fitted.
@@ -54,12 +63,25 @@ impl Unifier {
     pub(super) fn fit(&mut self, name: &str, other: &Schema) -> Result<Order> {
         let same_names = self.fields.len() == other.fields().len()
             && self.fields.iter().zip(other.fields()).all(|(a, b)| a.name() == b.name());
-        let order = if same_names { None } else { Some(self.order_in(name, other)?) };
+        let order = match (same_names, self.by_name) {
+            (true, _) => None,
+            (false, true) => Some(self.united(name, other)?),
+            (false, false) => Some(self.order_in(name, other)?),
+        };
+        let by_name = self.by_name;
         for (position, field) in self.fields.iter_mut().enumerate() {
-            let there = other.field(order.as_ref().map_or(position, |order| order[position]));
-            *field = common_field(field, there).ok_or_else(|| {
+            let place = order.as_ref().map_or(Some(position), |order| order[position]);
+            let Some(there) = place.map(|place| other.field(place)) else {
+                *field = nullable(field);
+                continue;
+            };
+            *field = common_field(field, there, by_name).ok_or_else(|| {
+                let remedy = match by_name {
+                    true => String::new(),
+                    false => format!(", or see whether {} widens it", Setting::UnionByName),
+                };
                 Error::data(format!(
-                    "{name}: column '{}' is {}, but {} in {}; cast it in one of them first",
+                    "{name}: column '{}' is {}, but {} in {}; cast it in one of them first{remedy}",
                     field.name(),
                     there.data_type(),
                     field.data_type(),
@@ -70,33 +92,57 @@ impl Unifier {
         Ok(order)
     }
 
-    fn order_in(&self, name: &str, other: &Schema) -> Result<Arc<[usize]>> {
+    /// Where the columns are in `other`, if it has them; those that it has more are added.
+    fn united(&mut self, name: &str, other: &Schema) -> Result<Arc<[Option<usize>]>> {
+        let mut order = Vec::with_capacity(self.fields.len());
+        let mut left: Vec<usize> = (0..other.fields().len()).collect();
+        for field in &self.fields {
+            let place = left.iter().position(|&place| other.field(place).name() == field.name());
+            order.push(place.map(|at| left.remove(at)));
+        }
+        for place in left {
+            let field = &other.fields()[place];
+            if self.fields.iter().any(|known| known.name() == field.name()) {
+                return Err(self.twice(name, field.name()));
+            }
+            self.fields.push(nullable(field));
+            order.push(Some(place));
+        }
+        Ok(order.into())
+    }
+
+    fn twice(&self, name: &str, column: &str) -> Error {
+        Error::data(format!(
+            "{name}: column '{column}' is there twice, so the order of columns must be that of {}",
+            self.first
+        ))
+    }
+
+    fn order_in(&self, name: &str, other: &Schema) -> Result<Arc<[Option<usize>]>> {
         let mut order = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
             let mut places = (0..other.fields().len())
                 .filter(|place| other.field(*place).name() == field.name());
             let Some(place) = places.next() else {
                 return Err(Error::data(format!(
-                    "{name}: column '{}' is missing; {} has it",
+                    "{name}: column '{}' is missing; {} has it; {} would have it null",
                     field.name(),
-                    self.first
+                    self.first,
+                    Setting::UnionByName
                 )));
             };
             if places.next().is_some() {
-                return Err(Error::data(format!(
-                    "{name}: column '{}' is there twice, so the order of columns must be that of {}",
-                    field.name(),
-                    self.first
-                )));
+                return Err(self.twice(name, field.name()));
             }
-            order.push(place);
+            order.push(Some(place));
         }
         for field in other.fields() {
             if !self.fields.iter().any(|known| known.name() == field.name()) {
                 return Err(Error::data(format!(
-                    "{name}: column '{}' is not in {}",
+                    "{name}: column '{}' is not in {}; {} would have it null there",
                     field.name(),
-                    self.first
+                    self.first,
+                    Setting::UnionByName
                 )));
             }
         }
@@ -118,8 +164,8 @@ impl Unifier {
 }
 
 /// What holds the values of both fields, called as the first.
-fn common_field(first: &FieldRef, other: &Field) -> Option<FieldRef> {
-    let kind = common_type(first.data_type(), other.data_type())?;
+fn common_field(first: &FieldRef, other: &Field, by_name: bool) -> Option<FieldRef> {
+    let kind = common_type(first.data_type(), other.data_type(), by_name)?;
     let nullable = first.is_nullable() || other.is_nullable();
     if kind == *first.data_type() && nullable == first.is_nullable() {
         return Some(first.clone());
@@ -128,36 +174,43 @@ fn common_field(first: &FieldRef, other: &Field) -> Option<FieldRef> {
 }
 
 /// The type that holds the values of both, in the form of the first; none if they differ by more than form.
-fn common_type(first: &DataType, other: &DataType) -> Option<DataType> {
+fn common_type(first: &DataType, other: &DataType, by_name: bool) -> Option<DataType> {
     use DataType as D;
     let common = match (first, other) {
         (first, other) if first == other => return Some(first.clone()),
         (D::Null, kind) | (kind, D::Null) => kind.clone(),
-        (D::Dictionary(_, values), D::Dictionary(_, others)) => common_type(values, others)?,
-        (D::Dictionary(_, values), kind) => common_type(values, kind)?,
-        (kind, D::Dictionary(_, values)) => common_type(kind, values)?,
+        (D::Dictionary(_, values), D::Dictionary(_, others)) => {
+            common_type(values, others, by_name)?
+        }
+        (D::Dictionary(_, values), kind) => common_type(values, kind, by_name)?,
+        (kind, D::Dictionary(_, values)) => common_type(kind, values, by_name)?,
         (D::Timestamp(unit, Some(_)), D::Timestamp(other, Some(_))) if unit == other => {
             first.clone()
         }
-        (D::List(of), D::List(other) | D::LargeList(other)) => D::List(common_field(of, other)?),
+        (D::List(of), D::List(other) | D::LargeList(other)) => {
+            D::List(common_field(of, other, by_name)?)
+        }
         (D::LargeList(of), D::List(other) | D::LargeList(other)) => {
-            D::LargeList(common_field(of, other)?)
+            D::LargeList(common_field(of, other, by_name)?)
         }
         (D::FixedSizeList(of, length), D::FixedSizeList(other, same)) if length == same => {
-            D::FixedSizeList(common_field(of, other)?, *length)
+            D::FixedSizeList(common_field(of, other, by_name)?, *length)
         }
         (D::FixedSizeList(of, _), D::List(other)) | (D::List(of), D::FixedSizeList(other, _)) => {
-            D::List(common_field(of, other)?)
+            D::List(common_field(of, other, by_name)?)
         }
         (D::Map(of, sorted), D::Map(other, same)) if sorted == same => {
             // Of a map only the places tell which are the keys.
-            D::Map(common_entries(of, other)?, *sorted)
+            D::Map(common_entries(of, other, by_name)?, *sorted)
+        }
+        (D::Struct(fields), D::Struct(others)) if by_name => {
+            return Some(D::Struct(united_members(fields, others)?));
         }
         (D::Struct(fields), D::Struct(others)) => {
             let named_alike =
                 fields.iter().map(|field| field.name()).eq(others.iter().map(|field| field.name()));
             let pairs = fields.iter().zip(others);
-            let fields = pairs.map(|(field, other)| common_field(field, other));
+            let fields = pairs.map(|(field, other)| common_field(field, other, by_name));
             D::Struct(fields.collect::<Option<_>>().filter(|_| named_alike)?)
         }
         (first, other) if digits(first).is_some() && digits(first) == digits(other) => {
@@ -165,20 +218,44 @@ fn common_type(first: &DataType, other: &DataType) -> Option<DataType> {
         }
         (first, other) if first.is_string() && other.is_string() => first.clone(),
         (first, other) if is_binary(first) && is_binary(other) => first.clone(),
+        (first, other) if by_name => return wider(first, other),
         _ => return None,
     };
+    if by_name && common.is_nested() {
+        return Some(common);
+    }
     [first, other].iter().all(|kind| can_cast_types(kind, &common)).then_some(common)
 }
 
-fn common_entries(first: &FieldRef, other: &Field) -> Option<FieldRef> {
+fn common_entries(first: &FieldRef, other: &Field, by_name: bool) -> Option<FieldRef> {
     let (DataType::Struct(fields), DataType::Struct(others)) =
         (first.data_type(), other.data_type())
     else {
         return None;
     };
     let pairs = fields.iter().zip(others);
-    let fields = pairs.map(|(field, other)| common_field(field, other)).collect::<Option<_>>()?;
+    let fields =
+        pairs.map(|(field, other)| common_field(field, other, by_name)).collect::<Option<_>>()?;
     Some(Arc::new(Field::clone(first).with_data_type(DataType::Struct(fields))))
+}
+
+/// The members of both structs, by name; none if one of them has two of a name.
+fn united_members(fields: &Fields, others: &Fields) -> Option<Fields> {
+    let places = |of: &Fields, name: &str| of.iter().filter(|field| field.name() == name).count();
+    let mut members = Vec::with_capacity(fields.len());
+    for field in fields.iter().chain(others) {
+        if places(fields, field.name()) > 1 || places(others, field.name()) > 1 {
+            return None;
+        }
+        let (here, there) = (fields.find(field.name()), others.find(field.name()));
+        match (here, there) {
+            (Some(_), Some(_))
+                if members.iter().any(|known: &FieldRef| known.name() == field.name()) => {}
+            (Some((_, here)), Some((_, there))) => members.push(common_field(here, there, true)?),
+            _ => members.push(nullable(field)),
+        }
+    }
+    Some(members.into())
 }
 
 /// The precision and the scale of a decimal of any width.
@@ -206,12 +283,14 @@ pub(super) fn conform(
         return Ok(batch);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let whole = CastOptions { safe: false, ..CastOptions::default() };
     let columns = schema.fields().iter().enumerate().map(|(place, field)| {
-        let column = batch.column(order.as_ref().map_or(place, |order| order[place]));
-        match column.data_type() == field.data_type() {
-            true => Ok(column.clone()),
-            false => cast_with_options(column, field.data_type(), &whole),
+        let at = match order {
+            Some(order) => order.get(place).copied().flatten(),
+            None => (place < batch.num_columns()).then_some(place),
+        };
+        match at {
+            Some(at) => widened(batch.column(at), field.data_type()),
+            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         }
     });
     let columns = columns.collect::<Result<_, _>>()?;

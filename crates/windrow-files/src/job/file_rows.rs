@@ -6,12 +6,10 @@ use std::sync::mpsc::sync_channel;
 use arrow::record_batch::RecordBatch;
 
 use super::Running;
-use super::ingest::refuse_nulls;
 use super::tally::Tally;
-use crate::derived::Derived;
 use crate::error::{Error, Result};
 use crate::input::{Inputs, chosen};
-use crate::verbs::Arrangement;
+use crate::verbs::{Arrangement, FirstRow, Preparation};
 use crate::watch::Watch;
 
 /// Record batches of one file, as a merge takes them.
@@ -28,9 +26,8 @@ pub(super) struct FileRows {
     batches: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
     /// The place in the file of the next row.
     row: u64,
-    /// Columns in which a null is an error.
-    required: Box<[usize]>,
-    derived: Option<Derived>,
+    file: usize,
+    preparation: Preparation,
     name: Arc<str>,
     tally: Arc<Tally>,
     watch: Watch,
@@ -48,9 +45,8 @@ impl FileRows {
         units.reverse();
         let name = Arc::clone(&inputs.files()[file].name);
         let (tally, watch) = (Arc::clone(&running.tally), running.watch.clone());
-        let required = arrangement.required.as_slice().into();
-        let derived = arrangement.derived.clone();
-        Self { units, inputs, batches: None, row: 0, required, derived, name, tally, watch }
+        let preparation = arrangement.preparation();
+        Self { units, inputs, batches: None, row: 0, file, preparation, name, tally, watch }
     }
 
     /// The same record batches, decoded by a thread of their own. It ends with the file, or when
@@ -105,9 +101,9 @@ impl FileRows {
             Some(mask) => chosen(&batch, mask)?,
             None => batch,
         };
-        let refused = refuse_nulls(&batch, &self.required, first);
-        refused.map_err(|error| if mask.is_some() { error.of_kept_rows(first) } else { error })?;
-        self.derived.as_ref().map_or(Ok(batch.clone()), |derived| derived.append(&batch))
+        let place = FirstRow { file: self.file, row: first };
+        let arranged = self.preparation.apply(&batch, place);
+        arranged.map_err(|error| if mask.is_some() { error.of_kept_rows(first) } else { error })
     }
 }
 

@@ -3,8 +3,6 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::Array;
-use arrow::record_batch::RecordBatch;
 use windrow::{Batch, Batcher, Pusher, merge_in};
 
 use super::best::Best;
@@ -55,6 +53,7 @@ fn work(
     running: &Running,
 ) -> Result<()> {
     let mut best = arrangement.best.map(|rows| Best::new(&arrangement.layout, rows)).transpose()?;
+    let preparation = arrangement.preparation();
     let mut pushed = 0;
     while let Some(step) = reader.next()? {
         running.watch.pause()?;
@@ -76,7 +75,7 @@ fn work(
             continue;
         }
         let first = FirstRow { file: file_of(sequence), row: row_of(sequence) };
-        let batch = arranged(&batch, arrangement, first).map_err(|error| {
+        let batch = preparation.apply(&batch, first).map_err(|error| {
             let told = if mask.is_some() { error.of_kept_rows(row_of(sequence)) } else { error };
             told.in_input(name())
         })?;
@@ -94,36 +93,6 @@ fn work(
         }
     }
     Ok(pusher.flush()?)
-}
-
-/// The rows of `batch` as they are arranged.
-fn arranged(
-    batch: &RecordBatch,
-    arrangement: &Arrangement,
-    first: FirstRow,
-) -> Result<RecordBatch> {
-    refuse_nulls(batch, &arrangement.required, first.row)?;
-    let batch = match &arrangement.transform {
-        Some(transform) => transform(batch, first)?,
-        None => batch.clone(),
-    };
-    arrangement.derived.as_ref().map_or(Ok(batch.clone()), |derived| derived.append(&batch))
-}
-
-/// Refuses a null in any of these columns; `first_row` is the place in its file of the first row.
-pub(super) fn refuse_nulls(batch: &RecordBatch, columns: &[usize], first_row: u64) -> Result<()> {
-    for &column in columns {
-        let Some(nulls) = batch.column(column).logical_nulls() else { continue };
-        if let Some(row) = (0..nulls.len()).find(|&row| nulls.is_null(row)) {
-            let (row, schema) = (first_row + row as u64, batch.schema_ref());
-            let column = schema.field(column).name();
-            let message = format!(
-                "row {row}: column {column:?} is null; drop such rows, or give them a value"
-            );
-            return Err(Error::data(message).at_row(row).in_column(column));
-        }
-    }
-    Ok(())
 }
 
 /// Ordinal of the file.

@@ -228,10 +228,15 @@ impl Job {
     /// Names the inputs that an error of the engine is about.
     fn named(&self, error: Error) -> Error {
         let error = error.named(self.inputs.files().iter().map(|file| &*file.name));
-        match self.inputs.are_filtered() && error.kind() == ErrorKind::Unsorted {
-            true => error.of_kept_rows(0),
-            false => error,
+        if error.kind() != ErrorKind::Unsorted {
+            return error;
         }
+        // Sorted inputs are transformed for nothing else.
+        let error = match self.arrangement.transform.is_some() {
+            true => error.of_sql_floats(),
+            false => error,
+        };
+        if self.inputs.are_filtered() { error.of_kept_rows(0) } else { error }
     }
 }
 

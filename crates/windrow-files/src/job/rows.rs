@@ -74,7 +74,8 @@ impl Rows {
 
     /// Keys that were deleted.
     pub(super) fn deleted(&self) -> u64 {
-        self.slabs.deleted()
+        let sifted = self.sift.as_ref().map_or(0, |sifted| sifted.sift.deleted());
+        self.slabs.deleted() + sifted
     }
 
     fn read(&mut self, rows: usize, bytes: usize) -> Result<Option<Taken>> {

@@ -9,7 +9,7 @@
 //!  Debezium of MongoDB   {"op":"u","after":"{\"_id\":{\"$oid\":..}}",..}
 //!        |
 //!        v
-//!  {"action":"U","lsn":..,"after":{"id":1},"before":{..},"__windrow_carried":1}
+//!  {"action":"U","lsn":..,"after":{"id":1},"before":{..},"__windrow_carried":"1"}
 //! ```
 //!
 //! Values are copied as they stand. What is said about a table that is not wanted, or is no change of a row
@@ -41,7 +41,8 @@ use self::records::Records;
 use self::tables::Tables;
 pub(crate) use self::tell::{Told, tell};
 
-/// How many columns of its table an update has; below zero for all of them.
+/// How many columns of its table an update has, and behind that, each after a NUL, the names of those that are null:
+/// other columns that have no value are not carried. Empty for changes that carry all.
 pub(crate) const CARRIED: &str = "__windrow_carried";
 
 /// The members of an object: names and values as they stand.
@@ -121,13 +122,23 @@ fn event(
             }
         }
     }
-    let carried = match (carries, after) {
-        (Carries::Some, Some(row)) => row.len() as i64,
-        _ => -1,
-    };
-    event.put(CARRIED.as_bytes(), carried.to_string().as_bytes());
+    put_carried(&mut event, carries, after);
     event.end();
     out.push(b' ');
+}
+
+/// Says which columns of `row` a change carries.
+fn put_carried(event: &mut Object<'_>, carries: Carries, row: Option<&Members<'_>>) {
+    let out = event.member(CARRIED.as_bytes());
+    out.push(b'"');
+    if let (Carries::Some, Some(row)) = (carries, row) {
+        out.extend_from_slice(row.len().to_string().as_bytes());
+        for (name, _) in row.iter().filter(|(_, value)| value.trim_ascii() == b"null") {
+            out.extend_from_slice(b"\\u0000");
+            out.extend_from_slice(name);
+        }
+    }
+    out.push(b'"');
 }
 
 /// Of the members those that are none of `names`.

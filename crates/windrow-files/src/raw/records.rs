@@ -158,8 +158,8 @@ mod tests {
     fn records_fall_into_events_wherever_they_are_cut() {
         let text = "{\"change\":[\n{\"kind\":\"insert\",\"columnnames\":[\"a}\"],\"columnvalues\":[\"\\\"{\"]},\n\
                     {\"kind\":\"delete\",\"oldkeys\":{\"keynames\":[\"a}\"],\"keyvalues\":[1.10]}}]}\n\n{\"change\":[]}\n";
-        let expected = "{\"kind\":\"insert\",\"after\":{\"a}\":\"\\\"{\"},\"before\":null,\"__windrow_carried\":-1} \
-                        {\"kind\":\"delete\",\"after\":null,\"before\":{\"a}\":1.10},\"__windrow_carried\":-1} \
+        let expected = "{\"kind\":\"insert\",\"after\":{\"a}\":\"\\\"{\"},\"before\":null,\"__windrow_carried\":\"\"} \
+                        {\"kind\":\"delete\",\"after\":null,\"before\":{\"a}\":1.10},\"__windrow_carried\":\"\"} \
                         \n\n\n\n\n";
         assert_eq!(events(text.as_bytes(), text).unwrap(), expected);
         assert_eq!(events(Drops(text.as_bytes()), text).unwrap(), expected);

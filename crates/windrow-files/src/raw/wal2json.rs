@@ -3,7 +3,7 @@
 
 use super::json::{elements, find, members, object, string};
 use super::tables::Tables;
-use super::{CARRIED, Carries, Members, Row, event, json, without};
+use super::{Carries, Members, Row, event, json, put_carried, without};
 
 pub(super) fn events(
     record: &Members<'_>,
@@ -46,11 +46,7 @@ fn is_wanted(record: &Members<'_>, tables: &Tables) -> Result<bool, String> {
 fn flattened(record: &Members<'_>, carries: Carries, out: &mut Vec<u8>) {
     let mut object = json::Object::begin(out);
     record.iter().for_each(|(name, value)| object.put(name, value));
-    let carried = match carries {
-        Carries::All => -1,
-        Carries::Some => record.len() as i64,
-    };
-    object.put(CARRIED.as_bytes(), carried.to_string().as_bytes());
+    put_carried(&mut object, carries, Some(record));
     object.end();
     out.push(b' ');
 }

@@ -1,18 +1,21 @@
 //! What a verb wants done with rows, in terms of the engine.
 
+use std::sync::Arc;
+
+use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use windrow::{Finish, Layout, Rule, SortColumn as Column};
 
 use super::sift::Sifting;
 use crate::derived::Derived;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::DeclaredColumn;
 
 /// What becomes of a record batch before it is arranged: its change-log format is resolved, rows
 /// that do not count are dropped.
 /// It also gets the place in the inputs of its first row.
 pub(crate) type Transform =
-    Box<dyn Fn(&RecordBatch, FirstRow) -> Result<RecordBatch> + Send + Sync>;
+    Arc<dyn Fn(&RecordBatch, FirstRow) -> Result<RecordBatch> + Send + Sync>;
 
 /// Where the first row of a record batch is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +77,16 @@ impl Arrangement {
         }
     }
 
+    /// What is done with record batches on their way here.
+    pub(crate) fn preparation(&self) -> Preparation {
+        let Self { required, transform, derived, .. } = self;
+        Preparation {
+            required: required.clone(),
+            transform: transform.clone(),
+            derived: derived.clone(),
+        }
+    }
+
     /// The order of the rows, as a file declares it.
     pub(crate) fn sorting(&self) -> Vec<DeclaredColumn> {
         if self.sifting.as_ref().is_some_and(|sifting| !sifting.keeps_order) {
@@ -86,6 +99,42 @@ impl Arrangement {
         }
         sorting
     }
+}
+
+/// What is done with record batches before they are arranged.
+#[derive(Clone)]
+pub(crate) struct Preparation {
+    required: Vec<usize>,
+    transform: Option<Transform>,
+    derived: Option<Derived>,
+}
+
+impl Preparation {
+    /// The rows of `batch` as they are arranged.
+    pub(crate) fn apply(&self, batch: &RecordBatch, first: FirstRow) -> Result<RecordBatch> {
+        refuse_nulls(batch, &self.required, first.row)?;
+        let batch = match &self.transform {
+            Some(transform) => transform(batch, first)?,
+            None => batch.clone(),
+        };
+        self.derived.as_ref().map_or(Ok(batch.clone()), |derived| derived.append(&batch))
+    }
+}
+
+/// Refuses a null in any of these columns; `first_row` is the place in its file of the first row.
+fn refuse_nulls(batch: &RecordBatch, columns: &[usize], first_row: u64) -> Result<()> {
+    for &column in columns {
+        let Some(nulls) = batch.column(column).logical_nulls() else { continue };
+        if let Some(row) = (0..nulls.len()).find(|&row| nulls.is_null(row)) {
+            let (row, schema) = (first_row + row as u64, batch.schema_ref());
+            let column = schema.field(column).name();
+            let message = format!(
+                "row {row}: column {column:?} is null; drop such rows, or give them a value"
+            );
+            return Err(Error::data(message).at_row(row).in_column(column));
+        }
+    }
+    Ok(())
 }
 
 /// Columns of an order, as a file declares it.

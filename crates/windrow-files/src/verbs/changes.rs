@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 
 use super::diff::{DiffSpec, Shown};
-use super::sift::{Sift, copied, failed, starts};
+use super::sift::{Sift, copied, failed, same_key, starts};
 use crate::error::{Error, Result};
 
 /// The weight of a row of the old side.
@@ -82,11 +82,6 @@ impl Pairing {
 
     fn weights<'a>(&self, rows: &'a RecordBatch) -> &'a [i64] {
         rows.column(self.weight).as_primitive::<Int64Type>().values()
-    }
-
-    fn is_same_key(&self, one: &RecordBatch, other: &RecordBatch) -> Result<bool> {
-        let pair = concat_batches(&one.schema(), [&one.slice(0, 1), &other.slice(0, 1)]);
-        Ok(!starts(&pair.map_err(failed)?, &self.key)?[1])
     }
 
     /// That a side has a key twice, which is that of the first of `rows`.
@@ -247,7 +242,7 @@ impl Sift for Changes {
         let mut lead = 0;
         let mut ended = None;
         if let Some(waiting) = self.waiting.take() {
-            if pairing.is_same_key(&waiting, batch)? {
+            if same_key(&waiting, batch, &pairing.key)? {
                 lead = (1..rows).find(|&row| starts[row]).unwrap_or(rows);
             }
             let whole = concat_batches(&batch.schema(), [&waiting, &batch.slice(0, lead)]);

@@ -2,14 +2,48 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::Field;
 use windrow::{IntoColumns, Layout, OrderCheck, SortColumn as Column};
 
 use super::sort::Bound;
 use crate::columns::Columns;
 use crate::derived::Derived;
+use crate::equality::{FloatOrder, plain_type};
 use crate::error::Result;
 use crate::input::{DeclaredColumn, Inputs, ReadOptions, Source, chosen};
+use crate::paths;
 use crate::watch::{Cancel, Watch};
+
+/// What [`check`] looks for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CheckSpec {
+    /// The columns that every input is to be sorted by.
+    pub by: Vec<Column>,
+    /// Whether no two rows may be equal in them. Floats are then equal as in SQL.
+    pub unique: bool,
+    /// Which floats are equal, and where they stand.
+    pub float_order: FloatOrder,
+}
+
+impl CheckSpec {
+    /// Whether inputs are sorted by these columns.
+    pub fn by(by: impl IntoColumns) -> Self {
+        Self { by: by.into_columns(), unique: false, float_order: FloatOrder::Total }
+    }
+
+    /// Sets whether no two rows may be equal in them.
+    pub fn unique(mut self, unique: bool) -> Self {
+        self.unique = unique;
+        self
+    }
+
+    /// Sets which floats are equal, and where they stand.
+    pub fn float_order(mut self, order: FloatOrder) -> Self {
+        self.float_order = order;
+        self
+    }
+}
 
 /// The outcome of [`check`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +62,9 @@ pub enum Checked {
         file: Arc<str>,
         /// The row in it, from 0.
         row: u64,
-        /// The order that the input is in: the one it was checked by, but with nulls at the other end.
-        sorted_by: Option<Columns>,
+        /// The order that the input is in: the one it was checked by, but with nulls at the other end, or with other
+        /// floats.
+        sorted_by: Option<(Columns, FloatOrder)>,
     },
     /// A row has the key of the row in front of it.
     Repeated {
@@ -40,30 +75,24 @@ pub enum Checked {
     },
 }
 
-/// Checks that every input is sorted by these columns, each by itself; if `unique`, also that no two rows
-/// are equal in them.
+/// Checks that every input is sorted as `spec` says, each by itself.
 ///
 /// # Errors
 /// `Usage` for a column that there is not, `Data` for an input that cannot be read, `Interrupted`.
 ///
 /// # Cost
 /// Reads each input once, on one thread, in the memory of one record batch; ends at the first offending row.
-/// An input that is out of order is read once more, if it has columns with nulls and is no stream.
-pub fn check(
-    inputs: &Inputs,
-    by: impl IntoColumns,
-    unique: bool,
-    cancel: &Cancel,
-) -> Result<Checked> {
-    let by = by.into_columns();
-    let layout = CheckedOrder::of(inputs, &by)?;
+/// An input that is out of order is read up to three times more, if it has columns with nulls or floats and is no
+/// stream.
+pub fn check(inputs: &Inputs, spec: &CheckSpec, cancel: &Cancel) -> Result<Checked> {
+    let layout = CheckedOrder::of(inputs, spec)?;
     for (ordinal, file) in inputs.files().iter().enumerate() {
         let file = Arc::clone(&file.name);
-        match check_file(inputs, ordinal, &layout, unique, cancel)? {
+        match check_file(inputs, ordinal, &layout, spec.unique, cancel)? {
             None => {}
             Some((row, true)) => return Ok(Checked::Repeated { file, row }),
             Some((row, false)) => {
-                let sorted_by = sorted_by(inputs, ordinal, by, unique, cancel)?;
+                let sorted_by = sorted_by(inputs, ordinal, spec, cancel)?;
                 return Ok(Checked::OutOfOrder { file, row, sorted_by });
             }
         }
@@ -71,28 +100,56 @@ pub fn check(
     Ok(Checked::InOrder { files: inputs.files().len(), rows: inputs.rows() })
 }
 
-/// The order `by`, with nulls at the other end, if an input is in it.
+/// The order of `spec` with nulls at the other end, with the other order of floats, or both, if an input is in it.
 fn sorted_by(
     inputs: &Inputs,
     file: usize,
-    mut by: Vec<Column>,
-    unique: bool,
+    spec: &CheckSpec,
     cancel: &Cancel,
-) -> Result<Option<Columns>> {
-    let mut other = false;
-    for column in &mut by {
-        let field = inputs.schema().field_with_name(&column.name);
-        if field.is_ok_and(|field| field.is_nullable()) {
-            column.nulls_first = !column.nulls_first;
-            other = true;
-        }
-    }
-    if !other || !inputs.is_there_again(file) {
+) -> Result<Option<(Columns, FloatOrder)>> {
+    if !inputs.is_there_again(file) {
         return Ok(None);
     }
-    let layout = CheckedOrder::of(inputs, &by)?;
-    let found = check_file(inputs, file, &layout, unique, cancel)?;
-    Ok(found.is_none().then_some(Columns(by)))
+    let mut moved = spec.clone();
+    for column in &mut moved.by {
+        let field = field_of(inputs, &column.name);
+        if field.is_some_and(|field| field.is_nullable()) {
+            column.nulls_first = !column.nulls_first;
+        }
+    }
+    let is_float = |column: &Column| {
+        let field = field_of(inputs, &column.name);
+        field.is_some_and(|field| plain_type(field.data_type()).is_floating())
+    };
+    let other = match spec.float_order {
+        FloatOrder::Total => FloatOrder::Sql,
+        FloatOrder::Sql => FloatOrder::Total,
+    };
+    // With unique keys floats are as in SQL whatever is said.
+    let has_floats = !spec.unique && spec.by.iter().any(is_float);
+    let mut others = Vec::new();
+    if moved.by != spec.by {
+        others.push(moved.clone());
+    }
+    if has_floats {
+        others.push(spec.clone().float_order(other));
+    }
+    if has_floats && moved.by != spec.by {
+        others.push(moved.float_order(other));
+    }
+    for spec in others {
+        let layout = CheckedOrder::of(inputs, &spec)?;
+        if check_file(inputs, file, &layout, spec.unique, cancel)?.is_none() {
+            return Ok(Some((Columns(spec.by), spec.float_order)));
+        }
+    }
+    Ok(None)
+}
+
+/// The field that a column of an order is of.
+fn field_of(inputs: &Inputs, name: &str) -> Option<Field> {
+    let schema = inputs.schema();
+    paths::find(schema, name).map(|steps| paths::field(schema, &steps, name))
 }
 
 /// The first row out of order in one input, for `inspect`.
@@ -110,7 +167,7 @@ pub(crate) fn first_out_of_order(
             nulls_first: column.nulls_first,
         })
         .collect();
-    let layout = CheckedOrder::of(&inputs, &columns)?;
+    let layout = CheckedOrder::of(&inputs, &CheckSpec::by(columns))?;
     Ok(check_file(&inputs, 0, &layout, false, &options.cancel)?.map(|(row, _)| row))
 }
 
@@ -169,8 +226,10 @@ struct CheckedOrder {
 }
 
 impl CheckedOrder {
-    fn of(inputs: &Inputs, by: &[Column]) -> Result<Self> {
-        let Bound { layout, derived, .. } = Bound::of(inputs, by, None, |order| order)?;
+    fn of(inputs: &Inputs, spec: &CheckSpec) -> Result<Self> {
+        let floats = if spec.unique { FloatOrder::Sql } else { spec.float_order };
+        let Bound { layout, derived, .. } =
+            Bound::of(inputs, &spec.by, None, floats, |order| order)?;
         Ok(Self { layout, derived })
     }
 }

@@ -11,13 +11,16 @@ use arrow::array::{Array, ArrayRef, Datum, RecordBatch, Scalar};
 use arrow::compute::kernels::cmp::lt_eq;
 use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
-use windrow::{Finish, IntoColumns, Order, SortColumn as Column};
+use windrow::{Decoder, Finish, IntoColumns, Order, SortColumn as Column};
 
+use super::known::{Filling, Known};
 use super::project::{check_names, find, projection, required};
+use super::sift::{Sifting, failed};
 use super::{Arrangement, FirstRow, Transform, Verify};
 use crate::changelog::{self, ChangeLog, Ranks, Said};
 use crate::columns::{OrderBy, TextAs};
 use crate::derived::Derived;
+use crate::equality::{floats, with_one_form};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, ReadOptions, one_value};
 use crate::paths;
@@ -198,9 +201,13 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     let mut as_of = spec.as_of.clone();
     let ranks = Ranks::bind(plain, preset, &mut order_by, &spec.order_texts, as_of.as_mut())?;
     let schema = ranks.schema();
-    let mut order = Order::by(key).last();
+    // Where rows are filled in from those before them, all of a key are needed.
+    let unknown = log.as_ref().and_then(ChangeLog::unknown);
+    let mut order = if unknown.is_some() { Order::by(key) } else { Order::by(key).last() };
     if let Some(log) = &log {
-        order = order.tombstone(log.tombstone());
+        if unknown.is_none() {
+            order = order.tombstone(log.tombstone());
+        }
         if let Some(class) = log.class() {
             order = order.then(class);
         }
@@ -221,14 +228,50 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         hidden.extend_from_slice(log.bookkeeping());
     }
     let projection = projection(schema, spec.select.as_deref(), &hidden)?;
+    // Keys are equal as in SQL.
+    let floats = floats(schema, layout.key());
     let ranks = Arc::new(ranks);
     let verify = ranks.are_unsure().then(|| {
         let ranks = Arc::clone(&ranks);
         Box::new(move || ranks.check()) as Verify
     });
-    let transform = transform(log, derived, ranks, as_of);
-    let finish = finish(spec);
-    Ok(Arrangement { transform, verify, finish, projection, ..Arrangement::of(layout) })
+    let mut arrangement = Arrangement { verify, projection, ..Arrangement::of(layout) };
+    match log.as_ref().and_then(|log| Some((log, log.unknown()?))) {
+        Some((log, unknown)) => fill(&mut arrangement, unknown, log.tombstone(), spec.mode)?,
+        None => arrangement.finish = finish(spec),
+    }
+    arrangement.transform = transform(log, derived, ranks, as_of, floats);
+    Ok(arrangement)
+}
+
+/// Has the last row of each key filled in with what was known before it, by the marks in the column `unknown`.
+fn fill(arrangement: &mut Arrangement, unknown: &str, deleted: &str, mode: Mode) -> Result<()> {
+    let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
+    let width = arrangement.projection.len();
+    let of_engine = Arc::clone(arrangement.layout.schema());
+    let place = |name: &str| of_engine.index_of(name).map_err(failed);
+    let mut given = |column: usize| {
+        let columns = &mut arrangement.projection;
+        columns.iter().position(|&shown| shown == column).unwrap_or_else(|| {
+            columns.push(column);
+            columns.len() - 1
+        })
+    };
+    let (unknown, deleted) = (given(place(unknown)?), given(place(deleted)?));
+    let key: Vec<usize> = arrangement.layout.key().map(&mut given).collect();
+    let filling = Arc::new(Filling {
+        key,
+        width,
+        // A column behind those of the log is made of them, and there are no marks of it.
+        marks: arrangement.projection.clone(),
+        unknown,
+        deleted,
+        keeps_deletes: mode == Mode::Log,
+        schema: Arc::clone(&schema),
+    });
+    let start = Box::new(move || Box::new(Known::new(&filling)) as _);
+    arrangement.sifting = Some(Sifting { schema, keeps_order: true, copies: 6, start });
+    Ok(())
 }
 
 /// What is done with the rows of a log on their way to the engine.
@@ -237,11 +280,13 @@ fn transform(
     derived: Option<Derived>,
     ranks: Arc<Ranks>,
     as_of: Option<AsOf>,
+    floats: Vec<usize>,
 ) -> Option<Transform> {
-    if log.is_none() && derived.is_none() && as_of.is_none() && !ranks.do_anything() {
+    let passes = log.is_none() && derived.is_none() && as_of.is_none() && floats.is_empty();
+    if passes && !ranks.do_anything() {
         return None;
     }
-    Some(Box::new(move |batch, FirstRow { row: first_row, .. }| {
+    Some(Arc::new(move |batch: &RecordBatch, FirstRow { row: first_row, .. }: FirstRow| {
         let (batch, ordinals) = match &log {
             Some(log) => log.apply(batch, first_row)?,
             None => (batch.clone(), None),
@@ -255,6 +300,7 @@ fn transform(
             None => batch,
         };
         let batch = ranks.apply(batch, row)?;
+        let batch = with_one_form(&batch, &floats).map_err(failed)?;
         as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(&batch))
     }))
 }
@@ -316,7 +362,7 @@ fn diff_log(spec: &CompactSpec, inputs: &Inputs, diff: &str) -> Result<Arrangeme
     let projection = projection(&schema, spec.select.as_deref(), &hidden)?;
     let transform: Option<Transform> = match (as_of, kept) {
         (None, None) => None,
-        (as_of, kept) => Some(Box::new(move |batch, _| {
+        (as_of, kept) => Some(Arc::new(move |batch: &RecordBatch, _| {
             let batch = as_of.as_ref().map_or(Ok(batch.clone()), |as_of| as_of.filter(batch))?;
             match &kept {
                 Some(kept) => batch.project(kept).map_err(|e| Error::data(e.to_string())),

@@ -3,6 +3,8 @@
 //! Keys are equal as in SQL: nulls are one key, and so are -0.0 and 0.0, and all NaN. Such values come out as 0.0 and
 //! as one NaN, so that the output is sorted whichever of the rows stays.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
 
@@ -10,7 +12,7 @@ use super::sift::{Alone, Sifting};
 use super::sort::Bound;
 use super::{Arrangement, Transform};
 use crate::derived::Derived;
-use crate::equality::{floats, with_one_form};
+use crate::equality::{FloatOrder, floats, with_one_form};
 use crate::error::{Error, Result};
 use crate::input::Inputs;
 
@@ -72,7 +74,7 @@ impl DedupeSpec {
             Kept::Last => order.last(),
             Kept::None => order,
         };
-        let bound = Bound::of(inputs, &key, self.select.as_deref(), ruled)?;
+        let bound = Bound::of(inputs, &key, self.select.as_deref(), FloatOrder::Total, ruled)?;
         let mut arrangement = bound.arrangement();
         let columns: Vec<usize> = arrangement.layout.key().collect();
         arrangement.transform = of_one_form(&mut arrangement.derived, &columns, inputs);
@@ -112,7 +114,7 @@ pub(super) fn of_one_form(
         derived.bring_to_one_form();
     }
     (!floats.is_empty()).then(|| {
-        Box::new(move |batch: &RecordBatch, _| {
+        Arc::new(move |batch: &RecordBatch, _| {
             with_one_form(batch, &floats).map_err(|error| Error::data(error.to_string()))
         }) as Transform
     })

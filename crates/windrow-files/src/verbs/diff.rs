@@ -109,7 +109,7 @@ impl DiffSpec {
         });
         let floats = floats(&compared.schema, key);
         let Compared { schema, columns, derived, .. } = compared;
-        let transform: Transform = Box::new(move |batch: &RecordBatch, at: FirstRow| {
+        let transform: Transform = Arc::new(move |batch: &RecordBatch, at: FirstRow| {
             let batch = derived.as_ref().map_or(Ok(batch.clone()), |d| d.append(batch))?;
             let mut values: Vec<ArrayRef> =
                 columns.iter().map(|&column| ArrayRef::clone(batch.column(column))).collect();

@@ -2,9 +2,11 @@
 
 use windrow::{IntoColumns, Order, SortColumn as Column};
 
+use super::dedupe::of_one_form;
 use super::project::required;
 use super::sort::Bound;
 use super::{Arrangement, Way};
+use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
 
@@ -14,8 +16,11 @@ use crate::input::Inputs;
 pub struct MergeSpec {
     /// The columns that every input is sorted by, most significant first.
     pub by: Vec<Column>,
-    /// Whether of rows equal in them only the last is kept.
+    /// Whether of rows equal in them only the last is kept. Floats are then equal as in SQL, and come out as 0.0 and as
+    /// one NaN.
     pub unique: bool,
+    /// Which floats are equal, and where they stand.
+    pub float_order: FloatOrder,
     /// The column with how often a row was added: diffs of equal rows are summed, and zeros dropped. Inputs
     /// are then sorted by `by` and all other columns.
     pub diff: Option<String>,
@@ -28,12 +33,25 @@ pub struct MergeSpec {
 impl MergeSpec {
     /// Merges by these columns.
     pub fn by(by: impl IntoColumns) -> Self {
-        Self { by: by.into_columns(), unique: false, diff: None, time: None, select: None }
+        Self {
+            by: by.into_columns(),
+            unique: false,
+            float_order: FloatOrder::Total,
+            diff: None,
+            time: None,
+            select: None,
+        }
     }
 
     /// Sets whether of rows equal in the columns only the last is kept.
     pub fn unique(mut self, unique: bool) -> Self {
         self.unique = unique;
+        self
+    }
+
+    /// Sets which floats are equal, and where they stand.
+    pub fn float_order(mut self, order: FloatOrder) -> Self {
+        self.float_order = order;
         self
     }
 
@@ -63,11 +81,16 @@ impl MergeSpec {
             }
             order
         };
-        let bound = Bound::of(inputs, &self.by, self.select.as_deref(), ruled)?;
-        Ok(Arrangement {
-            way: Way::Sorted,
-            required: required(inputs.schema(), &[&self.diff, &self.time])?,
-            ..bound.arrangement()
-        })
+        // Of rows with one key any may stay, so that their keys are brought to one form.
+        let floats = if self.unique { FloatOrder::Total } else { self.float_order };
+        let bound = Bound::of(inputs, &self.by, self.select.as_deref(), floats, ruled)?;
+        let mut arrangement = bound.arrangement();
+        if self.unique {
+            let columns: Vec<usize> = arrangement.layout.key().collect();
+            arrangement.transform = of_one_form(&mut arrangement.derived, &columns, inputs);
+        }
+        arrangement.way = Way::Sorted;
+        arrangement.required = required(inputs.schema(), &[&self.diff, &self.time])?;
+        Ok(arrangement)
     }
 }

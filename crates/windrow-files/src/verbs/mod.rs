@@ -12,15 +12,18 @@ mod check;
 mod compact;
 mod dedupe;
 mod diff;
+mod known;
 mod merge;
 mod partition;
 mod project;
 mod sift;
 mod sort;
 
-pub(crate) use arrangement::{Arrangement, FirstRow, Transform, Verify, Way, sort_columns};
+pub(crate) use arrangement::{
+    Arrangement, FirstRow, Preparation, Transform, Verify, Way, sort_columns,
+};
 pub(crate) use check::first_out_of_order;
-pub use check::{Checked, check};
+pub use check::{CheckSpec, Checked, check};
 pub use compact::{CompactSpec, Mode};
 pub use dedupe::{DedupeSpec, Kept};
 pub use diff::{DiffSpec, Shown};

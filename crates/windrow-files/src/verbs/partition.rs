@@ -108,7 +108,7 @@ fn by_number(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Part
     let key = schema.fields().len() - 1;
     let number = asc(schema.field(key).name().as_str());
     let numbering = Arc::clone(&ids);
-    let transform: Transform = Box::new(move |batch, _| numbering.append(batch));
+    let transform: Transform = Arc::new(move |batch: &RecordBatch, _| numbering.append(batch));
     let arrangement = Arrangement {
         transform: Some(transform),
         // A column of `select` is one of the input's.
@@ -153,7 +153,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
     let floats = |schema: &Schema| keys.iter().any(|&key| has_nan(schema, key));
     let transform: Option<Transform> = (floats(schema) || derived.is_some()).then(|| {
         let keys = keys.clone();
-        Box::new(move |batch: &RecordBatch, _| {
+        Arc::new(move |batch: &RecordBatch, _| {
             let batch = derived.as_ref().map_or(Ok(batch.clone()), |d| d.append(batch))?;
             let mut values: Vec<ArrayRef> = batch.columns().to_vec();
             keys.iter().for_each(|&key| values[key] = hive_values(&values[key]));

@@ -6,7 +6,7 @@
 //! A sift sees every row once, in order, on one thread. It remembers a row or two, and no more.
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
-use arrow::compute::{concat, filter_record_batch, partition};
+use arrow::compute::{concat, concat_batches, filter_record_batch, partition};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
@@ -19,6 +19,11 @@ pub(crate) trait Sift: Send {
 
     /// What is left at the end, if anything is.
     fn finish(&mut self) -> Result<Option<RecordBatch>>;
+
+    /// Keys that were left out because they are deleted.
+    fn deleted(&self) -> u64 {
+        0
+    }
 
     /// Whether no row that is still to come counts.
     fn is_done(&self) -> bool {
@@ -137,6 +142,12 @@ pub(super) fn starts(batch: &RecordBatch, key: &[usize]) -> Result<Vec<bool>> {
         starts[range.start] = true;
     }
     Ok(starts)
+}
+
+/// Whether the first rows of two record batches have the same key.
+pub(super) fn same_key(one: &RecordBatch, other: &RecordBatch, key: &[usize]) -> Result<bool> {
+    let pair = concat_batches(&one.schema(), [&one.slice(0, 1), &other.slice(0, 1)]);
+    Ok(!starts(&pair.map_err(failed)?, key)?[1])
 }
 
 /// The rows, in buffers of their own.

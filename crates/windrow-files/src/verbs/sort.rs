@@ -6,6 +6,7 @@ use super::Arrangement;
 use super::project::projection;
 use super::sift::{First, Sifting};
 use crate::derived::Derived;
+use crate::equality::FloatOrder;
 use crate::error::Result;
 use crate::input::Inputs;
 
@@ -19,12 +20,14 @@ pub struct SortSpec {
     pub select: Option<Vec<String>>,
     /// The most rows to write: the first in the order.
     pub limit: Option<u64>,
+    /// Which floats are equal, and where they stand.
+    pub float_order: FloatOrder,
 }
 
 impl SortSpec {
     /// Sorts by these columns: names, [`SortColumn`](windrow::SortColumn)s, or [`Columns`](crate::Columns) read from text.
     pub fn by(by: impl IntoColumns) -> Self {
-        Self { by: by.into_columns(), select: None, limit: None }
+        Self { by: by.into_columns(), select: None, limit: None, float_order: FloatOrder::Total }
     }
 
     /// Sets the columns to write.
@@ -40,8 +43,15 @@ impl SortSpec {
         self
     }
 
+    /// Sets which floats are equal, and where they stand.
+    pub fn float_order(mut self, order: FloatOrder) -> Self {
+        self.float_order = order;
+        self
+    }
+
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
-        let bound = Bound::of(inputs, &self.by, self.select.as_deref(), |order| order)?;
+        let select = self.select.as_deref();
+        let bound = Bound::of(inputs, &self.by, select, self.float_order, |order| order)?;
         let mut arrangement = bound.arrangement();
         if let Some(limit) = self.limit {
             arrangement.sifting = Some(first(&arrangement, limit)?);
@@ -74,7 +84,8 @@ impl HeadSpec {
     }
 
     pub(crate) fn bind(&self, inputs: &Inputs) -> Result<Arrangement> {
-        let bound = Bound::of(inputs, &[], self.select.as_deref(), |order| order)?;
+        let bound =
+            Bound::of(inputs, &[], self.select.as_deref(), FloatOrder::Total, |order| order)?;
         let mut arrangement = bound.arrangement();
         arrangement.sifting = Some(first(&arrangement, self.rows)?);
         arrangement.head = Some(self.rows);
@@ -95,15 +106,18 @@ impl Bound {
         inputs: &Inputs,
         by: &[Column],
         select: Option<&[String]>,
+        floats: FloatOrder,
         more: impl FnOnce(Order) -> Order,
     ) -> Result<Self> {
         let ordered = by.iter().map(|column| column.name.as_str());
         let selected = select.unwrap_or_default().iter().map(String::as_str);
         let derived = Derived::of(inputs.schema(), ordered.chain(selected));
+        let mut by = by.to_vec();
+        let derived = Derived::ordering(derived, inputs.schema(), &mut by, floats);
         let schema = derived.as_ref().map_or(inputs.schema(), Derived::schema);
         let hidden: Vec<String> = derived.iter().flat_map(Derived::names).cloned().collect();
         let projection = projection(schema, select, &hidden)?;
-        let layout = more(Order::by(by.to_vec())).bind(schema)?;
+        let layout = more(Order::by(by)).bind(schema)?;
         Ok(Self { layout, projection, derived })
     }
 

@@ -1,0 +1,194 @@
+//! Types that hold the values of two others without loss, and columns brought to them.
+//!
+//! ```text
+//!  integers                     the narrower of the types that hold both; uint64 beside a sign: decimal128(20,0)
+//!  floats; integers of up to    the wider; float64
+//!    32 bits and floats
+//!  decimals, and integers       as many digits before and behind the point as either has, up to 76
+//!  timestamps, durations        the finer unit: a value that it does not reach is an error
+//!  structs                      all members, by name; what one of them lacks is null there
+//! ```
+//! A timestamp of a zone and one without are not the same, nor are a date and a time.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, StructArray, new_null_array,
+};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use arrow::error::ArrowError;
+
+/// The most digits of a decimal.
+const MOST_DIGITS: u8 = 76;
+
+/// The type that holds the numbers or times of both; none if there is none, or they are something else.
+pub(super) fn wider(one: &DataType, other: &DataType) -> Option<DataType> {
+    use DataType as D;
+    match (one, other) {
+        (D::Timestamp(unit, zone), D::Timestamp(second, other))
+            if zone.is_some() == other.is_some() =>
+        {
+            Some(D::Timestamp(finer(*unit, *second), zone.clone()))
+        }
+        (D::Duration(unit), D::Duration(other)) => Some(D::Duration(finer(*unit, *other))),
+        (D::Time32(unit), D::Time32(other)) => Some(D::Time32(finer(*unit, *other))),
+        (D::Time64(unit), D::Time64(other)) => Some(D::Time64(finer(*unit, *other))),
+        (D::Time32(_), D::Time64(unit)) | (D::Time64(unit), D::Time32(_)) => Some(D::Time64(*unit)),
+        (one, other) if one.is_floating() && other.is_floating() => {
+            let width = |kind: &DataType| kind.primitive_width();
+            Some(if width(one) >= width(other) { one.clone() } else { other.clone() })
+        }
+        (float, integer) | (integer, float) if float.is_floating() && integer.is_integer() => {
+            // Of 53 digits in base two.
+            (integer.primitive_width()? <= 4).then_some(D::Float64)
+        }
+        (one, other) if one.is_integer() && other.is_integer() => integers(one, other),
+        (one, other) => decimals(one, other),
+    }
+}
+
+fn finer(one: TimeUnit, other: TimeUnit) -> TimeUnit {
+    one.max(other)
+}
+
+fn integers(one: &DataType, other: &DataType) -> Option<DataType> {
+    use DataType as D;
+    let (least, most) = (one.primitive_width()?, other.primitive_width()?);
+    let width = match one.is_signed_integer() == other.is_signed_integer() {
+        true => least.max(most),
+        // One without a sign needs a bit more.
+        false if one.is_signed_integer() => least.max(2 * most),
+        false => most.max(2 * least),
+    };
+    let signed = one.is_signed_integer() || other.is_signed_integer();
+    Some(match (signed, width) {
+        (true, 1) => D::Int8,
+        (true, 2) => D::Int16,
+        (true, 4) => D::Int32,
+        (true, 8) => D::Int64,
+        (true, _) => D::Decimal128(20, 0),
+        (false, 1) => D::UInt8,
+        (false, 2) => D::UInt16,
+        (false, 4) => D::UInt32,
+        (false, _) => D::UInt64,
+    })
+}
+
+fn decimals(one: &DataType, other: &DataType) -> Option<DataType> {
+    let is_decimal = |kind: &DataType| kind.is_decimal();
+    if !is_decimal(one) && !is_decimal(other) {
+        return None;
+    }
+    let ((digits, scale), (others, second)) = (digits(one)?, digits(other)?);
+    let most = scale.max(second);
+    let before = (i16::from(digits) - i16::from(scale)).max(i16::from(others) - i16::from(second));
+    let precision =
+        u8::try_from(before + i16::from(most)).ok().filter(|&all| all <= MOST_DIGITS)?;
+    Some(match precision {
+        ..=38 => DataType::Decimal128(precision, most),
+        _ => DataType::Decimal256(precision, most),
+    })
+}
+
+/// The digits of a number, and how many of them are behind the point.
+fn digits(kind: &DataType) -> Option<(u8, i8)> {
+    use DataType as D;
+    match kind {
+        D::Decimal32(precision, scale)
+        | D::Decimal64(precision, scale)
+        | D::Decimal128(precision, scale)
+        | D::Decimal256(precision, scale) => Some((*precision, *scale)),
+        D::Int8 | D::UInt8 => Some((3, 0)),
+        D::Int16 | D::UInt16 => Some((5, 0)),
+        D::Int32 | D::UInt32 => Some((10, 0)),
+        D::Int64 => Some((19, 0)),
+        D::UInt64 => Some((20, 0)),
+        _ => None,
+    }
+}
+
+/// `values` as `kind`, which holds them.
+pub(super) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, ArrowError> {
+    match (values.data_type(), kind) {
+        (given, kind) if given == kind => Ok(ArrayRef::clone(values)),
+        (DataType::Struct(_), DataType::Struct(fields)) => {
+            let parts = values.as_struct();
+            let member = |field: &FieldRef| match parts.column_by_name(field.name()) {
+                Some(part) => widened(part, field.data_type()),
+                None => Ok(new_null_array(field.data_type(), parts.len())),
+            };
+            let columns = fields.iter().map(member).collect::<Result<_, _>>()?;
+            let nulls = parts.nulls().cloned();
+            let whole =
+                StructArray::try_new_with_length(fields.clone(), columns, nulls, parts.len());
+            Ok(Arc::new(whole?))
+        }
+        (DataType::List(_), DataType::List(item)) => list::<i32>(values, item),
+        (DataType::LargeList(_), DataType::LargeList(item)) => list::<i64>(values, item),
+        (_, kind) => {
+            let whole = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(values, kind, &whole)
+        }
+    }
+}
+
+fn list<O: OffsetSizeTrait>(values: &ArrayRef, item: &FieldRef) -> Result<ArrayRef, ArrowError> {
+    let lists = values.as_list::<O>();
+    let items = widened(lists.values(), item.data_type())?;
+    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+    Ok(Arc::new(GenericListArray::try_new(Arc::clone(item), offsets, items, nulls)?))
+}
+
+/// `field` where there may be no value.
+pub(super) fn nullable(field: &FieldRef) -> FieldRef {
+    match field.is_nullable() {
+        true => Arc::clone(field),
+        false => Arc::new(Field::clone(field).with_nullable(true)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use DataType as D;
+
+    use super::*;
+
+    #[test]
+    fn types_that_hold_both_lose_nothing() {
+        let ns = D::Timestamp(TimeUnit::Nanosecond, None);
+        let us = D::Timestamp(TimeUnit::Microsecond, None);
+        for (one, other, expected) in [
+            (D::Int8, D::Int64, Some(D::Int64)),
+            (D::UInt8, D::Int8, Some(D::Int16)),
+            (D::UInt32, D::Int8, Some(D::Int64)),
+            (D::UInt8, D::UInt32, Some(D::UInt32)),
+            (D::UInt64, D::Int8, Some(D::Decimal128(20, 0))),
+            (D::Float32, D::Float64, Some(D::Float64)),
+            (D::Float16, D::Float32, Some(D::Float32)),
+            (D::Int32, D::Float32, Some(D::Float64)),
+            (D::Int64, D::Float64, None),
+            (D::Decimal128(10, 2), D::Decimal128(20, 2), Some(D::Decimal128(20, 2))),
+            (D::Decimal128(10, 2), D::Decimal128(10, 4), Some(D::Decimal128(12, 4))),
+            (D::Decimal128(38, 0), D::Decimal128(10, 5), Some(D::Decimal256(43, 5))),
+            (D::Decimal256(76, 0), D::Decimal128(10, 5), None),
+            (D::Int32, D::Decimal128(5, 2), Some(D::Decimal128(12, 2))),
+            (us.clone(), ns.clone(), Some(ns.clone())),
+            (D::Timestamp(TimeUnit::Second, Some("UTC".into())), ns.clone(), None),
+            (
+                D::Time32(TimeUnit::Second),
+                D::Time64(TimeUnit::Microsecond),
+                Some(D::Time64(TimeUnit::Microsecond)),
+            ),
+            (D::Date32, us, None),
+            (D::Boolean, D::Int8, None),
+            (D::Utf8, D::Int64, None),
+            (D::Utf8, D::Float64, None),
+        ] {
+            let found = wider(&one, &other);
+            assert_eq!(found, expected, "{one} {other}");
+            let back = wider(&other, &one);
+            assert_eq!(back.is_some(), expected.is_some(), "{other} {one}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Updates that do not carry all columns of their row, filled with what was known last.
+//!
+//! ```text
+//!  a key's rows, in order      id  name  bio           -->   id  name  bio
+//!    insert                     1  ann   long
+//!    update, without bio        1  bob   (unknown)            1  bob   long
+//! ```
+//! The rows of a key come in the order in which they happened, deletes among them, and the last of them is what is
+//! written. Nothing is known behind a delete but what a later row carries. Of the key that may go on in the next record
+//! batch one row waits, filled as far as it is known.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch};
+use arrow::compute::{interleave, interleave_record_batch};
+use arrow::datatypes::SchemaRef;
+use arrow::util::display::array_value_to_string;
+
+use super::sift::{Sift, failed, same_key, starts};
+use crate::error::{Error, Result};
+use crate::setting::Setting;
+
+/// What the sift is given.
+pub(super) struct Filling {
+    /// Places of the key's columns.
+    pub(super) key: Vec<usize>,
+    /// How many columns are written: those in front.
+    pub(super) width: usize,
+    /// For each column that comes in its place among the marks of what a row does not carry; rows carry what has none.
+    pub(super) marks: Vec<usize>,
+    /// Place of the column with the marks: a bit a column, null where a row carries all.
+    pub(super) unknown: usize,
+    /// Place of the column that says which rows are deletes.
+    pub(super) deleted: usize,
+    /// Whether deletes are written.
+    pub(super) keeps_deletes: bool,
+    /// Of what comes out.
+    pub(super) schema: SchemaRef,
+}
+
+/// A row of one of two record batches: which, and its place there.
+type Place = (usize, usize);
+
+/// What is known of a key so far.
+struct State {
+    /// Its last row.
+    row: Place,
+    deleted: bool,
+    /// Where the value of each column is, if not all are in that row; none where it is not known.
+    values: Option<Vec<Option<Place>>>,
+}
+
+/// The last row of a key that may go on.
+struct Waiting {
+    row: RecordBatch,
+    deleted: bool,
+    /// The columns that are not known.
+    missing: Vec<usize>,
+}
+
+/// Has the last row of each key, with the last known value of each column.
+pub(super) struct Known {
+    filling: Arc<Filling>,
+    waiting: Option<Waiting>,
+    deleted: u64,
+    /// Rows in which something is not known, and what the first of them is.
+    incomplete: u64,
+    first: Option<String>,
+}
+
+impl Known {
+    pub(super) fn new(filling: &Arc<Filling>) -> Self {
+        let filling = Arc::clone(filling);
+        Self { filling, waiting: None, deleted: 0, incomplete: 0, first: None }
+    }
+
+    /// The state of a key whose next row is at `row`, and which `before` it was.
+    fn next(&self, before: Option<State>, row: Place, marks: &Marks<'_>) -> State {
+        let deleted = marks.deleted.value(row.1);
+        if deleted || marks.unknown.is_null(row.1) {
+            return State { row, deleted, values: None };
+        }
+        let bits = marks.unknown.value(row.1);
+        let value = |column: usize| {
+            let bit = self.filling.marks[column];
+            let is_unknown = bits.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1);
+            match &before {
+                _ if !is_unknown => Some(row),
+                None | Some(State { deleted: true, .. }) => None,
+                Some(State { values: None, row, .. }) => Some(*row),
+                Some(State { values: Some(values), .. }) => values[column],
+            }
+        };
+        let values = (0..self.filling.marks.len()).map(value).collect();
+        State { row, deleted, values: Some(values) }
+    }
+
+    /// The rows of `states`, all columns that come in.
+    fn rows(&self, states: &[State], batches: &[&RecordBatch]) -> Result<RecordBatch> {
+        let rows: Vec<Place> = states.iter().map(|state| state.row).collect();
+        let mut whole = interleave_record_batch(batches, &rows).map_err(failed)?;
+        if states.iter().all(|state| state.values.is_none()) {
+            return Ok(whole);
+        }
+        let mut columns: Vec<ArrayRef> = whole.columns().to_vec();
+        for (column, values) in columns.iter_mut().enumerate() {
+            let place = |state: &State| match &state.values {
+                Some(values) => values[column].unwrap_or(state.row),
+                None => state.row,
+            };
+            let places: Vec<Place> = states.iter().map(place).collect();
+            if places != rows {
+                let arrays: Vec<&dyn Array> =
+                    batches.iter().map(|batch| batch.column(column).as_ref()).collect();
+                *values = interleave(&arrays, &places).map_err(failed)?;
+            }
+        }
+        whole = RecordBatch::try_new(whole.schema(), columns).map_err(failed)?;
+        Ok(whole)
+    }
+
+    /// What is written of keys that have ended.
+    fn written(&mut self, mut states: Vec<State>, batches: &[&RecordBatch]) -> Result<RecordBatch> {
+        if !self.filling.keeps_deletes {
+            let all = states.len();
+            states.retain(|state| !state.deleted);
+            self.deleted += (all - states.len()) as u64;
+        }
+        if states.is_empty() {
+            return Ok(RecordBatch::new_empty(Arc::clone(&self.filling.schema)));
+        }
+        let rows = self.rows(&states, batches)?;
+        for (row, state) in states.iter().enumerate() {
+            if let Some(values) = &state.values
+                && values.iter().any(Option::is_none)
+            {
+                self.incomplete += 1;
+                if self.first.is_none() {
+                    self.first = Some(self.described(&rows, row, values));
+                }
+            }
+        }
+        let columns = rows.columns()[..self.filling.width].to_vec();
+        RecordBatch::try_new(Arc::clone(&self.filling.schema), columns).map_err(failed)
+    }
+
+    /// The key of a row, and the columns that are not known of it.
+    fn described(&self, rows: &RecordBatch, row: usize, values: &[Option<Place>]) -> String {
+        let schema = rows.schema_ref();
+        let key = self.filling.key.iter().map(|&column| {
+            let text = array_value_to_string(rows.column(column), row).unwrap_or_default();
+            format!("{} {text}", schema.field(column).name())
+        });
+        let missing = (0..values.len()).filter(|&column| values[column].is_none());
+        let missing: Vec<String> =
+            missing.map(|column| format!("{:?}", schema.field(column).name())).collect();
+        format!("{}: {}", key.collect::<Vec<_>>().join(", "), missing.join(", "))
+    }
+
+    /// The state of the key that waits, its row being in the second record batch.
+    fn resumed(&self, waiting: &Waiting) -> State {
+        let row = (1, 0);
+        let values = (!waiting.missing.is_empty()).then(|| {
+            let known = |column: usize| (!waiting.missing.contains(&column)).then_some(row);
+            (0..self.filling.marks.len()).map(known).collect()
+        });
+        State { row, deleted: waiting.deleted, values }
+    }
+}
+
+/// What a batch says of its rows.
+struct Marks<'a> {
+    unknown: &'a BinaryArray,
+    deleted: &'a BooleanArray,
+}
+
+impl Sift for Known {
+    fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let filling = Arc::clone(&self.filling);
+        let starts = starts(batch, &filling.key)?;
+        let marks = Marks {
+            unknown: batch.column(filling.unknown).as_binary(),
+            deleted: batch.column(filling.deleted).as_boolean(),
+        };
+        let waiting = self.waiting.take();
+        let mut ended = Vec::new();
+        let mut state = None;
+        if let Some(waiting) = &waiting {
+            let resumed = self.resumed(waiting);
+            match same_key(&waiting.row, batch, &filling.key)? {
+                true => state = Some(resumed),
+                false => ended.push(resumed),
+            }
+        }
+        for row in 0..batch.num_rows() {
+            if row > 0 && starts[row] {
+                ended.extend(state.take());
+            }
+            state = Some(self.next(state, (0, row), &marks));
+        }
+        let batches: Vec<&RecordBatch> =
+            [batch].into_iter().chain(waiting.as_ref().map(|waiting| &waiting.row)).collect();
+        if let Some(state) = state {
+            let missing = state.values.iter().flatten().enumerate();
+            let missing = missing.filter(|(_, value)| value.is_none()).map(|(column, _)| column);
+            let (missing, deleted) = (missing.collect(), state.deleted);
+            let row = self.rows(&[state], &batches)?;
+            self.waiting = Some(Waiting { row, deleted, missing });
+        }
+        self.written(ended, &batches)
+    }
+
+    fn finish(&mut self) -> Result<Option<RecordBatch>> {
+        let mut left = None;
+        if let Some(waiting) = self.waiting.take() {
+            let state = State { row: (0, 0), ..self.resumed(&waiting) };
+            let values = state.values.map(|values: Vec<Option<Place>>| {
+                values.into_iter().map(|value| value.map(|_| (0, 0))).collect()
+            });
+            left = Some(self.written(vec![State { values, ..state }], &[&waiting.row])?);
+        }
+        match &self.first {
+            None => Ok(left),
+            Some(first) => Err(Error::data(format!(
+                "of {} rows not all columns are known: their last update does not carry them, and the log \
+                 has no row of theirs before it that does; the first is {first}; {} keep takes them as \
+                 they are",
+                self.incomplete,
+                Setting::Unchanged
+            ))),
+        }
+    }
+
+    fn deleted(&self) -> u64 {
+        self.deleted
+    }
+}
