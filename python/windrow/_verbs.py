@@ -153,7 +153,8 @@ def compact(
     table
         The table that is wanted of a log of several: ``"NAME"``, ``"SCHEMA.NAME"``, or ``"*"`` for all.
     unchanged
-        What becomes of an update that does not have all columns of its row: ``"error"``, or ``"keep"`` it as it is.
+        What becomes of an update that does not have all columns of its row: ``"last"`` fills in what was known last,
+        ``"error"`` refuses it, ``"keep"`` takes it as it is.
     time, diff
         The columns with the time of a change and with how often a row was added, negative if removed.
     as_of

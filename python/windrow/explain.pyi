@@ -52,7 +52,7 @@ def compact(
     preset: str | None = None,
     op_map: str | Mapping[str, str] | None = None,
     table: str | None = None,
-    unchanged: Literal["error", "keep"] | None = None,
+    unchanged: Literal["last", "error", "keep"] | None = None,
     time: str | None = None,
     diff: str | None = None,
     as_of: object = None,

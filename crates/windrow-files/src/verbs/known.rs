@@ -192,8 +192,8 @@ impl Sift for Known {
                 false => ended.push(resumed),
             }
         }
-        for row in 0..batch.num_rows() {
-            if row > 0 && starts[row] {
+        for (row, starts) in starts.into_iter().enumerate() {
+            if row > 0 && starts {
                 ended.extend(state.take());
             }
             state = Some(self.next(state, (0, row), &marks));
