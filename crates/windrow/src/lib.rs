@@ -159,4 +159,4 @@ pub use rows::compat;
 pub use rows::{Argsorter, RowEncoder, Rows, argsort};
 pub use spine::{Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
-pub use time::{Antichain, Time};
+pub use time::{Antichain, Diff, Time};

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::times::{TimeCodes, code_of, time_of};
+use super::times::{TimeCodes, time_codes, time_of};
 use super::view::{Starts, View};
 use crate::kernel::prefetch::prefetch_all;
 use crate::order::Layout;
@@ -161,13 +161,9 @@ impl Chunk {
     /// The least and the greatest time code of the rows, whose times take `width` bytes.
     pub(crate) fn times(&self, layout: &Layout, width: usize) -> TimeCodes {
         *self.times.get_or_init(|| {
-            let rows = self.rows();
-            let (mut least, mut greatest) = (u64::MAX, 0);
-            for index in 0..rows.len() {
-                let code = code_of(time_of(layout, width, rows.row(index)));
-                (least, greatest) = (least.min(code), greatest.max(code));
-            }
-            (least, greatest)
+            let (rows, tail) = (self.rows(), layout.tail().len());
+            let codes = (0..rows.len()).map(|index| time_of(rows.row(index), width, tail));
+            time_codes(width, codes)
         })
     }
 

@@ -16,12 +16,12 @@ mod reader;
 
 use std::marker::PhantomData;
 
-use crate::batch::Batch;
-use crate::chunk::{code_of, time_of, time_width};
+use crate::batch::{Batch, check_times};
+use crate::chunk::{LANE, time_of, time_width};
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
-use crate::rows::{Rows, diff_of, key_len};
-use crate::time::Time;
+use crate::rows::{Rows, key_len};
+use crate::time::{Diff, Time};
 use reader::{Place, Reader};
 
 /// Goes through the changes of some batches, or looks keys up in them.
@@ -105,6 +105,9 @@ impl<T: Time> Cursor<T> {
     {
         if layout.rule() != Rule::Sum {
             return Err(Error::InvalidOrder("a cursor needs an order with diffs".into()));
+        }
+        if layout.time().is_some() {
+            check_times::<T>(layout)?;
         }
         let mut readers = Vec::new();
         for batch in batches {
@@ -244,12 +247,25 @@ impl<T: Time> Cursor<T> {
     }
 
     /// Calls `change` with the time and the diff of every change of the key and the value, batch by batch, and
-    /// ascending by their code within each. Without a time column the time is [`Time::LEAST`]. The cursor stays where
+    /// ascending by their code within each. Without a time column the time is [`Time::least`]. The cursor stays where
     /// it is.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// [`Error::InvalidOrder`] if the order has several diffs; what reading a chunk reports.
     pub fn map_times(&mut self, change: impl FnMut(T, i64)) -> Result<()> {
+        self.map_diffs(change)
+    }
+
+    /// As [`Cursor::map_times`], of diffs of any number of lanes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if the order has more or fewer diffs than `D` has lanes; what reading a chunk reports.
+    pub fn map_diffs<D: Diff>(&mut self, change: impl FnMut(T, D)) -> Result<()> {
+        let lanes = self.layout.tail().lanes();
+        if lanes != D::LANES {
+            let message = format!("an order with {lanes} diffs is read as one with {}", D::LANES);
+            return Err(Error::InvalidOrder(message));
+        }
         let mapped = self.visit_times(change);
         if mapped.is_err() {
             self.with_key.clear();
@@ -258,17 +274,17 @@ impl<T: Time> Cursor<T> {
         mapped
     }
 
-    fn visit_times(&mut self, mut change: impl FnMut(T, i64)) -> Result<()> {
-        let (layout, width, body) = (&self.layout, self.time_width, &self.body[..]);
+    fn visit_times<D: Diff>(&mut self, mut change: impl FnMut(T, D)) -> Result<()> {
+        let (width, tail, body) = (self.time_width, D::LANES * LANE, &self.body[..]);
         for &at in &self.with_value {
             let reader = &mut self.readers[at];
             let place = reader.place();
             while let Some(row) = reader.row().filter(|row| row.starts_with(body)) {
                 let time = match width {
-                    0 => T::LEAST,
-                    _ => T::from_code(code_of(time_of(layout, width, row))),
+                    0 => T::least(),
+                    _ => T::decode(time_of(row, width, tail)),
                 };
-                change(time, diff_of(row));
+                change(time, D::decode(&row[row.len() - tail..]));
                 reader.step()?;
             }
             reader.go_to(place)?;

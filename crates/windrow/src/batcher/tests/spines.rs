@@ -27,7 +27,7 @@ fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Mod
             cursor
                 .map_times(|time: T, diff| {
                     if let Some(time) = since.advance(time) {
-                        *model.entry((text.clone(), value, time.code())).or_default() += diff;
+                        *model.entry((text.clone(), value, code_of(time))).or_default() += diff;
                     }
                 })
                 .unwrap();
@@ -43,8 +43,8 @@ fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Mod
 fn advanced<T: Time>(model: &Model, since: &Antichain<T>) -> Model {
     let mut out = Model::new();
     for ((key, value, time), diff) in model {
-        if let Some(time) = since.advance(T::from_code(*time)) {
-            *out.entry((key.clone(), *value, time.code())).or_default() += diff;
+        if let Some(time) = since.advance(time_of::<T>(*time)) {
+            *out.entry((key.clone(), *value, code_of(time))).or_default() += diff;
         }
     }
     out.retain(|_, diff| *diff != 0);
