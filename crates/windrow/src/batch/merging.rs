@@ -42,6 +42,8 @@ pub struct Merging<T = u64> {
     merger: Option<Merger>,
     advance: Option<Advance<T>>,
     out: Run,
+    /// Chunks get filters.
+    filtered: bool,
     done: bool,
     failed: bool,
     frontiers: (Antichain<T>, Antichain<T>, Antichain<T>),
@@ -59,6 +61,7 @@ impl<T: Time> Merging<T> {
             wraps: batch.wraps.unwrap_or_default(),
             merger: None,
             advance: None,
+            filtered: false,
             done: false,
             failed: false,
             frontiers: (batch.lower, batch.upper, batch.since),
@@ -74,6 +77,13 @@ impl<T: Time> Merging<T> {
         self.advance = Some(Advance::new(&self.layout, &self.pool, since));
         self.frontiers.2 = self.frontiers.2.join(since);
         Ok(self)
+    }
+
+    /// The same, and what comes out has filters of its keys; see [`Batch::filtered`].
+    #[must_use]
+    pub fn filtered(mut self) -> Self {
+        self.filtered = true;
+        self
     }
 
     /// Goes on until the fuel is used up, one unit a row that goes in; true if all is done. A call
@@ -98,7 +108,10 @@ impl<T: Time> Merging<T> {
                     let (layout, pool) = (&self.layout, &self.pool);
                     let inputs = std::mem::take(&mut self.inputs);
                     let (out, mut merger, bytes) = start(layout, pool, &self.wraps, inputs)?;
-                    self.out = out;
+                    self.out = if self.filtered { out.filtered(layout) } else { out };
+                    if self.filtered {
+                        self.advance = self.advance.take().map(Advance::filtered);
+                    }
                     if bytes > IN_CACHES && self.advance.is_none() {
                         merger.write_past_caches();
                     }

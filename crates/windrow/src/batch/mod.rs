@@ -271,6 +271,24 @@ impl<T: Time> Batch<T> {
         Ok(self)
     }
 
+    /// The same rows, settled, with a filter of the keys of each chunk: ten bits a key, in memory and in the budget. A
+    /// [`Cursor`](crate::Cursor) that looks for a key which is not there finds that out by the filters, mostly, and by
+    /// the ends of chunks, without their rows. Reads the chunks that have none yet.
+    ///
+    /// # Errors
+    /// What merging, spilling and reading chunks report.
+    pub fn filtered(self) -> Result<Self> {
+        let batch = self.settle()?;
+        batch.make_filters(true)?;
+        Ok(batch)
+    }
+
+    /// Makes filters of a settled batch; of chunks that are not in memory only if they may be read for it.
+    pub(crate) fn make_filters(&self, reading: bool) -> Result<()> {
+        let Some(run) = self.body.sources.run() else { return Ok(()) };
+        run.make_filters(&self.body.layout, reading)
+    }
+
     /// Moves all times up to `since`, and adds up the changes that it makes equal: readers at times
     /// at or beyond `since` cannot tell the difference.
     ///

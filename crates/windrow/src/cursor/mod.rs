@@ -10,14 +10,14 @@
 //! reads when it gets there and lets go of when it leaves: a scan of any length takes no more memory than that.
 //!
 //! Invariant: of the readers, those with the current key stand at the current value, or at the first one behind it;
-//! all others stand at a greater key or at their end.
+//! all others stand at a greater key or at their end, unless the cursor is scattered: then they stand anywhere.
 
 mod reader;
 
 use std::marker::PhantomData;
 
 use crate::batch::{Batch, check_times};
-use crate::chunk::{LANE, time_of, time_width};
+use crate::chunk::{KeyHash, LANE, time_of, time_width};
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::rows::{Rows, key_len};
@@ -72,6 +72,8 @@ pub struct Cursor<T = u64> {
     with_key: Vec<(usize, Place)>,
     /// Those of them with the value.
     with_value: Vec<usize>,
+    /// Readers without the key may stand anywhere: it was looked up, and not gone to.
+    scattered: bool,
     /// What is looked for.
     wanted: Vec<u8>,
     times: PhantomData<T>,
@@ -103,6 +105,19 @@ impl<T: Time> Cursor<T> {
     where
         T: 'a,
     {
+        let mut cursor = Self::idle(layout, batches)?;
+        cursor.rewind_keys()?;
+        Ok(cursor)
+    }
+
+    /// As [`Cursor::of`], at no key, having read nothing.
+    pub(crate) fn idle<'a>(
+        layout: &Layout,
+        batches: impl Iterator<Item = &'a Batch<T>>,
+    ) -> Result<Self>
+    where
+        T: 'a,
+    {
         if layout.rule() != Rule::Sum {
             return Err(Error::InvalidOrder("a cursor needs an order with diffs".into()));
         }
@@ -112,9 +127,9 @@ impl<T: Time> Cursor<T> {
         let mut readers = Vec::new();
         for batch in batches {
             layout.check_same(batch.layout())?;
-            readers.extend(batch.settled_run()?.map(Reader::new).transpose()?);
+            readers.extend(batch.settled_run()?.map(Reader::new));
         }
-        let mut cursor = Self {
+        Ok(Self {
             time_width: time_width(layout),
             layout: layout.clone(),
             readers,
@@ -122,11 +137,10 @@ impl<T: Time> Cursor<T> {
             key_len: 0,
             with_key: Vec::new(),
             with_value: Vec::new(),
+            scattered: true,
             wanted: Vec::new(),
             times: PhantomData,
-        };
-        cursor.find_key();
-        Ok(cursor)
+        })
     }
 
     /// The layout of the rows.
@@ -168,11 +182,18 @@ impl<T: Time> Cursor<T> {
         let key = &self.body[..self.key_len];
         let with_key = std::mem::take(&mut self.with_key);
         self.with_value.clear();
+        if with_key.is_empty() {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.scattered) {
+            let behind = |row: &[u8]| row < key || row.starts_with(key);
+            self.readers.iter_mut().try_for_each(|reader| reader.seek(behind))?;
+        }
         for &(at, _) in &with_key {
             self.readers[at].skip(|row| row.starts_with(key))?;
         }
         self.with_key = with_key;
-        self.find_key();
+        self.take_key();
         Ok(())
     }
 
@@ -187,8 +208,34 @@ impl<T: Time> Cursor<T> {
         for reader in &mut self.readers {
             reader.seek(|row| row < key)?;
         }
-        self.find_key();
+        self.scattered = false;
+        self.take_key();
         Ok(())
+    }
+
+    /// Goes to `key`, all of its columns; if it is not there, false, and the cursor is at no key. Where batches have
+    /// [filters](Batch::filtered), as those in a [`Spine`](crate::Spine) have, that a key is not there is nearly
+    /// always found out without a look at their rows.
+    ///
+    /// # Errors
+    /// What reading a chunk reports.
+    pub fn find_key(&mut self, key: &[u8]) -> Result<bool> {
+        self.with_key.clear();
+        self.with_value.clear();
+        self.scattered = true;
+        let hash = KeyHash::of(key);
+        let mut found = Vec::new();
+        for (at, reader) in self.readers.iter_mut().enumerate() {
+            if reader.find(key, hash)? {
+                found.push((at, reader.place()));
+            }
+        }
+        self.body.clear();
+        self.body.extend_from_slice(key);
+        self.key_len = key.len();
+        self.with_key = found;
+        self.find_value();
+        Ok(self.has_key())
     }
 
     /// Goes to the first key.
@@ -199,7 +246,8 @@ impl<T: Time> Cursor<T> {
         self.with_key.clear();
         self.with_value.clear();
         self.readers.iter_mut().try_for_each(|reader| reader.go_to(Place::default()))?;
-        self.find_key();
+        self.scattered = false;
+        self.take_key();
         Ok(())
     }
 
@@ -294,7 +342,7 @@ impl<T: Time> Cursor<T> {
 
     /// Looks up many keys, which [`RowEncoder::of_keys`](crate::RowEncoder::of_keys) has made, and calls `found` with
     /// the number of each that is there; the cursor is at its first value then, and may be moved. Keys that
-    /// ascend are found in one pass, from each to the next; others are found as well.
+    /// ascend are found in one pass, from each to the next; others are found as well. See [`Cursor::find_key`].
     ///
     /// # Errors
     /// What reading a chunk reports, and whatever `found` does.
@@ -304,8 +352,7 @@ impl<T: Time> Cursor<T> {
         mut found: impl FnMut(usize, &mut Self) -> Result<()>,
     ) -> Result<()> {
         for (number, key) in keys.iter().enumerate() {
-            self.seek_key(key)?;
-            if self.key() == Some(key) {
+            if self.find_key(key)? {
                 found(number, self)?;
             }
         }
@@ -313,7 +360,7 @@ impl<T: Time> Cursor<T> {
     }
 
     /// Takes the least key that a reader stands at.
-    fn find_key(&mut self) {
+    fn take_key(&mut self) {
         let Self { layout, readers, body, with_key, .. } = self;
         with_key.clear();
         self.with_value.clear();

@@ -99,6 +99,12 @@ impl<T: Time> Advance<T> {
         }
     }
 
+    /// The same, and filters are made of what comes out.
+    pub(crate) fn filtered(mut self) -> Self {
+        self.out = self.out.filtered(&self.layout);
+        self
+    }
+
     /// The whole run, and the notes of sums that do not fit: those of `wraps`, and what came to them.
     pub(crate) fn finish(mut self, wraps: &Wraps) -> Result<(Run, Wraps)> {
         self.end_group()?;

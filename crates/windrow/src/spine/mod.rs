@@ -163,6 +163,8 @@ impl<T: Time> Spine<T> {
             return Err(Error::InvalidOrder(format!("a batch from {got:?} on behind {upper:?}")));
         }
         let batch = batch.settle()?;
+        // Those that are on disk get theirs when they are merged.
+        batch.make_filters(false)?;
         let rows = batch.rows().unwrap_or(0);
         self.upper = batch.upper().clone();
         self.work.inserted += rows;
@@ -278,7 +280,7 @@ impl<T: Time> Spine<T> {
                 .collect();
             // All of them are settled.
             let Some(inputs) = all else { return Ok(()) };
-            let merging = Merging::new(&self.layout, &self.pool, inputs);
+            let merging = Merging::new(&self.layout, &self.pool, inputs).filtered();
             let merging = match self.since == Antichain::least() {
                 true => merging,
                 false => merging.advancing(&self.since)?,
@@ -322,6 +324,14 @@ impl<T: Time> Spine<T> {
     /// What reading a chunk reports.
     pub fn cursor(&self) -> Result<Cursor<T>> {
         Cursor::of(&self.layout, self.batches())
+    }
+
+    /// As [`Spine::cursor`], at no key, having read nothing: for [`Cursor::find_key`] and [`Cursor::probe`].
+    ///
+    /// # Errors
+    /// As [`Spine::cursor`].
+    pub fn idle_cursor(&self) -> Result<Cursor<T>> {
+        Cursor::idle(&self.layout, self.batches())
     }
 
     /// A cursor over the changes before `upper`; none if a batch has changes on both sides of it.

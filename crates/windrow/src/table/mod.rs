@@ -189,11 +189,12 @@ impl Table {
         self.spine.work(fuel)
     }
 
+    /// At no key.
     fn cursor(&self) -> Result<Cursor> {
         if self.failed {
             return Err(Error::Lost);
         }
-        self.spine.cursor()
+        self.spine.idle_cursor()
     }
 
     /// A decoder of rows to the columns of the caller.
@@ -220,8 +221,7 @@ impl Table {
         sorted.sort_unstable();
         let (mut found, mut cursor) = (Found::default(), self.cursor()?);
         for key in sorted {
-            cursor.seek_key(key)?;
-            if cursor.key() == Some(key) {
+            if cursor.find_key(key)? {
                 found.take_rows(&mut cursor, self.now())?;
             }
         }
