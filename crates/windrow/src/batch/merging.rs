@@ -1,5 +1,7 @@
 //! A merge of batches that can be left and taken up again.
 
+use std::sync::OnceLock;
+
 use super::settle::within_budget;
 use super::{Batch, Body, Sources, rested};
 use crate::chunk::{Finish, Wraps, time_width};
@@ -148,7 +150,9 @@ impl<T: Time> Merging<T> {
         let sources = Sources::from(rested(&self.pool, out));
         let wraps = wraps.any().then_some(wraps);
         let (layout, pool) = (self.layout, self.pool);
-        Ok(Batch { body: Box::new(Body { layout, pool, sources, wraps, lower, upper, since }) })
+        let shared = OnceLock::new();
+        let body = Body { layout, pool, sources, shared, wraps, lower, upper, since };
+        Ok(Batch { body: Box::new(body) })
     }
 }
 

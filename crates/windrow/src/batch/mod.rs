@@ -15,6 +15,8 @@ mod settle;
 mod slabs;
 mod sources;
 
+use std::sync::{Arc, OnceLock};
+
 use arrow_array::RecordBatch;
 
 pub use merging::Merging;
@@ -46,6 +48,8 @@ struct Body<T> {
     layout: Layout,
     pool: Pool,
     sources: Sources,
+    /// The run of a settled batch, once there was a reader of it; all readers have the same.
+    shared: OnceLock<Arc<Run>>,
     /// Notes of sums that do not fit, if there may be any.
     wraps: Option<Wraps>,
     lower: Antichain<T>,
@@ -77,6 +81,7 @@ impl<T: Time> Batch<T> {
                 layout: layout.clone(),
                 pool: pool.clone(),
                 sources,
+                shared: OnceLock::new(),
                 wraps,
                 lower: Antichain::least(),
                 upper: Antichain::new(),
@@ -124,6 +129,7 @@ impl<T: Time> Batch<T> {
     /// Takes in another batch of its layout.
     fn absorb(&mut self, mut batch: Self) {
         let (body, other) = (&mut *self.body, &mut *batch.body);
+        body.shared.take();
         match (&mut body.wraps, other.wraps.take()) {
             (_, None) => {}
             (Some(all), Some(wraps)) => all.absorb(&body.pool, &wraps),
@@ -155,6 +161,7 @@ impl<T: Time> Batch<T> {
                 layout: layout.clone(),
                 pool: pool.clone(),
                 sources: run.map(Sources::from).unwrap_or_default(),
+                shared: self.body.shared.clone(),
                 wraps: wraps.clone(),
                 lower: lower.clone(),
                 upper: upper.clone(),
@@ -163,13 +170,17 @@ impl<T: Time> Batch<T> {
         })
     }
 
-    /// The run that the batch is, or none if it is empty.
+    /// The run that the batch is, or none if it is empty. Costs a look at every chunk the first time.
     ///
     /// # Errors
     /// [`crate::Error::InvalidOrder`] if it is several.
-    pub(crate) fn settled_run(&self) -> Result<Option<Run>> {
-        let run = self.whole().map(|run| run.filter(|run| !run.is_empty()).cloned());
-        run.ok_or_else(|| Error::InvalidOrder("the batch is several runs: settle it first".into()))
+    pub(crate) fn settled_run(&self) -> Result<Option<Arc<Run>>> {
+        let Some(run) = self.whole() else {
+            let message = "the batch is several runs: settle it first";
+            return Err(Error::InvalidOrder(message.into()));
+        };
+        let shared = |run: &Run| Arc::clone(self.body.shared.get_or_init(|| Arc::new(run.clone())));
+        Ok(run.filter(|run| !run.is_empty()).map(shared))
     }
 
     /// The times of the changes are at or beyond this frontier.
@@ -306,6 +317,7 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// What merging and spilling report.
     pub fn spill(mut self) -> Result<Self> {
+        self.body.shared.take();
         let sources = std::mem::take(&mut self.body.sources);
         let out = sources.after();
         let (layout, pool) = (&self.body.layout, &self.body.pool);

@@ -12,6 +12,7 @@
 //! Invariant: of the readers, those with the current key stand at the current value, or at the first one behind it;
 //! all others stand at a greater key or at their end, unless the cursor is scattered: then they stand anywhere.
 
+mod heap;
 mod reader;
 
 use std::marker::PhantomData;
@@ -22,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::rows::{Rows, key_len};
 use crate::time::{Diff, Time};
+use heap::Heap;
 use reader::{Place, Reader};
 
 /// Goes through the changes of some batches, or looks keys up in them.
@@ -65,6 +67,7 @@ pub struct Cursor<T = u64> {
     layout: Layout,
     time_width: usize,
     readers: Vec<Reader>,
+    heap: Heap,
     /// The key, and the value behind it.
     body: Vec<u8>,
     key_len: usize,
@@ -133,6 +136,7 @@ impl<T: Time> Cursor<T> {
             time_width: time_width(layout),
             layout: layout.clone(),
             readers,
+            heap: Heap::default(),
             body: Vec::new(),
             key_len: 0,
             with_key: Vec::new(),
@@ -185,14 +189,17 @@ impl<T: Time> Cursor<T> {
         if with_key.is_empty() {
             return Ok(());
         }
-        if std::mem::take(&mut self.scattered) {
+        if self.scattered {
             let behind = |row: &[u8]| row < key || row.starts_with(key);
             self.readers.iter_mut().try_for_each(|reader| reader.seek(behind))?;
+            self.gather();
+            return Ok(());
         }
         for &(at, _) in &with_key {
             self.readers[at].skip(|row| row.starts_with(key))?;
         }
         self.with_key = with_key;
+        self.heap.go_on(&self.readers);
         self.take_key();
         Ok(())
     }
@@ -208,8 +215,7 @@ impl<T: Time> Cursor<T> {
         for reader in &mut self.readers {
             reader.seek(|row| row < key)?;
         }
-        self.scattered = false;
-        self.take_key();
+        self.gather();
         Ok(())
     }
 
@@ -246,8 +252,7 @@ impl<T: Time> Cursor<T> {
         self.with_key.clear();
         self.with_value.clear();
         self.readers.iter_mut().try_for_each(|reader| reader.go_to(Place::default()))?;
-        self.scattered = false;
-        self.take_key();
+        self.gather();
         Ok(())
     }
 
@@ -359,19 +364,26 @@ impl<T: Time> Cursor<T> {
         Ok(())
     }
 
+    /// Takes the least key, all readers having been moved.
+    fn gather(&mut self) {
+        self.scattered = false;
+        self.heap.build(&self.readers);
+        self.take_key();
+    }
+
     /// Takes the least key that a reader stands at.
     fn take_key(&mut self) {
-        let Self { layout, readers, body, with_key, .. } = self;
+        let Self { layout, readers, heap, body, with_key, .. } = self;
         with_key.clear();
         self.with_value.clear();
-        let Some(least) = readers.iter().filter_map(Reader::row).min() else { return };
+        let Some(least) = heap.least(readers) else { return };
         let key = &least[..key_len(layout, least)];
         body.clear();
         body.extend_from_slice(key);
         self.key_len = key.len();
-        let has = |reader: &Reader| reader.row().is_some_and(|row| row.starts_with(body));
-        let places = readers.iter().enumerate().filter(|(_, reader)| has(reader));
-        with_key.extend(places.map(|(at, reader)| (at, reader.place())));
+        let found = heap.starting_with(body, readers);
+        with_key.extend(found.map(|at| (at, readers[at].place())));
+        with_key.sort_unstable_by_key(|&(at, _)| at);
         self.find_value();
     }
 

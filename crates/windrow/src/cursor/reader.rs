@@ -24,14 +24,14 @@ pub(super) struct Place {
 /// A run that is read from anywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    run: Run,
+    run: Arc<Run>,
     place: Place,
     chunk: Option<Arc<Chunk>>,
 }
 
 impl Reader {
     /// Nowhere in `run`, of which nothing is read.
-    pub(super) fn new(run: Run) -> Self {
+    pub(super) fn new(run: Arc<Run>) -> Self {
         Self { run, place: Place::default(), chunk: None }
     }
 

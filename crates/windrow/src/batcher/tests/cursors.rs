@@ -153,7 +153,7 @@ proptest! {
     #[test]
     fn cursors_show_what_the_map_does(
         batches in prop::collection::vec(
-            prop::collection::vec((0..30u64, 0..4u64, 0..6u64, -2..3i64), 0..60), 1..6),
+            prop::collection::vec((0..30u64, 0..4u64, 0..6u64, -2..3i64), 0..60), 1..14),
         moves in moves(),
         chunk in prop_oneof![2 => 40usize..1200, 1 => 1200usize..8000],
         keys in prop::sample::select(&ALL_KEYS[..]),
