@@ -157,6 +157,6 @@ pub use pool::{
 };
 pub use rows::compat;
 pub use rows::{Argsorter, RowEncoder, Rows, argsort};
-pub use spine::{Spine, SpineWork};
+pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 pub use time::{Antichain, Diff, Time};

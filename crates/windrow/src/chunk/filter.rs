@@ -47,7 +47,7 @@ impl KeyHash {
     /// The block of so many that has the bits of the key.
     #[inline(always)]
     fn block(self, blocks: usize) -> usize {
-        ((self.0 >> 32) * blocks as u64 >> 32) as usize
+        (((self.0 >> 32) * blocks as u64) >> 32) as usize
     }
 
     #[inline(always)]

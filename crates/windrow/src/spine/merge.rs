@@ -16,7 +16,7 @@ pub(super) struct Merge<T> {
 
 /// A merge and the fuel it took so far.
 struct Part<T> {
-    merging: Merging<T>,
+    merging: Box<Merging<T>>,
     fuel: u64,
 }
 
@@ -34,23 +34,21 @@ pub(super) trait Job: Send + Sync {
     /// Does some of it, if nobody else does; true if that was so.
     fn work(&self, fuel: &mut i64) -> bool;
 
+    /// Waits while somebody is at it.
+    fn wait(&self);
+
     /// True once there is nothing left to do.
     fn is_over(&self) -> bool;
 }
 
 impl<T: Time> Merge<T> {
     pub(super) fn new(merging: Merging<T>, rows: u64) -> Self {
-        Self { rows, slot: Slot::new(Part { merging, fuel: 0 }) }
+        Self { rows, slot: Slot::new(Part { merging: Box::new(merging), fuel: 0 }) }
     }
 
     /// What it came to, once it has ended.
     pub(super) fn outcome(&self) -> Option<Merged<T>> {
         self.slot.outcome()
-    }
-
-    /// Waits while somebody is at it.
-    pub(super) fn wait(&self) {
-        self.slot.wait();
     }
 }
 
@@ -65,15 +63,19 @@ impl<T: Time> Job for Merge<T> {
         // Nobody may wait for ever for a thread that has panicked.
         let worked = catch_unwind(AssertUnwindSafe(|| {
             let done = merging.work(fuel)?;
-            Ok(if done { Done::Batch(Box::new(merging.finish()?)) } else { Done::Part(merging) })
+            Ok(if done { Done::Batch(merging.finish()?) } else { Done::Part(merging) })
         }));
         let fuel = before + given.saturating_sub(*fuel).unsigned_abs();
         match worked.unwrap_or(Err(Error::Lost)) {
             Ok(Done::Part(merging)) => self.slot.put(Part { merging, fuel }),
-            Ok(Done::Batch(batch)) => self.slot.end(Merged { batch: Ok(*batch), fuel }),
+            Ok(Done::Batch(batch)) => self.slot.end(Merged { batch: Ok(batch), fuel }),
             Err(error) => self.slot.end(Merged { batch: Err(error), fuel }),
         }
         true
+    }
+
+    fn wait(&self) {
+        self.slot.wait();
     }
 
     fn is_over(&self) -> bool {
@@ -82,6 +84,6 @@ impl<T: Time> Job for Merge<T> {
 }
 
 enum Done<T> {
-    Part(Merging<T>),
-    Batch(Box<Batch<T>>),
+    Part(Box<Merging<T>>),
+    Batch(Batch<T>),
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use super::merge::Job;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Rows that are merged before a thread looks for a smaller merge.
 const SLICE: i64 = 1 << 16;
@@ -103,8 +103,10 @@ impl Queue {
     /// Merges until there are no threads to be any more.
     fn serve(&self) {
         while let Some(job) = self.next() {
-            // The spine's own calls may be at it, and will leave it unless they end it.
-            job.work(&mut SLICE.clone());
+            if !job.work(&mut SLICE.clone()) {
+                // A call of its spine is at it.
+                job.wait();
+            }
             if !job.is_over() {
                 self.push(Arc::downgrade(&job));
             }
@@ -122,7 +124,11 @@ impl Mergers {
         for _ in 0..threads.max(1) {
             let queue = Arc::clone(&mergers.queue);
             let named = std::thread::Builder::new().name("windrow-merge".into());
-            mergers.threads.push(named.spawn(move || queue.serve())?);
+            let thread = named.spawn(move || queue.serve());
+            let context = || "a thread to merge on".to_owned();
+            mergers
+                .threads
+                .push(thread.map_err(|source| Error::Io { context: context(), source })?);
         }
         Ok(mergers)
     }

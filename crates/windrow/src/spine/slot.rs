@@ -73,6 +73,11 @@ impl<W, R> Slot<W, R> {
         }
     }
 
+    /// True once it has ended.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(*self.state(), State::Ended(_) | State::Empty)
+    }
+
     /// Waits while somebody is at it.
     pub(super) fn wait(&self) {
         let mut state = self.state();

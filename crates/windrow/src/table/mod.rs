@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::order::{IntoColumns, Layout, Order, check_fields};
 use crate::pool::Pool;
 use crate::rows::RowEncoder;
-use crate::spine::Spine;
+use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
 use scan::Found;
 pub use scan::{Scan, Scanned};
@@ -179,6 +179,11 @@ impl Table {
     /// [`Error::InvalidOrder`] if that has been forgotten before.
     pub fn forget_before(&mut self, time: u64) -> Result<()> {
         self.spine.set_since(&Antichain::at(time.min(self.now())))
+    }
+
+    /// Has merges done by the threads of `mergers`; see [`Spine::merge_on`].
+    pub fn merge_on(&mut self, mergers: &Mergers) {
+        self.spine.merge_on(mergers);
     }
 
     /// Merges until the fuel is used up; see [`Spine::work`]. For idle moments: each change does its share by itself.
