@@ -100,7 +100,7 @@
 //!
 //! A [`Table`] takes rows in and out by their key, and is read now or as of an earlier time; what does not fit the
 //! budget is on disk. Beneath it a [`Spine`] keeps the changes, as batches that are merged bit by bit, and a [`Cursor`] reads
-//! them by key, value and time. What they hold is gone with the process.
+//! them by key, value and time. What they hold is gone with the process, unless it is saved (feature `ipc`).
 //!
 //! # Threads, memory, and going on after errors
 //!

@@ -30,6 +30,8 @@ pub(crate) use sources::Sources;
 
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
+#[cfg(feature = "ipc")]
+use crate::merge::SortedInput;
 use crate::merge::{Merger, Run, Source, merge_ranges};
 use crate::order::Layout;
 use crate::pool::Pool;
@@ -88,6 +90,25 @@ impl<T: Time> Batch<T> {
                 since: Antichain::least(),
             }),
         }
+    }
+
+    /// The rows of `record_batches`, which ascend as those of a batch of the layout do.
+    #[cfg(feature = "ipc")]
+    pub(crate) fn sorted(
+        layout: &Layout,
+        pool: &Pool,
+        record_batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+    ) -> Self {
+        let wraps = Wraps::default();
+        let input = SortedInput::new(layout, pool, 0, &wraps, record_batches);
+        Self::of_sources(layout, pool, Some(wraps), Sources::from(Source::Stream(Box::new(input))))
+    }
+
+    /// Says from where on the changes add up to what was pushed.
+    #[cfg(feature = "ipc")]
+    pub(crate) fn readable_from(mut self, since: &Antichain<T>) -> Self {
+        self.body.since = since.clone();
+        self
     }
 
     pub(crate) fn between(mut self, lower: &Antichain<T>, upper: &Antichain<T>) -> Self {

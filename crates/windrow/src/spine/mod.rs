@@ -13,11 +13,14 @@
 //! Invariant: the batches follow each other, the upper frontier of each is the lower of the next; the changes in them
 //! are those that were inserted, as seen from [`Spine::since`]; a merge that fails leaves its inputs as they were.
 //!
-//! What a spine has is gone when the process ends: it is an index, not a log.
+//! What a spine has is gone when the process ends: it is an index, not a log. With the feature `ipc` it can be saved, whole,
+//! and opened again.
 
 mod levels;
 mod merge;
 mod mergers;
+#[cfg(feature = "ipc")]
+mod saved;
 mod slot;
 
 /// What slots are synchronised by; `tests/merges_under_every_interleaving.rs` puts loom's here.

@@ -5,6 +5,8 @@ mod frontiers;
 mod merges;
 mod overflow;
 mod ranges;
+#[cfg(feature = "ipc")]
+mod saved;
 mod small;
 mod spines;
 mod staging;

@@ -10,7 +10,7 @@ use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
 
 /// The changes that a cursor shows, times moved up to `since`.
-fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Model {
+pub(super) fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Model {
     let mut model = Model::new();
     let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1]).unwrap();
     let mut before: Option<Vec<u8>> = None;
