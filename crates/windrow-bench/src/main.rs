@@ -11,6 +11,7 @@ mod partition;
 mod pipeline;
 mod rows;
 mod spill;
+mod spine;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,6 +63,8 @@ enum Command {
     Batcher(merge::Options),
     /// Measure what a memory limit costs the engine
     Spill(spill::Options),
+    /// Look keys up in batches of changes, and keep a table up to date
+    Spine(spine::Options),
     /// Merge K sorted runs, beside a binary heap and a loser tree
     Kway(kway::Options),
     /// Measure the stages of a sort in memory against arrow-rs
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Kway(options) => return end(kway::run(&options)),
         Command::Batcher(options) => return end(batcher::run(&options)),
         Command::Spill(options) => return end(spill::run(&options)),
+        Command::Spine(options) => return end(spine::run(&options)),
         Command::Partition(options) => return end(partition::run(&options)),
         Command::Rows(options) => return end(rows::run(&options)),
     };

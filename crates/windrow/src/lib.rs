@@ -100,7 +100,7 @@
 //!
 //! A [`Table`] takes rows in and out by their key, and is read now or as of an earlier time; what does not fit the
 //! budget is on disk. Beneath it a [`Spine`] keeps the changes, as batches that are merged bit by bit, and a [`Cursor`] reads
-//! them by key, value and time. What they hold is gone with the process.
+//! them by key, value and time. What they hold is gone with the process, unless it is saved (feature `ipc`).
 //!
 //! # Threads, memory, and going on after errors
 //!
@@ -157,6 +157,6 @@ pub use pool::{
 };
 pub use rows::compat;
 pub use rows::{Argsorter, RowEncoder, Rows, argsort};
-pub use spine::{Spine, SpineWork};
+pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
-pub use time::{Antichain, Time};
+pub use time::{Antichain, Diff, Time};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use windrow::compat::Converter;
 use windrow::{
-    Antichain, Argsorter, Batch, Batcher, Budget, Decoder, Error, Layout, Merging, Order,
-    OrderCheck, PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Pool, Pusher,
-    RecordBatches, RowEncoder, Rows, Slab, Slabs,
+    Antichain, Argsorter, Batch, Batcher, Budget, Cursor, Decoder, Error, Layout, Mergers, Merging,
+    Order, OrderCheck, PartitionBuilder, PartitionChunks, Partitioned, Partitioner, Pool, Pusher,
+    RecordBatches, RowEncoder, Rows, Slab, Slabs, Spine, Table,
 };
 
 // What is returned by calls that may fail is also shown, by `unwrap_err` for one.
@@ -25,6 +25,10 @@ fn by_type() {
     moves::<Slabs>();
     moves::<Decoder>();
     moves::<Merging>();
+    moves::<Cursor>();
+    moves::<Spine>();
+    moves::<Table>();
+    is_shared::<Mergers>();
     moves::<PartitionChunks>();
     is_shared::<Antichain<u64>>();
     is_shared::<Argsorter>();

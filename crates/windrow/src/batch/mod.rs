@@ -15,6 +15,8 @@ mod settle;
 mod slabs;
 mod sources;
 
+use std::sync::{Arc, OnceLock};
+
 use arrow_array::RecordBatch;
 
 pub use merging::Merging;
@@ -28,6 +30,8 @@ pub(crate) use sources::Sources;
 
 use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
+#[cfg(feature = "ipc")]
+use crate::merge::SortedInput;
 use crate::merge::{Merger, Run, Source, merge_ranges};
 use crate::order::Layout;
 use crate::pool::Pool;
@@ -46,6 +50,8 @@ struct Body<T> {
     layout: Layout,
     pool: Pool,
     sources: Sources,
+    /// The run of a settled batch, once there was a reader of it; all readers have the same.
+    shared: OnceLock<Arc<Run>>,
     /// Notes of sums that do not fit, if there may be any.
     wraps: Option<Wraps>,
     lower: Antichain<T>,
@@ -77,12 +83,32 @@ impl<T: Time> Batch<T> {
                 layout: layout.clone(),
                 pool: pool.clone(),
                 sources,
+                shared: OnceLock::new(),
                 wraps,
                 lower: Antichain::least(),
                 upper: Antichain::new(),
                 since: Antichain::least(),
             }),
         }
+    }
+
+    /// The rows of `record_batches`, which ascend as those of a batch of the layout do.
+    #[cfg(feature = "ipc")]
+    pub(crate) fn sorted(
+        layout: &Layout,
+        pool: &Pool,
+        record_batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+    ) -> Self {
+        let wraps = Wraps::default();
+        let input = SortedInput::new(layout, pool, 0, &wraps, record_batches);
+        Self::of_sources(layout, pool, Some(wraps), Sources::from(Source::Stream(Box::new(input))))
+    }
+
+    /// Says from where on the changes add up to what was pushed.
+    #[cfg(feature = "ipc")]
+    pub(crate) fn readable_from(mut self, since: &Antichain<T>) -> Self {
+        self.body.since = since.clone();
+        self
     }
 
     pub(crate) fn between(mut self, lower: &Antichain<T>, upper: &Antichain<T>) -> Self {
@@ -124,6 +150,7 @@ impl<T: Time> Batch<T> {
     /// Takes in another batch of its layout.
     fn absorb(&mut self, mut batch: Self) {
         let (body, other) = (&mut *self.body, &mut *batch.body);
+        body.shared.take();
         match (&mut body.wraps, other.wraps.take()) {
             (_, None) => {}
             (Some(all), Some(wraps)) => all.absorb(&body.pool, &wraps),
@@ -155,6 +182,7 @@ impl<T: Time> Batch<T> {
                 layout: layout.clone(),
                 pool: pool.clone(),
                 sources: run.map(Sources::from).unwrap_or_default(),
+                shared: self.body.shared.clone(),
                 wraps: wraps.clone(),
                 lower: lower.clone(),
                 upper: upper.clone(),
@@ -163,13 +191,17 @@ impl<T: Time> Batch<T> {
         })
     }
 
-    /// The run that the batch is, or none if it is empty.
+    /// The run that the batch is, or none if it is empty. Costs a look at every chunk the first time.
     ///
     /// # Errors
     /// [`crate::Error::InvalidOrder`] if it is several.
-    pub(crate) fn settled_run(&self) -> Result<Option<Run>> {
-        let run = self.whole().map(|run| run.filter(|run| !run.is_empty()).cloned());
-        run.ok_or_else(|| Error::InvalidOrder("the batch is several runs: settle it first".into()))
+    pub(crate) fn settled_run(&self) -> Result<Option<Arc<Run>>> {
+        let Some(run) = self.whole() else {
+            let message = "the batch is several runs: settle it first";
+            return Err(Error::InvalidOrder(message.into()));
+        };
+        let shared = |run: &Run| Arc::clone(self.body.shared.get_or_init(|| Arc::new(run.clone())));
+        Ok(run.filter(|run| !run.is_empty()).map(shared))
     }
 
     /// The times of the changes are at or beyond this frontier.
@@ -271,6 +303,24 @@ impl<T: Time> Batch<T> {
         Ok(self)
     }
 
+    /// The same rows, settled, with a filter of the keys of each chunk: ten bits a key, in memory and in the budget. A
+    /// [`Cursor`](crate::Cursor) that looks for a key which is not there finds that out by the filters, mostly, and by
+    /// the ends of chunks, without their rows. Reads the chunks that have none yet.
+    ///
+    /// # Errors
+    /// What merging, spilling and reading chunks report.
+    pub fn filtered(self) -> Result<Self> {
+        let batch = self.settle()?;
+        batch.make_filters(true)?;
+        Ok(batch)
+    }
+
+    /// Makes filters of a settled batch; of chunks that are not in memory only if they may be read for it.
+    pub(crate) fn make_filters(&self, reading: bool) -> Result<()> {
+        let Some(run) = self.body.sources.run() else { return Ok(()) };
+        run.make_filters(&self.body.layout, reading)
+    }
+
     /// Moves all times up to `since`, and adds up the changes that it makes equal: readers at times
     /// at or beyond `since` cannot tell the difference.
     ///
@@ -288,6 +338,7 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// What merging and spilling report.
     pub fn spill(mut self) -> Result<Self> {
+        self.body.shared.take();
         let sources = std::mem::take(&mut self.body.sources);
         let out = sources.after();
         let (layout, pool) = (&self.body.layout, &self.body.pool);

@@ -30,7 +30,7 @@ pub use accounting::Accounting;
 pub use pusher::Pusher;
 
 use crate::batch::{Batch, check_times, merger, settle};
-use crate::chunk::{Wraps, code_of, time_width};
+use crate::chunk::{Wraps, time_of};
 use crate::error::{Error, Result};
 use crate::merge::{Extract, Run, merge_ranges};
 use crate::order::Layout;
@@ -221,17 +221,16 @@ impl<T: Time> Batcher<T> {
     fn cut(&mut self, runs: Vec<Run>, upper: &Antichain<T>, all: bool) -> Result<Batch<T>> {
         let (layout, pool, wraps) = (self.own.layout(), self.own.pool(), &self.shared.wraps);
         let runs = settle(layout, pool, wraps, runs)?;
-        let width = time_width(layout);
         let (ship, keep, mut frontier) = match <[Run; 1]>::try_from(runs) {
             // Nothing is merged, and nothing is cut.
             Ok([run]) if all => (run, Run::default(), Antichain::new()),
             runs => {
-                let mut extract = Extract::new(layout, pool, width, (&self.lower, upper));
+                let mut extract = Extract::new(layout, pool, (&self.lower, upper));
                 self.merge_into(&mut extract, runs.map_or_else(|runs| runs, Vec::from))?;
                 extract.finish()?
             }
         };
-        let time = |body: &[u8]| T::from_code(code_of(&body[body.len() - width..]));
+        let time = |body: &[u8]| T::decode(time_of(body, T::WIDTH, 0));
         if wraps.any() {
             let sealed = wraps.split(pool, |body| all || !upper.less_equal(time(body)));
             sealed.check(layout)?;

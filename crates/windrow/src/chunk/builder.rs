@@ -20,7 +20,7 @@ use super::output::Output;
 use super::resident::Chunk;
 use super::view::View;
 use super::wraps::{Wraps, overflow};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::copy::Table;
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule, Tail};
@@ -134,7 +134,7 @@ impl Builder {
         match self.layout.rule() {
             Rule::Keep => true,
             Rule::First | Rule::Last => {
-                self.finish == Finish::Log || self.layout.tail() == Tail::None
+                self.finish == Finish::Log || *self.layout.tail() == Tail::None
             }
             Rule::Sum => self.finish == Finish::Log,
         }
@@ -153,6 +153,10 @@ impl Builder {
             Rule::Keep => self.output.append_while(block, order, |_| true, ahead).map(drop),
             Rule::First | Rule::Last => {
                 self.push_winners(order.iter().map(|place| block.row(place.index())))
+            }
+            Rule::Sum if self.layout.tail().lanes() > 1 => {
+                self.check_finish()?;
+                self.push_lanes(block, order, ahead)
             }
             Rule::Sum => self.push_sums(block, order, of_chunks, ahead),
         }
@@ -192,10 +196,13 @@ impl Builder {
         }
         if !self.keeps_runs() {
             match self.layout.rule() {
-                Rule::Sum => range.map(|index| rows.row(index)).try_for_each(|row| {
-                    let diff = diff_of(row);
-                    self.append_times(row, diff)
-                })?,
+                Rule::Sum => {
+                    self.check_finish()?;
+                    range.map(|index| rows.row(index)).try_for_each(|row| {
+                        let diff = diff_of(row);
+                        self.append_times(row, diff)
+                    })?;
+                }
                 _ => self.push_winners(range.map(|index| rows.row(index)))?,
             }
             return Ok(false);
@@ -305,9 +312,17 @@ impl Builder {
         let (sum, overflow) = sum.overflowing_add(diff);
         if overflow {
             let wraps = if diff > 0 { 1 } else { -1 };
-            self.wraps.note(self.pool(), &row[..row.len() - 8], wraps);
+            self.wraps.note(self.pool(), &row[..row.len() - 8], 0, wraps);
         }
         sum
+    }
+
+    /// Fails if rows are to be counted that have no one number.
+    fn check_finish(&self) -> Result<()> {
+        if self.finish == Finish::Log || self.layout.tail().lanes() == 1 {
+            return Ok(());
+        }
+        Err(Error::InvalidOrder("how often a row is there takes an order with one diff".into()))
     }
 
     fn append_times(&mut self, row: &[u8], times: i64) -> Result<()> {

@@ -23,7 +23,8 @@ impl Builder {
         match self.layout.rule() {
             Rule::Keep => true,
             Rule::First | Rule::Last => false,
-            Rule::Sum => self.finish == Finish::Log,
+            // The kernels add up diffs of one lane.
+            Rule::Sum => self.finish == Finish::Log && self.layout.tail().lanes() == 1,
         }
     }
 
@@ -45,7 +46,7 @@ impl Builder {
         let strided = (a.strided(a_left.clone(), tail), b.strided(b_left.clone(), tail));
         let merged = if let (Some(left), Some(right)) = strided {
             self.output.merged_into(left.stride, 2, |out, pool| {
-                let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+                let mut note = |body: &[u8], times: i64| wraps.note(pool, body, 0, times);
                 let wrapped: Wrapped<'_> = if sums { Some(&mut note) } else { None };
                 let merged = merge(left, right, out, wrapped);
                 (merged.out, merged)
@@ -55,7 +56,7 @@ impl Builder {
         {
             let longest = a.row(a_left.start).len().max(b.row(b_left.start).len());
             self.output.varying_into(longest, |out, pool| {
-                let mut note = |body: &[u8], times: i64| wraps.note(pool, body, times);
+                let mut note = |body: &[u8], times: i64| wraps.note(pool, body, 0, times);
                 merge_varying(left, right, out, if sums { Some(&mut note) } else { None })
             })?
         } else {
@@ -81,7 +82,7 @@ impl Builder {
         let Some(mut several) = several else { return Ok(false) };
         while !several.is_done() {
             let len = several.next_len();
-            let note = |pool: &Pool, body: &[u8], times: i64| wraps.note(pool, body, times);
+            let note = |pool: &Pool, body: &[u8], times: i64| wraps.note(pool, body, 0, times);
             if self.layout.stride().is_some() {
                 self.output.merged_into(len, 1, |out, pool| {
                     let mut note = |body: &[u8], times: i64| note(pool, body, times);

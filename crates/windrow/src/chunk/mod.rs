@@ -7,13 +7,15 @@
 //! ```
 //!
 //! Invariant: a chunk is not empty; its rows ascend strictly under the layout, tails aside; under
-//! the rules that keep one row of a key, no two rows have the same key, and no diff is zero; it holds
+//! the rules that keep one row of a key, no two rows have the same key, and no row has diffs that are all zero; it holds
 //! at most the pool's chunk size, or one row.
 
 mod arrange;
 mod block;
 mod builder;
 mod chunker;
+mod filter;
+mod lanes;
 mod merging;
 mod output;
 mod page;
@@ -28,9 +30,11 @@ pub(crate) use arrange::{Arranger, Place};
 pub use builder::Finish;
 pub(crate) use builder::{Builder, Findings};
 pub(crate) use chunker::{Chunker, Failure, Runs};
+pub(crate) use filter::KeyHash;
+pub(crate) use lanes::{LANE, add_lanes, is_zero};
 pub(crate) use output::FEW_SMALL;
 pub(crate) use page::Page;
 pub(crate) use resident::{Chunk, OFFSET_BYTES};
-pub(crate) use times::{TimeCodes, code_of, time_of, time_width};
+pub(crate) use times::{TimeCodes, time_of, time_width};
 pub(crate) use view::{Starts, View};
 pub(crate) use wraps::{Wraps, describe};

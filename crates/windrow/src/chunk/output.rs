@@ -190,9 +190,15 @@ impl Output {
     /// Gives the row that was appended last another diff.
     #[inline(always)]
     pub(super) fn set_diff(&mut self, diff: i64) {
+        self.set_tail(&diff.to_le_bytes());
+    }
+
+    /// Gives the row that was appended last another tail.
+    #[inline(always)]
+    pub(super) fn set_tail(&mut self, tail: &[u8]) {
         let used = self.used;
         if let Some(buffer) = &mut self.buffer {
-            buffer[used - 8..used].copy_from_slice(&diff.to_le_bytes());
+            buffer[used - tail.len()..used].copy_from_slice(tail);
         }
     }
 

@@ -12,8 +12,9 @@
 //! page was taken, or died, leaves nothing in the store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::filter::Filter;
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
 use crate::error::{Error, Result};
@@ -33,6 +34,8 @@ pub(crate) struct Page {
     times: Option<TimeCodes>,
     /// The first row and the last, unless they are long.
     ends: Option<[Vec<u8>; 2]>,
+    /// Which keys there are, once somebody had it made.
+    filter: OnceLock<Arc<Filter>>,
     /// How many merges the rows went through.
     generation: u8,
     /// Used since it was last asked to leave.
@@ -71,6 +74,7 @@ impl Page {
             stride: chunk.stride(),
             times: chunk.known_times(),
             ends: short.then(|| ends.map(<[u8]>::to_vec)),
+            filter: chunk.filter().map_or_else(OnceLock::new, |filter| Arc::clone(filter).into()),
             generation,
             touched: AtomicBool::new(false),
             place: Mutex::new(Place::Memory(chunk, None)),
@@ -149,7 +153,36 @@ impl Page {
             }
             Chunk::varying(&self.pool, buffer, starts)
         };
-        Ok(chunk.with_times(self.times))
+        Ok(chunk.with_times(self.times).with_filter(self.filter.get()))
+    }
+
+    /// Has a filter made of the keys, unless there is one or the rows are few. With `reading` they are read if they are
+    /// not in memory; else there is none then.
+    pub(crate) fn make_filter(self: &Arc<Self>, layout: &Layout, reading: bool) -> Result<()> {
+        if self.filter.get().is_some() {
+            return Ok(());
+        }
+        let chunk = match &*self.place() {
+            Place::Memory(chunk, _) | Place::Leaving(chunk, _) | Place::Writing(chunk) => {
+                Some(Arc::clone(chunk))
+            }
+            Place::Store(_) | Place::Reading(_) => None,
+        };
+        let chunk = match chunk {
+            Some(chunk) => chunk,
+            None if reading => self.read()?,
+            None => return Ok(()),
+        };
+        chunk.make_filter(layout);
+        if let Some(filter) = chunk.filter() {
+            let _first = self.filter.set(Arc::clone(filter));
+        }
+        Ok(())
+    }
+
+    /// The filter, if it was made.
+    pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
+        self.filter.get()
     }
 
     /// Number of rows.

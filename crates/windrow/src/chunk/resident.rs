@@ -8,9 +8,10 @@
 //! ```
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use super::times::{TimeCodes, code_of, time_of};
+use super::filter::Filter;
+use super::times::{TimeCodes, time_codes, time_of};
 use super::view::{Starts, View};
 use crate::kernel::prefetch::prefetch_all;
 use crate::order::Layout;
@@ -52,6 +53,8 @@ pub(crate) struct Chunk {
     lease: Option<Lease>,
     /// Found when first asked for.
     times: OnceLock<TimeCodes>,
+    /// Which keys there are, once somebody had it made.
+    filter: OnceLock<Arc<Filter>>,
 }
 
 impl Chunk {
@@ -61,8 +64,8 @@ impl Chunk {
         let places = Places::Every(stride);
         let times = OnceLock::new();
         let pool = pool.clone();
-        let buffer = Some(buffer);
-        Self { pool, buffer, gone: 0, used, places, written: false, lease: None, times }
+        let (buffer, filter) = (Some(buffer), OnceLock::new());
+        Self { pool, buffer, gone: 0, used, places, written: false, lease: None, times, filter }
     }
 
     /// A chunk of rows that start at `starts`, the last of which is the end.
@@ -76,8 +79,9 @@ impl Chunk {
         let used = *starts.last().unwrap_or(&0) as usize;
         let places = Places::At(starts);
         let times = OnceLock::new();
-        let (pool, buffer) = (pool.clone(), Some(buffer));
-        let mut chunk = Self { pool, buffer, gone: 0, used, places, written: false, lease, times };
+        let (pool, buffer, filter) = (pool.clone(), Some(buffer), OnceLock::new());
+        let mut chunk =
+            Self { pool, buffer, gone: 0, used, places, written: false, lease, times, filter };
         if used >= chunk.len() * LONG_ROW {
             chunk.write_starts();
         }
@@ -161,13 +165,9 @@ impl Chunk {
     /// The least and the greatest time code of the rows, whose times take `width` bytes.
     pub(crate) fn times(&self, layout: &Layout, width: usize) -> TimeCodes {
         *self.times.get_or_init(|| {
-            let rows = self.rows();
-            let (mut least, mut greatest) = (u64::MAX, 0);
-            for index in 0..rows.len() {
-                let code = code_of(time_of(layout, width, rows.row(index)));
-                (least, greatest) = (least.min(code), greatest.max(code));
-            }
-            (least, greatest)
+            let (rows, tail) = (self.rows(), layout.tail().len());
+            let codes = (0..rows.len()).map(|index| time_of(rows.row(index), width, tail));
+            time_codes(width, codes)
         })
     }
 
@@ -180,6 +180,28 @@ impl Chunk {
     pub(super) fn with_times(self, times: Option<TimeCodes>) -> Self {
         if let Some(times) = times {
             let _first = self.times.set(times);
+        }
+        self
+    }
+
+    /// Has a filter made of the keys, unless there is one or the rows are few.
+    pub(crate) fn make_filter(&self, layout: &Layout) {
+        if self.filter.get().is_none()
+            && let Some(filter) = Filter::of(layout, &self.pool, self.rows())
+        {
+            let _first = self.filter.set(Arc::new(filter));
+        }
+    }
+
+    /// The filter, if it was made.
+    pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
+        self.filter.get()
+    }
+
+    /// The same with a filter that was made before.
+    pub(super) fn with_filter(self, filter: Option<&Arc<Filter>>) -> Self {
+        if let Some(filter) = filter {
+            let _first = self.filter.set(Arc::clone(filter));
         }
         self
     }

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::lanes::{LANE, is_zero};
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::view::{Starts, View};
 use crate::error::Result;
@@ -112,16 +113,25 @@ impl Staged {
     }
 }
 
+/// True if every row sorts before the next one, tails aside, and, with `diffs`, none has a diff of zero.
+fn ascend(rows: View<'_>, tail: usize, diffs: bool) -> bool {
+    let all = 0..rows.len();
+    match rows.strided(all.clone(), tail) {
+        Some(rows) => ascends(rows, diffs),
+        None => rows.varying(all, tail).is_some_and(|rows| ascends_varying(rows, diffs)),
+    }
+}
+
 /// True if rows are in order and the rule would leave them as they are. Rows in no order are found
 /// out by the first few.
 fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
     let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
+    if tail > LANE {
+        let zero = |index| is_zero(&rows.row(index)[rows.row(index).len() - tail..]);
+        return ascend(rows, tail, false) && !(0..rows.len()).any(zero);
+    }
     if !matches!(layout.rule(), Rule::First | Rule::Last) {
-        let all = 0..rows.len();
-        return match rows.strided(all.clone(), tail) {
-            Some(rows) => ascends(rows, sums),
-            None => rows.varying(all, tail).is_some_and(|rows| ascends_varying(rows, sums)),
-        };
+        return ascend(rows, tail, sums);
     }
     let body = |row: &'_ [u8]| row.len() - tail;
     let mut before = rows.row(0);

@@ -1,14 +1,50 @@
-//! Times of rows, as numbers.
+//! Times of rows.
 //!
 //! ```text
-//! row   | key | ... | time | diff |        the time stands before the tail; its code has the order of times
+//! row   | key | ... | time | diffs |       the time stands before the tail; its code has the order of times
 //! ```
 
 use crate::order::Layout;
 use crate::order::code::OrderedCode;
+use crate::time::{MOST_TIME_BYTES, Time};
+
+/// The code of a time, with zeros behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TimeCode([u8; MOST_TIME_BYTES]);
+
+impl TimeCode {
+    fn of(code: &[u8]) -> Self {
+        let mut bytes = [0; MOST_TIME_BYTES];
+        bytes[..code.len()].copy_from_slice(code);
+        Self(bytes)
+    }
+
+    /// The time, of a layout whose times are `T`.
+    pub(crate) fn time<T: Time>(&self) -> T {
+        T::decode(&self.0[..T::WIDTH])
+    }
+}
 
 /// The least and the greatest time code of some rows.
-pub(crate) type TimeCodes = (u64, u64);
+pub(crate) type TimeCodes = [TimeCode; 2];
+
+/// Those of rows whose times take `width` bytes, of which there are some.
+pub(super) fn time_codes<'a>(width: usize, codes: impl Iterator<Item = &'a [u8]>) -> TimeCodes {
+    if width > size_of::<u64>() {
+        let (mut least, mut greatest): (Option<&[u8]>, &[u8]) = (None, &[]);
+        for code in codes {
+            least = Some(least.map_or(code, |least| least.min(code)));
+            greatest = greatest.max(code);
+        }
+        return [least.unwrap_or_default(), greatest].map(TimeCode::of);
+    }
+    let (mut least, mut greatest) = (u64::MAX, 0);
+    for code in codes {
+        let code = number_of(code);
+        (least, greatest) = (least.min(code), greatest.max(code));
+    }
+    [least, greatest].map(|code| TimeCode::of(&code.to_be_bytes()[size_of::<u64>() - width..]))
+}
 
 /// Bytes of the time of a row; 0 if it has none.
 pub(crate) fn time_width(layout: &Layout) -> usize {
@@ -19,18 +55,36 @@ pub(crate) fn time_width(layout: &Layout) -> usize {
         .map_or(0, OrderedCode::width)
 }
 
-/// The time of a row, which takes `width` bytes before the tail.
+/// The time of a row, which takes `width` bytes before the last `tail` ones.
 #[inline(always)]
-pub(crate) fn time_of<'a>(layout: &Layout, width: usize, row: &'a [u8]) -> &'a [u8] {
-    let end = row.len() - layout.tail().len();
+pub(crate) fn time_of(row: &[u8], width: usize, tail: usize) -> &[u8] {
+    let end = row.len() - tail;
     &row[end - width..end]
 }
 
 /// Up to eight bytes as a number that has their order.
 #[inline(always)]
-pub(crate) fn code_of(bytes: &[u8]) -> u64 {
+fn number_of(bytes: &[u8]) -> u64 {
     if let Ok(bytes) = bytes.try_into() {
         return u64::from_be_bytes(bytes);
     }
     bytes.iter().fold(0, |code, &byte| code << 8 | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_and_the_greatest() {
+        let codes = [[3u8; 12], [1; 12], [2; 12]];
+        for width in [1, 4, 8, 9, 12] {
+            let [least, greatest] = time_codes(width, codes.iter().map(|code| &code[..width]));
+            assert_eq!(
+                (&least.0[..width], &greatest.0[..width]),
+                (&[1; 12][..width], &[3; 12][..width])
+            );
+            assert!(least.0[width..].iter().all(|&byte| byte == 0));
+        }
+    }
 }

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::{Lease, Pool};
@@ -37,7 +39,8 @@ struct Inner {
 
 #[derive(Debug)]
 struct Note {
-    wraps: i64,
+    /// Of each lane, up to the last one that is not zero.
+    wraps: SmallVec<[i64; 1]>,
     _lease: Lease,
 }
 
@@ -46,18 +49,27 @@ impl Wraps {
         self.inner.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a sum of the row `body` (without its diff) is `wraps` times 2^64 more than stored.
+    /// Notes that a sum of the row `body` (without its diffs), in a lane, is `wraps` times 2^64 more than stored.
     #[cold]
-    pub(crate) fn note(&self, pool: &Pool, body: &[u8], wraps: i64) {
+    pub(crate) fn note(&self, pool: &Pool, body: &[u8], lane: usize, wraps: i64) {
         self.inner.any.store(true, Ordering::Release);
         let mut notes = self.notes();
         let note = notes.entry(body.to_vec()).or_insert_with(|| Note {
-            wraps: 0,
+            wraps: SmallVec::new(),
             _lease: pool.budget().lease(body.len() + NOTE_BYTES),
         });
-        note.wraps += wraps;
-        if note.wraps == 0 {
+        if note.wraps.len() <= lane {
+            note.wraps.resize(lane + 1, 0);
+        }
+        note.wraps[lane] += wraps;
+        if note.wraps.iter().all(|&wraps| wraps == 0) {
             notes.remove(body);
+        }
+    }
+
+    fn note_lanes(&self, pool: &Pool, body: &[u8], lanes: &[i64]) {
+        for (lane, &wraps) in lanes.iter().enumerate().filter(|(_, wraps)| **wraps != 0) {
+            self.note(pool, body, lane, wraps);
         }
     }
 
@@ -77,9 +89,9 @@ impl Wraps {
             return;
         }
         let notes: Vec<_> =
-            other.notes().iter().map(|(body, note)| (body.clone(), note.wraps)).collect();
+            other.notes().iter().map(|(body, note)| (body.clone(), note.wraps.clone())).collect();
         for (body, wraps) in notes {
-            self.note(pool, &body, wraps);
+            self.note_lanes(pool, &body, &wraps);
         }
     }
 
@@ -91,7 +103,7 @@ impl Wraps {
             let bodies: Vec<Vec<u8>> = notes.keys().filter(|body| wanted(body)).cloned().collect();
             for body in bodies {
                 if let Some(note) = notes.remove(&body) {
-                    out.note(pool, &body, note.wraps);
+                    out.note_lanes(pool, &body, &note.wraps);
                 }
             }
         }
@@ -112,7 +124,7 @@ impl Wraps {
             for (body, note) in self.notes().iter() {
                 let mut body = body.clone();
                 change(&mut body);
-                out.note(pool, &body, note.wraps);
+                out.note_lanes(pool, &body, &note.wraps);
             }
         }
         out
@@ -131,7 +143,7 @@ impl Wraps {
 
 /// The error for the row `body`, which is without its diff.
 pub(crate) fn overflow(layout: &Layout, body: &[u8]) -> Error {
-    Error::DiffOverflow { row: describe(layout, &[body, &[0; 8]].concat()) }
+    Error::DiffOverflow { row: describe(layout, &[body, &vec![0; layout.tail().len()]].concat()) }
 }
 
 /// The columns of a row as text, for messages.

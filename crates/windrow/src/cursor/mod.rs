@@ -10,18 +10,20 @@
 //! reads when it gets there and lets go of when it leaves: a scan of any length takes no more memory than that.
 //!
 //! Invariant: of the readers, those with the current key stand at the current value, or at the first one behind it;
-//! all others stand at a greater key or at their end.
+//! all others stand at a greater key or at their end, unless the cursor is scattered: then they stand anywhere.
 
+mod heap;
 mod reader;
 
 use std::marker::PhantomData;
 
-use crate::batch::Batch;
-use crate::chunk::{code_of, time_of, time_width};
+use crate::batch::{Batch, check_times};
+use crate::chunk::{KeyHash, LANE, time_of, time_width};
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
-use crate::rows::{Rows, diff_of, key_len};
-use crate::time::Time;
+use crate::rows::{Rows, key_len};
+use crate::time::{Diff, Time};
+use heap::Heap;
 use reader::{Place, Reader};
 
 /// Goes through the changes of some batches, or looks keys up in them.
@@ -65,6 +67,7 @@ pub struct Cursor<T = u64> {
     layout: Layout,
     time_width: usize,
     readers: Vec<Reader>,
+    heap: Heap,
     /// The key, and the value behind it.
     body: Vec<u8>,
     key_len: usize,
@@ -72,6 +75,8 @@ pub struct Cursor<T = u64> {
     with_key: Vec<(usize, Place)>,
     /// Those of them with the value.
     with_value: Vec<usize>,
+    /// Readers without the key may stand anywhere: it was looked up, and not gone to.
+    scattered: bool,
     /// What is looked for.
     wanted: Vec<u8>,
     times: PhantomData<T>,
@@ -103,27 +108,43 @@ impl<T: Time> Cursor<T> {
     where
         T: 'a,
     {
+        let mut cursor = Self::idle(layout, batches)?;
+        cursor.rewind_keys()?;
+        Ok(cursor)
+    }
+
+    /// As [`Cursor::of`], at no key, having read nothing.
+    pub(crate) fn idle<'a>(
+        layout: &Layout,
+        batches: impl Iterator<Item = &'a Batch<T>>,
+    ) -> Result<Self>
+    where
+        T: 'a,
+    {
         if layout.rule() != Rule::Sum {
             return Err(Error::InvalidOrder("a cursor needs an order with diffs".into()));
+        }
+        if layout.time().is_some() {
+            check_times::<T>(layout)?;
         }
         let mut readers = Vec::new();
         for batch in batches {
             layout.check_same(batch.layout())?;
-            readers.extend(batch.settled_run()?.map(Reader::new).transpose()?);
+            readers.extend(batch.settled_run()?.map(Reader::new));
         }
-        let mut cursor = Self {
+        Ok(Self {
             time_width: time_width(layout),
             layout: layout.clone(),
             readers,
+            heap: Heap::default(),
             body: Vec::new(),
             key_len: 0,
             with_key: Vec::new(),
             with_value: Vec::new(),
+            scattered: true,
             wanted: Vec::new(),
             times: PhantomData,
-        };
-        cursor.find_key();
-        Ok(cursor)
+        })
     }
 
     /// The layout of the rows.
@@ -165,11 +186,21 @@ impl<T: Time> Cursor<T> {
         let key = &self.body[..self.key_len];
         let with_key = std::mem::take(&mut self.with_key);
         self.with_value.clear();
+        if with_key.is_empty() {
+            return Ok(());
+        }
+        if self.scattered {
+            let behind = |row: &[u8]| row < key || row.starts_with(key);
+            self.readers.iter_mut().try_for_each(|reader| reader.seek(behind))?;
+            self.gather();
+            return Ok(());
+        }
         for &(at, _) in &with_key {
             self.readers[at].skip(|row| row.starts_with(key))?;
         }
         self.with_key = with_key;
-        self.find_key();
+        self.heap.go_on(&self.readers);
+        self.take_key();
         Ok(())
     }
 
@@ -184,8 +215,33 @@ impl<T: Time> Cursor<T> {
         for reader in &mut self.readers {
             reader.seek(|row| row < key)?;
         }
-        self.find_key();
+        self.gather();
         Ok(())
+    }
+
+    /// Goes to `key`, all of its columns; if it is not there, false, and the cursor is at no key. Where batches have
+    /// [filters](Batch::filtered), as those in a [`Spine`](crate::Spine) have, that a key is not there is nearly
+    /// always found out without a look at their rows.
+    ///
+    /// # Errors
+    /// What reading a chunk reports.
+    pub fn find_key(&mut self, key: &[u8]) -> Result<bool> {
+        self.with_key.clear();
+        self.with_value.clear();
+        self.scattered = true;
+        let hash = KeyHash::of(key);
+        let mut found = Vec::new();
+        for (at, reader) in self.readers.iter_mut().enumerate() {
+            if reader.find(key, hash)? {
+                found.push((at, reader.place()));
+            }
+        }
+        self.body.clear();
+        self.body.extend_from_slice(key);
+        self.key_len = key.len();
+        self.with_key = found;
+        self.find_value();
+        Ok(self.has_key())
     }
 
     /// Goes to the first key.
@@ -196,7 +252,7 @@ impl<T: Time> Cursor<T> {
         self.with_key.clear();
         self.with_value.clear();
         self.readers.iter_mut().try_for_each(|reader| reader.go_to(Place::default()))?;
-        self.find_key();
+        self.gather();
         Ok(())
     }
 
@@ -244,12 +300,25 @@ impl<T: Time> Cursor<T> {
     }
 
     /// Calls `change` with the time and the diff of every change of the key and the value, batch by batch, and
-    /// ascending by their code within each. Without a time column the time is [`Time::LEAST`]. The cursor stays where
+    /// ascending by their code within each. Without a time column the time is [`Time::least`]. The cursor stays where
     /// it is.
     ///
     /// # Errors
-    /// What reading a chunk reports.
+    /// [`Error::InvalidOrder`] if the order has several diffs; what reading a chunk reports.
     pub fn map_times(&mut self, change: impl FnMut(T, i64)) -> Result<()> {
+        self.map_diffs(change)
+    }
+
+    /// As [`Cursor::map_times`], of diffs of any number of lanes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if the order has more or fewer diffs than `D` has lanes; what reading a chunk reports.
+    pub fn map_diffs<D: Diff>(&mut self, change: impl FnMut(T, D)) -> Result<()> {
+        let lanes = self.layout.tail().lanes();
+        if lanes != D::LANES {
+            let message = format!("an order with {lanes} diffs is read as one with {}", D::LANES);
+            return Err(Error::InvalidOrder(message));
+        }
         let mapped = self.visit_times(change);
         if mapped.is_err() {
             self.with_key.clear();
@@ -258,17 +327,17 @@ impl<T: Time> Cursor<T> {
         mapped
     }
 
-    fn visit_times(&mut self, mut change: impl FnMut(T, i64)) -> Result<()> {
-        let (layout, width, body) = (&self.layout, self.time_width, &self.body[..]);
+    fn visit_times<D: Diff>(&mut self, mut change: impl FnMut(T, D)) -> Result<()> {
+        let (width, tail, body) = (self.time_width, D::LANES * LANE, &self.body[..]);
         for &at in &self.with_value {
             let reader = &mut self.readers[at];
             let place = reader.place();
             while let Some(row) = reader.row().filter(|row| row.starts_with(body)) {
                 let time = match width {
-                    0 => T::LEAST,
-                    _ => T::from_code(code_of(time_of(layout, width, row))),
+                    0 => T::least(),
+                    _ => T::decode(time_of(row, width, tail)),
                 };
-                change(time, diff_of(row));
+                change(time, D::decode(&row[row.len() - tail..]));
                 reader.step()?;
             }
             reader.go_to(place)?;
@@ -278,7 +347,7 @@ impl<T: Time> Cursor<T> {
 
     /// Looks up many keys, which [`RowEncoder::of_keys`](crate::RowEncoder::of_keys) has made, and calls `found` with
     /// the number of each that is there; the cursor is at its first value then, and may be moved. Keys that
-    /// ascend are found in one pass, from each to the next; others are found as well.
+    /// ascend are found in one pass, from each to the next; others are found as well. See [`Cursor::find_key`].
     ///
     /// # Errors
     /// What reading a chunk reports, and whatever `found` does.
@@ -288,27 +357,33 @@ impl<T: Time> Cursor<T> {
         mut found: impl FnMut(usize, &mut Self) -> Result<()>,
     ) -> Result<()> {
         for (number, key) in keys.iter().enumerate() {
-            self.seek_key(key)?;
-            if self.key() == Some(key) {
+            if self.find_key(key)? {
                 found(number, self)?;
             }
         }
         Ok(())
     }
 
+    /// Takes the least key, all readers having been moved.
+    fn gather(&mut self) {
+        self.scattered = false;
+        self.heap.build(&self.readers);
+        self.take_key();
+    }
+
     /// Takes the least key that a reader stands at.
-    fn find_key(&mut self) {
-        let Self { layout, readers, body, with_key, .. } = self;
+    fn take_key(&mut self) {
+        let Self { layout, readers, heap, body, with_key, .. } = self;
         with_key.clear();
         self.with_value.clear();
-        let Some(least) = readers.iter().filter_map(Reader::row).min() else { return };
+        let Some(least) = heap.least(readers) else { return };
         let key = &least[..key_len(layout, least)];
         body.clear();
         body.extend_from_slice(key);
         self.key_len = key.len();
-        let has = |reader: &Reader| reader.row().is_some_and(|row| row.starts_with(body));
-        let places = readers.iter().enumerate().filter(|(_, reader)| has(reader));
-        with_key.extend(places.map(|(at, reader)| (at, reader.place())));
+        let found = heap.starting_with(body, readers);
+        with_key.extend(found.map(|at| (at, readers[at].place())));
+        with_key.sort_unstable_by_key(|&(at, _)| at);
         self.find_value();
     }
 

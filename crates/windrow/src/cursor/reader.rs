@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::chunk::{Chunk, View};
+use crate::chunk::{Chunk, KeyHash, View};
 use crate::error::Result;
 use crate::merge::Run;
 
@@ -24,17 +24,15 @@ pub(super) struct Place {
 /// A run that is read from anywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    run: Run,
+    run: Arc<Run>,
     place: Place,
     chunk: Option<Arc<Chunk>>,
 }
 
 impl Reader {
-    /// At the first row of `run`.
-    pub(super) fn new(run: Run) -> Result<Self> {
-        let mut reader = Self { run, place: Place::default(), chunk: None };
-        reader.go_to(Place::default())?;
-        Ok(reader)
+    /// Nowhere in `run`, of which nothing is read.
+    pub(super) fn new(run: Arc<Run>) -> Self {
+        Self { run, place: Place::default(), chunk: None }
     }
 
     /// The row at the place; none behind the last one.
@@ -100,8 +98,54 @@ impl Reader {
         }
     }
 
+    /// Goes to the first row with `key`, of which `hash` is the hash; false if there is none, and then it may be anywhere.
+    /// A key that is not there is nearly always told from what is in memory of the chunks.
+    pub(super) fn find(&mut self, key: &[u8], hash: KeyHash) -> Result<bool> {
+        let below = |row: &[u8]| row < key;
+        if let Some(rows) = self.chunk.as_ref().map(|chunk| chunk.rows()) {
+            let Place { chunk, row } = self.place;
+            let at_hand = below(rows.row(0)) && !below(rows.last());
+            if at_hand && !self.run.may_have(chunk, hash) {
+                return Ok(false);
+            }
+            if at_hand {
+                let is_ahead = below(rows.row(row));
+                self.place.row = match is_ahead {
+                    true => gallop(rows, row..rows.len(), below),
+                    false => rows.partition_point(0..row, below),
+                };
+                return Ok(rows.row(self.place.row).starts_with(key));
+            }
+        }
+        let at = self.chunk_of(0, below)?;
+        let before = |first: &[u8]| first > key && !first.starts_with(key);
+        if at == self.run.chunks()
+            || self.run.first_row_of(at).is_some_and(before)
+            || !self.run.may_have(at, hash)
+        {
+            return Ok(false);
+        }
+        self.go_to(Place { chunk: at, row: 0 })?;
+        if let Some(chunk) = &self.chunk {
+            let rows = chunk.rows();
+            self.place.row = rows.partition_point(0..rows.len(), below);
+        }
+        Ok(self.row().is_some_and(|row| row.starts_with(key)))
+    }
+
     /// As [`Reader::seek`], in the chunks from `first` on.
     fn seek_chunk(&mut self, first: usize, below: impl Fn(&[u8]) -> bool) -> Result<()> {
+        let chunk = self.chunk_of(first, &below)?;
+        self.go_to(Place { chunk, row: 0 })?;
+        if let Some(chunk) = &self.chunk {
+            let rows = chunk.rows();
+            self.place.row = rows.partition_point(0..rows.len(), below);
+        }
+        Ok(())
+    }
+
+    /// The first chunk from `first` on whose last row is not `below`; their number if there is none.
+    fn chunk_of(&self, first: usize, below: impl Fn(&[u8]) -> bool) -> Result<usize> {
         let (mut low, mut high) = (first, self.run.chunks());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -115,12 +159,7 @@ impl Reader {
                 high = middle;
             }
         }
-        self.go_to(Place { chunk: low, row: 0 })?;
-        if let Some(chunk) = &self.chunk {
-            let rows = chunk.rows();
-            self.place.row = rows.partition_point(0..rows.len(), below);
-        }
-        Ok(())
+        Ok(low)
     }
 }
 

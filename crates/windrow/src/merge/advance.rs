@@ -16,46 +16,93 @@
 use std::sync::Arc;
 
 use super::run::Run;
-use crate::chunk::{Builder, Chunk, Finish, Wraps, code_of, time_of, time_width};
+use crate::chunk::{Builder, Chunk, Finish, Wraps, add_lanes, is_zero};
 use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::Pool;
-use crate::rows::decode::diff_of;
 use crate::time::{Antichain, Time};
 
 /// Chunks of one run in, with their times advanced out: in order, added up.
 pub(crate) struct Advance<T> {
     layout: Layout,
     pool: Pool,
-    width: usize,
+    /// Bytes of the diffs of a row.
+    tail: usize,
     since: Antichain<T>,
     wraps: Wraps,
     builder: Builder,
     out: Run,
-    /// What the rows of the group have in common: all but time and diff.
+    group: Group<T>,
+}
+
+/// Rows that differ in time and diffs alone.
+struct Group<T> {
+    /// What they have in common.
     data: Vec<u8>,
-    /// Time codes and diffs of the group.
-    times: Vec<(u64, i64)>,
+    /// The time of each, and its place in `diffs`.
+    times: Vec<(T, usize)>,
+    /// Their tails, one behind the other.
+    diffs: Vec<u8>,
     /// How many of them were left when they were last added up.
     sorted: usize,
 }
 
+impl<T: Time> Group<T> {
+    fn push(&mut self, time: T, diff: &[u8]) {
+        self.times.push((time, self.diffs.len()));
+        self.diffs.extend_from_slice(diff);
+    }
+
+    /// Brings the times into order, each once, with diffs of `tail` bytes. Calls `wrapped` with the time and the lane of
+    /// each sum that does not fit.
+    fn add_up(&mut self, tail: usize, mut wrapped: impl FnMut(&[u8], T, usize, i64)) {
+        let Self { data, times, diffs, sorted } = self;
+        if times.len() > 1 {
+            times.sort_unstable();
+            times.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                if same {
+                    let (low, high) = (kept.1.min(next.1), kept.1.max(next.1));
+                    let (head, rest) = diffs.split_at_mut(high);
+                    let (sum, diff) = (&mut head[low..low + tail], &rest[..tail]);
+                    add_lanes(sum, diff, |lane, times| wrapped(data, kept.0, lane, times));
+                    kept.1 = low;
+                }
+                same
+            });
+            let mut kept = Vec::with_capacity(times.len() * tail);
+            for (_, at) in &mut *times {
+                let diff = *at..*at + tail;
+                *at = kept.len();
+                kept.extend_from_slice(&diffs[diff]);
+            }
+            *diffs = kept;
+        }
+        times.retain(|&(_, at)| !is_zero(&diffs[at..at + tail]));
+        *sorted = times.len();
+    }
+}
+
 impl<T: Time> Advance<T> {
-    /// An advance to `since`; with an empty one no row is left.
+    /// An advance to `since`, of rows whose times are `T`; with an empty one no row is left.
     pub(crate) fn new(layout: &Layout, pool: &Pool, since: &Antichain<T>) -> Self {
         let wraps = Wraps::default();
         Self {
             layout: layout.clone(),
             pool: pool.clone(),
-            width: time_width(layout),
+            tail: layout.tail().len(),
             since: since.clone(),
             builder: Builder::new(layout, pool, Finish::Log, &wraps),
             wraps,
             out: Run::default(),
-            data: Vec::new(),
-            times: Vec::new(),
-            sorted: 0,
+            group: Group { data: Vec::new(), times: Vec::new(), diffs: Vec::new(), sorted: 0 },
         }
+    }
+
+    /// The same, and filters are made of what comes out.
+    pub(crate) fn filtered(mut self) -> Self {
+        self.out = self.out.filtered(&self.layout);
+        self
     }
 
     /// The whole run, and the notes of sums that do not fit: those of `wraps`, and what came to them.
@@ -64,9 +111,9 @@ impl<T: Time> Advance<T> {
         self.builder.flush();
         self.collect()?;
         let advanced = wraps.map(&self.pool, |body| {
-            let at = body.len() - self.width;
-            if let Some(time) = self.since.advance(T::from_code(code_of(&body[at..]))) {
-                body[at..].copy_from_slice(&time.code().to_be_bytes()[8 - self.width..]);
+            let at = body.len() - T::WIDTH;
+            if let Some(time) = self.since.advance(T::decode(&body[at..])) {
+                time.encode(&mut body[at..]);
             }
         });
         if !self.since.is_empty() {
@@ -88,16 +135,16 @@ impl<T: Time> Advance<T> {
         }
         for index in 0..rows.len() {
             let row = rows.row(index);
-            let data = &row[..row.len() - self.width - 8];
-            if data != self.data {
+            let (body, diff) = row.split_at(row.len() - self.tail);
+            let (data, time) = body.split_at(body.len() - T::WIDTH);
+            if data != self.group.data {
                 self.end_group()?;
-                self.data.extend_from_slice(data);
+                self.group.data.extend_from_slice(data);
             }
-            let time = T::from_code(code_of(time_of(&self.layout, self.width, row)));
-            if let Some(time) = self.since.advance(time) {
-                self.times.push((time.code(), diff_of(row)));
+            if let Some(time) = self.since.advance(T::decode(time)) {
+                self.group.push(time, diff);
             }
-            if self.times.len() > 2 * self.sorted + 1024 {
+            if self.group.times.len() > 2 * self.group.sorted + 1024 {
                 // A key of many changes takes as much memory as it has times in the end.
                 self.add_up();
             }
@@ -109,44 +156,36 @@ impl<T: Time> Advance<T> {
     fn stays(&self, chunk: &Chunk) -> bool {
         let first = chunk.rows().row(0);
         T::TOTAL
-            && self.since.less_equal(T::from_code(chunk.times(&self.layout, self.width).0))
-            && first[..first.len() - self.width - 8] != self.data
+            && self.since.less_equal(chunk.times(&self.layout, T::WIDTH)[0].time())
+            && first[..first.len() - T::WIDTH - self.tail] != self.group.data
     }
 
     /// Brings the times of the group into order, each once.
     fn add_up(&mut self) {
-        let Self { data, times, wraps, pool, width, .. } = self;
-        times.sort_unstable_by_key(|&(code, _)| code);
-        times.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            if same {
-                let (sum, overflow) = kept.1.overflowing_add(next.1);
-                kept.1 = sum;
-                if overflow {
-                    let body = [&data[..], &next.0.to_be_bytes()[8 - *width..]].concat();
-                    wraps.note(pool, &body, if next.1 > 0 { 1 } else { -1 });
-                }
-            }
-            same
+        let Self { group, wraps, pool, tail, .. } = self;
+        group.add_up(*tail, |data, time, lane, times| {
+            let mut body = data.to_vec();
+            body.resize(data.len() + T::WIDTH, 0);
+            time.encode(&mut body[data.len()..]);
+            wraps.note(pool, &body, lane, times);
         });
-        times.retain(|&(_, diff)| diff != 0);
-        self.sorted = self.times.len();
     }
 
     /// Appends what the group comes down to.
     fn end_group(&mut self) -> Result<()> {
         self.add_up();
-        let mut row = std::mem::take(&mut self.data);
+        let Group { data: row, times, diffs, sorted } = &mut self.group;
         let data = row.len();
-        for (code, diff) in self.times.drain(..) {
+        for (time, at) in times.drain(..) {
+            row.resize(data + T::WIDTH, 0);
+            time.encode(&mut row[data..]);
+            row.extend_from_slice(&diffs[at..at + self.tail]);
+            self.builder.append(row)?;
             row.truncate(data);
-            row.extend_from_slice(&code.to_be_bytes()[8 - self.width..]);
-            row.extend_from_slice(&diff.to_le_bytes());
-            self.builder.append(&row)?;
         }
         row.clear();
-        self.data = row;
-        self.sorted = 0;
+        diffs.clear();
+        *sorted = 0;
         Ok(())
     }
 

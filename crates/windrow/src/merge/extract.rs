@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::run::{Piece, Run};
-use crate::chunk::{Builder, Chunk, Finish, Wraps, code_of, time_of};
+use crate::chunk::{Builder, Chunk, Finish, Wraps, time_of};
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::Pool;
@@ -19,7 +19,7 @@ use crate::time::{Antichain, Time};
 /// Rows of one run, on two sides of a frontier.
 pub(crate) struct Extract<'a, T> {
     layout: &'a Layout,
-    width: usize,
+    tail: usize,
     lower: &'a Antichain<T>,
     upper: &'a Antichain<T>,
     ship: Side,
@@ -63,19 +63,19 @@ impl Side {
 }
 
 impl<'a, T: Time> Extract<'a, T> {
-    /// An extraction of rows from `lower` on, cut at `upper`, whose times take `width` bytes.
+    /// An extraction of rows from `lower` on, cut at `upper`, whose times are `T` unless all are before it.
     pub(crate) fn new(
         layout: &'a Layout,
         pool: &'a Pool,
-        width: usize,
         (lower, upper): (&'a Antichain<T>, &'a Antichain<T>),
     ) -> Self {
         let (ship, keep) = (Side::new(layout, pool), Side::new(layout, pool));
-        Self { layout, width, lower, upper, ship, keep, frontier: Antichain::new() }
+        let tail = layout.tail().len();
+        Self { layout, tail, lower, upper, ship, keep, frontier: Antichain::new() }
     }
 
     fn time(&self, row: &[u8]) -> T {
-        T::from_code(code_of(time_of(self.layout, self.width, row)))
+        T::decode(time_of(row, T::WIDTH, self.tail))
     }
 
     /// Takes the next chunk in.
@@ -97,9 +97,9 @@ impl<'a, T: Time> Extract<'a, T> {
             return self.ship_whole(piece);
         }
         if T::TOTAL
-            && let Some((least, greatest)) = piece.times(self.layout, self.width)
+            && let Some(codes) = piece.times(self.layout, T::WIDTH)
         {
-            let (least, greatest) = (T::from_code(least), T::from_code(greatest));
+            let [least, greatest] = codes.map(|code| code.time::<T>());
             if self.upper.less_equal(least) {
                 self.frontier.insert(least);
                 return match piece {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::chunks::ChunkSource;
-use crate::chunk::{Chunk, OFFSET_BYTES, Page, TimeCodes};
+use crate::chunk::{Chunk, KeyHash, OFFSET_BYTES, Page, TimeCodes};
 use crate::error::Result;
 use crate::kernel::prefetch::prefetch_value;
 use crate::order::{Layout, Rule};
@@ -16,6 +16,8 @@ pub(crate) struct Run {
     pieces: VecDeque<Piece>,
     /// How many merges the rows went through.
     generation: u8,
+    /// The layout of the rows, if chunks that come are to have filters.
+    filtered: Option<Layout>,
 }
 
 /// One chunk of a run.
@@ -102,7 +104,33 @@ impl Run {
 
     /// A run of chunks that went through no merge.
     pub(crate) fn of(chunks: Vec<Arc<Chunk>>) -> Self {
-        Self { pieces: chunks.into_iter().map(Piece::Resident).collect(), generation: 0 }
+        Self { pieces: chunks.into_iter().map(Piece::Resident).collect(), ..Self::default() }
+    }
+
+    /// The same, and filters are made of the chunks that come, before they leave memory.
+    pub(crate) fn filtered(mut self, layout: &Layout) -> Self {
+        self.filtered = Some(layout.clone());
+        self
+    }
+
+    /// Makes filters of the chunks that have none; of those that are not in memory only if they may be read for it.
+    pub(crate) fn make_filters(&self, layout: &Layout, reading: bool) -> Result<()> {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Resident(chunk) => {
+                chunk.make_filter(layout);
+                Ok(())
+            }
+            Piece::Paged(page) => page.make_filter(layout, reading),
+        })
+    }
+
+    /// False if a chunk, which there is, has no row with a key of this hash; nothing is read to find out.
+    pub(crate) fn may_have(&self, index: usize, hash: KeyHash) -> bool {
+        let filter = match &self.pieces[index] {
+            Piece::Resident(chunk) => chunk.filter(),
+            Piece::Paged(page) => page.filter(),
+        };
+        filter.is_none_or(|filter| filter.may_have(hash))
     }
 
     /// Puts a chunk behind the others.
@@ -121,6 +149,9 @@ impl Run {
     }
 
     fn push_decided(&mut self, pool: &Pool, chunk: Arc<Chunk>, may_stay: bool) -> Result<()> {
+        if let Some(layout) = &self.filtered {
+            chunk.make_filter(layout);
+        }
         match pool.decide(chunk.bytes(), self.generation, may_stay) {
             Decision::Keep => self.push(chunk),
             Decision::Spill { to, codec } => {
@@ -221,7 +252,7 @@ impl Run {
 
     /// A run without chunks that went through as many merges.
     pub(super) fn emptied(&self) -> Self {
-        Self { pieces: VecDeque::new(), generation: self.generation }
+        Self { pieces: VecDeque::new(), ..self.clone() }
     }
 
     /// Its chunks, if all of them are in memory to stay.
@@ -249,6 +280,11 @@ impl Run {
             Piece::Resident(chunk) => Ok(Arc::clone(chunk)),
             Piece::Paged(page) => page.read(),
         }
+    }
+
+    /// The first row of the chunk at `index`, if no disk has to be read for it.
+    pub(crate) fn first_row_of(&self, index: usize) -> Option<&[u8]> {
+        self.pieces.get(index)?.first_row()
     }
 
     /// The last row of the chunk at `index`, if no disk has to be read for it.

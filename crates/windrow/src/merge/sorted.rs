@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::kernel::prefetch::Ahead;
 use crate::order::{Layout, Rule, Sequence};
 use crate::pool::Pool;
-use crate::rows::decode::diff_of;
 use crate::rows::{Encoder, key_len};
 
 /// Verifies that the rows of one input ascend by the order that a layout was bound from, as
@@ -228,13 +227,14 @@ fn decided(layout: &Layout, rows: &[&[u8]], order: &[Place]) -> usize {
 /// The one row that a group comes down to; empty if there is no group.
 fn reduce(layout: &Layout, builder: &Builder, rows: &[&[u8]], group: &[Place]) -> Vec<u8> {
     let Some((&first, rest)) = group.split_first() else { return Vec::new() };
-    let mut row = rows[first.index()].to_vec();
+    let first = rows[first.index()];
+    let mut row = first.to_vec();
     if layout.rule() == Rule::Sum {
-        let sum = rest
-            .iter()
-            .fold(diff_of(&row), |sum, place| builder.add(&row, sum, diff_of(rows[place.index()])));
-        let body = row.len() - 8;
-        row[body..].copy_from_slice(&sum.to_le_bytes());
+        let tail = layout.tail().len();
+        let (body, sum) = row.split_at_mut(first.len() - tail);
+        for other in rest.iter().map(|place| rows[place.index()]) {
+            builder.add_diffs(body, sum, &other[other.len() - tail..]);
+        }
     }
     row
 }

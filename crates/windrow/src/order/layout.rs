@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keep, first, last:  | key | then | sequence | payload                    | tombstone 0 or 1 |
-//! sum:                | key | every other column that has an order | payload | time 0 to 8 | diff 8 |
+//! sum:                | key | every other column that has an order | payload | time 0 to 32 | diffs 8 each |
 //!                       \______ ordered code ______/            \_ equality code _/   \_ tail _/
 //! ```
 //!
@@ -18,6 +18,7 @@ use super::code::{Node, OrderedCode, PayloadCode, plain_type};
 use super::shape::{Sequence, Shape};
 use super::{Order, Rule, SortColumn, find};
 use crate::error::{Error, Result};
+use crate::time::MOST_TIME_BYTES;
 
 /// A column in the ordered part of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,24 +86,43 @@ fn let_escape(slots: &mut [Slot]) {
 }
 
 /// What stands at a fixed distance from the end of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     None,
     /// One byte: 1 if the row deletes its key. The column's position.
     Tombstone(usize),
-    /// Eight bytes, little-endian. The column's position.
-    Diff(usize),
+    /// Lanes of eight bytes, little-endian. The columns' positions.
+    Diffs(Vec<usize>),
 }
 
 impl Tail {
-    pub(crate) fn len(self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::None => 0,
             Self::Tombstone(_) => 1,
-            Self::Diff(_) => 8,
+            Self::Diffs(lanes) => LANE * lanes.len(),
+        }
+    }
+
+    /// Number of diffs.
+    pub(crate) fn lanes(&self) -> usize {
+        self.len() / LANE
+    }
+
+    /// The columns that stand here.
+    fn columns(&self) -> &[usize] {
+        match self {
+            Self::None => &[],
+            Self::Tombstone(column) => std::slice::from_ref(column),
+            Self::Diffs(lanes) => lanes,
         }
     }
 }
+
+/// Bytes of a diff.
+const LANE: usize = 8;
+/// Diffs of a row, at the most: headers count them in a byte.
+const MOST_LANES: usize = u8::MAX as usize;
 
 /// An [`Order`] bound to a schema. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -136,17 +156,19 @@ impl Layout {
         if order.tombstone.is_some() && order.rule != Rule::Last {
             return Err(Error::InvalidOrder("a tombstone column needs the rule `last`".into()));
         }
-        if order.diff.is_some() && !sums {
-            return Err(Error::InvalidOrder("a diff column needs the rule `sum`".into()));
+        if sums == order.diffs.is_empty() || order.diffs.len() > MOST_LANES {
+            let message = format!("the rule `sum` needs diff columns, up to {MOST_LANES}");
+            return Err(Error::InvalidOrder(message));
         }
         if order.time.is_some() && !sums {
             return Err(Error::InvalidOrder("a time column needs a diff column".into()));
         }
         let time = order.time.as_deref().map(|name| time_column(&schema, name)).transpose()?;
-        let tail = match (&order.diff, &order.tombstone) {
-            (Some(name), _) => Tail::Diff(diff_column(&schema, name)?),
-            (None, Some(name)) => Tail::Tombstone(tombstone_column(&schema, name)?),
-            (None, None) => Tail::None,
+        let diffs = order.diffs.iter().map(|name| diff_column(&schema, name));
+        let tail = match &order.tombstone {
+            _ if sums => Tail::Diffs(diffs.collect::<Result<_>>()?),
+            Some(name) => Tail::Tombstone(tombstone_column(&schema, name)?),
+            None => Tail::None,
         };
         let mut taken = vec![false; schema.fields().len()];
         if let Some(time) = time {
@@ -155,10 +177,10 @@ impl Layout {
         let twice = |name: &str| {
             Error::InvalidOrder(format!("column {name:?} has more than one part in the order"))
         };
-        if let Tail::Diff(column) | Tail::Tombstone(column) = tail
-            && std::mem::replace(&mut taken[column], true)
-        {
-            return Err(twice(schema.field(column).name()));
+        for &column in tail.columns() {
+            if std::mem::replace(&mut taken[column], true) {
+                return Err(twice(schema.field(column).name()));
+            }
         }
 
         let mut slots = Vec::new();
@@ -193,7 +215,7 @@ impl Layout {
             }
         }
         let time_len = time.map_or(0, |time| ordered_width(&schema, time));
-        let shape = Shape::new(&schema, &slots, &payload, !sums, time_len, tail);
+        let shape = Shape::new(&schema, &slots, &payload, !sums, time_len, &tail);
         Ok(Self {
             inner: Arc::new(Inner {
                 key_slots: order.key.len(),
@@ -224,7 +246,7 @@ impl Layout {
         let_escape(&mut slots);
         let time_len = inner.time.map_or(0, |time| ordered_width(&inner.schema, time));
         let payload = inner.payload.clone();
-        let shape = Shape::new(&inner.schema, &slots, &payload, false, time_len, inner.tail);
+        let shape = Shape::new(&inner.schema, &slots, &payload, false, time_len, &inner.tail);
         Self {
             inner: Arc::new(Inner {
                 schema: Arc::clone(&inner.schema),
@@ -234,7 +256,7 @@ impl Layout {
                 payload,
                 shape,
                 time: inner.time,
-                tail: inner.tail,
+                tail: inner.tail.clone(),
                 rule: inner.rule,
             }),
         }
@@ -250,7 +272,7 @@ impl Layout {
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let place = |(column, slot): (usize, &Slot)| Slot { column, ..slot.clone() };
         let slots: Vec<Slot> = self.key_slots().iter().enumerate().map(place).collect();
-        let shape = Shape::new(&schema, &slots, &[], false, 0, Tail::None);
+        let shape = Shape::new(&schema, &slots, &[], false, 0, &Tail::None);
         Self {
             inner: Arc::new(Inner {
                 order: inner.order[..slots.len()].to_vec(),
@@ -288,8 +310,8 @@ impl Layout {
     fn compare(&self, other: &Self) -> Result<()> {
         self.check_schema(other.schema())?;
         let (a, b) = (&*self.inner, &*other.inner);
-        let same = (a.rule, a.time, a.tail, a.key_slots) == (b.rule, b.time, b.tail, b.key_slots)
-            && (&a.slots, &a.payload) == (&b.slots, &b.payload)
+        let same = (a.rule, a.time, a.key_slots) == (b.rule, b.time, b.key_slots)
+            && (&a.slots, &a.payload, &a.tail) == (&b.slots, &b.payload, &b.tail)
             && a.shape.null_bits == b.shape.null_bits;
         if same {
             return Ok(());
@@ -354,8 +376,8 @@ impl Layout {
         self.inner.time
     }
 
-    pub(crate) fn tail(&self) -> Tail {
-        self.inner.tail
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.inner.tail
     }
 
     /// Fails unless a record batch of `schema` can be encoded with this layout.
@@ -389,8 +411,11 @@ pub(crate) fn check_fields(expected: &Schema, got: &Schema) -> Result<()> {
 
 fn time_column(schema: &Schema, name: &str) -> Result<usize> {
     let (index, field) = find(schema, name)?;
-    let code = OrderedCode::of(field.data_type());
-    let fits = matches!(code, Some(code) if code.is_integer() && code.width() <= 8);
+    let fits = match OrderedCode::of(field.data_type()) {
+        Some(code @ OrderedCode::FixedBinary(_)) => code.width() <= MOST_TIME_BYTES,
+        Some(code) => code.is_integer() && code.width() <= 8,
+        None => false,
+    };
     if fits { Ok(index) } else { Err(unsupported(schema, index, "the time of a change")) }
 }
 

@@ -196,7 +196,7 @@ pub struct Order {
     then: Vec<SortColumn>,
     rule: Rule,
     time: Option<String>,
-    diff: Option<String>,
+    diffs: Vec<String>,
     tombstone: Option<String>,
 }
 
@@ -208,7 +208,7 @@ impl Order {
             then: Vec::new(),
             rule: Rule::Keep,
             time: None,
-            diff: None,
+            diffs: Vec::new(),
             tombstone: None,
         }
     }
@@ -242,7 +242,8 @@ impl Order {
         self
     }
 
-    /// The column that says when a change happened; an integer, date or timestamp without nulls.
+    /// The column that says when a change happened, without nulls: an integer, date or timestamp, or up to 32 bytes of
+    /// `FixedSizeBinary`, which hold any other [`Time`](crate::Time).
     #[must_use]
     pub fn time(mut self, name: impl Into<String>) -> Self {
         self.time = Some(name.into());
@@ -252,8 +253,15 @@ impl Order {
     /// The column that says how often a row was added (negative: removed); an integer without
     /// nulls. Implies [`Rule::Sum`].
     #[must_use]
-    pub fn diff(mut self, name: impl Into<String>) -> Self {
-        self.diff = Some(name.into());
+    pub fn diff(self, name: impl Into<String>) -> Self {
+        self.diffs([name])
+    }
+
+    /// As [`Order::diff`], of several columns that add up each for itself, as counts and sums do: a row is gone when
+    /// all of them are zero.
+    #[must_use]
+    pub fn diffs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.diffs = names.into_iter().map(Into::into).collect();
         self.rule = Rule::Sum;
         self
     }

@@ -45,7 +45,7 @@ impl Shape {
         payload: &[(usize, PayloadCode)],
         sequenced: bool,
         time: usize,
-        tail: Tail,
+        tail: &Tail,
     ) -> Self {
         let nullable = |&(column, code): &(usize, PayloadCode)| {
             code.has_null_bit() && schema.field(column).is_nullable()

@@ -20,7 +20,7 @@ use super::sequence;
 use super::slots::{put_slot, put_varying};
 use super::tile::{TILE, Tile};
 use crate::error::Result;
-use crate::kernel::rows::Cursors;
+use crate::kernel::rows::{Cursors, Places};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot};
 
@@ -172,9 +172,11 @@ impl Encoder {
                     out[place] = u8::from(deleted.value(row));
                 }
             }
-            TailColumn::Diff(diffs) => {
-                for (place, diff) in places.each().zip(&diffs[rows]) {
-                    out[place..][..8].copy_from_slice(&diff.to_le_bytes());
+            TailColumn::Diffs(lanes) => {
+                for (lane, diffs) in lanes.iter().enumerate() {
+                    for (place, diff) in places.shifted(8 * lane).each().zip(&diffs[rows.clone()]) {
+                        out[place..][..8].copy_from_slice(&diff.to_le_bytes());
+                    }
                 }
             }
         }

@@ -44,7 +44,7 @@ mod tile;
 mod value;
 
 pub use argsort::{Argsorter, argsort};
-pub(crate) use decode::{Decoder, diff_of};
+pub(crate) use decode::Decoder;
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
 pub(crate) use prepare::Prepared;

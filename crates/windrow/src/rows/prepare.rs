@@ -41,7 +41,8 @@ pub(super) enum Lengths {
 pub(super) enum TailColumn {
     None,
     Tombstone(arrow_buffer::BooleanBuffer),
-    Diff(Vec<i64>),
+    /// One vector a lane.
+    Diffs(Vec<Vec<i64>>),
 }
 
 impl Prepared {
@@ -120,9 +121,12 @@ pub(super) fn prepare(
     let tail = match layout.tail() {
         Tail::None => TailColumn::None,
         Tail::Tombstone(column) => {
-            TailColumn::Tombstone(required(column, false)?.as_boolean().values().clone())
+            TailColumn::Tombstone(required(*column, false)?.as_boolean().values().clone())
         }
-        Tail::Diff(column) => TailColumn::Diff(diffs(required(column, false)?.as_ref())),
+        Tail::Diffs(columns) => {
+            let lane = |&column: &usize| Ok(diffs(required(column, false)?.as_ref()));
+            TailColumn::Diffs(columns.iter().map(lane).collect::<Result<_>>()?)
+        }
     };
     let rows = batch.num_rows();
     let mut longer = vec![false; slots.len()];

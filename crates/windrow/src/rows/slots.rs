@@ -23,7 +23,7 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
         with_word!(width, W => {
             let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
             let values = values.chunks_exact(W::BYTES).map(W::read_native);
-            for ((at, row), value) in places.each().zip(rows).zip(values) {
+            for ((at, row), value) in places.each().zip(rows.clone()).zip(values) {
                 let target = &mut out[at..at + W::BYTES];
                 value.code(kind, slot.descending).write_big(target);
                 if nulls.is_some() && !valid(row) {
@@ -31,6 +31,12 @@ pub(super) fn put_slot(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> boo
                 }
             }
         });
+    }
+    if let (OrderedCode::FixedBinary(width), Column::Fixed { values, .. }) = (slot.code, column) {
+        // Times, which are never null: whatever else is of bytes the kernels write.
+        for (at, row) in places.each().zip(rows) {
+            out[at..at + width].copy_from_slice(&values[row * width..][..width]);
+        }
     }
     tile.distance += slot.code.width();
     false

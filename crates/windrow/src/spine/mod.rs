@@ -7,15 +7,28 @@
 //! ```
 //! Every batch has a level, by its bytes, each [four times](levels::FAN_IN) as large as the one below. Four neighbours of a
 //! level are merged into one of the next, so a change is merged about once a level, and there are at most three batches a
-//! level but for what waits. A merge is done piece by piece, by whoever inserts and whoever calls [`Spine::work`]; its
-//! inputs are read until it ends.
+//! level but for what waits. A merge is done piece by piece, by whoever inserts and whoever calls [`Spine::work`], or by
+//! threads ([`Mergers`]); its inputs are read until it ends.
 //!
 //! Invariant: the batches follow each other, the upper frontier of each is the lower of the next; the changes in them
 //! are those that were inserted, as seen from [`Spine::since`]; a merge that fails leaves its inputs as they were.
 //!
-//! What a spine has is gone when the process ends: it is an index, not a log.
+//! What a spine has is gone when the process ends: it is an index, not a log. With the feature `ipc` it can be saved, whole,
+//! and opened again.
 
 mod levels;
+mod merge;
+mod mergers;
+#[cfg(feature = "ipc")]
+mod saved;
+mod slot;
+
+/// What slots are synchronised by; `tests/merges_under_every_interleaving.rs` puts loom's here.
+mod sync {
+    pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
+}
+
+use std::sync::{Arc, Weak};
 
 use crate::batch::{Batch, Merging, check_times};
 use crate::cursor::Cursor;
@@ -24,6 +37,9 @@ use crate::order::{Layout, Rule};
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 use levels::{group, level_of};
+use merge::{Job, Merge, Merged};
+pub use mergers::Mergers;
+use mergers::Queue;
 
 /// Batches beyond which an insert finishes merges before it returns, whatever its fuel.
 const MOST_BATCHES: usize = 64;
@@ -74,6 +90,8 @@ pub struct Spine<T = u64> {
     since: Antichain<T>,
     distinguish: Antichain<T>,
     work: SpineWork,
+    /// The threads that merge, if there are any.
+    queue: Option<Arc<Queue>>,
 }
 
 /// What a spine has done so far.
@@ -90,7 +108,7 @@ pub struct SpineWork {
 /// A batch, or several that are being merged.
 enum Entry<T> {
     Batch(Batch<T>),
-    Merging { inputs: Vec<Batch<T>>, merging: Box<Merging<T>> },
+    Merging { inputs: Vec<Batch<T>>, merge: Arc<Merge<T>> },
 }
 
 impl<T: Time> Entry<T> {
@@ -121,6 +139,7 @@ impl<T: Time> Spine<T> {
             since: Antichain::least(),
             distinguish: Antichain::new(),
             work: SpineWork::default(),
+            queue: None,
         })
     }
 
@@ -150,7 +169,8 @@ impl<T: Time> Spine<T> {
     }
 
     /// Takes in the changes from [`Spine::upper`] on, and does as much merging as so many rows pay for: a bounded number
-    /// of rows a row, and unbounded only where more than 64 batches wait.
+    /// of rows a row, and unbounded only where more than 64 batches wait. If there are [threads](Spine::merge_on) for
+    /// it they do it, and a call waits for them, or helps, only then.
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] if the batch does not begin where the others end, or is read in part,
@@ -163,23 +183,54 @@ impl<T: Time> Spine<T> {
             return Err(Error::InvalidOrder(format!("a batch from {got:?} on behind {upper:?}")));
         }
         let batch = batch.settle()?;
+        // Those that are on disk get theirs when they are merged.
+        batch.make_filters(false)?;
         let rows = batch.rows().unwrap_or(0);
         self.upper = batch.upper().clone();
         self.work.inserted += rows;
         self.push(batch);
-        let levels = self.levels();
-        let mut fuel =
-            i64::try_from(rows).unwrap_or(i64::MAX).saturating_mul(FUEL_A_LEVEL * levels);
+        let mut fuel = match self.threads() {
+            Some(_) => 0,
+            None => {
+                let rows = i64::try_from(rows).unwrap_or(i64::MAX);
+                rows.saturating_mul(FUEL_A_LEVEL * self.levels())
+            }
+        };
         self.work(&mut fuel)?;
         while self.batches().count() > MOST_BATCHES {
             let before = self.work;
-            self.work(&mut i64::MAX.clone())?;
-            if self.work == before {
+            let done = self.work(&mut i64::MAX.clone())?;
+            match self.merges().next() {
+                // A thread is at it.
+                Some(merge) if !done => merge.wait(),
                 // Readers want to tell all of them apart.
-                break;
+                _ if self.work == before => break,
+                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// The merges under way, the newest first, which is the smallest.
+    fn merges(&self) -> impl Iterator<Item = &Arc<Merge<T>>> {
+        self.entries.iter().rev().filter_map(|entry| match entry {
+            Entry::Batch(_) => None,
+            Entry::Merging { merge, .. } => Some(merge),
+        })
+    }
+
+    /// Has merges done by the threads of `mergers` from now on, those under way too; by the calls of the spine again when
+    /// the threads are gone.
+    pub fn merge_on(&mut self, mergers: &Mergers) {
+        for merge in self.merges() {
+            mergers.queue().push(weak(merge));
+        }
+        self.queue = Some(Arc::clone(mergers.queue()));
+    }
+
+    /// The threads, if there are any.
+    fn threads(&self) -> Option<&Arc<Queue>> {
+        self.queue.as_ref().filter(|queue| !queue.is_closed())
     }
 
     /// Puts a batch behind the others; one without changes into the one before it, if nobody wants to tell them apart.
@@ -200,64 +251,55 @@ impl<T: Time> Spine<T> {
         i64::from(level_of(bytes)) + 1
     }
 
-    /// Merges until the fuel is used up, one unit a row that goes in; true if there is nothing left to merge.
+    /// Merges until the fuel is used up, one unit a row that goes in, and takes over what threads have merged; true if there
+    /// is nothing left to merge.
     ///
     /// # Errors
     /// What merging reports; what was being merged is as it was before.
     pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
         loop {
             self.begin()?;
-            let merging = |entry: &Entry<T>| matches!(entry, Entry::Merging { .. });
-            // The newest is the smallest.
-            let Some(at) = self.entries.iter().rposition(merging) else { return Ok(true) };
-            if *fuel <= 0 {
-                return Ok(false);
+            if self.collect()? {
+                continue;
             }
-            let Entry::Merging { merging, .. } = &mut self.entries[at] else { return Ok(true) };
-            let before = *fuel;
-            let worked = merging.work(fuel);
-            self.work.merged += before.saturating_sub(*fuel).unsigned_abs();
-            let merged = match worked {
-                Ok(false) => return Ok(false),
-                Ok(true) => self.finish(at),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = merged {
-                self.give_up(at);
-                return Err(error);
+            if self.merges().next().is_none() {
+                return Ok(true);
+            }
+            if *fuel <= 0 || !self.merges().any(|merge| merge.work(fuel)) {
+                return Ok(false);
             }
         }
     }
 
-    /// Puts the outcome of the merge at `at` in place of its inputs.
-    fn finish(&mut self, at: usize) -> Result<()> {
-        let Some(Entry::Merging { inputs, merging }) = self.take(at) else { return Ok(()) };
-        match merging.finish() {
-            Ok(batch) => {
-                self.entries.insert(at, Entry::Batch(batch));
-                self.work.merges += 1;
-                Ok(())
-            }
-            Err(error) => {
-                self.entries.splice(at..at, inputs.into_iter().map(Entry::Batch));
-                Err(error)
+    /// Puts the outcome of each merge that has ended in place of its inputs; true if there was one.
+    fn collect(&mut self) -> Result<bool> {
+        let mut any = false;
+        for at in 0..self.entries.len() {
+            let Entry::Merging { merge, .. } = &self.entries[at] else { continue };
+            let Some(Merged { batch, fuel }) = merge.outcome() else { continue };
+            any = true;
+            self.work.merged += fuel;
+            match batch {
+                Ok(batch) => {
+                    self.entries[at] = Entry::Batch(batch);
+                    self.work.merges += 1;
+                }
+                Err(error) => {
+                    self.give_up(at);
+                    return Err(error);
+                }
             }
         }
+        Ok(any)
     }
 
     /// Puts the inputs of the merge at `at` in its place.
     fn give_up(&mut self, at: usize) {
-        match self.take(at) {
-            Some(Entry::Merging { inputs, .. }) => {
-                self.entries.splice(at..at, inputs.into_iter().map(Entry::Batch));
-            }
-            Some(batch) => self.entries.insert(at, batch),
-            None => {}
-        }
-    }
-
-    fn take(&mut self, at: usize) -> Option<Entry<T>> {
-        (at < self.entries.len()).then(|| self.entries.remove(at))
+        let inputs = match self.entries.remove(at) {
+            Entry::Batch(batch) => vec![batch],
+            Entry::Merging { inputs, .. } => inputs,
+        };
+        self.entries.splice(at..at, inputs.into_iter().map(Entry::Batch));
     }
 
     /// Begins the merges that are due.
@@ -278,7 +320,7 @@ impl<T: Time> Spine<T> {
                 .collect();
             // All of them are settled.
             let Some(inputs) = all else { return Ok(()) };
-            let merging = Merging::new(&self.layout, &self.pool, inputs);
+            let merging = Merging::new(&self.layout, &self.pool, inputs).filtered();
             let merging = match self.since == Antichain::least() {
                 true => merging,
                 false => merging.advancing(&self.since)?,
@@ -289,7 +331,12 @@ impl<T: Time> Spine<T> {
                 Entry::Merging { inputs, .. } => inputs,
             });
             let inputs: Vec<Batch<T>> = inputs.collect();
-            self.entries.insert(range.start, Entry::Merging { inputs, merging: Box::new(merging) });
+            let rows = inputs.iter().filter_map(Batch::rows).sum();
+            let merge = Arc::new(Merge::new(merging, rows));
+            if let Some(queue) = &self.queue {
+                queue.push(weak(&merge));
+            }
+            self.entries.insert(range.start, Entry::Merging { inputs, merge });
         }
     }
 
@@ -324,6 +371,14 @@ impl<T: Time> Spine<T> {
         Cursor::of(&self.layout, self.batches())
     }
 
+    /// As [`Spine::cursor`], at no key, having read nothing: for [`Cursor::find_key`] and [`Cursor::probe`].
+    ///
+    /// # Errors
+    /// As [`Spine::cursor`].
+    pub fn idle_cursor(&self) -> Result<Cursor<T>> {
+        Cursor::idle(&self.layout, self.batches())
+    }
+
     /// A cursor over the changes before `upper`; none if a batch has changes on both sides of it.
     ///
     /// # Errors
@@ -335,6 +390,12 @@ impl<T: Time> Spine<T> {
         }
         Cursor::of(&self.layout, self.batches().filter(within)).map(Some)
     }
+}
+
+/// The merge as threads take it.
+fn weak<T: Time>(merge: &Arc<Merge<T>>) -> Weak<dyn Job> {
+    let job: Arc<dyn Job> = Arc::<Merge<T>>::clone(merge);
+    Arc::downgrade(&job)
 }
 
 /// Sets `frontier` to `to`, unless that goes back.

@@ -27,10 +27,14 @@ use crate::error::{Error, Result};
 use crate::order::{IntoColumns, Layout, Order, check_fields};
 use crate::pool::Pool;
 use crate::rows::RowEncoder;
-use crate::spine::Spine;
+use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
 use scan::Found;
 pub use scan::{Scan, Scanned};
+
+/// Columns of a table beside those of the caller: a time and a diff.
+#[cfg(feature = "ipc")]
+const OWN: usize = 2;
 
 /// Rows with a key, in the memory of a pool and on disk beyond it.
 ///
@@ -104,6 +108,42 @@ impl Table {
             next: 0,
             failed: false,
         })
+    }
+
+    /// Writes the table to `directory`, with all that is not forgotten: see [`Spine::save`].
+    ///
+    /// # Errors
+    /// As [`Spine::save`]; [`Error::Lost`] if a change was lost.
+    #[cfg(feature = "ipc")]
+    pub fn save(&self, directory: impl AsRef<std::path::Path>) -> Result<()> {
+        if self.failed {
+            return Err(Error::Lost);
+        }
+        self.spine.save(directory)
+    }
+
+    /// The table that was saved to `directory`, in the memory of `pool`: see [`Spine::open`].
+    ///
+    /// # Errors
+    /// As [`Spine::open`]; [`Error::SchemaMismatch`] if what was saved there is not a table.
+    #[cfg(feature = "ipc")]
+    pub fn open(directory: impl AsRef<std::path::Path>, pool: &Pool) -> Result<Self> {
+        let spine = Spine::open(directory, pool)?;
+        let fields = spine.layout().schema().fields();
+        let own = fields.len().saturating_sub(OWN);
+        let schema = Schema::new_with_metadata(
+            fields[..own].to_vec(),
+            spine.layout().schema().metadata().clone(),
+        );
+        let mut table = Self::new(&Arc::new(schema), spine.layout().order().to_vec(), pool)?;
+        table.layout.check_same(spine.layout())?;
+        let Some(&next) = spine.upper().elements().first() else {
+            return Err(Error::InvalidOrder("changes to which none can be added any more".into()));
+        };
+        // Changes go on where those that were saved end.
+        drop(table.batcher.seal(spine.upper())?);
+        (table.spine, table.next) = (spine, next);
+        Ok(table)
     }
 
     /// The columns of its rows.
@@ -181,6 +221,11 @@ impl Table {
         self.spine.set_since(&Antichain::at(time.min(self.now())))
     }
 
+    /// Has merges done by the threads of `mergers`; see [`Spine::merge_on`].
+    pub fn merge_on(&mut self, mergers: &Mergers) {
+        self.spine.merge_on(mergers);
+    }
+
     /// Merges until the fuel is used up; see [`Spine::work`]. For idle moments: each change does its share by itself.
     ///
     /// # Errors
@@ -189,11 +234,12 @@ impl Table {
         self.spine.work(fuel)
     }
 
+    /// At no key.
     fn cursor(&self) -> Result<Cursor> {
         if self.failed {
             return Err(Error::Lost);
         }
-        self.spine.cursor()
+        self.spine.idle_cursor()
     }
 
     /// A decoder of rows to the columns of the caller.
@@ -220,8 +266,7 @@ impl Table {
         sorted.sort_unstable();
         let (mut found, mut cursor) = (Found::default(), self.cursor()?);
         for key in sorted {
-            cursor.seek_key(key)?;
-            if cursor.key() == Some(key) {
+            if cursor.find_key(key)? {
                 found.take_rows(&mut cursor, self.now())?;
             }
         }

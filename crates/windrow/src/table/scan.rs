@@ -90,8 +90,9 @@ impl<'a> Scan<'a> {
         };
         let (from, to) = (from.map(key).transpose()?, to.map(key).transpose()?);
         let mut cursor = table.cursor()?;
-        if let Some(from) = from {
-            cursor.seek_key(&from)?;
+        match from {
+            Some(from) => cursor.seek_key(&from)?,
+            None => cursor.rewind_keys()?,
         }
         let decoder = table.decoder()?;
         Ok(Scanned { cursor, decoder, to, time, rows: rows.max(1), failed: false })

@@ -140,3 +140,29 @@ fn what_does_not_go_together_is_refused() {
     assert!(matches!(table.get_at(&keys(&[1]), 0), Err(Error::InvalidOrder(_))));
     assert_eq!(table.get_at(&keys(&[1, 2]), 1).unwrap().num_rows(), 2);
 }
+
+#[cfg(feature = "ipc")]
+#[test]
+fn a_table_is_saved_and_goes_on() {
+    let (schema, pool) = (rows(&[]).schema(), Pool::unlimited());
+    let name = |name: &str| Some(name.to_owned());
+    let directory = tempfile::tempdir().unwrap();
+    let mut table = Table::new(&schema, desc("id"), &pool).unwrap();
+    table.save(directory.path()).unwrap();
+    assert_eq!(Table::open(directory.path(), &pool).unwrap().now(), 0);
+    let before = table.upsert(&rows(&[(1, name("a")), (2, None)])).unwrap();
+    table.upsert(&rows(&[(2, name("b"))])).unwrap();
+    table.save(directory.path()).unwrap();
+    let mut table = Table::open(directory.path(), &pool).unwrap();
+    assert_eq!((table.schema(), table.now()), (&schema, 1));
+    table.upsert(&rows(&[(3, None)])).unwrap();
+    table.delete(&keys(&[1])).unwrap();
+    assert_eq!(all(table.scan().batches(10).unwrap()), [(3, None), (2, name("b"))]);
+    let then = table.scan().at(before).batches(10).unwrap();
+    assert_eq!(all(then), [(2, None), (1, name("a"))]);
+    // A spine that is no table: its diff stands before its time.
+    let schema = table.spine().layout().schema().project(&[0, 1, 3, 2]).unwrap();
+    let layout = Order::by("id").time("_time").diff("_diff").bind(&schema).unwrap();
+    Spine::<u64>::new(&layout, &pool).unwrap().save(directory.path()).unwrap();
+    assert!(matches!(Table::open(directory.path(), &pool), Err(Error::SchemaMismatch { .. })));
+}

@@ -25,7 +25,7 @@ impl<T: Time> Antichain<T> {
 
     /// The frontier at which everything is, or beyond.
     pub fn least() -> Self {
-        Self::at(T::LEAST)
+        Self::at(T::least())
     }
 
     /// The frontier of one time.

@@ -1,4 +1,4 @@
-//! Times and frontiers: which changes are complete.
+//! Times and frontiers: which changes are complete; and diffs, which add up.
 //!
 //! A time stands in a row as its ordered code, bytes that compare as the times do in a total order.
 //! What a [`Time`] adds is the partial order in which a computation goes on, and a way from the code.
@@ -12,66 +12,54 @@
 //! Invariant: if `a` is less than or equal to `b` in the partial order, so is its code.
 
 mod antichain;
+mod diff;
 
 use arrow_schema::DataType;
 
 pub use antichain::Antichain;
+pub use diff::Diff;
+
+/// Bytes of the code of a time, at the most.
+pub(crate) const MOST_TIME_BYTES: usize = 32;
 
 /// A time of changes, and the partial order of times.
 ///
-/// The core needs `u64`; signed numbers and others are the same in other clothes. Times of two
-/// dimensions fit, too, as long as their code is a linear extension of their order:
+/// Numbers are times of a column of numbers. A pair is a time of two dimensions, one code behind the other in a column of
+/// `FixedSizeBinary`; pairs of pairs are times of more. `[u8; W]` are times in the order of their bytes, and `()`
+/// is the time of changes without a time column.
 ///
 /// ```
-/// use windrow::arrow_schema::DataType;
 /// use windrow::{Antichain, Time};
 ///
-/// /// An epoch and a round, in the upper and the lower half of a UInt64 column.
-/// #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-/// struct Round(u32, u32);
-///
-/// impl Time for Round {
-///     const TOTAL: bool = false;
-///     const LEAST: Self = Self(0, 0);
-///     fn fits(data_type: &DataType) -> bool {
-///         *data_type == DataType::UInt64
-///     }
-///     fn from_code(code: u64) -> Self {
-///         Self((code >> 32) as u32, code as u32)
-///     }
-///     fn code(self) -> u64 {
-///         u64::from(self.0) << 32 | u64::from(self.1)
-///     }
-///     fn less_equal(self, other: Self) -> bool {
-///         self.0 <= other.0 && self.1 <= other.1
-///     }
-///     fn join(self, other: Self) -> Self {
-///         Self(self.0.max(other.0), self.1.max(other.1))
-///     }
-///     fn meet(self, other: Self) -> Self {
-///         Self(self.0.min(other.0), self.1.min(other.1))
-///     }
-/// }
-///
-/// let frontier = Antichain::from_iter([Round(1, 3), Round(4, 0), Round(5, 1)]);
-/// assert_eq!(frontier.elements(), [Round(1, 3), Round(4, 0)]);
-/// assert!(frontier.less_equal(Round(2, 3)) && !frontier.less_equal(Round(3, 2)));
+/// // An epoch and a round: a column of 12 bytes.
+/// assert_eq!(<(u64, u32)>::WIDTH, 12);
+/// let frontier = Antichain::from_iter([(1u64, 3u32), (4, 0), (5, 1)]);
+/// assert_eq!(frontier.elements(), [(1, 3), (4, 0)]);
+/// assert!(frontier.less_equal((2, 3)) && !frontier.less_equal((3, 2)));
 /// ```
+///
+/// Any other type will do whose order, that of [`Ord`], is the order of its code as bytes, and goes on with the partial
+/// order: `a.less_equal(b)` only if `a <= b`.
 pub trait Time: Copy + Ord + std::fmt::Debug + Send + Sync + 'static {
     /// True if any two times are comparable: [`Time::less_equal`] is `<=`.
     const TOTAL: bool;
 
+    /// Bytes of a code: 32 at the most.
+    const WIDTH: usize;
+
     /// The time that is less than or equal to all others.
-    const LEAST: Self;
+    fn least() -> Self;
 
-    /// True if a time column of this type holds such times.
-    fn fits(data_type: &DataType) -> bool;
+    /// True if a time column of this type, whose values are [`Time::WIDTH`] bytes each, holds such times.
+    fn fits(data_type: &DataType) -> bool {
+        is_binary(data_type, Self::WIDTH)
+    }
 
-    /// The time whose code, read as a big-endian number, is `code`.
-    fn from_code(code: u64) -> Self;
+    /// The time of a code of [`Time::WIDTH`] bytes.
+    fn decode(code: &[u8]) -> Self;
 
-    /// The code of the time.
-    fn code(self) -> u64;
+    /// Writes the code: bytes that compare as the times do.
+    fn encode(self, code: &mut [u8]);
 
     /// True if `other` is at or beyond this time.
     fn less_equal(self, other: Self) -> bool;
@@ -85,58 +73,177 @@ pub trait Time: Copy + Ord + std::fmt::Debug + Send + Sync + 'static {
     fn meet(self, other: Self) -> Self;
 }
 
-macro_rules! total {
-    ($time:ty, $pattern:pat, $flip:expr) => {
-        impl Time for $time {
-            const TOTAL: bool = true;
-            const LEAST: Self = <$time>::MIN;
+fn is_binary(data_type: &DataType, width: usize) -> bool {
+    matches!(data_type, DataType::FixedSizeBinary(bytes) if usize::try_from(*bytes) == Ok(width))
+}
 
-            fn fits(data_type: &DataType) -> bool {
-                use DataType::*;
-                matches!(data_type, $pattern)
-            }
+/// The methods of an order in which any two times are comparable.
+macro_rules! by_order {
+    () => {
+        fn less_equal(self, other: Self) -> bool {
+            self <= other
+        }
 
-            fn from_code(code: u64) -> Self {
-                (code ^ $flip) as Self
-            }
+        fn join(self, other: Self) -> Self {
+            self.max(other)
+        }
 
-            fn code(self) -> u64 {
-                const WIDTH: u32 = <$time>::BITS;
-                (self as u64 & (u64::MAX >> (64 - WIDTH))) ^ $flip
-            }
-
-            fn less_equal(self, other: Self) -> bool {
-                self <= other
-            }
-
-            fn join(self, other: Self) -> Self {
-                self.max(other)
-            }
-
-            fn meet(self, other: Self) -> Self {
-                self.min(other)
-            }
+        fn meet(self, other: Self) -> Self {
+            self.min(other)
         }
     };
 }
-total!(u64, UInt64, 0);
-total!(u32, UInt32, 0);
-total!(i64, Int64 | Date64 | Time64(_) | Timestamp(..) | Duration(_), 1 << 63);
-total!(i32, Int32 | Date32 | Time32(_), 1 << 31);
+
+macro_rules! total {
+    ($time:ty, $code:ty, $pattern:pat, $flip:expr) => {
+        impl Time for $time {
+            const TOTAL: bool = true;
+            const WIDTH: usize = size_of::<$code>();
+
+            fn least() -> Self {
+                <$time>::MIN
+            }
+
+            fn fits(data_type: &DataType) -> bool {
+                use DataType::*;
+                matches!(data_type, $pattern) || is_binary(data_type, Self::WIDTH)
+            }
+
+            #[inline(always)]
+            fn decode(code: &[u8]) -> Self {
+                let mut bytes = [0; size_of::<$code>()];
+                bytes.copy_from_slice(code);
+                (<$code>::from_be_bytes(bytes) ^ $flip) as Self
+            }
+
+            #[inline(always)]
+            fn encode(self, code: &mut [u8]) {
+                code.copy_from_slice(&(self as $code ^ $flip).to_be_bytes());
+            }
+
+            by_order!();
+        }
+    };
+}
+total!(u64, u64, UInt64, 0);
+total!(usize, u64, UInt64, 0);
+total!(u32, u32, UInt32, 0);
+total!(u16, u16, UInt16, 0);
+total!(u8, u8, UInt8, 0);
+total!(i64, u64, Int64 | Date64 | Time64(_) | Timestamp(..) | Duration(_), 1 << 63);
+total!(i32, u32, Int32 | Date32 | Time32(_), 1 << 31);
+
+/// In the order of their bytes.
+impl<const W: usize> Time for [u8; W] {
+    const TOTAL: bool = true;
+    const WIDTH: usize = W;
+
+    fn least() -> Self {
+        [0; W]
+    }
+
+    #[inline(always)]
+    fn decode(code: &[u8]) -> Self {
+        let mut bytes = [0; W];
+        bytes.copy_from_slice(code);
+        bytes
+    }
+
+    #[inline(always)]
+    fn encode(self, code: &mut [u8]) {
+        code.copy_from_slice(&self);
+    }
+
+    by_order!();
+}
+
+/// The only time there is.
+impl Time for () {
+    const TOTAL: bool = true;
+    const WIDTH: usize = 0;
+
+    fn least() {}
+
+    fn decode(_code: &[u8]) {}
+
+    fn encode(self, _code: &mut [u8]) {}
+
+    fn less_equal(self, _other: Self) -> bool {
+        true
+    }
+
+    fn join(self, _other: Self) {}
+
+    fn meet(self, _other: Self) {}
+}
+
+/// At or beyond each other in both.
+impl<A: Time, B: Time> Time for (A, B) {
+    const TOTAL: bool = false;
+    const WIDTH: usize = A::WIDTH + B::WIDTH;
+
+    fn least() -> Self {
+        (A::least(), B::least())
+    }
+
+    #[inline(always)]
+    fn decode(code: &[u8]) -> Self {
+        (A::decode(&code[..A::WIDTH]), B::decode(&code[A::WIDTH..]))
+    }
+
+    #[inline(always)]
+    fn encode(self, code: &mut [u8]) {
+        self.0.encode(&mut code[..A::WIDTH]);
+        self.1.encode(&mut code[A::WIDTH..]);
+    }
+
+    fn less_equal(self, other: Self) -> bool {
+        self.0.less_equal(other.0) && self.1.less_equal(other.1)
+    }
+
+    fn join(self, other: Self) -> Self {
+        (self.0.join(other.0), self.1.join(other.1))
+    }
+
+    fn meet(self, other: Self) -> Self {
+        (self.0.meet(other.0), self.1.meet(other.1))
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn code<T: Time>(time: T) -> Vec<u8> {
+        let mut code = vec![0; T::WIDTH];
+        time.encode(&mut code);
+        code
+    }
+
+    fn keep_their_order<T: Time>(times: &[T]) {
+        assert!(times.is_sorted() && times.is_sorted_by_key(|&time| code(time)));
+        assert!(times.iter().all(|&time| T::decode(&code(time)) == time));
+        assert_eq!(times[0], T::least());
+        for (&a, &b) in times.iter().flat_map(|a| times.iter().map(move |b| (a, b))) {
+            assert!(!a.less_equal(b) || a <= b);
+            assert!(a.less_equal(a.join(b)) && b.less_equal(a.join(b)));
+            assert!(a.meet(b).less_equal(a) && a.meet(b).less_equal(b));
+            assert_eq!(a.join(b) == b, a.less_equal(b));
+        }
+    }
+
     #[test]
     fn codes_keep_the_order_and_come_back() {
-        let numbers = [i64::MIN, -7, -1, 0, 1, 42, i64::MAX];
-        assert!(numbers.is_sorted_by_key(|time| time.code()));
-        assert!(numbers.iter().all(|&time| i64::from_code(time.code()) == time));
-        let small = [i32::MIN, -7, -1, 0, 1, 42, i32::MAX];
-        assert!(small.is_sorted_by_key(|time| time.code()));
-        assert!(small.iter().all(|&time| i32::from_code(time.code()) == time));
-        assert_eq!((-1i32).code(), 0x7fff_ffff);
-        assert_eq!((u64::from_code(5), 5u32.code()), (5, 5));
+        keep_their_order(&[i64::MIN, -7, -1, 0, 1, 42, i64::MAX]);
+        keep_their_order(&[i32::MIN, -7, -1, 0, 1, 42, i32::MAX]);
+        keep_their_order(&[0, 1, 255, 256, u64::MAX]);
+        keep_their_order(&[0u8, 1, 255]);
+        keep_their_order(&[[0; 9], [0, 0, 0, 0, 0, 0, 0, 0, 1], [255; 9]]);
+        keep_their_order(&[()]);
+        let numbers = [i32::MIN, -1, 300];
+        let pairs = numbers.iter().flat_map(|&a| [0u64, 1, 1 << 40].map(|b| (a, (b, ()))));
+        keep_their_order(&pairs.collect::<Vec<_>>());
+        assert_eq!(code(-1i32), [0x7f, 0xff, 0xff, 0xff]);
+        assert_eq!(code((1u8, 2u16)), [1, 0, 2]);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::batch::Merging;
 use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::pool::{Budget, ForceSpill, PoolOptions};
@@ -19,6 +20,7 @@ type Shown = BTreeMap<String, BTreeMap<u64, Vec<(u64, i64)>>>;
 #[derive(Clone, Debug)]
 enum Move {
     SeekKey(u64),
+    FindKey(u64),
     StepKey,
     RewindKeys,
     SeekValue(u64),
@@ -29,6 +31,7 @@ enum Move {
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let each = prop_oneof![
         3 => (0..32u64).prop_map(Move::SeekKey),
+        3 => (0..32u64).prop_map(Move::FindKey),
         3 => Just(Move::StepKey),
         1 => Just(Move::RewindKeys),
         3 => (0..5u64).prop_map(Move::SeekValue),
@@ -71,8 +74,12 @@ impl Keys {
 }
 
 /// Makes the same moves with a cursor and in the map; they agree after each of them.
-fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move]) {
-    let sealed: Vec<Batch> = batches.iter().map(|changes| keys.sealed(pool, changes)).collect();
+fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filtered: bool) {
+    let sealed = batches.iter().map(|changes| keys.sealed(pool, changes));
+    let sealed: Vec<Batch> = match filtered {
+        true => sealed.map(|batch| batch.filtered().unwrap()).collect(),
+        false => sealed.collect(),
+    };
     let mut cursor = Cursor::new(&sealed).unwrap();
     let shown = keys.shown(batches);
     let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1]).unwrap();
@@ -85,6 +92,12 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move]) {
                 cursor.seek_key(&keys.key_bytes(key)).unwrap();
                 at_key = all.partition_point(|other| **other < keys.text(key));
                 at_value = 0;
+            }
+            Move::FindKey(key) => {
+                let found = cursor.find_key(&keys.key_bytes(key)).unwrap();
+                let there = all.iter().position(|other| **other == keys.text(key));
+                assert_eq!(found, there.is_some());
+                (at_key, at_value) = (there.unwrap_or(all.len()), 0);
             }
             Move::StepKey => {
                 cursor.step_key().unwrap();
@@ -140,14 +153,14 @@ proptest! {
     #[test]
     fn cursors_show_what_the_map_does(
         batches in prop::collection::vec(
-            prop::collection::vec((0..30u64, 0..4u64, 0..6u64, -2..3i64), 0..60), 1..6),
+            prop::collection::vec((0..30u64, 0..4u64, 0..6u64, -2..3i64), 0..60), 1..14),
         moves in moves(),
-        chunk in 40usize..1200,
+        chunk in prop_oneof![2 => 40usize..1200, 1 => 1200usize..8000],
         keys in prop::sample::select(&ALL_KEYS[..]),
-        spills in any::<bool>(),
+        (spills, filtered) in any::<(bool, bool)>(),
     ) {
         let pool = if spills { spilling(chunk) } else { Pool::tiny(chunk) };
-        agree(keys, &pool, &batches, &moves);
+        agree(keys, &pool, &batches, &moves, filtered);
     }
 }
 
@@ -170,6 +183,52 @@ fn keys_are_probed_in_one_pass() {
         .unwrap();
     let value = |n: u64| Some((n % 3).to_be_bytes().to_vec());
     assert_eq!(found, (0..500).map(|n| (2 * n as usize, value(n))).collect::<Vec<_>>());
+}
+
+#[test]
+fn keys_that_are_not_there_are_told_without_their_chunks() {
+    let options = PoolOptions::new().policy(ForceSpill);
+    let pool = Pool::new(Budget::bytes(16 << 20), options).unwrap();
+    let keys = Keys::Numbers;
+    let changes: Vec<Change> = (0..100_000).map(|n| (n * 2, 1, 0, 1)).collect();
+    let sealed = keys.sealed(&pool, &changes);
+    let batch = Merging::new(&keys.by_key(), &pool, [sealed]).filtered().finish().unwrap();
+    pool.wait_for_spills();
+    pool.release();
+    // No room to keep what is read.
+    pool.set_limit(pool.budget().used() + pool.chunk_bytes()).unwrap();
+    let idle = || Cursor::idle(batch.layout(), [&batch].into_iter()).unwrap();
+    let read = || pool.stats().loaded_bytes;
+    // In their order, some beyond the ends.
+    let (before, mut cursor) = (read(), idle());
+    for key in (0..100_050).map(|n| n * 2 + 1) {
+        assert!(!cursor.find_key(&keys.key_bytes(key)).unwrap() && !cursor.has_key());
+    }
+    assert!(read() - before <= 100_000 * 32, "each chunk is read once at the most");
+    // Each looked up with no chunk at hand.
+    let mut told = 0;
+    for key in (0..1000).map(|n| (n * 7919 % 100_000) * 2 + 1) {
+        let before = read();
+        assert!(!idle().find_key(&keys.key_bytes(key)).unwrap());
+        told += usize::from(read() == before);
+    }
+    assert!(told >= 970, "{told} of 1000");
+    for key in (0..1000).map(|n| (n * 7919 % 100_000) * 2) {
+        assert!(cursor.find_key(&keys.key_bytes(key)).unwrap());
+    }
+}
+
+#[test]
+fn filters_are_in_the_budget() {
+    let (keys, pool) = (Keys::Numbers, Pool::unlimited());
+    let changes: Vec<Change> = (0..100_000).map(|n| (n, 1, 0, 1)).collect();
+    let batch = keys.sealed(&pool, &changes);
+    let before = pool.budget().used();
+    let batch = batch.filtered().unwrap();
+    let bytes = pool.budget().used() - before;
+    assert!((125_000..140_000).contains(&bytes), "ten bits a key: {bytes}");
+    drop(batch);
+    assert!(pool.budget().used() <= before);
 }
 
 #[test]

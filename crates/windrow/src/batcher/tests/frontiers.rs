@@ -36,7 +36,7 @@ fn seals_on<T: Time>(
             .filter(|_| !corners.is_empty())
             .map(|&(k, v, t, d)| {
                 let corner = corners[k as usize % corners.len()];
-                (k, v, T::from_code(t).join(corner).code(), d)
+                (k, v, code_of(time_of::<T>(t).join(corner)), d)
             })
             .collect();
         for piece in changes.chunks(70) {
@@ -51,8 +51,8 @@ fn seals_on<T: Time>(
         assert_eq!((batch.lower(), batch.upper()), (&lower, &upper));
         let (kept, shipped): (Model, Model) = std::mem::take(&mut pending)
             .into_iter()
-            .partition(|((_, _, time), _)| upper.less_equal(T::from_code(*time)));
-        let frontier: Antichain<T> = kept.keys().map(|row| T::from_code(row.2)).collect();
+            .partition(|((_, _, time), _)| upper.less_equal(time_of::<T>(*time)));
+        let frontier: Antichain<T> = kept.keys().map(|row| time_of::<T>(row.2)).collect();
         assert_eq!(batcher.frontier(), &frontier);
         assert_eq!(batch.rows(), Some(shipped.len() as u64));
         assert_eq!(held.lock().unwrap().records, kept.len() as i64);
@@ -68,7 +68,7 @@ fn changes(times: impl Strategy<Value = u64>) -> impl Strategy<Value = Vec<Chang
 }
 
 fn rounds() -> impl Strategy<Value = u64> {
-    (0..6u32, 0..6u32).prop_map(|(a, b)| Round(a, b).code())
+    (0..6u32, 0..6u32).prop_map(|(a, b)| code_of(Round(a, b)))
 }
 
 proptest! {
@@ -93,7 +93,7 @@ proptest! {
     ) {
         let rounds: Vec<_> = pushed
             .into_iter()
-            .map(|(changes, upper)| (changes, upper.into_iter().map(Round::from_code).collect()))
+            .map(|(changes, upper)| (changes, upper.into_iter().map(time_of::<Round>).collect()))
             .collect();
         for keys in ALL_KEYS {
             seals::<Round>(keys, &Pool::tiny(chunk), &rounds);
@@ -108,7 +108,7 @@ proptest! {
         corners in prop::collection::vec(rounds(), 1..4),
         chunk in 40usize..2000,
     ) {
-        let corners: Antichain<Round> = corners.into_iter().map(Round::from_code).collect();
+        let corners: Antichain<Round> = corners.into_iter().map(time_of::<Round>).collect();
         for keys in ALL_KEYS {
             let pool = Pool::tiny(chunk);
             advances(keys, &pool, &numbers, &Antichain::at(since));
@@ -126,7 +126,7 @@ fn advances<T: Time>(keys: Keys, pool: &Pool, changes: &[Change], since: &Antich
     assert_eq!(batch.since(), since);
     let advanced: Vec<Change> = changes
         .iter()
-        .filter_map(|&(k, v, t, d)| Some((k, v, since.advance(T::from_code(t))?.code(), d)))
+        .filter_map(|&(k, v, t, d)| Some((k, v, code_of(since.advance(time_of::<T>(t))?), d)))
         .collect();
     assert_eq!(keys.read(batch).unwrap(), keys.model(&advanced));
 }

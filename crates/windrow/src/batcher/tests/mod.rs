@@ -5,9 +5,12 @@ mod frontiers;
 mod merges;
 mod overflow;
 mod ranges;
+#[cfg(feature = "ipc")]
+mod saved;
 mod small;
 mod spines;
 mod staging;
+mod wide;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -116,24 +119,41 @@ pub(super) fn batch_of(keys: Keys, pool: &Pool, changes: &[Change]) -> Batch {
     batcher.finish().unwrap().settle().unwrap()
 }
 
+/// The time of eight bytes whose code is this number.
+pub(super) fn time_of<T: Time>(code: u64) -> T {
+    T::decode(&code.to_be_bytes())
+}
+
+/// The code of a time of eight bytes as a number.
+pub(super) fn code_of<T: Time>(time: T) -> u64 {
+    let mut code = [0; 8];
+    time.encode(&mut code);
+    u64::from_be_bytes(code)
+}
+
 /// Two dimensions in one column: the halves of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Round(pub(super) u32, pub(super) u32);
 
 impl Time for Round {
     const TOTAL: bool = false;
-    const LEAST: Self = Self(0, 0);
+    const WIDTH: usize = 8;
+
+    fn least() -> Self {
+        Self(0, 0)
+    }
 
     fn fits(data_type: &DataType) -> bool {
         *data_type == DataType::UInt64
     }
 
-    fn from_code(code: u64) -> Self {
-        Self((code >> 32) as u32, code as u32)
+    fn decode(code: &[u8]) -> Self {
+        let (epoch, round) = <(u32, u32)>::decode(code);
+        Self(epoch, round)
     }
 
-    fn code(self) -> u64 {
-        u64::from(self.0) << 32 | u64::from(self.1)
+    fn encode(self, code: &mut [u8]) {
+        (self.0, self.1).encode(code);
     }
 
     fn less_equal(self, other: Self) -> bool {

@@ -6,11 +6,11 @@ use super::*;
 use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::pool::{Budget, ForceSpill, PoolOptions, Tiered};
-use crate::spine::Spine;
+use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
 
 /// The changes that a cursor shows, times moved up to `since`.
-fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Model {
+pub(super) fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Model {
     let mut model = Model::new();
     let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1]).unwrap();
     let mut before: Option<Vec<u8>> = None;
@@ -27,7 +27,7 @@ fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Mod
             cursor
                 .map_times(|time: T, diff| {
                     if let Some(time) = since.advance(time) {
-                        *model.entry((text.clone(), value, time.code())).or_default() += diff;
+                        *model.entry((text.clone(), value, code_of(time))).or_default() += diff;
                     }
                 })
                 .unwrap();
@@ -43,8 +43,8 @@ fn seen<T: Time>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Mod
 fn advanced<T: Time>(model: &Model, since: &Antichain<T>) -> Model {
     let mut out = Model::new();
     for ((key, value, time), diff) in model {
-        if let Some(time) = since.advance(T::from_code(*time)) {
-            *out.entry((key.clone(), *value, time.code())).or_default() += diff;
+        if let Some(time) = since.advance(time_of::<T>(*time)) {
+            *out.entry((key.clone(), *value, code_of(time))).or_default() += diff;
         }
     }
     out.retain(|_, diff| *diff != 0);
@@ -66,16 +66,26 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..40)
 }
 
-fn grows(keys: Keys, pool: &Pool, rounds: &[Round], telling_apart: bool) {
+fn grows(keys: Keys, pool: &Pool, rounds: &[Round], telling_apart: bool, threads: usize) {
     let layout = keys.layout();
     let (mut batcher, mut spine) =
         (Batcher::new(&layout, pool), Spine::new(&layout, pool).unwrap());
+    let mut mergers = (threads > 0).then(|| Mergers::new(threads).unwrap());
+    let gone_at = rounds.len() / 2 + threads;
     if telling_apart {
         spine.set_distinguish(&Antichain::least()).unwrap();
     }
     let (mut model, mut since, mut upper) = (Model::new(), Antichain::least(), 0);
     let mut cuts: Vec<(u64, Model)> = Vec::new();
-    for round in rounds {
+    for (number, round) in rounds.iter().enumerate() {
+        if let Some(mergers) = &mergers
+            && number == threads
+        {
+            spine.merge_on(mergers);
+        }
+        if number == gone_at {
+            mergers = None;
+        }
         let changes: Vec<Change> =
             round.changes.iter().map(|&(k, v, t, d)| (k, v, upper + t, d)).collect();
         upper += 4;
@@ -117,12 +127,13 @@ proptest! {
         keys in prop::sample::select(&ALL_KEYS[..]),
         spills in any::<bool>(),
         telling_apart in prop::bool::weighted(0.2),
+        threads in 0usize..3,
     ) {
         let pool = Pool::tiny(chunk);
         if spills {
             pool.set_policy(Arc::new(ForceSpill));
         }
-        grows(keys, &pool, &rounds, telling_apart);
+        grows(keys, &pool, &rounds, telling_apart, threads);
     }
 }
 
@@ -145,6 +156,36 @@ fn a_change_is_merged_about_once_a_level() {
     // 16 MB of rows, from 16 KiB on four times as large each: five levels and the one that they come in.
     assert!(work.merged <= 7 * work.inserted, "{work:?}");
     assert!(most <= 40, "{most} batches");
+}
+
+#[test]
+fn threads_merge_as_fast_as_is_inserted() {
+    let (keys, pool) = (Keys::Numbers, Pool::unlimited());
+    let layout = keys.layout();
+    let mergers = Mergers::new(2).unwrap();
+    let (mut batcher, mut spine) =
+        (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+    spine.merge_on(&mergers);
+    let (rounds, rows) = (400, 100);
+    for round in 0..rounds {
+        let changes: Vec<Change> = (0..rows).map(|n| (n * 7919 % 1009, round, round, 1)).collect();
+        batcher.push(&keys.record_batch(&changes)).unwrap();
+        spine.insert(batcher.seal(&Antichain::at(round + 1)).unwrap()).unwrap();
+        assert!(spine.batches().count() <= 64, "an insert waits for the threads");
+    }
+    // What threads do is the spine's when it is called.
+    while !spine.work(&mut 0).unwrap() {
+        std::thread::yield_now();
+    }
+    let work = spine.work_done();
+    assert!(work.merges > 0 && work.merged <= 7 * work.inserted, "{work:?}");
+    let rows_seen = spine.batches().filter_map(Batch::rows).sum::<u64>();
+    assert_eq!(rows_seen, rounds * rows);
+    // A spine may go before its threads, and threads before their spines.
+    batcher.push(&keys.record_batch(&[(1, 1, rounds, 1)])).unwrap();
+    spine.insert(batcher.seal(&Antichain::at(rounds + 1)).unwrap()).unwrap();
+    drop(spine);
+    drop(mergers);
 }
 
 #[test]

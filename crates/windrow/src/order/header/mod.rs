@@ -1,9 +1,9 @@
 //! Layouts as bytes: the header of a run that is written apart and compared later.
 //!
 //! ```text
-//! "WRWL" | version 2 | floats 1 | rule 1 | key | then | time | diff | tombstone | schema
+//! "WRWL" | version 2 | floats 1 | rule 1 | key | then | time | diffs | tombstone | schema
 //! columns    count 4, then each: name, flags 1 (1 descending, 2 nulls first)
-//! name       length 4, UTF-8; an optional one behind 0 or 1
+//! name       length 4, UTF-8; time, diffs and tombstone are a number of names, of one byte, and the names
 //! schema     fields and metadata, as drawn in `types`
 //! ```
 //! Numbers are little-endian.
@@ -54,13 +54,14 @@ impl Layout {
                 out.byte(descending | flag(column.nulls_first, NULLS_FIRST));
             }
         }
-        let (diff, tombstone) = match self.tail() {
-            Tail::None => (None, None),
-            Tail::Diff(column) => (Some(column), None),
-            Tail::Tombstone(column) => (None, Some(column)),
+        let (diffs, tombstone) = match self.tail() {
+            Tail::None => (&[][..], None),
+            Tail::Diffs(columns) => (&columns[..], None),
+            Tail::Tombstone(column) => (&[][..], Some(*column)),
         };
-        for column in [self.time(), diff, tombstone] {
-            out.option(column.map(|column| self.schema().field(column).name().as_str()));
+        for columns in [self.time().as_slice(), diffs, tombstone.as_slice()] {
+            out.byte(columns.len() as u8);
+            columns.iter().for_each(|&column| out.text(self.schema().field(column).name()));
         }
         types::put_schema(self.schema(), &mut out);
         out.finish()
@@ -92,10 +93,10 @@ impl Layout {
             other => return Err(corrupt(format!("no rule has the number {other}"))),
         };
         let (key, then) = (columns(&mut input)?, columns(&mut input)?);
-        let (time, diff, tombstone) = (input.option()?, input.option()?, input.option()?);
+        let (time, diffs, tombstone) = (input.option()?, input.texts()?, input.option()?);
         let schema: Schema = types::take_schema(&mut input)?;
         input.end()?;
-        let order = Order { key, then, rule, time, diff, tombstone };
+        let order = Order { key, then, rule, time, diffs, tombstone };
         Self::bind(&order, SchemaRef::new(schema))
     }
 }
@@ -209,6 +210,7 @@ mod tests {
             by().first(),
             by().then(desc("c5")).last().tombstone("gone"),
             by().time("time").diff("diff"),
+            by().diffs(["time", "diff"]),
         ]
         .map(|order| order.bind(&schema).unwrap())
         .into()

@@ -87,6 +87,12 @@ impl<'a> Reader<'a> {
         if self.flag()? { self.text().map(Some) } else { Ok(None) }
     }
 
+    /// As many texts as a byte says.
+    pub(super) fn texts(&mut self) -> Result<Vec<String>> {
+        let count = self.byte()?;
+        (0..count).map(|_| self.text()).collect()
+    }
+
     pub(super) fn end(&self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(corrupt("bytes behind the schema")) }
     }

@@ -46,9 +46,13 @@ pub(super) fn plan<'a>(
         plan.slot(&time_slot(layout, column))?;
     }
     match layout.tail() {
-        Tail::Tombstone(column) if wanted[column] => plan.boolean(column),
-        Tail::Diff(column) if wanted[column] => plan.add(Diffs::new(column, rows)),
-        tail => plan.skip(tail.len()),
+        Tail::None => {}
+        Tail::Tombstone(column) if wanted[*column] => plan.boolean(*column),
+        Tail::Tombstone(_) => plan.skip(1),
+        Tail::Diffs(columns) => columns.iter().for_each(|&column| match wanted[column] {
+            true => plan.add(Diffs::new(column, rows)),
+            false => plan.skip(8),
+        }),
     }
     plan.close();
     Ok(plan.parts)

@@ -1,0 +1,311 @@
+//! Times of up to 32 bytes and diffs of several lanes: batcher, merges, cursors and spines against a map from (key, time)
+//! to sums.
+
+use arrow_array::FixedSizeBinaryArray;
+use arrow_schema::{Field, Schema};
+use proptest::prelude::*;
+
+use super::*;
+use crate::batch::{Merging, RecordBatches};
+use crate::cursor::Cursor;
+use crate::error::Error;
+use crate::pool::ForceSpill;
+use crate::spine::Spine;
+use crate::time::{Antichain, Diff};
+
+/// A change: key, coordinates of its time, lanes.
+type Wide = (u64, [u64; 4], [i64; 3]);
+/// Lanes by key and the code of a time.
+type Sums = BTreeMap<(String, Vec<u8>), Vec<i64>>;
+
+/// A time of some coordinates, which it goes up with.
+trait Grid: Time {
+    fn of(at: [u64; 4]) -> Self;
+}
+
+impl Grid for u64 {
+    fn of(at: [u64; 4]) -> Self {
+        at[0]
+    }
+}
+
+impl Grid for () {
+    fn of(_at: [u64; 4]) {}
+}
+
+impl Grid for [u8; 13] {
+    fn of(at: [u64; 4]) -> Self {
+        let mut code = [0; 13];
+        code[1..9].copy_from_slice(&at[0].to_be_bytes());
+        code[12] = at[1] as u8;
+        code
+    }
+}
+
+impl Grid for (u64, u32) {
+    fn of(at: [u64; 4]) -> Self {
+        (at[0], at[1] as u32)
+    }
+}
+
+impl Grid for ((u64, u64), (i64, usize)) {
+    fn of(at: [u64; 4]) -> Self {
+        ((at[0], at[1]), (at[2] as i64 - 1, at[3] as usize))
+    }
+}
+
+fn code<T: Time>(time: T) -> Vec<u8> {
+    let mut code = vec![0; T::WIDTH];
+    time.encode(&mut code);
+    code
+}
+
+fn schema<T: Time>(keys: Keys, lanes: usize) -> Schema {
+    let key = keys.record_batch(&[]).schema().field(0).clone();
+    let mut fields = vec![key];
+    if T::WIDTH > 0 {
+        fields.push(Field::new("time", DataType::FixedSizeBinary(T::WIDTH as i32), false));
+    }
+    fields.extend((0..lanes).map(|lane| Field::new(format!("lane{lane}"), DataType::Int64, false)));
+    Schema::new(fields)
+}
+
+fn layout<T: Time>(keys: Keys, lanes: usize) -> Layout {
+    let schema = schema::<T>(keys, lanes);
+    let order = Order::by("key").diffs((0..lanes).map(|lane| format!("lane{lane}")));
+    let order = if T::WIDTH > 0 { order.time("time") } else { order };
+    order.bind(&schema).unwrap()
+}
+
+fn record_batch<T: Grid>(keys: Keys, lanes: usize, changes: &[Wide]) -> RecordBatch {
+    let of_keys: Vec<Change> = changes.iter().map(|c| (c.0, 0, 0, 0)).collect();
+    let mut columns = vec![Arc::clone(keys.record_batch(&of_keys).column(0))];
+    if T::WIDTH > 0 {
+        let codes = changes.iter().map(|c| Some(code(T::of(c.1))));
+        let times =
+            FixedSizeBinaryArray::try_from_sparse_iter_with_size(codes, T::WIDTH as i32).unwrap();
+        columns.push(Arc::new(times));
+    }
+    columns.extend((0..lanes).map(|lane| {
+        Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.2[lane]))) as ArrayRef
+    }));
+    RecordBatch::try_new(Arc::new(schema::<T>(keys, lanes)), columns).unwrap()
+}
+
+fn add(sums: &mut Sums, key: String, time: Vec<u8>, diff: &[i64]) {
+    let sum = sums.entry((key, time)).or_insert_with(|| vec![0; diff.len()]);
+    sum.iter_mut().zip(diff).for_each(|(sum, diff)| *sum += diff);
+}
+
+fn without_zeros(mut sums: Sums) -> Sums {
+    sums.retain(|_, sum| sum.iter().any(|&lane| lane != 0));
+    sums
+}
+
+fn model<T: Grid>(keys: Keys, lanes: usize, changes: &[Wide]) -> Sums {
+    let mut sums = Sums::new();
+    for &(key, at, diff) in changes {
+        add(&mut sums, keys.text(key), code(T::of(at)), &diff[..lanes]);
+    }
+    without_zeros(sums)
+}
+
+/// The rows of a batch, which must ascend strictly and have no zeros.
+fn read<T: Time>(keys: Keys, lanes: usize, batch: Batch<T>) -> Sums {
+    let mut rows = Vec::new();
+    for batch in batch.record_batches(100).unwrap() {
+        let batch = batch.unwrap();
+        let first = usize::from(T::WIDTH > 0);
+        for row in 0..batch.num_rows() {
+            let key = match keys {
+                Keys::Numbers => keys.text(batch.column(0).as_primitive::<UInt64Type>().value(row)),
+                _ => batch.column(0).as_string::<i32>().value(row).to_owned(),
+            };
+            let time = match T::WIDTH {
+                0 => Vec::new(),
+                _ => batch.column(1).as_fixed_size_binary().value(row).to_vec(),
+            };
+            let lane = |at| batch.column(1 + first + at).as_primitive::<Int64Type>().value(row);
+            rows.push(((key, time), (0..lanes).map(lane).collect::<Vec<_>>()));
+        }
+    }
+    assert!(rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "rows ascend");
+    assert!(rows.iter().all(|row| row.1.iter().any(|&lane| lane != 0)), "not all are zero");
+    rows.into_iter().collect()
+}
+
+/// What a cursor shows, times moved up to `since`.
+fn seen<T: Time, D: Diff>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Sums {
+    let mut sums = Sums::new();
+    let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0]).unwrap();
+    while cursor.has_key() {
+        let row = decoder.decode_rows([cursor.row().unwrap()]).unwrap();
+        let key = match keys {
+            Keys::Numbers => keys.text(row.column(0).as_primitive::<UInt64Type>().value(0)),
+            _ => row.column(0).as_string::<i32>().value(0).to_owned(),
+        };
+        assert_eq!(cursor.value(), Some(&[][..]));
+        cursor
+            .map_diffs(|time: T, diff: D| {
+                let mut lanes = vec![0; 8 * D::LANES];
+                diff.encode(&mut lanes);
+                let lanes: Vec<i64> = lanes
+                    .chunks(8)
+                    .map(|lane| i64::from_le_bytes(lane.try_into().unwrap()))
+                    .collect();
+                if let Some(time) = since.advance(time) {
+                    add(&mut sums, key.clone(), code(time), &lanes);
+                }
+            })
+            .unwrap();
+        cursor.step_key().unwrap();
+    }
+    without_zeros(sums)
+}
+
+fn advanced<T: Time>(sums: &Sums, since: &Antichain<T>) -> Sums {
+    let mut out = Sums::new();
+    for ((key, time), diff) in sums {
+        if let Some(time) = since.advance(T::decode(time)) {
+            add(&mut out, key.clone(), code(time), diff);
+        }
+    }
+    without_zeros(out)
+}
+
+/// Seals the rounds of changes, each of which ends with a frontier; reads each batch, the spine of them, and all of them
+/// merged, with times as they are and moved up to `since`.
+fn agree<T: Grid, D: Diff>(keys: Keys, pool: &Pool, rounds: &[(Vec<Wide>, Antichain<T>)]) {
+    let (lanes, layout) = (D::LANES, layout::<T>(keys, D::LANES));
+    let mut batcher = Batcher::<T>::timed(&layout, pool);
+    let mut spine = Spine::<T>::new(&layout, pool).unwrap();
+    let (mut pending, mut all) = (Sums::new(), Sums::new());
+    let (mut lower, mut batches) = (Antichain::<T>::least(), Vec::new());
+    for (changes, upper) in rounds {
+        let upper = lower.join(upper);
+        let on_time = changes.iter().filter(|change| lower.less_equal(T::of(change.1)));
+        let changes: Vec<Wide> = on_time.copied().collect();
+        for piece in changes.chunks(30) {
+            batcher.push(&record_batch::<T>(keys, lanes, piece)).unwrap();
+        }
+        for ((key, time), diff) in model::<T>(keys, lanes, &changes) {
+            add(&mut pending, key, time, &diff);
+        }
+        let batch = batcher.seal(&upper).unwrap();
+        let (kept, shipped): (Sums, Sums) = without_zeros(std::mem::take(&mut pending))
+            .into_iter()
+            .partition(|((_, time), _)| upper.less_equal(T::decode(time)));
+        let frontier: Antichain<T> = kept.keys().map(|row| T::decode(&row.1)).collect();
+        assert_eq!(batcher.frontier(), &frontier);
+        assert_eq!(read(keys, lanes, batch.try_clone().unwrap()), shipped);
+        let cursor = Cursor::new([&batch]).unwrap();
+        assert_eq!(seen::<T, D>(keys, cursor, &Antichain::least()), shipped);
+        all.extend(shipped);
+        spine.insert(batch.try_clone().unwrap()).unwrap();
+        batches.push(batch);
+        spine.work(&mut 20).unwrap();
+        let since = spine.since().clone();
+        assert_eq!(seen::<T, D>(keys, spine.cursor().unwrap(), &since), advanced(&all, &since));
+        if !upper.is_empty() {
+            spine.set_since(&lower).unwrap();
+        }
+        (pending, lower) = (kept, upper);
+    }
+    let since = spine.since().clone();
+    let merged = Batch::union(&layout, pool, batches.iter().filter_map(Batch::try_clone));
+    assert_eq!(read(keys, lanes, merged.settle().unwrap()), all);
+    let mut merging = Merging::new(&layout, pool, batches).advancing(&since).unwrap();
+    while !merging.work(&mut 7).unwrap() {}
+    assert_eq!(read(keys, lanes, merging.finish().unwrap()), advanced(&all, &since));
+}
+
+fn rounds() -> impl Strategy<Value = Vec<(Vec<Wide>, [[u64; 4]; 2])>> {
+    let at = || [0..5u64, 0..4, 0..3, 0..3];
+    let change = (0..25u64, at(), [-1..2i64, -1..2, 0..2]);
+    prop::collection::vec((prop::collection::vec(change, 0..60), [at(), at()]), 1..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    #[test]
+    fn times_and_diffs_of_any_width(
+        rounds in rounds(),
+        chunk in 100usize..1500,
+        keys in prop::sample::select(&ALL_KEYS[..]),
+        spills in any::<bool>(),
+    ) {
+        let pool = Pool::tiny(chunk);
+        if spills {
+            pool.set_policy(Arc::new(ForceSpill));
+        }
+        fn of<T: Grid>(rounds: &[(Vec<Wide>, [[u64; 4]; 2])]) -> Vec<(Vec<Wide>, Antichain<T>)> {
+            let upper = |corners: &[[u64; 4]; 2]| corners.iter().map(|&at| T::of(at)).collect();
+            rounds.iter().map(|(changes, corners)| (changes.clone(), upper(corners))).collect()
+        }
+        agree::<u64, (i64, i64)>(keys, &pool, &of(&rounds));
+        agree::<(), [i64; 3]>(keys, &pool, &of(&rounds));
+        agree::<[u8; 13], i64>(keys, &pool, &of(&rounds));
+        agree::<(u64, u32), (i64, [i64; 2])>(keys, &pool, &of(&rounds));
+        agree::<((u64, u64), (i64, usize)), i64>(keys, &pool, &of(&rounds));
+        agree::<((u64, u64), (i64, usize)), [i64; 2]>(keys, &pool, &of(&rounds));
+    }
+}
+
+fn all(record_batches: Result<RecordBatches>) -> Result<Vec<RecordBatch>> {
+    record_batches?.map(|record_batch| Ok(record_batch?)).collect()
+}
+
+#[test]
+fn lanes_that_do_not_fit_are_told_whatever_meets_first() {
+    let keys = Keys::Texts;
+    let layout = layout::<u64>(keys, 2);
+    let pool = Pool::tiny(300);
+    let sealed = |diff: [i64; 3]| {
+        let mut batcher = Batcher::new(&layout, &pool);
+        batcher.push(&record_batch::<u64>(keys, 2, &[(1, [0; 4], diff)])).unwrap();
+        batcher.finish().unwrap()
+    };
+    let parts = [[5, i64::MAX, 0], [0, 1, 0], [-5, -3, 0]];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let of = |count: usize| {
+            let batches = order[..count].iter().map(|&at| sealed(parts[at]));
+            Batch::union(&layout, &pool, batches).settle().unwrap()
+        };
+        let sums = read(keys, 2, of(3));
+        assert_eq!(sums.into_values().collect::<Vec<_>>(), [vec![0, i64::MAX - 2]], "{order:?}");
+        let found = all(of(2).record_batches(10));
+        let wraps = matches!(found, Err(Error::DiffOverflow { .. }));
+        assert_eq!(wraps, !order[..2].contains(&2), "{order:?}");
+    }
+}
+
+#[test]
+fn what_lanes_cannot_say_is_refused() {
+    let keys = Keys::Numbers;
+    let layout = layout::<u64>(keys, 2);
+    let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+    batcher.push(&record_batch::<u64>(keys, 2, &[(1, [0; 4], [1, 1, 0])])).unwrap();
+    let batch = batcher.finish().unwrap().settle().unwrap();
+    let mut cursor = Cursor::new([&batch]).unwrap();
+    assert!(matches!(cursor.map_times(|_, _| {}), Err(Error::InvalidOrder(_))));
+    assert!(matches!(cursor.map_diffs(|_, _: [i64; 3]| {}), Err(Error::InvalidOrder(_))));
+    assert!(
+        cursor.map_diffs(|time, diff: (i64, i64)| assert_eq!((time, diff), (0, (1, 1)))).is_ok()
+    );
+    let snapshot = all(batch.try_clone().unwrap().snapshot(10));
+    assert!(matches!(snapshot, Err(Error::InvalidOrder(_))), "{snapshot:?}");
+    let none: [&str; 0] = [];
+    assert!(matches!(
+        Order::by("key").diffs(none).bind(layout.schema()),
+        Err(Error::InvalidOrder(_))
+    ));
+    let twice = Order::by("key").diffs(["lane0", "lane0"]).bind(layout.schema());
+    assert!(matches!(twice, Err(Error::InvalidOrder(_))));
+    let wide = Schema::new(vec![
+        Field::new("time", DataType::FixedSizeBinary(33), false),
+        Field::new("lane", DataType::Int64, false),
+    ]);
+    let bound = Order::by("lane").time("time").diff("lane").bind(&wide);
+    assert!(matches!(bound, Err(Error::UnsupportedColumn { .. })));
+}

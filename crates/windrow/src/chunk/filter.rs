@@ -1,0 +1,98 @@
+//! Filters: which keys a chunk may have, told without its rows.
+//!
+//! ```text
+//! hash of the key   | block, by its upper half | 8 bits, by its lower half |
+//! filter            | 8 words | 8 words | 8 words | ...       a bit of each word of one block, half a cache line
+//! ```
+//! A split block Bloom filter, as that of the Parquet format: ten bits a key, of a hundred keys that are not there it takes
+//! about one for one that may be.
+//!
+//! Invariant: a key of the chunk passes.
+
+use super::view::View;
+use crate::kernel::partition::hash::fold;
+use crate::kernel::partition::string_hash::{SALTS, word};
+use crate::order::Layout;
+use crate::pool::{Lease, Pool};
+use crate::rows::key_len;
+
+const BITS_PER_KEY: usize = 10;
+/// Words of a block, each with a bit of every key in it.
+const WORDS: usize = 8;
+const BLOCK_BITS: usize = WORDS * u32::BITS as usize;
+/// Chunks of fewer rows have no filter: to look for a key in them takes as long as to ask it.
+const LEAST_ROWS: usize = 32;
+/// Odd numbers, one for each word: the product's upper five bits choose the bit (those of the Parquet format).
+const FACTORS: [u32; WORDS] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+
+/// The hash of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyHash(u64);
+
+impl KeyHash {
+    #[inline]
+    pub(crate) fn of(key: &[u8]) -> Self {
+        Self(fold(word(key), SALTS[1]))
+    }
+
+    /// The block of so many that has the bits of the key.
+    #[inline(always)]
+    fn block(self, blocks: usize) -> usize {
+        (((self.0 >> 32) * blocks as u64) >> 32) as usize
+    }
+
+    #[inline(always)]
+    fn bits(self) -> [u32; WORDS] {
+        FACTORS.map(|factor| 1 << ((self.0 as u32).wrapping_mul(factor) >> 27))
+    }
+}
+
+/// Which keys there may be.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    blocks: Box<[[u32; WORDS]]>,
+    _lease: Lease,
+}
+
+impl Filter {
+    /// The filter of `rows`; none if there are too few of them.
+    pub(super) fn of(layout: &Layout, pool: &Pool, rows: View<'_>) -> Option<Self> {
+        if rows.len() < LEAST_ROWS {
+            return None;
+        }
+        let budget = pool.budget();
+        let _hashed = budget.lease(rows.len() * size_of::<KeyHash>());
+        let mut hashes = Vec::with_capacity(rows.len());
+        let mut before: Option<&[u8]> = None;
+        for row in (0..rows.len()).map(|index| rows.row(index)) {
+            if !before.is_some_and(|key| row.starts_with(key)) {
+                let key = &row[..key_len(layout, row)];
+                hashes.push(KeyHash::of(key));
+                before = Some(key);
+            }
+        }
+        let count = (hashes.len() * BITS_PER_KEY).div_ceil(BLOCK_BITS);
+        let mut blocks = vec![[0; WORDS]; count].into_boxed_slice();
+        for hash in hashes {
+            let block = &mut blocks[hash.block(count)];
+            block.iter_mut().zip(hash.bits()).for_each(|(word, bit)| *word |= bit);
+        }
+        Some(Self { _lease: budget.lease(size_of_val(&*blocks)), blocks })
+    }
+
+    /// False if the key is not there.
+    #[inline]
+    pub(crate) fn may_have(&self, hash: KeyHash) -> bool {
+        let block = &self.blocks[hash.block(self.blocks.len())];
+        block.iter().zip(hash.bits()).all(|(word, bit)| word & bit != 0)
+    }
+}

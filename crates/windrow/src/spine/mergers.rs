@@ -1,0 +1,155 @@
+//! Threads that merge for spines, beside those who insert.
+//!
+//! ```text
+//! spine --merge--\                      thread: a slice of the smallest, put back, the next slice ...
+//! spine --merge---> | merge | merge |   thread
+//!        <--------- (the spine collects what has ended when it is called)
+//! ```
+//! The queue holds merges weakly: those of a spine that is gone are not worked on. What the threads leave when they end is
+//! done by the spines themselves.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use super::merge::Job;
+use crate::error::{Error, Result};
+
+/// Rows that are merged before a thread looks for a smaller merge.
+const SLICE: i64 = 1 << 16;
+
+/// Threads for the merges of any number of spines: see [`Spine::merge_on`](super::Spine::merge_on). They end when this is
+/// dropped, which waits for less than a chunk to be merged.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+/// use windrow::{Antichain, Batcher, Mergers, Order, Pool, Spine};
+///
+/// # let changes = |user: u64, time: u64| {
+/// #     let numbers = |value: u64| Arc::new(UInt64Array::from(vec![value])) as ArrayRef;
+/// #     let diffs = Arc::new(Int64Array::from(vec![1])) as ArrayRef;
+/// #     RecordBatch::try_from_iter([("user", numbers(user)), ("time", numbers(time)), ("diff", diffs)]).unwrap()
+/// # };
+/// let layout = Order::by("user").time("time").diff("diff").bind(&changes(0, 0).schema())?;
+/// let (pool, mergers) = (Pool::unlimited(), Mergers::new(2)?);
+/// let (mut batcher, mut spine) = (Batcher::new(&layout, &pool), Spine::new(&layout, &pool)?);
+/// spine.merge_on(&mergers);
+/// for time in 0..100 {
+///     batcher.push(&changes(time % 10, time))?;
+///     spine.insert(batcher.seal(&Antichain::at(time + 1))?)?; // merges nothing by itself
+/// }
+/// assert!(spine.cursor()?.has_key());
+/// # Ok::<(), windrow::Error>(())
+/// ```
+pub struct Mergers {
+    queue: Arc<Queue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Merges that wait for a thread.
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: Vec<Weak<dyn Job>>,
+    closed: bool,
+}
+
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a merge behind the others; false if there are no threads any more.
+    pub(super) fn push(&self, job: Weak<dyn Job>) -> bool {
+        let mut state = self.state();
+        if !state.closed {
+            state.jobs.push(job);
+            self.work.notify_one();
+        }
+        !state.closed
+    }
+
+    /// True once there are no threads any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// The smallest merge that still matters, waiting for one; none at the end.
+    fn next(&self) -> Option<Arc<dyn Job>> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            state.jobs.retain(|job| job.strong_count() > 0);
+            let sizes = state.jobs.iter().map(|job| job.upgrade().map_or(0, |job| job.size()));
+            let smallest = sizes.enumerate().min_by_key(|&(_, size)| size);
+            if let Some((at, _)) = smallest
+                && let Some(job) = state.jobs.swap_remove(at).upgrade()
+            {
+                return Some(job);
+            }
+            if smallest.is_none() {
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// Merges until there are no threads to be any more.
+    fn serve(&self) {
+        while let Some(job) = self.next() {
+            if !job.work(&mut SLICE.clone()) {
+                // A call of its spine is at it.
+                job.wait();
+            }
+            if !job.is_over() {
+                self.push(Arc::downgrade(&job));
+            }
+        }
+    }
+}
+
+impl Mergers {
+    /// So many threads, at least one.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the system has none.
+    pub fn new(threads: usize) -> Result<Self> {
+        let mut mergers = Self { queue: Arc::default(), threads: Vec::new() };
+        for _ in 0..threads.max(1) {
+            let queue = Arc::clone(&mergers.queue);
+            let named = std::thread::Builder::new().name("windrow-merge".into());
+            let thread = named.spawn(move || queue.serve());
+            let context = || "a thread to merge on".to_owned();
+            mergers
+                .threads
+                .push(thread.map_err(|source| Error::Io { context: context(), source })?);
+        }
+        Ok(mergers)
+    }
+
+    pub(super) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+}
+
+impl Drop for Mergers {
+    fn drop(&mut self) {
+        self.queue.state().closed = true;
+        self.queue.work.notify_all();
+        for thread in self.threads.drain(..) {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Mergers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mergers").field("threads", &self.threads.len()).finish_non_exhaustive()
+    }
+}

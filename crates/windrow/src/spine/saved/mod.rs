@@ -1,0 +1,228 @@
+//! Spines that are written out and read back, so that a program starts again without its input.
+//!
+//! ```text
+//! directory   batch-G-0.arrows   batch-G-1.arrows   ...       Arrow IPC streams, rows in their order
+//!             MANIFEST           G, the layout, frontiers; of each batch its frontiers, bytes and checksum
+//! save        write the batches, sync -> write the manifest, sync, rename it over the last -> remove what it does not name
+//! ```
+//! Invariant: the directory has the state of one save, whole; one that was cut off at any point is as if it had not begun.
+//! What is read back is what was written, or it is an error.
+//!
+//! Known limits: a directory belongs to one spine at a time. Every save writes all there is.
+
+mod manifest;
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
+
+use super::{Entry, Spine};
+use crate::batch::{Batch, Merging};
+use crate::error::{Error, Result};
+use crate::order::Layout;
+use crate::pool::Pool;
+use crate::time::Time;
+use manifest::{Manifest, Saved};
+
+const MANIFEST: &str = "MANIFEST";
+/// The manifest before it is whole.
+const UNFINISHED: &str = ".MANIFEST.tmp";
+const PREFIX: &str = "batch-";
+
+/// Rows of a record batch, and about the bytes of them, at the most: what is written and read at a time.
+const MOST_ROWS: u64 = 8192;
+const MOST_BYTES: u64 = 1 << 20;
+
+impl<T: Time> Spine<T> {
+    /// Writes all changes to `directory`, which is made if it is not there, in place of what was saved there before. Merges
+    /// that are under way are not waited for. When it returns, the state is on disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file cannot be written; what reading chunks reports; [`Error::DiffOverflow`] and
+    /// [`Error::Value`] for sums that a diff column cannot hold. What was saved before is still there then.
+    pub fn save(&self, directory: impl AsRef<Path>) -> Result<()> {
+        let directory = directory.as_ref();
+        fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
+        let last = match Manifest::read(&directory.join(MANIFEST)) {
+            Ok(last) => last.generation,
+            // Whatever it was, this takes its place.
+            Err(_) => newest(directory)?,
+        };
+        let generation = last.wrapping_add(1);
+        let mut batches = Vec::new();
+        for (number, batch) in self.batches().enumerate() {
+            batches.push(write_batch(&batch_path(directory, generation, number), batch)?);
+        }
+        let manifest = Manifest {
+            generation,
+            layout: self.layout.to_bytes(),
+            since: manifest::codes(&self.since),
+            upper: manifest::codes(&self.upper),
+            batches,
+        };
+        let unfinished = directory.join(UNFINISHED);
+        let written = File::create(&unfinished).and_then(|mut file| {
+            file.write_all(manifest.to_text().as_bytes())?;
+            file.sync_all()
+        });
+        written.map_err(|source| io_error(&unfinished, source))?;
+        let target = directory.join(MANIFEST);
+        let renamed =
+            fs::rename(&unfinished, &target).and_then(|()| File::open(directory)?.sync_all());
+        renamed.map_err(|source| io_error(&target, source))?;
+        remove_others(directory, generation)
+    }
+
+    /// The spine that was saved to `directory`, with its chunks in the memory of `pool`. Reads all of it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file cannot be read; [`Error::Corrupt`] if one is not what was written; what
+    /// [`Spine::new`] and merging report.
+    pub fn open(directory: impl AsRef<Path>, pool: &Pool) -> Result<Self> {
+        let directory = directory.as_ref();
+        let path = directory.join(MANIFEST);
+        let manifest = Manifest::read(&path)?;
+        let mut spine = Self::new(&Layout::from_bytes(&manifest.layout)?, pool)?;
+        let frontier = |codes: &_| manifest::frontier::<T>(&path, codes);
+        for (number, saved) in manifest.batches.iter().enumerate() {
+            let file = batch_path(directory, manifest.generation, number);
+            let batch = read_batch(&file, saved, &spine)?;
+            let batch = batch.between(&frontier(&saved.lower)?, &frontier(&saved.upper)?);
+            if batch.lower() != &spine.upper {
+                return Err(corrupt(&path, "batches that do not follow each other"));
+            }
+            spine.upper = batch.upper().clone();
+            spine.entries.push(Entry::Batch(batch.readable_from(&frontier(&saved.since)?)));
+        }
+        if spine.upper != frontier(&manifest.upper)? {
+            return Err(corrupt(&path, "batches that do not reach the end"));
+        }
+        spine.since = frontier(&manifest.since)?;
+        Ok(spine)
+    }
+}
+
+/// Writes a batch to `path` and syncs it.
+fn write_batch<T: Time>(path: &Path, batch: &Batch<T>) -> Result<Saved> {
+    let failed = |source| io_error(path, source);
+    let file = BufWriter::new(File::create(path).map_err(failed)?);
+    let checked = Checked { inner: file, bytes: 0, crc: 0 };
+    let refused = |error| arrow_error(path, error);
+    let mut writer = StreamWriter::try_new(checked, batch.layout().schema()).map_err(refused)?;
+    let (rows, bytes) = (batch.rows().unwrap_or(0), batch.bytes().unwrap_or(0));
+    let at_once = (MOST_BYTES * rows / bytes.max(1)).clamp(1, MOST_ROWS);
+    // All batches of a spine are settled.
+    if let Some(batch) = batch.try_clone() {
+        for record_batch in batch.record_batches(at_once as usize)? {
+            writer.write(&record_batch?).map_err(refused)?;
+        }
+    }
+    let Checked { inner, bytes: written, crc } = writer.into_inner().map_err(refused)?;
+    let file = inner.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    Ok(Saved {
+        lower: manifest::codes(batch.lower()),
+        upper: manifest::codes(batch.upper()),
+        since: manifest::codes(batch.since()),
+        rows,
+        bytes: written,
+        crc,
+    })
+}
+
+/// The batch at `path`, if it is the one that was written.
+fn read_batch<T: Time>(path: &Path, saved: &Saved, spine: &Spine<T>) -> Result<Batch<T>> {
+    let failed = |source| io_error(path, source);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut checked = Checked { inner: io::sink(), bytes: 0, crc: 0 };
+    // Before anything is made of it: the reader of streams trusts what it reads.
+    io::copy(&mut file, &mut checked).map_err(failed)?;
+    if (checked.bytes, checked.crc) != (saved.bytes, saved.crc) {
+        let (bytes, crc) = (checked.bytes, checked.crc);
+        let expected = format!("{} bytes with checksum {:08x}", saved.bytes, saved.crc);
+        return Err(corrupt(path, &format!("expected {expected}, got {bytes} with {crc:08x}")));
+    }
+    let file = BufReader::new(File::open(path).map_err(failed)?);
+    let reader = StreamReader::try_new(file, None).map_err(|error| arrow_error(path, error))?;
+    let (layout, pool) = (&spine.layout, &spine.pool);
+    let sorted = Batch::sorted(layout, pool, reader.map(|read| read.map_err(Error::from)));
+    let batch = Merging::new(layout, pool, [sorted]).filtered().finish()?;
+    match batch.rows() == Some(saved.rows) {
+        true => Ok(batch),
+        false => Err(corrupt(path, &format!("expected {} rows", saved.rows))),
+    }
+}
+
+fn batch_path(directory: &Path, generation: u64, number: usize) -> PathBuf {
+    directory.join(format!("{PREFIX}{generation}-{number}.arrows"))
+}
+
+/// The generation in the name of a file of a batch.
+fn generation_of(name: &str) -> Option<u64> {
+    name.strip_prefix(PREFIX)?.strip_suffix(".arrows")?.split_once('-')?.0.parse().ok()
+}
+
+/// The generations of all files of batches, and their paths.
+fn files(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let failed = |source| io_error(directory, source);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if let Some(generation) = entry.file_name().to_str().and_then(generation_of) {
+            found.push((generation, entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+/// The greatest generation of any file; 0 if there is none.
+fn newest(directory: &Path) -> Result<u64> {
+    Ok(files(directory)?.into_iter().map(|(generation, _)| generation).max().unwrap_or(0))
+}
+
+/// Removes files of batches of other generations.
+fn remove_others(directory: &Path, generation: u64) -> Result<()> {
+    for (_, path) in files(directory)?.into_iter().filter(|&(other, _)| other != generation) {
+        fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+    }
+    Ok(())
+}
+
+/// A writer that counts bytes and adds up their CRC-32C.
+struct Checked<W> {
+    inner: W,
+    bytes: u64,
+    crc: u32,
+}
+
+impl<W: Write> Write for Checked<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.crc = crc32c::crc32c_append(self.crc, &bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn io_error(path: &Path, source: io::Error) -> Error {
+    Error::Io { context: path.display().to_string(), source }
+}
+
+fn arrow_error(path: &Path, error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, source) => io_error(path, source),
+        other => Error::from(other),
+    }
+}
+
+fn corrupt(path: &Path, message: &str) -> Error {
+    Error::Corrupt { place: path.display().to_string(), message: message.into() }
+}
