@@ -188,7 +188,7 @@ pub trait RowCollection<'scope, D: Row, T: TimeCode, R: DiffCode> {
     /// The same collection, each row once a time.
     fn consolidate_rows(self, context: &Context) -> Self;
 
-    /// Each row that is there more than zero times, once.
+    /// Each row that is there, however often, once.
     fn distinct_rows(self, context: &Context) -> VecCollection<'scope, T, D, R>
     where
         R: Abelian + From<i8>;
@@ -224,8 +224,7 @@ where
     where
         R: Abelian + From<i8>,
     {
-        let zero = R::from(0);
-        self.threshold_rows(context, move |_, count| R::from(i8::from(*count > zero)))
+        self.threshold_rows(context, |_, _| R::from(1))
     }
 
     fn threshold_rows<R2: DiffCode + Abelian>(
