@@ -10,10 +10,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use windrow::arrow_schema::{DataType, Field, Schema};
-use windrow::{Layout, Order};
+use windrow::{Diff, Layout, Order};
 
 use crate::context::done;
-use crate::diff::{DiffCode, LANE};
+use crate::diff::{self, DiffCode, LANE};
 use crate::row::{Form, Row};
 use crate::time::{self, TimeCode};
 
@@ -39,10 +39,14 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
         let key = named("key", keys);
         let order = Order::by(key.iter().map(|field| field.name().clone()).collect::<Vec<_>>());
         let mut fields = [key, named("value", values)].concat();
-        fields.push(Field::new("time", time::data_type::<T>(), false));
-        fields.push(Field::new("diff", DataType::Int64, false));
-        let schema = Arc::new(Schema::new(fields));
-        done(order.time("time").diff("diff").bind(&schema))
+        let time = time::data_type::<T>().map(|data_type| Field::new("time", data_type, false));
+        let order = if time.is_some() { order.time("time") } else { order };
+        let lanes = 0..R::Lanes::LANES;
+        let lanes: Vec<_> =
+            lanes.map(|lane| Field::new(format!("diff{lane}"), DataType::Int64, false)).collect();
+        let order = order.diffs(lanes.iter().map(|lane| lane.name().clone()));
+        fields.extend(time.into_iter().chain(lanes));
+        done(order.bind(&Arc::new(Schema::new(fields))))
     }
 
     /// Adds the row of an update.
@@ -58,12 +62,12 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
 #[inline(always)]
 pub(crate) fn put_tail<T: TimeCode, R: DiffCode>(time: &T, diff: &R, out: &mut Vec<u8>) {
     time::put(time, out);
-    diff.put(out);
+    diff::put(diff, out);
 }
 
 /// Bytes behind the value.
 pub(crate) const fn tail<T: TimeCode, R: DiffCode>() -> usize {
-    time::width::<T>() + R::LANES * LANE
+    time::width::<T>() + R::Lanes::LANES * LANE
 }
 
 /// Key and value of a row.
@@ -76,5 +80,5 @@ pub(crate) fn body_of<T: TimeCode, R: DiffCode>(row: &[u8]) -> &[u8] {
 #[inline(always)]
 pub(crate) fn tail_of<T: TimeCode, R: DiffCode>(row: &[u8]) -> (T, R) {
     let (time, lanes) = row[row.len() - tail::<T, R>()..].split_at(time::width::<T>());
-    (time::take(time), R::take(lanes))
+    (time::take(time), diff::take(lanes))
 }

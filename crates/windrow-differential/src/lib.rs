@@ -38,6 +38,7 @@
 // What the derive macro writes names the crate, here too.
 extern crate self as windrow_differential;
 
+pub mod algorithms;
 mod batch;
 mod batcher;
 mod builder;

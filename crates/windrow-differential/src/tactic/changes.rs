@@ -43,8 +43,8 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
             let id = self.ends.len() as ValueId;
             self.ends.push(self.bytes.len());
             let edits = &mut self.edits;
-            done(cursor.map_times(|time, diff| {
-                edits.push(((id, T::of_code(time)), R::take(&diff.to_le_bytes())));
+            done(cursor.map_diffs(|time, lanes| {
+                edits.push(((id, T::of_code(time)), R::of_lanes(lanes)));
             }));
             done(cursor.step_value());
         }
