@@ -16,6 +16,7 @@ use crate::batch::RowBatch;
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::format::Format;
+use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 use crate::updates::Updates;
@@ -30,7 +31,7 @@ pub struct RowBatcher<K, V, T: TimeCode, R> {
     pending: Updates<K, V, T, R>,
     /// The lower bounds of what is held back.
     frontier: Antichain<T>,
-    of: PhantomData<fn() -> (K, V, R)>,
+    of: Of<(K, V, R)>,
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {

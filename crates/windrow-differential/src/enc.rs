@@ -6,13 +6,14 @@ use std::marker::PhantomData;
 
 use differential_dataflow::trace::implementations::BatchContainer;
 
+use crate::of::Of;
 use crate::row::{Form, Row};
 
 /// A value of `K` as its bytes, wherever they lie. Comparing two costs a look at their bytes, [`Enc::get`] what decoding
 /// costs: nothing much for numbers, a copy for text.
 pub struct Enc<'a, K> {
     bytes: &'a [u8],
-    of: PhantomData<fn() -> K>,
+    of: Of<K>,
 }
 
 impl<'a, K> Enc<'a, K> {
@@ -79,7 +80,7 @@ impl<K: Row> fmt::Debug for Enc<'_, K> {
 pub struct EncVec<K> {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    of: PhantomData<fn() -> K>,
+    of: Of<K>,
 }
 
 impl<K: Row> BatchContainer for EncVec<K> {

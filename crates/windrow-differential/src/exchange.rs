@@ -17,6 +17,7 @@ use windrow::{Layout, key_len};
 
 use crate::diff::DiffCode;
 use crate::format::Format;
+use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 use crate::updates::Updates;
@@ -58,7 +59,7 @@ fn owner_of(hash: u64, peers: usize) -> usize {
 pub(crate) struct RowDistributor<K, V, T, R> {
     layout: Layout,
     pieces: Vec<Updates<K, V, T, R>>,
-    of: PhantomData<fn() -> (K, V, T, R)>,
+    of: Of<(K, V, T, R)>,
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowDistributor<K, V, T, R> {

@@ -6,7 +6,6 @@
 //! ```
 //! Invariant: rows of one format compare by key, then value, then time.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use windrow::arrow_schema::{DataType, Field, Schema};
@@ -14,11 +13,12 @@ use windrow::{Diff, Layout, Order};
 
 use crate::context::done;
 use crate::diff::{self, DiffCode, LANE};
+use crate::of::Of;
 use crate::row::{Form, Row};
 use crate::time::{self, TimeCode};
 
 /// How updates of these types stand in rows.
-pub(crate) struct Format<K, V, T, R>(PhantomData<fn() -> (K, V, T, R)>);
+pub(crate) struct Format<K, V, T, R>(Of<(K, V, T, R)>);
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
     /// Bytes of a row, if they are the same for all.

@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
 use crate::exchange::RowDistributor;
+use crate::of::Update;
 use crate::row::Row;
 use crate::tactic::{RowJoin, RowReduce};
 use crate::time::TimeCode;
@@ -67,7 +68,7 @@ where
 
 /// Updates as rows.
 fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
-    stream: Stream<'scope, T, Vec<((K, V), T, R)>>,
+    stream: Stream<'scope, T, Vec<Update<K, V, T, R>>>,
 ) -> Stream<'scope, T, Updates<K, V, T, R>> {
     stream.unary::<CapacityContainerBuilder<Updates<K, V, T, R>>, _, _, _>(
         Pipeline,

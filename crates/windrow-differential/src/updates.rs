@@ -16,6 +16,7 @@ use timely::dataflow::channels::ContainerBytes;
 
 use crate::diff::DiffCode;
 use crate::format::Format;
+use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 
@@ -30,7 +31,7 @@ pub struct Updates<K, V, T, R> {
     ends: Vec<u32>,
     /// What timely counts.
     records: u64,
-    of: PhantomData<fn() -> (K, V, T, R)>,
+    of: Of<(K, V, T, R)>,
 }
 
 #[derive(Clone)]

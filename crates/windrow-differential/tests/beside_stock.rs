@@ -8,9 +8,12 @@ use std::rc::Rc;
 use common::{Numbers, in_all_ways, same, step_until};
 use differential_dataflow::VecCollection;
 use differential_dataflow::input::{Input, InputSession};
+use differential_dataflow::operators::arrange::arrangement::arrange_core;
+use differential_dataflow::trace::implementations::{ValBuilder, ValSpine};
 use timely::dataflow::ProbeHandle;
+use timely::dataflow::channels::pact::Exchange;
 use timely::worker::Worker;
-use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection};
+use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection, RowSorter};
 
 /// Rounds of updates, several times each, so that batches have times of their own.
 const ROUNDS: u64 = 8;
@@ -157,6 +160,43 @@ fn text() {
             let word = "ab\u{e9}".repeat(numbers.below(4) as usize) + &numbers.below(4).to_string();
             (word, numbers.below(3))
         });
+        seen.get()
+    });
+}
+
+#[test]
+fn our_batcher_in_their_trace() {
+    type Sorter = RowSorter<u64, u64, u64, isize, ValBuilder<u64, u64, u64, isize>>;
+    over_pairs(|context, [a, _], seen, probe| {
+        let context = context.clone();
+        let by_key = Exchange::new(|update: &((u64, u64), u64, isize)| update.0.0);
+        let rows = arrange_core::<_, _, _, ValSpine<u64, u64, u64, isize>>(
+            a.clone().inner,
+            by_key,
+            "Sorted",
+            move |_, _| Sorter::new(&context),
+        );
+        same(a, rows.as_vecs(), seen, probe);
+    });
+}
+
+#[test]
+fn diffs_of_two_lanes() {
+    in_all_ways(|worker, context| {
+        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
+        let mut inputs = worker.dataflow::<u64, _, _>(|scope| {
+            let (input, pairs) = scope.new_collection::<(u64, u64), isize>();
+            // A count and a sum, kept together.
+            let sums = pairs.explode(|(key, value)| Some(((key, ()), (1isize, value as isize))));
+            let ours = sums.clone().arrange_rows(context).reduce_rows(context, |_, sums, out| {
+                let (count, sum) = sums[0].1;
+                out.push(((count, sum), 1isize));
+            });
+            let stock = sums.reduce(|_, sums, out| out.push((sums[0].1, 1isize)));
+            same(stock, ours.as_collection(|key, sums| (key.get(), sums.get())), &seen, &mut probe);
+            [input]
+        });
+        feed(worker, &mut inputs, &probe, |numbers| (numbers.below(KEYS), numbers.below(5)));
         seen.get()
     });
 }

@@ -2,8 +2,15 @@
 //! of columns of the same values.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use proptest::prelude::*;
+use windrow::arrow_array::builder::{ListBuilder, UInt16Builder};
+use windrow::arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Int32Array, RecordBatch, StringArray,
+};
+use windrow::arrow_schema::{DataType, Field, Schema};
+use windrow::{Batcher, Order, Pool, RowEncoder, key_len};
 use windrow_differential::Row;
 
 /// Parts of every kind.
@@ -70,7 +77,79 @@ fn holds<V: Row + Debug>(a: &V, b: &V) {
     }
 }
 
+/// A struct of the engine's tests: its columns are arrays, and its rows what the engine encodes of them.
+#[test]
+fn bytes_are_those_of_columns() {
+    let columns: [(&str, ArrayRef); 5] = [
+        ("a", Arc::new(Int32Array::from(vec![-3, 0, 7]))),
+        ("b", Arc::new(StringArray::from(vec!["", "caf\u{e9}", "\0\u{1}"]))),
+        ("c", Arc::new(BooleanArray::from(vec![true, false, true]))),
+        ("d", Arc::new(BinaryArray::from(vec![&[0u8, 1, 2, 255][..], b"", b"x"]))),
+        ("e", {
+            let item = Arc::new(Field::new("item", DataType::UInt16, false));
+            let mut lists = ListBuilder::new(UInt16Builder::new()).with_field(item);
+            lists.append_value([Some(5), Some(6)]);
+            lists.append_value([]);
+            lists.append_value([Some(9)]);
+            Arc::new(lists.finish())
+        }),
+    ];
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, column)| Field::new(*name, column.data_type().clone(), false))
+        .collect();
+    let arrays = columns.iter().map(|(_, column)| Arc::clone(column)).collect();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    let layout = Order::by(["a", "b", "c", "d", "e"]).bind(&batch.schema()).unwrap();
+    let rows = RowEncoder::new(&layout).encode(&batch).unwrap();
+    type Values = (i32, String, bool, Box<[u8]>, Vec<u16>);
+    let values: [Values; 3] = [
+        (-3, "".into(), true, [0, 1, 2, 255].into(), vec![5, 6]),
+        (0, "caf\u{e9}".into(), false, [].into(), vec![]),
+        (7, "\0\u{1}".into(), true, (*b"x").into(), vec![9]),
+    ];
+    for (number, value) in values.iter().enumerate() {
+        assert_eq!(value.to_bytes(), rows.row(number));
+    }
+    let mut types = Vec::new();
+    Values::columns(&mut types);
+    let columns: Vec<DataType> =
+        batch.columns().iter().map(|column| column.data_type().clone()).collect();
+    assert_eq!(types, columns);
+}
+
+/// The engine walks over values of every type to where they end.
+fn walks<V: Row>(value: &V) {
+    let mut types = Vec::new();
+    V::columns(&mut types);
+    types.push(DataType::Int64);
+    let field = |(at, data_type): (usize, DataType)| {
+        let nullable = data_type == DataType::Null;
+        Field::new(at.to_string(), data_type, nullable)
+    };
+    let fields: Vec<Field> = types.into_iter().enumerate().map(field).collect();
+    let (diff, key) = fields.split_last().unwrap();
+    let order = Order::by(key.iter().map(|field| field.name().clone()).collect::<Vec<_>>());
+    let layout = order.diff(diff.name()).bind(&Arc::new(Schema::new(fields.clone()))).unwrap();
+    let mut row = value.to_bytes();
+    let key = row.len();
+    row.extend([9; 8]);
+    assert_eq!(key_len(&layout, &row), key, "{value:?}");
+    // And takes the row in.
+    let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+    batcher.push_rows(&row, &[row.len() as u32]).unwrap();
+    assert_eq!(batcher.finish().unwrap().settle().unwrap().rows(), Some(1));
+}
+
 proptest! {
+    #[test]
+    fn as_the_engine_sees_them(item in items(), tag in tags(), number in numbers()) {
+        walks(&(item.clone(), number));
+        walks(&(Some(item), Nothing));
+        walks(&tag);
+        walks(&(number as u32, tag, vec![Point(number, true)]));
+    }
+
     #[test]
     fn of_items(a in items(), b in items()) {
         holds(&a, &b);

@@ -18,6 +18,7 @@ use super::RowBatch;
 use crate::diff::DiffCode;
 use crate::enc::{Enc, EncVec};
 use crate::format::{body_of, tail_of};
+use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 
@@ -33,7 +34,7 @@ pub struct RowCursor<K, V, T, R> {
     first: Place,
     at: Place,
     has_value: bool,
-    of: PhantomData<fn() -> (K, V, T, R)>,
+    of: Of<(K, V, T, R)>,
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {

@@ -9,6 +9,7 @@ use windrow::{Antichain, Merging};
 use super::RowBatch;
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
+use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 
@@ -17,7 +18,7 @@ pub struct RowMerger<K, V, T: TimeCode, R> {
     context: Context,
     merging: Merging<T::Code>,
     done: bool,
-    of: PhantomData<fn() -> (K, V, R)>,
+    of: Of<(K, V, R)>,
 }
 
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, R>>
@@ -28,7 +29,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, R>>
         let context = a.context().clone();
         let mut merging = Merging::new(a.batch().layout(), context.pool(), inputs);
         // Where nobody has let go of any time there is nothing to move.
-        if &since[..] != [T::minimum()] {
+        if since[..] != [T::minimum()] {
             let since = Antichain::from_iter(since.iter().map(TimeCode::code));
             merging = done(merging.advancing(&since));
         }

@@ -25,14 +25,16 @@ pub use merger::RowMerger;
 
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
-use crate::row::Row;
+use crate::format::{body_of, tail_of};
+use crate::of::Of;
+use crate::row::{Form, Row};
 use crate::time::TimeCode;
 
 /// Sorted updates `((K, V), T, R)`, in memory or not.
 pub struct RowBatch<K, V, T: TimeCode, R> {
     shared: Rc<Shared<T>>,
     pins: OnceCell<Box<[OnceCell<ChunkRows>]>>,
-    of: PhantomData<fn() -> (K, V, R)>,
+    of: Of<(K, V, R)>,
 }
 
 struct Shared<T: TimeCode> {
@@ -98,6 +100,20 @@ impl<K: Row, V, T: TimeCode, R> RowBatch<K, V, T, R> {
     #[inline]
     fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
         &row[..K::WIDTH.unwrap_or_else(|| key_len(self.shared.batch.layout(), row))]
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatch<K, V, T, R> {
+    /// Calls `each` with every update, by key, value and time. One chunk at a time is held in memory for it.
+    pub fn for_each(&self, mut each: impl FnMut(((K, V), T, R))) {
+        for chunk in 0..self.chunks() {
+            let rows = done(self.shared.chunks.read(chunk));
+            for row in (0..rows.len()).map(|row| rows.row(row)) {
+                let (mut body, (time, diff)) = (body_of::<T, R>(row), tail_of::<T, R>(row));
+                let key = K::decode(Form::Column, &mut body);
+                each(((key, V::decode(Form::Column, &mut body)), time, diff));
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use windrow::Cursor;
 use crate::context::done;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
+use crate::of::Of;
 use crate::time::TimeCode;
 
 /// The number of a value among those of its key, which ascend.
@@ -20,7 +21,7 @@ pub(super) struct Changes<V, T, R> {
     ends: Vec<usize>,
     /// By value; by value and time, each once, if times were moved.
     pub(super) edits: Vec<((ValueId, T), R)>,
-    of: PhantomData<fn() -> V>,
+    of: Of<V>,
 }
 
 impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {

@@ -18,6 +18,7 @@ use crate::batch::RowBatch;
 use crate::context::done;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
+use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 
@@ -29,7 +30,7 @@ const FEW: usize = 10;
 /// diffs.
 pub struct RowJoin<L, B> {
     logic: Rc<RefCell<L>>,
-    of: PhantomData<fn() -> B>,
+    of: Of<B>,
 }
 
 impl<L, B> RowJoin<L, B> {
@@ -77,10 +78,13 @@ where
     }
 }
 
+/// Cursors over both sides.
+type Cursors<C> = Option<(Cursor<C>, Cursor<C>)>;
+
 /// A join that is under way.
 struct Unit<K, V0, V1, T: TimeCode, R0, R1, L, B: ContainerBuilder> {
     /// Nothing once all keys are done.
-    cursors: Option<(Cursor<T::Code>, Cursor<T::Code>)>,
+    cursors: Cursors<T::Code>,
     /// What times of each side may be moved up to.
     meets: (Option<T>, Option<T>),
     changes: (Changes<V0, T, R0>, Changes<V1, T, R1>),
@@ -88,7 +92,7 @@ struct Unit<K, V0, V1, T: TimeCode, R0, R1, L, B: ContainerBuilder> {
     logic: Rc<RefCell<L>>,
     builder: B,
     ready: VecDeque<B::Container>,
-    of: PhantomData<fn() -> K>,
+    of: Of<K>,
 }
 
 impl<K, V0, V1, T, R0, R1, L, B> Iterator for Unit<K, V0, V1, T, R0, R1, L, B>

@@ -15,6 +15,7 @@ use crate::builder::{RowBuffer, RowBuilder};
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::enc::Enc;
+use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
 
@@ -26,7 +27,7 @@ pub struct RowReduce<K, V, V2, T, R, R2, L> {
     /// Times at which keys are due that are not complete yet.
     later: BTreeMap<Vec<u8>, Vec<T>>,
     replay: Replay<V, V2, T, R, R2>,
-    of: PhantomData<fn() -> K>,
+    of: Of<K>,
 }
 
 impl<K, V, V2, T, R, R2, L> RowReduce<K, V, V2, T, R, R2, L>
