@@ -208,7 +208,7 @@ fn a_trace_is_imported_late() {
         let (mut input, mut rows, mut stock) = worker.dataflow::<u64, _, _>(|scope| {
             let (input, pairs) = scope.new_collection::<(u64, u64), isize>();
             let rows = pairs.clone().arrange_rows(context);
-            rows.clone().as_collection(|_, _| ()).probe_with(&mut probe);
+            rows.clone().as_collection(|_, _| ()).probe_with(&probe);
             (input, rows.trace, pairs.arrange_by_key().trace)
         });
         let mut late = None;

@@ -45,7 +45,7 @@ fn joined(damaged: bool) -> Result<usize, String> {
                 let rows = rows.arrange_rows(&context);
                 rows.join_rows(others.arrange_rows(&context), |key, _, _| Some(key.get()))
                     .inspect(move |_| *counted.lock().unwrap() += 1)
-                    .probe_with(&mut probe);
+                    .probe_with(&probe);
                 (many, few)
             });
             let mut numbers = Numbers(1);
