@@ -131,7 +131,7 @@ fn of_enum(input: &DeriveInput, data: &syn::DataEnum) -> Result<TokenStream> {
         });
         puts.push(quote! {
             Self::#name #pattern => {
-                ::windrow_differential::row::put_variant(form, #number, out);
+                ::windrow_differential::row::put_variant(#number, out);
                 #put
                 #(::windrow_differential::Row::encode(#names, #nested, out);)*
             }
@@ -151,12 +151,12 @@ fn of_enum(input: &DeriveInput, data: &syn::DataEnum) -> Result<TokenStream> {
             ::windrow_differential::row::enum_of(::std::vec![#(#variants),*])
         }
 
-        fn encode(&self, form: ::windrow_differential::row::Form, out: &mut ::std::vec::Vec<u8>) {
+        fn encode(&self, _form: ::windrow_differential::row::Form, out: &mut ::std::vec::Vec<u8>) {
             match self { #(#puts)* }
         }
 
-        fn decode(form: ::windrow_differential::row::Form, bytes: &mut &[u8]) -> Self {
-            match ::windrow_differential::row::take_variant(form, bytes) {
+        fn decode(_form: ::windrow_differential::row::Form, bytes: &mut &[u8]) -> Self {
+            match ::windrow_differential::row::take_variant(bytes) {
                 #(#takes)*
                 other => ::core::panic!("a row of variant {other}"),
             }

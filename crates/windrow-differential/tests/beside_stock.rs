@@ -5,7 +5,7 @@ mod common;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use common::{Numbers, in_all_ways, same, step_until};
+use common::{Numbers, in_all_ways, passing_in_all_ways, same, step_until};
 use differential_dataflow::VecCollection;
 use differential_dataflow::input::{Input, InputSession};
 use differential_dataflow::operators::arrange::arrangement::arrange_core;
@@ -167,16 +167,21 @@ fn text() {
 #[test]
 fn our_batcher_in_their_trace() {
     type Sorter = RowSorter<u64, u64, u64, isize, ValBuilder<u64, u64, u64, isize>>;
-    over_pairs(|context, [a, _], seen, probe| {
-        let context = context.clone();
-        let by_key = Exchange::new(|update: &((u64, u64), u64, isize)| update.0.0);
-        let rows = arrange_core::<_, _, _, ValSpine<u64, u64, u64, isize>>(
-            a.clone().inner,
-            by_key,
-            "Sorted",
-            move |_, _| Sorter::new(&context),
-        );
-        same(a, rows.as_vecs(), seen, probe);
+    passing_in_all_ways(|worker, context| {
+        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
+        let mut inputs = worker.dataflow::<u64, _, _>(|scope| {
+            let (input, pairs) = scope.new_collection();
+            let context = context.clone();
+            let by_key = Exchange::new(|update: &((u64, u64), u64, isize)| update.0.0);
+            let sorter = move |_, _| Sorter::new(&context);
+            let inner = pairs.clone().inner;
+            let rows =
+                arrange_core::<_, _, _, ValSpine<_, _, _, _>>(inner, by_key, "Sorted", sorter);
+            same(pairs, rows.as_vecs(), &seen, &mut probe);
+            [input]
+        });
+        feed(worker, &mut inputs, &probe, |numbers| (numbers.below(KEYS), numbers.below(5)));
+        seen.get()
     });
 }
 
@@ -204,7 +209,7 @@ fn diffs_of_two_lanes() {
 #[test]
 fn a_trace_is_imported_late() {
     in_all_ways(|worker, context| {
-        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
+        let (seen, probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
         let (mut input, mut rows, mut stock) = worker.dataflow::<u64, _, _>(|scope| {
             let (input, pairs) = scope.new_collection::<(u64, u64), isize>();
             let rows = pairs.clone().arrange_rows(context);

@@ -38,7 +38,7 @@ fn joined(damaged: bool) -> Result<usize, String> {
     let directory = directory.path().to_owned();
     let run = move || {
         timely::execute_directly(move |worker| {
-            let mut probe = ProbeHandle::new();
+            let probe = ProbeHandle::new();
             let (mut many, mut few) = worker.dataflow::<u64, _, _>(|scope| {
                 let (many, rows) = scope.new_collection::<(u64, u64), isize>();
                 let (few, others) = scope.new_collection::<(u64, u64), isize>();
@@ -84,7 +84,7 @@ fn joined(damaged: bool) -> Result<usize, String> {
 
 #[test]
 fn a_damaged_page_ends_the_dataflow() {
-    assert!(joined(false).unwrap() >= 5_000);
+    assert!(joined(false).unwrap() > 4_900);
     let message = joined(true).unwrap_err();
     assert!(message.starts_with("windrow: "), "{message}");
     assert!(message.contains("checksum") || message.contains("damaged"), "{message}");

@@ -37,15 +37,14 @@ pub fn enum_of(variants: Vec<DataType>) -> DataType {
     DataType::Union(fields.collect::<UnionFields>(), UnionMode::Dense)
 }
 
-/// Writes the number of a variant, whose parts follow, each as a nested value.
-pub fn put_variant(form: Form, number: u8, out: &mut Vec<u8>) {
-    form.put_marker(out);
+/// Writes the number of a variant, whose parts follow, each as a nested value. It stands where other values have a marker,
+/// wherever the enum is.
+pub fn put_variant(number: u8, out: &mut Vec<u8>) {
     out.push(number + FIRST_VARIANT);
 }
 
 /// Takes the number of a variant.
-pub fn take_variant(form: Form, bytes: &mut &[u8]) -> u8 {
-    form.take_marker(bytes);
+pub fn take_variant(bytes: &mut &[u8]) -> u8 {
     let (&code, rest) = bytes.split_first().expect("a row is whole");
     *bytes = rest;
     code - FIRST_VARIANT
@@ -113,18 +112,18 @@ impl<A: Row> Row for Option<A> {
         enum_of(vec![DataType::Null, A::data_type()])
     }
 
-    fn encode(&self, form: Form, out: &mut Vec<u8>) {
+    fn encode(&self, _form: Form, out: &mut Vec<u8>) {
         match self {
-            None => put_variant(form, 0, out),
+            None => put_variant(0, out),
             Some(value) => {
-                put_variant(form, 1, out);
+                put_variant(1, out);
                 value.encode(Form::Nested, out);
             }
         }
     }
 
-    fn decode(form: Form, bytes: &mut &[u8]) -> Self {
-        match take_variant(form, bytes) {
+    fn decode(_form: Form, bytes: &mut &[u8]) -> Self {
+        match take_variant(bytes) {
             0 => None,
             _ => Some(A::decode(Form::Nested, bytes)),
         }

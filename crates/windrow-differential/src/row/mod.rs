@@ -7,7 +7,7 @@
 //! bytes      user, big-endian     name + 2, then 01     as docs/row-format.md draws a row without nulls
 //! ```
 //! A struct or a tuple is a column for each of its parts, one behind the other, however deep they are nested. An enum, an
-//! `Option` or a list is one column of a nested type, inside of which every value has a marker in front.
+//! `Option` or a list is one column of a nested type, inside of which every value but enums has a marker in front.
 //!
 //! Invariant: `a.cmp(b) == bytes(a).cmp(bytes(b))`, and no value's bytes begin with another's.
 
