@@ -97,8 +97,7 @@ fn at<'a, T: windrow::Time>(
     key: &[u8],
 ) -> Option<&'a mut Cursor<T>> {
     let cursor = cursor.as_mut()?;
-    done(cursor.seek_key(key));
-    (cursor.key() == Some(key)).then_some(cursor)
+    done(cursor.find_key(key)).then_some(cursor)
 }
 
 impl<K, V, V2, T, R, R2, L> ReduceTactic<T, RowBatch<K, V, T, R>, RowBatch<K, V2, T, R2>>
