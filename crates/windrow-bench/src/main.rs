@@ -4,6 +4,8 @@
 
 mod batcher;
 mod cells;
+#[cfg(feature = "dataflow")]
+mod dataflow;
 mod r#gen;
 mod kway;
 mod merge;
@@ -80,6 +82,9 @@ enum Command {
     },
     /// Measure splits of record batches against scatter loops and takes
     Partition(partition::Options),
+    /// Arrange, join and loop in a dataflow, beside differential-dataflow's own traces
+    #[cfg(feature = "dataflow")]
+    Dataflow(dataflow::Options),
     /// Measure rows against arrow-row: encode, decode, compare, sort
     Rows(rows::Options),
 }
@@ -97,6 +102,8 @@ fn main() -> ExitCode {
         Command::Spill(options) => return end(spill::run(&options)),
         Command::Spine(options) => return end(spine::run(&options)),
         Command::Partition(options) => return end(partition::run(&options)),
+        #[cfg(feature = "dataflow")]
+        Command::Dataflow(options) => return end(dataflow::run(&options)),
         Command::Rows(options) => return end(rows::run(&options)),
     };
     match done {

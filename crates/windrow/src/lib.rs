@@ -136,7 +136,9 @@ pub use arrow_array;
 pub use arrow_schema;
 
 pub use arrange::{consolidate, merge, merge_in};
-pub use batch::{Batch, Decoder, Merging, RecordBatches, Slab, Slabs, fan_in};
+pub use batch::{
+    Batch, ChunkReader, ChunkRows, Decoder, Merging, RecordBatches, Slab, Slabs, fan_in,
+};
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
 pub use cursor::Cursor;
@@ -156,7 +158,7 @@ pub use pool::{
     SpillPolicy, SpillTo, Tiered,
 };
 pub use rows::compat;
-pub use rows::{Argsorter, RowEncoder, Rows, argsort};
+pub use rows::{Argsorter, RowEncoder, Rows, argsort, key_len};
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 pub use time::{Antichain, Diff, Time};

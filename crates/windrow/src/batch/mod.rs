@@ -10,6 +10,7 @@
 //! Invariant: rows ascend over all slabs, and the rule of the layout holds over all of them; the times
 //! of a batch that was sealed lie at or after `lower` and not at or after `upper`.
 
+mod chunks;
 mod merging;
 mod settle;
 mod slabs;
@@ -19,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 
+pub use chunks::{ChunkReader, ChunkRows};
 pub use merging::Merging;
 pub(crate) use merging::check_times;
 use merging::{IN_CACHES, merged};

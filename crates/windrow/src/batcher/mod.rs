@@ -172,6 +172,18 @@ impl<T: Time> Batcher<T> {
         Ok(())
     }
 
+    /// Takes rows in that are encoded already: as [`RowEncoder`](crate::RowEncoder) encodes them if no column may be
+    /// null, one behind the other in `bytes`. Where rows of the layout have no [stride](Layout::stride), `ends` says
+    /// where each of them ends. Costs a look at every row that varies, and a copy.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if rows of the layout have a place in the input, as all have without a diff, or values
+    /// that are not part of its order; [`Error::Corrupt`] for bytes that are no such rows: all stays as it was. What
+    /// spilling reports; after that rows are missing, and the batcher does not finish.
+    pub fn push_rows(&mut self, bytes: &[u8], ends: &[u32]) -> Result<()> {
+        self.own.push_rows(bytes, ends)
+    }
+
     /// `count` ways in for as many threads, which share the budget equally. Each is to be flushed
     /// before [`Batcher::finish`] and [`Batcher::seal`].
     pub fn pushers(&self, count: usize) -> Vec<Pusher> {

@@ -6,10 +6,11 @@ use arrow_array::RecordBatch;
 
 use super::Shared;
 use super::pile::Pile;
-use crate::chunk::{Chunker, Failure};
+use crate::chunk::{Chunker, Failure, Starts, View};
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::pool::Pool;
+use crate::rows::check_rows;
 
 /// One thread's way into a [`crate::Batcher`].
 pub struct Pusher {
@@ -48,6 +49,27 @@ impl Pusher {
             Err(Failure::Refused(error)) => Err(error),
             Err(Failure::Lost(error)) => self.pile.shared().noting(Err(error)),
         }
+    }
+
+    /// Takes rows in that are encoded already.
+    ///
+    /// # Errors
+    /// As [`crate::Batcher::push_rows`].
+    pub fn push_rows(&mut self, bytes: &[u8], ends: &[u32]) -> Result<()> {
+        let layout = self.chunker.layout();
+        check_rows(layout, bytes, ends)?;
+        let pushed = match layout.stride() {
+            Some(stride) => {
+                let rows = View { bytes, starts: Starts::Every(stride) };
+                self.chunker.push_rows(rows, &mut self.pile)
+            }
+            None => {
+                let starts: Vec<u32> = [0].into_iter().chain(ends.iter().copied()).collect();
+                let rows = View { bytes, starts: Starts::At(&starts) };
+                self.chunker.push_rows(rows, &mut self.pile)
+            }
+        };
+        self.pile.shared().noting(pushed)
     }
 
     /// Hands everything over to the batcher.

@@ -7,6 +7,7 @@
 //! ```
 //! With a limit to memory one buffer is enough.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -132,6 +133,15 @@ impl Chunker {
         self.stage(&prepared, runs).map_err(Failure::Lost)
     }
 
+    /// Takes rows in that are encoded already, and are rows of the layout.
+    pub(crate) fn push_rows(&mut self, rows: View<'_>, runs: &mut impl Runs) -> Result<()> {
+        self.push_pending(runs)?;
+        let len = |row: usize| rows.start(row + 1) - rows.start(row);
+        self.stage_each(rows.len(), len, runs, |staged, layout, some| {
+            staged.copy(layout, rows.part(some))
+        })
+    }
+
     /// Stages the record batches that wait.
     fn push_pending(&mut self, runs: &mut impl Runs) -> Result<()> {
         if let Some((batch, sequence)) = self.pending.take()? {
@@ -141,23 +151,36 @@ impl Chunker {
         Ok(())
     }
 
-    /// Stages rows.
+    /// Stages rows of record batches.
     fn stage(&mut self, rows: &Prepared, runs: &mut impl Runs) -> Result<()> {
+        let encoder = self.desk.encoder.take().unwrap_or_else(|| Encoder::new(self.layout()));
+        let len = |row| rows.row_len(row);
+        let staged = self.stage_each(rows.len(), len, runs, |staged, layout, some| {
+            staged.write(layout, &encoder, rows, some)
+        });
+        self.desk.encoder = Some(encoder);
+        staged
+    }
+
+    /// Stages `count` rows, of `len` bytes each, of which `write` writes as many of a range as there is room for.
+    fn stage_each(
+        &mut self,
+        count: usize,
+        len: impl Fn(usize) -> usize,
+        runs: &mut impl Runs,
+        write: impl Fn(&mut Staged, &Layout, Range<usize>) -> usize,
+    ) -> Result<()> {
         let mut next = 0;
-        while next < rows.len() {
-            let some = next..rows.len().min(next + MOST_ROWS - self.rows);
+        while next < count {
+            let some = next..count.min(next + MOST_ROWS - self.rows);
             let written = match self.staged.last_mut() {
-                Some(staged) => {
-                    let layout = self.builder.layout();
-                    staged.write(layout, self.desk.encoder(layout), rows, some)
-                }
+                Some(staged) => write(staged, self.builder.layout(), some),
                 None => 0,
             };
             if written == 0 {
                 self.close(runs)?;
                 let (layout, pool) = (self.builder.layout(), self.builder.pool());
-                let room = rows.row_len(next) + OFFSET_BYTES;
-                self.staged.push(Staged::new(layout, pool, room)?);
+                self.staged.push(Staged::new(layout, pool, len(next) + OFFSET_BYTES)?);
             } else {
                 runs.open(self.builder.pool());
                 (self.rows, next) = (self.rows + written, next + written);

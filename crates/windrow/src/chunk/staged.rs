@@ -75,6 +75,30 @@ impl Staged {
         fit
     }
 
+    /// Copies as many of `rows`, which are rows of `layout`, as there is room for; how many.
+    pub(super) fn copy(&mut self, layout: &Layout, rows: View<'_>) -> usize {
+        let (room, used) = (self.buffer.len(), self.used);
+        let fit = match layout.stride() {
+            Some(stride) => rows.len().min((room - used) / stride),
+            None => {
+                let first = rows.start(0);
+                let fits = |&count: &usize| {
+                    let end = used + rows.start(count) - first;
+                    end + (self.rows + count) * OFFSET_BYTES <= room
+                };
+                let fit = (1..=rows.len()).take_while(fits).count();
+                let ends = (1..=fit).map(|count| (used + rows.start(count) - first) as u32);
+                self.starts.extend(ends);
+                fit
+            }
+        };
+        let bytes = rows.span(0..fit);
+        let end = used + bytes.len();
+        self.buffer[used..end].copy_from_slice(bytes);
+        self.add(layout, fit, end);
+        fit
+    }
+
     /// Counts rows that were written, up to byte `end`.
     fn add(&mut self, layout: &Layout, rows: usize, end: usize) {
         (self.used, self.rows) = (end, self.rows + rows);

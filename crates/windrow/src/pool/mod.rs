@@ -134,12 +134,13 @@ impl Pool {
     /// As [`Pool::in_dir`], for the directories that are named.
     pub fn new(budget: Budget, options: PoolOptions) -> Result<Self> {
         let share = (budget.limit() / CHUNKS_PER_BUDGET).clamp(SMALLEST_CHUNK, CHUNK_BYTES) & !4095;
-        let chunk = match budget.is_limited() {
-            true => share,
-            false if has_wide_caches() => UNSPILLED_CHUNK_OF_SECOND_LEVEL,
-            false => UNSPILLED_CHUNK,
+        let (chunk, stage) = match options.chunk_bytes {
+            Some(bytes) => (bytes, bytes),
+            None if budget.is_limited() => (share, share),
+            None if has_wide_caches() => (UNSPILLED_CHUNK_OF_SECOND_LEVEL, share),
+            None => (UNSPILLED_CHUNK, share),
         };
-        Self::with_chunks(budget, options, chunk, share)
+        Self::with_chunks(budget, options, chunk, stage)
     }
 
     /// A pool without a limit whose chunks hold about `chunk_bytes`, for tests of many chunks.

@@ -37,6 +37,7 @@ pub struct PoolOptions {
     pub(super) spill_to: SpillTo,
     pub(super) direct_io: bool,
     pub(super) spill_threads: usize,
+    pub(super) chunk_bytes: Option<usize>,
     pub(super) policy: Arc<dyn SpillPolicy>,
 }
 
@@ -50,6 +51,7 @@ impl PoolOptions {
             spill_to: SpillTo::Disk,
             direct_io: false,
             spill_threads: SPILL_THREADS,
+            chunk_bytes: None,
             policy: Arc::new(Tiered),
         }
     }
@@ -97,6 +99,15 @@ impl PoolOptions {
     #[must_use]
     pub fn spill_threads(mut self, threads: usize) -> Self {
         self.spill_threads = threads;
+        self
+    }
+
+    /// Bytes of rows that a chunk holds at the most, and one row at the least, in place of what follows from the budget.
+    /// Small chunks are spilled and read piece by piece, and cost more for every byte; chunks of a few rows are
+    /// for tests.
+    #[must_use]
+    pub fn chunk_bytes(mut self, bytes: usize) -> Self {
+        self.chunk_bytes = Some(bytes.max(1));
         self
     }
 

@@ -14,6 +14,7 @@
 
 mod argsort;
 mod builder;
+mod check;
 mod column;
 pub mod compat;
 pub(crate) mod decode;
@@ -44,6 +45,7 @@ mod tile;
 mod value;
 
 pub use argsort::{Argsorter, argsort};
+pub(crate) use check::check_rows;
 pub(crate) use decode::Decoder;
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
@@ -51,8 +53,9 @@ pub(crate) use prepare::Prepared;
 
 use crate::order::Layout;
 
-/// Bytes of the key at the start of `row`: slots are self-delimiting, so it is found by walking them.
-pub(crate) fn key_len(layout: &Layout, row: &[u8]) -> usize {
+/// Bytes of the key at the start of `row`, a row of `layout`: columns say where they end, so it is found by walking over
+/// those of the key. Of bytes that are no such row, at most all.
+pub fn key_len(layout: &Layout, row: &[u8]) -> usize {
     let mut at = 0;
     for slot in layout.key_slots() {
         at = skip::skip(slot, row, at);

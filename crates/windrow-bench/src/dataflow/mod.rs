@@ -1,0 +1,51 @@
+//! `dataflow`: arrangements of differential-dataflow 0.26, ours beside its own, on one worker.
+//!
+//! ```text
+//! spines   keys arranged and joined: rounds of updates (load), then rounds of keys to look up (query)
+//! rounds   a trace that is there, and rounds of a few updates each: how long until their answer is out
+//! bfs      a loop: all distances at once, then an edge more and one less a round
+//! spill    the load and the query once more, in a quarter of the memory that they take
+//! ```
+//! All sides take turns within a round, and the least time counts; of single rounds the median and the 99th percentile
+//! do.
+
+mod loops;
+mod spines;
+
+use clap::Args;
+
+use crate::Result;
+use crate::cells::{Cells, keep_freed_memory};
+
+/// What is measured, and how often.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Updates to load, and keys to look up
+    #[arg(long, default_value_t = 2_000_000)]
+    updates: usize,
+    /// Updates in a round of the load
+    #[arg(long, default_value_t = 100_000)]
+    round: usize,
+    /// Edges of the graph
+    #[arg(long, default_value_t = 200_000)]
+    edges: usize,
+    /// Rounds, of which the fastest counts
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+}
+
+/// Measures and writes the table.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    keep_freed_memory();
+    let mut cells = Cells::new("dataflow", "ns/update");
+    spines::measure(options, &mut cells)?;
+    loops::measure(options, &mut cells)?;
+    cells.finish()
+}
+
+/// The value below which so many hundredths of `times` are, in microseconds.
+fn percentile(times: &mut [f64], hundredths: usize) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let at = (times.len() * hundredths / 100).min(times.len() - 1);
+    times[at] * 1e6
+}

@@ -1,0 +1,80 @@
+//! Algorithms on graphs, all of whose state is rows: loops until nothing changes any more.
+
+use differential_dataflow::VecCollection;
+use differential_dataflow::operators::iterate::Iterate;
+
+use crate::context::Context;
+use crate::operators::{ArrangeRows, RowArrangement};
+use crate::row::Row;
+use crate::time::TimeCode;
+
+/// The distance of each node from the nearest of `roots`, in steps along `edges`; nodes that are out of reach have none.
+pub fn bfs<'scope, N: Row, T: TimeCode>(
+    edges: VecCollection<'scope, T, (N, N)>,
+    roots: VecCollection<'scope, T, N>,
+    context: &Context,
+) -> VecCollection<'scope, T, (N, u32)> {
+    let edges = edges.arrange_rows(context);
+    let starts = roots.map(|root| (root, 0));
+    starts.clone().iterate(|scope, reached| {
+        reached
+            .arrange_rows(context)
+            .join_core(edges.enter(scope), |_from, steps, to| Some((to.get(), steps.get() + 1)))
+            .concat(starts.enter(scope))
+            .arrange_rows(context)
+            .reduce_rows(context, |_node, steps, out| out.push((steps[0].0.get(), 1)))
+            .as_collection(|node, steps| (node.get(), steps.get()))
+    })
+}
+
+/// The least of the labels of all nodes from which a node can be reached, itself among them.
+pub fn propagate<'scope, N: Row, L: Row, T: TimeCode>(
+    edges: VecCollection<'scope, T, (N, N)>,
+    labels: VecCollection<'scope, T, (N, L)>,
+    context: &Context,
+) -> VecCollection<'scope, T, (N, L)> {
+    labels.clone().iterate(|scope, known| {
+        let edges = edges.enter(scope).arrange_rows(context);
+        known
+            .arrange_rows(context)
+            .join_rows(edges, |_from, label, to| Some((to.get(), label.get())))
+            .concat(labels.enter(scope))
+            .arrange_rows(context)
+            .reduce_rows(context, |_node, labels, out| out.push((labels[0].0.get(), 1)))
+            .as_collection(|node, label| (node.get(), label.get()))
+    })
+}
+
+/// The edges both of whose ends can be reached from each other.
+///
+/// In turn along the edges and against them, an edge is kept if the least node that reaches one end reaches the other:
+/// until no edge goes any more.
+pub fn strongly_connected<'scope, N: Row, T: TimeCode>(
+    edges: VecCollection<'scope, T, (N, N)>,
+    context: &Context,
+) -> VecCollection<'scope, T, (N, N)> {
+    edges.clone().iterate(|scope, kept| {
+        let edges = edges.enter(scope);
+        let reversed = edges.clone().map(|(from, to)| (to, from));
+        let forwards = trim(kept, edges, context);
+        trim(forwards, reversed, context)
+    })
+}
+
+/// Those of `edges`, turned around, whose ends have one label if labels go along `kept`.
+fn trim<'scope, N: Row, T: TimeCode>(
+    kept: VecCollection<'scope, T, (N, N)>,
+    edges: VecCollection<'scope, T, (N, N)>,
+    context: &Context,
+) -> VecCollection<'scope, T, (N, N)> {
+    let nodes = edges.clone().map(|(_from, to)| (to.clone(), to));
+    let labels = propagate(kept, nodes, context).arrange_rows(context);
+    edges
+        .arrange_rows(context)
+        .join_rows(labels.clone(), |from, to, label| Some((to.get(), (from.get(), label.get()))))
+        .arrange_rows(context)
+        .join_rows(labels, |to, edge, label| {
+            let (from, other) = edge.get();
+            (other == label.get()).then(|| (to.get(), from))
+        })
+}

@@ -1,0 +1,50 @@
+//! Merges of two batches, on the fuel of a spine.
+
+use std::marker::PhantomData;
+
+use differential_dataflow::trace::implementations::spine_fueled::Merger;
+use timely::progress::frontier::AntichainRef;
+use windrow::{Antichain, Merging};
+
+use super::RowBatch;
+use crate::context::{Context, done};
+use crate::diff::DiffCode;
+use crate::of::Of;
+use crate::row::Row;
+use crate::time::TimeCode;
+
+/// A merge of two batches that goes on a few rows at a time.
+pub struct RowMerger<K, V, T: TimeCode, R> {
+    context: Context,
+    merging: Merging<T::Code>,
+    done: bool,
+    of: Of<(K, V, R)>,
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, R>>
+    for RowMerger<K, V, T, R>
+{
+    fn new(a: &RowBatch<K, V, T, R>, b: &RowBatch<K, V, T, R>, since: AntichainRef<'_, T>) -> Self {
+        let inputs = [a, b].map(|batch| batch.batch().try_clone().expect("batches are settled"));
+        let context = a.context().clone();
+        let mut merging = Merging::new(a.batch().layout(), context.pool(), inputs);
+        // Where nobody has let go of any time there is nothing to move.
+        if since[..] != [T::minimum()] {
+            let since = Antichain::from_iter(since.iter().map(TimeCode::code));
+            merging = done(merging.advancing(&since));
+        }
+        Self { context, merging, done: false, of: PhantomData }
+    }
+
+    fn work(&mut self, _a: &RowBatch<K, V, T, R>, _b: &RowBatch<K, V, T, R>, fuel: &mut isize) {
+        if !self.done {
+            let mut left = *fuel as i64;
+            self.done = done(self.merging.work(&mut left));
+            *fuel = left as isize;
+        }
+    }
+
+    fn done(self) -> Option<RowBatch<K, V, T, R>> {
+        RowBatch::new(&self.context, done(self.merging.finish()))
+    }
+}

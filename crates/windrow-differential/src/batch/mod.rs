@@ -1,0 +1,135 @@
+//! Batches: sorted updates as a dataflow hands them from operator to operator.
+//!
+//! ```text
+//! RowBatch  --> shared: the engine's batch, its chunks wherever they are
+//!           \-> pins: the chunks that this reader has looked at, and lends keys and values of
+//! ```
+//! A clone shares the chunks and starts without pins, so what a reader has pulled in may leave memory again when the
+//! reader is done with its clones.
+//!
+//! Invariant: a batch has a row; what it lends lies in a chunk that it has pinned.
+
+mod cursor;
+mod merger;
+
+use std::cell::OnceCell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use differential_dataflow::trace::Navigable;
+use differential_dataflow::trace::implementations::spine_fueled::SpineBatch;
+use windrow::{Batch, ChunkReader, ChunkRows, key_len};
+
+pub use cursor::RowCursor;
+pub use merger::RowMerger;
+
+use crate::context::{Context, done};
+use crate::diff::DiffCode;
+use crate::format::{body_of, tail_of};
+use crate::of::Of;
+use crate::row::{Form, Row};
+use crate::time::TimeCode;
+
+/// Sorted updates `((K, V), T, R)`, in memory or not.
+pub struct RowBatch<K, V, T: TimeCode, R> {
+    shared: Rc<Shared<T>>,
+    pins: OnceCell<Box<[OnceCell<ChunkRows>]>>,
+    of: Of<(K, V, R)>,
+}
+
+struct Shared<T: TimeCode> {
+    context: Context,
+    batch: Batch<T::Code>,
+    chunks: ChunkReader,
+}
+
+impl<K, V, T: TimeCode, R> Clone for RowBatch<K, V, T, R> {
+    fn clone(&self) -> Self {
+        Self { shared: Rc::clone(&self.shared), pins: OnceCell::new(), of: PhantomData }
+    }
+}
+
+impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
+    /// The updates of `batch`, which is settled; nothing if there are none.
+    pub(crate) fn new(context: &Context, batch: Batch<T::Code>) -> Option<Self> {
+        let chunks = done(ChunkReader::new(&batch));
+        let shared = Shared { context: context.clone(), batch, chunks };
+        (shared.chunks.chunks() > 0).then(|| Self {
+            shared: Rc::new(shared),
+            pins: OnceCell::new(),
+            of: PhantomData,
+        })
+    }
+
+    /// The engine's batch.
+    pub(crate) fn batch(&self) -> &Batch<T::Code> {
+        &self.shared.batch
+    }
+
+    /// What it was made in.
+    pub(crate) fn context(&self) -> &Context {
+        &self.shared.context
+    }
+
+    /// The rows of a chunk, which stay in memory as long as this handle.
+    #[inline]
+    fn chunk(&self, chunk: usize) -> &ChunkRows {
+        let chunks = &self.shared.chunks;
+        let pins =
+            self.pins.get_or_init(|| (0..chunks.chunks()).map(|_| OnceCell::new()).collect());
+        pins[chunk].get_or_init(|| done(chunks.read(chunk)))
+    }
+
+    /// Number of chunks.
+    #[inline]
+    fn chunks(&self) -> usize {
+        self.shared.chunks.chunks()
+    }
+
+    /// The last row of a chunk, which is read for it only if it is long.
+    fn last_row(&self, chunk: usize) -> &[u8] {
+        self.shared.chunks.last_row(chunk).unwrap_or_else(|| {
+            let rows = self.chunk(chunk);
+            rows.row(rows.len() - 1)
+        })
+    }
+}
+
+impl<K: Row, V, T: TimeCode, R> RowBatch<K, V, T, R> {
+    /// The key of a row.
+    #[inline]
+    fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
+        &row[..K::WIDTH.unwrap_or_else(|| key_len(self.shared.batch.layout(), row))]
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatch<K, V, T, R> {
+    /// Calls `each` with every update, by key, value and time. One chunk at a time is held in memory for it.
+    pub fn for_each(&self, mut each: impl FnMut(((K, V), T, R))) {
+        for chunk in 0..self.chunks() {
+            let rows = done(self.shared.chunks.read(chunk));
+            for row in (0..rows.len()).map(|row| rows.row(row)) {
+                let (mut body, (time, diff)) = (body_of::<T, R>(row), tail_of::<T, R>(row));
+                let key = K::decode(Form::Column, &mut body);
+                each(((key, V::decode(Form::Column, &mut body)), time, diff));
+            }
+        }
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> SpineBatch for RowBatch<K, V, T, R> {
+    type Time = T;
+    type Merger = RowMerger<K, V, T, R>;
+
+    fn len(&self) -> usize {
+        self.shared.batch.rows().unwrap_or(0) as usize
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Navigable for RowBatch<K, V, T, R> {
+    type Cursor = RowCursor<K, V, T, R>;
+
+    fn cursor(&self) -> Self::Cursor {
+        RowCursor::new()
+    }
+}

@@ -1,0 +1,105 @@
+//! The batcher: updates in, in any order; batches out, up to a frontier.
+//!
+//! ```text
+//! insert: containers --rows--> pending --64 KiB--> the engine's batcher, inside the budget
+//! extract: all rows, sorted, up to the frontier --> RowBatch; the others stay
+//! ```
+//! What is pending is outside of the budget, and small: batchers that have little hold little.
+
+use std::marker::PhantomData;
+
+use differential_dataflow::batcher::{Batcher, Extract};
+use timely::progress::Antichain;
+use timely::progress::frontier::AntichainRef;
+
+use crate::batch::RowBatch;
+use crate::context::{Context, done};
+use crate::diff::DiffCode;
+use crate::format::Format;
+use crate::of::Of;
+use crate::row::Row;
+use crate::time::TimeCode;
+use crate::updates::Updates;
+
+/// Bytes of rows that go into the engine together.
+const PENDING: usize = 64 << 10;
+
+/// Sorts updates in the memory of its context.
+pub struct RowBatcher<K, V, T: TimeCode, R> {
+    context: Context,
+    batcher: windrow::Batcher<T::Code>,
+    pending: Updates<K, V, T, R>,
+    /// The lower bounds of what is held back.
+    frontier: Antichain<T>,
+    of: Of<(K, V, R)>,
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
+    /// A batcher without updates.
+    pub fn new(context: &Context) -> Self {
+        let layout = Format::<K, V, T, R>::layout();
+        Self {
+            batcher: windrow::Batcher::timed(&layout, context.pool()),
+            context: context.clone(),
+            pending: Updates::default(),
+            frontier: Antichain::new(),
+            of: PhantomData,
+        }
+    }
+
+    /// Hands what is pending to the engine.
+    fn push_pending(&mut self) {
+        if !self.pending.is_empty() {
+            done(self.batcher.push_rows(self.pending.bytes(), self.pending.ends()));
+            self.pending.clear();
+        }
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Extract for RowBatcher<K, V, T, R> {
+    type Time = T;
+    type Output = RowBatch<K, V, T, R>;
+
+    fn extract<'a>(
+        &'a mut self,
+        upper: AntichainRef<'_, T>,
+    ) -> (Option<Self::Output>, AntichainRef<'a, T>) {
+        self.push_pending();
+        let upper = windrow::Antichain::from_iter(upper.iter().map(TimeCode::code));
+        let batch = done(self.batcher.seal(&upper));
+        let kept = self.batcher.frontier().elements();
+        self.frontier = kept.iter().map(|&code| T::of_code(code)).collect();
+        (RowBatch::new(&self.context, batch), self.frontier.borrow())
+    }
+}
+
+/// Updates as values of Rust.
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Vec<((K, V), T, R)>>
+    for RowBatcher<K, V, T, R>
+{
+    fn insert(&mut self, container: &mut Vec<((K, V), T, R)>) {
+        for update in container.drain(..) {
+            self.pending.push(&update);
+            if self.pending.bytes().len() >= PENDING {
+                self.push_pending();
+            }
+        }
+    }
+}
+
+/// Updates as rows.
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, R>>
+    for RowBatcher<K, V, T, R>
+{
+    fn insert(&mut self, container: &mut Updates<K, V, T, R>) {
+        if container.bytes().len() >= PENDING {
+            done(self.batcher.push_rows(container.bytes(), container.ends()));
+        } else {
+            container.iter().for_each(|row| self.pending.push_row(row));
+            if self.pending.bytes().len() >= PENDING {
+                self.push_pending();
+            }
+        }
+        container.clear();
+    }
+}

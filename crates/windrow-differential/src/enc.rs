@@ -1,0 +1,131 @@
+//! Borrowed rows: bytes that are compared as they are, and decoded when somebody asks.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::marker::PhantomData;
+
+use differential_dataflow::trace::implementations::BatchContainer;
+
+use crate::of::Of;
+use crate::row::{Form, Row};
+
+/// A value of `K` as its bytes, wherever they lie. Comparing two costs a look at their bytes, [`Enc::get`] what decoding
+/// costs: nothing much for numbers, a copy for text.
+pub struct Enc<'a, K> {
+    bytes: &'a [u8],
+    of: Of<K>,
+}
+
+impl<'a, K> Enc<'a, K> {
+    /// The value of `bytes`, which are those of a `K` in columns of its own.
+    #[inline(always)]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, of: PhantomData }
+    }
+
+    /// Its bytes.
+    #[inline(always)]
+    pub fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+impl<K: Row> Enc<'_, K> {
+    /// The value.
+    #[inline(always)]
+    pub fn get(self) -> K {
+        K::from_bytes(self.bytes)
+    }
+}
+
+impl<K> Clone for Enc<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Enc<'_, K> {}
+
+impl<K> PartialEq for Enc<'_, K> {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl<K> Eq for Enc<'_, K> {}
+
+impl<K> PartialOrd for Enc<'_, K> {
+    #[inline(always)]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for Enc<'_, K> {
+    #[inline(always)]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bytes.cmp(other.bytes)
+    }
+}
+
+impl<K: Row> fmt::Debug for Enc<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+/// Rows one behind the other: what a dataflow keeps keys and values in for a while. Two arrangements join if their keys
+/// are kept in one type of it.
+pub struct EncVec<K> {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    of: Of<K>,
+}
+
+impl<K: Row> BatchContainer for EncVec<K> {
+    type Owned = K;
+    type ReadItem<'a> = Enc<'a, K>;
+
+    #[inline(always)]
+    fn into_owned(item: Enc<'_, K>) -> K {
+        item.get()
+    }
+
+    fn push_ref(&mut self, item: Enc<'_, K>) {
+        self.bytes.extend_from_slice(item.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn push_own(&mut self, item: &K) {
+        item.encode(Form::Column, &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn with_capacity(size: usize) -> Self {
+        Self { bytes: Vec::new(), ends: Vec::with_capacity(size), of: PhantomData }
+    }
+
+    fn merge_capacity(a: &Self, b: &Self) -> Self {
+        Self::with_capacity(a.ends.len() + b.ends.len())
+    }
+
+    fn reborrow<'b, 'a: 'b>(item: Enc<'a, K>) -> Enc<'b, K> {
+        item
+    }
+
+    #[inline]
+    fn index(&self, index: usize) -> Enc<'_, K> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        Enc::new(&self.bytes[start..self.ends[index]])
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+}

@@ -1,0 +1,114 @@
+//! Rows to the workers that own their keys.
+//!
+//! ```text
+//! containers --> hash of the key's bytes --> a piece for each worker --64 KiB, or no more to come--> worker
+//! ```
+//! Every arrangement of ours sends a key to the same worker, whatever stands beside it, so that any two of them join.
+//!
+//! Invariant: from one flush to the next as many records are sent as came in.
+
+use std::marker::PhantomData;
+
+use timely::communication::Push;
+use timely::dataflow::channels::Message;
+use timely::dataflow::channels::pushers::exchange::Distributor;
+use timely::progress::Stamp;
+use windrow::{Layout, key_len};
+
+use crate::diff::DiffCode;
+use crate::format::Format;
+use crate::of::Of;
+use crate::row::Row;
+use crate::time::TimeCode;
+use crate::updates::Updates;
+
+/// Bytes of rows that are sent together, unless a time ends before.
+const PIECE: usize = 64 << 10;
+
+/// Bytes that are hashed at once.
+const WORD: usize = 8;
+/// Odd numbers with as many ones as zeros, in no order.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+const FINAL: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// A hash of a key: of its bytes as words, each mixed in by a multiplication whose halves are folded. The same in every
+/// process, whatever the rest of the row.
+pub(crate) fn hash_of(key: &[u8]) -> u64 {
+    let fold = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * u128::from(FACTOR);
+        (product as u64) ^ (product >> 64) as u64
+    };
+    let (words, rest) = key.as_chunks::<WORD>();
+    let mut hash = words
+        .iter()
+        .fold(key.len() as u64 ^ FINAL, |hash, word| fold(hash, u64::from_le_bytes(*word)));
+    if !rest.is_empty() {
+        let mut last = [0; WORD];
+        last[..rest.len()].copy_from_slice(rest);
+        hash = fold(hash, u64::from_le_bytes(last));
+    }
+    fold(hash, FINAL)
+}
+
+/// The worker, of so many, that owns keys of a hash.
+fn owner_of(hash: u64, peers: usize) -> usize {
+    ((u128::from(hash) * peers as u128) >> 64) as usize
+}
+
+/// Sends rows to the workers that own their keys.
+pub(crate) struct RowDistributor<K, V, T, R> {
+    layout: Layout,
+    pieces: Vec<Updates<K, V, T, R>>,
+    of: Of<(K, V, T, R)>,
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowDistributor<K, V, T, R> {
+    pub(crate) fn new(peers: usize) -> Self {
+        let pieces = (0..peers).map(|_| Updates::default()).collect();
+        Self { layout: Format::<K, V, T, R>::layout(), pieces, of: PhantomData }
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Distributor<Updates<K, V, T, R>>
+    for RowDistributor<K, V, T, R>
+{
+    fn partition<S: Clone, P: Push<Message<S, Updates<K, V, T, R>>>>(
+        &mut self,
+        container: &mut Updates<K, V, T, R>,
+        stamp: &Stamp<S>,
+        pushers: &mut [P],
+    ) {
+        for row in container.iter() {
+            let key = &row[..K::WIDTH.unwrap_or_else(|| key_len(&self.layout, row))];
+            let owner = owner_of(hash_of(key), pushers.len());
+            let piece = &mut self.pieces[owner];
+            piece.push_row(row);
+            if piece.bytes().len() >= PIECE {
+                send(piece, stamp, &mut pushers[owner]);
+            }
+        }
+        container.clear();
+    }
+
+    fn flush<S: Clone, P: Push<Message<S, Updates<K, V, T, R>>>>(
+        &mut self,
+        stamp: &Stamp<S>,
+        pushers: &mut [P],
+    ) {
+        for (piece, pusher) in self.pieces.iter_mut().zip(pushers) {
+            if !piece.is_empty() {
+                send(piece, stamp, pusher);
+            }
+        }
+    }
+}
+
+fn send<C: Default + timely::Accountable, S: Clone, P: Push<Message<S, C>>>(
+    piece: &mut C,
+    stamp: &Stamp<S>,
+    pusher: &mut P,
+) {
+    Message::push_at(piece, stamp.clone(), pusher);
+    // What comes back is what the receiver has used up.
+    *piece = C::default();
+}

@@ -1,0 +1,70 @@
+//! Arrangements of differential-dataflow in Windrow's memory: sorted, consolidated and indexed inside one budget, on disk
+//! where they do not fit.
+//!
+//! A program of differential-dataflow names its rows and its memory, and calls what ends in `_rows`:
+//!
+//! ```
+//! use differential_dataflow::input::Input;
+//! use windrow::{Budget, Pool};
+//! use windrow_differential::{ArrangeRows, Context, RowArrangement};
+//!
+//! let context = Context::new(Pool::in_dir(std::env::temp_dir(), Budget::bytes(64 << 20)).unwrap());
+//! timely::execute_directly(move |worker| {
+//!     let (mut orders, mut users) = worker.dataflow::<u64, _, _>(|scope| {
+//!         let (orders_in, orders) = scope.new_collection::<(u64, u64), isize>();
+//!         let (users_in, users) = scope.new_collection::<(u64, String), isize>();
+//!         let (orders, users) = (orders.arrange_rows(&context), users.arrange_rows(&context));
+//!         orders
+//!             .join_rows(users, |_user, amount, name| Some((name.get(), amount.get())))
+//!             .arrange_rows(&context)
+//!             .reduce_rows(&context, |_name, amounts, out| {
+//!                 let sum: u64 = amounts.iter().map(|(amount, n)| amount.get() * *n as u64).sum();
+//!                 out.push((sum, 1isize));
+//!             })
+//!             .as_collection(|name, sum| (name.get(), sum.get()))
+//!             .inspect(|((name, sum), _, _)| assert_eq!((name.as_str(), *sum), ("ada", 12)));
+//!         (orders_in, users_in)
+//!     });
+//!     users.insert((7, "ada".to_owned()));
+//!     orders.insert((7, 5));
+//!     orders.insert((7, 7));
+//! });
+//! ```
+//!
+//! # Errors
+//! A dataflow has no way for an error to go on: a disk that is full, a page that is damaged and a sum that does not fit end
+//! it with the engine's message, as a panic of the worker, and timely stops the others.
+
+// What the derive macro writes names the crate, here too.
+extern crate self as windrow_differential;
+
+pub mod algorithms;
+mod batch;
+mod batcher;
+mod builder;
+mod context;
+mod diff;
+mod enc;
+mod exchange;
+mod format;
+mod of;
+mod operators;
+pub mod row;
+mod sorter;
+mod tactic;
+mod time;
+mod updates;
+
+pub use batch::{RowBatch, RowCursor, RowMerger};
+pub use batcher::RowBatcher;
+pub use builder::{RowBuffer, RowBuilder};
+pub use context::Context;
+pub use diff::DiffCode;
+pub use enc::{Enc, EncVec};
+pub use operators::{ArrangeRows, RowArranged, RowArrangement, RowCollection, RowSpine, RowTrace};
+pub use row::Row;
+pub use sorter::RowSorter;
+pub use tactic::{RowJoin, RowReduce};
+pub use time::TimeCode;
+pub use updates::Updates;
+pub use windrow_differential_derive::Row;

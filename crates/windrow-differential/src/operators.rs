@@ -1,0 +1,253 @@
+//! The operators: what a program of differential-dataflow calls in place of its own.
+//!
+//! ```text
+//! collection --[rows, to the worker that owns the key]--> batcher --> RowBatch --> trace
+//!                                                                        |
+//!                                            join_rows, reduce_rows, join_core of differential
+//! ```
+
+use differential_dataflow::consolidation::ConsolidatingContainerBuilder;
+use differential_dataflow::difference::{Abelian, Multiply, Semigroup};
+use differential_dataflow::operators::arrange::arrangement::arrange_core;
+use differential_dataflow::operators::arrange::{Arranged, TraceAgent};
+use differential_dataflow::operators::join::join_with_tactic;
+use differential_dataflow::operators::reduce::reduce_with_tactic;
+use differential_dataflow::trace::implementations::spine_fueled::Spine;
+use differential_dataflow::{AsCollection, Data, VecCollection};
+use timely::container::{CapacityContainerBuilder, PushInto};
+use timely::dataflow::Stream;
+use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
+use timely::dataflow::operators::generic::operator::Operator;
+
+use crate::batch::RowBatch;
+use crate::batcher::RowBatcher;
+use crate::context::Context;
+use crate::diff::DiffCode;
+use crate::enc::Enc;
+use crate::exchange::RowDistributor;
+use crate::of::Update;
+use crate::row::Row;
+use crate::tactic::{RowJoin, RowReduce};
+use crate::time::TimeCode;
+use crate::updates::Updates;
+
+/// A trace of rows: batches, merged as differential's spine merges.
+pub type RowSpine<K, V, T, R> = Spine<RowBatch<K, V, T, R>>;
+/// A handle of a trace of rows.
+pub type RowTrace<K, V, T, R> = TraceAgent<RowSpine<K, V, T, R>>;
+/// A collection that is arranged by key as rows.
+pub type RowArranged<'scope, K, V, T, R> = Arranged<'scope, RowTrace<K, V, T, R>>;
+
+/// Bytes of rows in a container, as many as are sent together.
+const CONTAINER: usize = 64 << 10;
+
+/// Arranges collections of keys and values.
+pub trait ArrangeRows<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
+    /// The collection by key, as rows in the memory of `context`.
+    fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R>;
+}
+
+impl<'scope, K, V, T, R> ArrangeRows<'scope, K, V, T, R> for VecCollection<'scope, T, (K, V), R>
+where
+    K: Row,
+    V: Row,
+    T: TimeCode,
+    R: DiffCode,
+{
+    fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R> {
+        let context = context.clone();
+        let name = "ArrangeRows";
+        let batcher = move |_, _| RowBatcher::<K, V, T, R>::new(&context);
+        if self.inner.scope().peers() == 1 {
+            return arrange_core(self.inner, Pipeline, name, batcher);
+        }
+        let pact = DistributorPact(RowDistributor::<K, V, T, R>::new);
+        arrange_core(encoded(self.inner), pact, name, batcher)
+    }
+}
+
+/// Updates as rows.
+fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
+    stream: Stream<'scope, T, Vec<Update<K, V, T, R>>>,
+) -> Stream<'scope, T, Updates<K, V, T, R>> {
+    stream.unary::<CapacityContainerBuilder<Updates<K, V, T, R>>, _, _, _>(
+        Pipeline,
+        "EncodeRows",
+        |_, _| {
+            move |input, output| {
+                input.for_each(|capability, updates| {
+                    let mut session = output.session(&capability);
+                    let mut rows = Updates::default();
+                    for update in updates.drain(..) {
+                        rows.push(&update);
+                        if rows.bytes().len() >= CONTAINER {
+                            session.give_container(&mut rows);
+                            rows = Updates::default();
+                        }
+                    }
+                    if !rows.is_empty() {
+                        session.give_container(&mut rows);
+                    }
+                });
+            }
+        },
+    )
+}
+
+/// What is done with collections that are arranged as rows.
+pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
+    /// What `result` makes of each two values of one key. As `join_core`, and neither side need fit in memory.
+    fn join_rows<V2, R2, I>(
+        self,
+        other: RowArranged<'scope, K, V2, T, R2>,
+        result: impl FnMut(Enc<'_, K>, Enc<'_, V>, Enc<'_, V2>) -> I + 'static,
+    ) -> VecCollection<'scope, T, I::Item, <R as Multiply<R2>>::Output>
+    where
+        V2: Row,
+        R2: DiffCode,
+        R: Multiply<R2, Output: Semigroup + Ord + 'static>,
+        I: IntoIterator<Item: Data>;
+
+    /// What `logic` makes of the values that each key has, with how often it has them; keys without values are not asked
+    /// for. As `reduce_abelian`, and neither what comes in nor what goes out need fit in memory, but the values of one
+    /// key.
+    fn reduce_rows<V2, R2>(
+        self,
+        context: &Context,
+        logic: impl FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &mut Vec<(V2, R2)>) + 'static,
+    ) -> RowArranged<'scope, K, V2, T, R2>
+    where
+        V2: Row,
+        R2: DiffCode + Abelian;
+}
+
+impl<'scope, K, V, T, R> RowArrangement<'scope, K, V, T, R> for RowArranged<'scope, K, V, T, R>
+where
+    K: Row,
+    V: Row,
+    T: TimeCode,
+    R: DiffCode,
+{
+    fn join_rows<V2, R2, I>(
+        self,
+        other: RowArranged<'scope, K, V2, T, R2>,
+        mut result: impl FnMut(Enc<'_, K>, Enc<'_, V>, Enc<'_, V2>) -> I + 'static,
+    ) -> VecCollection<'scope, T, I::Item, <R as Multiply<R2>>::Output>
+    where
+        V2: Row,
+        R2: DiffCode,
+        R: Multiply<R2, Output: Semigroup + Ord + 'static>,
+        I: IntoIterator<Item: Data>,
+    {
+        type Joined<T, D, R> = ConsolidatingContainerBuilder<Vec<(D, T, R)>>;
+        let logic = move |key: Enc<'_, K>,
+                          value: Enc<'_, V>,
+                          other: Enc<'_, V2>,
+                          time: T,
+                          diff: &R,
+                          other_diff: &R2,
+                          builder: &mut Joined<T, I::Item, R::Output>| {
+            let diff = diff.clone().multiply(other_diff);
+            for data in result(key, value, other) {
+                builder.push_into((data, time.clone(), diff.clone()));
+            }
+        };
+        join_with_tactic(self, other, "JoinRows", RowJoin::new(logic)).as_collection()
+    }
+
+    fn reduce_rows<V2, R2>(
+        self,
+        context: &Context,
+        mut logic: impl FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &mut Vec<(V2, R2)>) + 'static,
+    ) -> RowArranged<'scope, K, V2, T, R2>
+    where
+        V2: Row,
+        R2: DiffCode + Abelian,
+    {
+        let logic = move |key: Enc<'_, K>,
+                          input: &[(Enc<'_, V>, R)],
+                          output: &[(V2, R2)],
+                          changes: &mut Vec<(V2, R2)>| {
+            if !input.is_empty() {
+                logic(key, input, changes);
+            }
+            changes.extend(output.iter().cloned().map(|(value, mut diff)| {
+                diff.negate();
+                (value, diff)
+            }));
+        };
+        let tactic = RowReduce::<K, V, V2, T, R, R2, _>::new(context, logic);
+        reduce_with_tactic(self, "ReduceRows", tactic)
+    }
+}
+
+/// What is done with collections of rows without values.
+pub trait RowCollection<'scope, D: Row, T: TimeCode, R: DiffCode> {
+    /// The collection by its rows.
+    fn arrange_rows_by_self(self, context: &Context) -> RowArranged<'scope, D, (), T, R>;
+
+    /// The same collection, each row once a time.
+    fn consolidate_rows(self, context: &Context) -> Self;
+
+    /// Each row that is there, however often, once.
+    fn distinct_rows(self, context: &Context) -> VecCollection<'scope, T, D, R>
+    where
+        R: Abelian + From<i8>;
+
+    /// Each row as often as `threshold` says of how often it is there.
+    fn threshold_rows<R2: DiffCode + Abelian>(
+        self,
+        context: &Context,
+        threshold: impl FnMut(Enc<'_, D>, &R) -> R2 + 'static,
+    ) -> VecCollection<'scope, T, D, R2>;
+
+    /// Each row, and how often it is there.
+    fn count_rows(self, context: &Context) -> VecCollection<'scope, T, (D, R), isize>
+    where
+        R: Row;
+}
+
+impl<'scope, D, T, R> RowCollection<'scope, D, T, R> for VecCollection<'scope, T, D, R>
+where
+    D: Row,
+    T: TimeCode,
+    R: DiffCode,
+{
+    fn arrange_rows_by_self(self, context: &Context) -> RowArranged<'scope, D, (), T, R> {
+        self.map(|row| (row, ())).arrange_rows(context)
+    }
+
+    fn consolidate_rows(self, context: &Context) -> Self {
+        self.arrange_rows_by_self(context).as_collection(|row, _| row.get())
+    }
+
+    fn distinct_rows(self, context: &Context) -> Self
+    where
+        R: Abelian + From<i8>,
+    {
+        self.threshold_rows(context, |_, _| R::from(1))
+    }
+
+    fn threshold_rows<R2: DiffCode + Abelian>(
+        self,
+        context: &Context,
+        mut threshold: impl FnMut(Enc<'_, D>, &R) -> R2 + 'static,
+    ) -> VecCollection<'scope, T, D, R2> {
+        let rows = self.arrange_rows_by_self(context);
+        let kept = rows.reduce_rows(context, move |row, input, output| {
+            output.push(((), threshold(row, &input[0].1)));
+        });
+        kept.as_collection(|row, _| row.get())
+    }
+
+    fn count_rows(self, context: &Context) -> VecCollection<'scope, T, (D, R), isize>
+    where
+        R: Row,
+    {
+        let rows = self.arrange_rows_by_self(context);
+        let counted = rows.reduce_rows(context, |_, input, output| {
+            output.push((input[0].1.clone(), 1isize));
+        });
+        counted.as_collection(|row, count| (row.get(), count.get()))
+    }
+}

@@ -1,0 +1,222 @@
+//! Joins of two lists of batches, a key after the other.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use differential_dataflow::lattice::Lattice;
+use differential_dataflow::operators::history::ValueHistory;
+use differential_dataflow::operators::join::{Fresh, JoinTactic};
+use timely::ContainerBuilder;
+use windrow::Cursor;
+
+use super::changes::{Changes, ValueId};
+use super::cursor_over;
+use crate::batch::RowBatch;
+use crate::context::done;
+use crate::diff::DiffCode;
+use crate::enc::Enc;
+use crate::of::Of;
+use crate::row::Row;
+use crate::time::TimeCode;
+
+/// With fewer changes on one side each is met by all of the other; with more, those of equal meaning are put together on
+/// the way.
+const FEW: usize = 10;
+
+/// Joins batches of rows, and has `logic` put into a builder what comes of each pair of changes: key, values, time,
+/// diffs.
+pub struct RowJoin<L, B> {
+    logic: Rc<RefCell<L>>,
+    of: Of<B>,
+}
+
+impl<L, B> RowJoin<L, B> {
+    /// Joins by `logic`.
+    pub fn new(logic: L) -> Self {
+        Self { logic: Rc::new(RefCell::new(logic)), of: PhantomData }
+    }
+}
+
+impl<K, V0, V1, T, R0, R1, L, B>
+    JoinTactic<T, RowBatch<K, V0, T, R0>, RowBatch<K, V1, T, R1>, B::Container> for RowJoin<L, B>
+where
+    K: Row,
+    V0: Row,
+    V1: Row,
+    T: TimeCode,
+    R0: DiffCode,
+    R1: DiffCode,
+    B: ContainerBuilder<Container: Default> + 'static,
+    L: FnMut(Enc<'_, K>, Enc<'_, V0>, Enc<'_, V1>, T, &R0, &R1, &mut B) + 'static,
+{
+    fn prep(
+        &mut self,
+        input0: Vec<RowBatch<K, V0, T, R0>>,
+        input1: Vec<RowBatch<K, V1, T, R1>>,
+        fresh: Fresh,
+        meet: T,
+    ) -> Box<dyn Iterator<Item = B::Container>> {
+        let cursors = cursor_over(&input0).zip(cursor_over(&input1));
+        // Times of what is fresh are at or beyond it already.
+        let (meet0, meet1) = match fresh {
+            Fresh::Input0 => (None, Some(meet)),
+            Fresh::Input1 => (Some(meet), None),
+        };
+        Box::new(Unit::<K, V0, V1, T, R0, R1, L, B> {
+            cursors,
+            meets: (meet0, meet1),
+            changes: (Changes::new(), Changes::new()),
+            histories: (ValueHistory::new(), ValueHistory::new()),
+            logic: Rc::clone(&self.logic),
+            builder: B::default(),
+            ready: VecDeque::new(),
+            of: PhantomData,
+        })
+    }
+}
+
+/// Cursors over both sides.
+type Cursors<C> = Option<(Cursor<C>, Cursor<C>)>;
+
+/// A join that is under way.
+struct Unit<K, V0, V1, T: TimeCode, R0, R1, L, B: ContainerBuilder> {
+    /// Nothing once all keys are done.
+    cursors: Cursors<T::Code>,
+    /// What times of each side may be moved up to.
+    meets: (Option<T>, Option<T>),
+    changes: (Changes<V0, T, R0>, Changes<V1, T, R1>),
+    histories: (ValueHistory<ValueId, T, R0>, ValueHistory<ValueId, T, R1>),
+    logic: Rc<RefCell<L>>,
+    builder: B,
+    ready: VecDeque<B::Container>,
+    of: Of<K>,
+}
+
+impl<K, V0, V1, T, R0, R1, L, B> Iterator for Unit<K, V0, V1, T, R0, R1, L, B>
+where
+    T: TimeCode,
+    R0: DiffCode,
+    R1: DiffCode,
+    B: ContainerBuilder<Container: Default>,
+    L: FnMut(Enc<'_, K>, Enc<'_, V0>, Enc<'_, V1>, T, &R0, &R1, &mut B),
+{
+    type Item = B::Container;
+
+    fn next(&mut self) -> Option<B::Container> {
+        while self.ready.is_empty()
+            && let Some((cursor0, cursor1)) = &mut self.cursors
+        {
+            match (cursor0.key(), cursor1.key()) {
+                (Some(key0), Some(key1)) => match key0.cmp(key1) {
+                    Ordering::Less => done(cursor0.seek_key(key1)),
+                    Ordering::Greater => done(cursor1.seek_key(key0)),
+                    Ordering::Equal => self.join_key(),
+                },
+                _ => {
+                    self.cursors = None;
+                    while let Some(container) = self.builder.finish() {
+                        self.ready.push_back(std::mem::take(container));
+                    }
+                }
+            }
+        }
+        self.ready.pop_front()
+    }
+}
+
+impl<K, V0, V1, T, R0, R1, L, B> Unit<K, V0, V1, T, R0, R1, L, B>
+where
+    T: TimeCode,
+    R0: DiffCode,
+    R1: DiffCode,
+    B: ContainerBuilder<Container: Default>,
+    L: FnMut(Enc<'_, K>, Enc<'_, V0>, Enc<'_, V1>, T, &R0, &R1, &mut B),
+{
+    /// Joins the key that both cursors stand at, and goes on to the next.
+    fn join_key(&mut self) {
+        let Some((cursor0, cursor1)) = &mut self.cursors else { return };
+        let (changes0, changes1) = &mut self.changes;
+        changes0.load(cursor0, self.meets.0.as_ref());
+        changes1.load(cursor1, self.meets.1.as_ref());
+        if let Some(key) = cursor0.key() {
+            let (logic, builder) = (&mut *self.logic.borrow_mut(), &mut self.builder);
+            let key = Enc::new(key);
+            let (values0, values1) = (&*changes0, &*changes1);
+            let emit = |v0: ValueId, v1: ValueId, time: T, r0: &R0, r1: &R1| {
+                logic(key, values0.value(v0), values1.value(v1), time, r0, r1, builder);
+            };
+            if changes0.edits.len() < FEW || changes1.edits.len() < FEW {
+                cross(&values0.edits, &values1.edits, emit);
+            } else {
+                let (history0, history1) = &mut self.histories;
+                load(history0, &values0.edits);
+                load(history1, &values1.edits);
+                replay(history0, history1, emit);
+            }
+        }
+        done(cursor0.step_key());
+        done(cursor1.step_key());
+        while let Some(container) = self.builder.extract() {
+            self.ready.push_back(std::mem::take(container));
+        }
+    }
+}
+
+fn load<T: TimeCode, R: DiffCode>(
+    history: &mut ValueHistory<ValueId, T, R>,
+    edits: &[((ValueId, T), R)],
+) {
+    let edits = edits.iter().map(|((value, time), diff)| (*value, time.clone(), diff.clone()));
+    history.load_iter(edits, None);
+}
+
+/// Each change of one side with each of the other.
+fn cross<T: Lattice, R0, R1>(
+    edits0: &[((ValueId, T), R0)],
+    edits1: &[((ValueId, T), R1)],
+    mut emit: impl FnMut(ValueId, ValueId, T, &R0, &R1),
+) {
+    for ((v0, t0), r0) in edits0 {
+        for ((v1, t1), r1) in edits1 {
+            emit(*v0, *v1, t0.join(t1), r0, r1);
+        }
+    }
+}
+
+/// The same in the order of times: each change meets those of the other side that came before, which are put together
+/// where nothing that is still to come can tell them apart.
+fn replay<T: TimeCode, R0: DiffCode, R1: DiffCode>(
+    history0: &mut ValueHistory<ValueId, T, R0>,
+    history1: &mut ValueHistory<ValueId, T, R1>,
+    mut emit: impl FnMut(ValueId, ValueId, T, &R0, &R1),
+) {
+    loop {
+        let first = match (history0.time(), history1.time()) {
+            (None, None) => return,
+            (Some(t0), Some(t1)) => t0 < t1,
+            (time0, _) => time0.is_some(),
+        };
+        if first {
+            let (Some(meet), Some((v0, t0, r0))) = (history0.meet(), history0.edit()) else {
+                return;
+            };
+            history1.advance_buffer_by(meet);
+            for ((v1, t1), r1) in history1.buffer() {
+                emit(v0, *v1, t0.join(t1), r0, r1);
+            }
+            history0.step();
+        } else {
+            let (Some(meet), Some((v1, t1, r1))) = (history1.meet(), history1.edit()) else {
+                return;
+            };
+            history0.advance_buffer_by(meet);
+            for ((v0, t0), r0) in history0.buffer() {
+                emit(*v0, v1, t0.join(t1), r0, r1);
+            }
+            history1.step();
+        }
+    }
+}

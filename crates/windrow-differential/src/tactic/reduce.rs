@@ -1,0 +1,155 @@
+//! Reductions of the values of each key, a key after the other.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use differential_dataflow::operators::reduce::ReduceTactic;
+use differential_dataflow::trace::{Builder, Description, Span};
+use timely::progress::Antichain;
+use windrow::Cursor;
+
+use super::replay::Replay;
+use super::{cursor_over, key_at};
+use crate::batch::RowBatch;
+use crate::builder::{RowBuffer, RowBuilder};
+use crate::context::{Context, done};
+use crate::diff::DiffCode;
+use crate::enc::Enc;
+use crate::of::Of;
+use crate::row::Row;
+use crate::time::TimeCode;
+
+/// Reduces batches of rows by `logic`, which is given a key, the values it has and what it was reduced to so far, and adds
+/// by how much that is to change.
+pub struct RowReduce<K, V, V2, T, R, R2, L> {
+    context: Context,
+    logic: L,
+    /// Times at which keys are due that are not complete yet.
+    later: BTreeMap<Vec<u8>, Vec<T>>,
+    replay: Replay<V, V2, T, R, R2>,
+    of: Of<K>,
+}
+
+impl<K, V, V2, T, R, R2, L> RowReduce<K, V, V2, T, R, R2, L>
+where
+    K: Row,
+    V: Row,
+    V2: Row,
+    T: TimeCode,
+    R: DiffCode,
+    R2: DiffCode,
+    L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2, R2)], &mut Vec<(V2, R2)>),
+{
+    /// Reduces by `logic`; what comes out is made in `context`.
+    pub fn new(context: &Context, logic: L) -> Self {
+        let (later, replay) = (BTreeMap::new(), Replay::new());
+        Self { context: context.clone(), logic, later, replay, of: PhantomData }
+    }
+
+    /// Reduces one key, whose new changes `fresh` stands at if it has any, at those of its times that are before `upper`.
+    fn reduce_key(
+        &mut self,
+        key: &[u8],
+        kept: Vec<T>,
+        [fresh, source, output]: [&mut Option<Cursor<T::Code>>; 3],
+        upper: &Antichain<T>,
+        builder: &mut RowBuilder<K, V2, T, R2>,
+    ) {
+        let Self { context, logic, later, replay, .. } = self;
+        replay.fresh.clear();
+        if key_at::<T>(fresh) == Some(key)
+            && let Some(cursor) = fresh
+        {
+            replay.fresh.load(cursor, None);
+            done(cursor.step_key());
+        }
+        replay.begin(kept);
+        let meet = replay.meet();
+        if let Some(cursor) = at(source, key) {
+            replay.source.load(cursor, meet.as_ref());
+        } else {
+            replay.source.clear();
+        }
+        if let Some(cursor) = at(output, key) {
+            replay.output.load(cursor, meet.as_ref());
+        } else {
+            replay.output.clear();
+        }
+        let mut buffer = RowBuffer::default();
+        buffer.restart(context);
+        let mut still_due = Vec::new();
+        replay.run(
+            upper,
+            &mut still_due,
+            |input, output, changes| logic(Enc::new(key), input, output, changes),
+            |value, time, diff| buffer.push(key, value, time, diff),
+        );
+        builder.push(&mut buffer);
+        if !still_due.is_empty() {
+            later.insert(key.to_vec(), still_due);
+        }
+    }
+}
+
+/// The cursor, if it has the key.
+fn at<'a, T: windrow::Time>(
+    cursor: &'a mut Option<Cursor<T>>,
+    key: &[u8],
+) -> Option<&'a mut Cursor<T>> {
+    let cursor = cursor.as_mut()?;
+    done(cursor.find_key(key)).then_some(cursor)
+}
+
+impl<K, V, V2, T, R, R2, L> ReduceTactic<T, RowBatch<K, V, T, R>, RowBatch<K, V2, T, R2>>
+    for RowReduce<K, V, V2, T, R, R2, L>
+where
+    K: Row,
+    V: Row,
+    V2: Row,
+    T: TimeCode,
+    R: DiffCode,
+    R2: DiffCode,
+    L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2, R2)], &mut Vec<(V2, R2)>),
+{
+    fn retire(
+        &mut self,
+        source_batches: Vec<RowBatch<K, V, T, R>>,
+        output_batches: Vec<RowBatch<K, V2, T, R2>>,
+        input_batches: Vec<RowBatch<K, V, T, R>>,
+        lower: &Antichain<T>,
+        upper: &Antichain<T>,
+        held: &Antichain<T>,
+    ) -> (Option<Span<T, RowBatch<K, V2, T, R2>>>, Antichain<T>) {
+        if held.iter().all(|time| upper.less_equal(time)) {
+            return (None, held.clone());
+        }
+        let mut source = cursor_over(&source_batches);
+        let mut output = cursor_over(&output_batches);
+        let mut fresh = cursor_over(&input_batches);
+        let mut builder = RowBuilder::default();
+        let mut kept = std::mem::take(&mut self.later);
+        let mut key = Vec::new();
+        loop {
+            let next = match (key_at::<T>(&fresh), kept.first_key_value()) {
+                (None, None) => break,
+                (Some(fresh), Some((kept, _))) => fresh.min(kept),
+                (Some(key), None) => key,
+                (None, Some((key, _))) => key,
+            };
+            key.clear();
+            key.extend_from_slice(next);
+            let times = kept.remove(&key).unwrap_or_default();
+            if key_at::<T>(&fresh) != Some(&key) && times.iter().all(|time| upper.less_equal(time))
+            {
+                self.later.insert(key.clone(), times);
+                continue;
+            }
+            let cursors = [&mut fresh, &mut source, &mut output];
+            self.reduce_key(&key, times, cursors, upper, &mut builder);
+        }
+        let least = Antichain::from_elem(T::minimum());
+        let description = Description::new(lower.clone(), upper.clone(), least);
+        let frontier = self.later.values().flatten().cloned().collect();
+        (Some(Span::new(description, builder.done())), frontier)
+    }
+}

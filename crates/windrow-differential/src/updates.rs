@@ -1,0 +1,174 @@
+//! Updates on their way: rows one behind the other, a container of timely's.
+//!
+//! ```text
+//! in a process   | row | row | row |                      moved from worker to worker as they are
+//! on a wire      records 8 | ends 8 | end 4 each | row | row | row |    numbers little-endian
+//! ```
+//! What came over a wire is read where it lies.
+//!
+//! Invariant: `ends` say where each row ends, unless all rows of the format have one length; then there are none.
+
+use std::marker::PhantomData;
+
+use timely::bytes::arc::Bytes;
+use timely::container::Accountable;
+use timely::dataflow::channels::ContainerBytes;
+
+use crate::diff::DiffCode;
+use crate::format::Format;
+use crate::of::Of;
+use crate::row::Row;
+use crate::time::TimeCode;
+
+/// Bytes of a number in the head.
+const NUMBER: usize = 8;
+/// Bytes of an end.
+const END: usize = 4;
+
+/// Updates `((K, V), T, R)` as rows.
+pub struct Updates<K, V, T, R> {
+    rows: Rows,
+    ends: Vec<u32>,
+    /// What timely counts.
+    records: u64,
+    of: Of<(K, V, T, R)>,
+}
+
+#[derive(Clone)]
+enum Rows {
+    Own(Vec<u8>),
+    Wire(Bytes),
+}
+
+impl<K, V, T, R> Default for Updates<K, V, T, R> {
+    fn default() -> Self {
+        Self { rows: Rows::Own(Vec::new()), ends: Vec::new(), records: 0, of: PhantomData }
+    }
+}
+
+impl<K, V, T, R> Clone for Updates<K, V, T, R> {
+    fn clone(&self) -> Self {
+        let Self { rows, ends, records, .. } = self;
+        Self { rows: rows.clone(), ends: ends.clone(), records: *records, of: PhantomData }
+    }
+}
+
+impl<K, V, T, R> Updates<K, V, T, R> {
+    /// All rows.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.rows {
+            Rows::Own(rows) => rows,
+            Rows::Wire(rows) => rows,
+        }
+    }
+
+    /// Where rows end, if they are of several lengths.
+    pub(crate) fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// True if there are no rows, though there may be records to be counted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes().is_empty()
+    }
+
+    /// Removes the rows; keeps the memory, if it is its own.
+    pub(crate) fn clear(&mut self) {
+        self.own().clear();
+        self.ends.clear();
+        self.records = 0;
+    }
+
+    fn own(&mut self) -> &mut Vec<u8> {
+        if let Rows::Wire(_) = self.rows {
+            self.rows = Rows::Own(self.bytes().to_vec());
+        }
+        match &mut self.rows {
+            Rows::Own(rows) => rows,
+            Rows::Wire(_) => unreachable!("made its own a moment ago"),
+        }
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
+    /// Adds a row that `put` writes.
+    #[inline]
+    pub(crate) fn push_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        let rows = self.own();
+        put(rows);
+        let end = rows.len();
+        self.note(end);
+    }
+
+    /// Adds an update.
+    #[inline]
+    pub(crate) fn push(&mut self, update: &((K, V), T, R)) {
+        self.push_with(|out| Format::put(update, out));
+    }
+
+    /// Adds a row that lies elsewhere.
+    #[inline]
+    pub(crate) fn push_row(&mut self, row: &[u8]) {
+        self.push_with(|out| out.extend_from_slice(row));
+    }
+
+    fn note(&mut self, end: usize) {
+        if Format::<K, V, T, R>::STRIDE.is_none() {
+            self.ends.push(u32::try_from(end).expect("pieces are sent long before they are 4 GiB"));
+        }
+        self.records += 1;
+    }
+
+    /// The rows, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes = self.bytes();
+        let count = match Format::<K, V, T, R>::STRIDE {
+            Some(stride) => bytes.len() / stride,
+            None => self.ends.len(),
+        };
+        let mut start = 0;
+        (0..count).map(move |at| {
+            let end = match Format::<K, V, T, R>::STRIDE {
+                Some(stride) => start + stride,
+                None => self.ends[at] as usize,
+            };
+            &bytes[std::mem::replace(&mut start, end)..end]
+        })
+    }
+}
+
+impl<K, V, T, R> Accountable for Updates<K, V, T, R> {
+    fn record_count(&self) -> i64 {
+        self.records as i64
+    }
+}
+
+impl<K: 'static, V: 'static, T: 'static, R: 'static> ContainerBytes for Updates<K, V, T, R> {
+    fn from_bytes(mut bytes: Bytes) -> Self {
+        let mut number = || {
+            let number = bytes.extract_to(NUMBER);
+            u64::from_le_bytes(*number.first_chunk().expect("a head is whole"))
+        };
+        let (records, count) = (number(), number() as usize);
+        let ends = bytes.extract_to(count * END);
+        let end = |end: &[u8]| u32::from_le_bytes(*end.first_chunk().expect("an end is whole"));
+        let ends = ends.chunks_exact(END).map(end).collect();
+        Self { rows: Rows::Wire(bytes), ends, records, of: PhantomData }
+    }
+
+    fn length_in_bytes(&self) -> usize {
+        2 * NUMBER + self.ends.len() * END + self.bytes().len()
+    }
+
+    fn into_bytes<W: std::io::Write>(&self, writer: &mut W) {
+        let written = || -> std::io::Result<()> {
+            let ends: Vec<u8> = self.ends.iter().flat_map(|end| end.to_le_bytes()).collect();
+            writer.write_all(&self.records.to_le_bytes())?;
+            writer.write_all(&(self.ends.len() as u64).to_le_bytes())?;
+            writer.write_all(&ends)?;
+            writer.write_all(self.bytes())
+        };
+        let mut written = written;
+        written().expect("timely makes room for as many bytes as it was told");
+    }
+}

@@ -1,0 +1,193 @@
+//! Programs run in every way: workers, memory, chunks; and two collections that are to be the same at every time.
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use differential_dataflow::consolidation::consolidate_updates;
+use differential_dataflow::difference::Abelian;
+use differential_dataflow::lattice::Lattice;
+use differential_dataflow::{ExchangeData, Hashable, VecCollection};
+use timely::dataflow::ProbeHandle;
+use timely::progress::Timestamp;
+use timely::worker::Worker;
+use timely::{Config, WorkerConfig};
+use windrow::{Budget, ForceSpill, Pool, PoolOptions};
+use windrow_differential::Context;
+
+/// A program that takes longer is one that hangs.
+const DEADLINE: Duration = Duration::from_secs(180);
+/// Bytes of chunks that hold three rows of two numbers, and one or two of text.
+const THREE_ROWS: usize = 96;
+/// Bytes of chunks that many of which make up the little that a test has.
+const SMALL: usize = 4 << 10;
+
+/// Where what a program holds may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Resident,
+    /// On disk, all that can be.
+    Spilled,
+    /// In a quarter of the memory that it takes otherwise.
+    Quarter,
+}
+
+/// A way to run a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) workers: usize,
+    pub(crate) held: Held,
+    pub(crate) chunk_bytes: Option<usize>,
+}
+
+/// All ways.
+pub(crate) fn ways() -> Vec<Way> {
+    let mut ways = Vec::new();
+    for workers in [1, 2, 4] {
+        for held in [Held::Resident, Held::Spilled] {
+            for chunk_bytes in [Some(THREE_ROWS), None] {
+                ways.push(Way { workers, held, chunk_bytes });
+            }
+        }
+        for chunk_bytes in [THREE_ROWS, SMALL] {
+            ways.push(Way { workers, held: Held::Quarter, chunk_bytes: Some(chunk_bytes) });
+        }
+    }
+    ways
+}
+
+fn options(chunk_bytes: Option<usize>) -> PoolOptions {
+    match chunk_bytes {
+        Some(bytes) => PoolOptions::new().chunk_bytes(bytes),
+        None => PoolOptions::new(),
+    }
+}
+
+impl Way {
+    fn pool(self, limit: Option<usize>) -> Pool {
+        let options = options(self.chunk_bytes);
+        let pool = match (self.held, limit) {
+            (_, Some(limit)) => Pool::new(Budget::bytes(limit), options),
+            (Held::Spilled, None) => Pool::new(Budget::bytes(64 << 20), options.policy(ForceSpill)),
+            (_, None) => Pool::new(Budget::unlimited(), options),
+        };
+        pool.unwrap()
+    }
+
+    /// Runs `program` in this way, which spills if it `keeps` anything; what it returns, summed over the workers, is not
+    /// zero. Nothing is held after it.
+    pub(crate) fn run<P>(self, program: &Arc<P>, keeps: bool)
+    where
+        P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,
+    {
+        println!("{self:?}");
+        let limit = (self.held == Held::Quarter).then(|| {
+            let pool = self.pool(Some(256 << 20));
+            execute(self.workers, &Context::new(pool.clone()), program);
+            pool.budget().peak() / 4
+        });
+        let pool = self.pool(limit);
+        execute(self.workers, &Context::new(pool.clone()), program);
+        pool.release();
+        assert_eq!(pool.budget().used(), 0, "{self:?}: memory is held after all is gone");
+        // With few rows there is nothing that leaves memory but whole chunks.
+        if keeps && self.held == Held::Spilled && self.chunk_bytes.is_some() {
+            assert!(pool.stats().spilled_bytes > 0, "{self:?}: nothing was spilled");
+        }
+    }
+}
+
+/// Runs `program` in all ways.
+pub(crate) fn in_all_ways<P>(program: P)
+where
+    P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,
+{
+    let program = Arc::new(program);
+    ways().into_iter().for_each(|way| way.run(&program, true));
+}
+
+/// The same with a program that keeps nothing: what it has is never at rest.
+pub(crate) fn passing_in_all_ways<P>(program: P)
+where
+    P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,
+{
+    let program = Arc::new(program);
+    ways().into_iter().for_each(|way| way.run(&program, false));
+}
+
+fn execute<P>(workers: usize, context: &Context, program: &Arc<P>)
+where
+    P: Fn(&mut Worker, &Context) -> usize + Send + Sync + 'static,
+{
+    let seen = Arc::new(AtomicUsize::new(0));
+    let (context, program, seen_by_all) = (context.clone(), Arc::clone(program), Arc::clone(&seen));
+    let config = match workers {
+        1 => Config::thread(),
+        workers => Config::process(workers),
+    };
+    let _ = WorkerConfig::default();
+    let guards = timely::execute(config, move |worker| {
+        let seen = program(worker, &context);
+        seen_by_all.fetch_add(seen, Ordering::Relaxed);
+    });
+    guards.unwrap().join().into_iter().for_each(|result| result.unwrap());
+    assert!(seen.load(Ordering::Relaxed) > 0, "a program that shows nothing proves nothing");
+}
+
+/// Two collections that are to be the same at every time; counts what the first has.
+pub(crate) fn same<'scope, D, T, R>(
+    stock: VecCollection<'scope, T, D, R>,
+    ours: VecCollection<'scope, T, D, R>,
+    seen: &Rc<Cell<usize>>,
+    probe: &mut ProbeHandle<T>,
+) where
+    D: ExchangeData + Hashable,
+    T: Timestamp + Lattice,
+    R: ExchangeData + Abelian + Hashable,
+{
+    let seen = Rc::clone(seen);
+    stock
+        .consolidate()
+        .inspect(move |_| seen.set(seen.get() + 1))
+        .concat(ours.negate())
+        .consolidate()
+        .inspect(|difference| panic!("differs: {difference:?}"))
+        .probe_with(probe);
+}
+
+/// Steps until `done`.
+pub(crate) fn step_until(worker: &mut Worker, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        worker.step();
+        assert!(start.elapsed() < DEADLINE, "the program hangs");
+    }
+}
+
+/// Numbers in no order, the same every time.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
+        self.next() % most
+    }
+}
+
+/// Consolidated updates.
+pub(crate) fn tidy<D: Ord, T: Ord + Clone, R: differential_dataflow::difference::Semigroup>(
+    mut updates: Vec<(D, T, R)>,
+) -> Vec<(D, T, R)> {
+    consolidate_updates(&mut updates);
+    updates
+}

@@ -1,0 +1,114 @@
+//! The chunks of a settled batch, one by one, for those who go through rows in a way of their own.
+//!
+//! ```text
+//! batch   | chunk 0 | chunk 1 | chunk 2 |     last rows: in memory, wherever the chunks are
+//!                     ^ read: ChunkRows       held in memory for as long as somebody has it
+//! row     key | value | time | diff
+//! ```
+//!
+//! Invariant: a chunk that is held does not leave memory, and counts in the budget.
+
+use std::sync::Arc;
+
+use super::Batch;
+use crate::chunk::Chunk;
+use crate::error::{Error, Result};
+use crate::merge::Run;
+use crate::order::Rule;
+use crate::time::Time;
+
+/// Reads the chunks of one batch of changes, in any order. Clones share the chunks, as batches do.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+/// use windrow::{Batcher, ChunkReader, Order, Pool, key_len};
+///
+/// # let changes = RecordBatch::try_from_iter([
+/// #     ("user", Arc::new(UInt64Array::from(vec![7, 9])) as ArrayRef),
+/// #     ("diff", Arc::new(Int64Array::from(vec![1, 1])) as ArrayRef),
+/// # ])?;
+/// let layout = Order::by("user").diff("diff").bind(&changes.schema())?;
+/// let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+/// batcher.push(&changes)?;
+/// let reader = ChunkReader::new(&batcher.finish()?.settle()?)?;
+/// assert_eq!(reader.chunks(), 1);
+/// let chunk = reader.read(0)?;
+/// assert_eq!((chunk.len(), key_len(&layout, chunk.row(1))), (2, 8));
+/// assert_eq!(chunk.row(1)[..8], 9u64.to_be_bytes());
+/// # Ok::<(), windrow::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ChunkReader {
+    run: Arc<Run>,
+}
+
+/// The rows of a chunk, ascending by all but their diffs. Stays in memory while it is held.
+#[derive(Clone, Debug)]
+pub struct ChunkRows {
+    chunk: Arc<Chunk>,
+}
+
+impl ChunkReader {
+    /// A reader of `batch`, which keeps its chunks alive. Costs a look at every chunk.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOrder`] if the batch is not settled (see [`Batch::settle`]), or its layout has no diffs.
+    pub fn new<T: Time>(batch: &Batch<T>) -> Result<Self> {
+        if batch.layout().rule() != Rule::Sum {
+            return Err(Error::InvalidOrder("a reader of chunks needs an order with diffs".into()));
+        }
+        let run = batch.settled_run()?.unwrap_or_default();
+        Ok(Self { run })
+    }
+
+    /// Number of chunks.
+    pub fn chunks(&self) -> usize {
+        self.run.chunks()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.run.rows()
+    }
+
+    /// The last row of a chunk; none if it is longer than 1 KiB and the chunk may leave memory, or if there is no such
+    /// chunk. Nothing is read for it.
+    pub fn last_row(&self, chunk: usize) -> Option<&[u8]> {
+        self.run.last_row_of(chunk)
+    }
+
+    /// The rows of a chunk. One that has left memory is read back, and stays if the budget has room for it.
+    ///
+    /// # Errors
+    /// What reading a chunk reports; [`Error::InvalidOrder`] if there is no such chunk.
+    pub fn read(&self, chunk: usize) -> Result<ChunkRows> {
+        if chunk >= self.run.chunks() {
+            return Err(Error::InvalidOrder(format!("no chunk {chunk} in {}", self.run.chunks())));
+        }
+        Ok(ChunkRows { chunk: self.run.read(chunk)? })
+    }
+}
+
+impl ChunkRows {
+    /// Number of rows.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.chunk.len()
+    }
+
+    /// False: a chunk has a row.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.chunk.len() == 0
+    }
+
+    /// The bytes of row `index`: key, value, time, and eight bytes of diff.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn row(&self, index: usize) -> &[u8] {
+        self.chunk.rows().row(index)
+    }
+}
