@@ -4,6 +4,8 @@
 
 mod batcher;
 mod cells;
+#[cfg(feature = "datafusion")]
+mod datafusion;
 mod r#gen;
 mod kway;
 mod merge;
@@ -79,6 +81,13 @@ enum Command {
     Partition(partition::Options),
     /// Measure rows against arrow-row: encode, decode, compare, sort
     Rows(rows::Options),
+    /// Sort and take the latest rows inside DataFusion, beside its own operators
+    #[cfg(feature = "datafusion")]
+    Datafusion(datafusion::Options),
+    /// One run of `datafusion`
+    #[cfg(feature = "datafusion")]
+    #[command(hide = true)]
+    DatafusionRun(datafusion::RunOptions),
 }
 
 fn main() -> ExitCode {
@@ -94,6 +103,10 @@ fn main() -> ExitCode {
         Command::Spill(options) => return end(spill::run(&options)),
         Command::Partition(options) => return end(partition::run(&options)),
         Command::Rows(options) => return end(rows::run(&options)),
+        #[cfg(feature = "datafusion")]
+        Command::Datafusion(options) => return end(datafusion::run(&options)),
+        #[cfg(feature = "datafusion")]
+        Command::DatafusionRun(options) => return end(datafusion::run_one(&options)),
     };
     match done {
         Ok(summary) => {
