@@ -33,7 +33,7 @@ pub(crate) struct Workspace {
     /// Where the memory pool has no limit: what it is told.
     told: Option<Mutex<MemoryReservation>>,
     /// In a pool of Windrow's: what makes batches give way to others.
-    _adopted: Option<Adopted>,
+    adopted: Option<Adopted>,
     /// Its temporary directories go with it.
     _runtime: Arc<RuntimeEnv>,
 }
@@ -47,14 +47,14 @@ impl Workspace {
         if let Some(own) = memory.downcast_ref::<WindrowMemoryPool>() {
             let pool = Pool::new(own.budget().clone(), options).map_err(datafusion_error)?;
             let adopted = Some(own.adopt(&pool));
-            return Ok(Self { pool, told: None, _adopted: adopted, _runtime: runtime });
+            return Ok(Self { pool, told: None, adopted, _runtime: runtime });
         }
         let reservation = MemoryConsumer::new(name).with_can_spill(true).register(memory);
         let limit = match memory.memory_limit() {
             MemoryLimit::Infinite => {
                 let pool = Pool::new(Budget::unlimited(), options).map_err(datafusion_error)?;
                 let told = Some(Mutex::new(reservation));
-                return Ok(Self { pool, told, _adopted: None, _runtime: runtime });
+                return Ok(Self { pool, told, adopted: None, _runtime: runtime });
             }
             MemoryLimit::Finite(limit) => limit / sharers.max(1),
             MemoryLimit::Unknown => UNKNOWN_LIMIT,
@@ -62,11 +62,16 @@ impl Workspace {
         let limit = granted(&reservation, limit);
         let budget = Budget::within(limit, Arc::new(Reserved(reservation)));
         let pool = Pool::new(budget, options).map_err(datafusion_error)?;
-        Ok(Self { pool, told: None, _adopted: None, _runtime: runtime })
+        Ok(Self { pool, told: None, adopted: None, _runtime: runtime })
     }
 
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// True if others may ask for what is held when it is sorted.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.adopted.is_some()
     }
 
     /// Tells a pool without a limit what is held now.

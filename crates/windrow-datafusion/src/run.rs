@@ -148,7 +148,11 @@ impl Run {
         let (elapsed, workspace) = (self.metrics.elapsed(), Arc::clone(workspace));
         blocking(move || {
             let _timer = elapsed.timer();
-            let batch = batcher.finish().map_err(datafusion_error)?;
+            let mut batch = batcher.finish().map_err(datafusion_error)?;
+            if workspace.gives_way() {
+                // A merge holds a chunk of each run, which may be all there are; of one run the others can leave.
+                batch = batch.settle().map_err(datafusion_error)?;
+            }
             workspace.tell();
             Ok(batch)
         })

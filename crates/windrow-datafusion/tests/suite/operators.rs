@@ -218,9 +218,9 @@ async fn change_logs_are_tables() {
 async fn files_that_are_sorted_are_merged() {
     let directory = tempfile::tempdir().expect("a directory");
     let context = session(SETTING, true);
-    for part in 0..4 {
+    for part in 0..3 {
         let sql = format!(
-            "COPY (SELECT value * 4 + {part} id FROM generate_series(0, 999) s (value)) TO '{}/{part}.parquet'",
+            "COPY (SELECT value * 3 + {part} id FROM generate_series(0, 999) s (value)) TO '{}/{part}.parquet'",
             directory.path().display()
         );
         rows(&context, &sql).await.expect("a file");
@@ -241,7 +241,7 @@ async fn files_that_are_sorted_are_merged() {
                 ids.values().to_vec()
             })
             .collect();
-        let all = if fetch.is_empty() { 4000 } else { 1500 };
+        let all = if fetch.is_empty() { 3000 } else { 1500 };
         assert_eq!(ids, (0..all).collect::<Vec<i64>>());
     }
 }
