@@ -12,8 +12,9 @@ extensions_options! {
         /// Merges of what several partitions sort, which become one with their sorts.
         pub fuse: bool, default = true
 
-        /// Merges of inputs that are sorted already.
-        pub merge: bool, default = true
+        /// Merges of inputs that are sorted already, in bounded memory. An input that is not in the order that a plan
+        /// claims ends the query with an error, where stock goes on with rows out of order.
+        pub merge: bool, default = false
 
         /// Plans that keep the first or last row of each key.
         pub latest: bool, default = true

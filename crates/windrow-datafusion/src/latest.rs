@@ -144,7 +144,11 @@ fn first_rows(
     };
     let (keys, then) = (number.partition_by(), number.order_by());
     let key = order.iter().take_while(|by| keys.contains(&by.expr)).count();
-    let then = then.iter().filter(|by| !keys.contains(&by.expr)).collect::<Vec<_>>();
+    // As in the sort, an expression counts where it stands first.
+    let new = |(place, by): (usize, &PhysicalSortExpr)| {
+        !keys.contains(&by.expr) && then[..place].iter().all(|before| &before.expr != &by.expr)
+    };
+    let then = then.iter().enumerate().filter(|by| new(*by)).map(|(_, by)| by).collect::<Vec<_>>();
     let rest = &order[key..];
     // A key that the sort leaves out has one value, or so it was found; it is not looked into here.
     let all = keys.iter().all(|key| order.iter().any(|by| &by.expr == key));

@@ -1,6 +1,7 @@
 //! Tables of any shape, sessions with the rule and without, and what a query gives in either.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::types::Int32Type;
@@ -11,7 +12,7 @@ use arrow_array::{
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -163,6 +164,15 @@ pub(crate) async fn rows(
 ) -> Result<(Vec<RecordBatch>, String)> {
     let (plan, text) = plan(context, sql).await?;
     Ok((collect(plan, context.task_ctx()).await?, text))
+}
+
+/// Waits until nothing is reserved: tasks that were ended have to notice it.
+pub(crate) async fn given_back(pool: &Arc<dyn MemoryPool>) {
+    let begun = Instant::now();
+    while pool.reserved() > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes stay", pool.reserved());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Rows as text, one a line.

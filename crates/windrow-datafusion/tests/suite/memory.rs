@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::common::{Numbers, Setting, batch, plan, register, session};
+use crate::common::{Numbers, Setting, batch, given_back, plan, register, session};
 use arrow_array::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
@@ -45,15 +45,6 @@ fn with_pool(pool: Arc<dyn MemoryPool>, disks: DiskManagerBuilder) -> SessionCon
 fn spilled(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0);
     own + plan.children().into_iter().map(spilled).sum::<usize>()
-}
-
-/// Waits until nothing is reserved: tasks that were ended have to notice it.
-async fn given_back(pool: &Arc<dyn MemoryPool>) {
-    let begun = Instant::now();
-    while pool.reserved() > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes stay", pool.reserved());
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }
 
 fn in_order(batches: &[RecordBatch]) -> usize {

@@ -80,7 +80,6 @@ async fn settings_of_a_session_say_what_is_replaced() {
     let context = ours();
     let sql = "SELECT * FROM t ORDER BY k, id";
     context.sql("SET windrow.sort = false").await.expect("a setting");
-    context.sql("SET windrow.merge = false").await.expect("a setting");
     assert!(!plan(&context, sql).await.expect("a plan").1.contains("Windrow"));
     context.sql("SET windrow.merge = true").await.expect("a setting");
     let (merged, text) = rows(&context, sql).await.expect("rows");
@@ -155,6 +154,7 @@ async fn errors_of_inputs_are_what_they_were() {
     let parts = (0..2).map(|_| Arc::new(Failing(Arc::clone(&schema))) as Arc<dyn PartitionStream>);
     let table = StreamingTable::try_new(Arc::clone(&schema), parts.collect()).expect("a table");
     context.register_table("broken", Arc::new(table)).expect("a table");
+    context.sql("SET windrow.merge = true").await.expect("a setting");
     for sort in [true, false] {
         context.sql(&format!("SET windrow.sort = {sort}")).await.expect("a setting");
         let error = rows(&context, "SELECT * FROM broken ORDER BY id").await.expect_err("an error");
@@ -230,6 +230,7 @@ async fn files_that_are_sorted_are_merged() {
         ParquetReadOptions::default().file_sort_order(vec![vec![col("id").sort(true, false)]]);
     context.register_parquet("sorted", path, sorted).await.expect("a table");
     for fetch in ["", " LIMIT 1500"] {
+        context.sql("SET windrow.merge = true").await.expect("a setting");
         context.sql("SET windrow.topk_bytes = 0").await.expect("a setting");
         let sql = format!("SELECT id FROM sorted ORDER BY id{fetch}");
         let (got, text) = rows(&context, &sql).await.expect("rows");
