@@ -28,7 +28,7 @@ const ROWS: u64 = 400_000;
 const KEYS: u64 = 60_000;
 /// Bytes of memory of an executor, which has one core: of its operators, and of all beyond what it has at rest.
 const POOL: u64 = 16 << 20;
-const GROWTH: u64 = 160 << 20;
+const GROWTH: u64 = 96 << 20;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(240);
 

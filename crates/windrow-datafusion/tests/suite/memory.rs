@@ -1,7 +1,7 @@
 //! Memory is that of the session's pool, and disks those of its disk manager.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::{Numbers, Setting, batch, given_back, plan, register, session};
 use arrow_array::RecordBatch;
