@@ -6,6 +6,8 @@ mod batcher;
 mod cells;
 #[cfg(feature = "dataflow")]
 mod dataflow;
+#[cfg(feature = "datafusion")]
+mod datafusion;
 mod r#gen;
 mod kway;
 mod merge;
@@ -87,6 +89,13 @@ enum Command {
     Dataflow(dataflow::Options),
     /// Measure rows against arrow-row: encode, decode, compare, sort
     Rows(rows::Options),
+    /// Sort and take the latest rows inside DataFusion, beside its own operators
+    #[cfg(feature = "datafusion")]
+    Datafusion(datafusion::Options),
+    /// One run of `datafusion`
+    #[cfg(feature = "datafusion")]
+    #[command(hide = true)]
+    DatafusionRun(datafusion::RunOptions),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +114,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "dataflow")]
         Command::Dataflow(options) => return end(dataflow::run(&options)),
         Command::Rows(options) => return end(rows::run(&options)),
+        #[cfg(feature = "datafusion")]
+        Command::Datafusion(options) => return end(datafusion::run(&options)),
+        #[cfg(feature = "datafusion")]
+        Command::DatafusionRun(options) => return end(datafusion::run_one(&options)),
     };
     match done {
         Ok(summary) => {

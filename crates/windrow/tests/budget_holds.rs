@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use common::arrays::Rng;
 use common::engine::{Way, collect};
-use windrow::{Budget, Finish, Memory, Order, Pool, PoolOptions};
+use windrow::{Batcher, Budget, Finish, Memory, Order, Pool, PoolOptions};
 
 #[test]
 fn while_sorting_and_compacting() {
@@ -98,4 +98,24 @@ fn of_memory_that_is_counted_elsewhere() {
     assert!(pool.stats().peak_leased <= peak);
     pool.wait_for_spills();
     assert_eq!(memory.used.load(Ordering::Relaxed), 0, "all leases returned");
+}
+
+#[test]
+fn memory_that_had_nothing_at_first_is_found_again() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100_000));
+    let input = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+    let layout = Order::by("number").bind(&input.schema()).unwrap();
+    let memory = Arc::new(Shared::default());
+    memory.grow(Shared::LIMIT);
+    let budget = Budget::within(32 << 20, Arc::clone(&memory) as _);
+    let pool = Pool::new(budget, PoolOptions::new()).unwrap();
+    let mut batcher: Batcher = Batcher::new(&layout, &pool);
+    batcher.push(&input).unwrap();
+    memory.shrink(Shared::LIMIT);
+    for _ in 0..40 {
+        batcher.push(&input).unwrap();
+    }
+    let limit = pool.budget().limit();
+    assert!(limit > 1 << 20, "{limit} of {}", Shared::LIMIT);
+    assert_eq!(collect(batcher.finish().unwrap().record_batches(100_000)).unwrap().len(), 41);
 }

@@ -163,7 +163,7 @@ impl Budget {
             }
             let most = refused.load(Ordering::Relaxed);
             if used + bytes > most / 2 {
-                refused.store(most.saturating_mul(2), Ordering::Relaxed);
+                refused.store(most.saturating_mul(2).max(used + bytes), Ordering::Relaxed);
             }
         }
         self.counters.peak.fetch_max(used + bytes, Ordering::Relaxed);

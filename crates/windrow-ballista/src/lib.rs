@@ -1,0 +1,104 @@
+//! Windrow's operators on the executors of Ballista.
+//!
+//! ```text
+//! scheduler: plans and cuts stages, stock operators only
+//!     stage --wire--> executor: WindrowEngine --rewrite below the shuffle writer--> the stage as it runs
+//! ```
+//! Planners cut a plan where they know its operators by type, and send what they know. So a stage is rewritten where it
+//! runs: nothing of Windrow's is sent, and executors with the engine and without work on one query.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+//! use windrow_ballista::WindrowEngine;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = ExecutorProcessConfig {
+//!     override_execution_engine: Some(Arc::new(WindrowEngine::default())),
+//!     memory_pool_size: Some(512 << 20),
+//!     ..ExecutorProcessConfig::default()
+//! };
+//! start_executor_process(Arc::new(config)).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use ballista_core::JobId;
+use ballista_core::execution_plans::RuntimeStatsExec;
+use ballista_executor::execution_engine::{
+    DefaultExecutionEngine, ExecutionEngine, QueryStageExecutor,
+};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::error::Result;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::prelude::SessionConfig;
+use windrow_datafusion::{WindrowConfig, rewrite};
+
+/// An execution engine that runs stages with Windrow's operators: sorts, and the latest row of each key.
+///
+/// Merges of sorted partitions stay as they are: writers of shuffles look for them to know how many partitions come out.
+pub struct WindrowEngine {
+    inner: Arc<dyn ExecutionEngine>,
+    config: WindrowConfig,
+}
+
+impl WindrowEngine {
+    /// An engine that hands rewritten stages to `inner`, by `config` where a session has no settings of Windrow's.
+    pub fn new(inner: Arc<dyn ExecutionEngine>, config: WindrowConfig) -> Self {
+        Self { inner, config }
+    }
+}
+
+impl Default for WindrowEngine {
+    fn default() -> Self {
+        Self::new(Arc::new(DefaultExecutionEngine::new()), WindrowConfig::default())
+    }
+}
+
+impl fmt::Debug for WindrowEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WindrowEngine").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl ExecutionEngine for WindrowEngine {
+    fn create_query_stage_exec(
+        &self,
+        job_id: JobId,
+        stage_id: usize,
+        task_id: usize,
+        global_output_partition_ids: Vec<usize>,
+        plan: Arc<dyn ExecutionPlan>,
+        work_dir: &str,
+        config: &SessionConfig,
+    ) -> Result<Arc<dyn QueryStageExecutor>> {
+        let session = config.options().extensions.get::<WindrowConfig>();
+        let mut windrow = session.unwrap_or(&self.config).clone();
+        (windrow.fuse, windrow.merge) = (false, false);
+        let plan = stage(plan, &windrow)?;
+        self.inner.create_query_stage_exec(
+            job_id,
+            stage_id,
+            task_id,
+            global_output_partition_ids,
+            plan,
+            work_dir,
+            config,
+        )
+    }
+}
+
+/// A stage, rewritten below its root, which writes it out. One that samples its rows stays: samples are looked for below
+/// operators that Ballista knows.
+fn stage(root: Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Arc<dyn ExecutionPlan>> {
+    if root.exists(|node| Ok(node.is::<RuntimeStatsExec>()))? {
+        return Ok(root);
+    }
+    let children = root.children().into_iter().map(|child| rewrite(Arc::clone(child), config));
+    let children = children.collect::<Result<Vec<_>>>()?;
+    replace_children_if_necessary(root, children)
+}

@@ -1,0 +1,188 @@
+//! One run: a query, in a process that does nothing else.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use clap::Args;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryPool, PeakRecordingPool, TrackConsumersPool, UnboundedMemoryPool,
+};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use futures::StreamExt;
+use windrow_datafusion::WithWindrow;
+
+use super::queries::Query;
+use super::{Outcome, Side, files};
+use crate::Result;
+
+/// What is run.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[arg(long)]
+    query: String,
+    #[arg(long)]
+    side: Side,
+    /// MiB, or 0
+    #[arg(long)]
+    limit: usize,
+    #[arg(long)]
+    partitions: usize,
+    #[arg(long)]
+    scale: f64,
+    #[arg(long)]
+    data: PathBuf,
+    /// Compare rows and their order
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs it, and prints the outcome as JSON.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let query = Query::named(&options.query).ok_or("no such query")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(options.partitions)
+        .enable_all()
+        .build()?;
+    let inner: Arc<dyn MemoryPool> = match options.limit {
+        0 => Arc::new(UnboundedMemoryPool::default()),
+        limit => {
+            let top = std::num::NonZeroUsize::MIN;
+            Arc::new(TrackConsumersPool::new(FairSpillPool::new(limit << 20), top))
+        }
+    };
+    let pool = Arc::new(PeakRecordingPool::new(inner));
+    let context = session(options, Arc::clone(&pool) as Arc<dyn MemoryPool>)?;
+    let mut outcome = Outcome {
+        error: String::new(),
+        seconds: 0.0,
+        cpu_seconds: 0.0,
+        peak_rss: 0,
+        pool_peak: 0,
+        spilled: 0,
+        rows: 0,
+        checksum: 0,
+    };
+    let done = runtime.block_on(measured(options, query, &context, &mut outcome));
+    if let Err(error) = done {
+        outcome.error =
+            error.to_string().lines().next().unwrap_or("failed").chars().take(60).collect();
+    }
+    outcome.pool_peak = pool.peak_reserved() as u64;
+    outcome.peak_rss = peak_rss();
+    outcome.cpu_seconds = cpu_seconds();
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(())
+}
+
+fn session(options: &Options, pool: Arc<dyn MemoryPool>) -> Result<SessionContext> {
+    let mut config = SessionConfig::new().with_target_partitions(options.partitions);
+    if options.side == Side::Tuned {
+        config = config.with_sort_spill_reservation_bytes(1 << 20);
+        config = config.with_sort_in_place_threshold_bytes(1 << 18);
+    }
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
+    let builder = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features();
+    let builder = match options.side {
+        Side::Ours => builder.with_windrow(),
+        Side::Stock | Side::Tuned | Side::Scan => builder,
+    };
+    Ok(SessionContext::new_with_state(builder.build()))
+}
+
+async fn measured(
+    options: &Options,
+    query: &Query,
+    context: &SessionContext,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let [lineitem, log] = files(&options.data, options.scale);
+    for (name, path) in [("lineitem", lineitem), ("log", log)] {
+        let path = path.to_str().ok_or("a path that is text")?;
+        context.register_parquet(name, path, ParquetReadOptions::default()).await?;
+    }
+    let sql = if options.side == Side::Scan { query.scan() } else { query.sql() };
+    let begun = Instant::now();
+    let plan = context.sql(&sql).await?.create_physical_plan().await?;
+    let mut rows = execute_stream(Arc::clone(&plan), context.task_ctx())?;
+    let mut check = options.check.then(Check::default);
+    while let Some(batch) = rows.next().await {
+        let batch = batch?;
+        outcome.rows += batch.num_rows() as u64;
+        if let Some(check) = &mut check {
+            check.add(&batch, if options.side == Side::Scan { 0 } else { query.key() })?;
+        }
+    }
+    outcome.seconds = begun.elapsed().as_secs_f64();
+    outcome.spilled = spilled(&plan);
+    outcome.checksum = check.map_or(0, |check| check.sum);
+    Ok(())
+}
+
+/// Rows in order, and a sum of all of them that does not depend on it.
+#[derive(Default)]
+struct Check {
+    sum: u64,
+    before: Option<OwnedRow>,
+}
+
+impl Check {
+    fn add(&mut self, batch: &RecordBatch, key: usize) -> Result<()> {
+        let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
+        let fields = |columns: &[_]| -> Vec<SortField> {
+            columns
+                .iter()
+                .map(|column: &arrow::array::ArrayRef| SortField::new(column.data_type().clone()))
+                .collect()
+        };
+        let rows = RowConverter::new(fields(batch.columns()))?.convert_columns(batch.columns())?;
+        for row in &rows {
+            self.sum = self.sum.wrapping_add(hasher.hash_one(row.as_ref()));
+        }
+        if key == 0 {
+            return Ok(());
+        }
+        let columns = &batch.columns()[..key];
+        let keys = RowConverter::new(fields(columns))?.convert_columns(columns)?;
+        for row in &keys {
+            let ascends =
+                self.before.as_ref().is_none_or(|before| before.row().as_ref() <= row.as_ref());
+            if !ascends {
+                return Err("rows are out of order".into());
+            }
+            self.before = Some(row.owned());
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that the operators of `plan` spilled.
+fn spilled(plan: &Arc<dyn ExecutionPlan>) -> u64 {
+    let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0) as u64;
+    own + plan.children().into_iter().map(spilled).sum::<u64>()
+}
+
+fn peak_rss() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) << 10
+}
+
+/// Of all threads.
+fn cpu_seconds() -> f64 {
+    /// Ticks a second, as Linux tells processes on every architecture.
+    const TICKS: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+    ticks / TICKS
+}

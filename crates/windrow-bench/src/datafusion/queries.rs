@@ -1,0 +1,91 @@
+//! The queries: the eleven of DataFusion's own bench of sorts, and three of change logs.
+
+/// A query, without and with its order.
+pub(crate) struct Query {
+    pub(crate) name: &'static str,
+    /// The columns of an unsorted scan.
+    pub(crate) columns: &'static str,
+    pub(crate) table: &'static str,
+    /// What comes behind `SELECT columns FROM table`, or all of it.
+    pub(crate) rest: Rest,
+}
+
+pub(crate) enum Rest {
+    /// The first so many columns are the order.
+    Sorted(usize),
+    /// A statement of its own.
+    Whole(&'static str),
+}
+
+const WIDE: &str = "l_linenumber, l_suppkey, l_orderkey, l_partkey, l_quantity, l_extendedprice, l_discount, l_tax, \
+    l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode";
+const WIDEST: &str = "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey, l_quantity, l_extendedprice, \
+    l_discount, l_tax, l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, l_shipmode";
+const LOG: &str = "id, lsn, op, payload, amount, ts";
+
+const fn lineitem(name: &'static str, columns: &'static str, key: usize) -> Query {
+    Query { name, columns, table: "lineitem", rest: Rest::Sorted(key) }
+}
+
+const fn log(name: &'static str, rest: Rest) -> Query {
+    Query { name, columns: LOG, table: "log", rest }
+}
+
+pub(crate) const QUERIES: [Query; 14] = [
+    lineitem("q1", "l_linenumber, l_partkey", 1),
+    lineitem("q2", "l_orderkey, l_partkey", 1),
+    lineitem("q3", "l_comment, l_partkey", 1),
+    lineitem("q4", "l_orderkey, l_linenumber, l_partkey", 2),
+    lineitem("q5", "l_linenumber, l_suppkey, l_orderkey", 3),
+    lineitem("q6", "l_linenumber, l_suppkey, l_orderkey, l_partkey", 3),
+    lineitem("q7", WIDE, 3),
+    lineitem("q8", "l_orderkey, l_suppkey, l_linenumber, l_comment", 4),
+    lineitem("q9", "l_orderkey, l_suppkey, l_linenumber, l_comment, l_partkey", 4),
+    lineitem("q10", WIDEST, 4),
+    lineitem("q11", "l_shipmode, l_comment, l_partkey", 2),
+    log("log-sort", Rest::Sorted(2)),
+    log(
+        "log-latest",
+        Rest::Whole(
+            "SELECT id, lsn, op, payload, amount, ts FROM (SELECT *, row_number() OVER \
+             (PARTITION BY id ORDER BY lsn DESC) rn FROM log) WHERE rn = 1",
+        ),
+    ),
+    log(
+        "log-distinct",
+        Rest::Whole(
+            "SELECT DISTINCT ON (id) id, lsn, op, payload, amount, ts FROM log ORDER BY id, lsn DESC",
+        ),
+    ),
+];
+
+impl Query {
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        QUERIES.iter().find(|query| query.name == name)
+    }
+
+    /// The statement.
+    pub(crate) fn sql(&self) -> String {
+        let Self { columns, table, .. } = self;
+        match self.rest {
+            Rest::Sorted(key) => {
+                let order: Vec<String> = (1..=key).map(|column| column.to_string()).collect();
+                format!("SELECT {columns} FROM {table} ORDER BY {}", order.join(", "))
+            }
+            Rest::Whole(sql) => sql.to_owned(),
+        }
+    }
+
+    /// The same columns, as they come.
+    pub(crate) fn scan(&self) -> String {
+        format!("SELECT {} FROM {}", self.columns, self.table)
+    }
+
+    /// How many leading columns are to ascend.
+    pub(crate) fn key(&self) -> usize {
+        match self.rest {
+            Rest::Sorted(key) => key,
+            Rest::Whole(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The operator, as DataFusion's plans see it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::stats::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{assert_eq_or_internal_err, not_impl_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, Partitioning,
+    PhysicalExpr,
+};
+use datafusion::physical_plan::coop::cooperative;
+use datafusion::physical_plan::execution_plan::{
+    CardinalityEffect, EmissionType, EvaluationType, SchedulingType,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
+    apply_expression_roots,
+};
+
+use futures::StreamExt;
+
+use crate::run::{Run, RunMetrics};
+use crate::shape::Shape;
+
+/// What becomes of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// All of them are sorted.
+    Sort,
+    /// Of those that are equal in the first `key` expressions of the order, only the first in that order stays.
+    Latest {
+        /// Number of expressions.
+        key: usize,
+    },
+    /// Partitions that are in that order are merged into one.
+    Merge,
+}
+
+/// Sorts what its input yields, in the memory of the task's pool and on the task's disks. Each partition by itself, or
+/// all of them into one, each taken in by a task of its own; then they share one budget and one merge.
+///
+/// Equal rows come in the order of their partitions, and of the rows there.
+#[derive(Debug)]
+pub struct WindrowExec {
+    work: Work,
+    input: Arc<dyn ExecutionPlan>,
+    order: LexOrdering,
+    /// All partitions of the input become one.
+    gathers: bool,
+    fetch: Option<usize>,
+    /// What comes out, if that is not all columns as they are.
+    projected: Option<Projected>,
+    shape: Arc<Shape>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// Columns that come out, over those of the input, and what is known of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Projected {
+    pub(crate) columns: Vec<Arc<dyn PhysicalExpr>>,
+    pub(crate) properties: Arc<PlanProperties>,
+}
+
+impl WindrowExec {
+    /// An operator that does `work` to each partition of `input`.
+    ///
+    /// # Errors
+    /// `NotImplemented` where the engine has no order for a type, or the input no end.
+    pub fn try_new(work: Work, order: LexOrdering, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let schema = input.schema();
+        let column = |(place, field): (usize, &Arc<arrow_schema::Field>)| {
+            Arc::new(Column::new(field.name(), place)) as Arc<dyn PhysicalExpr>
+        };
+        let columns = schema.fields().iter().enumerate().map(column).collect();
+        let gathers = work == Work::Merge;
+        let properties = Arc::new(properties(work, &input, &order, gathers)?);
+        Ok(Self { gathers, ..Self::with(work, order, input, columns, properties)? })
+    }
+
+    /// The same, with other columns.
+    ///
+    /// # Errors
+    /// As [`WindrowExec::try_new`].
+    pub(crate) fn projecting(
+        work: Work,
+        order: LexOrdering,
+        input: Arc<dyn ExecutionPlan>,
+        projected: Projected,
+    ) -> Result<Self> {
+        let Projected { columns, properties } = projected.clone();
+        let new = Self::with(work, order, input, columns, properties)?;
+        Ok(Self { projected: Some(projected), ..new })
+    }
+
+    fn with(
+        work: Work,
+        order: LexOrdering,
+        input: Arc<dyn ExecutionPlan>,
+        columns: Vec<Arc<dyn PhysicalExpr>>,
+        properties: Arc<PlanProperties>,
+    ) -> Result<Self> {
+        if input.boundedness().is_unbounded() {
+            return not_impl_err!("sorting an input without an end");
+        }
+        let key = match work {
+            Work::Sort | Work::Merge => None,
+            Work::Latest { key } => Some(key),
+        };
+        let output = Arc::clone(properties.equivalence_properties().schema());
+        let shape = Shape::new(&input.schema(), columns, output, &order, key)?;
+        Ok(Self {
+            work,
+            input,
+            order,
+            gathers: false,
+            fetch: None,
+            projected: None,
+            shape: Arc::new(shape),
+            properties,
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// The same, and all partitions of the input become one.
+    ///
+    /// # Errors
+    /// What DataFusion reports of the order.
+    pub fn gathering(mut self) -> Result<Self> {
+        self.gathers = true;
+        if self.projected.is_none() {
+            self.properties = Arc::new(properties(self.work, &self.input, &self.order, true)?);
+        }
+        Ok(self)
+    }
+
+    /// The same, and only the first `fetch` rows of each partition come out.
+    #[must_use]
+    pub fn fetching(mut self, fetch: Option<usize>) -> Self {
+        self.fetch = fetch;
+        self
+    }
+
+    /// What becomes of the rows.
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    /// What they are sorted by.
+    pub fn order(&self) -> &LexOrdering {
+        &self.order
+    }
+
+    /// Whether all partitions of the input become one.
+    pub fn gathers(&self) -> bool {
+        self.gathers
+    }
+
+    /// Where the rows come from.
+    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+
+    /// The same, over another input.
+    fn over(&self, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let new = match self.projected.clone() {
+            None => Self::try_new(self.work, self.order.clone(), input)?,
+            Some(projected) => Self::projecting(self.work, self.order.clone(), input, projected)?,
+        };
+        let new = new.fetching(self.fetch);
+        if self.gathers { new.gathering() } else { Ok(new) }
+    }
+}
+
+/// Those of what comes out of `input` sorted by `order`.
+fn properties(
+    work: Work,
+    input: &Arc<dyn ExecutionPlan>,
+    order: &LexOrdering,
+    gathers: bool,
+) -> Result<PlanProperties> {
+    let mut equivalences: EquivalenceProperties = input.equivalence_properties().clone();
+    if gathers {
+        equivalences.clear_per_partition_constants();
+    }
+    if work == Work::Merge {
+        equivalences.add_ordering(order.clone());
+    } else {
+        equivalences.reorder(order.clone())?;
+    }
+    let partitioning = match gathers {
+        true => Partitioning::UnknownPartitioning(1),
+        false => input.output_partitioning().clone(),
+    };
+    let emission = match work {
+        Work::Merge => input.pipeline_behavior(),
+        Work::Sort | Work::Latest { .. } => EmissionType::Final,
+    };
+    let properties = PlanProperties::new(equivalences, partitioning, emission, input.boundedness());
+    Ok(properties
+        .with_evaluation_type(EvaluationType::Eager)
+        .with_scheduling_type(SchedulingType::Cooperative))
+}
+
+impl DisplayAs for WindrowExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = match format {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "{}: expr=[{}]", self.name(), self.order)?;
+                ", "
+            }
+            DisplayFormatType::TreeRender => {
+                write!(f, "{}", self.order)?;
+                "\n"
+            }
+        };
+        if let Work::Latest { key } = self.work {
+            write!(f, "{separator}key={key}")?;
+        }
+        if self.gathers {
+            write!(
+                f,
+                "{separator}partitions={}",
+                self.input.output_partitioning().partition_count()
+            )?;
+        }
+        if let Some(fetch) = self.fetch {
+            write!(f, "{separator}fetch={fetch}")?;
+        }
+        Ok(())
+    }
+}
+
+impl ExecutionPlan for WindrowExec {
+    fn name(&self) -> &str {
+        match self.work {
+            Work::Sort => "WindrowSortExec",
+            Work::Latest { .. } => "WindrowLatestExec",
+            Work::Merge => "WindrowMergeExec",
+        }
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let projected = self.projected.iter().flat_map(|projected| &projected.columns);
+        apply_expression_roots(self.order.iter().map(|by| &by.expr).chain(projected), f)
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![Distribution::UnspecifiedDistribution])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![(self.work == Work::Merge).then(|| OrderingRequirements::from(self.order.clone()))]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![self.work == Work::Merge]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        assert_eq_or_internal_err!(children.len(), 1, "one input");
+        Ok(Arc::new(self.over(children.swap_remove(0))?))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        assert_eq_or_internal_err!(children.len(), 1, "one input");
+        Ok(Arc::new(self.over(children.swap_remove(0))?))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let partitions = self.input.output_partitioning().partition_count();
+        let (wanted, sharers) =
+            if self.gathers { (0..partitions, 1) } else { (partition..partition + 1, partitions) };
+        let inputs = wanted
+            .map(|partition| self.input.execute(partition, Arc::clone(&context)))
+            .collect::<Result<Vec<_>>>()?;
+        let run = Run {
+            shape: Arc::clone(&self.shape),
+            name: format!("{}[{partition}]", self.name()),
+            sharers,
+            fetch: self.fetch,
+            metrics: RunMetrics::new(&self.metrics, partition),
+            context,
+        };
+        let schema = Arc::clone(self.shape.output());
+        let rows = match self.work {
+            Work::Merge => run.merged(inputs).boxed(),
+            Work::Sort | Work::Latest { .. } => run.sorted(inputs).boxed(),
+        };
+        Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(schema, rows))))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition.filter(|_| !self.gathers))]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        if self.projected.is_some() {
+            return Ok(Arc::new(Statistics::new_unknown(self.shape.output())));
+        }
+        let statistics = inputs[0].as_ref().clone();
+        Ok(Arc::new(match self.work {
+            Work::Sort | Work::Merge => statistics.with_fetch(self.fetch, 0, 1)?,
+            Work::Latest { .. } => statistics.to_inexact().with_fetch(self.fetch, 0, 1)?,
+        }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.fetch
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let new = self.over(Arc::clone(&self.input)).ok()?;
+        Some(Arc::new(new.fetching(limit)))
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        match (self.work, self.fetch) {
+            (Work::Sort | Work::Merge, None) => CardinalityEffect::Equal,
+            _ => CardinalityEffect::LowerEqual,
+        }
+    }
+}

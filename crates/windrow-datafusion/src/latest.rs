@@ -1,0 +1,262 @@
+//! Plans that keep one row of each key: the first in some order.
+//!
+//! ```text
+//! row_number() OVER (PARTITION BY key ORDER BY order) = 1     filter over window over sort
+//! the same with `optimizer.enable_window_topn`                window over PartitionedTopKExec
+//! SELECT DISTINCT ON (key) .. ORDER BY key, order             first_value(..) GROUP BY key
+//! first_value(x ORDER BY order), last_value(..) GROUP BY key  an aggregate, or a partial one and its end
+//! ```
+//! Of filters and windows only the sort below is replaced: they then see one row a key, and find that it is the first.
+//! An aggregate is replaced as a whole. Sorting finds groups by bytes, where an aggregate compares values: keys of
+//! floats are left to it.
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::error::Result;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion::physical_expr::window::StandardWindowExpr;
+use datafusion::physical_expr::{
+    LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr, split_conjunction,
+};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::{EmissionType, replace_children_if_necessary};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::partitioned_topk::{PartitionedTopKExec, WindowFnKind};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::udaf::AggregateFunctionExpr;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowUDFExpr};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, InputOrderMode, PlanProperties, WindowExpr,
+};
+use datafusion::scalar::ScalarValue;
+
+use crate::exec::{Projected, WindrowExec, Work};
+
+/// What stands for `node`, whose inputs are rewritten, if it is one of these plans.
+pub(crate) fn replacement(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(filter) = node.downcast_ref::<FilterExec>() {
+        return filtered(node, filter);
+    }
+    if let Some(top) = node.downcast_ref::<PartitionedTopKExec>() {
+        return Ok(topmost(top));
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        return aggregated(aggregate);
+    }
+    Ok(None)
+}
+
+/// For a heap of each key.
+fn topmost(top: &PartitionedTopKExec) -> Option<Arc<dyn ExecutionPlan>> {
+    if top.fetch() != 1 || !matches!(top.fn_kind(), WindowFnKind::RowNumber) {
+        return None;
+    }
+    let work = Work::Latest { key: top.partition_prefix_len() };
+    let new = WindrowExec::try_new(work, top.expr().clone(), Arc::clone(top.input())).ok()?;
+    Some(Arc::new(new))
+}
+
+/// For a filter of row numbers.
+fn filtered(
+    node: &Arc<dyn ExecutionPlan>,
+    filter: &FilterExec,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    for first in split_conjunction(filter.predicate()).into_iter().filter_map(first_of) {
+        if let Some(input) = numbered(filter.input(), first)? {
+            return replace_children_if_necessary(Arc::clone(node), vec![input]).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// The column that `predicate` wants to be 1, if it is a row number.
+fn first_of(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    let binary = predicate.downcast_ref::<BinaryExpr>()?;
+    let sides = [(binary.left(), binary.right(), *binary.op())]
+        .into_iter()
+        .chain(binary.op().swap().map(|op| (binary.right(), binary.left(), op)));
+    for (column, value, op) in sides {
+        let Some(column) = column.downcast_ref::<Column>() else { continue };
+        let Some(value) = value.downcast_ref::<Literal>() else { continue };
+        let value = value.value().cast_to(&DataType::Int64).ok();
+        if let (Operator::Eq | Operator::LtEq, Some(ScalarValue::Int64(Some(1))))
+        | (Operator::Lt, Some(ScalarValue::Int64(Some(2)))) = (op, value)
+        {
+            return Some(column.index());
+        }
+    }
+    None
+}
+
+/// `plan` with one row of each key, if its column at `place` numbers the rows of each key.
+fn numbered(plan: &Arc<dyn ExecutionPlan>, place: usize) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let below = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let column = projection.expr().get(place).and_then(|of| of.expr.downcast_ref::<Column>());
+        match column {
+            Some(column) => numbered(projection.input(), column.index())?,
+            None => None,
+        }
+    } else if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
+        let input = window.input();
+        match window.window_expr() {
+            [number] if place == input.schema().fields().len() && is_row_number(number) => {
+                first_rows(number, input)
+            }
+            _ => None,
+        }
+    } else {
+        None
+    };
+    match below {
+        Some(below) => replace_children_if_necessary(Arc::clone(plan), vec![below]).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn is_row_number(window: &Arc<dyn WindowExpr>) -> bool {
+    let standard = window.as_any().downcast_ref::<StandardWindowExpr>();
+    let function = standard.map(|standard| standard.get_standard_func_expr().as_any());
+    let function = function.and_then(|function| function.downcast_ref::<WindowUDFExpr>());
+    function.is_some_and(|function| function.fun().name() == "row_number")
+}
+
+/// The first row of each key that `number` numbers, for the sort that it needs.
+fn first_rows(
+    number: &Arc<dyn WindowExpr>,
+    sort: &Arc<dyn ExecutionPlan>,
+) -> Option<Arc<dyn ExecutionPlan>> {
+    let (order, input, gathers) = if let Some(sort) = sort.downcast_ref::<SortExec>() {
+        if sort.fetch().is_some() {
+            return None;
+        }
+        (sort.expr(), sort.input(), false)
+    } else {
+        let sort = sort.downcast_ref::<WindrowExec>()?;
+        if sort.work() != Work::Sort || sort.fetch().is_some() {
+            return None;
+        }
+        (sort.order(), sort.input(), sort.gathers())
+    };
+    let (keys, then) = (number.partition_by(), number.order_by());
+    let key = order.iter().take_while(|by| keys.contains(&by.expr)).count();
+    // As in the sort, an expression counts where it stands first.
+    let new = |(place, by): (usize, &PhysicalSortExpr)| {
+        !keys.contains(&by.expr) && then[..place].iter().all(|before| &before.expr != &by.expr)
+    };
+    let then = then.iter().enumerate().filter(|by| new(*by)).map(|(_, by)| by).collect::<Vec<_>>();
+    let rest = &order[key..];
+    // A key that the sort leaves out has one value, or so it was found; it is not looked into here.
+    let all = keys.iter().all(|key| order.iter().any(|by| &by.expr == key));
+    if key == 0 || !all || then.len() > rest.len() || then.iter().zip(rest).any(|(a, b)| *a != b) {
+        return None;
+    }
+    let new = WindrowExec::try_new(Work::Latest { key }, order.clone(), Arc::clone(input)).ok()?;
+    let new = if gathers { new.gathering().ok()? } else { new };
+    Some(Arc::new(new))
+}
+
+/// For first and last values of each key.
+fn aggregated(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let below = aggregate.input();
+    let (source, input): (&AggregateExec, Arc<dyn ExecutionPlan>) = match aggregate.mode() {
+        AggregateMode::Single | AggregateMode::SinglePartitioned => {
+            (aggregate, Arc::clone(aggregate.input()))
+        }
+        AggregateMode::Final => {
+            let gathered = below.downcast_ref::<CoalescePartitionsExec>();
+            let below = gathered.map_or(below, |gathered| gathered.input());
+            let Some(partial) = partial(below) else { return Ok(None) };
+            (partial, Arc::clone(partial.input()))
+        }
+        AggregateMode::FinalPartitioned => {
+            let Some(spread) = below.downcast_ref::<RepartitionExec>() else { return Ok(None) };
+            let Some(partial) = partial(spread.input()) else { return Ok(None) };
+            let parts = spread.partitioning().partition_count();
+            let hash = Partitioning::Hash(partial.group_expr().input_exprs(), parts);
+            let spread = RepartitionExec::try_new(Arc::clone(partial.input()), hash)?;
+            (partial, Arc::new(spread))
+        }
+        AggregateMode::Partial | AggregateMode::PartialReduce => return Ok(None),
+    };
+    let Some((order, key)) = group_order(aggregate, source) else { return Ok(None) };
+    let mut columns = source.group_expr().input_exprs();
+    columns.extend(source.aggr_expr().iter().flat_map(|value| value.expressions()));
+    let properties = PlanProperties::new(
+        aggregate.properties().equivalence_properties().clone(),
+        aggregate.properties().output_partitioning().clone(),
+        EmissionType::Final,
+        aggregate.properties().boundedness,
+    );
+    let gathers = matches!(aggregate.mode(), AggregateMode::Final)
+        && input.output_partitioning().partition_count() > 1;
+    let projected = Projected { columns, properties: Arc::new(properties) };
+    let work = Work::Latest { key };
+    let Ok(new) = WindrowExec::projecting(work, order, input, projected) else { return Ok(None) };
+    Ok(Some(Arc::new(if gathers { new.gathering()? } else { new })))
+}
+
+/// The first stage of an aggregate, if `plan` is that.
+fn partial(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+    let partial = plan.downcast_ref::<AggregateExec>()?;
+    matches!(partial.mode(), AggregateMode::Partial).then_some(partial)
+}
+
+/// The order in which the first row of each group has all values of `aggregate`, which `source` takes in, and how many
+/// of its expressions are the group's.
+fn group_order(aggregate: &AggregateExec, source: &AggregateExec) -> Option<(LexOrdering, usize)> {
+    let groups = source.group_expr();
+    let plain = groups.is_single()
+        && !groups.is_empty()
+        && [aggregate, source].iter().all(|stage| {
+            stage.limit_options().is_none() && *stage.input_order_mode() == InputOrderMode::Linear
+        })
+        && source.filter_expr().iter().all(Option::is_none);
+    let schema = source.input_schema();
+    let keys = groups.input_exprs();
+    let compared = |key: &Arc<dyn PhysicalExpr>| {
+        key.data_type(&schema).is_ok_and(|data_type| !holds_floats(&data_type))
+    };
+    if !plain || !keys.iter().all(compared) {
+        return None;
+    }
+    let mut orders = source.aggr_expr().iter().map(|value| first_by(value));
+    let then = orders.next()??;
+    if !orders.all(|order| order.as_ref() == Some(&then)) {
+        return None;
+    }
+    let keys = LexOrdering::new(keys.into_iter().map(PhysicalSortExpr::new_default))?;
+    let key = keys.len();
+    Some((LexOrdering::new(keys.into_iter().chain(then))?, key))
+}
+
+/// The order whose first row has the value, if it is that of one row.
+fn first_by(value: &AggregateFunctionExpr) -> Option<Vec<PhysicalSortExpr>> {
+    if value.is_distinct() || value.ignore_nulls() || value.expressions().len() != 1 {
+        return None;
+    }
+    let order = value.order_bys();
+    match value.fun().name() {
+        _ if order.is_empty() => None,
+        "first_value" => Some(order.to_vec()),
+        "last_value" => Some(order.iter().map(|by| reversed(by.clone())).collect()),
+        _ => None,
+    }
+}
+
+fn reversed(mut by: PhysicalSortExpr) -> PhysicalSortExpr {
+    by.options = !by.options;
+    by
+}
+
+/// True if two values of the type may be equal and have other bytes.
+fn holds_floats(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => holds_floats(values),
+        other => other.is_floating() || other.is_nested(),
+    }
+}

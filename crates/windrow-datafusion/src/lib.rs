@@ -1,0 +1,50 @@
+//! Windrow inside DataFusion: sorts, merges and the latest row of each key, in the memory that the query engine's
+//! pool grants, and on its disks beyond that.
+//!
+//! ```text
+//! SQL, DataFrame --> DataFusion's optimizer --> rewrite --> plan with WindrowExec in place of some stock operators
+//!
+//! WindrowExec    inputs --> shape --> pushers --> batcher --> merge --> decode --> RecordBatch
+//!                                                    |
+//!                                          memory: a reservation of the pool, files of the disk manager
+//! ```
+//!
+//! ```
+//! use datafusion::execution::SessionStateBuilder;
+//! use datafusion::prelude::SessionContext;
+//! use windrow_datafusion::WithWindrow;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> datafusion::error::Result<()> {
+//! let state = SessionStateBuilder::new().with_default_features().with_windrow().build();
+//! let context = SessionContext::new_with_state(state);
+//! context.sql("SELECT * FROM (VALUES (2), (1)) t (id) ORDER BY id").await?.show().await?;
+//! // As any setting, by query or by session.
+//! context.sql("SET windrow.sort = false").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What an operator cannot do, it does not replace: types that have no order in the engine, inputs without an end,
+//! sorts that are there already, `LIMIT`s that fit in memory.
+
+#[cfg(feature = "compact")]
+mod compact;
+mod config;
+mod error;
+mod exec;
+mod frame;
+mod latest;
+mod memory;
+mod pool;
+mod rule;
+mod run;
+mod shape;
+
+#[cfg(feature = "compact")]
+pub use compact::WindrowCompact;
+pub use config::WindrowConfig;
+pub use exec::{WindrowExec, Work};
+pub use frame::WindrowFrame;
+pub use pool::WindrowMemoryPool;
+pub use rule::{WindrowRule, WithWindrow, rewrite};

@@ -1,0 +1,8 @@
+//! The operators inside DataFusion, in one program: linking DataFusion takes long.
+
+mod common;
+mod memory;
+mod operators;
+mod same_rows;
+mod sqllogictests;
+mod tpch;
