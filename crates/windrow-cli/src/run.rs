@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windrow_files::{
     Cancel, Checked, CompactSpec, Error, FileFacts, Filter, Inputs, Job, Limits, Preset,
-    ReadOptions, Target, WriteOptions, expand,
+    ReadOptions, Target, WriteOptions, expand_with,
 };
 
 use crate::advice::{Failure, Result};
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
     }
 
     fn inputs(&self) -> Result<Inputs> {
-        Ok(Inputs::open(&expand(&self.input.files)?, &self.read)?)
+        Ok(Inputs::open(&expand_with(&self.input.files, &self.read)?, &self.read)?)
     }
 
     /// Explains or does the job.
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
 
 /// How inputs are read.
 fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOptions> {
-    let mut read = ReadOptions::default().csv(input.csv()?);
+    let mut read = ReadOptions::default().csv(input.csv()?).stores(&input.stores()?);
     if let Some(filter) = filter {
         read = read.filter(filter.clone());
     }
@@ -139,7 +139,7 @@ fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOpti
 
 fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
     let read = read_options(&args.input, args.rows.filter.as_ref())?.cancelled_by(cancel);
-    let inputs = Inputs::open(&expand(&args.input.files)?, &read)?;
+    let inputs = Inputs::open(&expand_with(&args.input.files, &read)?, &read)?;
     let checked = windrow_files::check(&inputs, args.by.clone(), args.unique, cancel)?;
     let message = match checked {
         Checked::OutOfOrder { file, row, sorted_by: None } => {
@@ -165,7 +165,7 @@ fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
 
 fn inspect(args: &args::Inspect, cancel: &Cancel) -> Result<()> {
     let read = read_options(&args.input, None)?.cancelled_by(cancel);
-    for (ordinal, source) in expand(&args.input.files)?.iter().enumerate() {
+    for (ordinal, source) in expand_with(&args.input.files, &read)?.iter().enumerate() {
         let facts = FileFacts::of(source, &read)?;
         let text = if args.json {
             serde_json::to_string(&facts).map_err(|error| Failure::Report(error.to_string()))?

@@ -43,7 +43,7 @@ impl Call {
             return Err(usage(py, "output= is missing: partitions are files of a directory"));
         }
         // What a producer makes to be read at all is the producer's.
-        let sources = inputs::sources(inputs)?.sources;
+        let sources = inputs::sources(inputs, &read)?.sources;
         let memory = py.detach(|| Memory::new(asked));
         let limits = limits.memory(memory.limit);
         let read = read.within(&limits).map_err(|error| exception(py, &error, None))?;
@@ -145,7 +145,7 @@ pub(crate) fn check(
     let (by, unique) = arguments.order()?;
     let read = arguments.read()?;
     arguments.finish("check")?;
-    let sources = inputs::sources(inputs)?.sources;
+    let sources = inputs::sources(inputs, &read)?.sources;
     let task = Task::new(None, None);
     let cancel = task.cancel.clone();
     let checked = task.run(py, move || {
@@ -192,7 +192,7 @@ pub(crate) fn inspect(
     let arguments = Arguments::new(options);
     let read = arguments.read()?;
     arguments.finish("inspect")?;
-    let inputs::Given { sources, is_many } = inputs::sources(inputs)?;
+    let inputs::Given { sources, is_many } = inputs::sources(inputs, &read)?;
     let task = Task::new(None, None);
     let read = read.cancelled_by(&task.cancel);
     let facts = task.run(py, move || {

@@ -66,6 +66,11 @@ impl<'a> Units<'a> {
         let Some(unit) = self.inputs.units().get(index) else {
             return Ok(self.lock().last().cloned());
         };
+        // Both are on their way before either is waited for.
+        unit.ask_for();
+        if let Some(next) = self.inputs.units().get(index + 1) {
+            next.ask_for();
+        }
         let reading = Reading { batches: unit.read(self.watch)?, sequence: sequence(unit) };
         let open = Arc::new(OpenUnit { state: Mutex::new(Some(reading)) });
         self.lock().push(Arc::clone(&open));
