@@ -281,7 +281,8 @@ impl<'py> Arguments<'py> {
     /// How stores are reached.
     fn stores(&self, options: &Bound<'py, PyAny>) -> PyResult<Stores> {
         let pairs = options.cast::<PyDict>();
-        let pairs = pairs.map_err(|_| mistyped("store_options", "a dict of names and text", options))?;
+        let pairs =
+            pairs.map_err(|_| mistyped("store_options", "a dict of names and text", options))?;
         let pairs = pairs.iter().map(|(key, value)| {
             // As they are written in the environment.
             let value = match value.extract::<bool>() {

@@ -503,9 +503,8 @@ impl Unit {
         let file = &self.files[self.file];
         let name = file.content.name().clone();
         let faults = file.content.faults();
-        let batches = guard::no_panic(&name, || {
-            file.content.read(self.part.clone(), self.batch_rows, watch)
-        });
+        let batches =
+            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows, watch));
         let batches = batches.map_err(|error| faults.behind(error))?;
         let guarded = guard::Guarded::new(
             name,

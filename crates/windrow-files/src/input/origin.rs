@@ -269,9 +269,7 @@ impl Origin {
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
             Place::Packed(packed) => Ok(Turn::of(self.turned.as_ref(), packed.open(&self.name)?)),
             Place::There(there) => Ok(Turn::of(self.turned.as_ref(), there.stream()?)),
-            Place::Spooled(file) => {
-                Ok(Turn::of(self.turned.as_ref(), Box::new(file.reader_at(0))))
-            }
+            Place::Spooled(file) => Ok(Turn::of(self.turned.as_ref(), Box::new(file.reader_at(0)))),
         }
     }
 

@@ -84,7 +84,9 @@ fn are_like(names: &[&OsStr], parts: &[Part]) -> bool {
             let further = first.filter(|(name, _)| !is_hidden(name));
             are_like(names, rest) || further.is_some_and(|(_, names)| are_like(names, parts))
         }
-        (Some((Part::Name(own), rest)), Some((name, names))) => own == name && are_like(names, rest),
+        (Some((Part::Name(own), rest)), Some((name, names))) => {
+            own == name && are_like(names, rest)
+        }
         (Some((Part::Like(own), rest)), Some((name, names))) => {
             is_like(name, own) && are_like(names, rest)
         }

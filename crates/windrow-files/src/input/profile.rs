@@ -21,8 +21,8 @@ use std::sync::Arc;
 use parquet::basic::{Compression, PageType, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, RowGroupMetaData};
 
-use super::random::RandomFile;
 use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
+use super::random::RandomFile;
 
 /// Values that are decoded at a time.
 pub(super) const BATCH_BYTES: u64 = 2 << 20;
@@ -294,8 +294,9 @@ impl Chunk {
     fn from_counts(group: &RowGroupMetaData, chunk: &ColumnChunkMetaData) -> Self {
         let mut told = Self::from_footer(group, chunk, None);
         let (plain, packed) = (size(chunk.uncompressed_size()), size(chunk.compressed_size()));
-        let is_data =
-            |stats: &&PageEncodingStats| matches!(stats.page_type, PageType::DATA_PAGE | PageType::DATA_PAGE_V2);
+        let is_data = |stats: &&PageEncodingStats| {
+            matches!(stats.page_type, PageType::DATA_PAGE | PageType::DATA_PAGE_V2)
+        };
         let counts = chunk.page_encoding_stats().into_iter().flatten();
         let pages: u64 = counts.filter(is_data).map(|stats| size(i64::from(stats.count))).sum();
         if pages > 0 {

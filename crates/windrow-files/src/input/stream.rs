@@ -11,7 +11,7 @@
 //! The file format is such a stream behind a magic number, with a footer behind it. Where the footer's list of blocks
 //! is of no use, since each look at one would be a request, it is read as that stream.
 
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,6 +34,9 @@ use super::{Batches, Content, Opened, Span};
 /// What a record batch of a stream that cannot be looked through is taken to need at the least. All are
 /// taken to be no larger than the first.
 const PASSING_BATCH: u64 = 16 << 20;
+
+/// The first frame of a file begins there at the latest: no writer aligns to more.
+const MOST_PADDING: u64 = 64;
 
 /// Heads hold a few dozen bytes per column; more than this is a damaged length.
 const LARGEST_HEAD: u64 = 256 << 20;
@@ -299,8 +302,18 @@ impl Frames {
                 );
             }
             frames.in_file = true;
+            frames.skip_padding().map_err(|cause| origin.unreadable(&cause))?;
         }
         Ok(frames)
+    }
+
+    /// Skips the zeros that writers align the first frame by.
+    fn skip_padding(&mut self) -> std::io::Result<()> {
+        while self.read < MOST_PADDING && self.stream.fill_buf()?.starts_with(&[0; 8]) {
+            self.stream.consume(8);
+            self.read += 8;
+        }
+        Ok(())
     }
 
     fn new(stream: Stream) -> Self {

@@ -216,8 +216,7 @@ impl Emission<'_> {
         let rows = self.rows(batch)?;
         let directory = Directory::create(directory, self.options)?;
         let folder = directory.folder();
-        let cutter =
-            Cutter::many(rows, self.limits(), partitioning, self.options, folder.clone());
+        let cutter = Cutter::many(rows, self.limits(), partitioning, self.options, folder.clone());
         let out = Out::many(Files {
             partitioning,
             options: self.options,

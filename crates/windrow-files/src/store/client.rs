@@ -113,17 +113,21 @@ impl<T> Pending<T> {
     /// What the work comes to, unless the job ends before.
     pub(super) fn wait(self, cancel: &Cancel) -> Result<T, Fault> {
         loop {
-            match self.receiver.recv_timeout(LOOK) {
-                Ok(done) => return done,
-                Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => {}
-                Err(_) => return Err(Fault::Cancelled),
+            match self.within(LOOK) {
+                Some(done) => return done,
+                None if cancel.is_cancelled() => return Err(Fault::Cancelled),
+                None => {}
             }
         }
     }
 
-    /// Waits whether the job ends or not, but not for longer than `most`.
-    pub(super) fn wait_for(self, most: Duration) -> Result<T, Fault> {
-        self.receiver.recv_timeout(most).unwrap_or(Err(Fault::Cancelled))
+    /// What the work comes to, if that is known in so much time.
+    pub(super) fn within(&self, most: Duration) -> Option<Result<T, Fault>> {
+        match self.receiver.recv_timeout(most) {
+            Ok(done) => Some(done),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(Fault::Cancelled)),
+        }
     }
 
     /// Waits whether the job ends or not, for work that looks for that itself.

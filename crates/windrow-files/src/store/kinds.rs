@@ -67,7 +67,9 @@ fn retries(options: &[(String, String)]) -> RetryConfig {
     for (key, value) in options {
         match &*key.to_ascii_lowercase() {
             MAX_RETRIES => retries.max_retries = value.parse().unwrap_or(retries.max_retries),
-            RETRY_TIMEOUT => retries.retry_timeout = seconds(value).unwrap_or(retries.retry_timeout),
+            RETRY_TIMEOUT => {
+                retries.retry_timeout = seconds(value).unwrap_or(retries.retry_timeout)
+            }
             _ => {}
         }
     }

@@ -46,30 +46,30 @@ impl Lane {
     }
 
     /// Bytes from `start` on, which is within the stretch: `least` of them or more, unless it ends before.
-    pub(super) fn bytes(
-        &mut self,
-        object: &Object,
-        start: u64,
-        least: usize,
-    ) -> io::Result<Bytes> {
+    pub(super) fn bytes(&mut self, object: &Object, start: u64, least: usize) -> io::Result<Bytes> {
         let least = (least as u64).min(self.range.end - start);
-        let mut there = self.current(start).unwrap_or_default();
-        while (there.len() as u64) < least {
-            let at = start + there.len() as u64;
-            // What is current is not kept beside what replaces it.
-            if there.is_empty() {
-                let follows = self.current.take().is_some_and(|(from, old)| from + old.len() as u64 == at);
-                self.block = if follows { (self.block * 4).min(self.most) } else { self.block };
+        loop {
+            let there = self.current(start).unwrap_or_default();
+            if there.len() as u64 >= least {
+                return Ok(there);
             }
-            let more = self.fetched(object, at, start + least - at)?;
-            let joined = match there.is_empty() {
-                true => more,
-                false => [&*there, &*more].concat().into(),
-            };
-            there = joined.clone();
-            self.current = Some((start, joined));
+            let at = start + there.len() as u64;
+            if there.is_empty() {
+                // What is current is not kept beside what replaces it.
+                let old = self.current.take();
+                if old.is_some_and(|(from, bytes)| from + bytes.len() as u64 == at) {
+                    self.block = (self.block * 4).min(self.most);
+                }
+            }
+            let (from, block) = self.fetched(object, at, start + least - at)?;
+            self.current = Some(match there.is_empty() {
+                true => (from, block),
+                false => {
+                    let more = usize::try_from(at - from).unwrap_or(usize::MAX);
+                    (start, [&*there, &block[more..]].concat().into())
+                }
+            });
         }
-        Ok(there)
     }
 
     fn current(&self, start: u64) -> Option<Bytes> {
@@ -78,8 +78,8 @@ impl Lane {
         (within < bytes.len()).then(|| bytes.slice(within..))
     }
 
-    /// The block at `at`: the one ahead, or one that is asked for now; then the next is.
-    fn fetched(&mut self, object: &Object, at: u64, least: u64) -> io::Result<Bytes> {
+    /// The block that `at` is in, and where it begins: the one ahead, or one that is asked for now; then the next is.
+    fn fetched(&mut self, object: &Object, at: u64, least: u64) -> io::Result<(u64, Bytes)> {
         let (range, fetch) = match self.ahead.take() {
             Some((range, fetch)) if range.contains(&at) => (range, fetch),
             _ => {
@@ -92,7 +92,6 @@ impl Lane {
             let next = range.end..self.range.end.min(range.end + self.block);
             self.ahead = Some((next.clone(), object.fetch(next)));
         }
-        let within = usize::try_from(at - range.start).unwrap_or(usize::MAX);
-        Ok(bytes.slice(within..))
+        Ok((range.start, bytes))
     }
 }

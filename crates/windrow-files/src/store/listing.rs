@@ -1,7 +1,8 @@
 //! The objects below a prefix.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use futures_util::StreamExt;
 
@@ -40,21 +41,26 @@ impl Stores {
         }
         let client = self.client()?;
         let (store, below) = (client.store(&address)?, address.location()?);
-        let keys = client.run(cancel, async move {
+        let found = client.run(cancel, async move {
             let store = Arc::clone(&store);
             let below = (!below.as_ref().is_empty()).then_some(&below);
             let mut objects = store.list(below);
-            let mut keys = Vec::new();
+            let mut found = Vec::new();
             while let Some(object) = objects.next().await {
-                keys.push(object?.location.to_string());
-                if keys.len() == most {
+                let object = object?;
+                found.push((object.location.to_string(), object.size));
+                if found.len() == most {
                     break;
                 }
             }
-            Ok(keys)
+            Ok(found)
         });
-        let keys = keys.map_err(Unlisted::Fault)?;
-        Ok(keys.iter().map(|key| address.with_key(key)).collect())
+        let found = found.map_err(Unlisted::Fault)?;
+        let found = found.into_iter().map(|(key, len)| (address.with_key(&key), len));
+        let found: HashMap<PathBuf, u64> = found.collect();
+        let paths = found.keys().cloned().collect();
+        self.0.listed.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        Ok(paths)
     }
 }
 

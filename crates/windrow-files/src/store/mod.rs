@@ -37,8 +37,9 @@ mod window;
 #[cfg(not(feature = "cloud"))]
 mod without;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
@@ -47,6 +48,10 @@ use crate::stats::Traffic;
 
 #[cfg(feature = "cloud")]
 use client::Client;
+#[cfg(not(feature = "cloud"))]
+use without::Client;
+#[cfg(not(feature = "cloud"))]
+pub(crate) use without::{Look, Object, Prefix, Upload, Window, held_bytes};
 #[cfg(feature = "cloud")]
 pub(crate) use {
     object::{Look, Object},
@@ -54,10 +59,6 @@ pub(crate) use {
     upload::Upload,
     window::{Window, held_bytes},
 };
-#[cfg(not(feature = "cloud"))]
-use without::Client;
-#[cfg(not(feature = "cloud"))]
-pub(crate) use without::{Look, Object, Prefix, Upload, Window, held_bytes};
 
 /// Bytes of text that are asked for at a time. One range is decoded while the next is on its way.
 pub(crate) const RANGE: u64 = 8 << 20;
@@ -115,6 +116,8 @@ pub struct Stores(Arc<Inner>);
 struct Inner {
     options: Vec<(String, String)>,
     client: Mutex<Option<Arc<Client>>>,
+    /// Lengths of objects that were listed: the end of an object is then asked for by its place.
+    listed: Mutex<HashMap<PathBuf, u64>>,
 }
 
 impl fmt::Debug for Stores {
@@ -135,7 +138,7 @@ impl Stores {
         let options = options.into_iter().map(|(key, value)| (key.into(), value.into()));
         let options: Vec<(String, String)> = options.collect();
         Client::check(&options)?;
-        Ok(Self(Arc::new(Inner { options, client: Mutex::default() })))
+        Ok(Self(Arc::new(Inner { options, ..Inner::default() })))
     }
 
     /// What went over the network so far; none if nothing did.

@@ -72,7 +72,10 @@ impl Object {
         let client = stores.client()?;
         let store = client.store(&parsed)?;
         let key = parsed.location()?;
-        let first = client.run(cancel, first(Arc::clone(&store), key.clone(), look));
+        let listed = stores.0.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = listed.get(address).copied();
+        drop(listed);
+        let first = client.run(cancel, first(Arc::clone(&store), key.clone(), look, len));
         let (version, start, bytes) = first.map_err(|fault| fault.of_input(address, false))?;
         Ok(Self {
             address: address.to_owned(),
@@ -139,31 +142,33 @@ async fn first(
     store: Arc<dyn ObjectStore>,
     key: Key,
     look: Look,
+    len: Option<u64>,
 ) -> Result<(Version, u64, Bytes), Fault> {
-    let range = match look {
-        Look::Head(bytes) => GetRange::Bounded(0..bytes),
-        Look::Tail(bytes) => GetRange::Suffix(bytes),
+    let last = |bytes: u64, len: u64| GetRange::Bounded(len.saturating_sub(bytes)..len);
+    let range = match (look, len) {
+        (Look::Head(bytes), _) => GetRange::Bounded(0..bytes),
+        (Look::Tail(bytes), Some(len @ 1..)) => last(bytes, len),
+        (Look::Tail(bytes), _) => GetRange::Suffix(bytes),
     };
     let options = GetOptions { range: Some(range), ..GetOptions::default() };
-    match get(&*store, &key, options).await {
-        Err(Fault::Store(cause @ (Cause::NotSupported { .. } | Cause::Generic { .. }))) => {
-            // Azure has no ranges from the end, and of an object without bytes no range can be asked for.
-            let known = store.head(&key).await?;
-            let version = Version::of(&known);
-            match (look, version.len) {
-                (_, 0) => Ok((version, 0, Bytes::new())),
-                (Look::Tail(bytes), len) if matches!(cause, Cause::NotSupported { .. }) => {
-                    let options = GetOptions {
-                        if_match: version.tag.clone(),
-                        range: Some(GetRange::Bounded(len.saturating_sub(bytes)..len)),
-                        ..GetOptions::default()
-                    };
-                    get(&*store, &key, options).await
-                }
-                _ => Err(Fault::Store(cause)),
-            }
+    let cause = match get(&*store, &key, options).await {
+        Err(Fault::Store(cause @ (Cause::NotSupported { .. } | Cause::Generic { .. }))) => cause,
+        Ok((version, ..)) if len.is_some_and(|len| len != version.len) => {
+            return Err(Fault::Replaced);
         }
-        first => first,
+        first => return first,
+    };
+    // Azure has no ranges from the end, others none that are longer than the object, and of an object without bytes
+    // no range can be asked for.
+    let version = Version::of(&store.head(&key).await?);
+    match (look, version.len) {
+        (_, 0) => Ok((version, 0, Bytes::new())),
+        (Look::Tail(bytes), len) => {
+            let range = Some(last(bytes, len));
+            let if_match = version.tag.clone();
+            get(&*store, &key, GetOptions { if_match, range, ..GetOptions::default() }).await
+        }
+        (Look::Head(_), _) => Err(Fault::Store(cause)),
     }
 }
 

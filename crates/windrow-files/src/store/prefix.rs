@@ -129,7 +129,7 @@ impl Prefix {
             for Place { client, store, key, .. } in completed {
                 // What cannot be removed is not marked as whole either.
                 let removed = async move { Ok(store.delete(&key).await?) };
-                let _ = client.start_work(removed).wait_for(REMOVAL);
+                let _ = client.start_work(removed).within(REMOVAL);
             }
         })
     }

@@ -12,8 +12,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use object_store::path::Path as Key;
@@ -31,6 +31,8 @@ use super::{PARTS, Stores};
 const UNDER_WAY: usize = 2;
 /// Parts after which they grow, once there are as many as are meant to be enough.
 const GROWS_EVERY: u64 = 1000;
+/// How long parts under way are waited for before an abort: one that arrives behind it may stay.
+const SETTLE: Duration = Duration::from_secs(2);
 /// How long an abort is waited for.
 const ABORT: Duration = Duration::from_secs(5);
 
@@ -78,8 +80,7 @@ impl Stores {
             let address = address.display();
             return Err(Error::usage(format!("{address}: the output has no name in its bucket")));
         }
-        let begun = Begun { place: place.clone(), upload: Mutex::new(Some(place.begin(cancel)?)) };
-        begun.discard();
+        Begun::new(place.clone(), place.begin(cancel)?).discard();
         Ok(())
     }
 }
@@ -88,6 +89,7 @@ impl Stores {
 pub(super) struct Begun {
     place: Place,
     upload: Mutex<Option<Box<dyn MultipartUpload>>>,
+    under_way: Mutex<VecDeque<Pending<()>>>,
 }
 
 impl fmt::Debug for Begun {
@@ -97,6 +99,38 @@ impl fmt::Debug for Begun {
 }
 
 impl Begun {
+    fn new(place: Place, upload: Box<dyn MultipartUpload>) -> Self {
+        Self { place, upload: Mutex::new(Some(upload)), under_way: Mutex::default() }
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, VecDeque<Pending<()>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a part.
+    fn send(&self, bytes: Vec<u8>) -> Result<()> {
+        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let upload = upload.as_mut().ok_or_else(Error::interrupted)?;
+        let sent = upload.put_part(bytes.into());
+        let sent = self.place.client.start_work(async move { Ok(sent.await?) });
+        self.under_way().push_back(sent);
+        Ok(())
+    }
+
+    /// Waits until no more than so many parts are under way. Those that are when the job ends stay on their way.
+    fn wait(&self, most: usize, cancel: &Cancel) -> Result<()> {
+        loop {
+            let mut parts = self.under_way();
+            let Some(first) = parts.front().filter(|_| parts.len() > most) else { return Ok(()) };
+            if let Some(done) = first.within(LOOK) {
+                parts.pop_front();
+                done.map_err(|fault| self.place.error(&fault))?;
+            }
+            drop(parts);
+            cancel.check()?;
+        }
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
@@ -134,9 +168,14 @@ impl Discard for Begun {
     fn discard(&self) {
         let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut taken) = upload.take() {
+            let end = Instant::now() + SETTLE;
+            // Those that are not done by then are cut off.
+            self.under_way().drain(..).for_each(|part| {
+                let _ = part.within(end.saturating_duration_since(Instant::now()));
+            });
             let abort = async move { Ok(taken.abort().await?) };
             // What stays is told nowhere: the job fails for another reason already.
-            let _ = self.place.client.start_work(abort).wait_for(ABORT);
+            let _ = self.place.client.start_work(abort).within(ABORT);
         }
     }
 }
@@ -149,7 +188,6 @@ pub(crate) struct Upload {
     buffer: Vec<u8>,
     parts: u64,
     begun: Option<(Arc<Begun>, Live)>,
-    under_way: VecDeque<Pending<()>>,
     /// Where it waits for others before it is completed.
     ready: Option<Ready>,
 }
@@ -165,7 +203,12 @@ pub(super) enum Whole {
 
 impl Upload {
     /// An upload to `address` in parts of so many bytes.
-    pub(crate) fn to(stores: &Stores, address: &Path, part: usize, cancel: &Cancel) -> Result<Self> {
+    pub(crate) fn to(
+        stores: &Stores,
+        address: &Path,
+        part: usize,
+        cancel: &Cancel,
+    ) -> Result<Self> {
         Ok(Self::at(Place::of(stores, address)?, part, cancel, None))
     }
 
@@ -177,7 +220,6 @@ impl Upload {
             buffer: Vec::new(),
             parts: 0,
             begun: None,
-            under_way: VecDeque::new(),
             ready,
         }
     }
@@ -201,34 +243,22 @@ impl Upload {
 
     /// Sends the part that is filled.
     fn send(&mut self) -> Result<()> {
-        if self.under_way.len() == UNDER_WAY {
-            self.wait_for_one()?;
-        }
-        let upload = match &self.begun {
-            Some((upload, _)) => upload,
+        let begun = match &self.begun {
+            Some((begun, _)) => begun,
             None => {
-                let upload = Mutex::new(Some(self.place.begin(&self.cancel)?));
-                let begun = Arc::new(Begun { place: self.place.clone(), upload });
+                let upload = self.place.begin(&self.cancel)?;
+                let begun = Arc::new(Begun::new(self.place.clone(), upload));
                 let live = Live::of(&self.cancel, Arc::clone(&begun) as _);
                 &self.begun.insert((begun, live)).0
             }
         };
-        let mut upload = upload.upload.lock().unwrap_or_else(PoisonError::into_inner);
-        let upload = upload.as_mut().ok_or_else(Error::interrupted)?;
-        let sent = upload.put_part(std::mem::take(&mut self.buffer).into());
-        self.under_way.push_back(self.place.client.start_work(async move { Ok(sent.await?) }));
+        begun.wait(UNDER_WAY - 1, &self.cancel)?;
+        begun.send(std::mem::take(&mut self.buffer))?;
         self.parts += 1;
         if self.parts >= PARTS && self.parts % GROWS_EVERY == 0 {
             self.part += self.part / 2;
         }
         Ok(())
-    }
-
-    fn wait_for_one(&mut self) -> Result<()> {
-        match self.under_way.pop_front() {
-            Some(part) => part.wait(&self.cancel).map_err(|fault| self.place.error(&fault)),
-            None => Ok(()),
-        }
     }
 
     /// Makes the object visible, or leaves that to the prefix that it is below.
@@ -247,8 +277,8 @@ impl Upload {
         if !self.buffer.is_empty() {
             self.send()?;
         }
-        while !self.under_way.is_empty() {
-            self.wait_for_one()?;
+        if let Some((begun, _)) = &self.begun {
+            begun.wait(0, &self.cancel)?;
         }
         let Some((begun, live)) = self.begun.take() else { return Ok(()) };
         match &self.ready {
@@ -264,8 +294,6 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        // Before the abort: a part that arrives behind it would stay.
-        self.under_way.clear();
         if let Some((begun, _live)) = self.begun.take() {
             begun.discard();
         }
