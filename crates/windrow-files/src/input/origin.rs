@@ -21,7 +21,7 @@ use super::random::RandomFile;
 use super::{ReadOptions, SAMPLE_BYTES};
 
 /// What is asked for first of a Parquet object: most footers end in it.
-const TAIL: u64 = 64 << 10;
+pub(super) const TAIL: u64 = 64 << 10;
 
 /// What is asked for first of any other object: the sample, and the line that it breaks off in.
 const HEAD_OF_TEXT: u64 = SAMPLE_BYTES as u64 + (64 << 10);

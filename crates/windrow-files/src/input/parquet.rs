@@ -27,7 +27,7 @@ use crate::watch::Watch;
 
 use super::footers::{FooterCache, Known};
 use super::int96::{self, Seconds};
-use super::origin::{Faults, Origin};
+use super::origin::{Faults, Origin, TAIL};
 use super::profile::{Allowance, Profile, Segment};
 use super::random::RandomFile;
 use super::{Batches, Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
@@ -158,8 +158,14 @@ fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
 }
 
 fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy) -> Result<Footer> {
-    if let Some(start) = footer_start(file) {
+    let ask_from = |start: u64| {
         file.hold(std::slice::from_ref(&(start..file.len())), file.len() - start);
+    };
+    ask_from(file.len().saturating_sub(TAIL));
+    if let Some(start) = footer_start(file) {
+        if file.len() - start > TAIL {
+            ask_from(start);
+        }
         let footer = BufReader::new(file.reader_at(start));
         footer_depth::check(footer).map_err(|what| origin.error(what))?;
     }
