@@ -38,7 +38,7 @@ pub(crate) fn sources(inputs: &Bound<'_, PyAny>, read: &ReadOptions) -> PyResult
 }
 
 fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>, read: &ReadOptions) -> PyResult<Given> {
-    if input.hasattr("__arrow_c_stream__")? || input.hasattr("__arrow_c_array__")? {
+    if is_arrow(input)? {
         return Ok(Given { sources: vec![arrow(input, ordinal)?], is_many: false });
     }
     const TAKES: &str = "a path, a pattern, an Arrow object, or a list of these";
@@ -58,18 +58,27 @@ fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>, read: &ReadOptions) -> 
 
 /// An object that exports record batches.
 fn arrow(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Source> {
-    let class = input.get_type();
-    let kind = class.name()?.to_string();
+    let kind = input.get_type().name()?.to_string();
     let name = match ordinal {
         Some(ordinal) => format!("inputs[{ordinal}] ({kind})"),
         None => kind,
     };
+    Ok(Source::reader(&name, pieces(input)?))
+}
+
+/// Whether an object exports record batches.
+pub(crate) fn is_arrow(input: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(input.hasattr("__arrow_c_stream__")? || input.hasattr("__arrow_c_array__")?)
+}
+
+/// The record batches that an object exports.
+pub(crate) fn pieces(input: &Bound<'_, PyAny>) -> PyResult<Pieces> {
     let batches = input.extract::<AnyRecordBatch>()?.into_reader()?;
     // A relation of DuckDB's has a length, too, but makes its rows as they are asked for.
-    let module: String = class.getattr("__module__")?.extract().unwrap_or_default();
+    let module: String = input.get_type().getattr("__module__")?.extract().unwrap_or_default();
     let is_held =
         input.hasattr("__len__")? && !module.trim_start_matches('_').starts_with("duckdb");
-    Ok(Source::reader(&name, Pieces::new(batches, is_held)))
+    Ok(Pieces::new(batches, is_held))
 }
 
 /// Rows of a piece: enough that handing it to a thread costs nothing beside sorting it.
@@ -82,7 +91,7 @@ const FIRST_ROWS: usize = 1024;
 /// The library measures a reader by its first record batch, and plans for as much again. Of what the caller has in
 /// memory already nothing is made when it is read, so the first piece of that is a copy of a few rows; of what a
 /// producer makes it is the whole first record batch.
-struct Pieces {
+pub(crate) struct Pieces {
     batches: Box<dyn RecordBatchReader + Send>,
     is_held: bool,
     begun: bool,

@@ -30,6 +30,7 @@ mod int96;
 mod ipc;
 mod json_text;
 mod json_walk;
+mod leaf;
 mod lengths;
 mod logs;
 mod named;

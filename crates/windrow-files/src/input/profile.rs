@@ -18,9 +18,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, PageType, Type};
-use parquet::file::metadata::{ColumnChunkMetaData, PageEncodingStats, RowGroupMetaData};
+use parquet::basic::{Compression, Type};
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
+use super::leaf::Leaf;
 use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
 use super::random::RandomFile;
 
@@ -71,27 +72,6 @@ impl Allowance {
     /// Where each page is a request: what the footer tells has to do.
     pub(super) fn of_footers() -> Self {
         Self { pages: 0, looked_into: 0, lists: false, footers: true }
-    }
-}
-
-/// What decoding a leaf takes, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Leaf {
-    /// The dictionary, before compression.
-    pub(super) dictionary: u64,
-    /// The largest data page, before compression.
-    pub(super) page: u64,
-    /// The largest page in the file.
-    pub(super) packed: u64,
-}
-
-impl Leaf {
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            dictionary: self.dictionary.max(other.dictionary),
-            page: self.page.max(other.page),
-            packed: self.packed.max(other.packed),
-        }
     }
 }
 
@@ -243,7 +223,8 @@ impl Chunk {
         allowance: &mut Allowance,
     ) -> Self {
         if allowance.footers {
-            return Self { is_whole: false, ..Self::from_counts(group, chunk) };
+            let told = Self::from_footer(group, chunk, None);
+            return Self { leaf: told.leaf.counted(chunk), is_whole: false, ..told };
         }
         let plain = size(chunk.uncompressed_size());
         let has_dictionary = chunk.dictionary_page_offset().is_some();
@@ -287,30 +268,6 @@ impl Chunk {
             packed: most(true, &|page| 2 * page.packed(), packed),
         };
         Self { leaf, is_whole: true, spans: vec![(rows, width)], longest: (width, 0..rows) }
-    }
-
-    /// What the footer tells where it counts the pages: each is at most twice as long as the mean, and the dictionary
-    /// compresses half as well as all.
-    fn from_counts(group: &RowGroupMetaData, chunk: &ColumnChunkMetaData) -> Self {
-        let mut told = Self::from_footer(group, chunk, None);
-        let (plain, packed) = (size(chunk.uncompressed_size()), size(chunk.compressed_size()));
-        let is_data = |stats: &&PageEncodingStats| {
-            matches!(stats.page_type, PageType::DATA_PAGE | PageType::DATA_PAGE_V2)
-        };
-        let counts = chunk.page_encoding_stats().into_iter().flatten();
-        let pages: u64 = counts.filter(is_data).map(|stats| size(i64::from(stats.count))).sum();
-        if pages > 0 {
-            told.leaf.page = told.leaf.page.min((2 * plain).div_ceil(pages));
-            told.leaf.packed = told.leaf.packed.min((2 * packed).div_ceil(pages));
-        }
-        let dictionary = chunk.dictionary_page_offset();
-        let dictionary = dictionary.and_then(|at| chunk.data_page_offset().checked_sub(at));
-        if let Some(dictionary @ 1..) = dictionary {
-            let unpacked = scale(2 * plain, size(dictionary), packed);
-            told.leaf.dictionary = told.leaf.dictionary.min(unpacked);
-            told.leaf.packed = told.leaf.packed.max(size(dictionary));
-        }
-        told
     }
 
     fn from_pages(

@@ -35,9 +35,6 @@ use super::{Batches, Content, Opened, Span};
 /// taken to be no larger than the first.
 const PASSING_BATCH: u64 = 16 << 20;
 
-/// The first frame of a file begins there at the latest: no writer aligns to more.
-const MOST_PADDING: u64 = 64;
-
 /// Heads hold a few dozen bytes per column; more than this is a damaged length.
 const LARGEST_HEAD: u64 = 256 << 20;
 
@@ -309,7 +306,7 @@ impl Frames {
 
     /// Skips the zeros that writers align the first frame by.
     fn skip_padding(&mut self) -> std::io::Result<()> {
-        while self.read < MOST_PADDING && self.stream.fill_buf()?.starts_with(&[0; 8]) {
+        while self.stream.fill_buf()?.starts_with(&[0; 8]) {
             self.stream.consume(8);
             self.read += 8;
         }

@@ -37,9 +37,12 @@ mod window;
 #[cfg(not(feature = "cloud"))]
 mod without;
 
+#[cfg(feature = "cloud")]
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "cloud")]
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
@@ -117,6 +120,7 @@ struct Inner {
     options: Vec<(String, String)>,
     client: Mutex<Option<Arc<Client>>>,
     /// Lengths of objects that were listed: the end of an object is then asked for by its place.
+    #[cfg(feature = "cloud")]
     listed: Mutex<HashMap<PathBuf, u64>>,
 }
 
