@@ -255,7 +255,7 @@ impl Upload {
         begun.wait(UNDER_WAY - 1, &self.cancel)?;
         begun.send(std::mem::take(&mut self.buffer))?;
         self.parts += 1;
-        if self.parts >= PARTS && self.parts % GROWS_EVERY == 0 {
+        if self.parts >= PARTS && self.parts.is_multiple_of(GROWS_EVERY) {
             self.part += self.part / 2;
         }
         Ok(())
