@@ -83,6 +83,7 @@ def sort(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -112,6 +113,7 @@ def sort(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -151,6 +153,7 @@ def compact(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -190,6 +193,7 @@ def compact(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -221,6 +225,7 @@ def merge(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -252,6 +257,7 @@ def merge(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -281,6 +287,7 @@ def dedupe(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -310,6 +317,7 @@ def dedupe(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -338,6 +346,7 @@ def head(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -366,6 +375,7 @@ def head(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -398,6 +408,7 @@ def partition(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
     output_format: _Format | None = None,
@@ -416,6 +427,7 @@ def check(
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
 ) -> Check: ...
@@ -425,6 +437,7 @@ def inspect(
     *,
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
 ) -> list[Inspect]: ...
@@ -434,6 +447,7 @@ def inspect(
     *,
     input_format: _Format | None = None,
     schema: _TextSchema | None = None,
+    store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
     csv_header: bool | None = None,
 ) -> Any: ...
@@ -478,6 +492,7 @@ class Stats(_Result):
     temp_bytes: int
     budget_bytes: int
     peak_leased_bytes: int
+    network: dict[str, int] | None
     peak_rss_bytes: int
     memory_limit_bytes: int | None
     seconds: float

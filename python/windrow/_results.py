@@ -26,6 +26,7 @@ class Stats(_Result):
     """
 
     partitions = None
+    network = None
 
     def __repr__(self):
         spilled = f", spilled {_size(self.spilled_bytes)}" if self.spilled_bytes else ""

@@ -30,6 +30,7 @@ def sort(
     input_format=None,
     schema=None,
     hive_types=None,
+    store_options=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -72,6 +73,10 @@ def sort(
         How inputs are read: ``"parquet"``, ``"arrow"``, ``"arrow-stream"``, ``"csv"``, ``"ndjson"``; types of columns
         of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema, and of those in names of directories; what
         separates fields; whether a first line names the columns. Text may be compressed.
+    store_options
+        How stores are reached where a path is an address - ``s3://``, ``gs://``, ``az://``, ``abfss://``,
+        ``https://`` - beside ``AWS_*``, ``GOOGLE_*`` and ``AZURE_*`` variables: a dict such as
+        ``{"region": "eu-west-1"}``; ``{"skip_signature": True}`` is anonymous access.
     output_format, compression, row_group_size, page_size, statistics, checksums
         How the output is written: a format; ``"none"``, ``"snappy"``, ``"lz4"``, ``"zstd:3"``, ``"gzip"``, ``"brotli"``;
         sizes, as of ``memory``; whether Parquet has minima and maxima, and whether its pages have checksums.
@@ -120,6 +125,7 @@ def compact(
     input_format=None,
     schema=None,
     hive_types=None,
+    store_options=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -198,6 +204,7 @@ def merge(
     input_format=None,
     schema=None,
     hive_types=None,
+    store_options=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -250,6 +257,7 @@ def dedupe(
     input_format=None,
     schema=None,
     hive_types=None,
+    store_options=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -303,6 +311,7 @@ def head(
     input_format=None,
     schema=None,
     hive_types=None,
+    store_options=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -349,6 +358,7 @@ def partition(
     input_format=None,
     schema=None,
     hive_types=None,
+    store_options=None,
     csv_delimiter=None,
     csv_header=None,
     output_format=None,
@@ -403,6 +413,7 @@ def check(
     input_format=None,
     schema=None,
     hive_types=None,
+    store_options=None,
     csv_delimiter=None,
     csv_header=None,
 ):
@@ -419,7 +430,7 @@ def check(
     return Check(**json.loads(_windrow.check(inputs, locals())))
 
 
-def inspect(inputs, *, input_format=None, schema=None, csv_delimiter=None, csv_header=None):
+def inspect(inputs, *, input_format=None, schema=None, store_options=None, csv_delimiter=None, csv_header=None):
     """Schema, rows, row groups, sizes and statistics of a file, and whether a declared order holds.
 
     A list of these where ``inputs`` is a list, a directory or a pattern.

@@ -345,7 +345,8 @@ pub(crate) struct Inspect {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Input {
-    /// Files, directories, globs, or - for standard input.
+    /// Files, directories, globs, or - for standard input; or addresses of objects and globs of them:
+    /// s3://, gs://, az://, abfss://, https://; a directory of these ends with a slash.
     #[arg(value_name = "FILES", required = true)]
     pub(crate) files: Vec<OsString>,
     /// Format of all inputs.
@@ -363,6 +364,11 @@ pub(crate) struct Input {
     /// decimals, times and structs get types that hold the values of all.
     #[arg(long)]
     pub(crate) union_by_name: bool,
+    /// How stores are reached, as region=eu-west-1; repeat it. Names are those of the variables AWS_*,
+    /// GOOGLE_* and AZURE_*, which are read first, in lower case; skip_signature=true is anonymous
+    /// access, max_retries=N and retry_timeout=30s say how often requests are sent again.
+    #[arg(long = "store-option", value_name = "KEY=VALUE")]
+    pub(crate) store_options: Vec<String>,
     /// Separator of CSV, in and out; a tab for files that end in .tsv.
     #[arg(long, value_name = "CHAR", default_value_t = ',')]
     pub(crate) csv_delimiter: char,
@@ -374,7 +380,7 @@ pub(crate) struct Input {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// File to write, or - for standard output.
+    /// File to write, the address of an object, or - for standard output.
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Format of the output.

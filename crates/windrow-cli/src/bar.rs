@@ -54,9 +54,13 @@ impl Bar {
             return;
         }
         *written = Instant::now();
+        let network = match moment.network_bytes() {
+            0 => String::new(),
+            bytes => format!(", {} over the network", Size(bytes)),
+        };
         let of = moment.total.map(|rows| format!(" of {rows}")).unwrap_or_default();
         say(format_args!(
-            "{}{of} rows {what}, {} in memory, {} spilled, {:.0} s",
+            "{}{of} rows {what}, {} in memory, {} spilled{network}, {:.0} s",
             moment.rows,
             Size(moment.leased_bytes()),
             Size(moment.spilled_bytes()),
@@ -92,11 +96,16 @@ impl Progress for Bar {
             return;
         }
         self.bar.set_position(moment.rows);
-        if moment.phase == Phase::Read {
-            let spilled = moment.spilled_bytes();
-            if spilled > 0 {
-                self.bar.set_message(format!("spilled {}", Size(spilled)));
-            }
+        let spilled = match moment.spilled_bytes() {
+            bytes @ 1.. if moment.phase == Phase::Read => format!("spilled {}", Size(bytes)),
+            _ => String::new(),
+        };
+        let message = match moment.network_bytes() {
+            0 => spilled,
+            bytes => format!("network {} {spilled}", Size(bytes)),
+        };
+        if !message.is_empty() {
+            self.bar.set_message(message);
         }
     }
 }

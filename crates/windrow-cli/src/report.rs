@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use windrow_files::{Error, Inputs, Size, Spread, Stats, Target};
+use windrow_files::{Error, Inputs, Size, Spread, Stats, Target, Traffic};
 
 use crate::advice::{Failure, Result};
 use crate::args;
@@ -16,6 +16,17 @@ pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
             0 => String::new(),
             bytes => format!(", spilled {}", Size(bytes)),
         };
+        let network = match stats.network {
+            None => String::new(),
+            Some(Traffic { requests, retries, received_bytes, sent_bytes, .. }) => {
+                let again = if retries > 0 { format!(", {retries} again") } else { String::new() };
+                format!(
+                    ", {} and {} over the network in {requests} requests{again}",
+                    Size(received_bytes),
+                    Size(sent_bytes)
+                )
+            }
+        };
         let files = match stats.partitions {
             None => String::new(),
             Some(Spread { files, .. }) => format!(" in {files} files"),
@@ -25,7 +36,7 @@ pub(crate) fn finish(stats: &Stats, report: &args::Report) -> Result<()> {
             false => "",
         };
         say(format_args!(
-            "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}, peak memory {}{lost}",
+            "{} rows in, {} rows out{files} ({}) in {:.2} s{spilled}{network}, peak memory {}{lost}",
             stats.rows_in,
             stats.rows_out,
             Size(stats.bytes_out),

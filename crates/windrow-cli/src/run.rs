@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windrow_files::{
     Cancel, Checked, CompactSpec, Error, FileFacts, Filter, FloatOrder, Inputs, Job, Limits,
-    Preset, ReadOptions, Target, WriteOptions, expand,
+    Preset, ReadOptions, Target, WriteOptions, expand_with,
 };
 
 use crate::advice::{Failure, Result};
@@ -53,7 +53,7 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
         }
         Verb::Diff(args) => {
             let run = run!(args.rows);
-            let side = |file| expand(std::slice::from_ref(file));
+            let side = |file| expand_with(std::slice::from_ref(file), &run.read);
             let (old, new) = (side(&args.input.files[0])?, side(&args.input.files[1])?);
             run.finish(Job::diff(Inputs::open_pair(&old, &new, &run.read)?, &args.into())?)
         }
@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
     }
 
     fn inputs(&self) -> Result<Inputs> {
-        Ok(Inputs::open(&expand(&self.input.files)?, &self.read)?)
+        Ok(Inputs::open(&expand_with(&self.input.files, &self.read)?, &self.read)?)
     }
 
     /// Explains or does the job.
@@ -127,7 +127,10 @@ impl<'a> Run<'a> {
 
 /// How inputs are read.
 fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOptions> {
-    let mut read = ReadOptions::default().csv(input.csv()?).union_by_name(input.union_by_name);
+    let mut read = ReadOptions::default()
+        .csv(input.csv()?)
+        .union_by_name(input.union_by_name)
+        .stores(&input.stores()?);
     if let Some(filter) = filter {
         read = read.filter(filter.clone());
     }
@@ -145,7 +148,7 @@ fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOpti
 
 fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
     let read = read_options(&args.input, args.rows.filter.as_ref())?.cancelled_by(cancel);
-    let inputs = Inputs::open(&expand(&args.input.files)?, &read)?;
+    let inputs = Inputs::open(&expand_with(&args.input.files, &read)?, &read)?;
     let checked = windrow_files::check(&inputs, &args.into(), cancel)?;
     let message = match checked {
         Checked::OutOfOrder { file, row, sorted_by: None } => {
@@ -178,7 +181,7 @@ fn check(args: &args::Check, cancel: &Cancel) -> Result<()> {
 
 fn inspect(args: &args::Inspect, cancel: &Cancel) -> Result<()> {
     let read = read_options(&args.input, None)?.cancelled_by(cancel);
-    for (ordinal, source) in expand(&args.input.files)?.iter().enumerate() {
+    for (ordinal, source) in expand_with(&args.input.files, &read)?.iter().enumerate() {
         let facts = FileFacts::of(source, &read)?;
         let text = if args.json {
             serde_json::to_string(&facts).map_err(|error| Failure::Report(error.to_string()))?

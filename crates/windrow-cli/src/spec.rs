@@ -2,10 +2,11 @@
 
 use windrow_files::{
     CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, FloatOrder, HeadSpec,
-    Kept, Limits, MergeSpec, Mode, PartitionSpec, Partitions, Shown, SortColumn, SortSpec,
+    Kept, Limits, MergeSpec, Mode, PartitionSpec, Partitions, Shown, SortColumn, SortSpec, Stores,
     Unchanged, WriteOptions,
 };
 
+use crate::advice::{Failure, Result};
 use crate::args;
 
 impl From<&args::Sort> for SortSpec {
@@ -158,6 +159,15 @@ impl args::Input {
     pub(crate) fn csv(&self) -> windrow_files::Result<CsvOptions> {
         let csv = CsvOptions::default().delimiter(self.csv_delimiter)?;
         Ok(csv.has_header(!self.csv_no_header))
+    }
+
+    /// How stores are reached.
+    pub(crate) fn stores(&self) -> Result<Stores> {
+        let options = self.store_options.iter().map(|option| {
+            let pair = option.split_once('=').filter(|(key, _)| !key.is_empty());
+            pair.ok_or_else(|| Failure::Usage(format!("--store-option {option}: takes KEY=VALUE")))
+        });
+        Ok(Stores::with_options(options.collect::<Result<Vec<_>>>()?)?)
     }
 }
 

@@ -257,6 +257,10 @@ impl Error {
     /// An output file that the system refuses; a pipe without a reader is a matter of nobody.
     pub fn output(file: &Path, cause: &std::io::Error) -> Self {
         use std::io::ErrorKind as K;
+        // What passed through a writer is found again.
+        if let Some(own) = cause.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
+            return own.clone();
+        }
         let file = file.display().to_string();
         let error = match cause.kind() {
             K::StorageFull | K::QuotaExceeded | K::FileTooLarge => {

@@ -61,6 +61,7 @@ mod raw;
 mod setting;
 mod size;
 mod stats;
+mod store;
 mod system;
 mod thrift;
 mod verbs;
@@ -74,7 +75,7 @@ pub use error::{Error, ErrorKind, Place, Result};
 pub use format::Format;
 pub use input::{
     CsvOptions, DeclaredColumn, FileInfo, Filter, Inputs, ReadOptions, Reader, Source, expand,
-    panics_are_caught, parse_schema,
+    expand_with, panics_are_caught, parse_schema,
 };
 pub use inspect::FileFacts;
 pub use job::{Batches, Explain, Job};
@@ -84,7 +85,8 @@ pub use preset::{Meaning, OpMap, Preset, Unchanged};
 pub use progress::{Moment, Phase, Progress};
 pub use setting::Setting;
 pub use size::{Limit, Size};
-pub use stats::{Evicted, PerPhase, Spread, Stats};
+pub use stats::{Evicted, PerPhase, Spread, Stats, Traffic};
+pub use store::Stores;
 pub use verbs::{
     CheckSpec, Checked, CompactSpec, DedupeSpec, DiffSpec, HeadSpec, Kept, MergeSpec, Mode,
     PartitionSpec, Partitions, Shown, SortSpec, check,

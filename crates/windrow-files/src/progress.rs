@@ -23,12 +23,18 @@ pub struct Moment<'a> {
     /// Rows that will, if that is known.
     pub total: Option<u64>,
     pub(crate) pool: Option<&'a Pool>,
+    pub(crate) network_bytes: u64,
 }
 
 impl Moment<'_> {
     /// Bytes of rows in memory now.
     pub fn leased_bytes(&self) -> u64 {
         self.pool.map_or(0, |pool| pool.stats().leased as u64)
+    }
+
+    /// Bytes that went over the network so far, in and out.
+    pub fn network_bytes(&self) -> u64 {
+        self.network_bytes
     }
 
     /// Bytes of rows that were moved to temporary files so far.

@@ -52,6 +52,8 @@ settings! {
     RowGroupSize = "row_group_size",
     /// Bytes of a Parquet page: [`WriteOptions::page_bytes`](crate::WriteOptions::page_bytes).
     PageSize = "page_size",
+    /// How stores are reached: [`Stores::with_options`](crate::Stores::with_options).
+    StoreOption = "store_option",
     /// The memory limit: [`Limits::memory`](crate::Limits::memory).
     MemoryLimit = "memory_limit",
     /// A directory for temporary files: [`Limits::temp_dirs`](crate::Limits::temp_dirs).

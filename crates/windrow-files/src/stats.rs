@@ -61,6 +61,9 @@ pub struct Stats {
     pub budget_bytes: u64,
     /// Bytes that they took at the most.
     pub peak_leased_bytes: u64,
+    /// What went over the network, if anything did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Traffic>,
     /// Peak resident memory of the process so far.
     pub peak_rss_bytes: u64,
     /// The memory limit.
@@ -73,6 +76,19 @@ pub struct Stats {
     pub phase_spilled_bytes: PerPhase<u64>,
     /// Bytes of rows that were read back, in each phase.
     pub phase_loaded_bytes: PerPhase<u64>,
+}
+
+/// What went over the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Requests, those that were sent again included.
+    pub requests: u64,
+    /// Of them, those that failed or broke off in a way that has the client send them again.
+    pub retries: u64,
+    /// Bytes of answers, without their heads.
+    pub received_bytes: u64,
+    /// Bytes of what was sent, without heads.
+    pub sent_bytes: u64,
 }
 
 /// One figure of each phase.

@@ -40,7 +40,19 @@ pub struct Cancel(Arc<Requested>);
 struct Requested {
     flag: AtomicBool,
     /// Temporary outputs that are being written.
-    outputs: Mutex<Vec<PathBuf>>,
+    outputs: Mutex<Vec<Arc<dyn Discard>>>,
+}
+
+/// What is left of an output that is being written when nobody finishes it.
+pub(crate) trait Discard: std::fmt::Debug + Send + Sync {
+    /// Removes it. What cannot be removed is left.
+    fn discard(&self);
+}
+
+impl Discard for PathBuf {
+    fn discard(&self) {
+        remove(self);
+    }
 }
 
 impl Cancel {
@@ -60,10 +72,12 @@ impl Cancel {
     }
 
     /// Removes the temporary outputs of the jobs that look at this request, which then fail: for a process
-    /// that is about to end without waiting for them. Nothing else of a job has a name on disk.
+    /// that is about to end without waiting for them. Nothing else of a job has a name on disk, or in a store.
     pub fn discard_outputs(&self) {
-        for path in self.outputs().drain(..) {
-            remove(&path);
+        // Not under the lock: to abort an upload takes its time, and its writer may be about to do so.
+        let outputs = std::mem::take(&mut *self.outputs());
+        for output in outputs {
+            output.discard();
         }
     }
 
@@ -72,7 +86,7 @@ impl Cancel {
         if self.is_cancelled() { Err(Error::interrupted()) } else { Ok(()) }
     }
 
-    fn outputs(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+    fn outputs(&self) -> MutexGuard<'_, Vec<Arc<dyn Discard>>> {
         self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,19 +94,24 @@ impl Cancel {
 /// A temporary output, known to who cancels while it lives.
 pub(crate) struct Live {
     cancel: Cancel,
-    path: PathBuf,
+    output: Arc<dyn Discard>,
 }
 
 impl Live {
+    /// A temporary file or directory.
     pub(crate) fn new(cancel: &Cancel, path: &Path) -> Self {
-        cancel.outputs().push(path.to_owned());
-        Self { cancel: cancel.clone(), path: path.to_owned() }
+        Self::of(cancel, Arc::new(path.to_owned()))
+    }
+
+    pub(crate) fn of(cancel: &Cancel, output: Arc<dyn Discard>) -> Self {
+        cancel.outputs().push(Arc::clone(&output));
+        Self { cancel: cancel.clone(), output }
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.cancel.outputs().retain(|path| *path != self.path);
+        self.cancel.outputs().retain(|output| !Arc::ptr_eq(output, &self.output));
     }
 }
 

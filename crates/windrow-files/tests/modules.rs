@@ -5,7 +5,7 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 27] = [
     "setting",
     "error",
     "size",
@@ -25,6 +25,7 @@ const ORDER: [&str; 26] = [
     "limits",
     "progress",
     "stats",
+    "store",
     "input",
     "output",
     "changelog",

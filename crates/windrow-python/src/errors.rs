@@ -12,6 +12,7 @@ pub(crate) fn argument(setting: Setting) -> String {
         Setting::MemoryLimit => "memory",
         Setting::OpColumn => "op",
         Setting::OpPreset => "preset",
+        Setting::StoreOption => "store_options",
         other => other.name(),
     };
     format!("{name}=")

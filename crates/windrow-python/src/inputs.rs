@@ -10,7 +10,7 @@ use arrow::error::ArrowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use pyo3_arrow::input::AnyRecordBatch;
-use windrow_files::{Source, expand};
+use windrow_files::{ReadOptions, Source, expand_with};
 
 use crate::errors::{exception, mistyped, usage};
 
@@ -22,14 +22,14 @@ pub(crate) struct Given {
 }
 
 /// Takes what is passed as `inputs`. Streams are taken, and nothing of them is read.
-pub(crate) fn sources(inputs: &Bound<'_, PyAny>) -> PyResult<Given> {
+pub(crate) fn sources(inputs: &Bound<'_, PyAny>, read: &ReadOptions) -> PyResult<Given> {
     let py = inputs.py();
     if !inputs.is_instance_of::<PyList>() && !inputs.is_instance_of::<PyTuple>() {
-        return one(inputs, None);
+        return one(inputs, None, read);
     }
     let mut sources = Vec::new();
     for (ordinal, input) in inputs.try_iter()?.enumerate() {
-        sources.extend(one(&input?, Some(ordinal))?.sources);
+        sources.extend(one(&input?, Some(ordinal), read)?.sources);
     }
     match sources.is_empty() {
         true => Err(usage(py, "no inputs")),
@@ -37,7 +37,7 @@ pub(crate) fn sources(inputs: &Bound<'_, PyAny>) -> PyResult<Given> {
     }
 }
 
-fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Given> {
+fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>, read: &ReadOptions) -> PyResult<Given> {
     if is_arrow(input)? {
         return Ok(Given { sources: vec![arrow(input, ordinal)?], is_many: false });
     }
@@ -47,7 +47,11 @@ fn one(input: &Bound<'_, PyAny>, ordinal: Option<usize>) -> PyResult<Given> {
     let sources = match path.to_str() {
         // Standard input is the command line's.
         Some("-") => plain.clone(),
-        _ => expand([path]).map_err(|error| exception(input.py(), &error, None))?,
+        _ => {
+            // Stores may be asked what they have.
+            let found = input.py().detach(|| expand_with([path], read));
+            found.map_err(|error| exception(input.py(), &error, None))?
+        }
     };
     Ok(Given { is_many: sources != plain, sources })
 }

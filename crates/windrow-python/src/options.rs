@@ -16,7 +16,7 @@ use pyo3_arrow::PySchema;
 use windrow_files::{
     Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, HeadSpec, Inputs, Job, Kept, Limit,
     Limits, MergeSpec, Mode, Names, OrderBy, PartitionSpec, Partitions, ReadOptions, Result, Size,
-    SortSpec, SpillTo, Unchanged, WriteOptions, parse_schema,
+    SortSpec, SpillTo, Stores, Unchanged, WriteOptions, parse_schema,
 };
 
 use crate::errors::{exception, mistyped, usage};
@@ -264,6 +264,9 @@ impl<'py> Arguments<'py> {
         let types = self.any("hive_types")?;
         read.hive_types = types.map(|types| self.schema("hive_types", &types)).transpose()?;
         read.filter = self.parsed("where")?;
+        if let Some(stores) = self.any("store_options")? {
+            read = read.stores(&self.stores(&stores)?);
+        }
         Ok(read)
     }
 
@@ -273,6 +276,22 @@ impl<'py> Arguments<'py> {
             true => Ok(value.extract::<PySchema>()?.into_inner()),
             false => self.schema("schema", value),
         }
+    }
+
+    /// How stores are reached.
+    fn stores(&self, options: &Bound<'py, PyAny>) -> PyResult<Stores> {
+        let pairs = options.cast::<PyDict>();
+        let pairs =
+            pairs.map_err(|_| mistyped("store_options", "a dict of names and text", options))?;
+        let pairs = pairs.iter().map(|(key, value)| {
+            // As they are written in the environment.
+            let value = match value.extract::<bool>() {
+                Ok(flag) => flag.to_string(),
+                Err(_) => shown(&value)?,
+            };
+            Ok((shown(&key)?, value))
+        });
+        self.ok(Stores::with_options(pairs.collect::<PyResult<Vec<_>>>()?))
     }
 
     /// Types of columns of text, as text, a dict, or an Arrow schema.

@@ -8,8 +8,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
-    CheckSpec, Checked, Error, FileFacts, FloatOrder, Format, Inputs, Limits, ReadOptions, Result, Source,
-    Target, WriteOptions,
+    CheckSpec, Checked, Error, FileFacts, FloatOrder, Format, Inputs, Limits, ReadOptions, Result,
+    Source, Target, WriteOptions,
 };
 
 use crate::errors::{exception, usage};
@@ -43,7 +43,7 @@ impl Call {
             return Err(usage(py, "output= is missing: partitions are files of a directory"));
         }
         // What a producer makes to be read at all is the producer's.
-        let sources = inputs::sources(inputs)?.sources;
+        let sources = inputs::sources(inputs, &read)?.sources;
         let memory = py.detach(|| Memory::new(asked));
         let limits = limits.memory(memory.limit);
         let read = read.within(&limits).map_err(|error| exception(py, &error, None))?;
@@ -145,7 +145,7 @@ pub(crate) fn check(
     let (by, unique) = arguments.order()?;
     let read = arguments.read()?;
     arguments.finish("check")?;
-    let sources = inputs::sources(inputs)?.sources;
+    let sources = inputs::sources(inputs, &read)?.sources;
     let task = Task::new(None, None);
     let cancel = task.cancel.clone();
     let checked = task.run(py, move || {
@@ -165,7 +165,8 @@ pub(crate) fn check(
                 _ => "",
             };
             let sorted_by = sorted_by.map(|(columns, _)| columns.to_string());
-            let but = sorted_by.as_ref().map(|by| format!("; the file is sorted by={by:?}{as_in_sql}"));
+            let but =
+                sorted_by.as_ref().map(|by| format!("; the file is sorted by={by:?}{as_in_sql}"));
             let but = but.unwrap_or_default();
             let message = format!("{file}: row {row} sorts before the row in front of it{but}");
             found(&file, row, sorted_by, message)
@@ -196,7 +197,7 @@ pub(crate) fn inspect(
     let arguments = Arguments::new(options);
     let read = arguments.read()?;
     arguments.finish("inspect")?;
-    let inputs::Given { sources, is_many } = inputs::sources(inputs)?;
+    let inputs::Given { sources, is_many } = inputs::sources(inputs, &read)?;
     let task = Task::new(None, None);
     let read = read.cancelled_by(&task.cancel);
     let facts = task.run(py, move || {

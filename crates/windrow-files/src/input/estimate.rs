@@ -12,7 +12,8 @@
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-use super::profile::{Leaf, Profile, size};
+use super::leaf::Leaf;
+use super::profile::{Profile, size};
 
 /// The buffers of the file and the batch reader itself.
 const FIXED: u64 = 64 << 10;

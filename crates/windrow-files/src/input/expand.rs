@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::{self, Format};
+use crate::format::Format;
+use crate::store::is_far;
 
-use super::pattern;
 use super::reader::Reader;
+use super::{ReadOptions, pattern};
 
 /// One input, before it is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +54,24 @@ impl Source {
     }
 }
 
-/// The inputs that `args` stand for.
+/// The inputs that `args` stand for, [as](expand_with) read by default.
 ///
 /// # Errors
-/// `Usage` for a pattern or a directory that yields nothing, for `-` given twice, and for an address such as
-/// `s3://...`. A plain name that does not exist is kept: opening it says what is wrong with it.
+/// As there.
 pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<Source>> {
+    expand_with(args, &ReadOptions::default())
+}
+
+/// The inputs that `args` stand for: files, patterns, directories, `-`, and addresses of objects; one that ends with a
+/// slash is a directory. Stores are asked what they have as `options` say.
+///
+/// # Errors
+/// `Usage` for a pattern or a directory that yields nothing, and for `-` given twice; those of a store that cannot be
+/// asked. A plain name that does not exist is kept: opening it says what is wrong with it.
+pub fn expand_with<A: AsRef<OsStr>>(
+    args: impl IntoIterator<Item = A>,
+    options: &ReadOptions,
+) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for arg in args {
         let arg = arg.as_ref();
@@ -72,11 +85,18 @@ pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<
         }
         let found = if path.is_dir() {
             in_directory(path)?
-        } else if path.exists() || !(pattern::is_pattern(arg) || format::is_address(path)) {
+        } else if is_far(path) {
+            match in_store(path, options)? {
+                Some(found) => found,
+                None => {
+                    sources.push(Source::File(path.to_owned()));
+                    continue;
+                }
+            }
+        } else if path.exists() || !pattern::is_pattern(arg) {
             sources.push(Source::File(path.to_owned()));
             continue;
         } else {
-            refuse_address(path)?;
             matching(arg)?
         };
         let by: Arc<OsStr> = arg.into();
@@ -85,17 +105,49 @@ pub fn expand<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Result<Vec<
     Ok(sources)
 }
 
-/// Refuses the address of what is elsewhere.
-pub(super) fn refuse_address(path: &Path) -> Result<()> {
-    let what = match path.to_str().and_then(|path| path.strip_prefix("file://")) {
-        Some(local) => format!("is an address; name the file by its path, {local}"),
-        None if format::is_address(path) => {
-            "is an address, and inputs are files; fetch it first, or on the way: FETCH | windrow ... -"
-                .to_owned()
+/// The objects that an address stands for, sorted by name, if it is a pattern or a directory.
+fn in_store(address: &Path, options: &ReadOptions) -> Result<Option<Vec<PathBuf>>> {
+    let name = address.as_os_str();
+    let is_pattern = pattern::is_pattern(name);
+    // A bucket alone is a directory as well.
+    let is_bucket = address.components().count() <= 2;
+    if !is_pattern && !is_bucket && !name.as_encoded_bytes().ends_with(b"/") {
+        return Ok(None);
+    }
+    let shown = address.display();
+    let mut found;
+    if is_pattern {
+        let pattern = pattern::Pattern::of(name)?;
+        found = options.stores.list(&pattern.directory(), &options.cancel)?;
+        found.retain(|path| pattern.matches(path.as_os_str()));
+        if found.is_empty() {
+            return Err(Error::usage(format!("{shown}: no object matches")));
         }
-        None => return Ok(()),
-    };
-    Err(Error::usage(format!("{}: {what}", path.display())))
+    } else {
+        found = options.stores.list(address, &options.cancel)?;
+        found.retain(|path| {
+            let below = path.strip_prefix(address).unwrap_or(path);
+            let marked = below.components().any(|part| is_marked(part.as_os_str()));
+            !marked && Format::of_path(path).is_some()
+        });
+        if found.is_empty() {
+            return Err(Error::usage(format!(
+                "{shown}: no object below it has a known extension ({}); name the objects themselves",
+                known_extensions()
+            )));
+        }
+    }
+    found.sort();
+    Ok(Some(found))
+}
+
+fn known_extensions() -> String {
+    Format::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(", ")
+}
+
+/// Whether writers of data sets mark by this name what is not data (`_SUCCESS`, `_temporary`, `.part.crc`).
+fn is_marked(name: &OsStr) -> bool {
+    matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'))
 }
 
 /// The files in `directory`, and in those below it, whose extension is known, sorted by name.
@@ -107,11 +159,7 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
         for entry in std::fs::read_dir(&directory).map_err(cannot_list)? {
             let entry = entry.map_err(cannot_list)?;
             let path = entry.path();
-            // Writers of data sets mark what is not data (`_SUCCESS`, `_temporary`, `.part.crc`) this way.
-            let marked = path
-                .file_name()
-                .is_some_and(|name| matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_')));
-            if marked {
+            if path.file_name().is_some_and(is_marked) {
                 continue;
             }
             // Links to directories are not followed: they may lead back.
@@ -123,7 +171,7 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
-        let known = Format::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(", ");
+        let known = known_extensions();
         return Err(Error::usage(format!(
             "{}: the directory holds no file with a known extension ({known}); name the files \
              themselves",
@@ -202,7 +250,6 @@ mod tests {
             vec![arg(&dir, "")],
             vec![arg(&dir, "[")],
             vec!["-".to_string(), "-".to_string()],
-            vec!["s3://bucket/a.csv".to_string()],
             vec!["https://host/*.csv".to_string()],
         ] {
             assert!(expand(&args).is_err_and(|error| error.kind() == ErrorKind::Usage), "{args:?}");
@@ -226,8 +273,6 @@ mod tests {
         for (extension, _) in Format::EXTENSIONS {
             assert!(message.contains(&format!(".{extension}")), "{message}");
         }
-        assert!(said("file:///data/a.csv").contains("its path, /data/a.csv"));
-        assert!(said("gs://data/*.parquet").contains("is an address"));
     }
 
     #[test]

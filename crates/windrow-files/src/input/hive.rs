@@ -21,6 +21,7 @@ use crate::watch::Watch;
 
 use super::exact::one_value;
 use super::expand::Source;
+use super::origin::Faults;
 use super::{Batches, Content, Opened, parquet};
 
 /// The name of a null, as Hive writes it.
@@ -191,6 +192,14 @@ struct InDirectories {
 impl Content for InDirectories {
     fn name(&self) -> &Arc<str> {
         self.content.name()
+    }
+
+    fn faults(&self) -> Faults {
+        self.content.faults()
+    }
+
+    fn ask_for(&self, part: Range<usize>) {
+        self.content.ask_for(part);
     }
 
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {

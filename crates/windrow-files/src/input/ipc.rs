@@ -24,7 +24,8 @@ use crate::error::Result;
 use crate::format::Format;
 use crate::watch::Watch;
 
-use super::origin::{Origin, RandomFile};
+use super::origin::Origin;
+use super::random::RandomFile;
 use super::stream::{Frame, plain_bytes};
 use super::{Batches, Content, Opened, Span};
 

@@ -48,7 +48,7 @@ impl Logs {
             let paths = sources.iter().filter_map(Source::path);
             for path in paths.filter(|path| is_csv(path, options)) {
                 // Whatever is wrong with it is told when it is opened.
-                let Ok(origin) = Origin::of_file(path) else { continue };
+                let Ok(origin) = Origin::of_path(path, options) else { continue };
                 if origin.passes_once() {
                     continue;
                 }

@@ -30,6 +30,7 @@ mod int96;
 mod ipc;
 mod json_text;
 mod json_walk;
+mod leaf;
 mod lengths;
 mod logs;
 mod named;
@@ -43,6 +44,7 @@ mod parquet;
 mod pattern;
 mod profile;
 mod quotes;
+mod random;
 mod reader;
 mod records;
 mod schema_text;
@@ -66,18 +68,19 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::packing::Packing;
 use crate::preset::Preset;
+use crate::store::{Stores, is_far};
 use crate::watch::Watch;
 
 use hive::Hive;
 use logs::Logs;
 use named::Named;
 use opener::Opener;
-use origin::Stream;
+use origin::{Faults, Stream};
 use unify::{Order, Unifier};
 
 pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
-pub use expand::{Source, expand};
+pub use expand::{Source, expand, expand_with};
 pub use filter::Filter;
 pub(crate) use filter::chosen;
 pub use guard::panics_are_caught;
@@ -109,6 +112,7 @@ pub struct Inputs {
     filter: Option<filter::Bound>,
     /// The ordinal of the first file of the new side, of a pair.
     first_of_new: Option<usize>,
+    stores: Stores,
 }
 
 /// A part of a file that is read on its own.
@@ -155,6 +159,14 @@ trait Content: Send + Sync {
     fn has_bloom_filters(&self) -> bool {
         false
     }
+
+    /// What can go wrong with its bytes beside damage.
+    fn faults(&self) -> Faults {
+        Faults::default()
+    }
+
+    /// Asks for one of the parts, so that it is there when it is read. Of a file nothing is asked for.
+    fn ask_for(&self, _part: Range<usize>) {}
 
     /// The value that a column has in all rows, where that is known.
     fn value(&self, _column: &str) -> Option<&ArrayRef> {
@@ -292,6 +304,7 @@ impl Inputs {
             log,
             filter,
             first_of_new: None,
+            stores: options.stores.clone(),
         };
         inputs.prune()?;
         Ok(inputs)
@@ -410,6 +423,11 @@ impl Inputs {
         self.first_of_new
     }
 
+    /// The stores that addresses among them are in, and the output if it is an address.
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
     /// Whether any of them has Bloom filters.
     pub(crate) fn have_bloom_filters(&self) -> bool {
         self.contents.iter().any(|file| file.content.has_bloom_filters())
@@ -434,6 +452,9 @@ impl Inputs {
             }
             _ => None,
         };
+        if is_far(output) {
+            return self.refuse_object(output, is_directory);
+        }
         let Some(place) = whole(output) else { return Ok(()) };
         for file in &self.files {
             let Source::Found { path, by } = &file.source else { continue };
@@ -449,6 +470,25 @@ impl Inputs {
                 return Err(Error::usage(format!(
                     "{shown}: {} stands for it, too, so that each run would read what the one before \
                      it wrote; write it elsewhere, or name the inputs",
+                    by.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of an address: what is below a directory that is an input is found among them the next time.
+    fn refuse_object(&self, output: &Path, is_directory: bool) -> Result<()> {
+        for file in &self.files {
+            let Source::Found { path, by } = &file.source else { continue };
+            let by = Path::new(by);
+            let is_prefix = is_far(by) && path.starts_with(by);
+            let is_found = path == output || is_directory && path.starts_with(output);
+            if is_found || is_directory && is_prefix && output.starts_with(by) {
+                return Err(Error::usage(format!(
+                    "{}: {} stands for it, too, so that each run would read what the one before it wrote; write \
+                     it elsewhere, or name the inputs",
+                    output.display(),
                     by.display()
                 )));
             }
@@ -491,10 +531,11 @@ impl Unit {
     pub(crate) fn read(&self, watch: &Watch) -> Result<Batches> {
         let file = &self.files[self.file];
         let name = file.content.name().clone();
-        let batches = guard::no_panic(&name, || {
-            file.content.read(self.part.clone(), self.batch_rows, watch)
-        })?;
-        Ok(Box::new(guard::Guarded::new(
+        let faults = file.content.faults();
+        let batches =
+            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows, watch));
+        let batches = batches.map_err(|error| faults.behind(error))?;
+        let guarded = guard::Guarded::new(
             name,
             batches,
             guard::Promise {
@@ -505,6 +546,12 @@ impl Unit {
                 first_row: self.first_row,
             },
             watch.clone(),
-        )))
+        );
+        Ok(Box::new(guarded.map(move |batch| batch.map_err(|error| faults.behind(error)))))
+    }
+
+    /// Asks for the bytes of a unit that is read soon.
+    pub(crate) fn ask_for(&self) {
+        self.files[self.file].content.ask_for(self.part.clone());
     }
 }

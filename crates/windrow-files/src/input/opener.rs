@@ -54,7 +54,7 @@ impl Opener<'_> {
         match source {
             Source::Reader(reader) => reader::open(reader),
             Source::File(path) | Source::Found { path, .. } => {
-                self.open(Some(path), Origin::of_file(path)?, ordinal, reference)
+                self.open(Some(path), Origin::of_path(path, self.options)?, ordinal, reference)
             }
             Source::Stdin => self.open(None, Origin::of_stdin(stdin)?, ordinal, reference),
         }
@@ -105,19 +105,25 @@ impl Opener<'_> {
         }
         let origin = self.logs.turned(origin, path, format, self.options)?;
         let name = origin.name().clone();
+        let faults = origin.faults();
         let temp_dir = self.options.temp_dir.as_deref();
         let batch_rows = self.options.batch_rows.max(1);
         let temp_left = &mut self.temp_left;
         let cancel = &self.options.cancel;
-        guard::no_panic(&name, || match format {
+        let opened = guard::no_panic(&name, || match format {
             Format::Parquet => {
                 let origin = origin.spooled(temp_dir, temp_left, cancel)?;
                 parquet::open(origin, ordinal, batch_rows, self.footers.clone())
             }
+            // The heads of all record batches would be as many requests.
+            Format::ArrowFile if origin.is_far() => stream::open(origin, format),
             Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
-            Format::ArrowStream => stream::open(origin),
+            Format::ArrowStream => stream::open(origin, format),
             Format::Csv => csv::open(origin, path, self.options, reference),
             Format::Ndjson => ndjson::open(origin, self.options, reference, &mut self.named),
-        })
+        });
+        // What came first is not kept of all inputs until they are read.
+        faults.forget();
+        opened.map_err(|error| faults.behind(error))
     }
 }

@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::packing::Packing;
 use crate::preset::Preset;
 use crate::setting::Setting;
+use crate::store::Stores;
 use crate::watch::Cancel;
 
 use super::filter::Filter;
@@ -42,6 +43,8 @@ pub struct ReadOptions {
     pub union_by_name: bool,
     /// Which rows count; all unless given.
     pub filter: Option<Filter>,
+    /// How addresses are reached.
+    pub(crate) stores: Stores,
     /// The most rows of a batch.
     pub(crate) batch_rows: usize,
     /// Where streams go that must be read at random; the system's temporary directory if none.
@@ -91,6 +94,12 @@ impl ReadOptions {
         self
     }
 
+    /// Sets how addresses are reached, of inputs and of the output.
+    pub fn stores(mut self, stores: &Stores) -> Self {
+        self.stores = stores.clone();
+        self
+    }
+
     /// Copies streams that must be read at random - Parquet and Arrow files on standard input - to a
     /// temporary file within `limits`.
     ///
@@ -122,6 +131,7 @@ impl Default for ReadOptions {
             hive_types: None,
             union_by_name: false,
             filter: None,
+            stores: Stores::default(),
             temp_dir: None,
             temp_bytes: u64::MAX,
             cancel: Cancel::new(),

@@ -1,29 +1,30 @@
-//! Where the bytes of an input come from: a file that is opened anew for every unit, a spooled copy of
-//! a stream, or a stream that passes once.
+//! Where the bytes of an input come from: a file that is opened anew for every unit, an object in a store, a spooled
+//! copy of a stream, or a stream that passes once.
 //!
 //! No descriptor of a file is held between reads, so that any number of inputs fits under `ulimit -n`.
 //! Reads are positioned: threads that share a descriptor do not share an offset.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, Length};
-
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::Format;
 use crate::packing::{HEAD, Packing};
 use crate::raw::{Fault, FullLoad, Raw};
 use crate::setting::Setting;
+use crate::store::{Look, Object, RANGE, is_far};
 use crate::watch::Cancel;
 
-use super::expand::refuse_address;
+use super::random::RandomFile;
+use super::{ReadOptions, SAMPLE_BYTES};
 
-/// Bytes read at a time to decode a page header. The crate opens such a reader for every page, decodes
-/// some tens of bytes and drops it, then asks for the page by its length: more would be read twice.
-const HEADER_BUFFER: usize = 4 << 10;
+/// What is asked for first of a Parquet object: most footers end in it.
+pub(super) const TAIL: u64 = 64 << 10;
+
+/// What is asked for first of any other object: the sample, and the line that it breaks off in.
+const HEAD_OF_TEXT: u64 = SAMPLE_BYTES as u64 + (64 << 10);
 
 /// A stream of bytes.
 pub(super) type Stream = Box<dyn Read + Send>;
@@ -57,30 +58,102 @@ impl Turn {
 }
 
 enum Place {
-    /// A regular file, and its length when the job began.
-    Path(PathBuf, u64),
-    /// A regular file of compressed text, and its length when the job began.
-    Packed(Packed, u64),
+    /// Where it can be opened again.
+    There(There),
+    /// Compressed text.
+    Packed(Packed),
     /// A stream that was copied to a file without a name.
     Spooled(RandomFile),
     /// A stream; taken by its only reader.
     Passing(Mutex<Option<Stream>>),
 }
 
+/// What can be opened any number of times.
+enum There {
+    /// A regular file, and its length when the job began.
+    File(PathBuf, u64),
+    Object(Arc<Object>),
+}
+
+impl There {
+    fn len(&self) -> u64 {
+        match self {
+            Self::File(_, len) => *len,
+            Self::Object(object) => object.len(),
+        }
+    }
+
+    fn random(&self) -> Result<RandomFile> {
+        match self {
+            Self::File(path, _) => {
+                RandomFile::new(open_file(path)?).map_err(|cause| refused(path, &cause))
+            }
+            Self::Object(object) => Ok(RandomFile::of_object(object)),
+        }
+    }
+
+    /// The bytes from the start, in order.
+    fn stream(&self) -> Result<Stream> {
+        let random = match self {
+            Self::File(..) => self.random()?,
+            Self::Object(object) => RandomFile::of_stream(object),
+        };
+        Ok(Box::new(random.reader_at(0)))
+    }
+
+    /// All bytes that there were when the job began, or an error. An object stays as long as it is.
+    fn whole(&self) -> Result<Stream> {
+        let stream = self.stream()?;
+        Ok(Box::new(Whole { stream, len: self.len(), read: 0 }))
+    }
+
+    /// What ranges under way take where they are read in order.
+    fn range_bytes(&self) -> usize {
+        match self {
+            Self::File(..) => 0,
+            Self::Object(object) => usize::try_from(object.len().min(2 * RANGE)).unwrap_or(0),
+        }
+    }
+}
+
+/// What went wrong with an object, which those that read its bytes take for damage.
+#[derive(Clone, Default)]
+pub(super) struct Faults(Option<Arc<Object>>);
+
+impl Faults {
+    /// Lets go of what came first of the object.
+    pub(super) fn forget(&self) {
+        if let Some(object) = &self.0 {
+            object.forget();
+        }
+    }
+
+    /// `error`, unless there is a cause for it that was met before.
+    pub(super) fn behind(&self, error: Error) -> Error {
+        self.0.as_ref().and_then(|object| object.fault()).unwrap_or(error)
+    }
+}
+
 impl Origin {
-    /// Looks at a file without reading it.
+    /// Looks at a file without reading it, or at an object by what comes first of it.
     ///
     /// # Errors
     /// `Data` for what is missing, is a directory or may not be read.
-    pub(super) fn of_file(path: &Path) -> Result<Self> {
+    pub(super) fn of_path(path: &Path, options: &ReadOptions) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
-        if !path.exists() {
-            refuse_address(path)?;
+        if is_far(path) {
+            let look = match options.format.or_else(|| Format::of_path(path)) {
+                Some(Format::Parquet) => Look::Tail(TAIL),
+                _ => Look::Head(HEAD_OF_TEXT),
+            };
+            let object = Object::open(&options.stores, path, look, &options.cancel)?;
+            let place = Place::There(There::Object(Arc::new(object)));
+            return Ok(Self { name, place, turned: None, unpacking: 0 });
         }
         let file = open_file(path)?;
         let about = file.metadata().map_err(|cause| refused(path, &cause))?;
         let place = if about.is_file() {
-            Place::Path(path.to_owned(), about.len())
+            Place::There(There::File(path.to_owned(), about.len()))
         } else if about.is_dir() {
             return Err(Error::input(path, "is a directory, not a file"));
         } else {
@@ -116,7 +189,7 @@ impl Origin {
         let Some(packing) = Packing::of_magic(&head) else { return Ok(self) };
         self.unpacking = packing.reader_bytes(&head);
         self.place = match self.place {
-            Place::Path(path, len) => Place::Packed(Packed { path, packing, head }, len),
+            Place::There(there) => Place::Packed(Packed { there, packing, head }),
             Place::Passing(stream) => {
                 let packed = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
                 let text = packed.map(|packed| packing.reader(packed, &head)).transpose();
@@ -135,6 +208,31 @@ impl Origin {
     /// Memory that decompressing it takes, if it is compressed.
     pub(super) fn unpacking_bytes(&self) -> usize {
         self.unpacking
+    }
+
+    /// Memory that reading it in order takes beside its readers: what is decompressed, and ranges of an object.
+    pub(super) fn stream_bytes(&self) -> usize {
+        self.unpacking + self.there().map_or(0, There::range_bytes)
+    }
+
+    fn there(&self) -> Option<&There> {
+        match &self.place {
+            Place::There(there) | Place::Packed(Packed { there, .. }) => Some(there),
+            Place::Spooled(_) | Place::Passing(_) => None,
+        }
+    }
+
+    /// Whether each read here and there is a request.
+    pub(super) fn is_far(&self) -> bool {
+        matches!(self.there(), Some(There::Object(_)))
+    }
+
+    /// What can go wrong with it.
+    pub(super) fn faults(&self) -> Faults {
+        match self.there() {
+            Some(There::Object(object)) => Faults(Some(Arc::clone(object))),
+            _ => Faults::default(),
+        }
     }
 
     /// Whether the bytes can be read only once, in order.
@@ -169,21 +267,16 @@ impl Origin {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
-            Place::Packed(packed, len) => {
-                Ok(Turn::of(self.turned.as_ref(), packed.open(*len, &self.name)?))
-            }
-            _ => Ok(Turn::of(self.turned.as_ref(), Box::new(self.random()?.reader_at(0)))),
+            Place::Packed(packed) => Ok(Turn::of(self.turned.as_ref(), packed.open(&self.name)?)),
+            Place::There(there) => Ok(Turn::of(self.turned.as_ref(), there.stream()?)),
+            Place::Spooled(file) => Ok(Turn::of(self.turned.as_ref(), Box::new(file.reader_at(0)))),
         }
     }
 
     /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
     pub(super) fn whole(&self) -> Result<Stream> {
         match &self.place {
-            Place::Path(_, len) => {
-                let stream = Box::new(self.random()?.reader_at(0));
-                let whole = Whole { stream, len: *len, read: 0 };
-                Ok(Turn::of(self.turned.as_ref(), Box::new(whole)))
-            }
+            Place::There(there) => Ok(Turn::of(self.turned.as_ref(), there.whole()?)),
             _ => self.stream(),
         }
     }
@@ -205,9 +298,7 @@ impl Origin {
     /// Opens the bytes for positioned reads.
     pub(super) fn random(&self) -> Result<RandomFile> {
         match &self.place {
-            Place::Path(path, _) => {
-                RandomFile::new(open_file(path)?).map_err(|cause| refused(path, &cause))
-            }
+            Place::There(there) => there.random(),
             Place::Spooled(file) => Ok(file.clone()),
             Place::Passing(_) | Place::Packed(..) => {
                 Err(self.error("is a stream; spool it before reading at random"))
@@ -238,7 +329,7 @@ impl Origin {
             let read = match stream.read(&mut chunk) {
                 Ok(read) => read,
                 Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(cause) => return Err(self.error(format!("cannot be read: {cause}"))),
+                Err(cause) => return Err(self.unreadable(&cause)),
             };
             if read == 0 {
                 break;
@@ -263,20 +354,22 @@ impl Origin {
     /// The length in bytes, unless they pass once.
     pub(super) fn len(&self) -> Option<u64> {
         match &self.place {
-            Place::Path(path, _) | Place::Packed(Packed { path, .. }, _) => {
-                std::fs::metadata(path).ok().map(|file| file.len())
-            }
-            Place::Spooled(file) => Some(file.len),
+            Place::There(there) | Place::Packed(Packed { there, .. }) => match there {
+                There::File(path, _) => std::fs::metadata(path).ok().map(|file| file.len()),
+                There::Object(object) => Some(object.len()),
+            },
+            Place::Spooled(file) => Some(file.len()),
             Place::Passing(_) => None,
         }
     }
 
     /// The error for bytes that cannot be read, or are no change log.
     pub(super) fn unreadable(&self, cause: &std::io::Error) -> Error {
-        match cause.get_ref().and_then(|cause| cause.downcast_ref::<Fault>()) {
+        let error = match cause.get_ref().and_then(|cause| cause.downcast_ref::<Fault>()) {
             Some(fault) => self.error(fault).at_line(fault.line),
             None => self.error(format!("cannot be read: {cause}")),
-        }
+        };
+        self.faults().behind(error)
     }
 
     /// An error about this input.
@@ -287,19 +380,17 @@ impl Origin {
 
 /// Where compressed text is.
 struct Packed {
-    path: PathBuf,
+    there: There,
     packing: Packing,
     /// The first of its bytes.
     head: Vec<u8>,
 }
 
 impl Packed {
-    /// The text from the start; of a file that had `len` bytes.
-    fn open(&self, len: u64, name: &str) -> Result<Stream> {
-        let file = RandomFile::new(open_file(&self.path)?);
-        let stream = Box::new(file.map_err(|cause| refused(&self.path, &cause))?.reader_at(0));
-        let whole = Whole { stream, len, read: 0 };
-        self.packing.reader(Box::new(whole), &self.head).map_err(|cause| unreadable(name, &cause))
+    /// The text from the start.
+    fn open(&self, name: &str) -> Result<Stream> {
+        let whole = self.there.whole()?;
+        self.packing.reader(whole, &self.head).map_err(|cause| unreadable(name, &cause))
     }
 }
 
@@ -347,83 +438,5 @@ impl Read for Whole {
             ));
         }
         Ok(read)
-    }
-}
-
-/// A file read by position, from any thread.
-#[derive(Clone)]
-pub(super) struct RandomFile {
-    file: Arc<File>,
-    len: u64,
-}
-
-impl RandomFile {
-    fn new(mut file: File) -> std::io::Result<Self> {
-        let len = file.seek(SeekFrom::End(0))?;
-        Ok(Self { file: Arc::new(file), len })
-    }
-
-    /// The length when it was opened.
-    pub(super) fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// `length` bytes at `start`. The length is checked before memory is taken for it.
-    pub(super) fn read_exact(&self, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
-        let end = start.checked_add(length as u64);
-        if end.is_none_or(|end| end > self.len) {
-            return Err(std::io::Error::new(
-                std::io::ErrorKind::UnexpectedEof,
-                format!(
-                    "{length} bytes at {start} are past the end, at {}: the file is cut short",
-                    self.len
-                ),
-            ));
-        }
-        let mut bytes = vec![0; length];
-        self.reader_at(start).read_exact(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// A reader of the bytes from `offset` on.
-    pub(super) fn reader_at(&self, offset: u64) -> PositionedReader {
-        PositionedReader { file: self.file.clone(), offset }
-    }
-}
-
-/// A reader with an offset of its own in a shared file.
-pub(super) struct PositionedReader {
-    file: Arc<File>,
-    offset: u64,
-}
-
-impl Read for PositionedReader {
-    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        #[cfg(unix)]
-        let read = std::os::unix::fs::FileExt::read_at(&*self.file, bytes, self.offset)?;
-        #[cfg(windows)]
-        let read = std::os::windows::fs::FileExt::seek_read(&*self.file, bytes, self.offset)?;
-        self.offset += read as u64;
-        Ok(read)
-    }
-}
-
-impl Length for RandomFile {
-    fn len(&self) -> u64 {
-        self.len
-    }
-}
-
-impl ChunkReader for RandomFile {
-    type T = BufReader<PositionedReader>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(BufReader::with_capacity(HEADER_BUFFER, self.reader_at(start)))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        self.read_exact(start, length)
-            .map(Bytes::from)
-            .map_err(|cause| ParquetError::EOF(cause.to_string()))
     }
 }

@@ -21,7 +21,7 @@ use parquet::file::reader::SerializedPageReader;
 
 use crate::thrift::{Thrift, kind};
 
-use super::origin::RandomFile;
+use super::random::RandomFile;
 
 /// Bytes in which most headers end. Those with minima and maxima of long values are longer.
 const HEADER: usize = 256;

@@ -3,11 +3,14 @@
 //! A footer can be far larger than what is planned from it, so ten thousand of them are not kept: a
 //! file keeps the rows of its groups, and the footers of the files being read are in a [small cache](super::footers).
 //! Statistics and page indexes are not loaded; `inspect` asks for a footer with them.
+//!
+//! The column chunks of an object's row group are [held](RandomFile::hold) while it is read, and asked for while the
+//! one before it is. Of its pages no more is known beforehand than the footer tells.
 
 use std::collections::VecDeque;
 use std::io::BufReader;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
 use parquet::arrow::arrow_reader::{
@@ -19,12 +22,14 @@ use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroup
 
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::store;
 use crate::watch::Watch;
 
 use super::footers::{FooterCache, Known};
 use super::int96::{self, Seconds};
-use super::origin::{Origin, RandomFile};
+use super::origin::{Faults, Origin, TAIL};
 use super::profile::{Allowance, Profile, Segment};
+use super::random::RandomFile;
 use super::{Batches, Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
 
 /// A footer and the Arrow schema in it.
@@ -39,6 +44,8 @@ struct ParquetFile {
     bloom_filters: bool,
     encrypted: bool,
     footers: Arc<FooterCache>,
+    /// Row groups of an object that were asked for and are yet to be read.
+    ahead: Mutex<Vec<(usize, RandomFile)>>,
 }
 
 /// Reads the footer of `origin` and plans its row groups.
@@ -70,7 +77,10 @@ pub(super) fn open(
     let mut profiles: Vec<Option<Profile>> = spans.iter().map(|_| None).collect();
     // No page of an encrypted file can be looked at.
     if !encrypted {
-        let mut allowance = Allowance::to_plan();
+        let mut allowance = match random.is_far() {
+            true => Allowance::of_footers(),
+            false => Allowance::to_plan(),
+        };
         let mut groups: Vec<_> = metadata.row_groups().iter().zip(&mut profiles).collect();
         // Where not all of them can be looked at, those that take most are.
         groups.sort_by_key(|(group, _)| std::cmp::Reverse(group.total_byte_size()));
@@ -85,7 +95,7 @@ pub(super) fn open(
         schema: footer.schema().clone(),
         bytes: Some(random.len()),
         rows: Some(rows),
-        reader_bytes: reader.bytes(metadata),
+        reader_bytes: reader.bytes(metadata).saturating_add(held_bytes(&random, metadata)),
         row_bytes: estimate::mean_row(metadata),
         longest_row: usize::try_from(reader.longest).unwrap_or(usize::MAX),
         // A page, and the values in it.
@@ -98,11 +108,35 @@ pub(super) fn open(
             bloom_filters,
             encrypted,
             footers: footers.clone(),
+            ahead: Mutex::default(),
         }),
         spans,
     };
     footers.put(ordinal, Known { footer, profiles: profiles.into() });
     Ok(opened)
+}
+
+/// The bytes of a row group in the file, by column chunk, and together.
+fn chunks(group: &RowGroupMetaData) -> (Vec<Range<u64>>, u64) {
+    let chunks = group.columns().iter().map(|chunk| {
+        let (start, length) = chunk.byte_range();
+        start..start.saturating_add(length)
+    });
+    let chunks: Vec<Range<u64>> = chunks.collect();
+    let total = chunks.iter().fold(0_u64, |all, chunk| all.saturating_add(chunk.end - chunk.start));
+    (chunks, total)
+}
+
+/// What a reader holds of an object, the row group that comes next included.
+fn held_bytes(file: &RandomFile, metadata: &ParquetMetaData) -> usize {
+    if !file.is_far() {
+        return 0;
+    }
+    let held = metadata.row_groups().iter().map(|group| {
+        let (chunks, total) = chunks(group);
+        store::held_bytes(chunks.len(), total)
+    });
+    usize::try_from(held.max().unwrap_or(0)).unwrap_or(usize::MAX)
 }
 
 /// Refuses intervals of another writer than Arrow's: they have months, days and milliseconds, and would
@@ -124,7 +158,14 @@ fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
 }
 
 fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy) -> Result<Footer> {
+    let ask_from = |start: u64| {
+        file.hold(std::slice::from_ref(&(start..file.len())), file.len() - start);
+    };
+    ask_from(file.len().saturating_sub(TAIL));
     if let Some(start) = footer_start(file) {
+        if file.len() - start > TAIL {
+            ask_from(start);
+        }
         let footer = BufReader::new(file.reader_at(start));
         footer_depth::check(footer).map_err(|what| origin.error(what))?;
     }
@@ -214,9 +255,46 @@ pub(crate) fn common_order(metadata: &ParquetMetaData) -> Vec<DeclaredColumn> {
     if orders.all(|order| order == first) { first } else { Vec::new() }
 }
 
+impl ParquetFile {
+    fn ahead(&self) -> MutexGuard<'_, Vec<(usize, RandomFile)>> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file with a row group asked for: before, or now.
+    fn holding(&self, footer: &Footer, part: &Range<usize>) -> Result<RandomFile> {
+        let mut ahead = self.ahead();
+        if let Some(place) = ahead.iter().position(|(group, _)| *group == part.start) {
+            return Ok(ahead.swap_remove(place).1);
+        }
+        drop(ahead);
+        let file = self.origin.random()?;
+        if file.is_far() {
+            let (chunks, total) = chunks(footer.metadata().row_group(part.start));
+            file.hold(&chunks, total);
+        }
+        Ok(file)
+    }
+}
+
 impl Content for ParquetFile {
     fn name(&self) -> &Arc<str> {
         self.origin.name()
+    }
+
+    fn faults(&self) -> Faults {
+        self.origin.faults()
+    }
+
+    fn ask_for(&self, part: Range<usize>) {
+        // Where the footer is to be read first, that is done when it is needed.
+        if self.origin.is_far()
+            && !self.encrypted
+            && let Some(Known { footer, .. }) = self.footers.get(self.ordinal)
+            && self.ahead().iter().all(|(group, _)| *group != part.start)
+            && let Ok(file) = self.holding(&footer, &part)
+        {
+            self.ahead().push((part.start, file));
+        }
     }
 
     fn has_bloom_filters(&self) -> bool {
@@ -229,10 +307,10 @@ impl Content for ParquetFile {
                 .origin
                 .error("columns of it are encrypted, though its footer is not; decrypt it first"));
         }
-        let file = self.origin.random()?;
         let Known { footer, profiles } = match self.footers.get(self.ordinal) {
             Some(known) => known,
             None => {
+                let file = self.origin.random()?;
                 let footer = load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?;
                 let groups = footer.metadata().row_groups();
                 let rows: i64 = groups.iter().map(RowGroupMetaData::num_rows).sum();
@@ -244,6 +322,7 @@ impl Content for ParquetFile {
                 known
             }
         };
+        let file = self.holding(&footer, &part)?;
         let random = Arc::new(file.clone());
         let mut parts = Vec::new();
         let mut is_longer = false;
@@ -253,7 +332,13 @@ impl Content for ParquetFile {
             let profile = match profiles.get(index) {
                 Some(Some(profile)) => profile,
                 _ => {
-                    found = Profile::of(&random, group, &mut Allowance::to_read());
+                    // What is not held as a whole cannot be looked at before it is read.
+                    let is_held = !file.is_far() || chunks(group).1 <= store::HELD;
+                    let mut allowance = match is_held {
+                        true => Allowance::to_read(),
+                        false => Allowance::of_footers(),
+                    };
+                    found = Profile::of(&random, group, &mut allowance);
                     &found
                 }
             };

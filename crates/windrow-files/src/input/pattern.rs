@@ -41,6 +41,59 @@ pub(super) fn files(pattern: &OsStr) -> Result<Vec<PathBuf>> {
     Ok(walk.found)
 }
 
+/// A pattern of names that are looked at one by one, whatever they are in.
+pub(super) struct Pattern {
+    parts: Vec<Part>,
+}
+
+impl Pattern {
+    /// # Errors
+    /// `Usage` for what is no pattern.
+    pub(super) fn of(pattern: &OsStr) -> Result<Self> {
+        let parts = parts(pattern.as_bytes()).map_err(|why| {
+            Error::usage(format!("{}: not a pattern: {why}", Path::new(pattern).display()))
+        })?;
+        Ok(Self { parts })
+    }
+
+    /// What all that match begin with, up to a slash. The first part is the scheme of an address.
+    pub(super) fn directory(&self) -> PathBuf {
+        let names = self.parts.iter().map_while(|part| match part {
+            Part::Name(name) => Some(name.as_bytes()),
+            Part::Directories | Part::Like(_) => None,
+        });
+        let mut directory = Vec::new();
+        for (place, name) in names.enumerate() {
+            directory.extend_from_slice(name);
+            directory.extend_from_slice(if place == 0 { b"//" } else { b"/" });
+        }
+        OsString::from_vec(directory).into()
+    }
+
+    pub(super) fn matches(&self, name: &OsStr) -> bool {
+        let names = name.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        let names: Vec<&OsStr> = names.map(OsStr::from_bytes).collect();
+        are_like(&names, &self.parts)
+    }
+}
+
+fn are_like(names: &[&OsStr], parts: &[Part]) -> bool {
+    match (parts.split_first(), names.split_first()) {
+        (None, None) => true,
+        (Some((Part::Directories, rest)), first) => {
+            let further = first.filter(|(name, _)| !is_hidden(name));
+            are_like(names, rest) || further.is_some_and(|(_, names)| are_like(names, parts))
+        }
+        (Some((Part::Name(own), rest)), Some((name, names))) => {
+            own == name && are_like(names, rest)
+        }
+        (Some((Part::Like(own), rest)), Some((name, names))) => {
+            is_like(name, own) && are_like(names, rest)
+        }
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}
+
 /// What stands between the slashes of a pattern.
 enum Part {
     Name(OsString),

@@ -21,8 +21,9 @@ use std::sync::Arc;
 use parquet::basic::{Compression, Type};
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
-use super::origin::RandomFile;
+use super::leaf::Leaf;
 use super::pages::{Inside, Kind, Page, Pages, look_into, rows_of_index};
+use super::random::RandomFile;
 
 /// Values that are decoded at a time.
 pub(super) const BATCH_BYTES: u64 = 2 << 20;
@@ -53,38 +54,24 @@ pub(super) struct Allowance {
     looked_into: u64,
     /// Whether the rows of lists may be counted page by page.
     lists: bool,
+    /// Whether no page is looked at.
+    footers: bool,
 }
 
 impl Allowance {
     /// To plan from: of a long file a part is looked at.
     pub(super) fn to_plan() -> Self {
-        Self { pages: 4096, looked_into: MOST_LOOKED_INTO, lists: false }
+        Self { pages: 4096, looked_into: MOST_LOOKED_INTO, lists: false, footers: false }
     }
 
     /// To read what was walked over.
     pub(super) fn to_read() -> Self {
-        Self { pages: usize::MAX, looked_into: MOST_LOOKED_INTO, lists: true }
+        Self { pages: usize::MAX, looked_into: MOST_LOOKED_INTO, lists: true, footers: false }
     }
-}
 
-/// What decoding a leaf takes, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Leaf {
-    /// The dictionary, before compression.
-    pub(super) dictionary: u64,
-    /// The largest data page, before compression.
-    pub(super) page: u64,
-    /// The largest page in the file.
-    pub(super) packed: u64,
-}
-
-impl Leaf {
-    pub(super) fn or(self, other: Self) -> Self {
-        Self {
-            dictionary: self.dictionary.max(other.dictionary),
-            page: self.page.max(other.page),
-            packed: self.packed.max(other.packed),
-        }
+    /// Where each page is a request: what the footer tells has to do.
+    pub(super) fn of_footers() -> Self {
+        Self { pages: 0, looked_into: 0, lists: false, footers: true }
     }
 }
 
@@ -235,6 +222,10 @@ impl Chunk {
         chunk: &ColumnChunkMetaData,
         allowance: &mut Allowance,
     ) -> Self {
+        if allowance.footers {
+            let told = Self::from_footer(group, chunk, None);
+            return Self { leaf: told.leaf.counted(chunk), is_whole: false, ..told };
+        }
         let plain = size(chunk.uncompressed_size());
         let has_dictionary = chunk.dictionary_page_offset().is_some();
         if plain <= SMALL_CHUNK && !has_dictionary {

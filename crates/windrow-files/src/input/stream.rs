@@ -7,8 +7,11 @@
 //! ```
 //! Lengths on the wire are not trusted with memory: a frame is read as its bytes arrive, and a buffer
 //! that claims to decompress to more than its codec can yield is refused.
+//!
+//! The file format is such a stream behind a magic number, with a footer behind it. Where the footer's list of blocks
+//! is of no use, since each look at one would be a request, it is read as that stream.
 
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,7 +27,8 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
 
-use super::origin::{Origin, RandomFile, Stream};
+use super::origin::{Faults, Origin, Stream};
+use super::random::RandomFile;
 use super::{Batches, Content, Opened, Span};
 
 /// What a record batch of a stream that cannot be looked through is taken to need at the least. All are
@@ -118,28 +122,32 @@ pub(super) fn plain_bytes(
 
 struct StreamFile {
     origin: Origin,
+    format: Format,
     /// A stream that passes once is already open behind its schema.
     passing: std::sync::Mutex<Option<Frames>>,
 }
 
 /// Reads the schema, and looks through a file for its rows.
-pub(super) fn open(origin: Origin) -> Result<Opened> {
-    let mut frames = Frames::new(origin.stream()?);
+pub(super) fn open(origin: Origin, format: Format) -> Result<Opened> {
+    let mut frames = Frames::of(&origin, format)?;
     let schema = frames.schema().map_err(|what| origin.error(what))?;
     let bytes = origin.len();
-    let (rows, reader_bytes, row_bytes, passing) = if origin.passes_once() {
+    let (rows, reader_bytes, row_bytes, passing) = if origin.passes_once() || origin.is_far() {
         let Ahead { needed, read, row_bytes } =
             frames.look_ahead().map_err(|what| origin.error(what))?;
-        // What was read is resident before anything is planned.
-        let held = PASSING_BATCH.max(needed).saturating_sub(read);
-        (None, held, row_bytes, Some(frames))
+        let held = PASSING_BATCH.max(needed);
+        match origin.passes_once() {
+            // What was read is resident before anything is planned.
+            true => (None, held.saturating_sub(read), row_bytes, Some(frames)),
+            false => (None, held + origin.stream_bytes() as u64, row_bytes, None),
+        }
     } else {
         let file = origin.random()?;
         let Surveyed { rows, held, plain } = survey(&file).map_err(|what| origin.error(what))?;
         (Some(rows), held, plain / rows.max(1), None)
     };
     Ok(Opened {
-        format: Format::ArrowStream,
+        format,
         schema,
         bytes,
         rows,
@@ -148,7 +156,7 @@ pub(super) fn open(origin: Origin) -> Result<Opened> {
         row_bytes: usize::try_from(row_bytes).unwrap_or(usize::MAX),
         longest_row: usize::try_from(row_bytes).unwrap_or(usize::MAX),
         copies: 0,
-        content: Box::new(StreamFile { origin, passing: passing.into() }),
+        content: Box::new(StreamFile { origin, format, passing: passing.into() }),
     })
 }
 
@@ -222,11 +230,15 @@ impl Content for StreamFile {
         self.origin.name()
     }
 
+    fn faults(&self) -> Faults {
+        self.origin.faults()
+    }
+
     fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Batches> {
         let passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let mut frames = match passing {
             Some(frames) => frames,
-            None => Frames::new(self.origin.stream()?),
+            None => Frames::of(&self.origin, self.format)?,
         };
         let name = self.name().clone();
         Ok(Box::new(std::iter::from_fn(move || {
@@ -270,9 +282,37 @@ struct Frames {
     pending: Buffer,
     ended: bool,
     read: u64,
+    /// Whether a footer may stand behind the end.
+    in_file: bool,
 }
 
 impl Frames {
+    /// Those of `origin`.
+    fn of(origin: &Origin, format: Format) -> Result<Self> {
+        let mut frames = Self::new(origin.stream()?);
+        if format == Format::ArrowFile {
+            let mut magic = Vec::new();
+            let read = frames.append(&mut magic, 8).map_err(|what| origin.error(what))?;
+            if read < 8 || !magic.starts_with(b"ARROW1") {
+                return Err(
+                    origin.error("not an Arrow IPC file; name its format with `input_format`")
+                );
+            }
+            frames.in_file = true;
+            frames.skip_padding().map_err(|cause| origin.unreadable(&cause))?;
+        }
+        Ok(frames)
+    }
+
+    /// Skips the zeros that writers align the first frame by.
+    fn skip_padding(&mut self) -> std::io::Result<()> {
+        while self.stream.fill_buf()?.starts_with(&[0; 8]) {
+            self.stream.consume(8);
+            self.read += 8;
+        }
+        Ok(())
+    }
+
     fn new(stream: Stream) -> Self {
         Self {
             stream: BufReader::with_capacity(64 << 10, stream),
@@ -281,6 +321,7 @@ impl Frames {
             pending: nothing(),
             ended: false,
             read: 0,
+            in_file: false,
         }
     }
 
@@ -386,6 +427,9 @@ impl Frames {
             .ok_or_else(|| cut_short(self.read))?;
         if length == 0 {
             let at = self.read;
+            if self.in_file {
+                return Ok(None);
+            }
             return match self.append(&mut bytes, 1)? {
                 0 => Ok(None),
                 _ => Err(more_behind(at)),

@@ -26,7 +26,7 @@ use crate::watch::Watch;
 
 use super::dialect::{BUFFER, Columns, Decoder, Dialect};
 use super::json_text;
-use super::origin::{Origin, Stream};
+use super::origin::{Faults, Origin, Stream};
 use super::quotes::Quotes;
 use super::{Batches, Content, Opened, Span};
 
@@ -72,7 +72,7 @@ impl TextFile {
             spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
             // The text of a batch and the values made of it, which grow by doubling; their places.
             reader_bytes: 2 * BUFFER
-                + self.origin.unpacking_bytes()
+                + self.origin.stream_bytes()
                 + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES)
                 + longer,
             row_bytes: self.line_bytes,
@@ -118,6 +118,10 @@ pub(super) fn rest_of_line(origin: &Origin, sample: &[u8]) -> usize {
 impl Content for TextFile {
     fn name(&self) -> &Arc<str> {
         self.origin.name()
+    }
+
+    fn faults(&self) -> Faults {
+        self.origin.faults()
     }
 
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {

@@ -14,6 +14,7 @@ use crate::input::{
     DeclaredColumn, Footer, Inputs, ReadOptions, Source, common_order, declared_order,
 };
 
+use crate::store::is_far;
 use crate::verbs::first_out_of_order;
 
 /// Characters of a least or greatest value that are kept.
@@ -76,15 +77,15 @@ pub(super) struct LeafFacts {
 #[derive(Serialize)]
 pub(super) struct OrderFacts {
     pub(super) columns: Vec<DeclaredColumn>,
-    /// None where the input is a stream, which cannot be read again, or the columns are none that rows
-    /// can be ordered by.
+    /// None where the input is a stream, which cannot be read again, or an object, or the columns are none that
+    /// rows can be ordered by.
     pub(super) holds: Option<bool>,
     pub(super) first_row_out_of_order: Option<u64>,
 }
 
 impl FileFacts {
     /// Opens `source` and gathers what it tells. The order that a Parquet file declares is checked by
-    /// reading it.
+    /// reading it, unless it is an object in a store.
     ///
     /// # Errors
     /// `Data` for an input that cannot be opened or read.
@@ -103,7 +104,9 @@ impl FileFacts {
             let pairs = about.key_value_metadata().into_iter().flatten();
             metadata_keys = pairs.map(|pair| pair.key.clone()).collect();
             let mut facts = ParquetFacts::of(&footer);
-            if let (Some(order), Some(_)) = (&mut facts.order, source.path()) {
+            // Of an object no more is read than its footer.
+            let file = source.path().filter(|path| !is_far(path));
+            if let (Some(order), Some(_)) = (&mut facts.order, file) {
                 match first_out_of_order(source, &order.columns, options) {
                     Ok(row) => {
                         order.first_row_out_of_order = row;

@@ -12,7 +12,6 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::compute::{concat_batches, partition};
@@ -23,7 +22,7 @@ use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::rows::{Rows, Taken};
 use crate::error::{Error, Result};
-use crate::output::{self, Appender, Destination, Encoder, OutputOptions, SAMPLE_ROWS};
+use crate::output::{self, Appender, Encoder, Folder, OutputOptions, SAMPLE_ROWS};
 use crate::partition::{Name, Partitioning};
 use crate::verbs::Arrangement;
 
@@ -116,7 +115,7 @@ enum Files<'a> {
 struct Many<'a> {
     partitioning: &'a Partitioning,
     options: &'a OutputOptions,
-    directory: PathBuf,
+    folder: Folder,
     current: Option<(Name, Arc<dyn Encoder>)>,
 }
 
@@ -126,16 +125,15 @@ impl<'a> Cutter<'a> {
         Self::new(rows, limits, Files::One(encoder))
     }
 
-    /// Cuts into files in `directory`, and these into parts.
+    /// Cuts into files in `folder`, and these into parts.
     pub(super) fn many(
         rows: Rows,
         limits: (usize, usize),
         partitioning: &'a Partitioning,
         options: &'a OutputOptions,
-        directory: &Path,
+        folder: Folder,
     ) -> Self {
-        let directory = directory.to_owned();
-        let many = Many { partitioning, options, directory, current: None };
+        let many = Many { partitioning, options, folder, current: None };
         Self::new(rows, limits, Files::Many(many))
     }
 
@@ -243,8 +241,7 @@ impl<'a> Cutter<'a> {
             // Dictionaries with too many values between them.
             Err(_) => sample.swap_remove(0),
         };
-        output::make_within(&many.directory, &name.path)?;
-        let target = Destination::Within(many.directory.join(&name.path));
+        let target = many.folder.file(&name.path)?;
         let (encoder, appender) = output::open(&target, schema, &sample, many.options)?;
         many.current = Some((name.clone(), Arc::clone(&encoder)));
         Ok((encoder, Opened { name, appender }))

@@ -90,6 +90,10 @@ impl FileRows {
             let Some(unit) = self.units.pop() else { return Ok(None) };
             let unit = &self.inputs.units()[unit];
             self.row = unit.first_row;
+            unit.ask_for();
+            if let Some(&next) = self.units.last() {
+                self.inputs.units()[next].ask_for();
+            }
             self.batches = Some(unit.read(&self.watch)?);
         }
     }

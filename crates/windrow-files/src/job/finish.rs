@@ -9,7 +9,6 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -17,7 +16,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::cut::Opened;
 use crate::error::{Error, Result};
-use crate::output::{self, Appender, Destination, Encoder, OutputOptions, Part, Written};
+use crate::output::{self, Appender, Destination, Encoder, Folder, OutputOptions, Part, Written};
 use crate::partition::Partitioning;
 use crate::stats::Spread;
 
@@ -35,10 +34,10 @@ pub(super) struct Files<'a> {
     pub(super) partitioning: &'a Partitioning,
     pub(super) options: &'a OutputOptions,
     pub(super) schema: &'a SchemaRef,
-    pub(super) directory: &'a Path,
+    pub(super) folder: Folder,
     /// The number of the next file.
     pub(super) next: u32,
-    /// The bytes of a file without rows: they are all alike.
+    /// The bytes of a file without rows, where they are at hand: they are all alike.
     pub(super) empty: Option<Vec<u8>>,
     pub(super) spread: Spread,
 }
@@ -125,22 +124,24 @@ impl Files<'_> {
         for number in self.next..number {
             self.options.watch.cancel.check()?;
             let name = self.partitioning.names.numbered(number, &self.options.extension());
-            let path = self.directory.join(name.path);
-            let failed = |error: std::io::Error| Error::within(&path, &error);
-            match &self.empty {
-                Some(empty) => {
-                    let written = File::create_new(&path).and_then(|mut f| f.write_all(empty));
-                    written.map_err(failed)?;
+            let target = self.folder.file(&name.path)?;
+            bytes += match (&self.empty, &target) {
+                (Some(empty), Destination::Within(path)) => {
+                    let written = File::create_new(path).and_then(|mut f| f.write_all(empty));
+                    written.map_err(|error| Error::within(path, &error))?;
+                    empty.len() as u64
                 }
-                None => {
-                    let target = Destination::Within(path.clone());
+                _ => {
                     let none = RecordBatch::new_empty(Arc::clone(self.schema));
                     let (_, appender) = output::open(&target, self.schema, &none, self.options)?;
-                    appender.finish()?;
-                    self.empty = Some(fs::read(&path).map_err(failed)?);
+                    let written = appender.finish()?;
+                    if let Destination::Within(path) = &target {
+                        let empty = fs::read(path).map_err(|error| Error::within(path, &error))?;
+                        self.empty = Some(empty);
+                    }
+                    written.bytes
                 }
-            }
-            bytes += self.empty.as_ref().map_or(0, |empty| empty.len() as u64);
+            };
             self.spread.files += 1;
         }
         Ok(bytes)

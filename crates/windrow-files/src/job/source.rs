@@ -6,7 +6,6 @@
 //! none left a thread joins a unit that is open: decoding is serial there, the rest is not
 //! ```
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::record_batch::RecordBatch;
@@ -22,7 +21,7 @@ pub(super) const ROW_BITS: u32 = 40;
 pub(super) struct Units<'a> {
     inputs: &'a Inputs,
     watch: &'a Watch,
-    next: AtomicUsize,
+    next: Mutex<usize>,
     open: Mutex<Vec<Arc<OpenUnit>>>,
 }
 
@@ -54,7 +53,7 @@ pub(super) enum Step {
 
 impl<'a> Units<'a> {
     pub(super) fn new(inputs: &'a Inputs, watch: &'a Watch) -> Self {
-        Self { inputs, watch, next: AtomicUsize::new(0), open: Mutex::default() }
+        Self { inputs, watch, next: Mutex::default(), open: Mutex::default() }
     }
 
     pub(super) fn reader(&'a self) -> Reader<'a> {
@@ -62,14 +61,24 @@ impl<'a> Units<'a> {
     }
 
     fn claim(&self) -> Result<Option<Arc<OpenUnit>>> {
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(unit) = self.inputs.units().get(index) else {
-            return Ok(self.lock().last().cloned());
-        };
+        let Some(unit) = self.next() else { return Ok(self.lock().last().cloned()) };
         let reading = Reading { batches: unit.read(self.watch)?, sequence: sequence(unit) };
         let open = Arc::new(OpenUnit { state: Mutex::new(Some(reading)) });
         self.lock().push(Arc::clone(&open));
         Ok(Some(open))
+    }
+
+    /// The unit that is next. It and the one behind it are asked for before either is waited for, by one thread at a
+    /// time: each is asked for once.
+    fn next(&self) -> Option<&Unit> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let unit = self.inputs.units().get(*next)?;
+        *next += 1;
+        unit.ask_for();
+        if let Some(behind) = self.inputs.units().get(*next) {
+            behind.ask_for();
+        }
+        Some(unit)
     }
 
     fn close(&self, unit: &Arc<OpenUnit>) {

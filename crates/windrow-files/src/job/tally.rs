@@ -16,6 +16,7 @@ use crate::input::Inputs;
 use crate::output::Written;
 use crate::progress::{Moment, Phase, Progress};
 use crate::stats::{Evicted, PerPhase, Spread, Stats};
+use crate::store::Stores;
 use crate::system;
 
 /// When a phase began, and what the pool had done until then.
@@ -30,6 +31,7 @@ struct Begun {
 pub(super) struct Tally {
     progress: Arc<dyn Progress>,
     pool: Pool,
+    stores: Stores,
     /// Rows of the inputs, if every format tells.
     rows: Option<u64>,
     bytes_in: Option<u64>,
@@ -56,6 +58,7 @@ impl Tally {
         Self {
             progress: Arc::clone(progress),
             pool: pool.clone(),
+            stores: inputs.stores().clone(),
             rows: inputs.rows(),
             bytes_in: inputs.bytes(),
             limit,
@@ -108,7 +111,9 @@ impl Tally {
             Phase::Settle => None,
             Phase::Write => Some(self.rows_in.load(Ordering::Relaxed)).filter(|&rows| rows > 0),
         };
-        Moment { phase, rows, total: total.or(self.rows), pool: Some(&self.pool) }
+        let network = self.stores.traffic();
+        let network_bytes = network.map_or(0, |all| all.received_bytes + all.sent_bytes);
+        Moment { phase, rows, total: total.or(self.rows), pool: Some(&self.pool), network_bytes }
     }
 
     pub(super) fn deleted(&self, keys: u64) {
@@ -191,6 +196,7 @@ impl Tally {
             temp_bytes: pool.temp_bytes,
             budget_bytes: pool.budget as u64,
             peak_leased_bytes: pool.peak_leased as u64,
+            network: self.stores.traffic(),
             peak_rss_bytes: system::peak_resident(),
             memory_limit_bytes: self.limit,
             seconds: end.at.duration_since(self.start).as_secs_f64(),

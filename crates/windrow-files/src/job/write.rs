@@ -17,11 +17,13 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::output::{
-    self, AtomicDirectory, Compression, Contents, Destination, OutputOptions, Target, WriteOptions,
+    self, Compression, Contents, Destination, Directory, OutputOptions, Target, Uploads,
+    WriteOptions,
 };
 use crate::partition::Partitioning;
 use crate::progress::Phase;
 use crate::stats::{Spread, Stats};
+use crate::store;
 use crate::system;
 use crate::verbs::sort_columns;
 
@@ -44,7 +46,9 @@ impl Outlined {
             job.inputs.refuse_output(path, job.partitioning.is_some())?;
         }
         let decoder = RowDecoder::new(&job.arrangement)?;
-        let options = options(job, target, write)?;
+        let mut options = options(job, target, write)?;
+        options.stores = job.inputs.stores().clone();
+        options.upload = uploads(job, target, limits)?;
         output::check_columns(decoder.schema(), options.format)?;
         let row_group = usize::try_from(write.row_group_bytes).unwrap_or(usize::MAX);
         let output = Output::Written {
@@ -89,6 +93,17 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
     Ok(options)
 }
 
+/// How the output goes to a store, if it does.
+fn uploads(job: &Job, target: &Target, limits: &Limits) -> Result<Option<Uploads>> {
+    match target {
+        Target::Path(path) if store::is_far(path) => {
+            let part = store::part_bytes(job.inputs.bytes(), limits.memory_bytes()?);
+            Ok(Some(Uploads { part, many: job.partitioning.is_some() }))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Whether the inputs have Bloom filters that the output, of the same format, has not.
 pub(super) fn drops_bloom_filters(job: &Job, options: &OutputOptions) -> bool {
     options.format == Format::Parquet && job.inputs.have_bloom_filters()
@@ -98,8 +113,12 @@ pub(super) fn drops_bloom_filters(job: &Job, options: &OutputOptions) -> bool {
 fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
     match (target, &job.partitioning) {
         (Target::Path(directory), Some(_)) => {
-            AtomicDirectory::check(directory)?;
-            output::check(&Destination::Path("/dev/null".into()), schema, options)
+            output::check(&Destination::Path("/dev/null".into()), schema, options)?;
+            Directory::check(directory, options)
+        }
+        (Target::Path(path), None) if store::is_far(path) => {
+            output::check(&target.into(), schema, options)?;
+            options.stores.probe(path, &options.watch.cancel)
         }
         _ => output::check(&target.into(), schema, options),
     }
@@ -195,14 +214,14 @@ impl Emission<'_> {
         decoder: &RowDecoder,
     ) -> Result<()> {
         let rows = self.rows(batch)?;
-        let directory = AtomicDirectory::create(directory, &self.running.watch.cancel)?;
-        let cutter =
-            Cutter::many(rows, self.limits(), partitioning, self.options, directory.path());
+        let directory = Directory::create(directory, self.options)?;
+        let folder = directory.folder();
+        let cutter = Cutter::many(rows, self.limits(), partitioning, self.options, folder.clone());
         let out = Out::many(Files {
             partitioning,
             options: self.options,
             schema: decoder.schema(),
-            directory: directory.path(),
+            folder,
             next: 0,
             empty: None,
             spread: Spread::default(),

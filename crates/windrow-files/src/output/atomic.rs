@@ -23,7 +23,6 @@ use tempfile::NamedTempFile;
 
 use super::owner::take_over;
 use crate::error::{Error, Result};
-use crate::format::is_address;
 use crate::watch::{Cancel, Live, remove};
 
 /// A temporary that becomes its target when it is committed.
@@ -54,7 +53,6 @@ impl AtomicFile {
             _ => PathBuf::from("."),
         };
         if !directory.is_dir() {
-            refuse_address(&target)?;
             return Err(Error::usage(format!(
                 "{}: there is no directory {}; create it first",
                 target.display(),
@@ -106,17 +104,6 @@ impl AtomicFile {
         }
         Ok(())
     }
-}
-
-/// Refuses an address such as `s3://...` for an output.
-pub(super) fn refuse_address(target: &Path) -> Result<()> {
-    if !is_address(target) {
-        return Ok(());
-    }
-    let target = target.display();
-    Err(Error::usage(format!(
-        "{target}: is an address, and outputs are files; write to one, or to - and on through a pipe"
-    )))
 }
 
 /// What `target` names once links are followed: that is replaced, not the link. It need not exist.

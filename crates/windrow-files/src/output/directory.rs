@@ -198,7 +198,6 @@ impl Place {
             _ => PathBuf::from("."),
         };
         if !parent.is_dir() {
-            atomic::refuse_address(&target)?;
             let parent = parent.display();
             return usage(format!("{shown}: there is no directory {parent}; create it first"));
         }

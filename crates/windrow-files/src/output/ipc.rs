@@ -63,7 +63,7 @@ pub(super) fn open(
     let dictionaries = Dictionaries::of(schema)?;
     let file = options.format == Format::ArrowFile;
     let mut appender = MessageAppender {
-        sink: BufWriter::new(Sink::open(target, &options.watch.cancel)?),
+        sink: BufWriter::new(Sink::open(target, options)?),
         messages: messages.clone(),
         footer: file.then(Footer::default),
         position: 0,

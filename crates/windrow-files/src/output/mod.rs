@@ -24,6 +24,7 @@ use arrow::record_batch::RecordBatch;
 use crate::error::{Error, Result};
 use crate::format::Format;
 pub(crate) use crate::input::DeclaredColumn;
+use crate::store::{Prefix, Stores};
 use crate::watch::Watch;
 
 mod atomic;
@@ -31,6 +32,7 @@ mod checksums;
 mod compression;
 mod dictionaries;
 mod directory;
+mod folder;
 mod ipc;
 mod options;
 mod owner;
@@ -52,7 +54,8 @@ mod views;
 
 use checksums::Chunk;
 pub use compression::Compression;
-pub(crate) use directory::{AtomicDirectory, Contents, make_within};
+pub(crate) use directory::Contents;
+pub(crate) use folder::{Directory, Folder};
 pub use options::WriteOptions;
 pub(crate) use properties::SAMPLE_ROWS;
 use rope::Rope;
@@ -61,8 +64,8 @@ use sink::Sink;
 /// Where a job writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A file, replaced whole when the job is done, or a device or FIFO, written as it comes; of partitions
-    /// the directory, which must be new or empty.
+    /// A file or the address of an object, replaced whole when the job is done, or a device or FIFO, written as it
+    /// comes; of partitions the directory, which must be new or empty, or a prefix that no object has.
     Path(PathBuf),
     /// The standard output, written as it comes.
     Stdout,
@@ -91,8 +94,10 @@ impl fmt::Display for Target {
 pub(crate) enum Destination {
     /// A file that appears whole, a device or a FIFO.
     Path(PathBuf),
-    /// A new file in a directory that nobody sees yet, see [`AtomicDirectory`].
+    /// A new file in a directory that nobody sees yet, see [`directory`].
     Within(PathBuf),
+    /// An object below a prefix, which is complete with the others there.
+    Below(Arc<Prefix>, PathBuf),
     Stdout,
 }
 
@@ -129,8 +134,20 @@ pub(crate) struct OutputOptions {
     pub(crate) long_rows: bool,
     pub(crate) csv_delimiter: u8,
     pub(crate) csv_header: bool,
+    /// How addresses are reached, and what goes there at a time.
+    pub(crate) stores: Stores,
+    pub(crate) upload: Option<Uploads>,
     /// What to look at before large copies are made.
     pub(crate) watch: Watch,
+}
+
+/// How an output goes to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Uploads {
+    /// Bytes of a part.
+    pub(crate) part: usize,
+    /// Whether every writer has an object of its own.
+    pub(crate) many: bool,
 }
 
 impl OutputOptions {
@@ -163,6 +180,8 @@ impl OutputOptions {
             long_rows: false,
             csv_delimiter: b',',
             csv_header: true,
+            stores: Stores::default(),
+            upload: None,
             watch: Watch::default(),
         }
     }
@@ -304,7 +323,7 @@ pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
             let other = path.exists() && !path.is_file() && !path.is_dir();
             !other && sink::descriptor(path).is_none()
         }
-        Destination::Within(_) | Destination::Stdout => false,
+        Destination::Within(_) | Destination::Below(..) | Destination::Stdout => false,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::format::Format;
 use crate::input::{CsvOptions, DeclaredColumn};
 use crate::setting::Setting;
 use crate::size::Size;
+use crate::store::Stores;
 use crate::watch::Watch;
 
 /// How outputs are written.
@@ -127,6 +128,8 @@ impl WriteOptions {
             long_rows: row_bytes >= LONG_ROW,
             csv_delimiter: csv.delimiter,
             csv_header: csv.has_header,
+            stores: Stores::default(),
+            upload: None,
             watch: Watch::default(),
         })
     }

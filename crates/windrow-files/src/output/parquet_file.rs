@@ -65,7 +65,7 @@ pub(super) fn open(
     let schema = &storable(schema);
     let descriptor = ArrowSchemaConverter::new().convert(schema).map_err(unsupported)?;
     let properties = Arc::new(properties(schema, &descriptor, sample, options)?);
-    let sink = Sink::open(target, &options.watch.cancel)?;
+    let sink = Sink::open(target, options)?;
     let label = sink.label().to_owned();
     let root = descriptor.root_schema_ptr();
     let (schema, of_file) = (Arc::clone(schema), Arc::clone(&properties));

@@ -1,13 +1,14 @@
-//! Where bytes go: a file that appears at the end, or a pipe or device that takes them as they come.
+//! Where bytes go: a file or an object that appears at the end, or a pipe or device that takes them as they come.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::Destination;
 use super::atomic::{AtomicFile, LINKS};
+use super::{Destination, OutputOptions};
 use crate::error::{Error, Result};
+use crate::store::{Upload, is_far};
 use crate::watch::Cancel;
 
 /// An unbuffered, counted sequence of bytes.
@@ -24,6 +25,8 @@ enum End {
     Atomic(AtomicFile),
     /// A file of a directory, which is synced and appears with it.
     Within(File),
+    /// An object, which appears when it is complete, or with those that it is written with.
+    Upload(Box<Upload>),
     /// A device, a FIFO or the standard output: what is written cannot be taken back.
     Direct(File),
 }
@@ -48,7 +51,8 @@ pub(super) fn descriptor(path: &Path) -> Option<u32> {
 const WRITE_BEHIND: u64 = 8 << 20;
 
 impl Sink {
-    pub(super) fn open(target: &Destination, cancel: &Cancel) -> Result<Self> {
+    pub(super) fn open(target: &Destination, options: &OutputOptions) -> Result<Self> {
+        let cancel = &options.watch.cancel;
         let (end, label) = match target {
             Destination::Stdout => {
                 let label = PathBuf::from("<stdout>");
@@ -57,7 +61,15 @@ impl Sink {
                 let owned = owned.map_err(|error| Error::output(&label, &error))?;
                 (End::Direct(File::from(owned)), label)
             }
+            Destination::Path(path) if is_far(path) => {
+                let (stores, part) = (&options.stores, options.upload.map_or(0, |all| all.part));
+                let upload = Upload::to(stores, path, part, cancel)?;
+                (End::Upload(Box::new(upload)), path.clone())
+            }
             Destination::Path(path) => (Self::open_file(path, cancel)?, path.clone()),
+            Destination::Below(prefix, name) => {
+                (End::Upload(Box::new(prefix.upload(name)?)), name.clone())
+            }
             Destination::Within(path) => {
                 let file = File::create_new(path).map_err(|error| Error::within(path, &error))?;
                 (End::Within(file), path.clone())
@@ -88,20 +100,12 @@ impl Sink {
         &self.label
     }
 
-    fn file(&self) -> io::Result<&File> {
-        match &self.end {
-            Some(End::Atomic(atomic)) => Ok(atomic.file()),
-            Some(End::Within(file) | End::Direct(file)) => Ok(file),
-            None => Err(io::Error::other("the output is finished")),
-        }
-    }
-
     /// Starts the disk on what has been written, so that the sync at the end has little left to wait for.
     pub(super) fn write_behind(&mut self) {
         let file = match &self.end {
             Some(End::Atomic(atomic)) => atomic.file(),
             Some(End::Within(file)) => file,
-            Some(End::Direct(_)) | None => return,
+            Some(End::Upload(_) | End::Direct(_)) | None => return,
         };
         if self.bytes - self.behind < WRITE_BEHIND {
             return;
@@ -119,8 +123,10 @@ impl Sink {
 
     /// Completes the output; returns its bytes.
     pub(super) fn finish(&mut self) -> Result<u64> {
-        if let Some(End::Atomic(atomic)) = self.end.take() {
-            atomic.commit()?;
+        match self.end.take() {
+            Some(End::Atomic(atomic)) => atomic.commit()?,
+            Some(End::Upload(upload)) => upload.finish()?,
+            Some(End::Within(_) | End::Direct(_)) | None => {}
         }
         Ok(self.bytes)
     }
@@ -128,7 +134,12 @@ impl Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file()?.write(bytes)?;
+        let written = match &mut self.end {
+            Some(End::Atomic(atomic)) => atomic.file().write(bytes)?,
+            Some(End::Within(file) | End::Direct(file)) => file.write(bytes)?,
+            Some(End::Upload(upload)) => upload.write(bytes).map(|()| bytes.len())?,
+            None => return Err(io::Error::other("the output is finished")),
+        };
         self.bytes += written as u64;
         Ok(written)
     }

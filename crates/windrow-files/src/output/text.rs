@@ -40,7 +40,7 @@ pub(super) fn open(
         check_json(schema)?;
         Dialect::Json
     };
-    let mut sink = BufWriter::new(Sink::open(target, &options.watch.cancel)?);
+    let mut sink = BufWriter::new(Sink::open(target, options)?);
     let mut head = Vec::new();
     if options.format == Format::Csv && options.csv_header {
         let header = csv(options.csv_delimiter).with_header(true);

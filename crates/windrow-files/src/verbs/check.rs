@@ -184,7 +184,12 @@ fn check_file(
         check = check.unique();
     }
     let mut before = 0;
-    for unit in inputs.units().iter().filter(|unit| unit.file == file) {
+    let mut units = inputs.units().iter().filter(|unit| unit.file == file).peekable();
+    while let Some(unit) = units.next() {
+        unit.ask_for();
+        if let Some(next) = units.peek() {
+            next.ask_for();
+        }
         let mut first = unit.first_row;
         for batch in unit.read(&Watch::default())? {
             cancel.check()?;

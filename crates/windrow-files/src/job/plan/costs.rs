@@ -15,6 +15,7 @@ use super::{BATCH_BYTES, BATCH_ROWS, MOST_FILES, OTHER_FILES, SIFTED_BYTES};
 use crate::format::Format;
 use crate::input::{FileInfo, Inputs};
 use crate::output::{self, OutputOptions};
+use crate::store;
 use crate::system;
 use crate::verbs::{Arrangement, Way};
 
@@ -289,14 +290,19 @@ fn writing(
     let in_turn = OutputOptions { columns_in_turn: true, ..options.clone() };
     // Where it is the mean, nothing is known.
     let longest = Some(inputs.longest_row()).filter(|&longest| longest > row);
+    // Each writer has an upload, or there is one; and one of many is being finished.
+    let upload = options.upload.map_or(0, |upload| store::upload_bytes(upload.part));
+    let of_writer = if options.upload.is_some_and(|upload| upload.many) { upload } else { 0 };
+    let client = if options.upload.is_some() { upload + store::CLIENT_BYTES } else { 0 };
+    let footers = footers(inputs, arrangement, schema, options, (part_rows, part_bytes));
     Writing {
-        together: output::part_bytes(schema, options, rows, held, longest),
-        in_turn: output::part_bytes(schema, &in_turn, rows, held, longest),
+        together: output::part_bytes(schema, options, rows, held, longest) + of_writer,
+        in_turn: output::part_bytes(schema, &in_turn, rows, held, longest) + of_writer,
         copies: output::copies_of_a_long_row(schema, options),
         copies_in_turn: output::copies_of_a_long_row(schema, &in_turn),
         copies_held: output::copies_of_a_held_row(options.format),
         held,
-        footers: footers(inputs, arrangement, schema, options, (part_rows, part_bytes)),
+        footers: footers.saturating_add(client),
         part_rows,
         part_bytes,
     }

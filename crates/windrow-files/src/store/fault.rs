@@ -1,0 +1,105 @@
+//! What goes wrong with objects, in words.
+
+use std::error::Error as _;
+use std::path::Path;
+
+use object_store::Error as Cause;
+
+use crate::error::{Error, ErrorKind};
+
+/// Why there are no bytes.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Store(Cause),
+    /// What came is of another version of the object.
+    Replaced,
+    /// Fewer bytes came than were asked for.
+    Short,
+    Cancelled,
+}
+
+impl From<Cause> for Fault {
+    fn from(cause: Cause) -> Self {
+        Self::Store(cause)
+    }
+}
+
+/// What is said of a cause: on a line, and not all of what a server sent with it.
+pub(super) fn told(cause: &Cause) -> String {
+    const MOST: usize = 400;
+    let text = match cause {
+        Cause::Generic { source, .. } => source.to_string(),
+        other => other.to_string(),
+    };
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(MOST) {
+        line.truncate(end);
+        line.push_str(" ...");
+    }
+    line
+}
+
+/// The kind of what went wrong, looked for below what was wrapped around it.
+fn innermost(cause: &Cause) -> &Cause {
+    let mut found = cause;
+    let mut next = cause.source();
+    while let Some(source) = next {
+        if let Some(inner) = source.downcast_ref::<Cause>() {
+            found = inner;
+        }
+        next = source.source();
+    }
+    found
+}
+
+impl Fault {
+    /// The error of an input, of which something was read before if it is `known`.
+    pub(super) fn of_input(&self, address: &Path, known: bool) -> Error {
+        let input = |what: String| Error::input(address, what);
+        let replaced = || input("was replaced while it was read; run the job again".to_owned());
+        match self {
+            Self::Cancelled => Error::interrupted(),
+            Self::Replaced => replaced(),
+            Self::Short => input("cannot be read: fewer bytes came than it has".to_owned()),
+            Self::Store(cause) => match innermost(cause) {
+                Cause::NotFound { .. } if known => {
+                    input("was removed while it was read; run the job again".to_owned())
+                }
+                Cause::NotFound { .. } => {
+                    let what = "no such object; check the name, and end that of a directory with /";
+                    input(what.to_owned()).of_kind(ErrorKind::NotFound)
+                }
+                Cause::Precondition { .. } => replaced(),
+                Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. } => {
+                    input(format!("permission denied: {}{}", told(cause), EXPIRED))
+                }
+                _ => input(format!("cannot be read: {}", told(cause))),
+            },
+        }
+    }
+
+    /// The error of an output.
+    pub(super) fn of_output(&self, address: &Path) -> Error {
+        let output = |what: String| {
+            let address = address.display().to_string();
+            Error::space(format!("{address}: {what}")).in_file(address)
+        };
+        match self {
+            Self::Cancelled => Error::interrupted(),
+            Self::Replaced | Self::Short => output("cannot be written".to_owned()),
+            Self::Store(cause) => match innermost(cause) {
+                Cause::PermissionDenied { .. } | Cause::Unauthenticated { .. } => {
+                    output(format!("permission denied: {}{}", told(cause), EXPIRED))
+                }
+                Cause::NotImplemented { .. } | Cause::NotSupported { .. } => Error::usage(format!(
+                    "{}: such a server takes no object in parts; write to a store or a file",
+                    address.display()
+                )),
+                _ => output(format!("cannot be written: {}", told(cause))),
+            },
+        }
+    }
+}
+
+const EXPIRED: &str =
+    "; check the credentials, which may have expired, or read anonymously with skip_signature=true";

@@ -1,0 +1,142 @@
+//! Stores by kind, made from the environment and from options.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::{ClientConfigKey, ObjectStore, RetryConfig};
+
+use crate::error::{Error, Result};
+use crate::setting::Setting;
+
+use super::address::{Address, Kind};
+use super::counted::{Counting, Counts};
+
+/// Options that are ours.
+const MAX_RETRIES: &str = "max_retries";
+const RETRY_TIMEOUT: &str = "retry_timeout";
+
+/// Names that say most of what can be set, for messages.
+const SOME: &str = "endpoint, region, access_key_id, secret_access_key, session_token, skip_signature, allow_http, \
+                    service_account_key, account_name, account_key, timeout, max_retries, retry_timeout";
+
+/// Refuses options that no store knows, and values of our own that are none.
+pub(super) fn check(options: &[(String, String)]) -> Result<()> {
+    for (key, value) in options {
+        let name = key.to_ascii_lowercase();
+        let known = name.parse::<AmazonS3ConfigKey>().is_ok()
+            || name.parse::<GoogleConfigKey>().is_ok()
+            || name.parse::<AzureConfigKey>().is_ok()
+            || name.parse::<ClientConfigKey>().is_ok();
+        let ours = match &*name {
+            MAX_RETRIES => Some(value.parse::<usize>().is_ok()),
+            RETRY_TIMEOUT => Some(seconds(value).is_some()),
+            _ => None,
+        };
+        match (known, ours) {
+            (true, _) | (_, Some(true)) => {}
+            (_, Some(false)) => {
+                let takes = if name == MAX_RETRIES { "a number" } else { "seconds, as 30 or 30s" };
+                return Err(Error::usage(format!(
+                    "{} {key}={value}: takes {takes}",
+                    Setting::StoreOption
+                )));
+            }
+            (false, None) => {
+                return Err(Error::usage(format!(
+                    "{}: no store has an option {key:?}; there are {SOME}, and what AWS_*, GOOGLE_* and AZURE_* \
+                     variables are called",
+                    Setting::StoreOption
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn seconds(value: &str) -> Option<Duration> {
+    value.strip_suffix('s').unwrap_or(value).parse().ok().map(Duration::from_secs)
+}
+
+/// How often, and for how long, a request is sent again.
+fn retries(options: &[(String, String)]) -> RetryConfig {
+    let mut retries = RetryConfig::default();
+    for (key, value) in options {
+        match &*key.to_ascii_lowercase() {
+            MAX_RETRIES => retries.max_retries = value.parse().unwrap_or(retries.max_retries),
+            RETRY_TIMEOUT => {
+                retries.retry_timeout = seconds(value).unwrap_or(retries.retry_timeout)
+            }
+            _ => {}
+        }
+    }
+    retries
+}
+
+/// The store that `address` is in.
+///
+/// # Errors
+/// `Usage` for options that do not fit together.
+pub(super) fn store(
+    address: &Address,
+    options: &[(String, String)],
+    counts: &Arc<Counts>,
+) -> Result<Arc<dyn ObjectStore>> {
+    // Options of other kinds of stores are for other addresses.
+    macro_rules! built {
+        ($builder:expr) => {{
+            let mut builder = $builder
+                .with_url(address.root.clone())
+                .with_http_connector(Counting(Arc::clone(counts)))
+                .with_retry(retries(options));
+            for (key, value) in options {
+                if let Ok(key) = key.to_ascii_lowercase().parse() {
+                    builder = builder.with_config(key, value.clone());
+                }
+            }
+            builder.build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }};
+    }
+    let store = match address.kind {
+        Kind::S3 => built!(AmazonS3Builder::from_env()),
+        Kind::Google => built!(GoogleCloudStorageBuilder::from_env()),
+        Kind::Azure => built!(MicrosoftAzureBuilder::from_env()),
+        Kind::Http => {
+            // Who writes http:// means it.
+            let plain = address.root.starts_with("http://");
+            built!(HttpBuilder::new().with_config(ClientConfigKey::AllowHttp, plain.to_string()))
+        }
+    };
+    store.map_err(|cause| Error::usage(format!("{}: {}", address.root, super::fault::told(&cause))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_known_or_refused() {
+        let checked = |key: &str, value: &str| check(&[(key.to_owned(), value.to_owned())]);
+        for known in [
+            "region",
+            "aws_region",
+            "AWS_REGION",
+            "google_service_account_key",
+            "azure_storage_account_name",
+            "skip_signature",
+            "timeout",
+            "allow_http",
+        ] {
+            assert!(checked(known, "1").is_ok(), "{known}");
+        }
+        assert!(checked("max_retries", "3").is_ok() && checked("retry_timeout", "10s").is_ok());
+        for (key, value) in [("regoin", "x"), ("max_retries", "-1"), ("retry_timeout", "soon")] {
+            assert!(checked(key, value).is_err(), "{key}");
+        }
+        let options = [("MAX_RETRIES".to_owned(), "2".to_owned())];
+        assert_eq!(retries(&options).max_retries, 2);
+    }
+}

@@ -1,0 +1,97 @@
+//! A stretch of an object that is read from its start to its end, some blocks of it in memory.
+//!
+//! ```text
+//!  |====== current ======|------ ahead ------|            |
+//!     ^ read here         on its way                    end
+//! ```
+//! At most two blocks are there: the one ahead becomes the current one, and the next is asked for.
+
+use std::io;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::object::{Fetch, Object};
+
+/// A stretch, and what is there of it.
+pub(super) struct Lane {
+    pub(super) range: Range<u64>,
+    /// Bytes that are asked for at a time, and where blocks grow as long as reads follow each other, the most.
+    block: u64,
+    most: u64,
+    /// Whether the next block is asked for before it is come to.
+    reads_ahead: bool,
+    /// From this offset on.
+    current: Option<(u64, Bytes)>,
+    ahead: Option<(Range<u64>, Fetch)>,
+}
+
+impl Lane {
+    /// A stretch that is read from the start on, in blocks of so many bytes.
+    pub(super) fn of(range: Range<u64>, block: u64) -> Self {
+        let block = block.max(1);
+        Self { range, block, most: block, reads_ahead: true, current: None, ahead: None }
+    }
+
+    /// A stretch that is read here and there, perhaps on from there.
+    pub(super) fn here_and_there(range: Range<u64>, block: u64, most: u64) -> Self {
+        Self { range, block, most, reads_ahead: false, current: None, ahead: None }
+    }
+
+    /// Asks for the first block, which is not waited for.
+    pub(super) fn begin(&mut self, object: &Object) {
+        let range = self.range.start..self.range.end.min(self.range.start + self.block);
+        let fetch = object.fetch(range.clone());
+        self.ahead = Some((range, fetch));
+    }
+
+    /// Bytes from `start` on, which is within the stretch: `least` of them or more, unless it ends before.
+    pub(super) fn bytes(&mut self, object: &Object, start: u64, least: usize) -> io::Result<Bytes> {
+        let least = (least as u64).min(self.range.end - start);
+        loop {
+            let there = self.current(start).unwrap_or_default();
+            if there.len() as u64 >= least {
+                return Ok(there);
+            }
+            let at = start + there.len() as u64;
+            if there.is_empty() {
+                // What is current is not kept beside what replaces it.
+                let old = self.current.take();
+                if old.is_some_and(|(from, bytes)| from + bytes.len() as u64 == at) {
+                    self.block = (self.block * 4).min(self.most);
+                }
+            }
+            let (from, block) = self.fetched(object, at, start + least - at)?;
+            self.current = Some(match there.is_empty() {
+                true => (from, block),
+                false => {
+                    let more = usize::try_from(at - from).unwrap_or(usize::MAX);
+                    (start, [&*there, &block[more..]].concat().into())
+                }
+            });
+        }
+    }
+
+    fn current(&self, start: u64) -> Option<Bytes> {
+        let (from, bytes) = self.current.as_ref()?;
+        let within = usize::try_from(start.checked_sub(*from)?).ok()?;
+        (within < bytes.len()).then(|| bytes.slice(within..))
+    }
+
+    /// The block that `at` is in, and where it begins: the one ahead, or one that is asked for now; then the next is.
+    fn fetched(&mut self, object: &Object, at: u64, least: u64) -> io::Result<(u64, Bytes)> {
+        let (range, fetch) = match self.ahead.take() {
+            Some((range, fetch)) if range.contains(&at) => (range, fetch),
+            _ => {
+                let range = at..self.range.end.min(at + self.block.max(least));
+                (range.clone(), object.fetch(range))
+            }
+        };
+        let bytes = object.wait(fetch)?;
+        if self.reads_ahead && range.end < self.range.end {
+            let next = range.end..self.range.end.min(range.end + self.block);
+            self.ahead = Some((next.clone(), object.fetch(next)));
+        }
+        Ok((range.start, bytes))
+    }
+}

@@ -1,0 +1,198 @@
+//! An object that is read: one version of it, by ranges.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::path::Path as Key;
+use object_store::{Error as Cause, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+
+use crate::error::{Error, Result};
+use crate::watch::Cancel;
+
+use super::Stores;
+use super::address::Address;
+use super::client::{Client, Pending};
+use super::fault::Fault;
+
+/// What is looked at first: as much of one end.
+#[derive(Clone, Copy)]
+pub(crate) enum Look {
+    Head(u64),
+    Tail(u64),
+}
+
+/// An object of which the length and the version are known.
+pub(crate) struct Object {
+    address: PathBuf,
+    client: Arc<Client>,
+    store: Arc<dyn ObjectStore>,
+    key: Key,
+    version: Version,
+    cancel: Cancel,
+    /// The bytes that came first, from this offset on, until the input is opened.
+    look: Mutex<Option<(u64, Bytes)>>,
+    /// The first thing that went wrong: what reads the bytes has words for damage alone.
+    fault: Mutex<Option<Error>>,
+}
+
+/// What tells versions of an object apart.
+#[derive(Clone, Debug, PartialEq)]
+struct Version {
+    len: u64,
+    tag: Option<String>,
+    /// In seconds, where there is no tag.
+    modified: Option<i64>,
+}
+
+impl Version {
+    fn of(meta: &ObjectMeta) -> Self {
+        let modified = meta.e_tag.is_none().then(|| meta.last_modified.timestamp());
+        Self { len: meta.size, tag: meta.e_tag.clone(), modified }
+    }
+}
+
+/// Bytes of an object under way.
+pub(super) type Fetch = Pending<Bytes>;
+
+impl Object {
+    /// Finds the object, and asks for the bytes at one end of it.
+    ///
+    /// # Errors
+    /// `NotFound`, and `Data` for what may not or cannot be read.
+    pub(crate) fn open(
+        stores: &Stores,
+        address: &Path,
+        look: Look,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let parsed = Address::of(address)?;
+        let client = stores.client()?;
+        let store = client.store(&parsed)?;
+        let key = parsed.location()?;
+        let listed = stores.0.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = listed.get(address).copied();
+        drop(listed);
+        let first = client.run(cancel, first(Arc::clone(&store), key.clone(), look, len));
+        let (version, start, bytes) = first.map_err(|fault| fault.of_input(address, false))?;
+        Ok(Self {
+            address: address.to_owned(),
+            client,
+            store,
+            key,
+            version,
+            cancel: cancel.clone(),
+            look: Mutex::new(Some((start, bytes))),
+            fault: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.version.len
+    }
+
+    /// Lets go of the bytes that came first.
+    pub(crate) fn forget(&self) {
+        *self.look.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// What came first, from `offset` on.
+    pub(super) fn look(&self, offset: u64) -> Option<Bytes> {
+        let look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, bytes) = look.as_ref()?;
+        let within = usize::try_from(offset.checked_sub(*start)?).ok()?;
+        (within < bytes.len()).then(|| bytes.slice(within..))
+    }
+
+    /// What went wrong first.
+    pub(crate) fn fault(&self) -> Option<Error> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks for a range.
+    pub(super) fn fetch(&self, range: Range<u64>) -> Fetch {
+        let (store, key, version) =
+            (Arc::clone(&self.store), self.key.clone(), self.version.clone());
+        self.client.start_work(async move {
+            let options = GetOptions {
+                if_match: version.tag.clone(),
+                range: Some(GetRange::Bounded(range)),
+                ..GetOptions::default()
+            };
+            let (found, _, bytes) = get(&*store, &key, options).await?;
+            // Some servers do not look at conditions.
+            if found == version { Ok(bytes) } else { Err(Fault::Replaced) }
+        })
+    }
+
+    /// Waits for a range; what goes wrong is kept.
+    pub(super) fn wait(&self, fetch: Fetch) -> std::io::Result<Bytes> {
+        fetch.wait(&self.cancel).map_err(|fault| {
+            let error = fault.of_input(&self.address, true);
+            let mut kept = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+            std::io::Error::other(kept.get_or_insert(error).clone())
+        })
+    }
+}
+
+/// The first bytes of an object, or the last.
+async fn first(
+    store: Arc<dyn ObjectStore>,
+    key: Key,
+    look: Look,
+    len: Option<u64>,
+) -> Result<(Version, u64, Bytes), Fault> {
+    let last = |bytes: u64, len: u64| GetRange::Bounded(len.saturating_sub(bytes)..len);
+    let range = match (look, len) {
+        (Look::Head(bytes), _) => GetRange::Bounded(0..bytes),
+        (Look::Tail(bytes), Some(len @ 1..)) => last(bytes, len),
+        (Look::Tail(bytes), _) => GetRange::Suffix(bytes),
+    };
+    let options = GetOptions { range: Some(range), ..GetOptions::default() };
+    let cause = match get(&*store, &key, options).await {
+        Err(Fault::Store(cause @ (Cause::NotSupported { .. } | Cause::Generic { .. }))) => cause,
+        Ok((version, ..)) if len.is_some_and(|len| len != version.len) => {
+            return Err(Fault::Replaced);
+        }
+        first => return first,
+    };
+    // Azure has no ranges from the end, others none that are longer than the object, and of an object without bytes
+    // no range can be asked for.
+    let version = Version::of(&store.head(&key).await?);
+    match (look, version.len) {
+        (_, 0) => Ok((version, 0, Bytes::new())),
+        (Look::Tail(bytes), len) => {
+            let range = Some(last(bytes, len));
+            let if_match = version.tag.clone();
+            get(&*store, &key, GetOptions { if_match, range, ..GetOptions::default() }).await
+        }
+        (Look::Head(_), _) => Err(Fault::Store(cause)),
+    }
+}
+
+/// Some bytes, of which version they are, and where they begin.
+async fn get(
+    store: &dyn ObjectStore,
+    key: &Key,
+    options: GetOptions,
+) -> Result<(Version, u64, Bytes), Fault> {
+    let got = store.get_opts(key, options).await?;
+    let (version, range) = (Version::of(&got.meta), got.range.clone());
+    let len = usize::try_from(range.end - range.start).map_err(|_| Fault::Short)?;
+    // Not joined at the end: that would be twice as much.
+    let mut bytes = Vec::with_capacity(len);
+    let mut stream = got.into_stream();
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk?;
+        if chunk.len() > len - bytes.len() {
+            return Err(Fault::Replaced);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    if bytes.len() < len {
+        return Err(Fault::Short);
+    }
+    Ok((version, range.start, bytes.into()))
+}

@@ -1,0 +1,301 @@
+//! An object that is written in parts, and can be seen when all of them are there.
+//!
+//! ```text
+//!  write --> part being filled --full--> two parts on their way --> complete: it is there
+//!                                              \--> error, drop, discard: abort, no parts are left
+//! ```
+//! What fits one part is put whole instead. Known limit: the parts of a process that was killed stay, and cost; stores
+//! remove them by a rule for multipart uploads that were not completed.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::{Either, select};
+use object_store::path::Path as Key;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt};
+
+use crate::error::{Error, Result};
+use crate::watch::{Cancel, Discard, Live};
+
+use super::address::Address;
+use super::client::{Client, LOOK, Pending};
+use super::fault::Fault;
+use super::{PARTS, Stores};
+
+/// Parts on their way at one time.
+const UNDER_WAY: usize = 2;
+/// Parts after which they grow, once there are as many as are meant to be enough.
+const GROWS_EVERY: u64 = 1000;
+/// How long parts under way are waited for before an abort: one that arrives behind it may stay.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long an abort is waited for.
+const ABORT: Duration = Duration::from_secs(5);
+
+/// Where objects go.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) address: PathBuf,
+    pub(super) client: Arc<Client>,
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) key: Key,
+}
+
+impl Place {
+    pub(super) fn of(stores: &Stores, address: &Path) -> Result<Self> {
+        let parsed = Address::of(address)?;
+        let client = stores.client()?;
+        let (store, key) = (client.store(&parsed)?, parsed.location()?);
+        Ok(Self { address: address.to_owned(), client, store, key })
+    }
+
+    pub(super) fn error(&self, fault: &Fault) -> Error {
+        fault.of_output(&self.address)
+    }
+
+    /// Begins an upload in parts.
+    fn begin(&self, cancel: &Cancel) -> Result<Box<dyn MultipartUpload>> {
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
+        let begun = self.client.run(cancel, async move { Ok(store.put_multipart(&key).await?) });
+        begun.map_err(|fault| self.error(&fault))
+    }
+
+    /// Puts a whole object.
+    pub(super) fn put(&self, bytes: Vec<u8>, cancel: &Cancel) -> Result<()> {
+        let (store, key) = (Arc::clone(&self.store), self.key.clone());
+        let put = async move { Ok(store.put(&key, bytes.into()).await.map(drop)?) };
+        self.client.run(cancel, put).map_err(|fault| self.error(&fault))
+    }
+}
+
+impl Stores {
+    /// Fails where nothing can be written, before there is anything: begins an upload, and aborts it.
+    pub(crate) fn probe(&self, address: &Path, cancel: &Cancel) -> Result<()> {
+        let place = Place::of(self, address)?;
+        if place.key.as_ref().is_empty() || address.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            let address = address.display();
+            return Err(Error::usage(format!("{address}: the output has no name in its bucket")));
+        }
+        Begun::new(place.clone(), place.begin(cancel)?).discard();
+        Ok(())
+    }
+}
+
+/// An upload that is begun, until it is completed or aborted.
+pub(super) struct Begun {
+    place: Place,
+    upload: Mutex<Option<Box<dyn MultipartUpload>>>,
+    under_way: Mutex<VecDeque<Pending<()>>>,
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.place.address.fmt(f)
+    }
+}
+
+impl Begun {
+    fn new(place: Place, upload: Box<dyn MultipartUpload>) -> Self {
+        Self { place, upload: Mutex::new(Some(upload)), under_way: Mutex::default() }
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, VecDeque<Pending<()>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a part.
+    fn send(&self, bytes: Vec<u8>) -> Result<()> {
+        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let upload = upload.as_mut().ok_or_else(Error::interrupted)?;
+        let sent = upload.put_part(bytes.into());
+        let sent = self.place.client.start_work(async move { Ok(sent.await?) });
+        self.under_way().push_back(sent);
+        Ok(())
+    }
+
+    /// Waits until no more than so many parts are under way. Those that are when the job ends stay on their way.
+    fn wait(&self, most: usize, cancel: &Cancel) -> Result<()> {
+        loop {
+            let mut parts = self.under_way();
+            let Some(first) = parts.front().filter(|_| parts.len() > most) else { return Ok(()) };
+            if let Some(done) = first.within(LOOK) {
+                parts.pop_front();
+                done.map_err(|fault| self.place.error(&fault))?;
+            }
+            drop(parts);
+            cancel.check()?;
+        }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Completes the upload; aborts it where that fails, or the job ends meanwhile.
+    pub(super) fn complete(&self, cancel: &Cancel) -> Result<()> {
+        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(taken) = upload.take() else { return Err(Error::interrupted()) };
+        let completed = completed(taken, cancel.clone());
+        let completed = self.place.client.start_work(completed).wait_to_the_end();
+        completed.map_err(|fault| self.place.error(&fault))
+    }
+}
+
+async fn completed(mut upload: Box<dyn MultipartUpload>, cancel: Cancel) -> Result<(), Fault> {
+    let fault = {
+        let cancelled = async {
+            while !cancel.is_cancelled() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        match select(upload.complete(), pin!(cancelled)).await {
+            Either::Left((Ok(_), _)) => return Ok(()),
+            Either::Left((Err(cause), _)) => Fault::Store(cause),
+            Either::Right(_) => Fault::Cancelled,
+        }
+    };
+    // Whether it succeeds or not, the first cause counts.
+    let _ = tokio::time::timeout(ABORT, upload.abort()).await;
+    Err(fault)
+}
+
+impl Discard for Begun {
+    /// Aborts the upload; whoever comes second waits for the first.
+    fn discard(&self) {
+        let mut upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut taken) = upload.take() {
+            let end = Instant::now() + SETTLE;
+            // Those that are not done by then are cut off.
+            self.under_way().drain(..).for_each(|part| {
+                let _ = part.within(end.saturating_duration_since(Instant::now()));
+            });
+            let abort = async move { Ok(taken.abort().await?) };
+            // What stays is told nowhere: the job fails for another reason already.
+            let _ = self.place.client.start_work(abort).within(ABORT);
+        }
+    }
+}
+
+/// An object that is being written.
+pub(crate) struct Upload {
+    place: Place,
+    cancel: Cancel,
+    part: usize,
+    buffer: Vec<u8>,
+    parts: u64,
+    begun: Option<(Arc<Begun>, Live)>,
+    /// Where it waits for others before it is completed.
+    ready: Option<Ready>,
+}
+
+/// Objects of which all bytes are there, and that are yet to be made visible.
+pub(super) type Ready = Arc<Mutex<Vec<Whole>>>;
+
+pub(super) enum Whole {
+    Parts(Arc<Begun>, Live),
+    /// Without bytes there are no parts.
+    Empty(Place),
+}
+
+impl Upload {
+    /// An upload to `address` in parts of so many bytes.
+    pub(crate) fn to(
+        stores: &Stores,
+        address: &Path,
+        part: usize,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        Ok(Self::at(Place::of(stores, address)?, part, cancel, None))
+    }
+
+    pub(super) fn at(place: Place, part: usize, cancel: &Cancel, ready: Option<Ready>) -> Self {
+        Self {
+            place,
+            cancel: cancel.clone(),
+            part,
+            buffer: Vec::new(),
+            parts: 0,
+            begun: None,
+            ready,
+        }
+    }
+
+    /// Takes bytes; waits where two parts are on their way.
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.buffer.capacity() == 0 {
+                // What is not written to takes no memory.
+                self.buffer.reserve_exact(self.part);
+            }
+            let taken = bytes.len().min(self.part - self.buffer.len());
+            self.buffer.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if self.buffer.len() == self.part {
+                self.send().map_err(io::Error::other)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the part that is filled.
+    fn send(&mut self) -> Result<()> {
+        let begun = match &self.begun {
+            Some((begun, _)) => begun,
+            None => {
+                let upload = self.place.begin(&self.cancel)?;
+                let begun = Arc::new(Begun::new(self.place.clone(), upload));
+                let live = Live::of(&self.cancel, Arc::clone(&begun) as _);
+                &self.begun.insert((begun, live)).0
+            }
+        };
+        begun.wait(UNDER_WAY - 1, &self.cancel)?;
+        begun.send(std::mem::take(&mut self.buffer))?;
+        self.parts += 1;
+        if self.parts >= PARTS && self.parts.is_multiple_of(GROWS_EVERY) {
+            self.part += self.part / 2;
+        }
+        Ok(())
+    }
+
+    /// Makes the object visible, or leaves that to the prefix that it is below.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        if self.begun.is_none() {
+            match &self.ready {
+                None => return self.place.put(std::mem::take(&mut self.buffer), &self.cancel),
+                Some(ready) if self.buffer.is_empty() => {
+                    let mut ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
+                    ready.push(Whole::Empty(self.place.clone()));
+                    return Ok(());
+                }
+                Some(_) => {}
+            }
+        }
+        if !self.buffer.is_empty() {
+            self.send()?;
+        }
+        if let Some((begun, _)) = &self.begun {
+            begun.wait(0, &self.cancel)?;
+        }
+        let Some((begun, live)) = self.begun.take() else { return Ok(()) };
+        match &self.ready {
+            None => begun.complete(&self.cancel),
+            Some(ready) => {
+                let mut ready = ready.lock().unwrap_or_else(PoisonError::into_inner);
+                ready.push(Whole::Parts(begun, live));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some((begun, _live)) = self.begun.take() {
+            begun.discard();
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What stands for stores where there are none: addresses are refused, so that none of these types has a value.
+
+use std::convert::Infallible;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::setting::Setting;
+use crate::stats::Traffic;
+use crate::watch::Cancel;
+
+use super::{Stores, refuse_local};
+
+/// The error for an address.
+fn refused<T>(address: &Path) -> Result<T> {
+    refuse_local(address)?;
+    Err(Error::usage(format!(
+        "{}: is an address, and this build reads and writes files alone (it lacks the feature `cloud`); fetch it \
+         first, or pipe it: FETCH | windrow ... -",
+        address.display()
+    )))
+}
+
+/// Never there.
+pub(super) struct Client(Infallible);
+
+impl Client {
+    pub(super) fn check(options: &[(String, String)]) -> Result<()> {
+        match options.first() {
+            None => Ok(()),
+            Some((key, _)) => Err(Error::usage(format!(
+                "{} {key}: this build reads and writes files alone (it lacks the feature `cloud`)",
+                Setting::StoreOption
+            ))),
+        }
+    }
+
+    pub(super) fn start(_: Vec<(String, String)>) -> Result<Self> {
+        Err(Error::usage("this build has no stores"))
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        match self.0 {}
+    }
+}
+
+impl Stores {
+    pub(crate) fn list(&self, address: &Path, _: &Cancel) -> Result<Vec<PathBuf>> {
+        self.client()?;
+        refused(address)
+    }
+
+    pub(crate) fn probe(&self, address: &Path, _: &Cancel) -> Result<()> {
+        refused(address)
+    }
+}
+
+/// What is looked at first of an object.
+#[derive(Clone, Copy)]
+pub(crate) enum Look {
+    Head(u64),
+    Tail(u64),
+}
+
+pub(crate) struct Object(Infallible);
+
+impl Object {
+    pub(crate) fn open(_: &Stores, address: &Path, look: Look, _: &Cancel) -> Result<Self> {
+        match look {
+            Look::Head(_bytes) | Look::Tail(_bytes) => refused(address),
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub(crate) fn forget(&self) {
+        match self.0 {}
+    }
+
+    pub(crate) fn fault(&self) -> Option<Error> {
+        match self.0 {}
+    }
+}
+
+pub(crate) struct Window(Infallible);
+
+impl Window {
+    pub(crate) fn of(object: &std::sync::Arc<Object>) -> Self {
+        match object.0 {}
+    }
+
+    pub(crate) fn stream(object: &std::sync::Arc<Object>) -> Self {
+        match object.0 {}
+    }
+
+    pub(crate) fn hold(&self, _: &[Range<u64>], _: u64) {
+        match self.0 {}
+    }
+
+    pub(crate) fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    pub(crate) fn bytes(&self, _: u64, _: usize) -> io::Result<Bytes> {
+        match self.0 {}
+    }
+}
+
+/// No object is held.
+pub(crate) fn held_bytes(_: usize, _: u64) -> u64 {
+    0
+}
+
+pub(crate) struct Upload(Infallible);
+
+impl Upload {
+    pub(crate) fn to(_: &Stores, address: &Path, _: usize, _: &Cancel) -> Result<Self> {
+        refused(address)
+    }
+
+    pub(crate) fn write(&mut self, _: &[u8]) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        match self.0 {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Prefix(Infallible);
+
+impl Prefix {
+    pub(crate) fn check(_: &Stores, address: &Path, _: &Cancel) -> Result<()> {
+        refused(address)
+    }
+
+    pub(crate) fn create(_: &Stores, address: &Path, _: usize, _: &Cancel) -> Result<Self> {
+        refused(address)
+    }
+
+    pub(crate) fn upload(&self, _: &Path) -> Result<Upload> {
+        match self.0 {}
+    }
+
+    pub(crate) fn commit(&self, _: u64) -> Result<()> {
+        match self.0 {}
+    }
+}
