@@ -1,7 +1,5 @@
 //! The values and the constants of one column.
 
-use std::hint::select_unpredictable;
-
 use arrow_buffer::ArrowNativeType;
 
 use crate::kernel::values::Values;
@@ -88,22 +86,6 @@ impl Code {
     };
 }
 
-impl Code {
-    /// The value of a code of `W` bytes that is not one of a null, as it was read.
-    #[inline(always)]
-    pub(crate) fn value<const W: usize>(&self, read: u64) -> u64 {
-        let reversed = self.big && cfg!(target_endian = "little");
-        let code = if reversed { read.swap_bytes() >> (64 - 8 * W) } else { read };
-        let value = code.wrapping_sub(self.delta) ^ self.flip;
-        if self.float == 0 {
-            return value;
-        }
-        // Signs are not to be predicted.
-        let is_negative = value >> (8 * W - 1) & 1 == 1;
-        value ^ select_unpredictable(is_negative, self.float, 0)
-    }
-}
-
 /// A column to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane<'a> {
@@ -118,6 +100,10 @@ pub(crate) struct Lane<'a> {
 pub(crate) trait Word: ArrowNativeType {
     /// The low bits of `value`.
     fn of(value: u64) -> Self;
+
+    /// The value of a number that was read: its bytes reversed if it is `big`, its bits turned around by `flip`, and by
+    /// `float` too if it is negative then.
+    fn turned(self, big: bool, flip: Self, float: Self) -> Self;
 }
 
 macro_rules! word {
@@ -126,6 +112,14 @@ macro_rules! word {
             #[inline(always)]
             fn of(value: u64) -> Self {
                 value as Self
+            }
+
+            #[inline(always)]
+            fn turned(self, big: bool, flip: Self, float: Self) -> Self {
+                let value = if big { Self::from_be(self) } else { self } ^ flip;
+                // Signs are not to be predicted.
+                let negative = (value.cast_signed() >> (Self::BITS - 1)).cast_unsigned();
+                value ^ (float & negative)
             }
         }
     )*};

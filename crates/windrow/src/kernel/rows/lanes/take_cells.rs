@@ -8,8 +8,6 @@
 //! A marker that is neither that of a value nor that of a null, and a Boolean that is neither, are told of. What stands
 //! behind the marker of a null is not looked at.
 
-use std::hint::select_unpredictable;
-
 use arrow_buffer::Buffer;
 
 use super::super::block;
@@ -134,16 +132,16 @@ pub(crate) fn take_cell<P: Places>(cell: &mut Cell, rows: usize, places: P, byte
         match (values, *held) {
             (Column::Bytes(values), Held::Byte(flip)) => {
                 let code = Code { flip: flip.into(), ..Code::RAW };
-                take_numbers::<1, _, P>(&code, valid, rows, places, bytes, values);
+                take_numbers(&code, valid, rows, places, bytes, values);
             }
             (Column::Shorts(values), Held::Number(_, code)) => {
-                take_numbers::<2, _, P>(&code, valid, rows, places, bytes, values);
+                take_numbers(&code, valid, rows, places, bytes, values);
             }
             (Column::Ints(values), Held::Number(_, code)) => {
-                take_numbers::<4, _, P>(&code, valid, rows, places, bytes, values);
+                take_numbers(&code, valid, rows, places, bytes, values);
             }
             (Column::Longs(values), Held::Number(_, code)) => {
-                take_numbers::<8, _, P>(&code, valid, rows, places, bytes, values);
+                take_numbers(&code, valid, rows, places, bytes, values);
             }
             (_, Held::Bit(flip)) => {
                 for first in (0..rows).step_by(ROWS) {
@@ -192,12 +190,12 @@ impl Together {
     }
 }
 
-/// Appends the numbers of `W` bytes of the first `rows` rows; zeros where words of `valid`, if there are any, say null.
+/// Appends the numbers of the first `rows` rows; zeros where words of `valid`, if there are any, say null.
 ///
 /// # Safety
-/// They may be read at their places; `T` has `W` bytes.
+/// They may be read at their places.
 #[inline(always)]
-unsafe fn take_numbers<const W: usize, T: Word, P: Places>(
+unsafe fn take_numbers<T: Word, P: Places>(
     code: &Code,
     valid: &[u64],
     rows: usize,
@@ -205,23 +203,27 @@ unsafe fn take_numbers<const W: usize, T: Word, P: Places>(
     bytes: &[u8],
     values: &mut Values<T>,
 ) {
-    let target = values.room(rows);
+    let (flip, float, target) = (T::of(code.flip), T::of(code.float), values.room(rows));
     for first in (0..rows).step_by(ROWS) {
-        let valid = valid.get(first / ROWS).map_or(u64::MAX, |valid| *valid);
-        for row in first..rows.min(first + ROWS) {
-            // SAFETY: as this function's; there is room for a value of each row.
-            unsafe {
-                let from = bytes.as_ptr().add(places.place(row));
-                let read: u64 = match W {
-                    1 => from.read().into(),
-                    2 => from.cast::<u16>().read_unaligned().into(),
-                    4 => from.cast::<u32>().read_unaligned().into(),
-                    _ => from.cast::<u64>().read_unaligned(),
-                };
-                // Which rows are null is not to be predicted.
-                let is_valid = valid >> (row - first) & 1 == 1;
-                let value = select_unpredictable(is_valid, code.value::<W>(read), 0);
-                target.add(row).write(T::of(value));
+        let count = ROWS.min(rows - first);
+        // SAFETY: as this function's; there is room for a value of each row.
+        unsafe {
+            let read = |row| bytes.as_ptr().add(places.place(row)).cast::<T>().read_unaligned();
+            let rows = first..first + count;
+            // A loop that knows of no signs takes half the time.
+            match code.float {
+                0 => rows.for_each(|row| {
+                    target.add(row).write(read(row).turned(code.big, flip, T::of(0)))
+                }),
+                _ => rows
+                    .for_each(|row| target.add(row).write(read(row).turned(code.big, flip, float))),
+            }
+            // Which rows are null is not to be predicted, but how many are.
+            let valid = valid.get(first / ROWS).map_or(u64::MAX, |valid| *valid);
+            let mut null = !valid & (u64::MAX >> (ROWS - count));
+            while null != 0 {
+                target.add(first + null.trailing_zeros() as usize).write(T::of(0));
+                null &= null - 1;
             }
         }
     }
