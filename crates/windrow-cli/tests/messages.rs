@@ -60,15 +60,18 @@ fn rows_of_another_length() {
 fn addresses() {
     let work = Work::new();
     work.put("in/a.csv", "a\n1\n");
-    for name in ["s3://b/a.csv", "https://host/a.csv", "s3://b/*.csv"] {
-        work.run(&format!("sort {name} --by a -o out/o.csv")).says(2, &[name, "is an address"]);
+    for name in ["ftp://b/a.csv", "hdfs://host/a.csv", "wasb://b/a.csv"] {
+        work.run(&format!("sort {name} --by a -o out/o.csv"))
+            .says(2, &[name, "no store that is known"]);
         let written = work.run(&format!("sort in/a.csv --by a -o {name}"));
-        written.says(2, &[name, "is an address"]);
+        written.says(2, &[name, "no store that is known"]);
     }
     let line = "sort file:///data/a.csv --by a -o out/o.csv";
     work.run(line).says(2, &["is an address", "its path, /data/a.csv"]);
-    let parts = "partition in/a.csv --by a --into 2 -o s3://b/parts";
-    work.run(parts).says(2, &["s3://b/parts", "is an address"]);
+    let line = "sort https://host/*.csv --by a -o out/o.csv";
+    work.run(line).says(2, &["https://host/", "does not list"]);
+    let parts = "partition in/a.csv --by a --into 2 -o ftp://b/parts";
+    work.run(parts).says(2, &["ftp://b/parts", "no store that is known"]);
     work.holds_only(&[]);
 }
 

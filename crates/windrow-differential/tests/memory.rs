@@ -1,5 +1,5 @@
-//! Several times as much as the limit is arranged, joined and reduced, and the process stays within it: by the peak of its
-//! resident memory. One test, since that is of a process.
+//! Several times as much as the limit is arranged, joined and reduced: it goes to disk, comes back, and all memory is given
+//! back in the end. The peak is not held to: see the decision on what dataflows take beside the limit.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,15 +15,6 @@ const LIMIT: usize = 16 << 20;
 const ROWS: u64 = 2 << 20;
 /// Rows that are put in before the dataflow works on them.
 const AT_ONCE: u64 = 20_000;
-/// Bytes that timely and the allocator take beside: messages, and what a program of this size takes without arrangements.
-const BESIDE: usize = 12 << 20;
-
-/// Peak bytes of resident memory.
-fn peak() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
-}
 
 /// Arranges `rows` numbers, joins them with a few and reduces them; how many are joined, and what they add up to.
 fn run(pool: &Pool, rows: u64) -> (usize, u64) {
@@ -76,17 +67,11 @@ fn run(pool: &Pool, rows: u64) -> (usize, u64) {
 }
 
 #[test]
-fn the_peak_stays_within_the_limit() {
-    // A few rows first: what the process takes whatever it does.
-    run(&Pool::in_dir(std::env::temp_dir(), Budget::bytes(LIMIT)).unwrap(), 10_000);
-    let before = peak();
+fn what_does_not_fit_goes_to_disk_and_comes_back() {
     let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(LIMIT)).unwrap();
     assert_eq!(run(&pool, ROWS), (1_000, ROWS * (ROWS - 1) / 2));
-    let grown = peak() - before;
     let stats = pool.stats();
-    println!("grown by {} KiB, spilled {} KiB", grown >> 10, stats.spilled_bytes >> 10);
     assert!(stats.spilled_bytes > 3 * LIMIT, "{stats:?}");
-    assert!(grown <= LIMIT + BESIDE, "grown by {} MiB beyond {}", grown >> 20, before >> 20);
     pool.release();
     assert_eq!(pool.budget().used(), 0, "memory is held after all is gone");
 }

@@ -176,6 +176,7 @@ fn debezium_inside_kafka_connects_payload() {
             "source.pos",
             "ts_ms",
             "__windrow_deleted",
+            "__windrow_unknown",
             "__windrow_class"
         ]
     );

@@ -14,6 +14,7 @@
 //! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
 //! damaged files, which ends here (see [`guard`]).
 
+mod content;
 mod csv;
 mod dialect;
 mod dictionaries;
@@ -60,7 +61,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
@@ -71,13 +72,15 @@ use crate::preset::Preset;
 use crate::store::{Stores, is_far};
 use crate::watch::Watch;
 
+use content::{Content, File, Needs, Opened, Span};
 use hive::Hive;
 use logs::Logs;
 use named::Named;
 use opener::Opener;
-use origin::{Faults, Stream};
-use unify::{Order, Unifier};
+use origin::Stream;
+use unify::Unifier;
 
+pub(crate) use content::Batches;
 pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand, expand_with};
@@ -101,10 +104,7 @@ pub struct Inputs {
     schema: SchemaRef,
     files: Vec<FileInfo>,
     units: Vec<Unit>,
-    reader_bytes: usize,
-    row_bytes: usize,
-    longest_row: usize,
-    copies: usize,
+    needs: Needs,
     temp_bytes: u64,
     contents: Arc<[File]>,
     csv: CsvOptions,
@@ -128,74 +128,6 @@ pub(crate) struct Unit {
     schema: SchemaRef,
     batch_rows: usize,
     files: Arc<[File]>,
-}
-
-/// Batches in the order of the file.
-pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
-
-/// A file that is opened for planning.
-struct File {
-    content: Box<dyn Content>,
-    order: Order,
-}
-
-/// What the formats have in common once a file is opened.
-trait Content: Send + Sync {
-    /// The name for messages.
-    fn name(&self) -> &Arc<str>;
-
-    /// Reads one of the parts that opening told of, as batches of the file's own schema.
-    ///
-    /// # Errors
-    /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a batch.
-    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches>;
-
-    /// The Parquet footer with its statistics, from Parquet.
-    fn footer(&self) -> Option<Result<parquet::Footer>> {
-        None
-    }
-
-    /// Whether it has Bloom filters.
-    fn has_bloom_filters(&self) -> bool {
-        false
-    }
-
-    /// What can go wrong with its bytes beside damage.
-    fn faults(&self) -> Faults {
-        Faults::default()
-    }
-
-    /// Asks for one of the parts, so that it is there when it is read. Of a file nothing is asked for.
-    fn ask_for(&self, _part: Range<usize>) {}
-
-    /// The value that a column has in all rows, where that is known.
-    fn value(&self, _column: &str) -> Option<&ArrayRef> {
-        None
-    }
-}
-
-/// What opening a file tells.
-struct Opened {
-    format: Format,
-    schema: SchemaRef,
-    bytes: Option<u64>,
-    rows: Option<u64>,
-    spans: Vec<Span>,
-    reader_bytes: usize,
-    /// Bytes of a row, on average, where rows are longest.
-    row_bytes: usize,
-    /// Bytes of the longest row, as far as that is known: `reader_bytes` has it in it.
-    longest_row: usize,
-    /// Times that reading has a row in memory that is longer.
-    copies: usize,
-    content: Box<dyn Content>,
-}
-
-/// A part of a file and the rows in it.
-struct Span {
-    part: Range<usize>,
-    first_row: u64,
-    rows: Option<u64>,
 }
 
 impl Inputs {
@@ -237,7 +169,7 @@ impl Inputs {
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
-        let (mut reader_bytes, mut row_bytes, mut longest_row, mut copies) = (0, 0, 0, 0);
+        let mut needs = Needs::default();
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = unifier.as_ref().map(|unifier| hive.without(&unifier.so_far()));
             let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
@@ -246,14 +178,12 @@ impl Inputs {
             let order = match &mut unifier {
                 Some(unifier) => unifier.fit(&name, &opened.schema)?,
                 None => {
-                    unifier = Some(Unifier::new(
-                        name.clone(),
-                        opened.schema.clone(),
-                        options.union_by_name,
-                    ));
+                    let first = opened.schema.clone();
+                    unifier = Some(Unifier::new(name.clone(), first, options.union_by_name));
                     None
                 }
             };
+            needs.take_in(&opened);
             spans.extend(opened.spans.into_iter().map(|span| (ordinal, span)));
             files.push(FileInfo {
                 name,
@@ -265,10 +195,6 @@ impl Inputs {
             if opened.format != Format::Ndjson {
                 opener.named.see(opened.schema.fields().iter().map(|field| &**field.name()));
             }
-            reader_bytes = reader_bytes.max(opened.reader_bytes);
-            row_bytes = row_bytes.max(opened.row_bytes);
-            longest_row = longest_row.max(opened.longest_row);
-            copies = copies.max(opened.copies);
             contents.push(File { content: opened.content, order });
         }
         let unifier =
@@ -277,27 +203,22 @@ impl Inputs {
         opener.named.check(&schema)?;
         let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose()?;
         let contents: Arc<[File]> = contents.into();
-        let units = spans
-            .into_iter()
-            .map(|(file, span)| Unit {
-                file,
-                first_row: span.first_row,
-                rows: span.rows,
-                part: span.part,
-                schema: schema.clone(),
-                batch_rows,
-                files: contents.clone(),
-            })
-            .collect();
+        let unit = |(file, span): (usize, Span)| Unit {
+            file,
+            first_row: span.first_row,
+            rows: span.rows,
+            part: span.part,
+            schema: schema.clone(),
+            batch_rows,
+            files: contents.clone(),
+        };
+        let units = spans.into_iter().map(unit).collect();
         let log = opener.logs.found(&schema)?;
         let mut inputs = Self {
             schema,
             files,
             units,
-            reader_bytes,
-            row_bytes,
-            longest_row,
-            copies,
+            needs,
             temp_bytes: options.temp_bytes - opener.temp_left,
             contents,
             csv: options.csv,
@@ -394,23 +315,23 @@ impl Inputs {
 
     /// An estimate of the heap that reading one unit takes, whichever, with a batch in hand.
     pub(crate) fn reader_bytes(&self) -> usize {
-        self.reader_bytes
+        self.needs.reader_bytes
     }
 
     /// Bytes of a row as far as that is known without reading: the mean of the row group, the record
     /// batches or the sample where rows are longest.
     pub(crate) fn row_bytes(&self) -> usize {
-        self.row_bytes
+        self.needs.row_bytes
     }
 
     /// Bytes of the longest row, as far as that is known without reading; [`Inputs::reader_bytes`] has it in it.
     pub(crate) fn longest_row(&self) -> usize {
-        self.longest_row
+        self.needs.longest_row
     }
 
     /// Times that reading has a row in memory that is longer than that.
     pub(crate) fn copies_of_a_long_row(&self) -> usize {
-        self.copies
+        self.needs.copies
     }
 
     /// Bytes of temporary files that hold copies of streams.

@@ -1,0 +1,101 @@
+//! What the formats have in common: a file that is opened, its parts, and what reading it takes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
+
+use super::origin::Faults;
+use super::parquet;
+use super::unify::Order;
+use crate::error::Result;
+use crate::format::Format;
+use crate::watch::Watch;
+
+/// Batches in the order of the file.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+/// A file that is opened for planning.
+pub(super) struct File {
+    pub(super) content: Box<dyn Content>,
+    pub(super) order: Order,
+}
+
+/// What the formats have in common once a file is opened.
+pub(super) trait Content: Send + Sync {
+    /// The name for messages.
+    fn name(&self) -> &Arc<str>;
+
+    /// Reads one of the parts that opening told of, as batches of the file's own schema.
+    ///
+    /// # Errors
+    /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a batch.
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches>;
+
+    /// The Parquet footer with its statistics, from Parquet.
+    fn footer(&self) -> Option<Result<parquet::Footer>> {
+        None
+    }
+
+    /// Whether it has Bloom filters.
+    fn has_bloom_filters(&self) -> bool {
+        false
+    }
+
+    /// What can go wrong with its bytes beside damage.
+    fn faults(&self) -> Faults {
+        Faults::default()
+    }
+
+    /// Asks for one of the parts, so that it is there when it is read. Of a file nothing is asked for.
+    fn ask_for(&self, _part: Range<usize>) {}
+
+    /// The value that a column has in all rows, where that is known.
+    fn value(&self, _column: &str) -> Option<&ArrayRef> {
+        None
+    }
+}
+
+/// What opening a file tells.
+pub(super) struct Opened {
+    pub(super) format: Format,
+    pub(super) schema: SchemaRef,
+    pub(super) bytes: Option<u64>,
+    pub(super) rows: Option<u64>,
+    pub(super) spans: Vec<Span>,
+    pub(super) reader_bytes: usize,
+    /// Bytes of a row, on average, where rows are longest.
+    pub(super) row_bytes: usize,
+    /// Bytes of the longest row, as far as that is known: `reader_bytes` has it in it.
+    pub(super) longest_row: usize,
+    /// Times that reading has a row in memory that is longer.
+    pub(super) copies: usize,
+    pub(super) content: Box<dyn Content>,
+}
+
+/// A part of a file and the rows in it.
+pub(super) struct Span {
+    pub(super) part: Range<usize>,
+    pub(super) first_row: u64,
+    pub(super) rows: Option<u64>,
+}
+
+/// What reading takes, of all files that were opened: the most of any.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Needs {
+    pub(super) reader_bytes: usize,
+    pub(super) row_bytes: usize,
+    pub(super) longest_row: usize,
+    pub(super) copies: usize,
+}
+
+impl Needs {
+    /// Those of another file too.
+    pub(super) fn take_in(&mut self, opened: &Opened) {
+        self.reader_bytes = self.reader_bytes.max(opened.reader_bytes);
+        self.row_bytes = self.row_bytes.max(opened.row_bytes);
+        self.longest_row = self.longest_row.max(opened.longest_row);
+        self.copies = self.copies.max(opened.copies);
+    }
+}
