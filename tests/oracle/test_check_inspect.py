@@ -18,7 +18,8 @@ def ranks(table, keys):
 
 
 def first_broken(table, keys, unique):
-    steps = np.diff(ranks(table, keys))
+    """Rows that are unique are so as in SQL, and in its order: one zero, one NaN."""
+    steps = np.diff(ranks(oracle.with_sql_floats(table, oracle.names(keys)) if unique else table, keys))
     bad = np.flatnonzero(steps <= 0 if unique else steps < 0)
     return int(bad[0]) + 1 if len(bad) else None
 

@@ -146,7 +146,7 @@ fn first_rows(
     let key = order.iter().take_while(|by| keys.contains(&by.expr)).count();
     // As in the sort, an expression counts where it stands first.
     let new = |(place, by): (usize, &PhysicalSortExpr)| {
-        !keys.contains(&by.expr) && then[..place].iter().all(|before| before.expr != by.expr)
+        !keys.contains(&by.expr) && !then[..place].iter().any(|before| before.expr.eq(&by.expr))
     };
     let then = then.iter().enumerate().filter(|by| new(*by)).map(|(_, by)| by).collect::<Vec<_>>();
     let rest = &order[key..];
