@@ -12,7 +12,7 @@ import sys
 import windrow
 from mkdocs.structure.files import File
 
-CALLS = ["sort", "compact", "dedupe", "merge", "partition", "head", "check", "inspect", "col"]
+CALLS = ["sort", "compact", "dedupe", "diff", "merge", "partition", "head", "check", "inspect", "col"]
 OBJECTS = ["Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Check", "Inspect", "Explain", "Progress"]
 ERRORS = [
     "WindrowError", "UsageError", "DataError", "UnsortedError", "InputNotFoundError", "MemoryFloorError", "SpaceError",
@@ -40,8 +40,9 @@ def call(name, function):
     signature = f"{name}{inspect.signature(function)}"
     if len(signature) > 90:
         parameters = inspect.signature(function).parameters.values()
+        first = [str(p) for p in parameters if p.kind is not p.KEYWORD_ONLY]
         keywords = [str(p) for p in parameters if p.kind is p.KEYWORD_ONLY]
-        lines = ["    inputs,", "    *,", *(f"    {keyword}," for keyword in keywords)]
+        lines = [f"    {parameter}," for parameter in [*first, "*", *keywords]]
         signature = "\n".join([f"{name}(", *lines, ")"])
     return f"### {name}\n\n```python\n{signature}\n```\n\n{prose(inspect.getdoc(function))}"
 

@@ -30,7 +30,7 @@ from windrow._errors import (
 from windrow._progress import Progress
 from windrow._results import Check, Explain, Inspect, Stats
 from windrow._table import Table
-from windrow._verbs import check, compact, dedupe, head, inspect, merge, partition, sort
+from windrow._verbs import check, compact, dedupe, diff, head, inspect, merge, partition, sort
 from windrow._windrow import Column, Reader, RecordBatch, Schema, __version__, col
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "col",
     "compact",
     "dedupe",
+    "diff",
     "explain",
     "head",
     "inspect",

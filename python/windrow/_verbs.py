@@ -15,6 +15,7 @@ def sort(
     inputs,
     *,
     by,
+    float_order=None,
     limit=None,
     output=None,
     select=None,
@@ -30,6 +31,7 @@ def sort(
     input_format=None,
     schema=None,
     hive_types=None,
+    union_by_name=None,
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
@@ -48,6 +50,8 @@ def sort(
         Paths, directories, glob patterns, Arrow objects, or a list of these.
     by
         Columns, most significant first: ``"a,b:desc:nulls-first"``, a list of such, or of `col`.
+    float_order
+        ``"total"``, where all floats differ, or ``"sql"``: one zero and one NaN, as DuckDB and Polars sort.
     limit
         The most rows to write: the first in the order. Others are dropped as they are read.
     output
@@ -69,6 +73,8 @@ def sort(
         ``"none"``, ``"lz4"`` or ``"zstd"``; ``"disk"`` or ``"memory"``; whether the page cache is passed by.
     progress
         ``True`` for a bar, or a function of a `Progress`; what it raises stops the job.
+    union_by_name
+        Whether inputs may have other columns than the first, which are null where they are missing, and wider types.
     input_format, schema, hive_types, csv_delimiter, csv_header
         How inputs are read: ``"parquet"``, ``"arrow"``, ``"arrow-stream"``, ``"csv"``, ``"ndjson"``; types of columns
         of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema, and of those in names of directories; what
@@ -125,6 +131,7 @@ def compact(
     input_format=None,
     schema=None,
     hive_types=None,
+    union_by_name=None,
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
@@ -187,6 +194,7 @@ def merge(
     inputs,
     *,
     by,
+    float_order=None,
     unique=None,
     time=None,
     diff=None,
@@ -204,6 +212,7 @@ def merge(
     input_format=None,
     schema=None,
     hive_types=None,
+    union_by_name=None,
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
@@ -257,6 +266,7 @@ def dedupe(
     input_format=None,
     schema=None,
     hive_types=None,
+    union_by_name=None,
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
@@ -293,6 +303,73 @@ def dedupe(
     return _run("dedupe", inputs, output, locals())
 
 
+def diff(
+    old,
+    new,
+    *,
+    key,
+    format=None,
+    op=None,
+    output=None,
+    select=None,
+    where=None,
+    memory=None,
+    threads=None,
+    temp_dir=None,
+    max_temp_size=None,
+    spill_compression=None,
+    spill_to=None,
+    spill_direct=None,
+    progress=None,
+    input_format=None,
+    schema=None,
+    hive_types=None,
+    union_by_name=None,
+    store_options=None,
+    csv_delimiter=None,
+    csv_header=None,
+    output_format=None,
+    compression=None,
+    row_group_size=None,
+    page_size=None,
+    statistics=None,
+    checksums=None,
+):
+    """The changes that make ``new`` of ``old``, sorted by the key: a change log that `compact` takes.
+
+    Either side may be in any order; one that has a key twice is an error. The first column says what a change does:
+    ``"insert"``, ``"update"`` or ``"delete"``; the others are the new row, or the old one that is gone.
+
+    Parameters
+    ----------
+    old, new
+        As the inputs of `sort`.
+    key
+        The columns that tell rows apart.
+    format
+        ``"changes"``, or ``"summary"``: how many rows were inserted, updated and deleted, and are the same, and of the
+        updated ones how many differ in each column.
+    op
+        The name of the first column, ``"op"`` unless given.
+    select
+        The columns to compare and to write; all unless given.
+
+    The rest is as of `sort`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import windrow as wr
+    >>> old = pa.table({"id": [1, 2, 3], "name": ["ann", "bob", "cid"]})
+    >>> new = pa.table({"id": [4, 3, 2], "name": ["dan", "cid", "rob"]})
+    >>> pa.table(wr.diff(old, new, key="id")).to_pylist()[0]
+    {'op': 'delete', 'id': 1, 'name': 'ann'}
+    >>> pa.table(wr.diff(old, new, key="id"))["op"].to_pylist()
+    ['delete', 'update', 'insert']
+    """
+    return _run("diff", (old, new), output, locals())
+
+
 def head(
     inputs,
     *,
@@ -311,6 +388,7 @@ def head(
     input_format=None,
     schema=None,
     hive_types=None,
+    union_by_name=None,
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
@@ -358,6 +436,7 @@ def partition(
     input_format=None,
     schema=None,
     hive_types=None,
+    union_by_name=None,
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
@@ -408,18 +487,20 @@ def check(
     inputs,
     *,
     by,
+    float_order=None,
     unique=None,
     where=None,
     input_format=None,
     schema=None,
     hive_types=None,
+    union_by_name=None,
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
 ):
     """Whether every input is sorted by these columns, each by itself.
 
-    ``unique`` also asks that no two rows are equal in them. The result is true or false, and has the first
+    ``unique`` also asks that no two rows are equal in them, as in SQL; ``float_order`` is as of `sort`. The result is true or false, and has the first
     offending ``file`` and ``row``.
 
     >>> import pyarrow as pa
@@ -451,7 +532,8 @@ def explaining(verb):
     """The call that only explains what ``verb`` would do."""
 
     @functools.wraps(verb)
-    def explain(inputs, **options):
+    def explain(*inputs, **options):
+        inputs = inputs if verb is diff else inputs[0]
         return Explain(**json.loads(_windrow.explain(verb.__name__, inputs, options)))
 
     return explain

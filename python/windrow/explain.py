@@ -11,11 +11,12 @@ True
 
 from windrow import _verbs
 
-__all__ = ["compact", "dedupe", "head", "merge", "partition", "sort"]
+__all__ = ["compact", "dedupe", "diff", "head", "merge", "partition", "sort"]
 
 sort = _verbs.explaining(_verbs.sort)
 compact = _verbs.explaining(_verbs.compact)
 dedupe = _verbs.explaining(_verbs.dedupe)
+diff = _verbs.explaining(_verbs.diff)
 head = _verbs.explaining(_verbs.head)
 merge = _verbs.explaining(_verbs.merge)
 partition = _verbs.explaining(_verbs.partition)

@@ -30,6 +30,10 @@ JOBS = {
         dict(by="lsn:desc", limit=100, where="op != D and o_orderkey > 1000"),
         ["--by", "lsn:desc", "--limit", "100", "--where", "op != D and o_orderkey > 1000"],
     ),
+    "sort, as in SQL": (
+        dict(by="o_totalprice", float_order="sql", union_by_name=True),
+        ["--by", "o_totalprice", "--float-order", "sql", "--union-by-name"],
+    ),
     "dedupe": (
         dict(key="o_orderkey", keep="last", select=["o_orderkey", "lsn"]),
         ["--key", "o_orderkey", "--keep", "last", "--select", "o_orderkey,lsn"],
@@ -148,3 +152,21 @@ def test_an_input_may_be_the_output(file, tool):
     tool("sort", file, "--by", "id", "-o", "theirs.parquet")
     wr.sort(file, by="id", output=file)
     assert pathlib.Path(file).read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("more", [{}, {"format": "summary"}, {"op": "change", "select": ["lsn"]}])
+def test_differences(tool, rows, more):
+    changed = rows.slice(10).set_column(1, "text0", pa.array([f"{n % 3}" for n in range(rows.num_rows - 10)]))
+    pq.write_table(rows, "old.parquet")
+    pq.write_table(pa.concat_tables([changed.rename_columns(rows.column_names), shuffled(30_000).slice(25_000)]).group_by("id").aggregate([("text0", "max")]).rename_columns(["id", "text0"]), "new.parquet")
+    more = {**more, "select": ["text0"]} if "select" in more else more
+    flags = [flag for name, value in more.items() for flag in ({"format": "--format", "op": "--op-column", "select": "--select"}[name], value[0] if name == "select" else value)]
+    tool("diff", "old.parquet", "new.parquet", "--key", "id", *flags, "-o", "theirs.parquet")
+    stats = wr.diff("old.parquet", "new.parquet", key="id", output="ours.parquet", **more)
+    assert pathlib.Path("ours.parquet").read_bytes() == pathlib.Path("theirs.parquet").read_bytes()
+    assert stats.rows_out == pq.read_metadata("ours.parquet").num_rows > 0
+    if not more:
+        # Applied to the old side they give the new one.
+        changes = wr.diff(pq.read_table("old.parquet"), "new.parquet", key="id")
+        applied = wr.compact(["old.parquet", changes], key="id", op="op", op_map={"": "insert"}, union_by_name=True)
+        assert pa.table(applied).select(["id", "text0"]) == pq.read_table("new.parquet").sort_by("id")

@@ -14,9 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 use pyo3_arrow::PySchema;
 use windrow_files::{
-    Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, HeadSpec, Inputs, Job, Kept, Limit,
-    Limits, MergeSpec, Mode, Names, OrderBy, PartitionSpec, Partitions, ReadOptions, Result, Size,
-    SortSpec, SpillTo, Stores, Unchanged, WriteOptions, parse_schema,
+    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, FloatOrder, HeadSpec,
+    Inputs, Job, Kept, Limit, Limits, MergeSpec, Mode, Names, OrderBy, PartitionSpec, Partitions,
+    ReadOptions, Result, Shown, Size, SortSpec, SpillTo, Stores, Unchanged, WriteOptions,
+    parse_schema,
 };
 
 use crate::errors::{exception, mistyped, usage};
@@ -64,7 +65,7 @@ pub(crate) struct Arguments<'py> {
 
 impl<'py> Arguments<'py> {
     pub(crate) fn new(given: &Bound<'py, PyDict>) -> Self {
-        let known = RefCell::new(HashSet::from(["inputs", "progress"]));
+        let known = RefCell::new(HashSet::from(["inputs", "old", "new", "progress"]));
         Self { given: given.clone(), known }
     }
 
@@ -194,8 +195,15 @@ impl<'py> Arguments<'py> {
     }
 
     /// What `check` asks for.
-    pub(crate) fn order(&self) -> PyResult<(Vec<windrow_files::SortColumn>, bool)> {
-        Ok((self.by()?, self.is_set("unique")?))
+    pub(crate) fn checked(&self) -> PyResult<CheckSpec> {
+        let spec = CheckSpec::by(self.by()?).unique(self.is_set("unique")?);
+        Ok(spec.float_order(self.float_order()?))
+    }
+
+    /// Which floats are equal, and where they stand.
+    fn float_order(&self) -> PyResult<FloatOrder> {
+        let orders = [("total", FloatOrder::Total), ("sql", FloatOrder::Sql)];
+        Ok(self.one_of("float_order", orders)?.unwrap_or_default())
     }
 
     /// Columns that say which change is the latest, and what their text stands for.
@@ -267,7 +275,7 @@ impl<'py> Arguments<'py> {
         if let Some(stores) = self.any("store_options")? {
             read = read.stores(&self.stores(&stores)?);
         }
-        Ok(read)
+        Ok(read.union_by_name(self.is_set("union_by_name")?))
     }
 
     /// The columns of a table: those of an Arrow schema as they are, or as text or a dict has them.
@@ -390,6 +398,7 @@ pub(crate) enum Spec {
     Compact(CompactSpec),
     Dedupe(DedupeSpec),
     Head(HeadSpec),
+    Diff(DiffSpec),
     Merge(MergeSpec),
     Partition(PartitionSpec),
 }
@@ -405,6 +414,7 @@ impl Spec {
                 let mut spec = SortSpec::by(arguments.by()?);
                 spec.select = arguments.select()?;
                 spec.limit = arguments.rows("limit")?;
+                spec.float_order = arguments.float_order()?;
                 Ok(Self::Sort(spec))
             }
             "dedupe" => dedupe(arguments).map(Self::Dedupe),
@@ -414,6 +424,7 @@ impl Spec {
                 Ok(Self::Head(spec))
             }
             "compact" => compact(arguments).map(Self::Compact),
+            "diff" => diff(arguments).map(Self::Diff),
             "merge" => merge(arguments).map(Self::Merge),
             "partition" => partition(arguments).map(Self::Partition),
             other => Err(usage(arguments.py(), &format!("there is no call {other:?}"))),
@@ -435,6 +446,7 @@ impl Spec {
             Self::Compact(spec) => Job::compact(inputs, spec),
             Self::Dedupe(spec) => Job::dedupe(inputs, spec),
             Self::Head(spec) => Job::head(inputs, spec),
+            Self::Diff(spec) => Job::diff(inputs, spec),
             Self::Merge(spec) => Job::merge(inputs, spec),
             Self::Partition(spec) => Job::partition(inputs, spec),
         }
@@ -480,8 +492,20 @@ fn dedupe(arguments: &Arguments<'_>) -> PyResult<DedupeSpec> {
     Ok(spec)
 }
 
+fn diff(arguments: &Arguments<'_>) -> PyResult<DiffSpec> {
+    let shown = [("changes", Shown::Changes), ("summary", Shown::Summary)];
+    let mut spec = DiffSpec::by_key(arguments.key()?);
+    spec.shown = arguments.one_of("format", shown)?.unwrap_or_default();
+    if let Some(column) = arguments.text("op")? {
+        spec.op_column = column;
+    }
+    spec.select = arguments.select()?;
+    Ok(spec)
+}
+
 fn merge(arguments: &Arguments<'_>) -> PyResult<MergeSpec> {
     let mut spec = MergeSpec::by(arguments.by()?).unique(arguments.is_set("unique")?);
+    spec.float_order = arguments.float_order()?;
     spec.diff = arguments.text("diff")?;
     spec.time = arguments.text("time")?;
     spec.select = arguments.select()?;

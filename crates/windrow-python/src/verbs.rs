@@ -8,8 +8,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windrow_files::{
-    CheckSpec, Checked, Error, FileFacts, FloatOrder, Format, Inputs, Limits, ReadOptions, Result,
-    Source, Target, WriteOptions,
+    Checked, Error, FileFacts, FloatOrder, Format, Inputs, Limits, ReadOptions, Result, Source,
+    Target, WriteOptions,
 };
 
 use crate::errors::{exception, usage};
@@ -22,6 +22,8 @@ use crate::task::Task;
 /// All that a job is told, but for who watches it.
 struct Call {
     sources: Vec<Source>,
+    /// The new side, where there are two.
+    new: Option<Vec<Source>>,
     spec: Spec,
     read: ReadOptions,
     write: WriteOptions,
@@ -43,16 +45,27 @@ impl Call {
             return Err(usage(py, "output= is missing: partitions are files of a directory"));
         }
         // What a producer makes to be read at all is the producer's.
-        let sources = inputs::sources(inputs, &read)?.sources;
+        let (sources, new) = match &spec {
+            Spec::Diff(_) => {
+                let (old, new): (Bound<'_, PyAny>, Bound<'_, PyAny>) = inputs.extract()?;
+                let new = inputs::sources(&new, &read)?.sources;
+                (inputs::sources(&old, &read)?.sources, Some(new))
+            }
+            _ => (inputs::sources(inputs, &read)?.sources, None),
+        };
         let memory = py.detach(|| Memory::new(asked));
         let limits = limits.memory(memory.limit);
         let read = read.within(&limits).map_err(|error| exception(py, &error, None))?;
-        Ok(Self { sources, spec, read, write, limits, output, memory })
+        Ok(Self { sources, new, spec, read, write, limits, output, memory })
     }
 
     fn job(&self, task: &Watched) -> Result<windrow_files::Job> {
         let read = self.read.clone().cancelled_by(&task.cancel);
-        let job = self.spec.job(Inputs::open(&self.sources, &read)?)?;
+        let inputs = match &self.new {
+            Some(new) => Inputs::open_pair(&self.sources, new, &read)?,
+            None => Inputs::open(&self.sources, &read)?,
+        };
+        let job = self.spec.job(inputs)?;
         Ok(job.cancelled_by(&task.cancel).watched_by(Arc::clone(&task.watch) as _))
     }
 }
@@ -142,7 +155,7 @@ pub(crate) fn check(
     options: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
     let arguments = Arguments::new(options);
-    let (by, unique) = arguments.order()?;
+    let spec = arguments.checked()?;
     let read = arguments.read()?;
     arguments.finish("check")?;
     let sources = inputs::sources(inputs, &read)?.sources;
@@ -150,7 +163,7 @@ pub(crate) fn check(
     let cancel = task.cancel.clone();
     let checked = task.run(py, move || {
         let inputs = Inputs::open(&sources, &read.cancelled_by(&cancel))?;
-        windrow_files::check(&inputs, &CheckSpec::by(by).unique(unique), &cancel)
+        windrow_files::check(&inputs, &spec, &cancel)
     })?;
     let found = |file: &str, row: u64, sorted_by: Option<String>, message: String| {
         serde_json::json!({
