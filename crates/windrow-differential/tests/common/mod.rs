@@ -91,6 +91,8 @@ impl Way {
         });
         let pool = self.pool(limit);
         execute(self.workers, &Context::new(pool.clone()), program);
+        // A page that a spill thread has in hand dies there.
+        pool.wait_for_spills();
         pool.release();
         assert_eq!(pool.budget().used(), 0, "{self:?}: memory is held after all is gone");
         // With few rows there is nothing that leaves memory but whole chunks.
