@@ -23,7 +23,7 @@ pub fn bfs<'scope, N: Row, T: TimeCode>(
             .concat(starts.enter(scope))
             .arrange_rows(context)
             .reduce_rows(context, |_node, steps, out| out.push((steps[0].0.get(), 1)))
-            .as_collection(|node, steps| (node.get(), steps.get()))
+            .map_rows(|node, steps| (node.get(), steps.get()))
     })
 }
 
@@ -41,7 +41,7 @@ pub fn propagate<'scope, N: Row, L: Row, T: TimeCode>(
             .concat(labels.enter(scope))
             .arrange_rows(context)
             .reduce_rows(context, |_node, labels, out| out.push((labels[0].0.get(), 1)))
-            .as_collection(|node, label| (node.get(), label.get()))
+            .map_rows(|node, label| (node.get(), label.get()))
     })
 }
 

@@ -21,7 +21,7 @@
 //!                 let sum: u64 = amounts.iter().map(|(amount, n)| amount.get() * *n as u64).sum();
 //!                 out.push((sum, 1isize));
 //!             })
-//!             .as_collection(|name, sum| (name.get(), sum.get()))
+//!             .map_rows(|name, sum| (name.get(), sum.get()))
 //!             .inspect(|((name, sum), _, _)| assert_eq!((name.as_str(), *sum), ("ada", 12)));
 //!         (orders_in, users_in)
 //!     });
@@ -50,6 +50,7 @@ mod format;
 mod of;
 mod operators;
 pub mod row;
+mod scan;
 mod sorter;
 mod tactic;
 mod time;

@@ -27,6 +27,7 @@ use crate::enc::Enc;
 use crate::exchange::RowDistributor;
 use crate::of::Update;
 use crate::row::Row;
+use crate::scan::scan;
 use crate::tactic::{RowJoin, RowReduce};
 use crate::time::TimeCode;
 use crate::updates::Updates;
@@ -119,6 +120,19 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
     where
         V2: Row,
         R2: DiffCode + Abelian;
+
+    /// What `logic` makes of each key and value, at the times and with the diffs that they have. As `as_collection`, and
+    /// the arrangement need not fit in memory: a chunk of it is read at a time.
+    fn map_rows<D: Data>(
+        self,
+        logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> D + 'static,
+    ) -> VecCollection<'scope, T, D, R>;
+
+    /// The same of any number of what `logic` makes. As `flat_map_ref`.
+    fn flat_map_rows<I: IntoIterator<Item: Data>>(
+        self,
+        logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> I + 'static,
+    ) -> VecCollection<'scope, T, I::Item, R>;
 }
 
 impl<'scope, K, V, T, R> RowArrangement<'scope, K, V, T, R> for RowArranged<'scope, K, V, T, R>
@@ -179,6 +193,30 @@ where
         let tactic = RowReduce::<K, V, V2, T, R, R2, _>::new(context, logic);
         reduce_with_tactic(self, "ReduceRows", tactic)
     }
+
+    fn map_rows<D: Data>(
+        self,
+        mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> D + 'static,
+    ) -> VecCollection<'scope, T, D, R> {
+        self.flat_map_rows(move |key, value| Some(logic(key, value)))
+    }
+
+    fn flat_map_rows<I: IntoIterator<Item: Data>>(
+        self,
+        mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>) -> I + 'static,
+    ) -> VecCollection<'scope, T, I::Item, R> {
+        type Mapped<T, D, R> = CapacityContainerBuilder<Vec<(D, T, R)>>;
+        let each = move |key: Enc<'_, K>,
+                         value: Enc<'_, V>,
+                         time: T,
+                         diff: R,
+                         builder: &mut Mapped<T, I::Item, R>| {
+            for data in logic(key, value) {
+                builder.push_into((data, time.clone(), diff.clone()));
+            }
+        };
+        scan(self.stream, "MapRows", each).as_collection()
+    }
 }
 
 /// What is done with collections of rows without values.
@@ -218,7 +256,7 @@ where
     }
 
     fn consolidate_rows(self, context: &Context) -> Self {
-        self.arrange_rows_by_self(context).as_collection(|row, _| row.get())
+        self.arrange_rows_by_self(context).map_rows(|row, _| row.get())
     }
 
     fn distinct_rows(self, context: &Context) -> Self
@@ -237,7 +275,7 @@ where
         let kept = rows.reduce_rows(context, move |row, input, output| {
             output.push(((), threshold(row, &input[0].1)));
         });
-        kept.as_collection(|row, _| row.get())
+        kept.map_rows(|row, _| row.get())
     }
 
     fn count_rows(self, context: &Context) -> VecCollection<'scope, T, (D, R), isize>
@@ -248,6 +286,6 @@ where
         let counted = rows.reduce_rows(context, |_, input, output| {
             output.push((input[0].1.clone(), 1isize));
         });
-        counted.as_collection(|row, count| (row.get(), count.get()))
+        counted.map_rows(|row, count| (row.get(), count.get()))
     }
 }

@@ -108,7 +108,7 @@ fn reductions() {
             out.push((values[0].0.get(), 1isize));
             out.push((values.len() as u64 + 100, values[0].1));
         });
-        same(stock, ours.as_collection(|key, value| (key.get(), value.get())), seen, probe);
+        same(stock, ours.map_rows(|key, value| (key.get(), value.get())), seen, probe);
     });
 }
 
@@ -152,7 +152,7 @@ fn text() {
             let ours = rows.0.reduce_rows(context, |_, values, out| {
                 out.push((values[values.len() - 1].0.get(), 1));
             });
-            let ours = ours.as_collection(|word, value| (word.get(), value.get()));
+            let ours = ours.map_rows(|word, value| (word.get(), value.get()));
             same(longest, ours, &seen, &mut probe);
             [a, b]
         });
@@ -198,7 +198,7 @@ fn diffs_of_two_lanes() {
                 out.push(((count, sum), 1isize));
             });
             let stock = sums.reduce(|_, sums, out| out.push((sums[0].1, 1isize)));
-            same(stock, ours.as_collection(|key, sums| (key.get(), sums.get())), &seen, &mut probe);
+            same(stock, ours.map_rows(|key, sums| (key.get(), sums.get())), &seen, &mut probe);
             [input]
         });
         feed(worker, &mut inputs, &probe, |numbers| (numbers.below(KEYS), numbers.below(5)));
@@ -213,7 +213,7 @@ fn a_trace_is_imported_late() {
         let (mut input, mut rows, mut stock) = worker.dataflow::<u64, _, _>(|scope| {
             let (input, pairs) = scope.new_collection::<(u64, u64), isize>();
             let rows = pairs.clone().arrange_rows(context);
-            rows.clone().as_collection(|_, _| ()).probe_with(&probe);
+            rows.clone().map_rows(|_, _| ()).probe_with(&probe);
             (input, rows.trace, pairs.arrange_by_key().trace)
         });
         let mut late = None;
@@ -231,8 +231,7 @@ fn a_trace_is_imported_late() {
             if round == 3 {
                 let mut imported = ProbeHandle::new();
                 worker.dataflow::<u64, _, _>(|scope| {
-                    let ours =
-                        rows.import(scope).as_collection(|key, value| (key.get(), value.get()));
+                    let ours = rows.import(scope).map_rows(|key, value| (key.get(), value.get()));
                     let stock = stock.import(scope).as_collection(|key, value| (*key, *value));
                     same(stock, ours, &seen, &mut imported);
                 });

@@ -1,9 +1,13 @@
-//! Several times as much as the limit is arranged, joined and reduced: it goes to disk, comes back, and all memory is given
-//! back in the end. The peak is not held to: see the decision on what dataflows take beside the limit.
+//! Several times as much as the limit is arranged, joined and reduced, in the limit: leases never pass it, and what the
+//! kernel counts is that and what the dataflow itself takes. A program that starts itself: peaks are of a process.
+
+mod common;
 
 use std::cell::Cell;
+use std::process::{Command, ExitCode};
 use std::rc::Rc;
 
+use common::status;
 use differential_dataflow::input::Input;
 use timely::dataflow::ProbeHandle;
 use windrow::{Budget, Pool};
@@ -15,65 +19,115 @@ const LIMIT: usize = 16 << 20;
 const ROWS: u64 = 2 << 20;
 /// Rows that are put in before the dataflow works on them.
 const AT_ONCE: u64 = 20_000;
+/// One in so many keys is in what comes out of the join.
+const SHOWN: u64 = 1_000;
+/// Bytes that leases may pass the limit by: two chunks that a job cannot go on without.
+const BEYOND_LIMIT: usize = 256 << 10;
+/// Bytes beside the leases: the ends of chunks, and what the allocator has not given back.
+const BESIDE: usize = 4 << 20;
 
-/// Arranges `rows` numbers, joins them with a few and reduces them; how many are joined, and what they add up to.
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some("--list") => {
+            println!("memory: test");
+            ExitCode::SUCCESS
+        }
+        Some("child") => child(arguments[2].parse().unwrap()),
+        _ => parent(),
+    }
+}
+
+/// Runs the program with `rows` rows, and says what it took.
+fn child(rows: u64) -> ExitCode {
+    let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(LIMIT)).unwrap();
+    let shown = rows.div_ceil(SHOWN) as usize;
+    assert_eq!(run(&pool, rows), (shown, rows * (rows - 1) / 2));
+    let stats = pool.stats();
+    if rows == ROWS {
+        assert!(stats.spilled_bytes > 3 * LIMIT, "{stats:?}");
+    }
+    // A page that a spill thread has in hand dies there.
+    pool.wait_for_spills();
+    pool.release();
+    assert_eq!(pool.budget().used(), 0, "memory is held after all is gone");
+    println!("{} {}", stats.peak_leased, status("VmHWM:").unwrap_or(0));
+    ExitCode::SUCCESS
+}
+
+/// Bytes that were leased at the most with `rows` rows, and that the kernel counted.
+fn peaks(rows: u64) -> [usize; 2] {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["child", &rows.to_string()])
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8(child.stdout).unwrap(), String::from_utf8(child.stderr));
+    assert!(child.status.success(), "{out}{err:?}");
+    let mut figures = out.split_whitespace().map(|figure| figure.parse().unwrap());
+    [figures.next().unwrap(), figures.next().unwrap()]
+}
+
+fn parent() -> ExitCode {
+    // With the rows that are put in at once all is there that the dataflow takes for itself.
+    let [few_leased, floor] = peaks(AT_ONCE);
+    let [leased, resident] = peaks(ROWS);
+    println!(
+        "leased {leased} of {LIMIT}, resident {resident}; with few rows {few_leased}, {floor}"
+    );
+    assert!(leased <= LIMIT + BEYOND_LIMIT, "leases pass the limit: {leased}");
+    let own = floor.saturating_sub(few_leased);
+    assert!(resident <= own + LIMIT + BEYOND_LIMIT + BESIDE, "{resident} resident, {own} without");
+    ExitCode::SUCCESS
+}
+
+fn key(number: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Arranges `rows` numbers, reduces them, and joins them with what they were reduced to; how many are shown of the join,
+/// and what the reduction adds up to.
 fn run(pool: &Pool, rows: u64) -> (usize, u64) {
     let context = Context::new(pool.clone());
     timely::execute_directly(move |worker| {
         let (joined, sum) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let (seen, total) = (Rc::clone(&joined), Rc::clone(&sum));
         let probe = ProbeHandle::new();
-        let (mut many, mut few) = worker.dataflow::<u64, _, _>(|scope| {
+        let mut many = worker.dataflow::<u64, _, _>(|scope| {
             let (many, numbers) = scope.new_collection::<(u64, u64), isize>();
-            let (few, wanted) = scope.new_collection::<(u64, ()), isize>();
             let numbers = numbers.arrange_rows(&context);
-            let seen = Rc::clone(&joined);
+            let sums = numbers.clone().reduce_rows(&context, |_, values, out| {
+                let sum = values.iter().map(|(value, _)| value.get()).sum::<u64>();
+                out.push((sum, 1isize));
+            });
             numbers
-                .clone()
-                .join_rows(wanted.arrange_rows(&context), |_, value, _| Some(value.get()))
-                .inspect(move |_| seen.set(seen.get() + 1))
-                .probe_with(&probe);
-            let total = Rc::clone(&sum);
-            numbers
-                .reduce_rows(&context, |_, values, out| {
-                    out.push((values.iter().map(|(value, _)| value.get()).sum::<u64>(), 1isize));
+                .join_rows(sums.clone(), |_, value, sum| {
+                    assert_eq!(value, sum);
+                    value.get().is_multiple_of(SHOWN).then_some(())
                 })
-                .as_collection(|_, sum| sum.get())
+                .inspect(move |(_, _, diff)| seen.set(seen.get() + *diff as usize))
+                .probe_with(&probe);
+            sums.map_rows(|_, sum| sum.get())
                 .inspect(move |(sum, _, diff)| total.set(total.get() + sum * *diff as u64))
                 .probe_with(&probe);
-            (many, few)
+            many
         });
         let mut time = 0;
         for first in (0..rows).step_by(AT_ONCE as usize) {
             for number in first..rows.min(first + AT_ONCE) {
                 // Each key once, in no order.
-                many.insert((number.wrapping_mul(0x9e37_79b9_7f4a_7c15), number));
+                many.insert((key(number), number));
             }
-            // Two times: the first has most of the rows.
+            // Two times: each has half of the rows.
             time = u64::from(first > rows / 2);
             many.advance_to(time);
             many.flush();
             worker.step();
         }
-        (0..1_000u64).for_each(|n| few.insert((n.wrapping_mul(0x9e37_79b9_7f4a_7c15), ())));
         many.advance_to(time + 1);
         many.flush();
-        few.advance_to(time + 1);
-        few.flush();
         while probe.less_than(&(time + 1)) {
             worker.step();
         }
         (joined.get(), sum.get())
     })
-}
-
-#[test]
-fn what_does_not_fit_goes_to_disk_and_comes_back() {
-    let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(LIMIT)).unwrap();
-    assert_eq!(run(&pool, ROWS), (1_000, ROWS * (ROWS - 1) / 2));
-    let stats = pool.stats();
-    assert!(stats.spilled_bytes > 3 * LIMIT, "{stats:?}");
-    // A page that a spill thread has in hand dies there.
-    pool.wait_for_spills();
-    pool.release();
-    assert_eq!(pool.budget().used(), 0, "memory is held after all is gone");
 }

@@ -173,7 +173,7 @@ fn reductions_on_a_grid() {
                         values.iter().map(|(value, n)| (value.get(), *n)).collect();
                     out.extend(reduced(values.iter().map(|(value, n)| (value, n))));
                 });
-                let ours = ours.as_collection(|key, value| (key.get(), value.get()));
+                let ours = ours.map_rows(|key, value| (key.get(), value.get()));
                 let output = Rc::clone(&output);
                 let shown = ours.clone().inspect(move |update| output.borrow_mut().push(*update));
                 let stock = pairs.clone().reduce(|_key, values, out| {

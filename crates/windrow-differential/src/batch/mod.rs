@@ -77,12 +77,17 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
         let chunks = &self.shared.chunks;
         let pins =
             self.pins.get_or_init(|| (0..chunks.chunks()).map(|_| OnceCell::new()).collect());
-        pins[chunk].get_or_init(|| done(chunks.read(chunk)))
+        pins[chunk].get_or_init(|| self.read(chunk))
+    }
+
+    /// The rows of a chunk, which stay in memory as long as somebody has them.
+    pub(crate) fn read(&self, chunk: usize) -> ChunkRows {
+        done(self.shared.chunks.read(chunk))
     }
 
     /// Number of chunks.
     #[inline]
-    fn chunks(&self) -> usize {
+    pub(crate) fn chunks(&self) -> usize {
         self.shared.chunks.chunks()
     }
 
@@ -98,7 +103,7 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
 impl<K: Row, V, T: TimeCode, R> RowBatch<K, V, T, R> {
     /// The key of a row.
     #[inline]
-    fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
         &row[..K::WIDTH.unwrap_or_else(|| key_len(self.shared.batch.layout(), row))]
     }
 }
@@ -107,7 +112,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatch<K, V, T, R> {
     /// Calls `each` with every update, by key, value and time. One chunk at a time is held in memory for it.
     pub fn for_each(&self, mut each: impl FnMut(((K, V), T, R))) {
         for chunk in 0..self.chunks() {
-            let rows = done(self.shared.chunks.read(chunk));
+            let rows = self.read(chunk);
             for row in (0..rows.len()).map(|row| rows.row(row)) {
                 let (mut body, (time, diff)) = (body_of::<T, R>(row), tail_of::<T, R>(row));
                 let key = K::decode(Form::Column, &mut body);
