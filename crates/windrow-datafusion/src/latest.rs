@@ -7,6 +7,7 @@
 //! first_value(x ORDER BY order), last_value(..) GROUP BY key  an aggregate, or a partial one and its end
 //! ```
 //! Of filters and windows only the sort below is replaced: they then see one row a key, and find that it is the first.
+//! Where rows are spread by key below that sort, in one process, they are spread behind it: one row a key.
 //! An aggregate is replaced as a whole. Sorting finds groups by bytes, where an aggregate compares values: keys of
 //! floats are left to it.
 
@@ -38,12 +39,16 @@ use datafusion::scalar::ScalarValue;
 use crate::exec::{Projected, WindrowExec, Work};
 
 /// What stands for `node`, whose inputs are rewritten, if it is one of these plans.
-pub(crate) fn replacement(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// With `fuse` rows are spread over partitions behind it.
+pub(crate) fn replacement(
+    node: &Arc<dyn ExecutionPlan>,
+    fuse: bool,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
-        return filtered(node, filter);
+        return filtered(node, filter, fuse);
     }
     if let Some(top) = node.downcast_ref::<PartitionedTopKExec>() {
-        return Ok(topmost(top));
+        return topmost(top, fuse);
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return aggregated(aggregate);
@@ -52,22 +57,53 @@ pub(crate) fn replacement(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dy
 }
 
 /// For a heap of each key.
-fn topmost(top: &PartitionedTopKExec) -> Option<Arc<dyn ExecutionPlan>> {
+fn topmost(top: &PartitionedTopKExec, fuse: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if top.fetch() != 1 || !matches!(top.fn_kind(), WindowFnKind::RowNumber) {
-        return None;
+        return Ok(None);
     }
-    let work = Work::Latest { key: top.partition_prefix_len() };
-    let new = WindrowExec::try_new(work, top.expr().clone(), Arc::clone(top.input())).ok()?;
-    Some(Arc::new(new))
+    let Ok(new) = WindrowExec::try_new(
+        Work::Latest { key: top.partition_prefix_len() },
+        top.expr().clone(),
+        Arc::clone(top.input()),
+    ) else {
+        return Ok(None);
+    };
+    spread_behind(new, fuse).map(Some)
+}
+
+/// `latest`, and with `fuse` before its rows are spread over partitions by their keys, if they are: fewer rows are, and
+/// those of one partition stay in order. Rows of one partition are spread to be sorted side by side.
+fn spread_behind(latest: WindrowExec, fuse: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    let spread = latest.input().downcast_ref::<RepartitionExec>();
+    let Some(spread) = spread.filter(|spread| fuse && spreads_by_key(spread, &latest)) else {
+        return Ok(Arc::new(latest));
+    };
+    let (order, input) = (latest.order().clone(), Arc::clone(spread.input()));
+    let gathered = WindrowExec::try_new(latest.work(), order, input)?.gathering()?;
+    let partitioning = spread.partitioning().clone();
+    Ok(Arc::new(RepartitionExec::try_new(Arc::new(gathered), partitioning)?))
+}
+
+/// True if `spread` brings all rows of a key of `latest` together, which finds the latest of each partition.
+fn spreads_by_key(spread: &RepartitionExec, latest: &WindrowExec) -> bool {
+    let (Partitioning::Hash(by, _), Work::Latest { key }) = (spread.partitioning(), latest.work())
+    else {
+        return false;
+    };
+    let keys = &latest.order()[..key];
+    !latest.gathers()
+        && spread.input().output_partitioning().partition_count() > 1
+        && by.iter().all(|by| keys.iter().any(|key| &key.expr == by))
 }
 
 /// For a filter of row numbers.
 fn filtered(
     node: &Arc<dyn ExecutionPlan>,
     filter: &FilterExec,
+    fuse: bool,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     for first in split_conjunction(filter.predicate()).into_iter().filter_map(first_of) {
-        if let Some(input) = numbered(filter.input(), first)? {
+        if let Some(input) = numbered(filter.input(), first, fuse)? {
             return replace_children_if_necessary(Arc::clone(node), vec![input]).map(Some);
         }
     }
@@ -94,18 +130,22 @@ fn first_of(predicate: &Arc<dyn PhysicalExpr>) -> Option<usize> {
 }
 
 /// `plan` with one row of each key, if its column at `place` numbers the rows of each key.
-fn numbered(plan: &Arc<dyn ExecutionPlan>, place: usize) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn numbered(
+    plan: &Arc<dyn ExecutionPlan>,
+    place: usize,
+    fuse: bool,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let below = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let column = projection.expr().get(place).and_then(|of| of.expr.downcast_ref::<Column>());
         match column {
-            Some(column) => numbered(projection.input(), column.index())?,
+            Some(column) => numbered(projection.input(), column.index(), fuse)?,
             None => None,
         }
     } else if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
         let input = window.input();
         match window.window_expr() {
             [number] if place == input.schema().fields().len() && is_row_number(number) => {
-                first_rows(number, input)
+                first_rows(number, input).map(|latest| spread_behind(latest, fuse)).transpose()?
             }
             _ => None,
         }
@@ -126,10 +166,7 @@ fn is_row_number(window: &Arc<dyn WindowExpr>) -> bool {
 }
 
 /// The first row of each key that `number` numbers, for the sort that it needs.
-fn first_rows(
-    number: &Arc<dyn WindowExpr>,
-    sort: &Arc<dyn ExecutionPlan>,
-) -> Option<Arc<dyn ExecutionPlan>> {
+fn first_rows(number: &Arc<dyn WindowExpr>, sort: &Arc<dyn ExecutionPlan>) -> Option<WindrowExec> {
     let (order, input, gathers) = if let Some(sort) = sort.downcast_ref::<SortExec>() {
         if sort.fetch().is_some() {
             return None;
@@ -156,8 +193,7 @@ fn first_rows(
         return None;
     }
     let new = WindrowExec::try_new(Work::Latest { key }, order.clone(), Arc::clone(input)).ok()?;
-    let new = if gathers { new.gathering().ok()? } else { new };
-    Some(Arc::new(new))
+    if gathers { new.gathering().ok() } else { Some(new) }
 }
 
 /// For first and last values of each key.

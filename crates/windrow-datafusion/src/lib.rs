@@ -47,4 +47,4 @@ pub use config::WindrowConfig;
 pub use exec::{WindrowExec, Work};
 pub use frame::WindrowFrame;
 pub use pool::WindrowMemoryPool;
-pub use rule::{WindrowRule, WithWindrow, rewrite};
+pub use rule::{WindrowRule, WithWindrow, rewrite, rewrite_above};

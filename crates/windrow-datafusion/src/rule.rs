@@ -1,9 +1,10 @@
 //! What of a plan is replaced.
 //!
 //! ```text
-//! SortPreservingMergeExec                    WindrowSortExec, all partitions into one
-//!   SortExec, each partition        -->        input
-//!     input
+//! SortPreservingMergeExec                    ProjectionExec
+//!   ProjectionExec, if any          -->        WindrowSortExec, all partitions into one
+//!     SortExec, each partition                   input
+//!       input
 //!
 //! FilterExec row_number = 1                  FilterExec row_number = 1
 //!   BoundedWindowAggExec            -->        BoundedWindowAggExec
@@ -14,12 +15,15 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -37,13 +41,32 @@ pub fn rewrite(
     plan: Arc<dyn ExecutionPlan>,
     config: &WindrowConfig,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let rewritten = plan.transform_up(|node| {
+    rewrite_above(plan, config, |_| false)
+}
+
+/// The same, for the nodes above those that `ends` is true for: plans that are cut there run elsewhere below.
+///
+/// # Errors
+/// As [`rewrite`].
+pub fn rewrite_above(
+    plan: Arc<dyn ExecutionPlan>,
+    config: &WindrowConfig,
+    ends: impl Fn(&Arc<dyn ExecutionPlan>) -> bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let down = |node| match ends(&node) {
+        true => Ok(Transformed::new(node, false, TreeNodeRecursion::Jump)),
+        false => Ok(Transformed::no(node)),
+    };
+    let up = |node| {
+        if ends(&node) {
+            return Ok(Transformed::no(node));
+        }
         Ok(match replacement(&node, config)? {
             Some(new) => Transformed::yes(new),
             None => Transformed::no(node),
         })
-    })?;
-    Ok(rewritten.data)
+    };
+    Ok(plan.transform_down_up(down, up)?.data)
 }
 
 /// What stands for `node`, whose inputs are rewritten.
@@ -52,21 +75,22 @@ fn replacement(
     config: &WindrowConfig,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if config.latest
-        && let Some(latest) = latest::replacement(node)?
+        && let Some(latest) = latest::replacement(node, config.fuse)?
     {
         return Ok(Some(latest));
     }
-    let mut new = None;
-    if config.sort {
-        new = sorted(node, config)?;
+    if config.sort
+        && let Some(sorted) = sorted(node, config)?
+    {
+        return Ok(Some(Arc::new(sorted)));
     }
-    if config.fuse && new.is_none() {
-        new = gathered(node)?;
+    if config.fuse
+        && let Some(gathered) = gathered(node)?
+    {
+        return Ok(Some(gathered));
     }
-    if config.merge && new.is_none() {
-        new = merged(node, config);
-    }
-    Ok(new.map(|new| Arc::new(new) as Arc<dyn ExecutionPlan>))
+    let merged = config.merge.then(|| merged(node, config)).flatten();
+    Ok(merged.map(|merged| Arc::new(merged) as Arc<dyn ExecutionPlan>))
 }
 
 /// For a sort.
@@ -84,16 +108,48 @@ fn sorted(node: &Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Optio
     Ok(new.ok().map(|new| new.fetching(sort.fetch())))
 }
 
-/// For a merge of partitions that are sorted each by itself.
-fn gathered(node: &Arc<dyn ExecutionPlan>) -> Result<Option<WindrowExec>> {
+/// For a merge of partitions that are sorted each by itself, and may be projected then.
+fn gathered(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
-    let Some(sort) = merge.input().downcast_ref::<WindrowExec>() else { return Ok(None) };
-    if sort.work() != Work::Sort || sort.gathers() || !starts_with(sort.order(), merge.expr()) {
+    gathered_below(merge.input(), merge.expr(), merge.fetch())
+}
+
+/// `plan` with all partitions in one, if it sorts each of them by `order` or by more.
+fn gathered_below(
+    plan: &Arc<dyn ExecutionPlan>,
+    order: &LexOrdering,
+    fetch: Option<usize>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let Some(order) = unprojected(order, projection)? else { return Ok(None) };
+        let Some(input) = gathered_below(projection.input(), &order, fetch)? else {
+            return Ok(None);
+        };
+        return replace_children_if_necessary(Arc::clone(plan), vec![input]).map(Some);
+    }
+    let Some(sort) = plan.downcast_ref::<WindrowExec>() else { return Ok(None) };
+    if sort.work() != Work::Sort || sort.gathers() || !starts_with(sort.order(), order) {
         return Ok(None);
     }
-    let fetch = merge.fetch().into_iter().chain(sort.fetch()).min();
+    let fetch = fetch.into_iter().chain(sort.fetch()).min();
     let new = WindrowExec::try_new(Work::Sort, sort.order().clone(), Arc::clone(sort.input()))?;
-    Ok(Some(new.gathering()?.fetching(fetch)))
+    Ok(Some(Arc::new(new.gathering()?.fetching(fetch))))
+}
+
+/// `order`, which is over what `projection` yields, over what it takes.
+fn unprojected(order: &LexOrdering, projection: &ProjectionExec) -> Result<Option<LexOrdering>> {
+    let below = |expr: Arc<dyn PhysicalExpr>| {
+        let place = expr.downcast_ref::<Column>().map(Column::index);
+        Ok(match place.and_then(|place| projection.expr().get(place)) {
+            Some(of) => Transformed::new(Arc::clone(&of.expr), true, TreeNodeRecursion::Jump),
+            None => Transformed::no(expr),
+        })
+    };
+    let by = |by: &PhysicalSortExpr| {
+        let expr = Arc::clone(&by.expr).transform_down(below)?.data;
+        Ok(PhysicalSortExpr::new(expr, by.options))
+    };
+    Ok(LexOrdering::new(order.iter().map(by).collect::<Result<Vec<_>>>()?))
 }
 
 /// For a merge of partitions that were sorted before.

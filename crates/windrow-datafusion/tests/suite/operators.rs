@@ -11,13 +11,19 @@ use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::col;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
 use futures::stream;
-use windrow_datafusion::{WindrowCompact, WindrowFrame};
+use windrow_datafusion::{WindrowCompact, WindrowConfig, WindrowFrame, rewrite};
 
 const SETTING: Setting = Setting { partitions: 3, batch_size: 100, limit: None };
 
@@ -73,6 +79,45 @@ async fn plans_hold_together() {
         assert_eq!(text.contains("WindrowLatestExec"), latest, "{sql}\n{text}");
         SanityCheckPlan::new().optimize(plan, &ConfigOptions::default()).expect("a sane plan");
     }
+}
+
+#[tokio::test]
+async fn sorts_below_a_projection_become_one() {
+    let context = ours();
+    let (scan, _) = plan(&context, "SELECT id, k, s FROM t").await.expect("a plan");
+    let column = |name, place| Arc::new(Column::new(name, place)) as Arc<dyn PhysicalExpr>;
+    let by = |columns: [Arc<dyn PhysicalExpr>; 2]| {
+        LexOrdering::new(columns.map(PhysicalSortExpr::new_default)).expect("columns")
+    };
+    let sort = SortExec::new(by([column("s", 2), column("id", 0)]), scan);
+    let sort = Arc::new(sort.with_preserve_partitioning(true));
+    let columns =
+        [("s", 2), ("id", 0), ("k", 1)].map(|(name, place)| (column(name, place), name.to_owned()));
+    let projection = ProjectionExec::try_new(columns, sort).expect("a projection");
+    let order = by([column("s", 0), column("id", 1)]);
+    let merge = SortPreservingMergeExec::new(order, Arc::new(projection)).with_fetch(Some(700));
+    let stock: Arc<dyn ExecutionPlan> = Arc::new(merge);
+    let rewritten = rewrite(Arc::clone(&stock), &WindrowConfig::default()).expect("a plan");
+    let text = displayable(rewritten.as_ref()).indent(false).to_string();
+    assert!(text.starts_with("ProjectionExec"), "{text}");
+    assert!(text.contains("partitions=3, fetch=700") && !text.contains("SortPreserving"), "{text}");
+    let expected = collect(stock, context.task_ctx()).await.expect("rows");
+    let got = collect(rewritten, context.task_ctx()).await.expect("rows");
+    assert_eq!(lines(&got), lines(&expected));
+}
+
+#[tokio::test]
+async fn latest_rows_are_found_before_they_are_spread() {
+    let context = ours();
+    let sql = "SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY k ORDER BY t, id) = 1";
+    let (got, text) = rows(&context, &format!("{sql} ORDER BY id")).await.expect("rows");
+    let place = |of: &str| text.find(of).unwrap_or_else(|| panic!("no {of} in\n{text}"));
+    assert!(place("RepartitionExec: partitioning=Hash") < place("WindrowLatestExec"), "{text}");
+    assert!(text.contains("key=1, partitions=3"), "{text}");
+    context.sql("SET windrow.fuse = false").await.expect("a setting");
+    let (expected, text) = rows(&context, &format!("{sql} ORDER BY id")).await.expect("rows");
+    assert!(text.contains("key=1\n"), "{text}");
+    assert_eq!(lines(&got), lines(&expected));
 }
 
 #[tokio::test]
