@@ -35,12 +35,20 @@ def sort(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
     output_format=None,
     compression=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
     checksums=None,
+    encoding=None,
 ):
     """Sorts rows by columns; equal rows keep their order.
 
@@ -78,14 +86,22 @@ def sort(
     input_format, schema, hive_types, csv_delimiter, csv_header
         How inputs are read: ``"parquet"``, ``"arrow"``, ``"arrow-stream"``, ``"csv"``, ``"ndjson"``; types of columns
         of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema, and of those in names of directories; what
-        separates fields; whether a first line names the columns. Text may be compressed.
+        separates fields, which is told by looking unless given; whether a first line names the columns. Text may be
+        compressed.
+    csv_null, csv_decimal, csv_quote
+        How CSV is written down, in and out: what stands for null, as ``"\\N"``, or a list of such, of which the first
+        is written; ``"point"`` or ``"comma"``; the quote, or ``"none"``.
+    csv_escape, csv_comment, csv_skip_lines, charset
+        The same of inputs: what stands in front of quotes within quotes, and in front of lines that are comments; how
+        many lines stand in front of all else; the encoding of text, ``"latin1"``, ``"utf-16le"``, ...
     store_options
         How stores are reached where a path is an address - ``s3://``, ``gs://``, ``az://``, ``abfss://``,
         ``https://`` - beside ``AWS_*``, ``GOOGLE_*`` and ``AZURE_*`` variables: a dict such as
         ``{"region": "eu-west-1"}``; ``{"skip_signature": True}`` is anonymous access.
-    output_format, compression, row_group_size, page_size, statistics, checksums
+    output_format, compression, row_group_size, page_size, statistics, checksums, encoding
         How the output is written: a format; ``"none"``, ``"snappy"``, ``"lz4"``, ``"zstd:3"``, ``"gzip"``, ``"brotli"``;
-        sizes, as of ``memory``; whether Parquet has minima and maxima, and whether its pages have checksums.
+        sizes, as of ``memory``; whether Parquet has minima and maxima, and whether its pages have checksums;
+        ``"plain"`` for readers of Parquet that do not know the delta encodings.
 
     Examples
     --------
@@ -135,12 +151,20 @@ def compact(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
     output_format=None,
     compression=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
     checksums=None,
+    encoding=None,
 ):
     """Reduces a change log to the latest state of each key, or sums (row, time, diff) changes.
 
@@ -216,12 +240,20 @@ def merge(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
     output_format=None,
     compression=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
     checksums=None,
+    encoding=None,
 ):
     """Merges inputs that are sorted already; one that is not is an `UnsortedError` that names the row.
 
@@ -270,12 +302,20 @@ def dedupe(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
     output_format=None,
     compression=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
     checksums=None,
+    encoding=None,
 ):
     """Leaves one row of each key, sorted by it.
 
@@ -328,12 +368,20 @@ def diff(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
     output_format=None,
     compression=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
     checksums=None,
+    encoding=None,
 ):
     """The changes that make ``new`` of ``old``, sorted by the key: a change log that `compact` takes.
 
@@ -392,12 +440,20 @@ def head(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
     output_format=None,
     compression=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
     checksums=None,
+    encoding=None,
 ):
     """The first rows of the inputs, as they come: ten unless ``rows`` says how many.
 
@@ -440,12 +496,20 @@ def partition(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
     output_format=None,
     compression=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
     checksums=None,
+    encoding=None,
 ):
     """Splits rows into files of a directory; rows with equal ``by`` go to the same one.
 
@@ -497,6 +561,13 @@ def check(
     store_options=None,
     csv_delimiter=None,
     csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
 ):
     """Whether every input is sorted by these columns, each by itself.
 
@@ -511,7 +582,22 @@ def check(
     return Check(**json.loads(_windrow.check(inputs, locals())))
 
 
-def inspect(inputs, *, input_format=None, schema=None, store_options=None, csv_delimiter=None, csv_header=None):
+def inspect(
+    inputs,
+    *,
+    input_format=None,
+    schema=None,
+    store_options=None,
+    csv_delimiter=None,
+    csv_header=None,
+    csv_null=None,
+    csv_decimal=None,
+    csv_quote=None,
+    csv_escape=None,
+    csv_comment=None,
+    csv_skip_lines=None,
+    charset=None,
+):
     """Schema, rows, row groups, sizes and statistics of a file, and whether a declared order holds.
 
     A list of these where ``inputs`` is a list, a directory or a pattern.

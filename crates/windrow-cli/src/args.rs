@@ -1,5 +1,6 @@
 //! What the user typed. Nothing is opened or decided here: see [`crate::spec`] for what it means.
 
+mod csv;
 mod rows;
 
 use std::ffi::OsString;
@@ -7,8 +8,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use windrow_files::{Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size};
+use windrow_files::{
+    Charset, Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size,
+};
 
+pub(crate) use csv::{Csv, Decimal, Quote};
 pub(crate) use rows::{Dedupe, Diff, FloatOrder, Head, Kept, Rows, Shown};
 
 use crate::values::{self, Completion};
@@ -369,12 +373,12 @@ pub(crate) struct Input {
     /// access, max_retries=N and retry_timeout=30s say how often requests are sent again.
     #[arg(long = "store-option", value_name = "KEY=VALUE")]
     pub(crate) store_options: Vec<String>,
-    /// Separator of CSV, in and out; a tab for files that end in .tsv.
-    #[arg(long, value_name = "CHAR", default_value_t = ',')]
-    pub(crate) csv_delimiter: char,
-    /// CSV has no header line, neither in inputs nor in the output.
-    #[arg(long)]
-    pub(crate) csv_no_header: bool,
+    /// Encoding of CSV and NDJSON inputs: utf-8, utf-16le, utf-16be, latin1 (which is windows-1252),
+    /// shift_jis, gbk, ...; UTF-8, or UTF-16 with a byte order mark, otherwise. Output is UTF-8.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) charset: Option<Charset>,
+    #[command(flatten)]
+    pub(crate) csv: Csv,
 }
 
 #[derive(Debug, Args)]
@@ -400,12 +404,24 @@ pub(crate) struct Output {
     /// Bytes of a Parquet page, before compression; at least 4KiB.
     #[arg(help_heading = "Parquet", long, value_name = "SIZE", default_value = "512KiB")]
     pub(crate) page_size: Size,
+    /// Encodings of columns.
+    #[arg(help_heading = "Parquet", long, value_enum, default_value_t = Encoding::Delta)]
+    pub(crate) encoding: Encoding,
     /// Write no Parquet statistics.
     #[arg(help_heading = "Parquet", long)]
     pub(crate) no_statistics: bool,
     /// Write no checksums of Parquet pages.
     #[arg(help_heading = "Parquet", long)]
     pub(crate) no_checksums: bool,
+}
+
+/// Encodings of Parquet columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Encoding {
+    /// Small files: DELTA encodings and dictionaries.
+    Delta,
+    /// PLAIN and dictionaries, for readers that do not know DELTA encodings.
+    Plain,
 }
 
 #[derive(Debug, Args)]

@@ -134,6 +134,9 @@ fn read_options(input: &args::Input, filter: Option<&Filter>) -> Result<ReadOpti
     if let Some(filter) = filter {
         read = read.filter(filter.clone());
     }
+    if let Some(charset) = input.charset {
+        read = read.charset(charset);
+    }
     if let Some(format) = input.input_format {
         read = read.format(format);
     }

@@ -1,9 +1,9 @@
 //! From what was typed to what the library is told.
 
 use windrow_files::{
-    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, FloatOrder, HeadSpec,
-    Kept, Limits, MergeSpec, Mode, PartitionSpec, Partitions, Shown, SortColumn, SortSpec, Stores,
-    Unchanged, WriteOptions,
+    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, Encodings,
+    FloatOrder, HeadSpec, Kept, Limits, MergeSpec, Mode, PartitionSpec, Partitions, Shown,
+    SortColumn, SortSpec, Stores, Unchanged, WriteOptions,
 };
 
 use crate::advice::{Failure, Result};
@@ -126,6 +126,10 @@ impl From<&args::Output> for WriteOptions {
             .page_bytes(args.page_size.0)
             .statistics(!args.no_statistics)
             .checksums(!args.no_checksums);
+        write.encodings = match args.encoding {
+            args::Encoding::Delta => Encodings::Delta,
+            args::Encoding::Plain => Encodings::Plain,
+        };
         write.format = args.output_format;
         write.compression = args.compression;
         write
@@ -157,8 +161,23 @@ impl From<&args::Limits> for Limits {
 impl args::Input {
     /// How CSV is written down.
     pub(crate) fn csv(&self) -> windrow_files::Result<CsvOptions> {
-        let csv = CsvOptions::default().delimiter(self.csv_delimiter)?;
-        Ok(csv.has_header(!self.csv_no_header))
+        let args = &self.csv;
+        let args::Quote(quote) = args.quote;
+        let mut csv = CsvOptions::default()
+            .quote(quote)?
+            .has_header(!args.no_header)
+            .skip_lines(args.skip_lines)
+            .decimal_comma(args.decimal == args::Decimal::Comma);
+        if let Some(delimiter) = args.delimiter {
+            csv = csv.delimiter(delimiter)?;
+        }
+        if let Some(escape) = args.escape {
+            csv = csv.escape(escape)?;
+        }
+        if let Some(comment) = args.comment {
+            csv = csv.comment(comment)?;
+        }
+        Ok(args.nulls.iter().fold(csv, |csv, null| csv.null(null)))
     }
 
     /// How stores are reached.

@@ -58,6 +58,7 @@ mod paths;
 mod preset;
 mod progress;
 mod raw;
+mod rewrite;
 mod setting;
 mod size;
 mod stats;
@@ -74,13 +75,13 @@ pub use equality::FloatOrder;
 pub use error::{Error, ErrorKind, Place, Result};
 pub use format::Format;
 pub use input::{
-    CsvOptions, DeclaredColumn, FileInfo, Filter, Inputs, ReadOptions, Reader, Source, expand,
-    expand_with, panics_are_caught, parse_schema,
+    Charset, CsvOptions, DeclaredColumn, FileInfo, Filter, Inputs, ReadOptions, Reader, Source,
+    expand, expand_with, panics_are_caught, parse_schema,
 };
 pub use inspect::FileFacts;
 pub use job::{Batches, Explain, Job};
 pub use limits::Limits;
-pub use output::{Compression, Target, WriteOptions};
+pub use output::{Compression, Encodings, Target, WriteOptions};
 pub use preset::{Meaning, OpMap, Preset, Unchanged};
 pub use progress::{Moment, Phase, Progress};
 pub use setting::Setting;

@@ -40,6 +40,20 @@ settings! {
     UnionByName = "union_by_name",
     /// The byte between fields: [`CsvOptions::delimiter`](crate::CsvOptions::delimiter).
     CsvDelimiter = "csv_delimiter",
+    /// The byte around fields: [`CsvOptions::quote`](crate::CsvOptions::quote).
+    CsvQuote = "csv_quote",
+    /// The byte in front of quotes: [`CsvOptions::escape`](crate::CsvOptions::escape).
+    CsvEscape = "csv_escape",
+    /// The byte in front of comments: [`CsvOptions::comment`](crate::CsvOptions::comment).
+    CsvComment = "csv_comment",
+    /// Lines in front of CSV: [`CsvOptions::skip_lines`](crate::CsvOptions::skip_lines).
+    CsvSkipLines = "csv_skip_lines",
+    /// What stands for null in CSV: [`CsvOptions::null`](crate::CsvOptions::null).
+    CsvNull = "csv_null",
+    /// The sign in front of fractions: [`CsvOptions::decimal_comma`](crate::CsvOptions::decimal_comma).
+    CsvDecimal = "csv_decimal",
+    /// The encoding of text: [`ReadOptions::charset`](crate::ReadOptions::charset).
+    Charset = "charset",
     /// The format of the output: [`WriteOptions::format`](crate::WriteOptions::format).
     OutputFormat = "output_format",
     /// Which rows count: [`ReadOptions::filter`](crate::ReadOptions::filter).

@@ -5,7 +5,7 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of the data.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 28] = [
     "setting",
     "error",
     "size",
@@ -14,6 +14,7 @@ const ORDER: [&str; 27] = [
     "equality",
     "derived",
     "packing",
+    "rewrite",
     "format",
     "offset",
     "preset",

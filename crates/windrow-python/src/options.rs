@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 use pyo3_arrow::PySchema;
 use windrow_files::{
-    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, FloatOrder, HeadSpec,
-    Inputs, Job, Kept, Limit, Limits, MergeSpec, Mode, Names, OrderBy, PartitionSpec, Partitions,
-    ReadOptions, Result, Shown, Size, SortSpec, SpillTo, Stores, Unchanged, WriteOptions,
-    parse_schema,
+    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, Encodings,
+    FloatOrder, HeadSpec, Inputs, Job, Kept, Limit, Limits, MergeSpec, Mode, Names, OrderBy,
+    PartitionSpec, Partitions, ReadOptions, Result, Shown, Size, SortSpec, SpillTo, Stores,
+    Unchanged, WriteOptions, parse_schema,
 };
 
 use crate::errors::{exception, mistyped, usage};
@@ -256,16 +256,8 @@ impl<'py> Arguments<'py> {
 
     /// How inputs are read.
     pub(crate) fn read(&self) -> PyResult<ReadOptions> {
-        let mut csv = CsvOptions::default();
-        if let Some(delimiter) = self.text("csv_delimiter")? {
-            let mut letters = delimiter.chars();
-            let (Some(letter), None) = (letters.next(), letters.next()) else {
-                return Err(usage(self.py(), "csv_delimiter= takes one character"));
-            };
-            csv = self.ok(csv.delimiter(letter))?;
-        }
-        csv = csv.has_header(self.flag("csv_header")?.unwrap_or(true));
-        let mut read = ReadOptions::default().csv(csv);
+        let mut read = ReadOptions::default().csv(self.csv()?);
+        read.charset = self.parsed("charset")?;
         read.format = self.parsed("input_format")?;
         read.schema =
             self.any("schema")?.map(|schema| self.schema("schema", &schema)).transpose()?;
@@ -276,6 +268,49 @@ impl<'py> Arguments<'py> {
             read = read.stores(&self.stores(&stores)?);
         }
         Ok(read.union_by_name(self.is_set("union_by_name")?))
+    }
+
+    /// How CSV is written down.
+    fn csv(&self) -> PyResult<CsvOptions> {
+        let mut csv = CsvOptions::default();
+        if let Some(delimiter) = self.character("csv_delimiter", None)? {
+            csv = self.ok(csv.delimiter(delimiter))?;
+        }
+        if let Some(escape) = self.character("csv_escape", None)? {
+            csv = self.ok(csv.escape(escape))?;
+        }
+        if let Some(comment) = self.character("csv_comment", None)? {
+            csv = self.ok(csv.comment(comment))?;
+        }
+        if self.any("csv_quote")?.is_some() {
+            csv = self.ok(csv.quote(self.character("csv_quote", Some("none"))?))?;
+        }
+        for null in self.list("csv_null")? {
+            let text: String =
+                null.extract().map_err(|_| mistyped("csv_null", "text, or a list of it", &null))?;
+            csv = csv.null(text);
+        }
+        let signs = [("point", false), ("comma", true)];
+        csv = csv.decimal_comma(self.one_of("csv_decimal", signs)?.unwrap_or(false));
+        if let Some(lines) = self.any("csv_skip_lines")? {
+            let lines = whole(&lines).and_then(|lines| usize::try_from(lines).ok());
+            let lines =
+                lines.ok_or_else(|| usage(self.py(), "csv_skip_lines= takes a number of lines"))?;
+            csv = csv.skip_lines(lines);
+        }
+        Ok(csv.has_header(self.flag("csv_header")?.unwrap_or(true)))
+    }
+
+    /// A character, unless it is the word for none.
+    fn character(&self, name: &'static str, none: Option<&str>) -> PyResult<Option<char>> {
+        let Some(text) = self.text(name)?.filter(|text| Some(&**text) != none) else {
+            return Ok(None);
+        };
+        let mut letters = text.chars();
+        match (letters.next(), letters.next()) {
+            (Some(letter), None) => Ok(Some(letter)),
+            _ => Err(usage(self.py(), &format!("{name}= takes one character"))),
+        }
     }
 
     /// The columns of a table: those of an Arrow schema as they are, or as text or a dict has them.
@@ -334,6 +369,8 @@ impl<'py> Arguments<'py> {
             write = write.page_bytes(bytes);
         }
         write = write.statistics(self.flag("statistics")?.unwrap_or(true));
+        let encodings = [("delta", Encodings::Delta), ("plain", Encodings::Plain)];
+        write.encodings = self.one_of("encoding", encodings)?.unwrap_or_default();
         Ok(write.checksums(self.flag("checksums")?.unwrap_or(true)))
     }
 

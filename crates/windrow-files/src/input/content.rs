@@ -6,10 +6,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
+use super::csv_options::CsvOptions;
+use super::expand::Source;
+use super::info::FileInfo;
 use super::origin::Faults;
 use super::parquet;
 use super::unify::Order;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
 
@@ -51,6 +54,16 @@ pub(super) trait Content: Send + Sync {
     /// Asks for one of the parts, so that it is there when it is read. Of a file nothing is asked for.
     fn ask_for(&self, _part: Range<usize>) {}
 
+    /// How it is written down, of CSV.
+    fn csv(&self) -> Option<&CsvOptions> {
+        None
+    }
+
+    /// Why it tells no columns, which another file has to, if there is nothing in it.
+    fn lacks(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The value that a column has in all rows, where that is known.
     fn value(&self, _column: &str) -> Option<&ArrayRef> {
         None
@@ -72,6 +85,26 @@ pub(super) struct Opened {
     /// Times that reading has a row in memory that is longer.
     pub(super) copies: usize,
     pub(super) content: Box<dyn Content>,
+}
+
+impl Opened {
+    /// The error for a file that tells no columns, if it is one.
+    pub(super) fn lacks(&self) -> Option<Error> {
+        let name = self.content.name();
+        let what = self.content.lacks()?;
+        Some(Error::data(format!("{name}: {what}")).in_file(name.clone()))
+    }
+
+    /// What callers are told of it.
+    pub(super) fn info(&self, source: &Source) -> FileInfo {
+        FileInfo {
+            name: self.content.name().clone(),
+            format: self.format,
+            bytes: self.bytes,
+            rows: self.rows,
+            source: source.clone(),
+        }
+    }
 }
 
 /// A part of a file and the rows in it.

@@ -20,14 +20,16 @@ use std::sync::Arc;
 
 use arrow::csv::reader::Format as Reader;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use arrow::error::ArrowError;
 
 use crate::error::{Error, Result};
+use crate::setting::Setting;
 
 use super::dialect::{Columns, Dialect};
 use super::exact::{has_offset, is_padded};
 use super::origin::Origin;
 use super::text::{TextFile, line_bytes, longest_line, newlines, rest_of_line};
-use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES};
+use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES, sniff};
 
 /// Rows of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
@@ -40,40 +42,49 @@ pub(super) fn open(
     options: &ReadOptions,
     reference: Option<&Schema>,
 ) -> Result<Opened> {
-    let csv = dialect_of(path, options.csv);
     let mut sample = origin.head(SAMPLE_BYTES)?;
-    if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 {
+    let known = options.csv.clone().known_of(path);
+    if sample.len() == SAMPLE_BYTES && newlines(&sample) < 2 + known.skip_lines as u64 {
         // A header and a part of a row tell no types.
         sample = origin.head(SAMPLE_BYTES + rest_of_line(&origin, &sample))?;
     }
-    let text = whole_lines(&sample, sample.len() >= SAMPLE_BYTES);
-    if text.is_empty() && reference.is_none() {
-        return Err(
-            origin.error("the file is empty; CSV starts with a line that names the columns")
-        );
+    let cut = sample.len() >= SAMPLE_BYTES;
+    let csv = sniff::told(known, &sample, !cut);
+    let text = sniff::behind_lines(whole_lines(&sample, cut), csv.skip_lines);
+    let first = sample.len() - sniff::behind_lines(&sample, csv.skip_lines).len();
+    if cut && first == sample.len() {
+        return Err(origin.error(format!(
+            "the lines that {} leaves out are more than {SAMPLE_BYTES} bytes",
+            Setting::CsvSkipLines
+        )));
     }
+    let is_empty = text.trim_ascii().is_empty();
     if let Err(fault) = std::str::from_utf8(text) {
-        return Err(not_utf8(&origin, csv, &text[..fault.valid_up_to()]));
+        let valid = first + fault.valid_up_to();
+        return Err(not_utf8(&origin, &csv, &sample[..valid], first));
     }
+    let faulty = |cause| origin.error(format!("the sample of its first rows: {cause}"));
     let is_null = |field: &Arc<Field>| field.data_type().is_null();
     let reference = reference.filter(|first| !first.fields().iter().all(is_null));
+    let lacks = is_empty && reference.is_none();
     let unite = options.union_by_name;
     let rows = if reference.is_some() && !unite { 0 } else { SAMPLE_ROWS };
     let named = options.schema.as_deref();
     let schema = match reference {
         // Without a header there are no columns, and no rows.
-        Some(first) if text.is_empty() => like(first, first),
+        Some(first) if is_empty => like(first, first),
+        None if is_empty => Schema::empty(),
         _ => {
-            let (inferred, seen) = reader(csv)
-                .infer_schema(text, Some(rows))
-                .map_err(|cause| origin.error(format!("the sample of its first rows: {cause}")))?;
+            let (inferred, seen) = reader(&csv)
+                .and_then(|reader| reader.infer_schema(text, Some(rows)))
+                .map_err(faulty)?;
             let named = match unite {
                 true => named.map(|named| only_of(named, &inferred)),
                 false => named.cloned(),
             };
             let own = |inferred: Schema| match seen {
                 0 => header_only(&origin, &inferred, named.as_ref()),
-                _ => first_file(&origin, csv, text, inferred, named.as_ref()),
+                _ => first_file(&origin, &csv, text, inferred, named.as_ref()),
             };
             match reference {
                 Some(first) if unite => with_types_of(first, &own(inferred)?),
@@ -82,8 +93,9 @@ pub(super) fn open(
             }
         }
     };
-    let header = sample.iter().position(|byte| *byte == b'\n').filter(|_| csv.has_header);
-    let line_bytes = line_bytes(&origin, &sample, header.map_or(0, |end| end + 1));
+    let header = usize::from(csv.has_header);
+    let header = sample[first..].len() - sniff::behind_lines(&sample[first..], header).len();
+    let line_bytes = line_bytes(&origin, &sample, first + header);
     let longest = longest_line(&origin, &sample);
     let file = TextFile {
         origin: Arc::new(origin),
@@ -91,23 +103,14 @@ pub(super) fn open(
         columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
         longest,
+        lacks: lacks.then_some("the file is empty; CSV starts with a line that names the columns"),
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }
 
-fn dialect_of(path: Option<&Path>, mut csv: CsvOptions) -> CsvOptions {
-    if let Some(path) = path {
-        csv.delimiter = csv.delimiter_of(path);
-    }
-    csv
-}
-
-fn reader(csv: CsvOptions) -> Reader {
-    Reader::default()
-        .with_header(csv.has_header)
-        .with_delimiter(csv.delimiter)
-        // Rows of another length are told with their line when they are read.
-        .with_truncated_rows(true)
+fn reader(csv: &CsvOptions) -> Result<Reader, ArrowError> {
+    // Rows of another length are told with their line when they are read.
+    Ok(csv.format(true)?.with_truncated_rows(true))
 }
 
 /// `sample` without the line that was cut off, if it was.
@@ -172,7 +175,7 @@ fn are_in_header(origin: &Origin, header: &Schema, named: &Schema) -> Result<()>
 /// The columns of the first file: inferred, unless `schema` names them.
 fn first_file(
     origin: &Origin,
-    csv: CsvOptions,
+    csv: &CsvOptions,
     text: &[u8],
     inferred: Schema,
     named: Option<&Schema>,
@@ -197,6 +200,11 @@ fn first_file(
             (Some(named), _) => named.data_type().clone(),
             (None, DataType::Null) => DataType::Utf8,
             (None, DataType::Int64 | DataType::Float64) if seen[column].padded => DataType::Utf8,
+            // A point is no part of a number.
+            (None, DataType::Float64) if csv.decimal_comma => DataType::Utf8,
+            (None, DataType::Utf8) if csv.decimal_comma && seen[column].has_commas() => {
+                DataType::Float64
+            }
             (None, DataType::Utf8) => seen[column].large_integers().unwrap_or(DataType::Utf8),
             (None, DataType::Timestamp(unit, _)) => match seen[column] {
                 Seen { offsets: true, local: true, .. } => DataType::Utf8,
@@ -231,6 +239,9 @@ struct Seen {
     beyond_u64: bool,
     /// The digits of the longest integer.
     digits: usize,
+    /// A number with a comma, and a value that is none with or without it.
+    comma: bool,
+    no_number: bool,
 }
 
 impl Seen {
@@ -244,10 +255,20 @@ impl Seen {
             self.digits = self.digits.max(digits.len());
             self.beyond_u64 |= digits.len() > 19 && value.parse::<u64>().is_err();
         }
+        let of_numbers = |byte| matches!(byte, b'0'..=b'9' | b',' | b'+' | b'-' | b'e' | b'E');
+        let is_number =
+            value.bytes().all(of_numbers) && value.replacen(',', ".", 1).parse::<f64>().is_ok();
+        self.comma |= is_number && value.contains(',');
+        self.no_number |= !is_number;
         match has_offset(value) {
             true => self.offsets = true,
             false => self.local = true,
         }
+    }
+
+    /// Whether all values are numbers with commas.
+    fn has_commas(self) -> bool {
+        self.comma && !self.no_number && !self.padded
     }
 
     /// The type of a column of nothing but integers, some of which are beyond 64 bits with a sign.
@@ -262,15 +283,14 @@ impl Seen {
 }
 
 /// What the values of each column of the sample look like.
-fn look_at_values(csv: CsvOptions, text: &[u8], schema: &Schema) -> Vec<Seen> {
+fn look_at_values(csv: &CsvOptions, text: &[u8], schema: &Schema) -> Vec<Seen> {
     let mut columns = vec![Seen::default(); schema.fields().len()];
     let fields = schema.fields().iter();
     let as_text = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
-    let batches =
-        arrow::csv::ReaderBuilder::new(Arc::new(Schema::new(as_text.collect::<Vec<_>>())))
-            .with_format(reader(csv))
-            .with_batch_size(1024)
-            .build(text);
+    let schema = Arc::new(Schema::new(as_text.collect::<Vec<_>>()));
+    let batches = reader(csv).and_then(|reader| {
+        arrow::csv::ReaderBuilder::new(schema).with_format(reader).with_batch_size(1024).build(text)
+    });
     // A fault in the sample is told when the file is read.
     for batch in batches.into_iter().flatten().map_while(Result::ok) {
         for (column, seen) in columns.iter_mut().enumerate() {
@@ -281,22 +301,29 @@ fn look_at_values(csv: CsvOptions, text: &[u8], schema: &Schema) -> Vec<Seen> {
     columns
 }
 
-/// The error for a sample that is text as far as `valid`.
-fn not_utf8(origin: &Origin, csv: CsvOptions, valid: &[u8]) -> Error {
-    let (mut line, mut field, mut quoted) = (1, 1, false);
-    for &byte in valid {
+/// The error for a sample that is text as far as `valid`, and whose header stands at `first`.
+fn not_utf8(origin: &Origin, csv: &CsvOptions, valid: &[u8], first: usize) -> Error {
+    let (mut line, mut field, mut quoted) = (1 + newlines(&valid[..first]), 1, false);
+    let header_line = line;
+    for &byte in &valid[first..] {
         match byte {
-            b'"' => quoted = !quoted,
+            byte if csv.quote == Some(byte) => quoted = !quoted,
             b'\n' => (line, field) = (line + 1, if quoted { field } else { 1 }),
-            byte if byte == csv.delimiter && !quoted => field += 1,
+            byte if byte == csv.separator() && !quoted => field += 1,
             _ => {}
         }
     }
-    let header = valid.split(|byte| *byte == b'\n').next().filter(|_| line > 1 && csv.has_header);
-    let names = header.and_then(|header| reader(csv).infer_schema(header, Some(0)).ok());
+    let header = valid[first..].split(|byte| *byte == b'\n').next();
+    let header = header.filter(|_| line > header_line && csv.has_header);
+    let names = header.and_then(|header| {
+        reader(csv).and_then(|reader| reader.infer_schema(header, Some(0))).ok()
+    });
     let column = match names.as_ref().and_then(|(names, _)| names.fields().get(field - 1)) {
         Some(name) => format!("column '{}'", name.name()),
         None => format!("field {field}"),
     };
-    origin.error(format!("line {line}: {column} is not valid UTF-8; convert the file, with iconv"))
+    origin.error(format!(
+        "line {line}: {column} is not valid UTF-8; name its encoding with {}",
+        Setting::Charset
+    ))
 }

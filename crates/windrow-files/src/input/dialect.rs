@@ -5,32 +5,53 @@ use std::io::BufReader;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use memchr::{memchr, memrchr};
 
 use super::CsvOptions;
-use super::exact::{Exact, Writing};
+use super::exact::Exact;
 use super::ndjson;
-use super::null_lines::NullLines;
+use super::null_lines::without_nulls;
 use super::origin::Stream;
+use super::preamble::Preamble;
 use super::records::Records;
 
 /// Bytes read at a time.
 pub(super) const BUFFER: usize = 128 << 10;
 
 /// How text is written down.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum Dialect {
     Csv(CsvOptions),
     Ndjson,
 }
 
 impl Dialect {
-    /// The text that its decoder takes.
-    pub(super) fn open(self, text: Stream) -> BufReader<Stream> {
-        let text = match self {
+    /// The text that its decoder takes, from `offset` on.
+    pub(super) fn open(&self, text: Stream, offset: u64) -> BufReader<Stream> {
+        let text: Stream = match self {
+            Self::Csv(csv) if csv.skip_lines > 0 && offset == 0 => {
+                Box::new(Preamble::new(text, csv.skip_lines))
+            }
             Self::Csv(_) => text,
-            Self::Ndjson => Box::new(NullLines::new(text)),
+            Self::Ndjson => Box::new(without_nulls(text)),
         };
         BufReader::with_capacity(BUFFER, text)
+    }
+
+    /// Bytes that stand in front of the first record in `bytes`: blank ones, and comments, `within` one of which they
+    /// may begin and end.
+    pub(super) fn lead(&self, bytes: &[u8], within: &mut bool) -> usize {
+        let Self::Csv(csv) = self else { return bytes.len() - bytes.trim_ascii_start().len() };
+        for (place, byte) in bytes.iter().enumerate() {
+            match byte {
+                b'\n' => *within = false,
+                b'\r' => {}
+                _ if *within => {}
+                byte if csv.comment == Some(*byte) => *within = true,
+                _ => return place,
+            }
+        }
+        bytes.len()
     }
 }
 
@@ -45,7 +66,7 @@ pub(super) struct Columns {
 
 /// Either decoder.
 pub(super) enum Decoder {
-    Csv(Box<arrow::csv::reader::Decoder>, Exact),
+    Csv(Box<arrow::csv::reader::Decoder>, Exact, CsvOptions),
     Ndjson(Box<ndjson::Decoder>),
 }
 
@@ -68,34 +89,43 @@ impl Columns {
 
     pub(super) fn decoder(
         &self,
-        dialect: Dialect,
+        dialect: &Dialect,
         batch_rows: usize,
     ) -> Result<Decoder, ArrowError> {
-        let exact = |writing| Exact::new(&self.schema, self.named.as_deref(), writing);
+        let named = self.named.as_deref();
         Ok(match dialect {
-            Dialect::Csv(options) => {
-                let exact = exact(Writing::Csv);
+            Dialect::Csv(csv) => {
+                let exact = Exact::of_csv(&self.schema, named, csv);
                 let decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
-                    .with_header(options.has_header)
-                    .with_delimiter(options.delimiter)
+                    .with_format(csv.format(false)?)
                     .with_batch_size(batch_rows)
                     .build_decoder();
-                Decoder::Csv(Box::new(decoder), exact)
+                Decoder::Csv(Box::new(decoder), exact, csv.clone())
             }
             Dialect::Ndjson => {
-                let records = Records::new(&self.schema, self.named.as_deref());
-                let exact = exact(Writing::Json);
+                let records = Records::new(&self.schema, named);
+                let exact = Exact::of_json(&self.schema, named);
                 Decoder::Ndjson(Box::new(ndjson::Decoder::new(records, exact, batch_rows)?))
             }
         })
     }
 }
 
+/// The lines of `bytes` in front of one that holds `byte`, which no text has.
+fn text_of(bytes: &[u8], byte: u8) -> Result<&[u8], ArrowError> {
+    let Some(place) = memchr(byte, bytes) else { return Ok(bytes) };
+    let end = memrchr(b'\n', &bytes[..place]);
+    let end = end.ok_or_else(|| ArrowError::CsvError("not valid UTF-8".to_owned()))?;
+    Ok(&bytes[..=end])
+}
+
 impl Decoder {
     /// Takes bytes; none at the end of the input.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> Result<Step, ArrowError> {
         match self {
-            Self::Csv(decoder, _) => {
+            Self::Csv(decoder, _, csv) => {
+                let bytes =
+                    if csv.quote.is_none() { text_of(bytes, csv.quote_byte())? } else { bytes };
                 let taken = decoder.decode(bytes)?;
                 let done = taken == 0 || decoder.capacity() == 0;
                 Ok(Step { taken, done })
@@ -118,7 +148,7 @@ impl Decoder {
 
     pub(super) fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         match self {
-            Self::Csv(decoder, exact) => {
+            Self::Csv(decoder, exact, _) => {
                 decoder.flush()?.map(|batch| exact.parse(batch)).transpose()
             }
             Self::Ndjson(decoder) => decoder.flush(),

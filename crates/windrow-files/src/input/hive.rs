@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::setting::Setting;
 use crate::watch::Watch;
 
+use super::csv_options::CsvOptions;
 use super::exact::one_value;
 use super::expand::Source;
 use super::origin::Faults;
@@ -214,6 +215,10 @@ impl Content for InDirectories {
 
     fn has_bloom_filters(&self) -> bool {
         self.content.has_bloom_filters()
+    }
+
+    fn csv(&self) -> Option<&CsvOptions> {
+        self.content.csv()
     }
 
     fn value(&self, column: &str) -> Option<&ArrayRef> {

@@ -11,7 +11,7 @@ use crate::raw::{self, Told};
 use crate::setting::Setting;
 
 use super::origin::{Origin, Turn};
-use super::{ReadOptions, SAMPLE_BYTES, Source};
+use super::{ReadOptions, SAMPLE_BYTES, Source, sniff};
 
 /// The format of change logs that inputs are in.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Logs {
                     continue;
                 }
                 let head = origin.head(SAMPLE_BYTES)?;
-                let delimiter = options.csv.delimiter_of(path);
+                let delimiter = delimiter_of(options, Some(path), &head);
                 if let Some((first, fields)) = raw::first_fields(&head, delimiter)
                     && is_op(&first)
                 {
@@ -76,9 +76,9 @@ impl Logs {
             (Some(preset), Format::Ndjson) if preset.is_raw() => self.events(preset, origin),
             (Some(Preset::Dms), Format::Csv) => {
                 let Some(changes) = self.changes else { return Ok(origin) };
-                let csv = options.csv;
-                let delimiter = path.map_or(csv.delimiter, |path| csv.delimiter_of(path));
-                match raw::first_fields(&origin.head(SAMPLE_BYTES)?, delimiter) {
+                let head = origin.head(SAMPLE_BYTES)?;
+                let delimiter = delimiter_of(options, path, &head);
+                match raw::first_fields(&head, delimiter) {
                     Some((first, fields)) if fields + 1 == changes && !is_op(&first) => {
                         Ok(origin.turned(Turn::FullLoad(delimiter)))
                     }
@@ -124,6 +124,12 @@ impl Logs {
 
 fn is_csv(path: &Path, options: &ReadOptions) -> bool {
     options.format.or_else(|| Format::of_path(path)) == Some(Format::Csv)
+}
+
+/// The byte between the fields of a file of CSV with this head.
+fn delimiter_of(options: &ReadOptions, path: Option<&Path>, head: &[u8]) -> u8 {
+    let csv = options.csv.clone().known_of(path);
+    sniff::told(csv, head, head.len() < SAMPLE_BYTES).separator()
 }
 
 fn is_op(field: &str) -> bool {

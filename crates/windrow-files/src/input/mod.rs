@@ -14,8 +14,10 @@
 //! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
 //! damaged files, which ends here (see [`guard`]).
 
+mod charset;
 mod content;
 mod csv;
+mod csv_options;
 mod dialect;
 mod dictionaries;
 mod estimate;
@@ -43,12 +45,14 @@ mod origin;
 mod pages;
 mod parquet;
 mod pattern;
+mod preamble;
 mod profile;
 mod quotes;
 mod random;
 mod reader;
 mod records;
 mod schema_text;
+mod sniff;
 mod stream;
 mod text;
 mod unify;
@@ -80,7 +84,9 @@ use opener::Opener;
 use origin::Stream;
 use unify::Unifier;
 
+pub use charset::Charset;
 pub(crate) use content::Batches;
+pub use csv_options::CsvOptions;
 pub(crate) use dictionaries::readable;
 pub(crate) use exact::{one_value, widened};
 pub use expand::{Source, expand, expand_with};
@@ -91,7 +97,7 @@ pub(crate) use hive::NULL as HIVE_NULL;
 pub use info::{DeclaredColumn, FileInfo};
 pub(crate) use lengths::long_values;
 pub(crate) use logs::Log;
-pub use options::{CsvOptions, ReadOptions};
+pub use options::ReadOptions;
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub use reader::Reader;
 pub use schema_text::parse_schema;
@@ -170,12 +176,22 @@ impl Inputs {
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
         let mut needs = Needs::default();
+        let mut empty = None;
         for (ordinal, source) in sources.iter().enumerate() {
             let reference = unifier.as_ref().map(|unifier| hive.without(&unifier.so_far()));
             let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
-            let opened = hive.append(source, opened, batch_rows)?;
+            let lacks = opened.lacks();
+            let opened = match lacks {
+                Some(_) => opened,
+                None => hive.append(source, opened, batch_rows)?,
+            };
             let name = opened.content.name().clone();
             let order = match &mut unifier {
+                // The columns are those of the others.
+                _ if lacks.is_some() => {
+                    empty = empty.or(lacks);
+                    None
+                }
                 Some(unifier) => unifier.fit(&name, &opened.schema)?,
                 None => {
                     let first = opened.schema.clone();
@@ -184,21 +200,15 @@ impl Inputs {
                 }
             };
             needs.take_in(&opened);
+            files.push(opened.info(source));
             spans.extend(opened.spans.into_iter().map(|span| (ordinal, span)));
-            files.push(FileInfo {
-                name,
-                format: opened.format,
-                bytes: opened.bytes,
-                rows: opened.rows,
-                source: source.clone(),
-            });
             if opened.format != Format::Ndjson {
                 opener.named.see(opened.schema.fields().iter().map(|field| &**field.name()));
             }
             contents.push(File { content: opened.content, order });
         }
-        let unifier =
-            unifier.ok_or_else(|| Error::usage("no input; name files, or - for stdin"))?;
+        let none = || empty.unwrap_or(Error::usage("no input; name files, or - for stdin"));
+        let unifier = unifier.ok_or_else(none)?;
         let schema = agreed(unifier, &files);
         opener.named.check(&schema)?;
         let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose()?;
@@ -221,7 +231,7 @@ impl Inputs {
             needs,
             temp_bytes: options.temp_bytes - opener.temp_left,
             contents,
-            csv: options.csv,
+            csv: options.csv.clone(),
             log,
             filter,
             first_of_new: None,
@@ -278,9 +288,18 @@ impl Inputs {
         self.files.iter().map(|file| file.rows).sum()
     }
 
-    /// How CSV among them is written down.
-    pub(crate) fn csv(&self) -> CsvOptions {
-        self.csv
+    /// How CSV among them is written down, as far as that was said.
+    pub(crate) fn csv(&self) -> &CsvOptions {
+        &self.csv
+    }
+
+    /// What separates fields in the first of those of which neither the caller nor the name says it.
+    pub(crate) fn told_delimiter(&self) -> Option<u8> {
+        let mut files = self.files.iter().zip(&self.contents[..]);
+        files.find_map(|(file, content)| {
+            let told = content.content.csv()?.delimiter;
+            told.filter(|_| self.csv.clone().known_of(file.path()).delimiter.is_none())
+        })
     }
 
     /// The format of the change log that they are, if the caller said that they are one.

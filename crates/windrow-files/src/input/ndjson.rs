@@ -33,7 +33,7 @@ use super::dialect::{Columns, Dialect};
 use super::exact::Exact;
 use super::json_text;
 use super::named::Named;
-use super::null_lines::NullLines;
+use super::null_lines::without_nulls;
 use super::origin::{Origin, Stream};
 use super::records::Records;
 use super::text::{TextFile, line_bytes, longest_line};
@@ -41,6 +41,9 @@ use super::{Opened, ReadOptions, SAMPLE_BYTES};
 
 /// Objects of the sample that are looked at.
 const SAMPLE_ROWS: usize = 10_000;
+
+/// Why there are no columns.
+const NO_OBJECT: &str = "holds no object to tell the columns; name them with `schema`";
 
 /// Reads a sample of `origin`. `reference` is the schema of the first input, if this is not it; of the columns
 /// that are `named`, those that are in it are seen.
@@ -70,6 +73,7 @@ pub(super) fn open(
         }
         None => infer(&origin, options.schema.as_deref(), named)?,
     };
+    let lacks = schema.fields().is_empty().then_some(NO_OBJECT);
     let line_bytes = line_bytes(&origin, &origin.head(SAMPLE_BYTES)?, 0);
     let longest = longest_line(&origin, &origin.head(SAMPLE_BYTES)?);
     let file = TextFile {
@@ -78,6 +82,7 @@ pub(super) fn open(
         columns: Columns { schema: Arc::new(schema), named: options.schema.clone() },
         line_bytes,
         longest,
+        lacks,
     };
     Ok(file.opened(options.batch_rows.max(1)))
 }
@@ -85,6 +90,8 @@ pub(super) fn open(
 /// What the objects of a file have, as far as it was looked at.
 struct Keys {
     columns: Vec<(String, Shape)>,
+    /// Whether there is no text.
+    is_blank: bool,
 }
 
 impl Keys {
@@ -112,12 +119,8 @@ impl Keys {
         let head = origin.head(SAMPLE_BYTES)?;
         let cut = head.len() == SAMPLE_BYTES;
         let mut sample = Vec::with_capacity(head.len());
-        let read = NullLines::new(&*head).read_to_end(&mut sample);
+        let read = without_nulls(&*head).read_to_end(&mut sample);
         read.map_err(|cause| origin.unreadable(&cause))?;
-        if sample.trim_ascii_start().first() == Some(&b'[') {
-            let what = "is a JSON array; write one object per line instead (jq -c '.[]' does)";
-            return Err(origin.error(what));
-        }
         let mut columns = Vec::new();
         let mut rows = serde_json::Deserializer::from_slice(&sample).into_iter::<Shape>();
         for row in rows.by_ref().take(SAMPLE_ROWS) {
@@ -142,12 +145,13 @@ impl Keys {
             }
         }
         complete_envelope(&mut columns);
-        Ok((Self { columns }, cut))
+        let is_blank = !cut && sample.trim_ascii().is_empty();
+        Ok((Self { columns, is_blank }, cut))
     }
 
     /// Reads on from the start, until all is known or at the end.
     fn look_further(&mut self, text: Stream, named: &mut Named) {
-        let rows = serde_json::Deserializer::from_reader(BufReader::new(NullLines::new(text)));
+        let rows = serde_json::Deserializer::from_reader(BufReader::new(without_nulls(text)));
         // A fault beyond the sample is told when the file is read.
         let rows = rows.into_iter::<Shape>().map_while(Result::ok);
         for (row, shape) in rows.enumerate() {
@@ -173,7 +177,7 @@ impl Keys {
 }
 
 fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<Schema> {
-    let Keys { columns } = Keys::of(origin, named)?;
+    let Keys { columns, is_blank } = Keys::of(origin, named)?;
     let mut fields = Vec::with_capacity(columns.len());
     for (name, shape) in columns {
         let kind = match schema.and_then(|schema| schema.field_with_name(&name).ok()) {
@@ -192,8 +196,8 @@ fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<
             fields.push(Field::clone(field));
         }
     }
-    if fields.is_empty() {
-        return Err(origin.error("holds no object to tell the columns; name them with `schema`"));
+    if fields.is_empty() && !is_blank {
+        return Err(origin.error(NO_OBJECT));
     }
     Ok(Schema::new(fields))
 }

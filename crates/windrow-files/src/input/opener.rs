@@ -7,27 +7,19 @@ use arrow::datatypes::Schema;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-use crate::packing::Packing;
+use crate::packing::{HEAD, Packing};
+use crate::raw;
 use crate::setting::Setting;
 
 use super::expand::Source;
 use super::logs::Logs;
 use super::named::Named;
-use super::origin::{Origin, Stream};
+use super::origin::{Origin, Stream, Turn};
 use super::{Opened, ReadOptions, SAMPLE_BYTES};
 use super::{csv, footers, guard, ipc, ndjson, parquet, reader, stream};
 
 /// Refuses what opens with the bytes of another thing than text.
 fn check_text(head: &[u8]) -> Result<(), String> {
-    if head.starts_with(b"\xFF\xFE") && !head.starts_with(&[0xFF; 4])
-        || head.starts_with(b"\xFE\xFF")
-    {
-        return Err(
-            "begins with the byte order mark of UTF-16; convert it to UTF-8 first, or on the \
-                    way: iconv -f UTF-16 -t UTF-8 FILE | windrow ... -"
-                .into(),
-        );
-    }
     match Format::of_magic(head) {
         Some(format) => Err(format!("is no text; read it with {} {format}", Setting::InputFormat)),
         None => Ok(()),
@@ -60,6 +52,11 @@ impl Opener<'_> {
         }
     }
 
+    /// `origin` in UTF-8.
+    fn text(&self, origin: Origin) -> Result<Origin> {
+        origin.in_utf8(self.options.charset)
+    }
+
     fn open(
         &mut self,
         path: Option<&Path>,
@@ -71,7 +68,14 @@ impl Opener<'_> {
         let told = path.filter(|path| Packing::of_path(path).is_none()).and_then(Format::of_path);
         let origin = match told {
             Some(Format::Parquet | Format::ArrowFile | Format::ArrowStream) => origin,
-            Some(Format::Csv | Format::Ndjson) | None => origin.unpacked()?,
+            Some(Format::Csv | Format::Ndjson) => self.text(origin.unpacked()?)?,
+            None => {
+                let origin = origin.unpacked()?;
+                match Format::of_magic(&origin.head(HEAD)?) {
+                    Some(_) => origin,
+                    None => self.text(origin)?,
+                }
+            }
         };
         let mut format = match self.options.format.or(path.and_then(Format::of_path)) {
             Some(format) => format,
@@ -103,6 +107,12 @@ impl Opener<'_> {
             let head = origin.head(8)?;
             check_text(&head).map_err(|what| origin.error(what))?;
         }
+        let origin = match format {
+            Format::Ndjson if raw::is_array(&origin.head(SAMPLE_BYTES)?) => {
+                origin.turned(Turn::Elements)
+            }
+            _ => origin,
+        };
         let origin = self.logs.turned(origin, path, format, self.options)?;
         let name = origin.name().clone();
         let faults = origin.faults();

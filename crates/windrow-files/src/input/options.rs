@@ -1,18 +1,18 @@
 //! How inputs are read: what the caller says of them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow::datatypes::SchemaRef;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::Format;
 use crate::limits::Limits;
-use crate::packing::Packing;
 use crate::preset::Preset;
-use crate::setting::Setting;
 use crate::store::Stores;
 use crate::watch::Cancel;
 
+use super::charset::Charset;
+use super::csv_options::CsvOptions;
 use super::filter::Filter;
 
 /// How to read inputs.
@@ -32,6 +32,8 @@ pub struct ReadOptions {
     pub schema: Option<SchemaRef>,
     /// How CSV is written down.
     pub csv: CsvOptions,
+    /// The encoding of text; UTF-8, or UTF-16 where a byte order mark says so, unless given.
+    pub charset: Option<Charset>,
     /// The format of change logs, whose rows may have to be looked for in the text. See
     /// [`CompactSpec::reading`](crate::CompactSpec::reading).
     pub op_preset: Option<Preset>,
@@ -71,6 +73,12 @@ impl ReadOptions {
     /// Sets how CSV is written down.
     pub fn csv(mut self, csv: CsvOptions) -> Self {
         self.csv = csv;
+        self
+    }
+
+    /// Sets the encoding of text.
+    pub fn charset(mut self, charset: Charset) -> Self {
+        self.charset = Some(charset);
         self
     }
 
@@ -126,6 +134,7 @@ impl Default for ReadOptions {
             schema: None,
             batch_rows: 8192,
             csv: CsvOptions::default(),
+            charset: None,
             op_preset: None,
             table: None,
             hive_types: None,
@@ -136,56 +145,5 @@ impl Default for ReadOptions {
             temp_bytes: u64::MAX,
             cancel: Cancel::new(),
         }
-    }
-}
-
-/// How CSV is written down.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct CsvOptions {
-    /// The byte between fields. A `.tsv` file has a tab when this is the comma.
-    pub delimiter: u8,
-    /// Whether the first line names the columns.
-    pub has_header: bool,
-}
-
-impl CsvOptions {
-    /// Sets the character between fields.
-    ///
-    /// # Errors
-    /// `Usage` if it is no ASCII character, a quote, or ends a line.
-    pub fn delimiter(mut self, delimiter: char) -> Result<Self> {
-        let byte = u8::try_from(delimiter).ok();
-        self.delimiter =
-            byte.filter(|byte| byte.is_ascii() && !b"\"\r\n".contains(byte)).ok_or_else(|| {
-                Error::usage(format!(
-                    "{} takes one ASCII character that is no quote and ends no line",
-                    Setting::CsvDelimiter
-                ))
-            })?;
-        Ok(self)
-    }
-
-    /// Sets whether the first line names the columns.
-    pub fn has_header(mut self, has_header: bool) -> Self {
-        self.has_header = has_header;
-        self
-    }
-
-    /// The byte between the fields of `path`.
-    pub(crate) fn delimiter_of(self, path: &Path) -> u8 {
-        let unpacked = Packing::of_path(path).map(|(_, path)| path);
-        let tabs = unpacked
-            .as_deref()
-            .unwrap_or(path)
-            .extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("tsv"));
-        if tabs && self.delimiter == b',' { b'\t' } else { self.delimiter }
-    }
-}
-
-impl Default for CsvOptions {
-    fn default() -> Self {
-        Self { delimiter: b',', has_header: true }
     }
 }

@@ -12,11 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Format;
 use crate::packing::{HEAD, Packing};
-use crate::raw::{Fault, FullLoad, Raw};
+use crate::raw::{Elements, Fault, FullLoad, Raw};
+use crate::rewrite::Rewritten;
 use crate::setting::Setting;
 use crate::store::{Look, Object, RANGE, is_far};
 use crate::watch::Cancel;
 
+use super::charset::{CHARSET_BYTES, Charset};
 use super::random::RandomFile;
 use super::{ReadOptions, SAMPLE_BYTES};
 
@@ -34,8 +36,10 @@ pub(super) struct Origin {
     name: Arc<str>,
     place: Place,
     /// What the bytes are turned into before anyone sees them; of what passes once, they are already.
-    turned: Option<Turn>,
-    /// Memory that decompressing it takes.
+    turned: Vec<Turn>,
+    /// What they are before that, if it is not UTF-8.
+    charset: Option<Charset>,
+    /// Memory that decompressing and decoding it takes.
     unpacking: usize,
 }
 
@@ -45,14 +49,16 @@ pub(super) enum Turn {
     Events(Arc<Raw>),
     /// Rows of a full load without operations, with this byte between fields.
     FullLoad(u8),
+    /// Objects of JSON arrays, as objects one after the other.
+    Elements,
 }
 
 impl Turn {
-    fn of(turn: Option<&Self>, text: Stream) -> Stream {
-        match turn {
-            None => text,
-            Some(Self::Events(raw)) => raw.events(text),
-            Some(Self::FullLoad(delimiter)) => Box::new(FullLoad::new(text, *delimiter)),
+    fn of(&self, text: Stream) -> Stream {
+        match self {
+            Self::Events(raw) => raw.events(text),
+            Self::FullLoad(delimiter) => Box::new(Rewritten::new(text, FullLoad::new(*delimiter))),
+            Self::Elements => Box::new(Rewritten::new(text, Elements::new())),
         }
     }
 }
@@ -148,7 +154,7 @@ impl Origin {
             };
             let object = Object::open(&options.stores, path, look, &options.cancel)?;
             let place = Place::There(There::Object(Arc::new(object)));
-            return Ok(Self { name, place, turned: None, unpacking: 0 });
+            return Ok(Self::at(name, place));
         }
         let file = open_file(path)?;
         let about = file.metadata().map_err(|cause| refused(path, &cause))?;
@@ -160,7 +166,11 @@ impl Origin {
             // A named pipe, a process substitution: it can be opened only once.
             Place::Passing(Mutex::new(Some(Box::new(file))))
         };
-        Ok(Self { name, place, turned: None, unpacking: 0 })
+        Ok(Self::at(name, place))
+    }
+
+    fn at(name: Arc<str>, place: Place) -> Self {
+        Self { name, place, turned: Vec::new(), charset: None, unpacking: 0 }
     }
 
     /// Takes standard input, which can be done once.
@@ -168,7 +178,7 @@ impl Origin {
         let stream =
             stdin.take().ok_or_else(|| Error::usage("standard input (-) can be read only once"))?;
         let place = Place::Passing(Mutex::new(Some(stream)));
-        Ok(Self { name: "stdin".into(), place, turned: None, unpacking: 0 })
+        Ok(Self::at("stdin".into(), place))
     }
 
     /// The same, turned into rows. Offsets are then those of the rows' text.
@@ -176,11 +186,35 @@ impl Origin {
         match &self.place {
             Place::Passing(stream) => {
                 let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-                *stream = stream.take().map(|text| Turn::of(Some(&turn), text));
+                *stream = stream.take().map(|text| turn.of(text));
             }
-            _ => self.turned = Some(turn),
+            _ => self.turned.push(turn),
         }
         self
+    }
+
+    /// The same, in UTF-8 where it is of another `charset`, or says so by a byte order mark.
+    pub(super) fn in_utf8(mut self, charset: Option<Charset>) -> Result<Self> {
+        let charset = Charset::of_mark(&self.head(HEAD)?).or(charset);
+        let Some(charset) = charset.filter(|charset| !charset.is_utf8()) else { return Ok(self) };
+        match &self.place {
+            Place::Passing(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                *stream = stream.take().map(|text| Box::new(charset.reader(text)) as Stream);
+            }
+            _ => self.charset = Some(charset),
+        }
+        self.unpacking += CHARSET_BYTES;
+        Ok(self)
+    }
+
+    /// The text that `bytes` are.
+    fn text(&self, bytes: Stream) -> Stream {
+        let text = match self.charset {
+            Some(charset) => Box::new(charset.reader(bytes)),
+            None => bytes,
+        };
+        self.turned.iter().fold(text, |text, turn| turn.of(text))
     }
 
     /// The same, decompressed if it opens with the magic number of a compressor.
@@ -267,16 +301,16 @@ impl Origin {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
                 .ok_or_else(|| self.error("is a stream and can be read only once")),
-            Place::Packed(packed) => Ok(Turn::of(self.turned.as_ref(), packed.open(&self.name)?)),
-            Place::There(there) => Ok(Turn::of(self.turned.as_ref(), there.stream()?)),
-            Place::Spooled(file) => Ok(Turn::of(self.turned.as_ref(), Box::new(file.reader_at(0)))),
+            Place::Packed(packed) => Ok(self.text(packed.open(&self.name)?)),
+            Place::There(there) => Ok(self.text(there.stream()?)),
+            Place::Spooled(file) => Ok(self.text(Box::new(file.reader_at(0)))),
         }
     }
 
     /// The bytes from the start, in order; of a file all that it had when the job began, or an error.
     pub(super) fn whole(&self) -> Result<Stream> {
         match &self.place {
-            Place::There(there) => Ok(Turn::of(self.turned.as_ref(), there.whole()?)),
+            Place::There(there) => Ok(self.text(there.whole()?)),
             _ => self.stream(),
         }
     }
@@ -286,7 +320,11 @@ impl Origin {
         match &self.place {
             Place::Passing(_) => None,
             // Where text begins among compressed bytes, or rows in the text of a log, is not known.
-            place if self.turned.is_some() || matches!(place, Place::Packed(..)) => {
+            place
+                if !self.turned.is_empty()
+                    || self.charset.is_some()
+                    || matches!(place, Place::Packed(..)) =>
+            {
                 let mut text = self.stream().ok()?;
                 std::io::copy(&mut text.by_ref().take(offset), &mut std::io::sink()).ok()?;
                 Some(text)
@@ -348,7 +386,7 @@ impl Origin {
                 .map_err(|cause| Error::output(&directory, &cause))?;
         }
         let copy = RandomFile::new(copy).map_err(|cause| self.error(cause))?;
-        Ok(Self { name: self.name, place: Place::Spooled(copy), turned: self.turned, unpacking: 0 })
+        Ok(Self { place: Place::Spooled(copy), unpacking: 0, ..self })
     }
 
     /// The length in bytes, unless they pass once.

@@ -28,7 +28,7 @@ use super::dialect::{BUFFER, Columns, Decoder, Dialect};
 use super::json_text;
 use super::origin::{Faults, Origin, Stream};
 use super::quotes::Quotes;
-use super::{Batches, Content, Opened, Span};
+use super::{Batches, Content, CsvOptions, Opened, Span};
 
 /// Text that is decoded at a time.
 const BATCH_BYTES: usize = 1 << 20;
@@ -50,6 +50,8 @@ pub(super) struct TextFile {
     /// Bytes of a line of the sample, on average, and of the longest.
     pub(super) line_bytes: usize,
     pub(super) longest: usize,
+    /// Why there are no columns, where there is no text.
+    pub(super) lacks: Option<&'static str>,
 }
 
 impl TextFile {
@@ -69,7 +71,10 @@ impl TextFile {
             schema: self.columns.schema.clone(),
             bytes: self.origin.len(),
             rows: None,
-            spans: vec![Span { part: 0..1, first_row: 0, rows: None }],
+            spans: match self.lacks {
+                None => vec![Span { part: 0..1, first_row: 0, rows: None }],
+                Some(_) => Vec::new(),
+            },
             // The text of a batch and the values made of it, which grow by doubling; their places.
             reader_bytes: 2 * BUFFER
                 + self.origin.stream_bytes()
@@ -124,16 +129,27 @@ impl Content for TextFile {
         self.origin.faults()
     }
 
+    fn csv(&self) -> Option<&CsvOptions> {
+        match &self.dialect {
+            Dialect::Csv(csv) => Some(csv),
+            Dialect::Ndjson => None,
+        }
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.lacks
+    }
+
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {
         Ok(Box::new(TextBatches {
-            text: self.dialect.open(self.origin.whole()?),
-            quotes: Quotes::new(self.dialect),
+            text: self.dialect.open(self.origin.whole()?, 0),
+            quotes: Quotes::new(&self.dialect),
             decoder: self
                 .columns
-                .decoder(self.dialect, self.batch_rows(batch_rows))
+                .decoder(&self.dialect, self.batch_rows(batch_rows))
                 .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?,
             origin: self.origin.clone(),
-            dialect: self.dialect,
+            dialect: self.dialect.clone(),
             columns: self.columns.clone(),
             place: Place { offset: 0, line: 1 },
             start: None,
@@ -311,7 +327,7 @@ impl TextBatches {
         if let Dialect::Csv(_) = self.dialect {
             return None;
         }
-        let mut text = self.dialect.open(self.origin.again_from(start.offset)?);
+        let mut text = self.dialect.open(self.origin.again_from(start.offset)?, start.offset);
         for _ in start.line..number {
             text.skip_until(b'\n').ok()?;
         }
@@ -322,18 +338,18 @@ impl TextBatches {
 
     /// Reads again from `place` and returns the line of the first record that fails, and why.
     fn find(&self, text: Stream, mut place: Place) -> Option<(u64, String)> {
-        let mut text = self.dialect.open(text);
-        let mut dialect = self.dialect;
+        let mut text = self.dialect.open(text, place.offset);
+        let mut dialect = self.dialect.clone();
         if let Dialect::Csv(options) = &mut dialect {
             options.has_header &= place.offset == 0;
         }
-        let mut decoder = self.columns.decoder(dialect, 1).ok()?;
+        let mut decoder = self.columns.decoder(&dialect, 1).ok()?;
         loop {
             // The line of the record, once a byte of it was seen.
-            let mut line = None;
+            let (mut line, mut in_comment) = (None, false);
             loop {
                 let bytes = text.fill_buf().ok()?;
-                let lead = bytes.len() - bytes.trim_ascii_start().len();
+                let lead = line.map_or_else(|| dialect.lead(bytes, &mut in_comment), |_| 0);
                 let at = line.unwrap_or(place.line + newlines(&bytes[..lead]));
                 if lead < bytes.len() {
                     line = Some(at);

@@ -63,7 +63,8 @@ impl Outlined {
 
 /// How the output of `job` is written.
 fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOptions> {
-    let mut csv = write.csv.unwrap_or(job.inputs.csv());
+    let mut csv = write.csv.as_ref().unwrap_or(job.inputs.csv()).clone();
+    let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
     let row_bytes = job.inputs.row_bytes();
     if let Some(partitioning) = &job.partitioning {
         if *target == Target::Stdout {
@@ -72,15 +73,17 @@ fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOpt
             ));
         }
         let format = write.format.unwrap_or(Format::Parquet);
+        csv.delimiter = csv.delimiter.or(told);
         return write.bind(format, sort_columns(&partitioning.sorting), csv, row_bytes);
     }
     let named = match target {
         Target::Path(path) => {
-            csv.delimiter = csv.delimiter_of(path);
+            csv = csv.known_of(Some(path));
             Format::of_path(path)
         }
         Target::Stdout => None,
     };
+    csv.delimiter = csv.delimiter.or(told);
     let format = write.format.or(named).ok_or_else(|| {
         Error::usage(format!(
             "the format of {target} is not told by its extension; name it with `output_format`"

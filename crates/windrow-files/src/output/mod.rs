@@ -23,13 +23,14 @@ use arrow::record_batch::RecordBatch;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-pub(crate) use crate::input::DeclaredColumn;
+pub(crate) use crate::input::{CsvOptions, DeclaredColumn};
 use crate::store::{Prefix, Stores};
 use crate::watch::Watch;
 
 mod atomic;
 mod checksums;
 mod compression;
+mod csv;
 mod dictionaries;
 mod directory;
 mod folder;
@@ -56,7 +57,7 @@ use checksums::Chunk;
 pub use compression::Compression;
 pub(crate) use directory::Contents;
 pub(crate) use folder::{Directory, Folder};
-pub use options::WriteOptions;
+pub use options::{Encodings, WriteOptions};
 pub(crate) use properties::SAMPLE_ROWS;
 use rope::Rope;
 use sink::Sink;
@@ -127,13 +128,15 @@ pub(crate) struct OutputOptions {
     pub(crate) statistics: bool,
     /// Whether Parquet pages carry checksums.
     pub(crate) checksums: bool,
+    /// The encodings of Parquet columns.
+    pub(crate) encodings: Encodings,
     /// Whether the columns of a Parquet part are encoded one after the other: its rows are held, and few
     /// writers. The bytes are the same.
     pub(crate) columns_in_turn: bool,
     /// Whether rows are of [`LONG_ROW`] bytes or more.
     pub(crate) long_rows: bool,
-    pub(crate) csv_delimiter: u8,
-    pub(crate) csv_header: bool,
+    /// How CSV is written down.
+    pub(crate) csv: CsvOptions,
     /// How addresses are reached, and what goes there at a time.
     pub(crate) stores: Stores,
     pub(crate) upload: Option<Uploads>,
@@ -176,10 +179,10 @@ impl OutputOptions {
             page_bytes: 512 << 10,
             statistics: true,
             checksums: true,
+            encodings: Encodings::default(),
             columns_in_turn: false,
             long_rows: false,
-            csv_delimiter: b',',
-            csv_header: true,
+            csv: CsvOptions::default(),
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),

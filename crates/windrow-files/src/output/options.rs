@@ -9,6 +9,16 @@ use crate::size::Size;
 use crate::store::Stores;
 use crate::watch::Watch;
 
+/// The encodings of Parquet columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encodings {
+    /// Those that make small files: of integers, times and text their differences and lengths.
+    #[default]
+    Delta,
+    /// Values as they are, and dictionaries: for readers that do not know the others. Files are about a fifth larger.
+    Plain,
+}
+
 /// How outputs are written.
 ///
 /// ```
@@ -32,6 +42,8 @@ pub struct WriteOptions {
     pub statistics: bool,
     /// Whether Parquet pages carry checksums, by which readers notice damage.
     pub checksums: bool,
+    /// The encodings of Parquet columns.
+    pub encodings: Encodings,
     /// How CSV is written down; as the inputs are unless given.
     pub csv: Option<CsvOptions>,
 }
@@ -47,6 +59,7 @@ impl Default for WriteOptions {
             page_bytes: 512 << 10,
             statistics: true,
             checksums: true,
+            encodings: Encodings::default(),
             csv: None,
         }
     }
@@ -89,6 +102,12 @@ impl WriteOptions {
         self
     }
 
+    /// Sets the encodings of Parquet columns.
+    pub fn encodings(mut self, encodings: Encodings) -> Self {
+        self.encodings = encodings;
+        self
+    }
+
     /// Sets how CSV is written down.
     pub fn csv(mut self, csv: CsvOptions) -> Self {
         self.csv = Some(csv);
@@ -124,10 +143,10 @@ impl WriteOptions {
             page_bytes: usize::try_from(self.page_bytes).unwrap_or(usize::MAX),
             statistics: self.statistics,
             checksums: self.checksums,
+            encodings: self.encodings,
             columns_in_turn: false,
             long_rows: row_bytes >= LONG_ROW,
-            csv_delimiter: csv.delimiter,
-            csv_header: csv.has_header,
+            csv,
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),

@@ -1,6 +1,7 @@
 //! CSV and NDJSON: lines, which need nothing but to follow one another.
 //!
-//! CSV has one header, a null as nothing between two delimiters, binary as hex digits, and no nested types.
+//! CSV has one header, a null as nothing between two delimiters unless told otherwise, binary as hex digits, and no
+//! nested types.
 //! NDJSON names every column on every line, nulls too: a column of nulls would otherwise vanish from the
 //! file, and the readers that infer a schema from the first lines would miss late ones.
 //!
@@ -11,20 +12,20 @@ use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use arrow::array::new_null_array;
-use arrow::csv::WriterBuilder as CsvBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::WriterBuilder as JsonBuilder;
 use arrow::json::writer::LineDelimited;
 use arrow::record_batch::RecordBatch;
 
-use super::showable;
 use super::{
     Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Rope, Sink, Written,
     foreign_part,
 };
+use super::{csv, showable};
 use crate::error::{Error, Result};
 use crate::format::Format;
+use crate::input::CsvOptions;
 use crate::packing::{Packer, Packing};
 
 pub(super) fn open(
@@ -35,17 +36,18 @@ pub(super) fn open(
     let packing = options.compression.map_or(Ok(None), Compression::text)?;
     let dialect = if options.format == Format::Csv {
         check_csv(schema)?;
-        Dialect::Csv { delimiter: options.csv_delimiter }
+        csv::check_names(schema, &options.csv)?;
+        Dialect::Csv(Arc::new(options.csv.clone()))
     } else {
         check_json(schema)?;
         Dialect::Json
     };
     let mut sink = BufWriter::new(Sink::open(target, options)?);
     let mut head = Vec::new();
-    if options.format == Format::Csv && options.csv_header {
-        let header = csv(options.csv_delimiter).with_header(true);
-        let mut writer = header.build(&mut head);
-        let written = writer.write(&RecordBatch::new_empty(Arc::clone(schema)));
+    if options.format == Format::Csv && options.csv.has_header {
+        let schema = csv::shown_schema(schema, &options.csv);
+        let mut writer = csv::writer(&options.csv, true).build(&mut head);
+        let written = writer.write(&RecordBatch::new_empty(schema));
         drop(writer);
         written.map_err(|error| failed(sink.get_ref(), error))?;
     }
@@ -54,7 +56,7 @@ pub(super) fn open(
         let written = |out: &mut dyn Write| out.write_all(&head).map(|()| 0).map_err(text_fault);
         to_sink(&mut sink, packing, written)?;
     }
-    let encoder = LineEncoder { dialect, packing };
+    let encoder = LineEncoder { dialect: dialect.clone(), packing };
     let appender = LineAppender { dialect, packing, sink, rows: 0 };
     Ok((Arc::new(encoder), Box::new(appender)))
 }
@@ -73,26 +75,31 @@ pub(super) fn part_bytes(
     let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
     let packing = options.compression.and_then(|codec| codec.text().ok().flatten());
     let packer = packing.map_or(0, |(packing, level)| packing.writer_bytes(level));
-    rows * line_bytes(schema, options.format) + stretch * varying + Rope::PIECE + packer
+    // A batch of text beside the lines that it becomes.
+    let times = if options.format == Format::Csv && csv::converts(&options.csv) { 2 } else { 1 };
+    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
+    let line = times * line_bytes(schema, options.format) + null * schema.fields().len();
+    rows * line + stretch * varying + Rope::PIECE + packer
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Dialect {
-    Csv { delimiter: u8 },
+    Csv(Arc<CsvOptions>),
     Json,
 }
 
 impl Dialect {
     /// Writes every batch; returns the number of rows.
     fn write(
-        self,
+        &self,
         batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
         out: impl Write,
     ) -> Result<u64> {
         match self {
-            Self::Csv { delimiter } => {
-                let mut writer = csv(delimiter).with_header(false).build(out);
-                drain(batches, |batch| writer.write(batch))
+            Self::Csv(options) => {
+                let mut writer = csv::writer(options, false).build(out);
+                let shown = &mut batches.map(|batch| csv::shown(&batch?, options));
+                drain(shown, |batch| writer.write(batch))
             }
             Self::Json => {
                 let mut writer = json().build::<_, LineDelimited>(out);
@@ -130,7 +137,7 @@ impl Appender for LineAppender {
         _encoder: &dyn Encoder,
         batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
-        let dialect = self.dialect;
+        let dialect = self.dialect.clone();
         let rows = to_sink(&mut self.sink, self.packing, |out| dialect.write(batches, out))?;
         self.rows += rows;
         self.sink.get_mut().write_behind();
@@ -214,10 +221,6 @@ impl Write for Noting<'_> {
         let done = self.sink.flush();
         self.noted(done)
     }
-}
-
-fn csv(delimiter: u8) -> CsvBuilder {
-    CsvBuilder::new().with_delimiter(delimiter)
 }
 
 fn json() -> JsonBuilder {

@@ -8,10 +8,9 @@
 //!  20260131-120000.csv   U,1,anne         U,1,anne
 //! ```
 
-use std::io::{self, Read};
+use std::io;
 
-/// Bytes read at a time.
-const CHUNK: usize = 64 << 10;
+use crate::rewrite::Rewrite;
 
 /// The first field of CSV, and how many its first record has; nothing if there is none, or its end was not seen.
 pub(crate) fn first_fields(head: &[u8], delimiter: u8) -> Option<(String, usize)> {
@@ -32,58 +31,47 @@ pub(crate) fn first_fields(head: &[u8], delimiter: u8) -> Option<(String, usize)
 }
 
 /// The rows of a full load with an empty field in front.
-pub(crate) struct FullLoad<R> {
-    inner: R,
+pub(crate) struct FullLoad {
     delimiter: u8,
     /// Whether a row is to begin, and whether the text is within quotes.
     at_start: bool,
     quoted: bool,
-    ready: Vec<u8>,
-    passed: usize,
-    chunk: Vec<u8>,
 }
 
-impl<R: Read> FullLoad<R> {
-    pub(crate) fn new(inner: R, delimiter: u8) -> Self {
-        let chunk = vec![0; CHUNK];
-        let (ready, passed) = (Vec::new(), 0);
-        Self { inner, delimiter, at_start: true, quoted: false, ready, passed, chunk }
+impl FullLoad {
+    pub(crate) fn new(delimiter: u8) -> Self {
+        Self { delimiter, at_start: true, quoted: false }
     }
 }
 
-impl<R: Read> Read for FullLoad<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.passed == self.ready.len() {
-            self.ready.clear();
-            self.passed = 0;
-            let read = self.inner.read(&mut self.chunk)?;
-            for &byte in &self.chunk[..read] {
-                // An empty line is no row.
-                if self.at_start && !matches!(byte, b'\n' | b'\r') {
-                    self.ready.push(self.delimiter);
-                    self.at_start = false;
-                }
-                self.quoted ^= byte == b'"';
-                self.at_start |= byte == b'\n' && !self.quoted;
-                self.ready.push(byte);
+impl Rewrite for FullLoad {
+    fn take(&mut self, text: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        for &byte in text {
+            // An empty line is no row.
+            if self.at_start && !matches!(byte, b'\n' | b'\r') {
+                out.push(self.delimiter);
+                self.at_start = false;
             }
+            self.quoted ^= byte == b'"';
+            self.at_start |= byte == b'\n' && !self.quoted;
+            out.push(byte);
         }
-        let count = out.len().min(self.ready.len() - self.passed);
-        out[..count].copy_from_slice(&self.ready[self.passed..self.passed + count]);
-        self.passed += count;
-        Ok(count)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
+    use crate::rewrite::Rewritten;
 
     #[test]
     fn rows_of_a_full_load_get_an_empty_field() {
         let text = "1,\"a\nb\"\n\n2,\"c\"\"d\"\r\n3,e";
         let mut whole = String::new();
-        FullLoad::new(text.as_bytes(), b',').read_to_string(&mut whole).unwrap();
+        Rewritten::new(text.as_bytes(), FullLoad::new(b',')).read_to_string(&mut whole).unwrap();
         assert_eq!(whole, ",1,\"a\nb\"\n\n,2,\"c\"\"d\"\r\n,3,e");
     }
 

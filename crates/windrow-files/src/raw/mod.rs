@@ -21,6 +21,7 @@
 //!
 //! A record is held as a whole, which in format 1 of wal2json is a transaction.
 
+mod array;
 mod canal;
 mod debezium;
 mod dms;
@@ -34,12 +35,14 @@ mod wal2json;
 use std::io::Read;
 use std::sync::Arc;
 
+pub(crate) use self::array::{Elements, is_array};
 pub(crate) use self::dms::{FullLoad, first_fields};
 use self::json::Object;
 pub(crate) use self::records::Fault;
 use self::records::Records;
 use self::tables::Tables;
 pub(crate) use self::tell::{Told, tell};
+use crate::rewrite::Rewritten;
 
 /// How many columns of its table an update has, and behind that, each after a NUL, the names of those that are null:
 /// other columns that have no value are not carried. Empty for changes that carry all.
@@ -71,7 +74,7 @@ pub(crate) struct Raw {
 impl Raw {
     /// The events in `text`.
     pub(crate) fn events(self: &Arc<Self>, text: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
-        Box::new(Records::new(text, Arc::clone(self)))
+        Box::new(Rewritten::new(text, Records::new(Arc::clone(self))))
     }
 
     /// Appends the events of a record; `Err` with what is wrong with it.

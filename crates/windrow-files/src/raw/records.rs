@@ -1,16 +1,14 @@
 //! A stream of JSON records, each of which is replaced by its events.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 
 use memchr::memchr_iter;
 
 use super::Raw;
 use super::json::Scan;
-
-/// Bytes read at a time.
-const CHUNK: usize = 64 << 10;
+use crate::rewrite::Rewrite;
 
 /// The longest record: what is longer is taken for a mistake, such as a bracket that is never closed.
 const LONGEST: usize = 1 << 30;
@@ -31,65 +29,27 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The events of the records in `inner`.
-pub(super) struct Records<R> {
-    inner: R,
+/// The events of records.
+pub(super) struct Records {
     raw: Arc<Raw>,
     /// The record that has begun, as far as it was read; where it ends is looked for by `scan`.
     record: Vec<u8>,
     scan: Scan,
     /// The line that the text is on.
     line: u64,
-    /// What is to be passed on, and how much of it was.
-    ready: Vec<u8>,
-    passed: usize,
-    chunk: Vec<u8>,
 }
 
-impl<R: Read> Records<R> {
-    pub(super) fn new(inner: R, raw: Arc<Raw>) -> Self {
-        Self {
-            inner,
-            raw,
-            record: Vec::new(),
-            scan: Scan::default(),
-            line: 1,
-            ready: Vec::new(),
-            passed: 0,
-            chunk: vec![0; CHUNK],
-        }
-    }
-
-    fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            if self.record.is_empty() {
-                let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or(bytes.len());
-                let (between, rest) = bytes.split_at(start);
-                self.ready.extend_from_slice(between);
-                self.line += memchr_iter(b'\n', between).count() as u64;
-                bytes = rest;
-                self.scan = Scan::default();
-            }
-            let scan = &mut self.scan;
-            let end = bytes.iter().position(|byte| scan.ends_with(*byte));
-            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |last| last + 1));
-            self.record.extend_from_slice(part);
-            bytes = rest;
-            if end.is_some() {
-                self.finish()?;
-            } else if self.record.len() > LONGEST {
-                return Err(self.fault(format!("a record of more than {LONGEST} bytes")));
-            }
-        }
-        Ok(())
+impl Records {
+    pub(super) fn new(raw: Arc<Raw>) -> Self {
+        Self { raw, record: Vec::new(), scan: Scan::default(), line: 1 }
     }
 
     /// Passes on the events of the record, and as many ends of lines as it had.
-    fn finish(&mut self) -> io::Result<()> {
+    fn finish(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let record = std::mem::take(&mut self.record);
-        self.raw.record(&record, &mut self.ready).map_err(|what| self.fault(what))?;
+        self.raw.record(&record, out).map_err(|what| self.fault(what))?;
         let lines = memchr_iter(b'\n', &record).count();
-        self.ready.extend(std::iter::repeat_n(b'\n', lines));
+        out.extend(std::iter::repeat_n(b'\n', lines));
         self.line += lines as u64;
         self.record = record;
         self.record.clear();
@@ -101,56 +61,51 @@ impl<R: Read> Records<R> {
     }
 }
 
-impl<R: Read> Read for Records<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.passed == self.ready.len() {
-            self.ready.clear();
-            self.passed = 0;
-            let mut chunk = std::mem::take(&mut self.chunk);
-            let read = self.inner.read(&mut chunk);
-            let taken = match &read {
-                Ok(read) => self.take(&chunk[..*read]),
-                Err(_) => Ok(()),
-            };
-            self.chunk = chunk;
-            taken?;
-            if read? == 0 {
-                if self.record.is_empty() {
-                    return Ok(0);
-                }
-                // It has no end, which its decoder tells.
-                self.ready.append(&mut self.record);
+impl Rewrite for Records {
+    fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.record.is_empty() {
+                let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or(bytes.len());
+                let (between, rest) = bytes.split_at(start);
+                out.extend_from_slice(between);
+                self.line += memchr_iter(b'\n', between).count() as u64;
+                bytes = rest;
+                self.scan = Scan::default();
+            }
+            let scan = &mut self.scan;
+            let end = bytes.iter().position(|byte| scan.ends_with(*byte));
+            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |last| last + 1));
+            self.record.extend_from_slice(part);
+            bytes = rest;
+            if end.is_some() {
+                self.finish(out)?;
+            } else if self.record.len() > LONGEST {
+                return Err(self.fault(format!("a record of more than {LONGEST} bytes")));
             }
         }
-        let count = out.len().min(self.ready.len() - self.passed);
-        out[..count].copy_from_slice(&self.ready[self.passed..self.passed + count]);
-        self.passed += count;
-        Ok(count)
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        // It has no end, which its decoder tells.
+        out.append(&mut self.record);
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
     use crate::preset::Preset;
     use crate::raw::tell;
-
-    /// A byte at a time.
-    struct Drops<'a>(&'a [u8]);
-
-    impl Read for Drops<'_> {
-        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-            let one = self.0.len().min(1).min(out.len());
-            out[..one].copy_from_slice(&self.0[..one]);
-            self.0 = &self.0[one..];
-            Ok(one)
-        }
-    }
+    use crate::rewrite::{Drops, Rewritten};
 
     fn events(text: impl Read + Send, told: &str) -> io::Result<String> {
         let told = tell(Preset::Auto, None, told.as_bytes()).expect("told");
         let mut events = String::new();
-        Records::new(text, told.raw.expect("raw")).read_to_string(&mut events)?;
+        Rewritten::new(text, Records::new(told.raw.expect("raw"))).read_to_string(&mut events)?;
         Ok(events)
     }
 

@@ -53,7 +53,7 @@ pub(super) fn check(text: &StringArray, kind: &DataType, writing: Writing) -> Re
     };
     let Some(value) = strange else { return Ok(()) };
     // What is no value at all is told as such.
-    let reading = Reading { writing, guessed: false };
+    let reading = Reading::of(writing);
     values(&StringArray::from(vec![value]), kind, reading)?;
     Err(match kind {
         kind if kind.is_numeric() && is_padded(value) => {

@@ -16,13 +16,14 @@
 //! A type that the user names says what is meant. One that was inferred is a guess from the first rows: of a
 //! value that would have made it another, had it been among them, the guess would lose what it is.
 //!
-//! This file decides what is parsed, and where it stands; `bytes`, `integers`, `numbers` (decimals and floats)
-//! and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
+//! This file decides what is parsed, and where it stands; `bytes`, `csv` (what its options say), `integers`, `numbers`
+//! (decimals and floats) and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
 //!
 //! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the
 //! float that is nearest, as everywhere; an integer in a column of floats may be a number of something.
 
 mod bytes;
+mod csv;
 mod guess;
 mod integers;
 mod numbers;
@@ -41,6 +42,8 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
+
+use super::csv_options::CsvOptions;
 
 pub(super) use guess::{is_json_number, is_padded};
 pub(super) use times::has_offset;
@@ -62,6 +65,16 @@ struct Reading {
     writing: Writing,
     /// Nobody named the type.
     guessed: bool,
+    /// Text without a character is null, where it is no value.
+    blank_is_null: bool,
+    /// Fractions stand behind a comma.
+    decimal_comma: bool,
+}
+
+impl Reading {
+    fn of(writing: Writing) -> Self {
+        Self { writing, guessed: false, blank_is_null: false, decimal_comma: false }
+    }
 }
 
 /// What is parsed here, of a schema.
@@ -73,8 +86,22 @@ pub(super) struct Exact {
 
 impl Exact {
     /// The types of `schema` that are not in `named` were inferred.
-    pub(super) fn new(schema: &SchemaRef, named: Option<&Schema>, writing: Writing) -> Self {
-        let reading = |field: &FieldRef| Reading { writing, guessed: !is_named(field, named) };
+    pub(super) fn of_json(schema: &SchemaRef, named: Option<&Schema>) -> Self {
+        Self::new(schema, named, Reading::of(Writing::Json))
+    }
+
+    /// The same of CSV that is written down so.
+    pub(super) fn of_csv(schema: &SchemaRef, named: Option<&Schema>, csv: &CsvOptions) -> Self {
+        let reading = Reading {
+            blank_is_null: csv.has_other_nulls(),
+            decimal_comma: csv.decimal_comma,
+            ..Reading::of(Writing::Csv)
+        };
+        Self::new(schema, named, reading)
+    }
+
+    fn new(schema: &SchemaRef, named: Option<&Schema>, reading: Reading) -> Self {
+        let reading = |field: &FieldRef| Reading { guessed: !is_named(field, named), ..reading };
         let readings: Vec<_> = schema.fields().iter().map(reading).collect();
         let fields = schema.fields().iter().zip(&readings);
         let fields: Fields = fields.map(|(field, reading)| as_text(field, *reading)).collect();
@@ -127,6 +154,9 @@ fn as_text(field: &FieldRef, reading: Reading) -> FieldRef {
         | DataType::Float64
         | DataType::LargeUtf8 => DataType::Utf8,
         kind if kind.is_integer() && (reading.guessed || reading.writing == Writing::Json) => {
+            DataType::Utf8
+        }
+        kind if reading.blank_is_null && (kind.is_integer() || *kind == DataType::Boolean) => {
             DataType::Utf8
         }
         DataType::Duration(_)
@@ -247,6 +277,8 @@ fn members(parts: &StructArray, of: &Fields, reading: Reading) -> Result<StructA
 
 fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<ArrayRef, Fault> {
     use DataType as D;
+    let converted = csv::converted(text, kind, reading)?;
+    let text = converted.as_ref().unwrap_or(text);
     if reading.guessed {
         if *kind == D::Int64
             && let Some(integers) = integers::plain(text)
@@ -266,6 +298,7 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<Array
             times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
         }
         D::Duration(_) => cast_strictly(&cast(text, &D::Int64)?, kind),
+        D::Boolean if reading.blank_is_null => csv::booleans(text),
         kind if kind.is_binary() && reading.writing == Writing::Json => bytes::bytes(text, kind),
         D::FixedSizeBinary(_) if reading.writing == Writing::Json => bytes::bytes(text, kind),
         _ => cast(text, kind),
@@ -278,7 +311,7 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<Array
 /// What is wrong with it: also where the type keeps less of it.
 pub(crate) fn one_value(text: &str, kind: &DataType) -> Result<ArrayRef, Fault> {
     let column = StringArray::from(vec![text]);
-    let reading = Reading { writing: Writing::Csv, guessed: false };
+    let reading = Reading::of(Writing::Csv);
     values(&column, kind, reading)
 }
 
@@ -297,7 +330,7 @@ pub(crate) fn widened(values: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Fa
     };
     match text.iter().flatten().find(|value| !is_said(value)) {
         Some(value) => Err(format!("{value:?} is no value of its type, {kind}")),
-        None => self::values(text, kind, Reading { writing: Writing::Json, guessed: false }),
+        None => self::values(text, kind, Reading::of(Writing::Json)),
     }
 }
 

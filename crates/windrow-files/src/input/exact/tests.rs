@@ -11,7 +11,7 @@ use super::*;
 
 fn one(value: &str, kind: &DataType, numbers: bool) -> Result<ArrayRef, Fault> {
     let writing = if numbers { Writing::Json } else { Writing::Csv };
-    read(value, kind, Reading { writing, guessed: false })
+    read(value, kind, Reading::of(writing))
 }
 
 fn read(value: &str, kind: &DataType, reading: Reading) -> Result<ArrayRef, Fault> {
@@ -187,8 +187,8 @@ fn values_are_widened_whole_or_refused() {
 
 #[test]
 fn values_that_an_inferred_type_is_not_for() {
-    let csv = Reading { writing: Writing::Csv, guessed: true };
-    let json = Reading { writing: Writing::Json, guessed: true };
+    let csv = Reading { guessed: true, ..Reading::of(Writing::Csv) };
+    let json = Reading { guessed: true, ..Reading::of(Writing::Json) };
     let us = |zone: Option<&str>| DataType::Timestamp(TimeUnit::Microsecond, zone.map(Into::into));
     let (whole, wide) = (DataType::Int64, DataType::Decimal128(38, 0));
     let fits = |reading, kind: &DataType, values: &[&str]| {
@@ -301,7 +301,7 @@ fn parts_of_nested_columns_are_parsed_too() {
     ];
     for (good, bad, path, kind) in kinds {
         let schema = Arc::new(Schema::new(vec![Field::new("c", kind, true)]));
-        let exact = Exact::new(&schema, None, Writing::Json);
+        let exact = Exact::of_json(&schema, None);
         let decode = |text: &str| {
             let decoder = arrow::json::ReaderBuilder::new(exact.text().clone());
             let mut decoder = decoder.with_coerce_primitive(true).build_decoder().unwrap();

@@ -65,7 +65,7 @@ fn csv_takes_types_from_the_command_line() {
     assert!(open(&dir, &["a.csv"], &with).is_err_and(|error| error.kind() == ErrorKind::Usage));
     fs::write(dir.path().join("b.csv"), "1;x\n2;y\n").unwrap();
     with.schema = Some(parse_schema("id:int32,name:utf8").unwrap());
-    with.csv = CsvOptions { delimiter: b';', has_header: false };
+    with.csv = CsvOptions::default().delimiter(';').unwrap().has_header(false);
     let inputs = open(&dir, &["b.csv"], &with).unwrap();
     assert_eq!(inputs.schema().field(0).name(), "id");
     assert_eq!(read(&inputs, 10).unwrap().num_rows(), 2);
@@ -181,8 +181,8 @@ fn faults_in_ndjson_are_told_with_their_line() {
     expect(&fault(&dir, &["a.ndjson"], &options(10)), &["'a'"]);
     fs::write(&path, "{\"a\":1}\n{\"b\":{\"c\":1,\"a\":2,\"\\u0063\":3}}\n").unwrap();
     expect(&fault(&dir, &["a.ndjson"], &options(10)), &["line 2", "\"c\" is there twice"]);
-    fs::write(&path, "[{\"a\":1}]").unwrap();
-    expect(&fault(&dir, &["a.ndjson"], &options(10)), &["array"]);
+    fs::write(&path, "[{\"a\":1}").unwrap();
+    expect(&fault(&dir, &["a.ndjson"], &options(10)), &["array", "never closed"]);
     fs::write(&path, "").unwrap();
     expect(&fault(&dir, &["a.ndjson"], &options(10)), &["`schema`"]);
 }

@@ -1,0 +1,144 @@
+//! CSV as its options have it: what the writer is told, and columns that it cannot write so.
+//!
+//! Fractions behind a comma are text to the writer. Text that stands for null, and fields that quotes would have to
+//! go around where there are none, would be read back as something else: they are errors.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::compute::cast;
+use arrow::csv::WriterBuilder;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+
+use crate::error::{Error, Result};
+use crate::input::CsvOptions;
+use crate::setting::Setting;
+
+/// The writer of rows, or of a header.
+pub(super) fn writer(csv: &CsvOptions, header: bool) -> WriterBuilder {
+    let mut writer = WriterBuilder::new()
+        .with_header(header)
+        .with_delimiter(csv.separator())
+        .with_null(csv.null_text().to_owned());
+    writer = match csv.quote {
+        Some(quote) => writer.with_quote(quote),
+        None => writer.with_quote_style(arrow::csv::QuoteStyle::Never),
+    };
+    writer
+}
+
+/// Whether columns are made text before they are written.
+pub(super) fn converts(csv: &CsvOptions) -> bool {
+    csv.decimal_comma
+}
+
+/// `schema` as [`shown`] has it.
+pub(super) fn shown_schema(schema: &SchemaRef, csv: &CsvOptions) -> SchemaRef {
+    if !converts(csv) {
+        return Arc::clone(schema);
+    }
+    let field = |field: &Arc<Field>| match has_fractions(field.data_type()) {
+        true => Arc::new(Field::clone(field).with_data_type(DataType::Utf8)),
+        false => Arc::clone(field),
+    };
+    Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
+}
+
+/// `batch` with fractions as text.
+///
+/// # Errors
+/// `Data` that names a column with a value that would be read back as another.
+pub(super) fn shown(batch: &RecordBatch, csv: &CsvOptions) -> Result<RecordBatch> {
+    check(batch, csv)?;
+    if !converts(csv) {
+        return Ok(batch.clone());
+    }
+    let columns = batch.columns().iter().map(|column| match has_fractions(column.data_type()) {
+        true => with_commas(column),
+        false => Ok(Arc::clone(column)),
+    });
+    let schema = shown_schema(batch.schema_ref(), csv);
+    let columns = columns.collect::<Result<Vec<_>, _>>();
+    let shown = columns.and_then(|columns| RecordBatch::try_new(schema, columns));
+    shown.map_err(|error| Error::data(error.to_string()))
+}
+
+/// Refuses a header that is not read back as it is.
+///
+/// # Errors
+/// `Usage` that names the column.
+pub(super) fn check_names(schema: &Schema, csv: &CsvOptions) -> Result<()> {
+    let unfit = |field: &&Arc<Field>| csv.quote.is_none() && needs_quotes(field.name(), csv);
+    match schema.fields().iter().find(unfit) {
+        Some(field) if csv.has_header => Err(Error::usage(format!(
+            "the name of column {:?} needs quotes, and {} says that there are none",
+            field.name(),
+            Setting::CsvQuote
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn has_fractions(kind: &DataType) -> bool {
+    kind.is_floating() || kind.is_decimal()
+}
+
+fn with_commas(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let text = cast(column, &DataType::Utf8)?;
+    let text = text.as_string::<i32>().iter().map(|value| Some(value?.replace('.', ",")));
+    Ok(Arc::new(text.collect::<StringArray>()))
+}
+
+fn check(batch: &RecordBatch, csv: &CsvOptions) -> Result<()> {
+    let null = csv.null_text();
+    if null.is_empty() && csv.quote.is_some() {
+        return Ok(());
+    }
+    let is_alone = batch.num_columns() == 1;
+    for (column, field) in batch.columns().iter().zip(batch.schema_ref().fields()) {
+        if csv.quote.is_none() && is_alone && null.is_empty() && column.null_count() > 0 {
+            return Err(unfit(field, "a null, which would be an empty line", Setting::CsvQuote));
+        }
+        let fault = find(column, |value| {
+            if !null.is_empty() && value == null {
+                Some((format!("the text {value:?}, which stands for null"), Setting::CsvNull))
+            } else if csv.quote.is_none()
+                && (needs_quotes(value, csv) || is_alone && value.is_empty())
+            {
+                Some((format!("{:?}, which needs quotes", head(value)), Setting::CsvQuote))
+            } else {
+                None
+            }
+        });
+        if let Some((what, setting)) = fault {
+            return Err(unfit(field, &what, setting));
+        }
+    }
+    Ok(())
+}
+
+fn unfit(field: &Field, what: &str, setting: Setting) -> Error {
+    Error::data(format!("column {:?} holds {what}; give {setting} another value", field.name()))
+}
+
+fn needs_quotes(value: &str, csv: &CsvOptions) -> bool {
+    value.bytes().any(|byte| byte == csv.separator() || matches!(byte, b'\n' | b'\r'))
+}
+
+/// What is shown of a value.
+fn head(value: &str) -> String {
+    value.chars().take(40).collect()
+}
+
+/// What `look` finds first in the text of `column`.
+fn find<T>(column: &ArrayRef, look: impl Fn(&str) -> Option<T>) -> Option<T> {
+    match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().iter().flatten().find_map(look),
+        DataType::LargeUtf8 => column.as_string::<i64>().iter().flatten().find_map(look),
+        DataType::Utf8View => column.as_string_view().iter().flatten().find_map(look),
+        DataType::Dictionary(..) => find(column.as_any_dictionary().values(), look),
+        _ => None,
+    }
+}

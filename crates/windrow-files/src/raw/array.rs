@@ -1,0 +1,209 @@
+//! JSON arrays of objects as objects one after the other.
+//!
+//! The brackets of the array become blanks, and so do the commas between its objects; but a comma that no line ends
+//! behind becomes the end of a line itself, so that an array on one line has as many lines as objects:
+//!
+//! ```text
+//!  [{"a":[1,2]},{"a":[]}]          [
+//!                                    {"a":1},
+//!                                    {"a":2}
+//!                                  ]
+//!   {"a":[1,2]}                     ...
+//!  {"a":[]}
+//! ```
+//! Invariant: there are as many bytes before as behind. An array that is never closed is an error: what was cut off
+//! would be missing.
+
+use std::io;
+
+use super::json::Scan;
+use super::records::Fault;
+use crate::rewrite::Rewrite;
+
+/// Whether text with this head is an array, or several.
+pub(crate) fn is_array(head: &[u8]) -> bool {
+    let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+    text.trim_ascii_start().first() == Some(&b'[')
+}
+
+/// Where in the text of arrays it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// In front of an array, or behind it.
+    Outside,
+    /// Behind the bracket that opens it.
+    Opened,
+    /// Behind a comma. What it becomes is not known before a line ends, or something begins.
+    Comma,
+    /// Behind a comma that has become something.
+    Between,
+    /// In a value.
+    Within,
+    /// In a value that is no object, which its decoder refuses.
+    Scalar,
+    /// Behind a value.
+    Behind,
+}
+
+/// The objects of arrays.
+pub(crate) struct Elements {
+    at: At,
+    scan: Scan,
+    /// Blanks behind the comma.
+    blanks: Vec<u8>,
+    line: u64,
+}
+
+impl Elements {
+    pub(crate) fn new() -> Self {
+        Self { at: At::Outside, scan: Scan::default(), blanks: Vec::new(), line: 1 }
+    }
+
+    /// What the comma becomes is known.
+    fn settle(&mut self, becomes: u8, out: &mut Vec<u8>) {
+        if self.at == At::Comma {
+            out.push(becomes);
+            out.append(&mut self.blanks);
+            self.at = At::Between;
+        }
+    }
+
+    fn fault(&self, what: &str) -> io::Error {
+        io::Error::other(Fault { line: self.line, what: what.to_owned() })
+    }
+
+    /// Takes a byte that is in no object; returns what it becomes, unless that is to be seen.
+    fn between(&mut self, byte: u8) -> io::Result<Option<u8>> {
+        let becomes = match (self.at, byte) {
+            (At::Outside, 0xEF | 0xBB | 0xBF) => byte,
+            (At::Outside, b'[') => {
+                self.at = At::Opened;
+                b' '
+            }
+            (At::Outside, _) => return Err(self.fault("there is text behind the JSON array")),
+            (At::Opened | At::Behind | At::Scalar, b']') => {
+                self.at = At::Outside;
+                b'\n'
+            }
+            (At::Behind | At::Scalar, b',') => {
+                self.at = At::Comma;
+                return Ok(None);
+            }
+            (At::Behind, _) => {
+                return Err(self.fault("there is no comma between two values of the JSON array"));
+            }
+            (_, b',' | b']') => {
+                return Err(self.fault("there is no value at a comma of the JSON array"));
+            }
+            (_, byte) => {
+                self.at = At::Scalar;
+                byte
+            }
+        };
+        Ok(Some(becomes))
+    }
+}
+
+impl Rewrite for Elements {
+    fn take(&mut self, mut text: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        while let Some((&byte, rest)) = text.split_first() {
+            if self.at == At::Within {
+                let scan = &mut self.scan;
+                let end = text.iter().position(|byte| scan.ends_with(*byte));
+                let (part, rest) = text.split_at(end.map_or(text.len(), |last| last + 1));
+                self.line += memchr::memchr_iter(b'\n', part).count() as u64;
+                out.extend_from_slice(part);
+                if end.is_some() {
+                    self.at = At::Behind;
+                }
+                text = rest;
+                continue;
+            }
+            if byte == b'{' && matches!(self.at, At::Opened | At::Comma | At::Between) {
+                self.settle(b'\n', out);
+                (self.at, self.scan) = (At::Within, Scan::default());
+                continue;
+            }
+            text = rest;
+            if byte.is_ascii_whitespace() {
+                if byte == b'\n' {
+                    self.line += 1;
+                    self.settle(b' ', out);
+                }
+                match self.at {
+                    At::Comma => self.blanks.push(byte),
+                    _ => out.push(byte),
+                }
+                continue;
+            }
+            self.settle(b'\n', out);
+            out.extend(self.between(byte)?);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: &mut Vec<u8>) -> io::Result<()> {
+        match self.at {
+            At::Outside => Ok(()),
+            _ => Err(self.fault("the JSON array is never closed")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::rewrite::{Drops, Rewritten};
+
+    fn elements(text: &str) -> io::Result<String> {
+        let (mut whole, mut drops) = (String::new(), String::new());
+        let read = Rewritten::new(text.as_bytes(), Elements::new()).read_to_string(&mut whole);
+        let again =
+            Rewritten::new(Drops(text.as_bytes()), Elements::new()).read_to_string(&mut drops);
+        assert_eq!(read.is_ok(), again.is_ok());
+        read?;
+        assert_eq!((&whole, whole.len()), (&drops, text.len()));
+        Ok(whole)
+    }
+
+    #[test]
+    fn arrays_fall_into_objects() {
+        for (text, expected) in [
+            ("[]", " \n"),
+            ("[{\"a\":[1,2]},{\"a\":\"],{\"}]", " {\"a\":[1,2]}\n{\"a\":\"],{\"}\n"),
+            ("[\n {\"a\":1},\n {\"a\":2} ]\n", " \n {\"a\":1} \n {\"a\":2} \n\n"),
+            ("[{} ,  {},{}]", " {} \n  {}\n{}\n"),
+            ("[{}, \r\n{}\n,{}]", " {}  \r\n{}\n\n{}\n"),
+            ("\u{feff}[{}]\n[{}]", "\u{feff} {}\n\n {}\n"),
+            ("[null,{}]", " null\n{}\n"),
+            ("[1,[2]]", " 1\n[2\n]"),
+        ] {
+            if text == "[1,[2]]" {
+                assert!(elements(text).is_err(), "{text}");
+            } else {
+                assert_eq!(elements(text).unwrap(), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_array_is_an_error() {
+        for (text, what) in [
+            ("[{}", "never closed"),
+            ("[{},", "never closed"),
+            ("[{\"a\":[}]", "never closed"),
+            ("[", "never closed"),
+            ("[{}{}]", "no comma"),
+            ("[{},]", "no value"),
+            ("[,{}]", "no value"),
+            ("[{},,{}]", "no value"),
+            ("[{}] {}", "behind the JSON array"),
+            ("[\n{}\n]]", "line 3"),
+        ] {
+            let error = elements(text).unwrap_err().to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+}
