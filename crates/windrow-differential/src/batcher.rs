@@ -9,6 +9,7 @@
 use std::marker::PhantomData;
 
 use differential_dataflow::batcher::{Batcher, Extract};
+use differential_dataflow::logging::Logger;
 use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
 
@@ -16,6 +17,7 @@ use crate::batch::RowBatch;
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::format::Format;
+use crate::ledger::Ledger;
 use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
@@ -28,6 +30,8 @@ const PENDING: usize = 64 << 10;
 pub struct RowBatcher<K, V, T: TimeCode, R> {
     context: Context,
     batcher: windrow::Batcher<T::Code>,
+    /// Behind the batcher, whose last accounts it takes.
+    ledger: Option<Ledger>,
     pending: Updates<K, V, T, R>,
     /// The lower bounds of what is held back.
     frontier: Antichain<T>,
@@ -37,13 +41,30 @@ pub struct RowBatcher<K, V, T: TimeCode, R> {
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
     /// A batcher without updates.
     pub fn new(context: &Context) -> Self {
-        let layout = Format::<K, V, T, R>::layout();
+        Self::logging(context, None, 0)
+    }
+
+    /// The same, and `logger`, if there is one, hears what the batcher of `operator` holds in chunks.
+    pub fn logging(context: &Context, logger: Option<Logger>, operator: usize) -> Self {
+        let (layout, pool) = (Format::<K, V, T, R>::layout(), context.pool());
+        let ledger = logger.map(|logger| Ledger::new(logger, operator));
         Self {
-            batcher: windrow::Batcher::timed(&layout, context.pool()),
+            batcher: match &ledger {
+                Some(ledger) => windrow::Batcher::accounted(&layout, pool, ledger.sink()),
+                None => windrow::Batcher::timed(&layout, pool),
+            },
+            ledger,
             context: context.clone(),
             pending: Updates::default(),
             frontier: Antichain::new(),
             of: PhantomData,
+        }
+    }
+
+    /// Tells the logger what has changed.
+    fn report(&self) {
+        if let Some(ledger) = &self.ledger {
+            ledger.report();
         }
     }
 
@@ -69,6 +90,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Extract for RowBatcher<K, V, T, R
         let batch = done(self.batcher.seal(&upper));
         let kept = self.batcher.frontier().elements();
         self.frontier = kept.iter().map(|&code| T::of_code(code)).collect();
+        self.report();
         (RowBatch::new(&self.context, batch), self.frontier.borrow())
     }
 }
@@ -84,6 +106,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Vec<((K, V), T, R)>>
                 self.push_pending();
             }
         }
+        self.report();
     }
 }
 
@@ -101,5 +124,6 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, R>>
             }
         }
         container.clear();
+        self.report();
     }
 }

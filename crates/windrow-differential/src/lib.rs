@@ -47,6 +47,7 @@ mod diff;
 mod enc;
 mod exchange;
 mod format;
+mod ledger;
 mod of;
 mod operators;
 pub mod row;

@@ -58,7 +58,8 @@ where
     fn arrange_rows(self, context: &Context) -> RowArranged<'scope, K, V, T, R> {
         let context = context.clone();
         let name = "ArrangeRows";
-        let batcher = move |_, _| RowBatcher::<K, V, T, R>::new(&context);
+        let batcher =
+            move |logger, operator| RowBatcher::<K, V, T, R>::logging(&context, logger, operator);
         if self.inner.scope().peers() == 1 {
             return arrange_core(self.inner, Pipeline, name, batcher);
         }

@@ -8,6 +8,7 @@
 use std::marker::PhantomData;
 
 use differential_dataflow::batcher::{Batcher, Extract};
+use differential_dataflow::logging::Logger;
 use differential_dataflow::trace::Builder;
 use timely::progress::frontier::AntichainRef;
 
@@ -54,7 +55,12 @@ pub struct RowSorter<K, V, T: TimeCode, R, B> {
 impl<K: Row, V: Row, T: TimeCode, R: DiffCode, B> RowSorter<K, V, T, R, B> {
     /// A batcher without updates.
     pub fn new(context: &Context) -> Self {
-        Self { batcher: RowBatcher::new(context), of: PhantomData }
+        Self::logging(context, None, 0)
+    }
+
+    /// As [`RowBatcher::logging`].
+    pub fn logging(context: &Context, logger: Option<Logger>, operator: usize) -> Self {
+        Self { batcher: RowBatcher::logging(context, logger, operator), of: PhantomData }
     }
 }
 

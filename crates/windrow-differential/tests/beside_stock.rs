@@ -4,6 +4,7 @@ mod common;
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use common::{Numbers, in_all_ways, passing_in_all_ways, same, step_until};
 use differential_dataflow::VecCollection;
@@ -13,6 +14,7 @@ use differential_dataflow::trace::implementations::{ValBuilder, ValSpine};
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::channels::pact::Exchange;
 use timely::worker::Worker;
+use windrow::{Codec, ForceSpill, Tiered};
 use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection, RowSorter};
 
 /// Rounds of updates, several times each, so that batches have times of their own.
@@ -241,6 +243,38 @@ fn a_trace_is_imported_late() {
                 step_until(worker, || !late.less_than(&(round + 1)));
             }
         }
+        seen.get()
+    });
+}
+
+#[test]
+fn settings_change_while_it_runs() {
+    passing_in_all_ways(|worker, context| {
+        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
+        let mut inputs = worker.dataflow::<u64, _, _>(|scope| {
+            let (a, pairs) = scope.new_collection::<(u64, u64), isize>();
+            let (b, others) = scope.new_collection();
+            let rows = pairs.clone().arrange_rows(context);
+            let rows = rows.join_rows(others.clone().arrange_rows(context), |key, a, b| {
+                Some((key.get(), (a.get(), b.get())))
+            });
+            let stock = pairs.join_map(others, |key, a, b| (*key, (*a, *b)));
+            same(stock, rows.consolidate_rows(context), &seen, &mut probe);
+            [a, b]
+        });
+        feed(worker, &mut inputs, &probe, |numbers| {
+            let pool = context.pool();
+            match numbers.below(30) {
+                0 => pool.set_codec(Codec::Lz4),
+                1 => pool.set_codec(Codec::None),
+                2 => pool.set_policy(Arc::new(ForceSpill)),
+                3 => pool.set_policy(Arc::new(Tiered)),
+                4 => pool.set_limit(1 << 20).unwrap(),
+                5 => pool.set_limit(64 << 20).unwrap(),
+                _ => {}
+            }
+            (numbers.below(KEYS), numbers.below(5))
+        });
         seen.get()
     });
 }

@@ -35,7 +35,7 @@ const RIVALS: [Side; 4] = [Side::Cursors, Side::OrdVal, Side::VecChunk, Side::Co
 const SMALL_ROUNDS: [usize; 4] = [1, 10, 100, 1_000];
 const TIMES: usize = 300;
 
-struct Workload<K: 'static> {
+struct Workload<K: differential_026::Data> {
     data: InputSession<u64, (K, ()), isize>,
     keys: InputSession<u64, (K, ()), isize>,
     probe: ProbeHandle<u64>,
