@@ -50,7 +50,7 @@ fn long_arrays_keep_the_limit() {
             .expect("text");
     }
     text.push(']');
-    work.put("in/a.json", text.replace(&"\"],[{\"", "8"));
+    work.put("in/a.json", text);
     let ran =
         work.run("sort in/a.json --by id -o out/o.parquet --memory-limit 64MiB --threads 1 --stats out/s.json");
     ran.succeeds();
