@@ -12,6 +12,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use common::Work;
 
 /// One case of a table.
@@ -209,4 +212,45 @@ fn what_auto_found_is_not_said_to_those_who_want_quiet() {
     let ran = work.run("compact in/a.ndjson --op-preset auto --key id -o out/o.csv -q");
     ran.succeeds();
     assert_eq!(ran.err, "");
+}
+
+#[test]
+fn keys_that_change_keep_their_place_in_a_long_log() {
+    let work = Work::new();
+    // So long that it is read in many record batches, in which there are more rows than were read.
+    let (mut state, mut table, mut log) = (7_u64, BTreeMap::new(), String::new());
+    let mut random = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for step in 0..30_000 {
+        let (id, other) = (random(300), random(300));
+        let of = |name: &str, id: u64, v: u64| {
+            format!(
+                "\"{name}\":[{{\"name\":\"id\",\"value\":{id}}},{{\"name\":\"v\",\"value\":{v}}}]"
+            )
+        };
+        let change = match table.remove(&id) {
+            None => {
+                table.insert(id, step);
+                format!("\"action\":\"I\",{}", of("columns", id, step))
+            }
+            Some(old) if random(3) == 0 => format!("\"action\":\"D\",{}", of("identity", id, old)),
+            Some(old) => {
+                let to = if table.contains_key(&other) { id } else { other };
+                table.insert(to, step);
+                format!("\"action\":\"U\",{},{}", of("columns", to, step), of("identity", id, old))
+            }
+        };
+        writeln!(log, "{{{change},\"schema\":\"s\",\"table\":\"t\"}}").expect("text");
+    }
+    work.put("in/a.ndjson", log);
+    let expected: String = table.iter().map(|(id, v)| format!("{id},{v}\n")).collect();
+    for threads in [1, 2] {
+        let compact =
+            "compact in/a.ndjson --op-preset wal2json --key id --select id,v -o out/o.csv";
+        work.run(&format!("{compact} --threads {threads}")).succeeds();
+        assert_eq!(work.text("out/o.csv"), format!("id,v\n{expected}"));
+    }
 }

@@ -50,9 +50,9 @@ fn long_arrays_keep_the_limit() {
             .expect("text");
     }
     text.push(']');
-    work.put("in/a.json", text.replace(&"\"],[{\"", "8"));
+    work.put("in/a.json", text);
     let ran =
-        work.run("sort in/a.json --by id -o out/o.parquet --memory-limit 48MiB --stats out/s.json");
+        work.run("sort in/a.json --by id -o out/o.parquet --memory-limit 64MiB --threads 1 --stats out/s.json");
     ran.succeeds();
     let stats = work.text("out/s.json");
     assert!(
@@ -105,4 +105,37 @@ fn change_logs_in_arrays() {
             .succeeds();
         assert_eq!(work.text("out/o.csv"), "id,v\n1,b\n2,c\n");
     }
+}
+
+#[test]
+fn types_of_lists_and_objects_are_named() {
+    let work = Work::new();
+    // The second file has what the first does not, and none of it says of which type.
+    work.put("in/a.json", "{\"id\":1,\"o\":{\"k\":null},\"l\":[]}\n");
+    work.put("in/b.json", "{\"id\":2,\"o\":{\"k\":1.50,\"m\":{\"t\":[\"x\"]}},\"l\":[1,null]}\n");
+    let schema = "o:struct(k:decimal128(9,2),m:struct(t:list(utf8))),l:list(int32)";
+    let sort = "sort in/a.json in/b.json --by id -o out/o.ndjson";
+    work.run(&format!("{sort} --schema {schema}")).succeeds();
+    let expected = "{\"id\":1,\"o\":{\"k\":null,\"m\":null},\"l\":[]}\n\
+                    {\"id\":2,\"o\":{\"k\":1.50,\"m\":{\"t\":[\"x\"]}},\"l\":[1,null]}\n";
+    assert_eq!(work.text("out/o.ndjson"), expected);
+    let narrow = "o:struct(k:decimal128(9,1),m:struct(t:list(utf8))),l:list(int8)";
+    work.run(&format!("{sort} --schema {narrow}")).succeeds();
+    assert_eq!(work.text("out/o.ndjson"), expected.replace("1.50", "1.5"));
+    work.put("in/b.json", "{\"id\":2,\"o\":{\"k\":1.55},\"l\":[1]}\n");
+    work.run(&format!("{sort} --schema o:struct(k:decimal128(9,1)),l:list(int8)"))
+        .says(3, &["b.json", "line 1", "'o.k'", "1.55"]);
+    for (schema, parts) in [
+        ("o:struct()", &["struct(...)"][..]),
+        ("o:list", &["list(...)"]),
+        ("o:struct(k:int64,k:int8)", &["there twice"]),
+        ("o:list(klingon)", &["unknown type", "struct(name:type,...)"]),
+        ("o:struct(k)", &["name:type"]),
+    ] {
+        work.run(&format!("{sort} --schema {schema}")).says(2, parts);
+    }
+    work.run(&format!("{sort} --schema o:{}int8{}", "list(".repeat(100), ")".repeat(100)))
+        .says(2, &["64 deep"]);
+    work.put("in/a.csv", "id,o\n1,2\n");
+    work.run("sort in/a.csv --by id -o out/o.csv --schema o:list(int8)").says(2, &["'o'", "CSV"]);
 }

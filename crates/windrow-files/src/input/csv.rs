@@ -58,6 +58,7 @@ pub(super) fn open(
             Setting::CsvSkipLines
         )));
     }
+    nested(options.schema.as_deref())?;
     let is_empty = text.trim_ascii().is_empty();
     if let Err(fault) = std::str::from_utf8(text) {
         let valid = first + fault.valid_up_to();
@@ -159,6 +160,19 @@ fn header_only(origin: &Origin, names: &Schema, named: Option<&Schema>) -> Resul
         Field::new(field.name(), kind.clone(), true)
     });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Refuses types that CSV has no text for.
+fn nested(named: Option<&Schema>) -> Result<()> {
+    let mut fields = named.into_iter().flat_map(|named| named.fields());
+    match fields.find(|field| field.data_type().is_nested()) {
+        Some(field) => Err(Error::usage(format!(
+            "{}: column '{}' is a list or a struct, which CSV does not have",
+            Setting::Schema,
+            field.name()
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn are_in_header(origin: &Origin, header: &Schema, named: &Schema) -> Result<()> {

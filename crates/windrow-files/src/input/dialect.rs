@@ -78,7 +78,7 @@ pub(super) struct Step {
 }
 
 impl Columns {
-    /// Whether `schema` takes the type of the column that `fault` is in. It has none for nested columns.
+    /// Whether `schema` takes the type of the column that `fault` is in. Of nested columns the whole would have to be named.
     pub(super) fn can_be_named(&self, fault: &str) -> bool {
         let name = fault.strip_prefix("column '").and_then(|rest| rest.split_once("': "));
         name.is_none_or(|(name, _)| {

@@ -1,7 +1,8 @@
 //! The text of `schema`: `id:int64,name:utf8,at:timestamp_us,amount:decimal128(12,2)`.
 //!
 //! A column is its name, a colon and its type; names may hold anything but commas, the last colon that is
-//! not in the parentheses of the type parts name and type. Every column is nullable, as text formats cannot promise otherwise.
+//! not in the parentheses of the type parts name and type. Lists and objects of JSON are `list(int64)` and
+//! `struct(id:int64,tags:list(utf8))`. Every column is nullable, as text formats cannot promise otherwise.
 
 use std::sync::Arc;
 
@@ -13,18 +14,27 @@ use crate::error::{Error, Result};
 /// What an unknown type is answered with.
 const TYPES: &str = "bool, int8..int64, uint8..uint64, float32, float64, utf8, date32, date64, \
      time32_s, time32_ms, time64_us, time64_ns, timestamp_s, timestamp_ms, timestamp_us, timestamp_ns, \
-     timestamp_us(UTC), decimal128(precision,scale), decimal256(precision,scale)";
+     timestamp_us(UTC), decimal128(precision,scale), decimal256(precision,scale), list(type), \
+     struct(name:type,...)";
+
+/// Types within each other: JSON is not read deeper.
+const MOST_DEPTH: usize = 64;
 
 /// Parses the text of `schema`.
 ///
 /// # Errors
 /// `Usage` that names the part which cannot be understood.
 pub fn parse_schema(text: &str) -> Result<SchemaRef> {
+    Ok(Arc::new(Schema::new(fields(text, 0)?)))
+}
+
+/// The columns of `text`, or the members of a struct that is in so many others.
+fn fields(text: &str, within: usize) -> Result<Vec<Field>> {
     let mut fields: Vec<Field> = Vec::new();
     for part in columns(text) {
         let part = part.trim();
         // An offset in parentheses has a colon, too.
-        let arguments = part.strip_suffix(')').and_then(|part| part.rfind('('));
+        let arguments = opening(part);
         let Some(colon) = part[..arguments.unwrap_or(part.len())].rfind(':') else {
             return Err(bad(part, "expected name:type"));
         };
@@ -35,10 +45,25 @@ pub fn parse_schema(text: &str) -> Result<SchemaRef> {
         if fields.iter().any(|field| field.name() == name) {
             return Err(bad(part, "the name is there twice"));
         }
-        let kind = parse_type(kind).map_err(|why| bad(part, &why))?;
+        let kind = parse_type(kind, within).map_err(|why| bad(part, &why))?;
         fields.push(Field::new(name, kind, true));
     }
-    Ok(Arc::new(Schema::new(fields)))
+    Ok(fields)
+}
+
+/// The parenthesis that the last character of `text` closes.
+fn opening(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut places = text.char_indices().rev();
+    let found = places.find(|(_, c)| {
+        match c {
+            ')' => depth += 1,
+            '(' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    });
+    found.map(|(place, _)| place).filter(|_| text.ends_with(')'))
 }
 
 fn bad(part: &str, why: &str) -> Error {
@@ -58,7 +83,7 @@ fn columns(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn parse_type(text: &str) -> Result<DataType, String> {
+fn parse_type(text: &str, within: usize) -> Result<DataType, String> {
     let (word, arguments) = match text.split_once('(') {
         Some((word, rest)) => {
             let inside = rest.strip_suffix(')').ok_or("the parenthesis is not closed")?;
@@ -81,6 +106,19 @@ fn parse_type(text: &str) -> Result<DataType, String> {
             return Err(format!("unknown time zone {zone}; write UTC or an offset, +02:00"));
         }
         return Ok(DataType::Timestamp(unit, arguments.map(Into::into)));
+    }
+    if word == "list" || word == "struct" {
+        let inside = arguments.filter(|inside| !inside.is_empty());
+        let inside = inside.ok_or_else(|| format!("write {word}(...), with what is in it"))?;
+        if within >= MOST_DEPTH {
+            return Err(format!("is nested more than {MOST_DEPTH} deep"));
+        }
+        return match word.as_str() {
+            "list" => Ok(DataType::new_list(parse_type(inside, within + 1)?, true)),
+            _ => fields(inside, within + 1)
+                .map(|members| DataType::Struct(members.into()))
+                .map_err(|error| error.to_string()),
+        };
     }
     if word == "decimal128" || word == "decimal256" || word == "decimal" {
         return decimal(&word, arguments);

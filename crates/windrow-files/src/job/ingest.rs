@@ -84,7 +84,7 @@ fn work(
             None => batch,
         };
         pushed += batch.num_rows() as u64;
-        pusher.push(&batch, sequence).map_err(|error| match error {
+        pusher.push(&batch, PLACES * sequence).map_err(|error| match error {
             error @ windrow::Error::Value { .. } => Error::from(error).in_input(name()),
             error => error.into(),
         })?;
@@ -94,6 +94,10 @@ fn work(
     }
     Ok(pusher.flush()?)
 }
+
+/// Places in the input that a row takes: an update that changes its key becomes two, and no row of the next record
+/// batch may come before them.
+const PLACES: u64 = 2;
 
 /// Ordinal of the file.
 fn file_of(sequence: u64) -> usize {

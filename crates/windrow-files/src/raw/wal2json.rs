@@ -30,8 +30,9 @@ pub(super) fn events(
         flattened(record, carries, out);
         return Ok(());
     }
-    let after = columns.map(|columns| row(&columns)).transpose()?;
     let before = identity.map(|columns| row(&columns)).transpose()?;
+    let after = columns.map(|columns| row(&columns)).transpose()?;
+    let after = after.map(|after| filled(after, before.as_deref()));
     let about = without(record, &["columns", "identity", "pk"]);
     event(out, &about, after.as_deref(), before.as_deref(), carries);
     Ok(())
@@ -62,6 +63,17 @@ fn row<'a>(columns: &[&'a [u8]]) -> Result<Row<'a>, String> {
     row.ok_or_else(|| "a column of the change is no object with a `name`".to_owned())
 }
 
+/// The row after a change, with what only the row `before` has: a large value that did not change is left out of the
+/// one, and is in the other if the table's replica identity is full.
+fn filled<'a>(mut after: Row<'a>, before: Option<&Members<'a>>) -> Row<'a> {
+    for (name, value) in before.unwrap_or_default() {
+        if find(&after, &String::from_utf8_lossy(name)).is_none() {
+            after.push((name, value));
+        }
+    }
+    after
+}
+
 /// A change of a transaction.
 fn first_format(
     change: &[u8],
@@ -74,12 +86,13 @@ fn first_format(
     if kind == "message" || !is_wanted(&change, tables)? {
         return Ok(());
     }
-    let after = named(&change, "columnnames", "columnvalues")?;
     let old = object(&change, "oldkeys");
     let before = match &old {
         Some(old) => named(old, "keynames", "keyvalues")?,
         None => None,
     };
+    let after = named(&change, "columnnames", "columnvalues")?;
+    let after = after.map(|after| filled(after, before.as_deref()));
     let of_row = [
         "columnnames",
         "columntypes",
