@@ -1,6 +1,7 @@
 //! Jobs as a program uses them: side by side, from readers, cancelled, and read instead of written.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +12,9 @@ use arrow::array::{RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::Int64Type;
 use arrow::error::ArrowError;
 use windrow_files::{
-    Cancel, CompactSpec, Error, ErrorKind, Inputs, Job, Limit, Limits, Moment, PartitionSpec,
-    Partitions, Phase, Progress, ReadOptions, SortSpec, Source, Target, WriteOptions, desc, expand,
+    Cancel, CompactSpec, Error, ErrorKind, Inputs, Job, Limit, Limits, MergeSpec, Moment,
+    PartitionSpec, Partitions, Phase, Progress, ReadOptions, SortSpec, Source, Target,
+    WriteOptions, desc, expand,
 };
 
 /// Rows `0..rows`, shuffled.
@@ -30,6 +32,12 @@ fn source(batches: Vec<Result<RecordBatch, ArrowError>>) -> Source {
 
 fn open(source: Source) -> Inputs {
     Inputs::open(&[source], &ReadOptions::default()).unwrap()
+}
+
+fn of_threads(threads: usize) -> Limits {
+    let mut limits = Limits::default();
+    limits.threads = NonZeroUsize::new(threads);
+    limits
 }
 
 fn ids(batches: impl RecordBatchReader) -> Vec<i64> {
@@ -54,6 +62,72 @@ fn rows_of_a_reader_come_back_in_order() {
     assert_eq!(first.num_rows() + rest, 50_000);
     let stats = batches.stats();
     assert_eq!((stats.rows_in, stats.rows_out), (50_000, 50_000));
+}
+
+#[test]
+fn rows_are_the_same_whoever_decodes_them() {
+    let whole = rows(100_000);
+    for threads in [1, 2, 3, 16] {
+        let limits = of_threads(threads);
+        let sort =
+            || Job::sort(open(source(vec![Ok(whole.clone())])), &SortSpec::by("id")).unwrap();
+        assert_eq!(ids(sort().batches(&limits).unwrap()), (0..100_000).collect::<Vec<_>>());
+        // Left with batches that wait for nobody.
+        for taken in 0..3 {
+            let mut batches = sort().batches(&limits).unwrap();
+            batches
+                .by_ref()
+                .take(taken)
+                .for_each(|batch| assert_eq!(batch.unwrap().num_rows(), 8192));
+            drop(batches);
+        }
+        // Cancelled on the way: what comes is the rows before, then the error, then no more.
+        let cancel = Cancel::new();
+        let mut batches = sort().cancelled_by(&cancel).batches(&limits).unwrap();
+        let first = batches.next().unwrap().unwrap();
+        assert_eq!(first.column(0).as_primitive::<Int64Type>().value(8191), 8191);
+        cancel.cancel();
+        let rest: Vec<_> = batches.by_ref().collect();
+        let (last, before) = rest.split_last().unwrap();
+        assert!(before.iter().all(Result::is_ok) && before.len() <= 2 * threads);
+        assert!(last.as_ref().unwrap_err().to_string().contains("interrupted"), "{last:?}");
+        assert!(batches.next().is_none());
+    }
+}
+
+#[test]
+fn an_error_comes_behind_the_rows_before_it() {
+    // In order, but for a row near the end.
+    let ids_of_all = (0..50_000_i64).map(|id| if id == 45_000 { 7 } else { id });
+    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(ids_of_all));
+    let name: ArrayRef = Arc::new(StringArray::from_iter_values((0..50_000).map(|_| "")));
+    let whole = RecordBatch::try_from_iter([("id", id), ("name", name)]).unwrap();
+    for threads in [1, 4] {
+        let limits = of_threads(threads);
+        let parts = (0..50).map(|n| Ok(whole.slice(n * 1000, 1000))).collect();
+        let job = Job::merge(open(source(parts)), &MergeSpec::by("id")).unwrap();
+        let mut seen = 0;
+        let mut failed = false;
+        // Found when the merge is opened, or when it comes to the row.
+        if let Ok(batches) = job.batches(&limits) {
+            for batch in batches {
+                assert!(!failed, "there are no more rows behind an error");
+                match batch {
+                    Ok(batch) => {
+                        let ids = batch.column(0).as_primitive::<Int64Type>();
+                        assert!(
+                            ids.values()
+                                .iter()
+                                .eq((seen..).take(ids.len()).collect::<Vec<_>>().iter())
+                        );
+                        seen += ids.len() as i64;
+                    }
+                    Err(_) => failed = true,
+                }
+            }
+            assert!(failed && seen <= 45_000, "{seen}");
+        }
+    }
 }
 
 #[test]

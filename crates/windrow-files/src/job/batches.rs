@@ -1,4 +1,5 @@
-//! A job whose rows are read by the caller, at the caller's pace.
+//! A job whose rows are read by the caller, at the caller's pace: decoded as they are asked for, or ahead by threads
+//! that the plan has room for.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
+use super::ahead::Ahead;
 use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS, Output, Planned};
 use super::rows::Rows;
@@ -22,10 +24,16 @@ use crate::stats::Stats;
 pub struct Batches {
     job: Job,
     running: Running,
-    decoder: RowDecoder,
+    schema: SchemaRef,
     /// None at the end.
-    rows: Option<Rows>,
+    rows: Option<Decoded>,
     written: Written,
+}
+
+/// Rows as columns.
+enum Decoded {
+    Here(Box<(Rows, RowDecoder)>),
+    Ahead(Ahead),
 }
 
 impl Batches {
@@ -34,23 +42,31 @@ impl Batches {
             return Err(Error::usage("partitions are many files, and no one stream of rows"));
         }
         limits.check()?;
-        let decoder = RowDecoder::new(&job.arrangement)?;
-        let output = Output::Taken { schema: decoder.schema() };
+        let decoder = || RowDecoder::new(&job.arrangement);
+        let schema = Arc::clone(decoder()?.schema());
+        let output = Output::Taken { schema: &schema };
         let mut planned = Planned::of(&job.inputs, &job.arrangement, &output, limits)?;
-        let (batch, running) = loop {
+        let (batch, plan, running) = loop {
             // Rows that the caller has are not taken back.
             let repeats = !planned.plan.direct;
             let running = Running::start(&job, &planned, limits, repeats)?;
             match job.arrange(&planned.plan, &running) {
-                Ok((batch, _)) => break (batch, running),
+                Ok((batch, plan)) => break (batch, plan, running),
                 Err(error) => planned = running.met.again().ok_or(error)?,
             }
         };
         running.tally.enter(Phase::Write);
         running.tally.set_runs(batch.runs());
         let slabs = batch.slabs(job.arrangement.finish);
-        let rows = Some(Rows::open(slabs, &job.arrangement, (BATCH_ROWS, BATCH_BYTES))?);
-        Ok(Self { job, running, decoder, rows, written: Written { rows: 0, bytes: 0 } })
+        let rows = Rows::open(slabs, &job.arrangement, (BATCH_ROWS, BATCH_BYTES))?;
+        let rows = match plan.writers {
+            1 => Decoded::Here(Box::new((rows, decoder()?))),
+            threads => {
+                let decoders = (0..threads).map(|_| decoder()).collect::<Result<Vec<_>>>()?;
+                Decoded::Ahead(Ahead::start(rows, decoders, &running.watch, &running.tally)?)
+            }
+        };
+        Ok(Self { job, running, schema, rows: Some(rows), written: Written { rows: 0, bytes: 0 } })
     }
 
     /// The figures of the job so far; of bytes written there are none.
@@ -62,12 +78,21 @@ impl Batches {
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         let Some(rows) = &mut self.rows else { return Ok(None) };
         self.running.watch.pause()?;
-        let Some(taken) = rows.next(BATCH_ROWS, BATCH_BYTES)? else {
-            self.running.tally.deleted(rows.deleted());
+        let batch = match rows {
+            Decoded::Ahead(ahead) => ahead.next()?,
+            Decoded::Here(here) => {
+                let (rows, decoder) = &mut **here;
+                let taken = rows.next(BATCH_ROWS, BATCH_BYTES)?;
+                if taken.is_none() {
+                    self.running.tally.deleted(rows.deleted());
+                }
+                taken.map(|taken| taken.decode(decoder)).transpose()?
+            }
+        };
+        let Some(batch) = batch else {
             self.rows = None;
             return Ok(None);
         };
-        let batch = taken.decode(&mut self.decoder)?;
         self.written.rows += batch.num_rows() as u64;
         self.running.tally.wrote(batch.num_rows() as u64);
         Ok(Some(batch))
@@ -88,6 +113,6 @@ impl Iterator for Batches {
 
 impl RecordBatchReader for Batches {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(self.decoder.schema())
+        Arc::clone(&self.schema)
     }
 }

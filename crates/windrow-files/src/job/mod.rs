@@ -4,13 +4,14 @@
 //!            ingest (all threads)                       emit (all threads)
 //! inputs --> units --> decode, transform, encode,  -->  merge a part --> decode, encode --> append
 //!                      sort, spill                      (one at a time)                     (in order)
-//!                                                  \->  batches: merge, decode              (the caller's pace)
+//!                                                  \->  batches: merge, decode (ahead)      (the caller's pace)
 //! ```
 //!
 //! A specification says what to arrange ([`Arrangement`]); the plan says with how many threads and in how
 //! much memory; ingest and emit do it. Nothing here depends on which thread does what: rows carry
 //! their place in the input, and parts their place in the output.
 
+mod ahead;
 mod batches;
 mod best;
 mod cut;
@@ -188,7 +189,8 @@ impl Job {
 
     /// Does the job up to the last merge, and returns the rows as they are asked for.
     ///
-    /// Record batches have 8,192 rows or 2 MiB of row bytes at the most. The job holds what `limits` allow until
+    /// Record batches have 8,192 rows or 2 MiB of row bytes at the most. Threads decode them ahead, as many as the
+    /// limits allow, each one batch more than waits for the caller. The job holds what `limits` allow until
     /// the reader is dropped; temporary files go with it.
     ///
     /// # Errors

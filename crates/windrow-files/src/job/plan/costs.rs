@@ -135,8 +135,10 @@ impl Costs {
                 let parts = output::part_limits(options.format, *row_group_bytes);
                 writing(inputs, arrangement, schema, options, parts)
             }
-            // The array.
-            Output::Taken { .. } => Writing { copies: 1, copies_in_turn: 1, ..Writing::default() },
+            // The array; and of threads that decode ahead each has a slab, one array in hand and one that waits.
+            Output::Taken { .. } => {
+                Writing { copies: 1, copies_in_turn: 1, copies_held: 2, ..Writing::default() }
+            }
         };
         let mut written = batch;
         if let Some(sifting) = &arrangement.sifting {

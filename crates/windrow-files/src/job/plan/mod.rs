@@ -56,18 +56,16 @@ const STEP: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) limit: Option<u64>,
-    /// Threads that read, and threads that write.
+    /// Threads that read, and threads that write, or decode for who takes the rows.
     pub(super) readers: usize,
     pub(super) writers: usize,
 }
 
 impl Terms {
-    fn of(limits: &Limits, output: &Output<'_>) -> Result<Self> {
+    fn of(limits: &Limits) -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = limits.threads.map_or(cores, NonZeroUsize::get);
-        // Who takes the rows is one thread.
-        let writers = if matches!(output, Output::Taken { .. }) { 1 } else { threads };
-        Ok(Self { limit: limits.memory_bytes()?, readers: threads, writers })
+        Ok(Self { limit: limits.memory_bytes()?, readers: threads, writers: threads })
     }
 
     fn available(&self) -> usize {
@@ -110,7 +108,7 @@ impl Planned {
         output: &Output<'_>,
         limits: &Limits,
     ) -> Result<Self> {
-        let terms = Terms::of(limits, output)?;
+        let terms = Terms::of(limits)?;
         let costs = Costs::of(inputs, arrangement, output, limits.spill_codec, terms.readers);
         let plan = Plan::choose(&costs, &terms).map_err(|floor| floor.error(&costs, &terms))?;
         Ok(Self { costs, terms, plan })

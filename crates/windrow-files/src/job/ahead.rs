@@ -1,0 +1,188 @@
+//! Record batches decoded ahead of whoever takes them, on threads of their own.
+//!
+//! ```text
+//! thread A  [merge 0][decode 0......][merge 2][decode 2......]      one at a time merges
+//! thread B           [merge 1][decode 1......][merge 3]...
+//!                            |
+//!           waiting   [0][1][2]  --in order--> caller
+//! ```
+//!
+//! Invariant: of `n` threads each has one batch in hand, and at most `n` wait for the caller. Batches come in the order
+//! of their rows, and an error behind all that came before it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use arrow::array::RecordBatch;
+
+use super::decode::RowDecoder;
+use super::plan::{BATCH_BYTES, BATCH_ROWS};
+use super::rows::{Rows, Taken};
+use super::tally::Tally;
+use crate::error::{Error, Result};
+use crate::watch::Watch;
+
+/// The threads, and what they share. They end with it.
+pub(super) struct Ahead {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    source: Mutex<Source>,
+    line: Mutex<Line>,
+    changed: Condvar,
+    watch: Watch,
+    tally: Arc<Tally>,
+}
+
+/// Rows that are not merged yet; none at the end, or behind an error.
+struct Source {
+    rows: Option<Rows>,
+    /// The number of the next batch.
+    next: usize,
+}
+
+/// Batches that wait for the caller.
+#[derive(Default)]
+struct Line {
+    waiting: BTreeMap<usize, Result<RecordBatch>>,
+    /// The number of the batch that the caller takes next.
+    wanted: usize,
+    /// How many wait at the most: one for each thread.
+    room: usize,
+    /// Threads that still work, and whether one ended with what it had in hand.
+    at_work: usize,
+    lost: bool,
+    closed: bool,
+}
+
+impl Ahead {
+    /// Decodes `rows` by a thread for each of `decoders`.
+    pub(super) fn start(
+        rows: Rows,
+        decoders: Vec<RowDecoder>,
+        watch: &Watch,
+        tally: &Arc<Tally>,
+    ) -> Result<Self> {
+        let most = decoders.len();
+        let shared = Arc::new(Shared {
+            source: Mutex::new(Source { rows: Some(rows), next: 0 }),
+            line: Mutex::new(Line { room: most, at_work: most, ..Line::default() }),
+            changed: Condvar::new(),
+            watch: watch.clone(),
+            tally: Arc::clone(tally),
+        });
+        let mut ahead = Self { shared: Arc::clone(&shared), threads: Vec::with_capacity(most) };
+        for decoder in decoders {
+            let leaves = Leaves(Arc::clone(&shared));
+            let work = move || leaves.0.work(decoder);
+            let thread = Builder::new().name("windrow-decode".into()).spawn(work);
+            // One is enough, and the others have left.
+            match thread {
+                Ok(thread) => ahead.threads.push(thread),
+                Err(cause) if ahead.threads.is_empty() => {
+                    return Err(Error::data(format!("no thread for the rows: {cause}")));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(ahead)
+    }
+
+    /// The next batch; `None` at the end.
+    pub(super) fn next(&self) -> Result<Option<RecordBatch>> {
+        let mut line = lock(&self.shared.line);
+        loop {
+            let wanted = line.wanted;
+            if let Some(batch) = line.waiting.remove(&wanted) {
+                line.wanted += 1;
+                self.shared.changed.notify_all();
+                return batch.map(Some);
+            }
+            if line.lost {
+                return Err(Error::data("a worker failed unexpectedly; please report this"));
+            }
+            if line.at_work == 0 {
+                return Ok(None);
+            }
+            line = self.shared.changed.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        lock(&self.shared.line).closed = true;
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic was told to whoever asked for rows.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self, mut decoder: RowDecoder) {
+        while let Some((number, taken)) = self.take() {
+            let batch = taken.and_then(|taken| taken.decode(&mut decoder));
+            if !self.hand_over(number, batch) {
+                return;
+            }
+        }
+    }
+
+    /// The next rows, merged; none if there are no more to be had.
+    fn take(&self) -> Option<(usize, Result<Taken>)> {
+        let mut source = lock(&self.source);
+        // Put back when there may be more of them.
+        let mut rows = source.rows.take()?;
+        let taken = self.watch.pause().and_then(|()| rows.next(BATCH_ROWS, BATCH_BYTES));
+        match &taken {
+            Ok(Some(_)) => source.rows = Some(rows),
+            Ok(None) => self.tally.deleted(rows.deleted()),
+            Err(_) => {}
+        }
+        let number = source.next;
+        source.next += 1;
+        taken.transpose().map(|taken| (number, taken))
+    }
+
+    /// Has a batch wait for the caller, once there is room; false if nobody takes it.
+    fn hand_over(&self, number: usize, batch: Result<RecordBatch>) -> bool {
+        let failed = batch.is_err();
+        let mut line = lock(&self.line);
+        while !line.closed && number >= line.wanted + line.room {
+            line = self.changed.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+        if line.closed {
+            return false;
+        }
+        line.waiting.insert(number, batch);
+        self.changed.notify_all();
+        drop(line);
+        if failed {
+            // What comes behind it is of no use.
+            lock(&self.source).rows = None;
+        }
+        !failed
+    }
+}
+
+/// Notes that a thread ends, also when it panics: the caller is not to wait for it.
+struct Leaves(Arc<Shared>);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        let mut line = lock(&self.0.line);
+        line.at_work -= 1;
+        line.lost |= std::thread::panicking();
+        drop(line);
+        self.0.changed.notify_all();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
