@@ -88,6 +88,11 @@ impl Chunk {
         chunk
     }
 
+    /// True if more is leased than the budget has: all that could leave has left, and this chunk is one of those held.
+    pub(crate) fn is_beyond_limit(&self) -> bool {
+        self.pool.budget().used() > self.pool.budget().limit()
+    }
+
     pub(crate) fn rows(&self) -> View<'_> {
         let bytes = self.bytes_up_to(self.used);
         let starts = match &self.places {

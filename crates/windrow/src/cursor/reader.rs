@@ -5,7 +5,8 @@
 //!                   ^ chunk, row           the chunk that is looked at is held, no other
 //! ```
 //!
-//! Invariant: there is a row at the place, and its chunk is held; or the place is behind the last row.
+//! Invariant: there is a row at the place, and its chunk is held; or the place is behind the last row. A reader that did
+//! not find a key is at neither: it is moved before it is read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -99,8 +100,17 @@ impl Reader {
     }
 
     /// Goes to the first row with `key`, of which `hash` is the hash; false if there is none, and then it may be anywhere.
-    /// A key that is not there is nearly always told from what is in memory of the chunks.
+    /// A key that is not there is nearly always told from what is in memory of the chunks. Where many readers hold more
+    /// than the budget has, one that does not find the key lets go of what it held for the one before.
     pub(super) fn find(&mut self, key: &[u8], hash: KeyHash) -> Result<bool> {
+        let found = self.look_up(key, hash)?;
+        if !found && self.chunk.as_ref().is_some_and(|chunk| chunk.is_beyond_limit()) {
+            self.chunk = None;
+        }
+        Ok(found)
+    }
+
+    fn look_up(&mut self, key: &[u8], hash: KeyHash) -> Result<bool> {
         let below = |row: &[u8]| row < key;
         if let Some(rows) = self.chunk.as_ref().map(|chunk| chunk.rows()) {
             let Place { chunk, row } = self.place;
