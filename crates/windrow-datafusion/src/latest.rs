@@ -9,7 +9,7 @@
 //! Of filters and windows only the sort below is replaced: they then see one row a key, and find that it is the first.
 //! Where rows are spread by key below that sort, in one process, they are spread behind it: one row a key.
 //! An aggregate is replaced as a whole. Sorting finds groups by bytes, where an aggregate compares values: keys of
-//! floats are left to it.
+//! floats are left to it, and so are lists and structs in the order, which it compares without the nulls in them.
 
 use std::sync::Arc;
 
@@ -262,7 +262,10 @@ fn group_order(aggregate: &AggregateExec, source: &AggregateExec) -> Option<(Lex
     }
     let mut orders = source.aggr_expr().iter().map(|value| first_by(value));
     let then = orders.next()??;
-    if !orders.all(|order| order.as_ref() == Some(&then)) {
+    let flat = |by: &PhysicalSortExpr| {
+        by.expr.data_type(&schema).is_ok_and(|data_type| !data_type.is_nested())
+    };
+    if !orders.all(|order| order.as_ref() == Some(&then)) || !then.iter().all(flat) {
         return None;
     }
     let keys = LexOrdering::new(keys.into_iter().map(PhysicalSortExpr::new_default))?;

@@ -62,6 +62,7 @@ async fn plans_hold_together() {
             "BoundedWindowAggExec",
         ),
         ("SELECT f, first_value(i ORDER BY t) FROM t GROUP BY f", "AggregateExec"),
+        ("SELECT k, first_value(i ORDER BY l, t) FROM t GROUP BY k", "AggregateExec"),
         ("SELECT k, first_value(i ORDER BY t), sum(i) FROM t GROUP BY k", "AggregateExec"),
         (
             "SELECT k, first_value(i ORDER BY t), first_value(i ORDER BY s) FROM t GROUP BY k",
