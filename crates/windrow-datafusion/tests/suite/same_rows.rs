@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::common::{Numbers, Setting, batch, given_back, lines, register, rows, session};
+use datafusion::arrow::compute::concat_batches;
 use proptest::prelude::*;
 
 /// A table of some partitions, which may be empty, in record batches of any length.
@@ -52,6 +53,18 @@ fn setting() -> impl Strategy<Value = Setting> {
 /// That `sql` gives the same in the same order, stock without a limit and with the rule in any setting; and that the
 /// plan has `operator`.
 fn same(table: &[Vec<arrow_array::RecordBatch>], sql: &str, setting: Setting, operator: &str) {
+    same_within(table, sql, None, setting, operator);
+}
+
+/// The same of as many rows behind as many others, which the rule is asked for, and stock is not: its heap passes over
+/// rows with lists that it compares to no end, in some runs and not in others.
+fn same_within(
+    table: &[Vec<arrow_array::RecordBatch>],
+    sql: &str,
+    range: Option<(usize, usize)>,
+    setting: Setting,
+    operator: &str,
+) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -61,6 +74,12 @@ fn same(table: &[Vec<arrow_array::RecordBatch>], sql: &str, setting: Setting, op
         let stock = session(Setting { limit: None, ..setting }, false);
         register(&stock, table).expect("a table");
         let (expected, _) = rows(&stock, sql).await.expect("rows");
+        let expected = match range {
+            None => expected,
+            Some((skipped, most)) => within(&expected, skipped, most),
+        };
+        let limited = range.map(|(skipped, most)| format!("{sql} LIMIT {most} OFFSET {skipped}"));
+        let sql = limited.as_deref().unwrap_or(sql);
         let ours = session(setting, true);
         register(&ours, table).expect("a table");
         // Stock keeps so many rows in memory, which small pools do not have.
@@ -77,6 +96,18 @@ fn same(table: &[Vec<arrow_array::RecordBatch>], sql: &str, setting: Setting, op
     });
 }
 
+/// Some of the rows of `batches`.
+fn within(
+    batches: &[arrow_array::RecordBatch],
+    skipped: usize,
+    most: usize,
+) -> Vec<arrow_array::RecordBatch> {
+    let Some(first) = batches.first() else { return Vec::new() };
+    let all = concat_batches(&first.schema(), batches).expect("batches of one schema");
+    let skipped = skipped.min(all.num_rows());
+    vec![all.slice(skipped, most.min(all.num_rows() - skipped))]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -88,8 +119,9 @@ proptest! {
 
     #[test]
     fn some_columns(seed: u64, values in 2..40u64, partitions in 1..5usize, setting in setting()) {
-        let sql = format!("SELECT s, id + 1, k, s AS again FROM t ORDER BY {} LIMIT 50 OFFSET 3", order(seed));
-        same(&table(seed, partitions, values), &sql, setting, "WindrowSortExec");
+        let sql = format!("SELECT s, id + 1, k, s AS again FROM t ORDER BY {}", order(seed));
+        let range = Some((3, 50));
+        same_within(&table(seed, partitions, values), &sql, range, setting, "WindrowSortExec");
     }
 
     #[test]
