@@ -10,7 +10,7 @@ from windrow import (
     _Size,
     _TextSchema,
 )
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 __all__ = ["compact", "dedupe", "diff", "head", "merge", "partition", "sort"]
