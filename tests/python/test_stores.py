@@ -1,5 +1,7 @@
 """Addresses, with moto as the store: it honours conditions, which is how a version of an object is held on to."""
 
+import pathlib
+
 import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,6 +56,41 @@ def test_verbs_from_a_bucket_and_to_it(bucket, options, file):
     assert facts.rows == 20_000
     rows = pa.table(wr.sort(at("in/"), by="id:desc", store_options=options))
     assert rows["id"].to_pylist() == list(reversed(range(20_000)))
+
+
+VERBS = {
+    "sort": {"by": "id"},
+    "compact": {"key": "id", "order_by": "text0"},
+    "dedupe": {"key": "id"},
+    "head": {"rows": 5000},
+    "merge": {"by": "id"},
+    "diff": {"key": "id"},
+    "partition": {"by": "id", "into": 3},
+}
+
+
+@pytest.mark.parametrize("extension", ["parquet", "arrow", "arrows", "csv", "ndjson", "csv.gz", "ndjson.zst"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_in_every_format(bucket, options, rows, verb, extension):
+    """The bytes are those of local runs."""
+    for name in ["a", "b"]:
+        wr.sort(rows if name == "a" else rows.slice(1000), by="id", output=f"{name}.{extension}")
+        bucket.upload_file(f"{name}.{extension}", f"in/{name}.{extension}")
+    names = [f"{name}.{extension}" for name in "ab"]
+    inputs = (lambda at: [at(names[0]), at(names[1])]) if verb == "diff" else (lambda at: [[at(name) for name in names]])
+    run, output = getattr(wr, verb), "out" if verb == "partition" else f"out.{extension}"
+    more = {"output_format": "csv" if extension.startswith("csv") else extension.split(".")[0]} if verb == "partition" else {}
+    if more.get("output_format") == "arrows":
+        more = {"output_format": "arrow-stream"}
+    run(*inputs(str), **VERBS[verb], **more, output=output)
+    slash = "/" if verb == "partition" else ""
+    run(*inputs(lambda name: at(f"in/{name}")), **VERBS[verb], **more, output=at(output + slash), store_options=options)
+    made = sorted(str(path) for path in pathlib.Path(output).rglob("*") if path.is_file()) if slash else [output]
+    stored = sorted(one.key for one in bucket.objects.all() if not one.key.startswith("in/") and not one.key.endswith("_SUCCESS"))
+    assert stored and stored == [one for one in made if not one.endswith("_SUCCESS")]
+    for one in stored:
+        bucket.download_file(one, "copy")
+        assert open("copy", "rb").read() == open(one, "rb").read(), one
 
 
 def test_an_upload_in_parts(bucket, options):

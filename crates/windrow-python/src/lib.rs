@@ -1,9 +1,9 @@
 //! The Python package `windrow`: paths and Arrow streams in, files and Arrow streams out.
 //!
 //! ```text
-//! python/windrow --> verbs --> options, inputs --> task: a thread of its own --> windrow_files::Job
-//!                                   |                |  the caller polls: signals, progress
-//!                                memory           errors, reader --> Python
+//! python/windrow --> verbs --> options, spec, inputs --> task: a thread of its own --> windrow_files::Job
+//!                                   |                      |  the caller polls: signals, progress
+//!                                memory                 errors, reader --> Python
 //! ```
 //!
 //! Thin: arguments are converted, the library is called, and what it returns is converted back. No Python object is
@@ -19,6 +19,7 @@ mod keys;
 mod memory;
 mod options;
 mod reader;
+mod spec;
 mod table;
 mod task;
 mod verbs;

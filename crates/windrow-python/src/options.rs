@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -14,10 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 use pyo3_arrow::PySchema;
 use windrow_files::{
-    CheckSpec, Codec, Columns, CompactSpec, CsvOptions, DedupeSpec, DiffSpec, Encodings,
-    FloatOrder, HeadSpec, Inputs, Job, Kept, Limit, Limits, MergeSpec, Mode, Names, OrderBy,
-    PartitionSpec, Partitions, ReadOptions, Result, Shown, Size, SortSpec, SpillTo, Stores,
-    Unchanged, WriteOptions, parse_schema,
+    CheckSpec, Codec, Columns, CsvOptions, Encodings, FloatOrder, Limit, Limits, Names, OrderBy,
+    ReadOptions, Result, Size, SpillTo, Stores, WriteOptions, parse_schema,
 };
 
 use crate::errors::{exception, mistyped, usage};
@@ -69,7 +66,7 @@ impl<'py> Arguments<'py> {
         Self { given: given.clone(), known }
     }
 
-    fn py(&self) -> Python<'py> {
+    pub(crate) fn py(&self) -> Python<'py> {
         self.given.py()
     }
 
@@ -85,7 +82,7 @@ impl<'py> Arguments<'py> {
         Ok(())
     }
 
-    fn any(&self, name: &'static str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub(crate) fn any(&self, name: &'static str) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.known.borrow_mut().insert(name);
         Ok(self.given.get_item(name)?.filter(|value| !value.is_none()))
     }
@@ -94,7 +91,7 @@ impl<'py> Arguments<'py> {
         self.any(name)?.ok_or_else(|| usage(self.py(), &format!("{name}= is missing")))
     }
 
-    fn text(&self, name: &'static str) -> PyResult<Option<String>> {
+    pub(crate) fn text(&self, name: &'static str) -> PyResult<Option<String>> {
         let text = |value: Bound<'py, PyAny>| {
             value.extract().map_err(|_| mistyped(name, "a string", &value))
         };
@@ -102,7 +99,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// Words and what they mean: as text, or a dict.
-    fn words(&self, name: &'static str) -> PyResult<Option<String>> {
+    pub(crate) fn words(&self, name: &'static str) -> PyResult<Option<String>> {
         let Some(value) = self.any(name)? else { return Ok(None) };
         let Ok(pairs) = value.cast::<PyDict>() else { return self.text(name) };
         let pairs = pairs.iter().map(|(word, meaning)| {
@@ -119,16 +116,19 @@ impl<'py> Arguments<'py> {
         self.any(name)?.map(flag).transpose()
     }
 
-    fn is_set(&self, name: &'static str) -> PyResult<bool> {
+    pub(crate) fn is_set(&self, name: &'static str) -> PyResult<bool> {
         Ok(self.flag(name)?.unwrap_or(false))
     }
 
     /// A value that the library reads from text.
-    fn parsed<T: FromStr<Err: Display>>(&self, name: &'static str) -> PyResult<Option<T>> {
+    pub(crate) fn parsed<T: FromStr<Err: Display>>(
+        &self,
+        name: &'static str,
+    ) -> PyResult<Option<T>> {
         self.text(name)?.map(|text| self.parse(name, &text)).transpose()
     }
 
-    fn parse<T: FromStr<Err: Display>>(&self, name: &str, text: &str) -> PyResult<T> {
+    pub(crate) fn parse<T: FromStr<Err: Display>>(&self, name: &str, text: &str) -> PyResult<T> {
         text.parse().map_err(|error: T::Err| usage(self.py(), &format!("{name}= {error}")))
     }
 
@@ -155,7 +155,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// One value, or those of a list.
-    fn list(&self, name: &'static str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    pub(crate) fn list(&self, name: &'static str) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let Some(value) = self.any(name)? else { return Ok(Vec::new()) };
         match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
             true => value.try_iter()?.collect(),
@@ -164,7 +164,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// Columns of an order, as text, by [`col`], or a list of these.
-    fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::SortColumn>> {
+    pub(crate) fn columns(&self, name: &'static str) -> PyResult<Vec<windrow_files::SortColumn>> {
         let mut columns = Vec::new();
         for part in self.list(name)? {
             match part.cast::<Column>() {
@@ -179,7 +179,7 @@ impl<'py> Arguments<'py> {
         Ok(columns)
     }
 
-    fn by(&self) -> PyResult<Vec<windrow_files::SortColumn>> {
+    pub(crate) fn by(&self) -> PyResult<Vec<windrow_files::SortColumn>> {
         self.required("by")?;
         let columns = self.columns("by")?;
         match columns.is_empty() {
@@ -201,13 +201,13 @@ impl<'py> Arguments<'py> {
     }
 
     /// Which floats are equal, and where they stand.
-    fn float_order(&self) -> PyResult<FloatOrder> {
+    pub(crate) fn float_order(&self) -> PyResult<FloatOrder> {
         let orders = [("total", FloatOrder::Total), ("sql", FloatOrder::Sql)];
         Ok(self.one_of("float_order", orders)?.unwrap_or_default())
     }
 
     /// Columns that say which change is the latest, and what their text stands for.
-    fn order_by(&self) -> PyResult<OrderBy> {
+    pub(crate) fn order_by(&self) -> PyResult<OrderBy> {
         let mut order = OrderBy::default();
         for part in self.list("order_by")? {
             match part.cast::<Column>() {
@@ -226,7 +226,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// A number of rows.
-    fn rows(&self, name: &'static str) -> PyResult<Option<u64>> {
+    pub(crate) fn rows(&self, name: &'static str) -> PyResult<Option<u64>> {
         let rows = |value: Bound<'py, PyAny>| {
             whole(&value)
                 .ok_or_else(|| usage(self.py(), &format!("{name}= takes a number of rows")))
@@ -235,7 +235,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// Names of columns: a list has one in each part, text has them separated by commas.
-    fn select(&self) -> PyResult<Option<Vec<String>>> {
+    pub(crate) fn select(&self) -> PyResult<Option<Vec<String>>> {
         let Some(value) = self.any("select")? else { return Ok(None) };
         if let Ok(text) = value.cast::<PyString>() {
             let names: Names = self.parse("select", text.to_str()?)?;
@@ -403,7 +403,7 @@ impl<'py> Arguments<'py> {
         Ok(limits.spill_direct(self.is_set("spill_direct")?))
     }
 
-    fn one_of<T: Copy, const N: usize>(
+    pub(crate) fn one_of<T: Copy, const N: usize>(
         &self,
         name: &'static str,
         values: [(&str, T); N],
@@ -429,173 +429,7 @@ fn whole(value: &Bound<'_, PyAny>) -> Option<u64> {
     if value.is_instance_of::<PyBool>() { None } else { value.extract().ok() }
 }
 
-/// What is wanted of inputs.
-pub(crate) enum Spec {
-    Sort(SortSpec),
-    Compact(CompactSpec),
-    Dedupe(DedupeSpec),
-    Head(HeadSpec),
-    Diff(DiffSpec),
-    Merge(MergeSpec),
-    Partition(PartitionSpec),
-}
-
-/// Rows that `head` gives unless told otherwise.
-const HEAD: u64 = 10;
-
-impl Spec {
-    /// What the arguments of the call `verb` say.
-    pub(crate) fn of(verb: &str, arguments: &Arguments<'_>) -> PyResult<Self> {
-        match verb {
-            "sort" => {
-                let mut spec = SortSpec::by(arguments.by()?);
-                spec.select = arguments.select()?;
-                spec.limit = arguments.rows("limit")?;
-                spec.float_order = arguments.float_order()?;
-                Ok(Self::Sort(spec))
-            }
-            "dedupe" => dedupe(arguments).map(Self::Dedupe),
-            "head" => {
-                let mut spec = HeadSpec::rows(arguments.rows("rows")?.unwrap_or(HEAD));
-                spec.select = arguments.select()?;
-                Ok(Self::Head(spec))
-            }
-            "compact" => compact(arguments).map(Self::Compact),
-            "diff" => diff(arguments).map(Self::Diff),
-            "merge" => merge(arguments).map(Self::Merge),
-            "partition" => partition(arguments).map(Self::Partition),
-            other => Err(usage(arguments.py(), &format!("there is no call {other:?}"))),
-        }
-    }
-
-    /// How inputs are read for it.
-    pub(crate) fn reading(&self, read: ReadOptions) -> ReadOptions {
-        match self {
-            Self::Compact(spec) => spec.reading(read),
-            _ => read,
-        }
-    }
-
-    /// Bound to the schema of inputs.
-    pub(crate) fn job(&self, inputs: Inputs) -> Result<Job> {
-        match self {
-            Self::Sort(spec) => Job::sort(inputs, spec),
-            Self::Compact(spec) => Job::compact(inputs, spec),
-            Self::Dedupe(spec) => Job::dedupe(inputs, spec),
-            Self::Head(spec) => Job::head(inputs, spec),
-            Self::Diff(spec) => Job::diff(inputs, spec),
-            Self::Merge(spec) => Job::merge(inputs, spec),
-            Self::Partition(spec) => Job::partition(inputs, spec),
-        }
-    }
-}
-
-fn compact(arguments: &Arguments<'_>) -> PyResult<CompactSpec> {
-    let mut spec = CompactSpec::by_key(arguments.columns("key")?);
-    spec = spec.latest_by(arguments.order_by()?);
-    spec.op_column = arguments.text("op")?;
-    spec.op_preset = arguments.parsed("preset")?;
-    spec.op_map =
-        arguments.words("op_map")?.map(|map| arguments.parse("op_map", &map)).transpose()?;
-    spec.table = arguments.text("table")?;
-    let unchanged =
-        [("last", Unchanged::Last), ("error", Unchanged::Error), ("keep", Unchanged::Keep)];
-    spec.unchanged = arguments.one_of("unchanged", unchanged)?.unwrap_or_default();
-    spec.time = arguments.text("time")?;
-    spec.diff = arguments.text("diff")?;
-    spec.as_of = arguments.any("as_of")?.map(|value| shown(&value)).transpose()?;
-    let modes = [("snapshot", Mode::Snapshot), ("log", Mode::Log)];
-    spec.mode = arguments.one_of("mode", modes)?.unwrap_or_default();
-    spec.keep_bookkeeping = arguments.is_set("keep_bookkeeping")?;
-    spec.select = arguments.select()?;
-    let py = arguments.py();
-    match &spec.diff {
-        None if spec.key.is_empty() => Err(usage(py, "key= is missing, or diff=")),
-        Some(_) if !spec.order_by.is_empty() => Err(usage(py, "diff= goes without order_by=")),
-        Some(_) if spec.op_column.is_some() || spec.op_preset.is_some() => {
-            Err(usage(py, "diff= goes without op= and preset="))
-        }
-        _ => Ok(spec),
-    }
-}
-
-fn dedupe(arguments: &Arguments<'_>) -> PyResult<DedupeSpec> {
-    let key = arguments.columns("key")?;
-    let mut spec = DedupeSpec::default();
-    spec.key = (!key.is_empty()).then_some(key);
-    let kept = [("first", Kept::First), ("last", Kept::Last), ("none", Kept::None)];
-    spec.kept = arguments.one_of("keep", kept)?.unwrap_or_default();
-    spec.select = arguments.select()?;
-    Ok(spec)
-}
-
-fn diff(arguments: &Arguments<'_>) -> PyResult<DiffSpec> {
-    let shown = [("changes", Shown::Changes), ("summary", Shown::Summary)];
-    let mut spec = DiffSpec::by_key(arguments.key()?);
-    spec.shown = arguments.one_of("format", shown)?.unwrap_or_default();
-    if let Some(column) = arguments.text("op")? {
-        spec.op_column = column;
-    }
-    spec.select = arguments.select()?;
-    Ok(spec)
-}
-
-fn merge(arguments: &Arguments<'_>) -> PyResult<MergeSpec> {
-    let mut spec = MergeSpec::by(arguments.by()?).unique(arguments.is_set("unique")?);
-    spec.float_order = arguments.float_order()?;
-    spec.diff = arguments.text("diff")?;
-    spec.time = arguments.text("time")?;
-    spec.select = arguments.select()?;
-    let py = arguments.py();
-    match (&spec.diff, &spec.time) {
-        (Some(_), _) if spec.unique => Err(usage(py, "unique= goes without diff=")),
-        (None, Some(_)) => Err(usage(py, "time= needs diff=")),
-        _ => Ok(spec),
-    }
-}
-
-fn partition(arguments: &Arguments<'_>) -> PyResult<PartitionSpec> {
-    let py = arguments.py();
-    let into = arguments.any("into")?.map(|into| {
-        into.extract::<NonZeroU32>().map_err(|_| usage(py, "into= takes a number from 1 on"))
-    });
-    let range_at =
-        arguments.list("range_at")?.iter().map(splitter).collect::<PyResult<Vec<_>>>()?;
-    let partitions =
-        match (into.transpose()?, arguments.is_set("range")?, arguments.is_set("hive")?) {
-            (None, false, true) if range_at.is_empty() => Partitions::Hive,
-            (Some(into), true, false) if range_at.is_empty() => Partitions::Ranges(into),
-            (Some(into), false, false) if range_at.is_empty() => Partitions::Hash(into),
-            (None, _, false) if !range_at.is_empty() => Partitions::RangesAt(range_at),
-            _ => {
-                let message =
-                    "partition() takes one of into=, into= and range=True, range_at=, hive=True";
-                return Err(usage(py, message));
-            }
-        };
-    let mut spec = PartitionSpec::by(arguments.by()?, partitions);
-    spec.sort = arguments.columns("sort")?;
-    spec.select = arguments.select()?;
-    Ok(spec)
-}
-
-/// Where a range starts: a value, or a tuple with one for each column.
-fn splitter(at: &Bound<'_, PyAny>) -> PyResult<String> {
-    let quoted = |text: String| match text.contains([',', '"']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
-    };
-    match at.cast::<PyTuple>() {
-        Ok(values) => {
-            let values: PyResult<Vec<String>> =
-                values.iter().map(|value| shown(&value).map(quoted)).collect();
-            Ok(values?.join(","))
-        }
-        Err(_) => shown(at),
-    }
-}
-
 /// A value of a column, as text.
-fn shown(value: &Bound<'_, PyAny>) -> PyResult<String> {
+pub(crate) fn shown(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.str()?.extract()
 }

@@ -15,8 +15,9 @@ use windrow_files::{
 use crate::errors::{exception, usage};
 use crate::inputs;
 use crate::memory::Memory;
-use crate::options::{Arguments, Spec};
+use crate::options::Arguments;
 use crate::reader::Reader;
+use crate::spec::Spec;
 use crate::task::Task;
 
 /// All that a job is told, but for who watches it.
