@@ -113,6 +113,7 @@
 //! A call that fails says whether it left all as it was; where rows are lost, later calls are
 //! [`Error::Lost`].
 
+mod argsort;
 mod arrange;
 mod batch;
 mod batcher;
@@ -135,6 +136,7 @@ pub use arrow_array;
 /// The schemas that the engine takes and gives, in the version it was built with.
 pub use arrow_schema;
 
+pub use argsort::{Argsorter, argsort};
 pub use arrange::{consolidate, merge, merge_in};
 pub use batch::{
     Batch, ChunkReader, ChunkRows, Decoder, Merging, RecordBatches, Slab, Slabs, fan_in,
@@ -158,7 +160,7 @@ pub use pool::{
     SpillPolicy, SpillTo, Tiered,
 };
 pub use rows::compat;
-pub use rows::{Argsorter, RowEncoder, Rows, argsort, key_len};
+pub use rows::{RowEncoder, Rows, key_len};
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 pub use time::{Antichain, Diff, Time};

@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 /// Modules in the order of the data. A batch is what a batcher seals, so it stands before it.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "error",
     "kernel",
     "time",
     "order",
     "rows",
+    "argsort",
     "pool",
     "partition",
     "page",

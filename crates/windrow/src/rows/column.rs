@@ -20,7 +20,7 @@ use crate::order::code::{PayloadCode, plain_type};
 use crate::order::types::Physical;
 
 /// A column whose values can be copied without knowing its type.
-pub(super) enum Column {
+pub(crate) enum Column {
     Null,
     Bool {
         values: BooleanBuffer,
@@ -46,7 +46,7 @@ pub(super) enum Column {
 
 impl Column {
     /// A column for an ordered slot.
-    pub(super) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
+    pub(crate) fn ordered(array: &ArrayRef, slot: &Slot) -> Result<Self> {
         match &slot.node {
             None => Self::plain_values(array),
             Some(_) => Nested::of(array, slot.low_nulls()).map(Self::Nested),
@@ -54,7 +54,7 @@ impl Column {
     }
 
     /// A column of plain values: dictionaries and run ends taken apart.
-    pub(super) fn plain_values(array: &ArrayRef) -> Result<Self> {
+    pub(crate) fn plain_values(array: &ArrayRef) -> Result<Self> {
         let plain = plain_type(array.data_type());
         if plain == array.data_type() {
             return Self::plain(array);
@@ -86,7 +86,7 @@ impl Column {
         }
     }
 
-    pub(super) fn payload(array: &ArrayRef, code: PayloadCode) -> Result<Self> {
+    pub(crate) fn payload(array: &ArrayRef, code: PayloadCode) -> Result<Self> {
         if code != PayloadCode::Value {
             return Self::plain(array);
         }
@@ -122,7 +122,7 @@ impl Column {
         })
     }
 
-    pub(super) fn nulls(&self) -> Option<&NullBuffer> {
+    pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Null => None,
             Self::Bool { nulls, .. }
@@ -134,7 +134,7 @@ impl Column {
     }
 
     /// Adds the bytes that the strings of all rows take in rows to `lengths`, as [`add_each`]; returns their sum.
-    pub(super) fn add_lengths(&self, form: Form, lengths: &mut [u32]) -> u64 {
+    pub(crate) fn add_lengths(&self, form: Form, lengths: &mut [u32]) -> u64 {
         match self {
             Self::Bytes { values, nulls } => values.add_lengths(validity(nulls), form, lengths),
             Self::Null
@@ -147,7 +147,7 @@ impl Column {
 
     /// Shows `visitor` the bytes of `rows`; nothing if the column's values do not vary in length.
     #[inline]
-    pub(super) fn visit(&self, rows: Range<usize>, visitor: impl Visit) {
+    pub(crate) fn visit(&self, rows: Range<usize>, visitor: impl Visit) {
         match self {
             Self::Bytes { values, nulls: None } => values.visit(rows, |_| true, visitor),
             Self::Bytes { values, nulls: Some(nulls) } => {
@@ -167,13 +167,13 @@ impl Column {
 }
 
 /// What is done with byte strings, whatever their layout.
-pub(super) trait Visit {
+pub(crate) trait Visit {
     /// Takes the strings of some rows.
     fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone);
 }
 
 /// What is done with each of them.
-pub(super) struct Each<F>(pub(super) F);
+pub(crate) struct Each<F>(pub(super) F);
 
 impl<F: FnMut(Text<'_>)> Visit for Each<F> {
     #[inline]
@@ -183,7 +183,7 @@ impl<F: FnMut(Text<'_>)> Visit for Each<F> {
 }
 
 /// Byte strings in any of Arrow's layouts.
-pub(super) enum Bytes {
+pub(crate) enum Bytes {
     Small {
         offsets: arrow_buffer::ScalarBuffer<i32>,
         data: Buffer,
@@ -236,7 +236,7 @@ impl Bytes {
         })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Small { offsets, .. } => offsets.len().saturating_sub(1),
             Self::Large { offsets, .. } => offsets.len().saturating_sub(1),
@@ -246,7 +246,7 @@ impl Bytes {
     }
 
     #[inline(always)]
-    pub(super) fn get(&self, row: usize) -> &[u8] {
+    pub(crate) fn get(&self, row: usize) -> &[u8] {
         match self {
             Self::Picked { values, keys } => values.get_plain(keys[row] as usize),
             plain => plain.get_plain(row),

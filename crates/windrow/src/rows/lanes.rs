@@ -7,7 +7,7 @@ use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
 
 /// Bytes of the numbers of a slot, if they are of those that kernels turn from columns to rows: 4, 8 or 16.
-pub(super) fn number_width(code: OrderedCode) -> Option<usize> {
+pub(crate) fn number_width(code: OrderedCode) -> Option<usize> {
     match code {
         OrderedCode::Fixed(width @ (4 | 8), Kind::Unsigned | Kind::Signed | Kind::Float)
         | OrderedCode::Fixed(width @ 16, Kind::Unsigned | Kind::Signed) => Some(width),
@@ -16,7 +16,7 @@ pub(super) fn number_width(code: OrderedCode) -> Option<usize> {
 }
 
 /// The constants of a slot of numbers; of 16 bytes, those of the upper half.
-pub(super) fn slot_code(slot: &Slot) -> Code {
+pub(crate) fn slot_code(slot: &Slot) -> Code {
     let (width, kind) = match slot.code {
         OrderedCode::Fixed(width, kind) => (width.min(8), kind),
         _ => (8, Kind::Unsigned),
@@ -45,14 +45,14 @@ pub(super) fn slot_code(slot: &Slot) -> Code {
 }
 
 /// The constants of a payload column: the value as it is, a null as zeros.
-pub(super) const RAW: Code = Code::RAW;
+pub(crate) const RAW: Code = Code::RAW;
 
 /// The bits of a validity, if there is one.
-pub(super) fn validity(nulls: &Option<NullBuffer>) -> Option<Bits<'_>> {
+pub(crate) fn validity(nulls: &Option<NullBuffer>) -> Option<Bits<'_>> {
     nulls.as_ref().map(bits)
 }
 
 /// The bits of a validity.
-pub(super) fn bits(nulls: &NullBuffer) -> Bits<'_> {
+pub(crate) fn bits(nulls: &NullBuffer) -> Bits<'_> {
     Bits { bytes: nulls.validity(), first: nulls.offset() }
 }

@@ -12,19 +12,18 @@
 //! Invariant: see [`crate::order`]'s layout - `a < b` as bytes (without the tail) if and only if
 //! `a < b` under the layout; equal bytes if and only if equal rows. `docs/row-format.md` draws it.
 
-mod argsort;
 mod builder;
 mod check;
-mod column;
+pub(crate) mod column;
 pub mod compat;
 pub(crate) mod decode;
 pub(crate) mod encode;
 mod encoded;
 mod escape;
-mod fixed;
+pub(crate) mod fixed;
 #[cfg(test)]
 mod golden;
-mod lanes;
+pub(crate) mod lanes;
 mod length;
 mod lines;
 mod nested;
@@ -39,17 +38,17 @@ mod slots;
 mod spans;
 mod strings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 mod tile;
 mod value;
 
-pub use argsort::{Argsorter, argsort};
 pub(crate) use check::check_rows;
 pub(crate) use decode::Decoder;
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
 pub(crate) use prepare::Prepared;
+pub(crate) use value::Interner;
 
 use crate::order::Layout;
 

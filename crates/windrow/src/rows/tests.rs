@@ -19,13 +19,13 @@ use arrays::Rng;
 use model::By;
 
 #[path = "../../tests/common/arrays.rs"]
-pub(super) mod arrays;
+pub(crate) mod arrays;
 #[path = "../../tests/common/model.rs"]
 #[allow(dead_code, reason = "shared with the tests of the whole engine")]
-pub(super) mod model;
+pub(crate) mod model;
 #[path = "../../tests/common/tables.rs"]
 #[allow(dead_code, reason = "shared with the tests of the whole engine")]
-pub(super) mod tables;
+pub(crate) mod tables;
 
 /// Numbered across the places where the sequence gets longer.
 fn encode(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<u8>> {

@@ -12,7 +12,7 @@ use super::tree::Tree;
 use crate::error::Result;
 
 /// Values of a nested column, and the bytes that each takes.
-pub(in crate::rows) struct Nested {
+pub(crate) struct Nested {
     values: Box<Tree<Ordered>>,
     /// Which value each row has, if they are stored once for many rows.
     keys: Option<Vec<usize>>,
@@ -48,7 +48,7 @@ impl Nested {
         rows.filter(valid).map(|row| (row, key(row))).unzip()
     }
 
-    pub(in crate::rows) fn nulls(&self) -> Option<&NullBuffer> {
+    pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
         self.nulls.as_ref()
     }
 
@@ -79,7 +79,7 @@ impl Nested {
     }
 
     /// The codes of all rows, one behind the other, and where each begins and the last one ends.
-    pub(in crate::rows) fn codes(&self) -> (Vec<u8>, Vec<usize>) {
+    pub(crate) fn codes(&self) -> (Vec<u8>, Vec<usize>) {
         let mut offsets = Vec::with_capacity(self.lengths.len() + 1);
         let mut end = 0;
         offsets.push(0);

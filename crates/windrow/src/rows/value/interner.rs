@@ -17,7 +17,7 @@ const SLOTS: usize = 1024;
 const FREE: u32 = u32::MAX;
 
 /// Numbers byte strings.
-pub(in crate::rows) struct Interner {
+pub(crate) struct Interner {
     slots: Vec<u32>,
     entries: Vec<Entry>,
     bytes: Vec<u8>,
@@ -46,18 +46,18 @@ impl Interner {
     }
 
     /// Number of values.
-    pub(in crate::rows) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// The bytes of value `number`.
-    pub(in crate::rows) fn get(&self, number: usize) -> &[u8] {
+    pub(crate) fn get(&self, number: usize) -> &[u8] {
         let entry = &self.entries[number];
         &self.bytes[entry.end - entry.len..entry.end]
     }
 
     /// The number of the first `len` bytes of `bytes`, and whether this is the first time.
-    pub(in crate::rows) fn intern(&mut self, bytes: &[u8], len: usize) -> (usize, bool) {
+    pub(crate) fn intern(&mut self, bytes: &[u8], len: usize) -> (usize, bool) {
         let words = words(bytes, len);
         let mut hash = self.hash(words, len);
         for at in (block::BLOCK..len).step_by(block::BLOCK) {
@@ -77,7 +77,7 @@ impl Interner {
 
     /// As [`Interner::intern`], of the first `len` bytes of `words`, the least significant ones first; zeros are behind them.
     #[inline(always)]
-    pub(in crate::rows) fn intern_words(&mut self, words: [u64; 2], len: usize) -> (usize, bool) {
+    pub(crate) fn intern_words(&mut self, words: [u64; 2], len: usize) -> (usize, bool) {
         let hash = self.hash(words, len);
         match self.find(hash, words, len, |_| true) {
             Ok(number) => (number, false),

@@ -22,7 +22,7 @@ mod tests;
 mod union;
 pub(super) mod wire;
 
-pub(super) use interner::Interner;
+pub(crate) use interner::Interner;
 pub(super) use list::list_array;
 
 use arrow_array::{ArrayRef, downcast_integer, downcast_run_end_index};

@@ -7,9 +7,6 @@ use std::cmp::Ordering;
 use arrow_array::RecordBatch;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
-use super::super::column::{Bytes, Column};
-use super::super::fixed::{Word, with_word};
-use super::super::lanes;
 use super::plan::Rows;
 use super::ranks::ranks;
 use crate::error::{Error, Result};
@@ -17,6 +14,9 @@ use crate::kernel::compare::compare;
 use crate::kernel::rows::{Clamp, Pack, Strings, bounds};
 use crate::order::code::{Kind, OrderedCode};
 use crate::order::{Layout, find};
+use crate::rows::column::{Bytes, Column};
+use crate::rows::fixed::{Word, with_word};
+use crate::rows::lanes;
 
 /// One key, most significant first.
 pub(super) struct Key {

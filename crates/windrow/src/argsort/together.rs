@@ -12,10 +12,10 @@
 
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-use super::super::column::Bytes;
 use super::key::{Key, Values};
 use super::plan::All;
 use crate::kernel::copy::copy_rows;
+use crate::rows::column::Bytes;
 
 /// Rows that are too few for this.
 const LEAST_ROWS: usize = 256;

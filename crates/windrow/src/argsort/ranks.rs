@@ -10,7 +10,7 @@
 //! the string, so that there are no groups.
 
 use super::key::Key;
-use crate::rows::value::Interner;
+use crate::rows::Interner;
 
 /// Rows of the smallest record batch for which this pays.
 const LEAST_ROWS: usize = 1 << 12;

@@ -10,11 +10,11 @@ use arrow_array::{
 };
 use proptest::prelude::*;
 
-use super::super::RowEncoder;
-use super::super::tests::arrays::Rng;
-use super::super::tests::{model, tables};
 use super::argsort;
 use crate::order::{Order, SortColumn, asc, desc};
+use crate::rows::RowEncoder;
+use crate::rows::tests::arrays::Rng;
+use crate::rows::tests::{model, tables};
 
 /// The same, some of it null: with nothing under the nulls, or with what was there.
 fn with_nulls(rng: &mut Rng, texts: StringArray, nulls: usize) -> ArrayRef {

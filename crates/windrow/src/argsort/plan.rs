@@ -13,13 +13,13 @@ use std::ops::Range;
 
 use arrow_buffer::NullBuffer;
 
-use super::super::lanes;
 use super::key::Key;
 use super::letters::letters;
 use super::sample::Sample;
 use crate::kernel::rows::{
     Bits, Letters, Pack, PackHeads, clamp, pack, pack_heads, shared, shared_each,
 };
+use crate::rows::lanes;
 
 /// Rows of a group, by their place in it.
 pub(super) trait Rows {
