@@ -28,6 +28,11 @@ use crate::watch::Watch;
 /// The byte order mark, as UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// Bytes of the mark that `text` begins with, if it is the head of a file: the parser of CSV passes over it.
+pub(super) fn mark(text: &[u8], start: Place) -> usize {
+    if start.offset == 0 && text.starts_with(MARK) { MARK.len() } else { 0 }
+}
+
 /// A place in the text: bytes before it, and the line it is on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Place {
@@ -246,7 +251,7 @@ impl Blocks {
     }
 
     fn cut_csv(&mut self, text: &[u8], mut quotes: Quotes) -> Cut {
-        let mark = if self.is_marked(text) { MARK.len() } else { 0 };
+        let mark = mark(text, self.place);
         // The rest of a record that has begun is decoded while others wait.
         let most = if self.begins || self.header { self.most.records } else { 1 };
         let Ends { last, longest, quote, .. } = quotes.pass(&text[mark..], most);
@@ -346,13 +351,8 @@ impl Blocks {
 
     /// Whether `text`, which is next, stands in front of the names of the columns.
     fn is_lead(&mut self, text: &[u8]) -> bool {
-        let text = if self.is_marked(text) { &text[MARK.len()..] } else { text };
+        let text = &text[mark(text, self.place)..];
         self.dialect.lead(text, &mut self.in_comment) == text.len()
-    }
-
-    /// Whether `text`, which is next, begins with a byte order mark that the parser of CSV passes over.
-    fn is_marked(&self, text: &[u8]) -> bool {
-        self.place.offset == 0 && text.starts_with(MARK)
     }
 }
 

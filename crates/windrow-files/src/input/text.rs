@@ -147,6 +147,13 @@ impl Content for TextFile {
 
     fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         let batch_rows = self.batch_rows(batch_rows);
+        self.pieces(batch_rows, self.most(batch_rows), watch)
+    }
+}
+
+impl TextFile {
+    /// The file in batches of so many rows at the most, and blocks that have at the `most` so much.
+    pub(super) fn pieces(&self, batch_rows: usize, most: Most, watch: &Watch) -> Result<Pieces> {
         let text = Arc::new(Text {
             origin: Arc::clone(&self.origin),
             dialect: self.dialect.clone(),
@@ -159,11 +166,9 @@ impl Content for TextFile {
         // What is wrong with the options is told before anything is read.
         text.decoder(Place::START)
             .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
-        let most = self.most(batch_rows);
         let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
         Ok(Box::new(std::iter::from_fn(move || {
-            let next = blocks.next().transpose()?;
-            Some(next.map(|next| match next {
+            Some(blocks.next().transpose()?.map(|next| match next {
                 Next::Room => Piece::Rows(RecordBatch::new_empty(text.columns.schema.clone())),
                 Next::Block(block) => {
                     Piece::Text(Box::new(TextBlock { text: Arc::clone(&text), block, done: None }))

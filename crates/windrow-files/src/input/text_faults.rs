@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use super::blocks::{Place, newlines};
+use super::blocks::{Place, mark, newlines};
 use super::dialect::{BUFFER, Columns, Dialect};
 use super::json_text;
 use super::origin::{Origin, Stream};
@@ -96,7 +96,13 @@ impl Faulty<'_> {
             let (mut line, mut in_comment) = (None, false);
             loop {
                 let bytes = text.fill_buf().ok()?;
-                let lead = line.map_or_else(|| dialect.lead(bytes, &mut in_comment), |_| 0);
+                let lead = line.map_or_else(
+                    || {
+                        let mark = mark(bytes, place);
+                        mark + dialect.lead(&bytes[mark..], &mut in_comment)
+                    },
+                    |_| 0,
+                );
                 let at = line.unwrap_or(place.line + newlines(&bytes[..lead]));
                 if lead < bytes.len() {
                     line = Some(at);
