@@ -11,7 +11,6 @@ use super::ndjson;
 use super::null_lines::without_nulls;
 use super::origin::Stream;
 use super::preamble::Preamble;
-use super::records::Records;
 
 /// Bytes read at a time.
 pub(super) const BUFFER: usize = 128 << 10;
@@ -106,9 +105,8 @@ impl Columns {
                 Decoder::Csv(Box::new(decoder), exact, csv.clone())
             }
             Dialect::Ndjson => {
-                let records = Records::new(&self.schema, named);
-                let exact = Exact::of_json(&self.schema, named);
-                Decoder::Ndjson(Box::new(ndjson::Decoder::new(records, exact, batch_rows)?))
+                let decoder = ndjson::Decoder::new(&self.schema, named, batch_rows)?;
+                Decoder::Ndjson(Box::new(decoder))
             }
         })
     }
@@ -138,6 +136,14 @@ impl Decoder {
                 let done = bytes.is_empty() || taken < bytes.len();
                 Ok(Step { taken, done })
             }
+        }
+    }
+
+    /// The rows of `text`, which is all records, if that is known faster than by taking it.
+    pub(super) fn decode_plain(&mut self, text: &[u8]) -> Option<RecordBatch> {
+        match self {
+            Self::Csv(..) => None,
+            Self::Ndjson(decoder) => decoder.decode_plain(text),
         }
     }
 

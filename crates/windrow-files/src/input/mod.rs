@@ -32,6 +32,7 @@ mod hive;
 mod info;
 mod int96;
 mod ipc;
+mod json_plain;
 mod json_text;
 mod json_walk;
 mod leaf;

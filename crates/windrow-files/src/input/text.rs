@@ -224,7 +224,12 @@ impl Text {
 
     /// Decodes `block`, with which a record begins.
     fn decode(&self, block: &Block) -> Result<Decoded, ArrowError> {
-        let begun = Begun { decoder: self.decoder(block.start)?, start: block.start };
+        let mut decoder = self.decoder(block.start)?;
+        if let Some(batch) = decoder.decode_plain(&block.text) {
+            self.give_back(decoder);
+            return Ok(Decoded { batches: vec![batch], begun: None });
+        }
+        let begun = Begun { decoder, start: block.start };
         self.go_on(begun, block, 0, Vec::new())
     }
 
@@ -260,10 +265,13 @@ impl Text {
         }
         batches.extend(decoder.flush()?);
         if !block.is_last {
-            let mut known = self.decoders.lock().unwrap_or_else(PoisonError::into_inner);
-            known.push(begun.decoder);
+            self.give_back(begun.decoder);
         }
         Ok(Decoded { batches, begun: None })
+    }
+
+    fn give_back(&self, decoder: Decoder) {
+        self.decoders.lock().unwrap_or_else(PoisonError::into_inner).push(decoder);
     }
 }
 
