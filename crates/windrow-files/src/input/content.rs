@@ -19,6 +19,36 @@ use crate::watch::Watch;
 /// Batches in the order of the file.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
+/// Pieces in the order of the file.
+pub(super) type Pieces = Box<dyn Iterator<Item = Result<Piece>> + Send>;
+
+/// What is read of a file at a time.
+pub(super) enum Piece {
+    /// Rows; none where a row comes next that is longer than all before it, which there is memory for.
+    Rows(RecordBatch),
+    /// Text that any thread can decode.
+    Text(Box<dyn Undecoded>),
+}
+
+/// A piece that is not decoded yet.
+pub(super) trait Undecoded: Send {
+    /// Does what can be done whatever becomes of the pieces before it.
+    fn decode(&mut self);
+
+    /// Returns its rows, once the pieces before it were finished.
+    ///
+    /// # Errors
+    /// The first that there is in it.
+    fn finish(self: Box<Self>) -> Result<Vec<RecordBatch>>;
+}
+
+/// Record batches as pieces.
+pub(super) fn decoded(
+    batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static,
+) -> Pieces {
+    Box::new(batches.map(|batch| batch.map(Piece::Rows)))
+}
+
 /// A file that is opened for planning.
 pub(super) struct File {
     pub(super) content: Box<dyn Content>,
@@ -30,11 +60,11 @@ pub(super) trait Content: Send + Sync {
     /// The name for messages.
     fn name(&self) -> &Arc<str>;
 
-    /// Reads one of the parts that opening told of, as batches of the file's own schema.
+    /// Reads one of the parts that opening told of, as pieces with rows of the file's own schema.
     ///
     /// # Errors
-    /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a batch.
-    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches>;
+    /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a piece.
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces>;
 
     /// The Parquet footer with its statistics, from Parquet.
     fn footer(&self) -> Option<Result<parquet::Footer>> {

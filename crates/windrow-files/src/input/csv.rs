@@ -25,10 +25,11 @@ use arrow::error::ArrowError;
 use crate::error::{Error, Result};
 use crate::setting::Setting;
 
+use super::blocks::newlines;
 use super::dialect::{Columns, Dialect};
 use super::exact::{has_offset, is_padded};
 use super::origin::Origin;
-use super::text::{TextFile, line_bytes, longest_line, newlines, rest_of_line};
+use super::text::{TextFile, line_bytes, longest_line, rest_of_line};
 use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES, sniff};
 
 /// Rows of the sample that are looked at.

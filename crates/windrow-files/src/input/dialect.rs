@@ -1,11 +1,9 @@
 //! How text is written down, and the decoder for each way.
 
-use std::io::BufReader;
-
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 
 use super::CsvOptions;
 use super::exact::Exact;
@@ -13,7 +11,6 @@ use super::ndjson;
 use super::null_lines::without_nulls;
 use super::origin::Stream;
 use super::preamble::Preamble;
-use super::records::Records;
 
 /// Bytes read at a time.
 pub(super) const BUFFER: usize = 128 << 10;
@@ -27,15 +24,14 @@ pub(super) enum Dialect {
 
 impl Dialect {
     /// The text that its decoder takes, from `offset` on.
-    pub(super) fn open(&self, text: Stream, offset: u64) -> BufReader<Stream> {
-        let text: Stream = match self {
+    pub(super) fn stream(&self, text: Stream, offset: u64) -> Stream {
+        match self {
             Self::Csv(csv) if csv.skip_lines > 0 && offset == 0 => {
                 Box::new(Preamble::new(text, csv.skip_lines))
             }
             Self::Csv(_) => text,
             Self::Ndjson => Box::new(without_nulls(text)),
-        };
-        BufReader::with_capacity(BUFFER, text)
+        }
     }
 
     /// Bytes that stand in front of the first record in `bytes`: blank ones, and comments, `within` one of which they
@@ -87,25 +83,30 @@ impl Columns {
         })
     }
 
+    /// A decoder of text from its start on, or from behind other records.
     pub(super) fn decoder(
         &self,
         dialect: &Dialect,
         batch_rows: usize,
+        at_start: bool,
     ) -> Result<Decoder, ArrowError> {
         let named = self.named.as_deref();
         Ok(match dialect {
             Dialect::Csv(csv) => {
                 let exact = Exact::of_csv(&self.schema, named, csv);
-                let decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
-                    .with_format(csv.format(false)?)
+                let mut decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
+                    .with_format(csv.format(false)?.with_header(csv.has_header && at_start))
                     .with_batch_size(batch_rows)
                     .build_decoder();
+                if !at_start {
+                    // A byte order mark is one in the first bytes only.
+                    decoder.decode(b"\n")?;
+                }
                 Decoder::Csv(Box::new(decoder), exact, csv.clone())
             }
             Dialect::Ndjson => {
-                let records = Records::new(&self.schema, named);
-                let exact = Exact::of_json(&self.schema, named);
-                Decoder::Ndjson(Box::new(ndjson::Decoder::new(records, exact, batch_rows)?))
+                let decoder = ndjson::Decoder::new(&self.schema, named, batch_rows)?;
+                Decoder::Ndjson(Box::new(decoder))
             }
         })
     }
@@ -136,6 +137,53 @@ impl Decoder {
                 Ok(Step { taken, done })
             }
         }
+    }
+
+    /// The rows of `text`, which is all records, if that is known faster than by taking it.
+    pub(super) fn decode_plain(&mut self, text: &[u8]) -> Option<RecordBatch> {
+        match self {
+            Self::Csv(..) => None,
+            Self::Ndjson(decoder) => decoder.decode_plain(text),
+        }
+    }
+
+    /// Takes all of `bytes`; batches that are full go to `batches`.
+    pub(super) fn take(
+        &mut self,
+        mut bytes: &[u8],
+        batches: &mut Vec<RecordBatch>,
+    ) -> Result<(), ArrowError> {
+        while !bytes.is_empty() {
+            let step = self.decode(bytes)?;
+            bytes = &bytes[step.taken..];
+            if step.done {
+                batches.extend(self.flush()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the lines of `bytes` that the record goes on in, where the decoder alone knows where that ends, and then
+    /// has nothing in hand; returns how many bytes these are, and whether it ended.
+    pub(super) fn take_record(
+        &mut self,
+        bytes: &[u8],
+        batches: &mut Vec<RecordBatch>,
+    ) -> Result<(usize, bool), ArrowError> {
+        if let Self::Csv(..) = self {
+            return Ok((0, false));
+        }
+        let mut start = 0;
+        for line in memchr_iter(b'\n', bytes) {
+            self.take(&bytes[start..=line], batches)?;
+            start = line + 1;
+            if !self.is_within_record() {
+                batches.extend(self.flush()?);
+                return Ok((start, true));
+            }
+        }
+        self.take(&bytes[start..], batches)?;
+        Ok((bytes.len(), false))
     }
 
     /// Whether a record has begun that does not end at its line.

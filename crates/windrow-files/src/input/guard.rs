@@ -1,5 +1,4 @@
-//! What every unit keeps, whatever its format: no panic gets out, batches are of the promised size and
-//! schema, and no row is lost.
+//! What every unit keeps, whatever its format: no panic gets out, and batches are of the promised size and schema.
 //!
 //! A batch that is read may hold far more than its buffers: a dictionary has a long value once. It is cut by
 //! what its rows take as rows, as everything behind it is planned.
@@ -9,6 +8,7 @@
 //! half-changed is seen again.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -18,7 +18,6 @@ use arrow::datatypes::{DataType, SchemaRef};
 use crate::error::{Error, Result};
 use crate::watch::Watch;
 
-use super::Batches;
 use super::lengths::longest_row;
 use super::unify::{Order, conform};
 
@@ -48,97 +47,90 @@ pub(super) fn no_panic<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Resul
     })
 }
 
-/// What a unit promises of its batches.
+/// What a unit promises of its rows, whoever reads them.
 pub(super) struct Promise {
+    pub(super) name: Arc<str>,
     pub(super) schema: SchemaRef,
     pub(super) order: Order,
     pub(super) batch_rows: usize,
-    /// The rows of the unit, where known.
-    pub(super) rows: Option<u64>,
-    /// The place in its file of the first of them.
-    pub(super) first_row: u64,
+    pub(super) watch: Watch,
 }
 
-/// Batches that keep a [`Promise`].
+/// Rows as they were read, on their way to one thread that takes them.
 pub(super) struct Guarded {
-    name: Arc<str>,
-    /// None after the end or an error.
-    batches: Option<Batches>,
-    /// What is left of a batch as it was read, and the rows to take of it at a time.
+    /// Batches as they were read.
+    waiting: VecDeque<RecordBatch>,
+    /// What is left of one, and the rows to take of it at a time.
     rest: Option<(RecordBatch, usize)>,
-    promise: Promise,
-    watch: Watch,
-    seen: u64,
+    /// The place in its file of the first row that waits.
+    row: u64,
+}
+
+/// What there is next.
+pub(super) enum Kept {
+    /// Rows that keep the promise, and the place in its file of the first.
+    Rows(RecordBatch, u64),
+    /// One of them is longer than all before it, and there is less memory for others.
+    Longer,
+    Nothing,
 }
 
 impl Guarded {
-    pub(super) fn new(name: Arc<str>, batches: Batches, promise: Promise, watch: Watch) -> Self {
-        Self { name, batches: Some(batches), rest: None, promise, watch, seen: 0 }
+    pub(super) fn new() -> Self {
+        Self { waiting: VecDeque::new(), rest: None, row: 0 }
     }
 
-    /// Makes room for the longest row of `batch`; true if that took less memory for others.
-    fn admit(&self, batch: &RecordBatch) -> Result<bool> {
-        let planned = self.watch.longest.planned();
-        let Some((row, bytes)) = longest_row(batch, planned) else { return Ok(false) };
-        self.watch.longest.admit(bytes).map_err(|need| {
-            let row = self.promise.first_row + self.seen + row as u64;
-            need.error(&self.name, &format!("row {row}")).at_row(row)
-        })
+    /// The place in its file of the first row that waits, if one does.
+    pub(super) fn first(&self) -> Option<u64> {
+        let waits = self.rest.is_some() || !self.waiting.is_empty();
+        waits.then_some(self.row)
     }
 
-    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+    /// Has `batches` wait, the first row of which is at `row`; none may wait already.
+    pub(super) fn put(&mut self, row: u64, batches: Vec<RecordBatch>) {
+        self.row = row;
+        self.waiting = batches.into();
+    }
+
+    /// The next rows of those that wait.
+    ///
+    /// # Errors
+    /// For rows that are not of the schema, or longer than the job can have.
+    pub(super) fn next(&mut self, promise: &Promise) -> Result<Kept> {
         loop {
             if let Some((mut batch, most)) = self.rest.take() {
-                let rows = batch.num_rows();
+                let (rows, row) = (batch.num_rows(), self.row);
                 if rows > most {
                     self.rest = Some((batch.slice(most, rows - most), most));
                     batch = batch.slice(0, most);
                 }
-                return conform(batch, &self.promise.order, &self.promise.schema)
-                    .map(Some)
-                    .map_err(|cause| Error::data(format!("{}: {cause}", self.name)));
+                self.row += batch.num_rows() as u64;
+                return conform(batch, &promise.order, &promise.schema)
+                    .map(|batch| Kept::Rows(batch, row))
+                    .map_err(|cause| Error::data(format!("{}: {cause}", promise.name)));
             }
-            let Some(batches) = &mut self.batches else {
-                return Ok(None);
-            };
-            let Some(batch) = no_panic(&self.name, || batches.next().transpose())? else {
-                self.batches = None;
-                return match self.promise.rows {
-                    Some(rows) if rows != self.seen => Err(Error::data(format!(
-                        "{}: the file is damaged: {} rows were read where {rows} are recorded",
-                        self.name, self.seen
-                    ))),
-                    _ => Ok(None),
-                };
-            };
+            let Some(batch) = self.waiting.pop_front() else { return Ok(Kept::Nothing) };
             if batch.num_rows() == 0 {
                 // None at all, or what a reader has to say before a long row.
-                if self.watch.longest.planned() == u64::MAX {
-                    continue;
-                }
-                return Ok(Some(RecordBatch::new_empty(self.promise.schema.clone())));
+                continue;
             }
-            let is_longer = self.admit(&batch)?;
-            self.seen += batch.num_rows() as u64;
-            let most = rows_at_a_time(&batch).min(self.promise.batch_rows);
+            let is_longer = self.admit(&batch, promise)?;
+            let most = rows_at_a_time(&batch).min(promise.batch_rows);
             self.rest = Some((batch, most));
             if is_longer {
-                return Ok(Some(RecordBatch::new_empty(self.promise.schema.clone())));
+                return Ok(Kept::Longer);
             }
         }
     }
-}
 
-impl Iterator for Guarded {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.advance();
-        if next.is_err() {
-            self.batches = None;
-            self.rest = None;
-        }
-        next.transpose()
+    /// Makes room for the longest row of `batch`, which is next; true if that took less memory for others.
+    fn admit(&self, batch: &RecordBatch, promise: &Promise) -> Result<bool> {
+        let planned = promise.watch.longest.planned();
+        let Some((row, bytes)) = longest_row(batch, planned) else { return Ok(false) };
+        promise.watch.longest.admit(bytes).map_err(|need| {
+            let row = self.row + row as u64;
+            need.error(&promise.name, &format!("row {row}")).at_row(row)
+        })
     }
 }
 

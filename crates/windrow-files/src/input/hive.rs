@@ -19,11 +19,12 @@ use crate::error::{Error, Result};
 use crate::setting::Setting;
 use crate::watch::Watch;
 
+use super::content::{Piece, Pieces, Undecoded};
 use super::csv_options::CsvOptions;
 use super::exact::one_value;
 use super::expand::Source;
 use super::origin::Faults;
-use super::{Batches, Content, Opened, parquet};
+use super::{Content, Opened, parquet};
 
 /// The name of a null, as Hive writes it.
 pub(crate) const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -125,7 +126,8 @@ impl Hive {
         let metadata = opened.schema.metadata().clone();
         opened.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let schema = Arc::clone(&opened.schema);
-        opened.content = Box::new(InDirectories { content: opened.content, schema, values });
+        let appendix = Appendix { schema, values };
+        opened.content = Box::new(InDirectories { content: opened.content, appendix });
         Ok(opened)
     }
 }
@@ -186,6 +188,13 @@ fn kind_of(values: &[String]) -> DataType {
 /// A file, and values that all its rows have.
 struct InDirectories {
     content: Box<dyn Content>,
+    appendix: Appendix,
+}
+
+/// What is appended to all rows of a file.
+#[derive(Clone)]
+struct Appendix {
+    /// That of the rows with it.
     schema: SchemaRef,
     values: Vec<ArrayRef>,
 }
@@ -203,10 +212,17 @@ impl Content for InDirectories {
         self.content.ask_for(part);
     }
 
-    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {
-        let (schema, values) = (Arc::clone(&self.schema), self.values.clone());
-        let batches = self.content.read(part, batch_rows, watch)?;
-        Ok(Box::new(batches.map(move |batch| appended(&batch?, &schema, &values))))
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
+        let appendix = self.appendix.clone();
+        let pieces = self.content.read(part, batch_rows, watch)?;
+        Ok(Box::new(pieces.map(move |piece| {
+            Ok(match piece? {
+                Piece::Rows(batch) => Piece::Rows(appendix.behind(&batch)?),
+                Piece::Text(text) => {
+                    Piece::Text(Box::new(TextInDirectories { text, appendix: appendix.clone() }))
+                }
+            })
+        })))
     }
 
     fn footer(&self) -> Option<Result<parquet::Footer>> {
@@ -222,23 +238,45 @@ impl Content for InDirectories {
     }
 
     fn value(&self, column: &str) -> Option<&ArrayRef> {
-        let first = self.schema.fields().len() - self.values.len();
-        let fields = self.schema.fields()[first..].iter();
+        let Appendix { schema, values } = &self.appendix;
+        let first = schema.fields().len() - values.len();
+        let fields = schema.fields()[first..].iter();
         let place = fields.into_iter().position(|field| field.name() == column)?;
-        self.values.get(place)
+        values.get(place)
     }
 }
 
-fn appended(batch: &RecordBatch, schema: &SchemaRef, values: &[ArrayRef]) -> Result<RecordBatch> {
-    let rows = batch.num_rows();
-    let first = UInt32Array::from(vec![0; rows]);
-    let mut columns = batch.columns().to_vec();
-    let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
-    for value in values {
-        columns.push(take(value, &first, None).map_err(failed)?);
+/// Text of such a file.
+struct TextInDirectories {
+    text: Box<dyn Undecoded>,
+    appendix: Appendix,
+}
+
+impl Undecoded for TextInDirectories {
+    fn decode(&mut self) {
+        self.text.decode();
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map_err(failed)
+
+    fn finish(self: Box<Self>) -> Result<Vec<RecordBatch>> {
+        let batches = self.text.finish()?;
+        batches.iter().map(|batch| self.appendix.behind(batch)).collect()
+    }
+}
+
+impl Appendix {
+    /// `batch` with the values in all of its rows.
+    fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let first = UInt32Array::from(vec![0; rows]);
+        let mut columns = batch.columns().to_vec();
+        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
+        for value in &self.values {
+            columns.push(take(value, &first, None).map_err(failed)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(failed)
+    }
 }
 
 #[cfg(test)]

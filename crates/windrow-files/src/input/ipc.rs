@@ -24,10 +24,11 @@ use crate::error::Result;
 use crate::format::Format;
 use crate::watch::Watch;
 
+use super::content::{Pieces, decoded};
 use super::origin::Origin;
 use super::random::RandomFile;
 use super::stream::{Frame, plain_bytes};
-use super::{Batches, Content, Opened, Span};
+use super::{Content, Opened, Span};
 
 /// Bytes of record batches in a unit: enough that opening the file is nothing beside reading it, few
 /// enough that a file of a gigabyte keeps all threads busy to the end.
@@ -245,7 +246,7 @@ impl Content for IpcFile {
         self.origin.name()
     }
 
-    fn read(&self, part: Range<usize>, _: usize, _: &Watch) -> Result<Batches> {
+    fn read(&self, part: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let file = self.origin.random()?;
         let index = self.index.clone();
         let mut decoder = FileDecoder::new(index.schema.clone(), index.version);
@@ -254,7 +255,7 @@ impl Content for IpcFile {
             decoder.read_dictionary(block, &bytes).map_err(|cause| self.origin.error(cause))?;
         }
         let name = self.name().clone();
-        Ok(Box::new(part.filter_map(move |ordinal| {
+        Ok(decoded(part.filter_map(move |ordinal| {
             decode(&decoder, &file, &index.batches[ordinal])
                 .map_err(|what| {
                     crate::error::Error::data(format!("{name}: record batch {ordinal}: {what}"))

@@ -14,6 +14,7 @@
 //! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
 //! damaged files, which ends here (see [`guard`]).
 
+mod blocks;
 mod charset;
 mod content;
 mod csv;
@@ -31,6 +32,7 @@ mod hive;
 mod info;
 mod int96;
 mod ipc;
+mod json_plain;
 mod json_text;
 mod json_walk;
 mod leaf;
@@ -55,6 +57,8 @@ mod schema_text;
 mod sniff;
 mod stream;
 mod text;
+mod text_faults;
+mod turns;
 mod unify;
 mod widen;
 
@@ -101,6 +105,7 @@ pub use options::ReadOptions;
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub use reader::Reader;
 pub use schema_text::parse_schema;
+pub(crate) use turns::{OpenUnit, Step, UnitReader};
 
 /// Bytes of a stream or text that are looked at to tell its format or its schema.
 const SAMPLE_BYTES: usize = 1 << 20;
@@ -466,28 +471,16 @@ fn agreed(unifier: Unifier, files: &[FileInfo]) -> SchemaRef {
 impl Unit {
     /// Reads the unit: batches of at most `batch_rows` rows, exactly of [`Inputs::schema`].
     ///
-    /// The file is open while the iterator lives. After an error the iterator ends. A batch without rows says that
-    /// one that is longer than all before it comes next, which `watch` lets pass.
+    /// The file is open while the iterator lives. After an error the iterator ends.
     pub(crate) fn read(&self, watch: &Watch) -> Result<Batches> {
-        let file = &self.files[self.file];
-        let name = file.content.name().clone();
-        let faults = file.content.faults();
-        let batches =
-            guard::no_panic(&name, || file.content.read(self.part.clone(), self.batch_rows, watch));
-        let batches = batches.map_err(|error| faults.behind(error))?;
-        let guarded = guard::Guarded::new(
-            name,
-            batches,
-            guard::Promise {
-                schema: self.schema.clone(),
-                order: file.order.clone(),
-                batch_rows: self.batch_rows,
-                rows: self.rows,
-                first_row: self.first_row,
-            },
-            watch.clone(),
-        );
-        Ok(Box::new(guarded.map(move |batch| batch.map_err(|error| faults.behind(error)))))
+        self.open(watch).map(|unit| turns::batches(&unit))
+    }
+
+    /// Opens the unit for any number of threads: batches as those of [`Unit::read`].
+    ///
+    /// The file is open while one of them reads.
+    pub(crate) fn open(&self, watch: &Watch) -> Result<Arc<OpenUnit>> {
+        OpenUnit::new(self, watch)
     }
 
     /// Asks for the bytes of a unit that is read soon.

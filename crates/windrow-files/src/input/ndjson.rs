@@ -14,7 +14,8 @@
 //! a stream cannot be, and has a column of nulls then, in which a value is an error. (Text, which
 //! takes any scalar, would make "5" of 5.)
 //!
-//! The decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
+//! Blocks of plain records are walked over once: see [`json_plain`](super::json_plain). For others
+//! the decoder of arrow reads 1.5 into a column of integers as 1: see [`exact`](super::exact). It reads "5"
 //! there as 5: see [`records`](super::records).
 
 use std::fmt;
@@ -22,7 +23,7 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Fields, Schema};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -31,6 +32,7 @@ use crate::error::Result;
 
 use super::dialect::{Columns, Dialect};
 use super::exact::Exact;
+use super::json_plain::Plain;
 use super::json_text;
 use super::named::Named;
 use super::null_lines::without_nulls;
@@ -204,17 +206,21 @@ fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<
 
 /// The decoder of arrow, what is looked at beside it, and what is parsed after it.
 pub(super) struct Decoder {
+    plain: Option<Plain>,
     decoder: arrow::json::reader::Decoder,
     records: Records,
     exact: Exact,
 }
 
 impl Decoder {
+    /// Of records of `schema`, of which the types that are not in `named` were inferred.
     pub(super) fn new(
-        records: Records,
-        exact: Exact,
+        schema: &SchemaRef,
+        named: Option<&Schema>,
         batch_rows: usize,
     ) -> Result<Self, ArrowError> {
+        let (records, exact) = (Records::new(schema, named), Exact::of_json(schema, named));
+        let plain = Plain::of(schema, named, exact.text(), batch_rows);
         let decoder = arrow::json::ReaderBuilder::new(exact.text().clone())
             .with_batch_size(batch_rows)
             // A column of text keeps what numbers and booleans it meets.
@@ -222,7 +228,13 @@ impl Decoder {
             // A key that is in no column is an error: else its values were lost.
             .with_strict_mode(true)
             .build_decoder()?;
-        Ok(Self { decoder, records, exact })
+        Ok(Self { plain, decoder, records, exact })
+    }
+
+    /// The rows of `text`, which is all records, if it is as text mostly is; what is in hand stays.
+    pub(super) fn decode_plain(&mut self, text: &[u8]) -> Option<RecordBatch> {
+        let batch = self.plain.as_mut()?.decode(text)?;
+        self.exact.parse(batch).ok()
     }
 
     /// Takes bytes; returns how many.

@@ -25,12 +25,13 @@ use crate::format::Format;
 use crate::store;
 use crate::watch::Watch;
 
+use super::content::{Pieces, decoded};
 use super::footers::{FooterCache, Known};
 use super::int96::{self, Seconds};
 use super::origin::{Faults, Origin, TAIL};
 use super::profile::{Allowance, Profile, Segment};
 use super::random::RandomFile;
-use super::{Batches, Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
+use super::{Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
 
 /// A footer and the Arrow schema in it.
 pub(crate) type Footer = ArrowReaderMetadata;
@@ -301,7 +302,7 @@ impl Content for ParquetFile {
         self.bloom_filters
     }
 
-    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
         if self.encrypted {
             return Err(self
                 .origin
@@ -349,7 +350,7 @@ impl Content for ParquetFile {
             })?;
             parts.extend(profile.segments(batch_rows).into_iter().map(|segment| (index, segment)));
         }
-        Ok(Box::new(Segments {
+        Ok(decoded(Segments {
             name: self.origin.name().clone(),
             file,
             footer,

@@ -15,7 +15,8 @@ use arrow::array::{Array, RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
-use super::{Batches, Content, Opened, Source, Span};
+use super::content::{Pieces, decoded};
+use super::{Content, Opened, Source, Span};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
@@ -104,7 +105,7 @@ impl Content for Opening {
         &self.name
     }
 
-    fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Batches> {
+    fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let name = Arc::clone(&self.name);
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some((first, batches)) = rest else {
@@ -113,7 +114,7 @@ impl Content for Opening {
             );
         };
         let rest = batches.map(move |batch| batch.map_err(|error| failed(&name, error)));
-        Ok(Box::new(first.map(Ok).into_iter().chain(rest)))
+        Ok(decoded(first.map(Ok).into_iter().chain(rest)))
     }
 }
 

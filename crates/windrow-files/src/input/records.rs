@@ -192,7 +192,7 @@ fn is_quoted_digit(byte: u8, next: u8) -> bool {
 }
 
 /// Whether only numbers make a column of `kind`.
-fn is_of_numbers(kind: &DataType) -> bool {
+pub(super) fn is_of_numbers(kind: &DataType) -> bool {
     kind.is_integer()
         || kind.is_floating()
         || matches!(

@@ -27,9 +27,10 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::watch::Watch;
 
+use super::content::{Pieces, decoded};
 use super::origin::{Faults, Origin, Stream};
 use super::random::RandomFile;
-use super::{Batches, Content, Opened, Span};
+use super::{Content, Opened, Span};
 
 /// What a record batch of a stream that cannot be looked through is taken to need at the least. All are
 /// taken to be no larger than the first.
@@ -234,14 +235,14 @@ impl Content for StreamFile {
         self.origin.faults()
     }
 
-    fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Batches> {
+    fn read(&self, _: Range<usize>, _: usize, _: &Watch) -> Result<Pieces> {
         let passing = self.passing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let mut frames = match passing {
             Some(frames) => frames,
             None => Frames::of(&self.origin, self.format)?,
         };
         let name = self.name().clone();
-        Ok(Box::new(std::iter::from_fn(move || {
+        Ok(decoded(std::iter::from_fn(move || {
             frames.next_batch().map_err(|what| Error::data(format!("{name}: {what}"))).transpose()
         })))
     }

@@ -1,40 +1,38 @@
-//! What CSV and NDJSON have in common: batches from a stream of text, and where in it a fault is.
-//!
-//! The decoders tell little of where they failed: the number of a record, or nothing. A line is what
-//! an editor goes to. So the place where each batch starts is kept, and after an error the batch is
-//! read again, a record at a time, counting lines, until the same error comes back:
+//! What CSV and NDJSON have in common: a file that is cut into blocks of text, which any thread decodes.
 //!
 //! ```text
-//!  offset, line        ..batch that fails..              next batch
-//!     |-- record -- record -- RECORD (line found here) -- record --|
+//!  file --blocks--> block 0, block 1, block 2, ...     one thread at a time reads and cuts
+//!                      |        |        |
+//!                    decode   decode   decode          each by the thread that has it
+//!                      |        |        |
+//!                    finish   finish   finish          in their order: rows, or the first error
 //! ```
-//! A stream that passes once cannot be read again: its message says between which lines to look.
+//! A record may go on behind its block: it is longer than a block, or the cut was wrong (see [`blocks`](super::blocks)).
+//! Then the decoder that has begun it is passed on, and goes on with the next block in that one's turn. What was made of
+//! that block before is dropped, if anything was. So the rows are those that one decoder makes of the whole text.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use memchr::memchr_iter;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::Format;
-use crate::longest::Need;
 use crate::watch::Watch;
 
+use super::blocks::{Block, Blocks, Buffers, Most, Next, Place, newlines};
+use super::content::{Piece, Pieces, Undecoded};
 use super::dialect::{BUFFER, Columns, Decoder, Dialect};
-use super::json_text;
-use super::origin::{Faults, Origin, Stream};
-use super::quotes::Quotes;
-use super::{Batches, Content, CsvOptions, Opened, Span};
+use super::origin::{Faults, Origin};
+use super::text_faults::{Faulty, tidy};
+use super::{Content, CsvOptions, Opened, Span};
 
-/// Text that is decoded at a time.
-const BATCH_BYTES: usize = 1 << 20;
-
-/// What is said of a row of another length.
-const FIELDS: &str = "incorrect number of fields";
+/// Text that is decoded at a time, at the most, and what less is not worth taking turns for.
+const BLOCK_BYTES: usize = 256 << 10;
+const LEAST_BLOCK_BYTES: usize = 4 << 10;
 
 /// What a decoder keeps of every field beside its text: where it ends, and a value of fixed width.
 const FIELD_PLACES: usize = 40;
@@ -60,7 +58,7 @@ impl TextFile {
         let fields = self.columns.schema.fields().len().max(1);
         let batch_rows = self.batch_rows(batch_rows);
         // Buffers of many pages grow in place, and what is not touched is not there.
-        let copies = if self.line_bytes >= BATCH_BYTES { COPIES } else { 4 };
+        let copies = if self.line_bytes >= BLOCK_BYTES { COPIES } else { 4 };
         // A line that is longer than a batch has one to itself, and to those before it.
         let longer = COPIES * self.longest.saturating_sub(batch_rows * self.line_bytes);
         Opened {
@@ -75,8 +73,9 @@ impl TextFile {
                 None => vec![Span { part: 0..1, first_row: 0, rows: None }],
                 Some(_) => Vec::new(),
             },
-            // The text of a batch and the values made of it, which grow by doubling; their places.
-            reader_bytes: 2 * BUFFER
+            // A block, and what is left of the one before it; the text of a batch and the values made of it, which
+            // grow by doubling; their places.
+            reader_bytes: 2 * self.most(batch_rows).bytes
                 + self.origin.stream_bytes()
                 + batch_rows * (copies * self.line_bytes + fields * FIELD_PLACES)
                 + longer,
@@ -87,9 +86,15 @@ impl TextFile {
         }
     }
 
+    /// What a block has at the most.
+    fn most(&self, batch_rows: usize) -> Most {
+        let bytes = batch_rows.saturating_mul(self.line_bytes.max(1));
+        Most { bytes: bytes.clamp(LEAST_BLOCK_BYTES, BLOCK_BYTES), records: batch_rows }
+    }
+
     /// The rows of a batch: fewer where lines are long.
     fn batch_rows(&self, most: usize) -> usize {
-        most.min(BATCH_BYTES / self.line_bytes.max(1)).max(1)
+        most.min(BLOCK_BYTES / self.line_bytes.max(1)).max(1)
     }
 }
 
@@ -140,279 +145,162 @@ impl Content for TextFile {
         self.lacks
     }
 
-    fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Batches> {
-        Ok(Box::new(TextBatches {
-            text: self.dialect.open(self.origin.whole()?, 0),
-            quotes: Quotes::new(&self.dialect),
-            decoder: self
-                .columns
-                .decoder(&self.dialect, self.batch_rows(batch_rows))
-                .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?,
-            origin: self.origin.clone(),
+    fn read(&self, _: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
+        let batch_rows = self.batch_rows(batch_rows);
+        self.pieces(batch_rows, self.most(batch_rows), watch)
+    }
+}
+
+impl TextFile {
+    /// The file in batches of so many rows at the most, and blocks that have at the `most` so much.
+    pub(super) fn pieces(&self, batch_rows: usize, most: Most, watch: &Watch) -> Result<Pieces> {
+        let text = Arc::new(Text {
+            origin: Arc::clone(&self.origin),
             dialect: self.dialect.clone(),
             columns: self.columns.clone(),
-            place: Place { offset: 0, line: 1 },
-            start: None,
-            record: Place { offset: 0, line: 1 },
-            watch: watch.clone(),
-        }))
+            batch_rows,
+            buffers: Buffers::default(),
+            decoders: Mutex::default(),
+            begun: Mutex::default(),
+        });
+        // What is wrong with the options is told before anything is read.
+        text.decoder(Place::START)
+            .map_err(|cause| self.origin.error(tidy(&cause, &self.columns.schema)))?;
+        let mut blocks = Blocks::new(&self.origin, &self.dialect, most, &text.buffers, watch)?;
+        Ok(Box::new(std::iter::from_fn(move || {
+            Some(blocks.next().transpose()?.map(|next| match next {
+                Next::Room => Piece::Rows(RecordBatch::new_empty(text.columns.schema.clone())),
+                Next::Block(block) => {
+                    Piece::Text(Box::new(TextBlock { text: Arc::clone(&text), block, done: None }))
+                }
+            }))
+        })))
     }
 }
 
-/// A place in the text: bytes before it, and the line it is on.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    offset: u64,
-    line: u64,
-}
-
-impl Place {
-    fn pass(&mut self, bytes: &[u8]) {
-        self.offset += bytes.len() as u64;
-        self.line += newlines(bytes);
-    }
-}
-
-pub(super) fn newlines(bytes: &[u8]) -> u64 {
-    memchr_iter(b'\n', bytes).count() as u64
-}
-
-struct TextBatches {
+/// What the blocks of a file share.
+struct Text {
     origin: Arc<Origin>,
     dialect: Dialect,
     columns: Columns,
-    text: BufReader<Stream>,
+    batch_rows: usize,
+    buffers: Buffers,
+    /// Those that have nothing in hand.
+    decoders: Mutex<Vec<Decoder>>,
+    /// The one that is within a record, behind the blocks that are finished.
+    begun: Mutex<Option<Begun>>,
+}
+
+/// A decoder that is within a record, and a place in front of all records that it has.
+struct Begun {
     decoder: Decoder,
-    quotes: Quotes,
-    place: Place,
-    /// Where the batch begins that is being decoded, and the record that the text is in.
-    start: Option<Place>,
-    record: Place,
-    watch: Watch,
+    start: Place,
 }
 
-/// Why there is no batch.
-enum Fault {
-    Text(ArrowError),
-    /// A record is too long for the job.
-    Long(Need),
+/// A block on its way to rows.
+struct TextBlock {
+    text: Arc<Text>,
+    block: Block,
+    done: Option<Result<Decoded, ArrowError>>,
 }
 
-impl<E: Into<ArrowError>> From<E> for Fault {
-    fn from(fault: E) -> Self {
-        Self::Text(fault.into())
-    }
+/// What was made of a block.
+struct Decoded {
+    batches: Vec<RecordBatch>,
+    /// If its last record goes on.
+    begun: Option<Begun>,
 }
 
-impl Iterator for TextBatches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let start = *self.start.get_or_insert(self.place);
-        let batch = self.batch(start.offset).map_err(|fault| match fault {
-            Fault::Text(fault) => self.explain(&fault, start),
-            Fault::Long(need) => {
-                let line = self.record.line;
-                need.error(self.origin.name(), &format!("the row on line {line}")).at_line(line)
-            }
-        });
-        batch.transpose()
-    }
-}
-
-impl TextBatches {
-    /// The next batch; one without rows where a long record comes next.
-    fn batch(&mut self, start: u64) -> Result<Option<RecordBatch>, Fault> {
-        loop {
-            if self.makes_room()? {
-                return Ok(Some(RecordBatch::new_empty(self.columns.schema.clone())));
-            }
-            let mut bytes = self.text.fill_buf()?;
-            if bytes.is_empty()
-                && let Some(line) = self.quotes.unclosed()
-            {
-                // The decoder takes what was cut off for the last field.
-                let what = format!("the quote that opens on line {line} is never closed");
-                return Err(ArrowError::CsvError(what).into());
-            }
-            // Where lines are longer than those of the sample a batch ends by its bytes.
-            let enough = self.place.offset - start >= BATCH_BYTES as u64;
-            if enough && let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-                bytes = &bytes[..=end];
-            }
-            let step = self.decoder.decode(bytes)?;
-            let taken = &bytes[..step.taken];
-            let ended = self.quotes.pass(taken, self.place.line);
-            if let Some(end) = ended {
-                self.record = self.place;
-                self.record.pass(&taken[..end]);
-            }
-            self.place.pass(taken);
-            let whole = enough && ended == Some(taken.len());
-            self.text.consume(step.taken);
-            if step.done {
-                self.start = None;
-                return Ok(self.decoder.flush()?);
-            }
-            if whole && !self.decoder.is_within_record() {
-                // There is none if all of it was blank.
-                if let Some(batch) = self.decoder.flush()? {
-                    self.start = None;
-                    return Ok(Some(batch));
-                }
-            }
-        }
-    }
-
-    /// Makes room for the record that the text is in, if it is a long one; true if what others hold has to leave
-    /// first.
-    fn makes_room(&self) -> Result<bool, Fault> {
-        let so_far = self.place.offset - self.record.offset;
-        if so_far <= self.watch.longest.planned() {
-            return Ok(false);
-        }
-        // Of what passes once, or would be decompressed beside itself, it is taken to be half.
-        let again = self.origin.unpacking_bytes() == 0;
-        let rest = again.then(|| self.origin.again_from(self.place.offset)).flatten();
-        let rest = rest.map_or(so_far, |text| self.rest_of_record(text));
-        self.watch.longest.admit(so_far + rest).map_err(Fault::Long)
-    }
-
-    /// Bytes of the record that the text is in, in `text` behind it.
-    fn rest_of_record(&self, text: Stream) -> u64 {
-        let mut text = BufReader::with_capacity(BUFFER, text);
-        let (mut quotes, mut rest) = (self.quotes.clone(), 0);
-        loop {
-            // A fault is told when it is come to.
-            let Ok(bytes @ [_, ..]) = text.fill_buf() else { return rest };
-            if let Some(end) = quotes.first_end(bytes) {
-                return rest + end as u64;
-            }
-            let length = bytes.len();
-            rest += length as u64;
-            text.consume(length);
-        }
-    }
-
-    /// The error for a `fault` in the batch that starts at `start`.
-    fn explain(&self, fault: &ArrowError, start: Place) -> Error {
-        if let ArrowError::IoError(_, cause) = fault {
-            return self.origin.unreadable(cause);
-        }
-        let again = self.origin.again_from(start.offset);
-        let found = again.and_then(|text| self.find(text, start));
-        let number = found.as_ref().map(|(line, _)| *line);
-        let (line, what) = match found {
-            Some((line, what)) => (format!("line {line}"), what),
-            None => (format!("line {} or later", start.line), tidy(fault, &self.columns.schema)),
+impl Text {
+    /// A decoder of text from `start` on, which has nothing in hand.
+    fn decoder(&self, start: Place) -> Result<Decoder, ArrowError> {
+        let known = match start.offset {
+            0 => None,
+            _ => self.decoders.lock().unwrap_or_else(PoisonError::into_inner).pop(),
         };
-        let advice = if what.starts_with(FIELDS) {
-            "correct it: a field that holds the separator must be in quotes, and what stands in front of \
-             the line with the names must go"
-        } else if self.columns.can_be_named(&what) {
-            "correct it, or name the types of the columns with `schema`"
-        } else {
-            "correct it, or have a row that is like it among the first"
-        };
-        let told = number.and_then(|number| json_text::fault(&self.line(start, number)?));
-        let error = self.origin.error(match told {
-            Some(what) => format!("{line}: {what}"),
-            None => format!("{line}: {what}; {advice}"),
-        });
-        number.map_or(error.clone(), |line| error.at_line(line))
+        let (rows, at_start) = (self.batch_rows, start.offset == 0);
+        known.map_or_else(|| self.columns.decoder(&self.dialect, rows, at_start), Ok)
     }
 
-    /// The head of the line of this number in NDJSON, behind `start`.
-    fn line(&self, start: Place, number: u64) -> Option<Vec<u8>> {
-        if let Dialect::Csv(_) = self.dialect {
-            return None;
+    /// Decodes `block`, with which a record begins.
+    fn decode(&self, block: &Block) -> Result<Decoded, ArrowError> {
+        let mut decoder = self.decoder(block.start)?;
+        if let Some(batch) = decoder.decode_plain(&block.text) {
+            self.give_back(decoder);
+            return Ok(Decoded { batches: vec![batch], begun: None });
         }
-        let mut text = self.dialect.open(self.origin.again_from(start.offset)?, start.offset);
-        for _ in start.line..number {
-            text.skip_until(b'\n').ok()?;
-        }
-        let mut line = Vec::new();
-        text.take(BUFFER as u64).read_until(b'\n', &mut line).ok()?;
-        Some(line)
+        let begun = Begun { decoder, start: block.start };
+        self.go_on(begun, block, 0, Vec::new())
     }
 
-    /// Reads again from `place` and returns the line of the first record that fails, and why.
-    fn find(&self, text: Stream, mut place: Place) -> Option<(u64, String)> {
-        let mut text = self.dialect.open(text, place.offset);
-        let mut dialect = self.dialect.clone();
-        if let Dialect::Csv(options) = &mut dialect {
-            options.has_header &= place.offset == 0;
+    /// Decodes `block` with what has begun its first record.
+    fn decode_behind(&self, mut begun: Begun, block: &Block) -> Result<Decoded, ArrowError> {
+        let mut batches = Vec::new();
+        let (end, ended) = begun.decoder.take_record(&block.text, &mut batches)?;
+        if ended {
+            begun.start = block.start.behind(&block.text[..end]);
         }
-        let mut decoder = self.columns.decoder(&dialect, 1).ok()?;
-        loop {
-            // The line of the record, once a byte of it was seen.
-            let (mut line, mut in_comment) = (None, false);
-            loop {
-                let bytes = text.fill_buf().ok()?;
-                let lead = line.map_or_else(|| dialect.lead(bytes, &mut in_comment), |_| 0);
-                let at = line.unwrap_or(place.line + newlines(&bytes[..lead]));
-                if lead < bytes.len() {
-                    line = Some(at);
-                }
-                let step = match decoder.decode(bytes) {
-                    Ok(step) => step,
-                    Err(fault) => return Some((at, tidy(&fault, &self.columns.schema))),
-                };
-                place.pass(&bytes[..step.taken]);
-                // A decoder that stops short of its bytes without a record was at the header.
-                if !step.done && step.taken < bytes.len() {
-                    line = None;
-                }
-                text.consume(step.taken);
-                if step.done {
-                    break;
-                }
-            }
-            match decoder.flush() {
-                Ok(Some(_)) => {}
-                Ok(None) => return None,
-                Err(fault) => {
-                    return Some((line.unwrap_or(place.line), tidy(&fault, &self.columns.schema)));
-                }
-            }
+        self.go_on(begun, block, end, batches)
+    }
+
+    /// Decodes `block` from `place` on.
+    fn go_on(
+        &self,
+        mut begun: Begun,
+        block: &Block,
+        place: usize,
+        mut batches: Vec<RecordBatch>,
+    ) -> Result<Decoded, ArrowError> {
+        let decoder = &mut begun.decoder;
+        decoder.take(&block.text[place..], &mut batches)?;
+        if let Some(line) = block.unclosed {
+            // The decoder takes what was cut off for the last field.
+            let what = format!("the quote that opens on line {line} is never closed");
+            return Err(ArrowError::CsvError(what));
         }
+        if block.is_last {
+            decoder.decode(&[])?;
+        } else if !block.ends || decoder.is_within_record() {
+            return Ok(Decoded { batches, begun: Some(begun) });
+        }
+        batches.extend(decoder.flush()?);
+        if !block.is_last {
+            self.give_back(begun.decoder);
+        }
+        Ok(Decoded { batches, begun: None })
+    }
+
+    fn give_back(&self, decoder: Decoder) {
+        self.decoders.lock().unwrap_or_else(PoisonError::into_inner).push(decoder);
     }
 }
 
-/// What a decoder says, with columns by name and without the numbers that count from the wrong place.
-fn tidy(fault: &ArrowError, schema: &SchemaRef) -> String {
-    let text = match fault {
-        ArrowError::CsvError(text)
-        | ArrowError::JsonError(text)
-        | ArrowError::ParseError(text)
-        | ArrowError::InvalidArgumentError(text) => text.clone(),
-        other => other.to_string(),
-    };
-    if let Some((_, counts)) = text
-        .strip_prefix("incorrect number of fields for line ")
-        .and_then(|rest| rest.split_once(", "))
-    {
-        return format!("{FIELDS}: {counts}");
+impl Undecoded for TextBlock {
+    fn decode(&mut self) {
+        if self.block.begins {
+            self.done = Some(self.text.decode(&self.block));
+        }
     }
-    if text.starts_with("Encountered invalid UTF-8 data") {
-        let field = text
-            .rsplit_once("field ")
-            .and_then(|(_, field)| field.parse::<usize>().ok())
-            .and_then(|field| schema.fields().get(field.checked_sub(1)?));
-        return match field {
-            Some(field) => format!("column '{}' is not valid UTF-8", field.name()),
-            None => "not valid UTF-8".into(),
+
+    fn finish(self: Box<Self>) -> Result<Vec<RecordBatch>> {
+        let Self { text, block, done } = *self;
+        let mut begun = text.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut start, mut at_hand) = (block.start, Some(&*block.text));
+        let done = match (begun.take(), done) {
+            (None, Some(done)) => done,
+            (None, None) => text.decode(&block),
+            (Some(before), _) => {
+                (start, at_hand) = (before.start, None);
+                text.decode_behind(before, &block)
+            }
         };
+        let Decoded { batches, begun: last } = done.map_err(|fault| {
+            let Text { origin, dialect, columns, .. } = &*text;
+            Faulty { origin, dialect, columns, start, text: at_hand }.explain(&fault)
+        })?;
+        *begun = last;
+        drop(begun);
+        text.buffers.give_back(block.text);
+        Ok(batches)
     }
-    // What is parsed after the decoder names its column, and may hold any words.
-    if text.starts_with("column '") {
-        return text;
-    }
-    let (text, _row) = text.split_once(" at line ").unwrap_or((&text, ""));
-    if let Some((what, field)) = text.rsplit_once(" for column ")
-        && let Some(field) = field.parse().ok().and_then(|i: usize| schema.fields().get(i))
-    {
-        return format!("{what} for column '{}'", field.name());
-    }
-    text.to_string()
 }

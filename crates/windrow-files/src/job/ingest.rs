@@ -1,6 +1,6 @@
 //! Reading: record batches from the inputs to the batcher, on all threads.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow::{Batch, Batcher, Pusher, merge_in};
@@ -26,30 +26,32 @@ pub(super) fn ingest(
     let units = Units::new(inputs, &running.watch);
     // The first rows are those that one thread comes to first.
     let readers = if arrangement.head.is_some() { 1 } else { readers };
-    let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let workers: Vec<_> = batcher
             .pushers(readers)
             .into_iter()
             .map(|pusher| {
-                let (units, failed) = (&units, &failed);
+                let units = &units;
                 scope.spawn(move || {
-                    let done = work(inputs, units.reader(), pusher, arrangement, failed, running);
-                    failed.fetch_or(done.is_err(), Ordering::Relaxed);
-                    done
+                    let mut reader = units.reader();
+                    let done = work(inputs, &mut reader, pusher, arrangement, running);
+                    done.or_else(|error| {
+                        units.fail(&reader, error);
+                        Ok(())
+                    })
                 })
             })
             .collect();
         join(workers)
-    })
+    })?;
+    units.outcome()
 }
 
 fn work(
     inputs: &Inputs,
-    mut reader: Reader<'_>,
+    reader: &mut Reader<'_>,
     mut pusher: Pusher,
     arrangement: &Arrangement,
-    failed: &AtomicBool,
     running: &Running,
 ) -> Result<()> {
     let mut best = arrangement.best.map(|rows| Best::new(&arrangement.layout, rows)).transpose()?;
@@ -57,9 +59,6 @@ fn work(
     let mut pushed = 0;
     while let Some(step) = reader.next()? {
         running.watch.pause()?;
-        if failed.load(Ordering::Relaxed) {
-            return Ok(());
-        }
         let Step::Rows(batch, sequence) = step else {
             make_room(&mut pusher, &running.pool)?;
             continue;

@@ -2,16 +2,20 @@
 //!
 //! ```text
 //! units     [done][open: A][open: B][ ][ ]...
-//! thread A  decodes its unit batch by batch; thread B its own
-//! none left a thread joins a unit that is open: decoding is serial there, the rest is not
+//! thread A  reads its unit piece by piece; thread B its own
+//! none left a thread joins a unit that is open: of text it decodes there, of other formats only the rest is not serial
 //! ```
+//!
+//! After an error nobody takes pieces any more. What is in hand of the same file and in front of the error is worked off:
+//! of several errors in one file the first is told, whoever comes to it when.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::record_batch::RecordBatch;
 
-use crate::error::Result;
-use crate::input::{Inputs, Unit};
+use crate::error::{Error, Result};
+use crate::input::{self, Inputs, OpenUnit, Unit, UnitReader};
 use crate::watch::Watch;
 
 /// Rows of one file are numbered with this many bits, files with those above.
@@ -22,25 +26,24 @@ pub(super) struct Units<'a> {
     inputs: &'a Inputs,
     watch: &'a Watch,
     next: Mutex<usize>,
-    open: Mutex<Vec<Arc<OpenUnit>>>,
+    open: Mutex<Vec<Arc<Opened>>>,
+    /// The first error, and the place that it is at.
+    error: Mutex<Option<(u64, Error)>>,
+    failed: AtomicU64,
 }
 
-struct OpenUnit {
-    state: Mutex<Option<Reading>>,
-}
-
-struct Reading {
-    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// Place in the whole input of the next row.
-    sequence: u64,
+/// A unit of the file of this ordinal.
+struct Opened {
+    file: usize,
+    unit: Arc<OpenUnit>,
 }
 
 /// One thread's view of the units.
 pub(super) struct Reader<'a> {
     units: &'a Units<'a>,
-    mine: Option<Arc<OpenUnit>>,
-    /// The longest row that was planned for when this thread last looked.
-    planned: u64,
+    mine: Option<(Arc<Opened>, UnitReader)>,
+    /// Place in the whole input of what came last.
+    place: u64,
 }
 
 /// What a thread does next.
@@ -53,25 +56,50 @@ pub(super) enum Step {
 
 impl<'a> Units<'a> {
     pub(super) fn new(inputs: &'a Inputs, watch: &'a Watch) -> Self {
-        Self { inputs, watch, next: Mutex::default(), open: Mutex::default() }
+        Self {
+            inputs,
+            watch,
+            next: Mutex::default(),
+            open: Mutex::default(),
+            error: Mutex::default(),
+            failed: AtomicU64::new(u64::MAX),
+        }
     }
 
     pub(super) fn reader(&'a self) -> Reader<'a> {
-        Reader { units: self, mine: None, planned: self.watch.longest.planned() }
+        Reader { units: self, mine: None, place: 0 }
     }
 
-    fn claim(&self) -> Result<Option<Arc<OpenUnit>>> {
-        let Some(unit) = self.next() else { return Ok(self.lock().last().cloned()) };
-        let reading = Reading { batches: unit.read(self.watch)?, sequence: sequence(unit) };
-        let open = Arc::new(OpenUnit { state: Mutex::new(Some(reading)) });
-        self.lock().push(Arc::clone(&open));
-        Ok(Some(open))
+    /// Notes that what `reader` came to last failed.
+    pub(super) fn fail(&self, reader: &Reader<'_>, error: Error) {
+        let mut first = lock(&self.error);
+        if first.as_ref().is_none_or(|(place, _)| reader.place < *place) {
+            *first = Some((reader.place, error));
+        }
+        self.failed.fetch_min(reader.place, Ordering::Relaxed);
+    }
+
+    /// The first error of all readers.
+    pub(super) fn outcome(self) -> Result<()> {
+        let first = self.error.into_inner().unwrap_or_else(PoisonError::into_inner);
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    fn claim(&self) -> Result<Option<Arc<Opened>>, (u64, Error)> {
+        let Some(unit) = self.next() else { return Ok(lock(&self.open).last().cloned()) };
+        let opened = unit.open(self.watch);
+        let unit = Arc::new(Opened {
+            file: unit.file,
+            unit: opened.map_err(|error| (place(unit.file, unit.first_row), error))?,
+        });
+        lock(&self.open).push(Arc::clone(&unit));
+        Ok(Some(unit))
     }
 
     /// The unit that is next. It and the one behind it are asked for before either is waited for, by one thread at a
     /// time: each is asked for once.
     fn next(&self) -> Option<&Unit> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = lock(&self.next);
         let unit = self.inputs.units().get(*next)?;
         *next += 1;
         unit.ask_for();
@@ -81,51 +109,71 @@ impl<'a> Units<'a> {
         Some(unit)
     }
 
-    fn close(&self, unit: &Arc<OpenUnit>) {
-        self.lock().retain(|open| !Arc::ptr_eq(open, unit));
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<OpenUnit>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn close(&self, unit: &Arc<Opened>) {
+        lock(&self.open).retain(|open| !Arc::ptr_eq(open, unit));
     }
 }
 
-/// Place in the whole input of the first row of `unit`.
-fn sequence(unit: &Unit) -> u64 {
-    ((unit.file as u64) << ROW_BITS) + unit.first_row
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Place in the whole input of a row of a file.
+fn place(file: usize, row: u64) -> u64 {
+    ((file as u64) << ROW_BITS) + row
 }
 
 impl Reader<'_> {
-    /// The next record batch; `None` when all units are read.
+    /// The next record batch; `None` when all units are read, or nothing more of them is wanted.
     pub(super) fn next(&mut self) -> Result<Option<Step>> {
+        let next = self.advance();
+        next.map_err(|(place, error)| {
+            self.place = place;
+            error
+        })
+    }
+
+    fn advance(&mut self) -> Result<Option<Step>, (u64, Error)> {
         loop {
-            let unit = match &self.mine {
-                Some(unit) => Arc::clone(unit),
+            if self.has_failed() {
+                return Ok(None);
+            }
+            let (opened, reader) = match &mut self.mine {
+                Some(mine) => mine,
                 None => match self.units.claim()? {
-                    Some(unit) => Arc::clone(self.mine.insert(unit)),
+                    Some(opened) => {
+                        let reader = opened.unit.reader();
+                        self.mine.insert((opened, reader))
+                    }
                     None => return Ok(None),
                 },
             };
-            let mut state = unit.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(reading) = &mut *state {
-                // Before the row is decoded, by whoever comes to it.
-                let planned = self.units.watch.longest.planned();
-                if std::mem::replace(&mut self.planned, planned) != planned {
-                    return Ok(Some(Step::Yield));
+            let at = |row| place(opened.file, row);
+            match reader.next().map_err(|(row, error)| (at(row), error))? {
+                input::Step::Rows(batch, row) => {
+                    self.place = at(row);
+                    return Ok(Some(Step::Rows(batch, self.place)));
                 }
-                if let Some(batch) = reading.batches.next().transpose()? {
-                    if batch.num_rows() == 0 {
-                        continue;
-                    }
-                    let sequence = reading.sequence;
-                    reading.sequence += batch.num_rows() as u64;
-                    return Ok(Some(Step::Rows(batch, sequence)));
+                input::Step::Yield => return Ok(Some(Step::Yield)),
+                input::Step::End => {
+                    self.units.close(opened);
+                    self.mine = None;
                 }
-                *state = None;
             }
-            drop(state);
-            self.units.close(&unit);
-            self.mine = None;
         }
+    }
+
+    /// Whether something failed in front of what this reader comes to next.
+    fn has_failed(&self) -> bool {
+        let failed = self.units.failed.load(Ordering::Relaxed);
+        if failed == u64::MAX {
+            return false;
+        }
+        let in_hand = self
+            .mine
+            .as_ref()
+            .and_then(|(opened, reader)| reader.in_hand().map(|row| place(opened.file, row)));
+        let is_before = |place: u64| place < failed && place >> ROW_BITS == failed >> ROW_BITS;
+        !in_hand.is_some_and(is_before)
     }
 }

@@ -1,6 +1,7 @@
 //! Whole files, good and bad, of each format; here is what writes and reads them.
 
 mod binary;
+mod cuts;
 mod faults;
 mod text;
 

@@ -193,5 +193,11 @@ fn a_fault_in_a_stream_says_where_to_look() {
     let bytes = format!("{many}{{\"a\":true}}\n").into_bytes();
     let inputs = open_stdin(bytes, &options(1000)).unwrap();
     let message = read(&inputs, 1000).unwrap_err().to_string();
+    expect(&message, &["stdin", "line 12001: "]);
+    // A record that is longer than what is decoded at a time has begun in text that is gone.
+    let long = "x".repeat(1 << 20);
+    let bytes = format!("{many}{{\"a\":1,\"{long}\":1}}\n").into_bytes();
+    let inputs = open_stdin(bytes, &options(1000)).unwrap();
+    let message = read(&inputs, 1000).unwrap_err().to_string();
     expect(&message, &["stdin", "line 12001 or later"]);
 }
