@@ -42,6 +42,7 @@ pub mod algorithms;
 mod batch;
 mod batcher;
 mod builder;
+mod columns;
 mod context;
 mod diff;
 mod enc;
@@ -60,11 +61,15 @@ mod updates;
 pub use batch::{RowBatch, RowCursor, RowMerger};
 pub use batcher::RowBatcher;
 pub use builder::{RowBuffer, RowBuilder};
+pub use columns::{
+    Aggregate, Changes, ChangesOf, ColumnArranged, ColumnCollection, ColumnInput, ColumnTrace,
+    Columns, Pick, count, left, max, min, right, sum,
+};
 pub use context::Context;
 pub use diff::DiffCode;
 pub use enc::{Enc, EncVec};
 pub use operators::{ArrangeRows, RowArranged, RowArrangement, RowCollection, RowSpine, RowTrace};
-pub use row::Row;
+pub use row::{Row, RowCode};
 pub use sorter::RowSorter;
 pub use tactic::{RowJoin, RowReduce};
 pub use time::TimeCode;
