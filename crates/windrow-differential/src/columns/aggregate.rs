@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use windrow::arrow_array::ArrowPrimitiveType;
+use windrow::arrow_array::types::Float16Type;
 use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
 use windrow::{Error, Layout, Result, column_ends};
 
@@ -23,6 +25,9 @@ use crate::row::{Form, Row};
 /// What stands in front of a value where there may be a null, and in place of one.
 const VALUE: u8 = 1;
 const NULL: u8 = 2;
+/// A float of two bytes.
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
+
 /// Digits of a sum of decimals.
 const DIGITS: u8 = 38;
 
@@ -309,21 +314,8 @@ fn float_of(bytes: &[u8]) -> f64 {
     };
     let code = bytes.iter().fold(0_u64, |code, &byte| code << 8 | u64::from(byte));
     match bytes.len() {
-        2 => half_of(flipped(code, 16) as u16),
+        2 => Half::from_bits(flipped(code, 16) as u16).to_f64(),
         4 => f32::from_bits(flipped(code, 32) as u32).into(),
         _ => f64::from_bits(flipped(code, 64)),
     }
-}
-
-/// A float of two bytes.
-fn half_of(bits: u16) -> f64 {
-    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
-    let size = match exponent {
-        0 => fraction * 2_f64.powi(-24),
-        0x1f if fraction == 0.0 => f64::INFINITY,
-        0x1f => f64::NAN,
-        _ => (1.0 + fraction / 1024.0) * 2_f64.powi(exponent - 15),
-    };
-    sign * size
 }
