@@ -12,6 +12,7 @@ use differential_dataflow::batcher::{Batcher, Extract};
 use differential_dataflow::logging::Logger;
 use timely::progress::Antichain;
 use timely::progress::frontier::AntichainRef;
+use windrow::Layout;
 
 use crate::batch::RowBatch;
 use crate::context::{Context, done};
@@ -19,7 +20,7 @@ use crate::diff::DiffCode;
 use crate::format::Format;
 use crate::ledger::Ledger;
 use crate::of::Of;
-use crate::row::Row;
+use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
@@ -46,12 +47,24 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
 
     /// The same, and `logger`, if there is one, hears what the batcher of `operator` holds in chunks.
     pub fn logging(context: &Context, logger: Option<Logger>, operator: usize) -> Self {
-        let (layout, pool) = (Format::<K, V, T, R>::layout(), context.pool());
+        Self::of_layout(&Format::<K, V, T, R>::layout(), context, logger, operator)
+    }
+}
+
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
+    /// A batcher of rows of `layout`, without any.
+    pub(crate) fn of_layout(
+        layout: &Layout,
+        context: &Context,
+        logger: Option<Logger>,
+        operator: usize,
+    ) -> Self {
+        let pool = context.pool();
         let ledger = logger.map(|logger| Ledger::new(logger, operator));
         Self {
             batcher: match &ledger {
-                Some(ledger) => windrow::Batcher::accounted(&layout, pool, ledger.sink()),
-                None => windrow::Batcher::timed(&layout, pool),
+                Some(ledger) => windrow::Batcher::accounted(layout, pool, ledger.sink()),
+                None => windrow::Batcher::timed(layout, pool),
             },
             ledger,
             context: context.clone(),
@@ -77,7 +90,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatcher<K, V, T, R> {
     }
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Extract for RowBatcher<K, V, T, R> {
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Extract for RowBatcher<K, V, T, R> {
     type Time = T;
     type Output = RowBatch<K, V, T, R>;
 
@@ -111,7 +124,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Vec<((K, V), T, R)>>
 }
 
 /// Updates as rows.
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, R>>
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Batcher<Updates<K, V, T, R>>
     for RowBatcher<K, V, T, R>
 {
     fn insert(&mut self, container: &mut Updates<K, V, T, R>) {

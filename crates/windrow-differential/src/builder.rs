@@ -1,24 +1,28 @@
 //! The builder: what a reduction puts out, in any order, as a batch.
 
 use differential_dataflow::trace::Builder;
+use windrow::Layout;
 
 use crate::batch::RowBatch;
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::format::{Format, put_tail};
-use crate::row::{Form, Row};
+use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
+/// What a batch is to be made in, and the layout of its rows.
+type Home = (Context, Layout);
+
 /// Updates of some keys, and the context that their batch is to be made in.
 pub struct RowBuffer<K, V, T, R> {
-    context: Option<Context>,
+    home: Option<Home>,
     rows: Updates<K, V, T, R>,
 }
 
 impl<K, V, T, R> Default for RowBuffer<K, V, T, R> {
     fn default() -> Self {
-        Self { context: None, rows: Updates::default() }
+        Self { home: None, rows: Updates::default() }
     }
 }
 
@@ -26,14 +30,21 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
     /// Removes all updates, and names the context.
     pub fn restart(&mut self, context: &Context) {
         self.rows.clear();
-        self.context.get_or_insert_with(|| context.clone());
+        self.home.get_or_insert_with(|| (context.clone(), Format::<K, V, T, R>::layout()));
+    }
+}
+
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
+    /// No updates, in rows of `layout`.
+    pub(crate) fn of_layout(context: &Context, layout: &Layout) -> Self {
+        Self { home: Some((context.clone(), layout.clone())), rows: Updates::default() }
     }
 
     /// Adds an update of a key, which stands there as bytes.
-    pub fn push(&mut self, key: &[u8], value: &V, time: &T, diff: &R) {
+    pub fn push(&mut self, key: &[u8], value: &V::Owned, time: &T, diff: &R) {
         self.rows.push_with(|out| {
             out.extend_from_slice(key);
-            value.encode(Form::Column, out);
+            V::put(value, out);
             put_tail(time, diff, out);
         });
     }
@@ -54,39 +65,38 @@ impl<K, V, T: TimeCode, R> Default for RowBuilder<K, V, T, R> {
     }
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBuilder<K, V, T, R> {
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuilder<K, V, T, R> {
     /// Hands the rows of the buffer to the engine.
-    fn push_rows(&mut self, context: &Context) {
+    fn push_rows(&mut self, (context, layout): &Home) {
         let rows = &mut self.buffer.rows;
         if !rows.is_empty() {
-            let batcher = self.batcher.get_or_insert_with(|| {
-                windrow::Batcher::timed(&Format::<K, V, T, R>::layout(), context.pool())
-            });
+            let batcher =
+                self.batcher.get_or_insert_with(|| windrow::Batcher::timed(layout, context.pool()));
             done(batcher.push_rows(rows.bytes(), rows.ends()));
             rows.clear();
         }
     }
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Builder for RowBuilder<K, V, T, R> {
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Builder for RowBuilder<K, V, T, R> {
     type Input = RowBuffer<K, V, T, R>;
     type Time = T;
     type Output = RowBatch<K, V, T, R>;
 
     fn push(&mut self, chunk: &mut Self::Input) {
-        let Some(context) = &chunk.context else { return };
-        let context = self.buffer.context.get_or_insert_with(|| context.clone()).clone();
+        let Some(home) = &chunk.home else { return };
+        let home = self.buffer.home.get_or_insert_with(|| home.clone()).clone();
         chunk.rows.iter().for_each(|row| self.buffer.rows.push_row(row));
         chunk.rows.clear();
         if self.buffer.rows.bytes().len() >= PENDING {
-            self.push_rows(&context);
+            self.push_rows(&home);
         }
     }
 
     fn done(mut self) -> Option<Self::Output> {
-        let context = self.buffer.context.clone()?;
-        self.push_rows(&context);
+        let home = self.buffer.home.clone()?;
+        self.push_rows(&home);
         let batch = done(done(self.batcher?.finish()).settle());
-        RowBatch::new(&context, batch)
+        RowBatch::new(&home.0, batch)
     }
 }

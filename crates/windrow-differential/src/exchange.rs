@@ -16,14 +16,13 @@ use timely::progress::Stamp;
 use windrow::{Layout, key_len};
 
 use crate::diff::DiffCode;
-use crate::format::Format;
 use crate::of::Of;
-use crate::row::Row;
+use crate::row::RowCode;
 use crate::time::TimeCode;
 use crate::updates::Updates;
 
 /// Bytes of rows that are sent together, unless a time ends before.
-const PIECE: usize = 64 << 10;
+pub(crate) const PIECE: usize = 64 << 10;
 
 /// Bytes that are hashed at once.
 const WORD: usize = 8;
@@ -62,14 +61,15 @@ pub(crate) struct RowDistributor<K, V, T, R> {
     of: Of<(K, V, T, R)>,
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowDistributor<K, V, T, R> {
-    pub(crate) fn new(peers: usize) -> Self {
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowDistributor<K, V, T, R> {
+    /// Sends rows of `layout` to `peers` workers.
+    pub(crate) fn new(layout: Layout, peers: usize) -> Self {
         let pieces = (0..peers).map(|_| Updates::default()).collect();
-        Self { layout: Format::<K, V, T, R>::layout(), pieces, of: PhantomData }
+        Self { layout, pieces, of: PhantomData }
     }
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Distributor<Updates<K, V, T, R>>
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Distributor<Updates<K, V, T, R>>
     for RowDistributor<K, V, T, R>
 {
     fn partition<S: Clone, P: Push<Message<S, Updates<K, V, T, R>>>>(

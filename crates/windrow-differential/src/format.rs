@@ -14,19 +14,21 @@ use windrow::{Diff, Layout, Order};
 use crate::context::done;
 use crate::diff::{self, DiffCode, LANE};
 use crate::of::Of;
-use crate::row::{Form, Row};
+use crate::row::{Form, Row, RowCode};
 use crate::time::{self, TimeCode};
 
 /// How updates of these types stand in rows.
 pub(crate) struct Format<K, V, T, R>(Of<(K, V, T, R)>);
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
-    /// Bytes of a row, if they are the same for all.
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
+    /// Bytes of a row, if they are the same for all, whatever the layout.
     pub(crate) const STRIDE: Option<usize> = match (K::WIDTH, V::WIDTH) {
         (Some(key), Some(value)) => Some(key + value + tail::<T, R>()),
         _ => None,
     };
+}
 
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
     /// The layout of the rows.
     pub(crate) fn layout() -> Layout {
         let (mut keys, mut values) = (Vec::new(), Vec::new());

@@ -31,8 +31,41 @@
 //! });
 //! ```
 //!
+//! # Record batches
+//!
+//! Rows whose columns are known when the program runs are never values of Rust. They come as record batches with a time and
+//! a diff for each row ([`Changes`]), and are arranged, joined and reduced by the names of their columns:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+//! # use windrow::{Budget, Pool};
+//! use windrow_differential::{ColumnInput, Context, count, sum};
+//!
+//! # let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+//! # let rows = RecordBatch::try_from_iter([("user", column(vec![7, 7])), ("amount", column(vec![5, 8]))]).unwrap();
+//! # let names: ArrayRef = Arc::new(StringArray::from(vec!["ada"]));
+//! # let people = RecordBatch::try_from_iter([("id", column(vec![7])), ("name", names)]).unwrap();
+//! let context = Context::new(Pool::in_dir(std::env::temp_dir(), Budget::bytes(64 << 20))?);
+//! timely::execute_directly(move |worker| -> windrow::Result<()> {
+//!     let (mut orders_in, mut users_in) = worker.dataflow(|scope| -> windrow::Result<_> {
+//!         let (orders_in, orders) = ColumnInput::<u64, i64>::new(scope, &rows.schema());
+//!         let (users_in, users) = ColumnInput::<u64, i64>::new(scope, &people.schema());
+//!         let (orders, users) = (orders.arrange_by(&context, "user")?, users.arrange_by(&context, "id")?);
+//!         let named = orders.join_rows(users, ["name", "amount"])?.arrange_by(&context, "name")?;
+//!         let totals = named.reduce_columns([count(), sum("amount").named("total")])?;
+//!         totals.changes().inspect_changes(|changes| println!("{changes:?}"));
+//!         Ok((orders_in, users_in))
+//!     })?;
+//!     orders_in.push(rows)?;
+//!     users_in.push(people)
+//! })?;
+//! # Ok::<(), windrow::Error>(())
+//! ```
+//!
 //! # Errors
-//! A dataflow has no way for an error to go on: a disk that is full, a page that is damaged and a sum that does not fit end
+//! Names of columns and types that do not fit are an error of the call that has them. What happens later has none to return:
+//! a dataflow has no way for an error to go on: a disk that is full, a page that is damaged and a sum that does not fit end
 //! it with the engine's message, as a panic of the worker, and timely stops the others.
 
 // What the derive macro writes names the crate, here too.
@@ -42,6 +75,7 @@ pub mod algorithms;
 mod batch;
 mod batcher;
 mod builder;
+mod columns;
 mod context;
 mod diff;
 mod enc;
@@ -60,11 +94,15 @@ mod updates;
 pub use batch::{RowBatch, RowCursor, RowMerger};
 pub use batcher::RowBatcher;
 pub use builder::{RowBuffer, RowBuilder};
+pub use columns::{
+    Aggregate, Changes, ChangesOf, ColumnArranged, ColumnCollection, ColumnInput, ColumnTrace,
+    Columns, Pick, count, left, max, min, right, sum,
+};
 pub use context::Context;
 pub use diff::DiffCode;
 pub use enc::{Enc, EncVec};
 pub use operators::{ArrangeRows, RowArranged, RowArrangement, RowCollection, RowSpine, RowTrace};
-pub use row::Row;
+pub use row::{Row, RowCode};
 pub use sorter::RowSorter;
 pub use tactic::{RowJoin, RowReduce};
 pub use time::TimeCode;

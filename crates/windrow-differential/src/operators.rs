@@ -24,7 +24,8 @@ use crate::batcher::RowBatcher;
 use crate::context::Context;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
-use crate::exchange::RowDistributor;
+use crate::exchange::{PIECE, RowDistributor};
+use crate::format::Format;
 use crate::of::Update;
 use crate::row::Row;
 use crate::scan::scan;
@@ -38,9 +39,6 @@ pub type RowSpine<K, V, T, R> = Spine<RowBatch<K, V, T, R>>;
 pub type RowTrace<K, V, T, R> = TraceAgent<RowSpine<K, V, T, R>>;
 /// A collection that is arranged by key as rows.
 pub type RowArranged<'scope, K, V, T, R> = Arranged<'scope, RowTrace<K, V, T, R>>;
-
-/// Bytes of rows in a container, as many as are sent together.
-const CONTAINER: usize = 64 << 10;
 
 /// Arranges collections of keys and values.
 pub trait ArrangeRows<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
@@ -63,7 +61,8 @@ where
         if self.inner.scope().peers() == 1 {
             return arrange_core(self.inner, Pipeline, name, batcher);
         }
-        let pact = DistributorPact(RowDistributor::<K, V, T, R>::new);
+        let layout = Format::<K, V, T, R>::layout();
+        let pact = DistributorPact(|peers| RowDistributor::<K, V, T, R>::new(layout, peers));
         arrange_core(encoded(self.inner), pact, name, batcher)
     }
 }
@@ -82,7 +81,7 @@ fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
                     let mut rows = Updates::default();
                     for update in updates.drain(..) {
                         rows.push(&update);
-                        if rows.bytes().len() >= CONTAINER {
+                        if rows.bytes().len() >= PIECE {
                             session.give_container(&mut rows);
                             rows = Updates::default();
                         }

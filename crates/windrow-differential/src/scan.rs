@@ -23,7 +23,7 @@ use crate::batch::RowBatch;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
 use crate::format::{body_of, tail_of};
-use crate::row::Row;
+use crate::row::RowCode;
 use crate::time::TimeCode;
 
 /// Batches as arrangements put them out.
@@ -42,7 +42,7 @@ struct Reading<K, V, T: TimeCode, R> {
     rows: Option<ChunkRows>,
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Reading<K, V, T, R> {
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Reading<K, V, T, R> {
     /// Calls `each` with the updates that come next, as many of them as `turn` says, which is less by them then; true if
     /// there are no more.
     fn go_on(
@@ -78,8 +78,8 @@ pub(crate) fn scan<'scope, K, V, T, R, B>(
     mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>, T, R, &mut B) + 'static,
 ) -> Stream<'scope, T, B::Container>
 where
-    K: Row,
-    V: Row,
+    K: RowCode,
+    V: RowCode,
     T: TimeCode,
     R: DiffCode,
     B: ContainerBuilder,

@@ -17,7 +17,7 @@ use timely::dataflow::channels::ContainerBytes;
 use crate::diff::DiffCode;
 use crate::format::Format;
 use crate::of::Of;
-use crate::row::Row;
+use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 
 /// Bytes of a number in the head.
@@ -90,7 +90,7 @@ impl<K, V, T, R> Updates<K, V, T, R> {
     }
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
     /// Adds a row that `put` writes.
     #[inline]
     pub(crate) fn push_with(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
@@ -98,12 +98,6 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
         put(rows);
         let end = rows.len();
         self.note(end);
-    }
-
-    /// Adds an update.
-    #[inline]
-    pub(crate) fn push(&mut self, update: &((K, V), T, R)) {
-        self.push_with(|out| Format::put(update, out));
     }
 
     /// Adds a row that lies elsewhere.
@@ -134,6 +128,14 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
             };
             &bytes[std::mem::replace(&mut start, end)..end]
         })
+    }
+}
+
+impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
+    /// Adds an update.
+    #[inline]
+    pub(crate) fn push(&mut self, update: &((K, V), T, R)) {
+        self.push_with(|out| Format::put(update, out));
     }
 }
 

@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use common::{Numbers, in_all_ways, passing_in_all_ways, same, step_until};
+use common::{Numbers, feed, in_all_ways, passing_in_all_ways, same, step_until};
 use differential_dataflow::VecCollection;
-use differential_dataflow::input::{Input, InputSession};
+use differential_dataflow::input::Input;
 use differential_dataflow::operators::arrange::arrangement::arrange_core;
 use differential_dataflow::trace::implementations::{ValBuilder, ValSpine};
 use timely::dataflow::ProbeHandle;
@@ -17,52 +17,9 @@ use timely::worker::Worker;
 use windrow::{Codec, ForceSpill, Tiered};
 use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection, RowSorter};
 
-/// Rounds of updates, several times each, so that batches have times of their own.
-const ROUNDS: u64 = 8;
-const TIMES_A_ROUND: u64 = 3;
-const UPDATES: u64 = 60;
 const KEYS: u64 = 25;
 
 type Pairs<'scope> = VecCollection<'scope, u64, (u64, u64), isize>;
-
-/// Feeds each worker its part of random updates, and steps to the end of each round.
-fn feed<D: differential_dataflow::Data>(
-    worker: &mut Worker,
-    inputs: &mut [InputSession<u64, D, isize>],
-    probe: &ProbeHandle<u64>,
-    update: impl Fn(&mut Numbers) -> D,
-) {
-    let (index, peers) = (worker.index() as u64, worker.peers() as u64);
-    let mut numbers = Numbers(42);
-    let mut there: Vec<Vec<D>> = inputs.iter().map(|_| Vec::new()).collect();
-    for round in 0..ROUNDS {
-        let base = round * TIMES_A_ROUND;
-        for number in 0..UPDATES {
-            let time = base + numbers.below(TIMES_A_ROUND);
-            for (input, there) in inputs.iter_mut().zip(&mut there) {
-                // Half of the updates take away what is there, so that much cancels.
-                let (data, diff) = match numbers.below(2) {
-                    0 if !there.is_empty() => {
-                        (there.swap_remove(numbers.below(there.len() as u64) as usize), -1)
-                    }
-                    _ => {
-                        let data = update(&mut numbers);
-                        there.push(data.clone());
-                        (data, 1)
-                    }
-                };
-                if number % peers == index {
-                    input.update_at(data, time, diff);
-                }
-            }
-        }
-        for input in &mut *inputs {
-            input.advance_to(base + TIMES_A_ROUND);
-            input.flush();
-        }
-        step_until(worker, || !probe.less_than(&(base + TIMES_A_ROUND)));
-    }
-}
 
 /// A program over two collections of pairs of numbers.
 fn over_pairs(

@@ -12,12 +12,13 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use common::records::{columns_of, rows_of};
 use common::{Numbers, same, step_until};
 use differential_dataflow::input::Input;
 use timely::dataflow::ProbeHandle;
 use timely::worker::Worker;
 use windrow::{Budget, Pool};
-use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection};
+use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection, max};
 
 const DEADLINE: Duration = Duration::from_secs(240);
 
@@ -59,7 +60,23 @@ fn program(worker: &mut Worker, context: &Context) -> usize {
         let ours = rows.0.join_rows(rows.1, |key, a, b| Some((key.get(), a.get(), b.get())));
         same(stock, ours, &seen, &mut probe);
         let stock = words.clone().map(|(_, word)| word).count();
-        same(stock, words.map(|(_, word)| word).count_rows(context), &seen, &mut probe);
+        let ours = words.clone().map(|(_, word)| word).count_rows(context);
+        same(stock, ours, &seen, &mut probe);
+        // The same as record batches: joined by number, and the greatest number of each word.
+        let (a, b) = (columns_of(pairs.clone()), columns_of(words.clone()));
+        let by_number = b.clone().arrange_by(context, "number").unwrap();
+        let ours = a.arrange_by(context, "number").unwrap();
+        let ours = ours.join_rows(by_number, ["other", "word"]).unwrap();
+        let stock = pairs.join_map(words.clone(), |_, other, word| (*other, word.clone()));
+        same(stock, rows_of::<(u64, String), _>(ours), &seen, &mut probe);
+        let ours = b.arrange_by(context, "word").unwrap();
+        let ours = ours.reduce_columns([max("number")]).unwrap().changes();
+        let stock = words.map(|(number, word)| (word, number)).reduce(|_, numbers, out| {
+            out.push((numbers.iter().map(|(number, _)| **number).max().unwrap(), 1));
+        });
+        let stock = stock.map(|(word, number)| (number, word));
+        let ours = ours.project(["max(number)", "word"]).unwrap();
+        same(stock, rows_of::<(u64, String), _>(ours), &seen, &mut probe);
         (numbers_in, words_in)
     });
     let mut numbers = Numbers(worker.index() as u64);

@@ -160,7 +160,7 @@ pub use pool::{
     SpillPolicy, SpillTo, Tiered,
 };
 pub use rows::compat;
-pub use rows::{RowEncoder, Rows, key_len};
+pub use rows::{RowEncoder, Rows, column_ends, key_len};
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 pub use time::{Antichain, Diff, Time};

@@ -10,7 +10,7 @@ use super::RowBatch;
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::of::Of;
-use crate::row::Row;
+use crate::row::RowCode;
 use crate::time::TimeCode;
 
 /// A merge of two batches that goes on a few rows at a time.
@@ -21,7 +21,7 @@ pub struct RowMerger<K, V, T: TimeCode, R> {
     of: Of<(K, V, R)>,
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, R>>
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Merger<RowBatch<K, V, T, R>>
     for RowMerger<K, V, T, R>
 {
     fn new(a: &RowBatch<K, V, T, R>, b: &RowBatch<K, V, T, R>, since: AntichainRef<'_, T>) -> Self {

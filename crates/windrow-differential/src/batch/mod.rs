@@ -27,7 +27,7 @@ use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::format::{body_of, tail_of};
 use crate::of::Of;
-use crate::row::{Form, Row};
+use crate::row::{Form, Row, RowCode};
 use crate::time::TimeCode;
 
 /// Sorted updates `((K, V), T, R)`, in memory or not.
@@ -100,7 +100,7 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
     }
 }
 
-impl<K: Row, V, T: TimeCode, R> RowBatch<K, V, T, R> {
+impl<K: RowCode, V, T: TimeCode, R> RowBatch<K, V, T, R> {
     /// The key of a row.
     #[inline]
     pub(crate) fn key_of<'a>(&self, row: &'a [u8]) -> &'a [u8] {
@@ -122,7 +122,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatch<K, V, T, R> {
     }
 }
 
-impl<K: Row, V: Row, T: TimeCode, R: DiffCode> SpineBatch for RowBatch<K, V, T, R> {
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> SpineBatch for RowBatch<K, V, T, R> {
     type Time = T;
     type Merger = RowMerger<K, V, T, R>;
 

@@ -103,6 +103,38 @@ pub trait Row: Clone + Ord + Debug + 'static {
     }
 }
 
+/// What keys and values of a batch are: values of Rust, each a [`Row`], or columns that are known when the program runs
+/// ([`Columns`](crate::Columns)). Batches, traces, joins and reductions know no more of them.
+pub trait RowCode: 'static {
+    /// Bytes of all of them, if they are the same, whatever the layout.
+    const WIDTH: Option<usize>;
+
+    /// What of them can be held on its own.
+    type Owned: Clone + Ord + 'static;
+
+    /// Adds the bytes.
+    fn put(owned: &Self::Owned, out: &mut Vec<u8>);
+
+    /// The same of its bytes.
+    fn take(bytes: &[u8]) -> Self::Owned;
+}
+
+impl<K: Row> RowCode for K {
+    const WIDTH: Option<usize> = <K as Row>::WIDTH;
+
+    type Owned = K;
+
+    #[inline(always)]
+    fn put(owned: &K, out: &mut Vec<u8>) {
+        owned.encode(Form::Column, out);
+    }
+
+    #[inline(always)]
+    fn take(bytes: &[u8]) -> K {
+        K::from_bytes(bytes)
+    }
+}
+
 /// Bytes of two parts together, if both are the same for all values.
 pub const fn width_of_both(a: Option<usize>, b: Option<usize>) -> Option<usize> {
     match (a, b) {

@@ -19,7 +19,7 @@ use crate::context::done;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
 use crate::of::Of;
-use crate::row::Row;
+use crate::row::RowCode;
 use crate::time::TimeCode;
 
 /// With fewer changes on one side each is met by all of the other; with more, those of equal meaning are put together on
@@ -43,9 +43,9 @@ impl<L, B> RowJoin<L, B> {
 impl<K, V0, V1, T, R0, R1, L, B>
     JoinTactic<T, RowBatch<K, V0, T, R0>, RowBatch<K, V1, T, R1>, B::Container> for RowJoin<L, B>
 where
-    K: Row,
-    V0: Row,
-    V1: Row,
+    K: RowCode,
+    V0: RowCode,
+    V1: RowCode,
     T: TimeCode,
     R0: DiffCode,
     R1: DiffCode,

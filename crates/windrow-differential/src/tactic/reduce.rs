@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use differential_dataflow::operators::reduce::ReduceTactic;
 use differential_dataflow::trace::{Builder, Description, Span};
 use timely::progress::Antichain;
-use windrow::Cursor;
+use windrow::{Cursor, Layout};
 
 use super::replay::Replay;
 use super::{cursor_over, key_at};
@@ -15,14 +15,17 @@ use crate::builder::{RowBuffer, RowBuilder};
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::enc::Enc;
+use crate::format::Format;
 use crate::of::Of;
-use crate::row::Row;
+use crate::row::{Row, RowCode};
 use crate::time::TimeCode;
 
 /// Reduces batches of rows by `logic`, which is given a key, the values it has and what it was reduced to so far, and adds
 /// by how much that is to change.
-pub struct RowReduce<K, V, V2, T, R, R2, L> {
+pub struct RowReduce<K, V, V2: RowCode, T, R, R2, L> {
     context: Context,
+    /// Of the rows that come out.
+    layout: Layout,
     logic: L,
     /// Times at which keys are due that are not complete yet.
     later: BTreeMap<Vec<u8>, Vec<T>>,
@@ -42,8 +45,30 @@ where
 {
     /// Reduces by `logic`; what comes out is made in `context`.
     pub fn new(context: &Context, logic: L) -> Self {
-        let (later, replay) = (BTreeMap::new(), Replay::new());
-        Self { context: context.clone(), logic, later, replay, of: PhantomData }
+        Self::of_layout(&Format::<K, V2, T, R2>::layout(), context, logic)
+    }
+}
+
+impl<K, V, V2, T, R, R2, L> RowReduce<K, V, V2, T, R, R2, L>
+where
+    K: RowCode,
+    V: RowCode,
+    V2: RowCode,
+    T: TimeCode,
+    R: DiffCode,
+    R2: DiffCode,
+    L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2::Owned, R2)], &mut Vec<(V2::Owned, R2)>),
+{
+    /// Reduces by `logic`; what comes out are rows of `layout`, made in `context`.
+    pub(crate) fn of_layout(layout: &Layout, context: &Context, logic: L) -> Self {
+        Self {
+            context: context.clone(),
+            layout: layout.clone(),
+            logic,
+            later: BTreeMap::new(),
+            replay: Replay::new(),
+            of: PhantomData,
+        }
     }
 
     /// Reduces one key, whose new changes `fresh` stands at if it has any, at those of its times that are before `upper`.
@@ -55,7 +80,7 @@ where
         upper: &Antichain<T>,
         builder: &mut RowBuilder<K, V2, T, R2>,
     ) {
-        let Self { context, logic, later, replay, .. } = self;
+        let Self { context, layout, logic, later, replay, .. } = self;
         replay.fresh.clear();
         if key_at::<T>(fresh) == Some(key)
             && let Some(cursor) = fresh
@@ -75,8 +100,7 @@ where
         } else {
             replay.output.clear();
         }
-        let mut buffer = RowBuffer::default();
-        buffer.restart(context);
+        let mut buffer = RowBuffer::of_layout(context, layout);
         let mut still_due = Vec::new();
         replay.run(
             upper,
@@ -103,13 +127,13 @@ fn at<'a, T: windrow::Time>(
 impl<K, V, V2, T, R, R2, L> ReduceTactic<T, RowBatch<K, V, T, R>, RowBatch<K, V2, T, R2>>
     for RowReduce<K, V, V2, T, R, R2, L>
 where
-    K: Row,
-    V: Row,
-    V2: Row,
+    K: RowCode,
+    V: RowCode,
+    V2: RowCode,
     T: TimeCode,
     R: DiffCode,
     R2: DiffCode,
-    L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2, R2)], &mut Vec<(V2, R2)>),
+    L: FnMut(Enc<'_, K>, &[(Enc<'_, V>, R)], &[(V2::Owned, R2)], &mut Vec<(V2::Owned, R2)>),
 {
     fn retire(
         &mut self,

@@ -21,14 +21,14 @@ use windrow::Time;
 use super::changes::{Changes, ValueId};
 use crate::diff::DiffCode;
 use crate::enc::Enc;
-use crate::row::Row;
+use crate::row::RowCode;
 use crate::time::TimeCode;
 
 /// Changes in buffers from which on it is worth while to put them together.
 const COLLAPSE_FROM: usize = 16;
 
 /// What is remembered of a key from one of its times to the next; used again for the next key.
-pub(super) struct Replay<V, V2, T, R, R2> {
+pub(super) struct Replay<V, V2: RowCode, T, R, R2> {
     /// What was there before, what is new, and what was put out before.
     pub(super) source: Changes<V, T, R>,
     pub(super) fresh: Changes<V, T, R>,
@@ -36,16 +36,16 @@ pub(super) struct Replay<V, V2, T, R, R2> {
     source_history: ValueHistory<ValueId, T, R>,
     fresh_history: ValueHistory<ValueId, T, R>,
     output_history: ValueHistory<ValueId, T, R2>,
-    produced: Vec<((V2, T), R2)>,
+    produced: Vec<((V2::Owned, T), R2)>,
     due: BTreeSet<T>,
     known: Vec<T>,
     earlier: Vec<T>,
-    changes: Vec<(V2, R2)>,
+    changes: Vec<(V2::Owned, R2)>,
     /// Changes in buffers when they were last put together.
     collapsed: usize,
 }
 
-impl<V: Row, V2: Row, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, V2, T, R, R2> {
+impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, V2, T, R, R2> {
     pub(super) fn new() -> Self {
         Self {
             source: Changes::new(),
@@ -84,8 +84,8 @@ impl<V: Row, V2: Row, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, V2, T, R
         &mut self,
         upper: &Antichain<T>,
         later: &mut Vec<T>,
-        mut logic: impl FnMut(&[(Enc<'_, V>, R)], &[(V2, R2)], &mut Vec<(V2, R2)>),
-        mut put: impl FnMut(&V2, &T, &R2),
+        mut logic: impl FnMut(&[(Enc<'_, V>, R)], &[(V2::Owned, R2)], &mut Vec<(V2::Owned, R2)>),
+        mut put: impl FnMut(&V2::Owned, &T, &R2),
     ) {
         self.load();
         while let Some(time) = self.due.pop_first() {
@@ -151,9 +151,10 @@ impl<V: Row, V2: Row, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, V2, T, R
     }
 
     /// What was put out as of `time`.
-    fn output_at(&self, time: &T) -> Vec<(V2, R2)> {
+    fn output_at(&self, time: &T) -> Vec<(V2::Owned, R2)> {
         let before = self.output_history.buffer().iter().filter(|((_, at), _)| at.less_equal(time));
-        let before = before.map(|((id, _), diff)| (self.output.value(*id).get(), diff.clone()));
+        let before =
+            before.map(|((id, _), diff)| (V2::take(self.output.value(*id).bytes()), diff.clone()));
         let produced = self.produced.iter().filter(|((_, at), _)| at.less_equal(time));
         let produced = produced.map(|((value, _), diff)| (value.clone(), diff.clone()));
         let mut output: Vec<_> = before.chain(produced).collect();

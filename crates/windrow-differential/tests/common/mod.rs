@@ -1,6 +1,8 @@
 //! Programs run in every way: workers, memory, chunks; and two collections that are to be the same at every time.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+pub(crate) mod records;
+
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use differential_dataflow::consolidation::consolidate_updates;
 use differential_dataflow::difference::Abelian;
+use differential_dataflow::input::InputSession;
 use differential_dataflow::lattice::Lattice;
 use differential_dataflow::{ExchangeData, Hashable, VecCollection};
 use timely::dataflow::ProbeHandle;
@@ -24,6 +27,11 @@ const DEADLINE: Duration = Duration::from_secs(180);
 const THREE_ROWS: usize = 96;
 /// Bytes of chunks that many of which make up the little that a test has.
 const SMALL: usize = 4 << 10;
+
+/// Rounds of updates, several times each, so that batches have times of their own.
+pub(crate) const ROUNDS: u64 = 8;
+pub(crate) const TIMES_A_ROUND: u64 = 3;
+pub(crate) const UPDATES: u64 = 60;
 
 /// Where what a program holds may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +145,45 @@ where
     });
     guards.unwrap().join().into_iter().for_each(|result| result.unwrap());
     assert!(seen.load(Ordering::Relaxed) > 0, "a program that shows nothing proves nothing");
+}
+
+/// Feeds each worker its part of random updates, and steps to the end of each round.
+pub(crate) fn feed<D: differential_dataflow::Data>(
+    worker: &mut Worker,
+    inputs: &mut [InputSession<u64, D, isize>],
+    probe: &ProbeHandle<u64>,
+    update: impl Fn(&mut Numbers) -> D,
+) {
+    let (index, peers) = (worker.index() as u64, worker.peers() as u64);
+    let mut numbers = Numbers(42);
+    let mut there: Vec<Vec<D>> = inputs.iter().map(|_| Vec::new()).collect();
+    for round in 0..ROUNDS {
+        let base = round * TIMES_A_ROUND;
+        for number in 0..UPDATES {
+            let time = base + numbers.below(TIMES_A_ROUND);
+            for (input, there) in inputs.iter_mut().zip(&mut there) {
+                // Half of the updates take away what is there, so that much cancels.
+                let (data, diff) = match numbers.below(2) {
+                    0 if !there.is_empty() => {
+                        (there.swap_remove(numbers.below(there.len() as u64) as usize), -1)
+                    }
+                    _ => {
+                        let data = update(&mut numbers);
+                        there.push(data.clone());
+                        (data, 1)
+                    }
+                };
+                if number % peers == index {
+                    input.update_at(data, time, diff);
+                }
+            }
+        }
+        for input in &mut *inputs {
+            input.advance_to(base + TIMES_A_ROUND);
+            input.flush();
+        }
+        step_until(worker, || !probe.less_than(&(base + TIMES_A_ROUND)));
+    }
 }
 
 /// Two collections that are to be the same at every time; counts what the first has.

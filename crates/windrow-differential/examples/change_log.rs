@@ -1,0 +1,146 @@
+//! A change log of files, kept joined and added up: `change_log ORDERS PEOPLE OUT_DIRECTORY`.
+//!
+//! ```text
+//! orders.csv --sorted by `at`--> at, op, user, amount --+--> join --> by country: count, sum, min, max --> OUT/<at>.parquet
+//! people.csv ---------------------------- user, country -+                 what changed at each time
+//! ```
+//! No row is a value of Rust on the way. The log may be longer than memory: it is sorted in a budget, and so are the arrangements.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use timely::dataflow::ProbeHandle;
+use windrow::arrow_array::cast::AsArray;
+use windrow::arrow_array::types::Int64Type;
+use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
+use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
+use windrow::{Budget, Pool};
+use windrow_differential::{Changes, ChangesOf, ColumnInput, Context, count, max, min, right, sum};
+use windrow_files::{
+    Inputs, Job, Limit, Limits, ReadOptions, SortSpec, Source, Target, WriteOptions, expand,
+};
+
+type Outcome<X = ()> = Result<X, Box<dyn Error>>;
+
+/// Bytes of memory for arrangements.
+const MEMORY: usize = 64 << 20;
+
+fn main() -> Outcome {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [orders, people, out] = arguments.as_slice() else {
+        return Err("usage: change_log ORDERS PEOPLE OUT_DIRECTORY".into());
+    };
+    std::fs::create_dir_all(out)?;
+    let context = Context::new(Pool::in_dir(std::env::temp_dir(), Budget::bytes(MEMORY))?);
+    let (orders, people, out) = (orders.clone(), people.clone(), PathBuf::from(out));
+    let done = timely::execute_directly(move |worker| -> Result<(), String> {
+        run(worker, &context, &orders, &people, &out).map_err(|error| error.to_string())
+    });
+    Ok(done?)
+}
+
+fn run(
+    worker: &mut timely::worker::Worker,
+    context: &Context,
+    orders: &str,
+    people: &str,
+    out: &Path,
+) -> Outcome {
+    let mut log = sorted(orders, "at")?;
+    let people = sorted(people, "user")?;
+    let schema = log.schema();
+    let rows = schema.project(&places(&schema, ["user", "amount"])?)?;
+    let (mut orders_in, mut people_in, written) = worker.dataflow(|scope| -> Outcome<_> {
+        let (orders_in, orders) = ColumnInput::<i64, i64>::new(scope, &Arc::new(rows));
+        let (people_in, people) = ColumnInput::<i64, i64>::new(scope, &people.schema());
+        let totals = orders
+            .arrange_by(context, "user")?
+            .join_rows(people.arrange_by(context, "user")?, [right("country"), "amount".into()])?
+            .arrange_by(context, "country")?
+            .reduce_columns([count(), sum("amount"), min("amount"), max("amount")])?;
+        let out = out.to_owned();
+        let written = totals.for_each_frontier(move |_, changes| write(&out, changes));
+        Ok((orders_in, people_in, written))
+    })?;
+    for batch in people {
+        people_in.push(batch?)?;
+    }
+    // All that is known of people is known from the beginning.
+    drop(people_in);
+    // The time that it is once there is one: earlier ones are over.
+    while let Some(batch) = log.next().transpose()? {
+        let times = batch.column(place(&schema, "at")?).as_primitive::<Int64Type>();
+        let ops = batch.column(place(&schema, "op")?).as_string::<i32>();
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let now = times.value(start);
+            let end = (start..batch.num_rows()).find(|&row| times.value(row) != now);
+            let end = end.unwrap_or(batch.num_rows());
+            if *orders_in.time() < now {
+                orders_in.advance_to(now);
+                step(worker, &written, now);
+            }
+            let diff = |row| if ops.value(row) == "-" { -1 } else { 1 };
+            let diffs = (start..end).map(diff).collect();
+            let rows = batch.project(&places(&schema, ["user", "amount"])?)?;
+            orders_in.push_changes(rows.slice(start, end - start), diffs)?;
+            start = end;
+        }
+    }
+    let end = *orders_in.time() + 1;
+    orders_in.advance_to(end);
+    step(worker, &written, end);
+    Ok(())
+}
+
+/// Works until all before `now` is written.
+fn step(worker: &mut timely::worker::Worker, written: &ProbeHandle<i64>, now: i64) {
+    while written.less_than(&now) {
+        worker.step();
+    }
+}
+
+/// The rows of a file, by a column.
+fn sorted(file: &str, column: &str) -> Outcome<windrow_files::Batches> {
+    let inputs = Inputs::open(&expand([file])?, &ReadOptions::default())?;
+    let job = Job::sort(inputs, &SortSpec::by(column))?;
+    Ok(job.batches(&Limits::default().memory(Limit::Bytes(256 << 20)))?)
+}
+
+/// Writes what has changed at each time to a file of its own: the totals, and 1 for each that came or -1 for one that went.
+fn write(out: &Path, changes: ChangesOf<'_, i64, i64>) -> Outcome {
+    let mut all = Vec::new();
+    let mut last = None;
+    for changes in changes {
+        last = changes.times().iter().copied().max().max(last);
+        all.push(with_diffs(changes)?);
+    }
+    let (Some(at), Some(first)) = (last, all.first()) else { return Ok(()) };
+    let schema = first.schema();
+    let source =
+        Source::reader("totals", RecordBatchIterator::new(all.into_iter().map(Ok), schema));
+    let job =
+        Job::sort(Inputs::open(&[source], &ReadOptions::default())?, &SortSpec::by("country"))?;
+    let file = out.join(format!("{at}.parquet"));
+    job.write(&Target::of(file), &WriteOptions::default(), &Limits::default())?;
+    Ok(())
+}
+
+/// Rows, and a column with their diffs.
+fn with_diffs(changes: Changes<i64, i64>) -> Outcome<RecordBatch> {
+    let (batch, _, diffs) = changes.into_parts();
+    let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
+    fields.push(Arc::new(Field::new("diff", DataType::Int64, false)));
+    let diffs: ArrayRef = Arc::new(Int64Array::from(diffs));
+    let columns = batch.columns().iter().cloned().chain([diffs]).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+fn place(schema: &SchemaRef, name: &str) -> Outcome<usize> {
+    Ok(schema.index_of(name)?)
+}
+
+fn places<const N: usize>(schema: &SchemaRef, names: [&str; N]) -> Outcome<Vec<usize>> {
+    names.iter().map(|name| place(schema, name)).collect()
+}

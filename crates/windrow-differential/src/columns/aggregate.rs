@@ -1,0 +1,321 @@
+//! Aggregates: what is made of the rows that have one key, out of their bytes.
+//!
+//! ```text
+//! values   | user.. | amount.. | note.. |      the rows of one key, ascending, and how often each is there
+//!                     \ column_ends finds it
+//! count    multiplicities, added up
+//! sum      the number of the bytes, times the multiplicity, added up
+//! min, max the bytes as they are: they compare as the values do
+//! ```
+//! Invariant: what comes out is the code of the result column, as the engine would write it.
+
+use std::sync::Arc;
+
+use windrow::arrow_array::ArrowPrimitiveType;
+use windrow::arrow_array::types::Float16Type;
+use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
+use windrow::{Error, Layout, Result, column_ends};
+
+use super::Columns;
+use super::shape::Shape;
+use crate::diff::DiffCode;
+use crate::enc::Enc;
+use crate::row::{Form, Row};
+
+/// What stands in front of a value where there may be a null, and in place of one.
+const VALUE: u8 = 1;
+const NULL: u8 = 2;
+/// A float of two bytes.
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
+
+/// Digits of a sum of decimals.
+const DIGITS: u8 = 38;
+
+/// An aggregate of the rows of a key: [`count`], [`sum`], [`min`], [`max`].
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    kind: Kind,
+    column: String,
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Count,
+    Sum,
+    Least,
+    Greatest,
+}
+
+/// How often rows are there, all together: `count`, an `Int64`.
+pub fn count() -> Aggregate {
+    Aggregate { kind: Kind::Count, column: String::new(), name: "count".into() }
+}
+
+/// The sum of a column over all rows, as often as they are there: `sum(column)`. An `Int64` of integers, a `UInt64` of
+/// unsigned ones, a `Float64` of floats, 38 digits of decimals, durations of durations. Nulls are left out, and
+/// of nothing but nulls the sum is null. Floats are added from the least row to the greatest, so that the sum depends on
+/// nothing but the rows. A sum that does not fit ends the dataflow.
+pub fn sum(column: impl Into<String>) -> Aggregate {
+    Aggregate::of(Kind::Sum, "sum", column.into())
+}
+
+/// The least value of a column that is not null: `min(column)`, of the same type, in the order that
+/// [`Order`](windrow::Order) has.
+pub fn min(column: impl Into<String>) -> Aggregate {
+    Aggregate::of(Kind::Least, "min", column.into())
+}
+
+/// The greatest value of a column that is not null: `max(column)`.
+pub fn max(column: impl Into<String>) -> Aggregate {
+    Aggregate::of(Kind::Greatest, "max", column.into())
+}
+
+impl Aggregate {
+    fn of(kind: Kind, word: &str, column: String) -> Self {
+        Self { kind, name: format!("{word}({column})"), column }
+    }
+
+    /// The same aggregate in a column of another name.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+}
+
+/// Aggregates of the columns of one arrangement.
+pub(super) struct Aggregates {
+    layout: Layout,
+    /// Number of columns of the key, and of those of a value up to the last one that is looked at.
+    key: usize,
+    looked_at: usize,
+    bound: Vec<Bound>,
+    /// The schema of what comes out: the key, then a column for each aggregate.
+    pub(super) schema: SchemaRef,
+    /// Where the columns of each row end.
+    ends: Vec<usize>,
+}
+
+/// An aggregate, and where in rows its column is.
+struct Bound {
+    kind: Kind,
+    column: String,
+    /// The place of the column among those of a value.
+    place: usize,
+    has_marker: bool,
+    number: Number,
+}
+
+/// How bytes are a number, and what their sum is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    /// To 64 bits.
+    Signed,
+    Unsigned,
+    /// To 128 bits.
+    Decimal,
+    Float,
+    /// Not one.
+    None,
+}
+
+impl Aggregates {
+    /// `aggregates` of the rows of `shape` that have one key.
+    pub(super) fn new(
+        shape: &Shape,
+        aggregates: impl IntoIterator<Item = Aggregate>,
+    ) -> Result<Self> {
+        let key = shape.key.len();
+        let of_key = shape.places[..key].iter().map(|&at| Arc::clone(&shape.schema.fields()[at]));
+        let mut fields: Vec<Arc<Field>> = of_key.collect();
+        let mut bound = Vec::new();
+        for aggregate in aggregates {
+            let (one, field) = Bound::new(shape, aggregate)?;
+            if fields.iter().any(|other| other.name() == field.name()) {
+                let message = format!("more than one column is named {:?}", field.name());
+                return Err(Error::InvalidOrder(message));
+            }
+            fields.push(Arc::new(field));
+            bound.push(one);
+        }
+        let looked_at = bound.iter().filter(|one| one.kind != Kind::Count);
+        let looked_at = looked_at.map(|one| one.place + 1).max().unwrap_or(0);
+        let (layout, schema) = (shape.layout.clone(), Arc::new(Schema::new(fields)));
+        Ok(Self { layout, key, looked_at, bound, schema, ends: Vec::new() })
+    }
+
+    /// The bytes of all aggregates of some values and of how often each of them is there; there is one at least.
+    pub(super) fn of_rows<R: DiffCode<Lanes = i64>>(
+        &mut self,
+        rows: &[(Enc<'_, Columns>, R)],
+    ) -> Result<Box<[u8]>> {
+        let Self { layout, key, looked_at, bound, ends, .. } = self;
+        let looked_at = *looked_at;
+        ends.resize(rows.len() * looked_at, 0);
+        for ((row, _), ends) in rows.iter().zip(ends.chunks_exact_mut(looked_at.max(1))) {
+            column_ends(layout, *key, row.bytes(), ends);
+        }
+        let mut out = Vec::with_capacity(size_of::<u64>() * bound.len());
+        for one in bound {
+            let slots = rows.iter().enumerate().map(|(at, (row, times))| {
+                if one.kind == Kind::Count {
+                    return (&[][..], times.lanes());
+                }
+                let ends = &ends[at * looked_at..][..looked_at];
+                let start = one.place.checked_sub(1).map_or(0, |before| ends[before]);
+                (&row.bytes()[start..ends[one.place]], times.lanes())
+            });
+            one.put(slots, &mut out)?;
+        }
+        Ok(out.into())
+    }
+}
+
+impl Bound {
+    /// The aggregate of a column of `shape`, and the column of its results.
+    fn new(shape: &Shape, aggregate: Aggregate) -> Result<(Self, Field)> {
+        let Aggregate { kind, column, name } = aggregate;
+        if kind == Kind::Count {
+            let (place, has_marker, number) = (0, false, Number::Signed);
+            let bound = Self { kind, column, place, has_marker, number };
+            return Ok((bound, Field::new(name, DataType::Int64, false)));
+        }
+        let schema = &shape.schema;
+        let Some((at, field)) = schema.fields().find(&column) else {
+            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            return Err(Error::MissingColumn { column, available: names.join(", ") });
+        };
+        let place = shape.places[shape.key.len()..].iter().position(|&place| place == at);
+        let Some(place) = place else {
+            let message = format!("column {column:?} is one of the key, by which rows are reduced");
+            return Err(Error::InvalidOrder(message));
+        };
+        let (number, sum) = number_of(field.data_type());
+        let data_type = match (kind, sum) {
+            (Kind::Sum, Some(sum)) => sum,
+            (Kind::Sum, None) => {
+                let data_type = field.data_type().clone();
+                return Err(Error::UnsupportedColumn { column, data_type, role: "added up" });
+            }
+            _ => field.data_type().clone(),
+        };
+        // A column of nulls has no bytes.
+        let has_marker = field.is_nullable() && *field.data_type() != DataType::Null;
+        let field = Field::new(name, data_type, field.is_nullable());
+        Ok((Self { kind, column, place, has_marker, number }, field))
+    }
+
+    /// Writes the result of the bytes of a column, and of how often each of them is there.
+    fn put<'a>(
+        &self,
+        slots: impl Iterator<Item = (&'a [u8], i64)> + Clone,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let is_null = |slot: &[u8]| self.has_marker && slot.first() == Some(&NULL);
+        let values = slots.clone().filter(|(slot, _)| !is_null(slot));
+        let best = match self.kind {
+            Kind::Count => {
+                let count = slots.map(|(_, times)| i128::from(times)).sum();
+                return self.put_whole(count, out);
+            }
+            Kind::Sum => return self.put_sum(values, out),
+            Kind::Least => values.map(|(slot, _)| slot).min(),
+            Kind::Greatest => values.map(|(slot, _)| slot).max(),
+        };
+        // Where there is no value the first one is the null.
+        let best = best.or_else(|| slots.clone().next().map(|(slot, _)| slot));
+        out.extend_from_slice(best.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Writes the sum of `values`.
+    fn put_sum<'a>(
+        &self,
+        values: impl Iterator<Item = (&'a [u8], i64)> + Clone,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if self.has_marker {
+            let has_value = values.clone().next().is_some();
+            out.push(if has_value { VALUE } else { NULL });
+            if !has_value {
+                let width = if self.number == Number::Decimal { 16 } else { 8 };
+                out.resize(out.len() + width, 0);
+                return Ok(());
+            }
+        }
+        let mut values = values.map(|(slot, times)| (&slot[usize::from(self.has_marker)..], times));
+        if self.number == Number::Float {
+            let sum: f64 = values.map(|(bytes, times)| float_of(bytes) * times as f64).sum();
+            let flip = if sum.is_sign_negative() { u64::MAX } else { 1 << 63 };
+            out.extend((sum.to_bits() ^ flip).to_be_bytes());
+            return Ok(());
+        }
+        let sum = values.try_fold(0_i128, |sum, (bytes, times)| {
+            let value = whole_of(bytes, self.number != Number::Unsigned);
+            sum.checked_add(value.checked_mul(times.into())?)
+        });
+        self.put_whole(sum.ok_or_else(|| self.too_large())?, out)
+    }
+
+    /// Writes a whole number.
+    fn put_whole(&self, value: i128, out: &mut Vec<u8>) -> Result<()> {
+        let too_large = |_| self.too_large();
+        match self.number {
+            Number::Decimal if value.unsigned_abs() < 10_u128.pow(DIGITS.into()) => {
+                value.encode(Form::Column, out);
+            }
+            Number::Decimal => return Err(self.too_large()),
+            Number::Unsigned => u64::try_from(value).map_err(too_large)?.encode(Form::Column, out),
+            _ => i64::try_from(value).map_err(too_large)?.encode(Form::Column, out),
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn too_large(&self) -> Error {
+        let message = "a sum does not fit its type".to_owned();
+        Error::Value { column: self.column.clone(), message }
+    }
+}
+
+/// How the bytes of a type are a number, and the type of their sum.
+fn number_of(data_type: &DataType) -> (Number, Option<DataType>) {
+    use DataType as Type;
+    match data_type {
+        Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => (Number::Signed, Some(Type::Int64)),
+        Type::Duration(_) => (Number::Signed, Some(data_type.clone())),
+        Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
+            (Number::Unsigned, Some(Type::UInt64))
+        }
+        Type::Decimal32(_, scale) | Type::Decimal64(_, scale) | Type::Decimal128(_, scale) => {
+            (Number::Decimal, Some(Type::Decimal128(DIGITS, *scale)))
+        }
+        Type::Float16 | Type::Float32 | Type::Float64 => (Number::Float, Some(Type::Float64)),
+        _ => (Number::None, None),
+    }
+}
+
+/// The number of big-endian bytes, whose sign is flipped if it has one.
+fn whole_of(bytes: &[u8], is_signed: bool) -> i128 {
+    let code = bytes.iter().fold(0_u128, |code, &byte| code << 8 | u128::from(byte));
+    if !is_signed {
+        return code as i128;
+    }
+    // The code of zero: all numbers are as far from it as they are from zero.
+    let zero = 1_u128 << (8 * bytes.len() - 1);
+    code.wrapping_sub(zero) as i128
+}
+
+/// The float of bytes in the order of floats.
+fn float_of(bytes: &[u8]) -> f64 {
+    let flipped = |code: u64, bits: usize| {
+        let sign = 1 << (bits - 1);
+        if code & sign == 0 { !code & (u64::MAX >> (64 - bits)) } else { code ^ sign }
+    };
+    let code = bytes.iter().fold(0_u64, |code, &byte| code << 8 | u64::from(byte));
+    match bytes.len() {
+        2 => Half::from_bits(flipped(code, 16) as u16).to_f64(),
+        4 => f32::from_bits(flipped(code, 32) as u32).into(),
+        _ => f64::from_bits(flipped(code, 64)),
+    }
+}

@@ -1,0 +1,183 @@
+//! Arrangements of record batches by some of their columns.
+
+use std::rc::Rc;
+
+use differential_dataflow::difference::{Abelian, Multiply, Semigroup};
+use differential_dataflow::operators::join::join_with_tactic;
+use differential_dataflow::operators::reduce::reduce_with_tactic;
+use differential_dataflow::trace::TraceReader;
+use timely::dataflow::{ProbeHandle, Scope};
+use timely::progress::frontier::AntichainRef;
+use windrow::Result;
+use windrow::arrow_schema::SchemaRef;
+
+use super::aggregate::{Aggregate, Aggregates};
+use super::build::{ChangesBuilder, Plan};
+use super::frontier::{ChangesOf, Outcome, for_each_frontier};
+use super::pick::{self, Pick};
+use super::shape::Shape;
+use super::{ColumnCollection, Columns};
+use crate::context::{Context, done};
+use crate::diff::DiffCode;
+use crate::enc::Enc;
+use crate::operators::{RowArranged, RowTrace};
+use crate::scan::scan;
+use crate::tactic::{RowJoin, RowReduce};
+use crate::time::TimeCode;
+
+/// A collection of record batches, arranged by the columns of a key. What is made of it is made in the same context.
+pub struct ColumnArranged<'scope, T: TimeCode, R: DiffCode> {
+    arranged: RowArranged<'scope, Columns, Columns, T, R>,
+    shape: Rc<Shape>,
+    context: Context,
+}
+
+impl<T: TimeCode, R: DiffCode> Clone for ColumnArranged<'_, T, R> {
+    fn clone(&self) -> Self {
+        let Self { arranged, shape, context } = self;
+        Self { arranged: arranged.clone(), shape: Rc::clone(shape), context: context.clone() }
+    }
+}
+
+impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
+    pub(super) fn new(
+        arranged: RowArranged<'scope, Columns, Columns, T, R>,
+        shape: Rc<Shape>,
+        context: &Context,
+    ) -> Self {
+        Self { arranged, shape, context: context.clone() }
+    }
+
+    /// The columns of its rows.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.shape.schema
+    }
+
+    /// The columns of `projection` of each two rows of one key. Nulls are a value like others. Neither side need fit in
+    /// memory, but the rows of one key.
+    ///
+    /// # Errors
+    /// [`Error::SchemaMismatch`](windrow::Error::SchemaMismatch) with both keys if they are not of the same types,
+    /// nullability and directions, of which names may differ: [`ColumnCollection::nullable`] makes one side what the other
+    /// is. What [`Pick`] says of names.
+    pub fn join_rows<R2>(
+        self,
+        other: ColumnArranged<'scope, T, R2>,
+        projection: impl IntoIterator<Item = impl Into<Pick>>,
+    ) -> Result<ColumnCollection<'scope, T, <R as Multiply<R2>>::Output>>
+    where
+        R2: DiffCode,
+        R: Multiply<R2, Output: Semigroup>,
+    {
+        self.shape.check_joins(&other.shape)?;
+        let (plan, schema) = pick::plan([&self.shape, &other.shape], projection)?;
+        let plan = Rc::new(plan);
+        let logic = move |key: Enc<'_, Columns>,
+                          value: Enc<'_, Columns>,
+                          other: Enc<'_, Columns>,
+                          time: T,
+                          diff: &R,
+                          other_diff: &R2,
+                          builder: &mut ChangesBuilder<T, R::Output>| {
+            let diff = diff.clone().multiply(other_diff);
+            let rows = [value, other].map(|value| (key.bytes(), value.bytes()));
+            builder.push(&plan, rows, time, diff);
+        };
+        let tactic = RowJoin::new(logic);
+        let joined = join_with_tactic(self.arranged, other.arranged, "JoinColumns", tactic);
+        Ok(ColumnCollection::of_schema(joined, schema))
+    }
+
+    /// For each key that has rows, its columns and `aggregates` of the rows, arranged by the same key. Without aggregates it
+    /// is the keys that there are. Neither what comes in nor what goes out need fit in memory, but the rows of one key,
+    /// all of which are looked at whenever one of them changes.
+    ///
+    /// Rows that are there less than zero times count as such, and are looked at for the least and the greatest value as
+    /// others are.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`](windrow::Error::MissingColumn);
+    /// [`Error::UnsupportedColumn`](windrow::Error::UnsupportedColumn) for a sum of what is not a number;
+    /// [`Error::InvalidOrder`](windrow::Error::InvalidOrder) for a column of the key, and for two results of one name.
+    pub fn reduce_columns(self, aggregates: impl IntoIterator<Item = Aggregate>) -> Result<Self>
+    where
+        R: DiffCode<Lanes = i64> + Abelian + From<i8>,
+    {
+        let mut aggregates = Aggregates::new(&self.shape, aggregates)?;
+        let shape = Rc::new(Shape::new::<T, R>(&aggregates.schema, self.shape.key.clone())?);
+        let logic = move |_key: Enc<'_, Columns>,
+                          input: &[(Enc<'_, Columns>, R)],
+                          output: &[(Box<[u8]>, R)],
+                          changes: &mut Vec<(Box<[u8]>, R)>| {
+            if !input.is_empty() {
+                changes.push((done(aggregates.of_rows(input)), R::from(1)));
+            }
+            changes.extend(output.iter().cloned().map(|(value, mut diff)| {
+                diff.negate();
+                (value, diff)
+            }));
+        };
+        type Reduce<T, R, L> = RowReduce<Columns, Columns, Columns, T, R, R, L>;
+        let tactic = Reduce::<T, R, _>::of_layout(&shape.layout, &self.context, logic);
+        let arranged = reduce_with_tactic(self.arranged, "ReduceColumns", tactic);
+        Ok(Self { arranged, shape, context: self.context })
+    }
+
+    /// The rows as a collection again, each row once a time. The arrangement need not fit in memory: a chunk of it is read
+    /// at a time.
+    pub fn changes(self) -> ColumnCollection<'scope, T, R> {
+        let plan = Rc::new(done(Plan::whole(&self.shape)));
+        let each = move |key: Enc<'_, Columns>,
+                         value: Enc<'_, Columns>,
+                         time: T,
+                         diff: R,
+                         builder: &mut ChangesBuilder<T, R>| {
+            builder.push(&plan, [(key.bytes(), value.bytes())], time, diff);
+        };
+        let changes = scan(self.arranged.stream, "ReadColumns", each);
+        ColumnCollection::of_schema(changes, Rc::clone(&self.shape).schema.clone())
+    }
+
+    /// Calls `logic` whenever the frontier has moved on, with the frontier and all that changed before it and was not shown
+    /// yet: each row once a time, by key, the rest of the row and time. Each worker shows what it owns. What `logic`
+    /// returns as an error ends the dataflow. The handle says how far it has been called.
+    pub fn for_each_frontier(
+        self,
+        logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
+    ) -> ProbeHandle<T> {
+        let plan = Rc::new(done(Plan::whole(&self.shape)));
+        for_each_frontier(self.arranged.stream, plan, logic)
+    }
+
+    /// A handle of the trace, for other dataflows. While there is one, the trace keeps times apart from
+    /// [`ColumnTrace::compact`] on.
+    pub fn trace(&self) -> ColumnTrace<T, R> {
+        let Self { arranged, shape, context } = self;
+        ColumnTrace {
+            trace: arranged.trace.clone(),
+            shape: Rc::clone(shape),
+            context: context.clone(),
+        }
+    }
+}
+
+/// A trace of record batches, of which other dataflows make arrangements again.
+pub struct ColumnTrace<T: TimeCode, R: DiffCode> {
+    trace: RowTrace<Columns, Columns, T, R>,
+    shape: Rc<Shape>,
+    context: Context,
+}
+
+impl<T: TimeCode, R: DiffCode> ColumnTrace<T, R> {
+    /// The arrangement in another dataflow: all that is in the trace, and all that is still to come.
+    pub fn import<'scope>(&mut self, scope: Scope<'scope, T>) -> ColumnArranged<'scope, T, R> {
+        let arranged = self.trace.import(scope);
+        ColumnArranged::new(arranged, Rc::clone(&self.shape), &self.context)
+    }
+
+    /// Lets the trace treat times before `frontier` as if they were at it.
+    pub fn compact(&mut self, frontier: AntichainRef<'_, T>) {
+        self.trace.set_logical_compaction(frontier);
+        self.trace.set_physical_compaction(frontier);
+    }
+}

@@ -1,0 +1,176 @@
+//! Rows to record batches, of the columns that are wanted.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use timely::container::ContainerBuilder;
+use windrow::arrow_array::{RecordBatch, RecordBatchOptions};
+use windrow::arrow_schema::SchemaRef;
+use windrow::{Decoder, Result};
+
+use super::Changes;
+use super::shape::Shape;
+use crate::context::done;
+
+/// Rows of a record batch, at the most.
+const ROWS: usize = 8192;
+/// Bytes of rows of a record batch, unless there is one row.
+const BYTES: usize = 512 << 10;
+
+/// Which columns of rows of one or two arrangements make up record batches.
+pub(super) struct Plan {
+    schema: SchemaRef,
+    sides: Vec<Side>,
+    /// Of each column its side, and its place among those of the side.
+    columns: Vec<(usize, usize)>,
+}
+
+/// Rows of one arrangement.
+struct Side {
+    decoder: RefCell<Decoder>,
+    /// No column of it is wanted.
+    is_idle: bool,
+    /// Bytes of time and diffs, which nobody looks at.
+    tail: usize,
+}
+
+impl Plan {
+    /// Record batches of `schema`: of each column its side, and its position in the schema of that.
+    pub(super) fn new(
+        shapes: &[&Shape],
+        schema: &SchemaRef,
+        columns: &[(usize, usize)],
+    ) -> Result<Self> {
+        let sides = shapes.iter().enumerate().map(|(side, shape)| {
+            let wanted = columns.iter().filter(|(of, _)| *of == side);
+            let wanted: Vec<usize> = wanted.map(|(_, column)| *column).collect();
+            let decoder = RefCell::new(Decoder::new(&shape.layout, &wanted)?);
+            Ok(Side { decoder, is_idle: wanted.is_empty(), tail: shape.tail })
+        });
+        let sides = sides.collect::<Result<Vec<_>>>()?;
+        let mut counts = vec![0; sides.len()];
+        let columns = columns.iter().map(|&(side, _)| {
+            counts[side] += 1;
+            (side, counts[side] - 1)
+        });
+        Ok(Self { schema: Arc::clone(schema), columns: columns.collect(), sides })
+    }
+
+    /// All columns of rows of one arrangement.
+    pub(super) fn whole(shape: &Shape) -> Result<Self> {
+        let columns: Vec<_> = (0..shape.schema.fields().len()).map(|column| (0, column)).collect();
+        Self::new(&[shape], &shape.schema, &columns)
+    }
+}
+
+/// Rows one behind the other.
+#[derive(Default)]
+struct Flat {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Flat {
+    fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+/// Makes record batches of rows.
+pub(super) struct ChangesBuilder<T, R> {
+    /// Rows of each side, one for each change.
+    sides: Vec<Flat>,
+    times: Vec<T>,
+    diffs: Vec<R>,
+    /// As record batches that are full are made.
+    ready: VecDeque<Changes<T, R>>,
+    given: Changes<T, R>,
+    /// Makes a record batch of what there is, once there is something.
+    plan: Option<Rc<Plan>>,
+}
+
+impl<T, R> Default for ChangesBuilder<T, R> {
+    fn default() -> Self {
+        Self {
+            sides: Vec::new(),
+            times: Vec::new(),
+            diffs: Vec::new(),
+            ready: VecDeque::new(),
+            given: Changes::default(),
+            plan: None,
+        }
+    }
+}
+
+impl<T, R> ChangesBuilder<T, R> {
+    /// Adds a change: of each side of the plan a row's key and value.
+    pub(super) fn push<const N: usize>(
+        &mut self,
+        plan: &Rc<Plan>,
+        rows: [(&[u8], &[u8]); N],
+        time: T,
+        diff: R,
+    ) {
+        if self.plan.is_none() {
+            self.plan = Some(Rc::clone(plan));
+            self.sides.resize_with(N, Flat::default);
+        }
+        let mut bytes = 0;
+        for ((flat, side), (key, value)) in self.sides.iter_mut().zip(&plan.sides).zip(rows) {
+            if !side.is_idle {
+                flat.bytes.extend_from_slice(key);
+                flat.bytes.extend_from_slice(value);
+                flat.bytes.resize(flat.bytes.len() + side.tail, 0);
+                flat.ends.push(flat.bytes.len());
+                bytes += flat.bytes.len();
+            }
+        }
+        self.times.push(time);
+        self.diffs.push(diff);
+        if self.times.len() == ROWS || bytes >= BYTES {
+            self.build();
+        }
+    }
+
+    /// Makes a record batch of all there is.
+    fn build(&mut self) {
+        let Some(plan) = self.plan.as_ref().filter(|_| !self.times.is_empty()) else { return };
+        let decoded: Vec<RecordBatch> = plan
+            .sides
+            .iter()
+            .zip(&self.sides)
+            .map(|(side, flat)| done(side.decoder.borrow_mut().decode_rows(flat.rows())))
+            .collect();
+        let columns = plan.columns.iter();
+        let columns = columns.map(|&(side, at)| Arc::clone(decoded[side].column(at))).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.times.len()));
+        let schema = Arc::clone(&plan.schema);
+        let batch = RecordBatch::try_new_with_options(schema, columns, &options);
+        let batch = done(batch.map_err(windrow::Error::from));
+        let (times, diffs) = (std::mem::take(&mut self.times), std::mem::take(&mut self.diffs));
+        self.sides.iter_mut().for_each(Flat::clear);
+        self.ready.push_back(done(Changes::new(batch, times, diffs)));
+    }
+}
+
+impl<T: Clone + 'static, R: Clone + 'static> ContainerBuilder for ChangesBuilder<T, R> {
+    type Container = Changes<T, R>;
+
+    fn extract(&mut self) -> Option<&mut Changes<T, R>> {
+        self.given = self.ready.pop_front()?;
+        Some(&mut self.given)
+    }
+
+    fn finish(&mut self) -> Option<&mut Changes<T, R>> {
+        self.build();
+        self.extract()
+    }
+}

@@ -1,0 +1,287 @@
+//! Collections of record batches.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use differential_dataflow::Collection;
+use differential_dataflow::difference::Abelian;
+use differential_dataflow::operators::arrange::arrangement::arrange_core;
+use differential_dataflow::operators::iterate::Variable;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::scope::Iterative;
+use timely::dataflow::{ProbeHandle, Scope, Stream};
+use timely::order::Product;
+use timely::progress::Timestamp;
+use timely::progress::timestamp::Refines;
+use windrow::arrow_array::RecordBatch;
+use windrow::arrow_schema::{Schema, SchemaRef};
+use windrow::{Error, IntoColumns, Result};
+
+use super::encode::encoded;
+use super::shape::{Shape, check_schema};
+use super::{Changes, ColumnArranged, Columns};
+use crate::batcher::RowBatcher;
+use crate::context::{Context, done};
+use crate::diff::DiffCode;
+use crate::exchange::RowDistributor;
+use crate::time::TimeCode;
+
+/// A collection of rows in record batches of one schema.
+///
+/// Calls that name columns fail when the dataflow is built. A record batch of another schema, or with a null where the
+/// schema has none, ends the dataflow when it comes.
+pub struct ColumnCollection<'scope, T: Timestamp, R: 'static> {
+    schema: SchemaRef,
+    inner: Collection<'scope, T, Changes<T, R>>,
+}
+
+impl<T: Timestamp, R: Clone + 'static> Clone for ColumnCollection<'_, T, R> {
+    fn clone(&self) -> Self {
+        Self { schema: Arc::clone(&self.schema), inner: self.inner.clone() }
+    }
+}
+
+impl<'scope, T: Timestamp, R: Clone + 'static> ColumnCollection<'scope, T, R> {
+    /// The collection of changes that come by a stream, which are of `schema`.
+    pub fn new(inner: Collection<'scope, T, Changes<T, R>>, schema: &SchemaRef) -> Self {
+        Self { schema: Arc::clone(schema), inner }
+    }
+
+    pub(super) fn of_schema(stream: Stream<'scope, T, Changes<T, R>>, schema: SchemaRef) -> Self {
+        Self { schema, inner: Collection::new(stream) }
+    }
+
+    /// The columns of its rows.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The containers.
+    pub fn into_inner(self) -> Collection<'scope, T, Changes<T, R>> {
+        self.inner
+    }
+
+    /// The rows of both.
+    ///
+    /// # Errors
+    /// [`Error::SchemaMismatch`] if the columns have other names or types.
+    pub fn concat(self, other: Self) -> Result<Self> {
+        check_schema(&self.schema, &other.schema)?;
+        let fields = self
+            .schema
+            .fields()
+            .iter()
+            .zip(other.schema.fields())
+            .map(|(a, b)| a.as_ref().clone().with_nullable(a.is_nullable() || b.is_nullable()));
+        let metadata = self.schema.metadata().clone();
+        let schema = Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata);
+        Ok(Self { schema: Arc::new(schema), inner: self.inner.concat(other.inner) })
+    }
+
+    /// The same rows, of which each is there as often as it was taken away.
+    #[must_use]
+    pub fn negate(self) -> Self
+    where
+        R: Abelian,
+    {
+        Self { inner: self.inner.negate(), ..self }
+    }
+
+    /// The collection in a scope that is nested in its own, as it is in every round.
+    pub fn enter<'inner, TInner: Refines<T>>(
+        self,
+        child: Scope<'inner, TInner>,
+    ) -> ColumnCollection<'inner, TInner, R> {
+        ColumnCollection { schema: self.schema, inner: self.inner.enter(child) }
+    }
+
+    /// The collection in the scope that its own is nested in, as it is in the end.
+    pub fn leave<'outer, TOuter: Timestamp>(
+        self,
+        outer: Scope<'outer, TOuter>,
+    ) -> ColumnCollection<'outer, TOuter, R>
+    where
+        T: Refines<TOuter>,
+    {
+        ColumnCollection { schema: self.schema, inner: self.inner.leave(outer) }
+    }
+
+    /// The same rows, of which `columns` may be null.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`].
+    pub fn nullable<S: AsRef<str>>(mut self, columns: impl IntoIterator<Item = S>) -> Result<Self> {
+        let mut fields: Vec<_> = self.schema.fields().iter().cloned().collect();
+        for column in columns {
+            let at = place_of(&self.schema, column.as_ref())?;
+            fields[at] = Arc::new(fields[at].as_ref().clone().with_nullable(true));
+        }
+        let metadata = self.schema.metadata().clone();
+        self.schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        Ok(self)
+    }
+
+    /// Some of the columns, in the order in which they are named.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`].
+    pub fn project<S: AsRef<str>>(self, columns: impl IntoIterator<Item = S>) -> Result<Self> {
+        let places = columns.into_iter().map(|column| place_of(&self.schema, column.as_ref()));
+        let places = places.collect::<Result<Vec<_>>>()?;
+        let schema = Arc::new(self.schema.project(&places)?);
+        Ok(self.map_batches(&schema, move |batch| Ok(batch.project(&places)?)))
+    }
+
+    /// What `logic` makes of each record batch, by kernels of Arrow, say: a row of `schema` for each row. It must make the
+    /// same of equal rows, whatever they stand among. Its errors end the dataflow.
+    pub fn map_batches(
+        self,
+        schema: &SchemaRef,
+        mut logic: impl FnMut(RecordBatch) -> Result<RecordBatch> + 'static,
+    ) -> Self {
+        let expected = Arc::clone(schema);
+        let mapped = self.inner.inner.unary::<CapacityContainerBuilder<_>, _, _, _>(
+            Pipeline,
+            "MapBatches",
+            |_, _| {
+                move |input, output| {
+                    input.for_each(|capability, changes| {
+                        let changes = std::mem::take(changes);
+                        let batch = done(logic(changes.batch().clone()));
+                        done(check_schema(&expected, batch.schema_ref()));
+                        let mut changes = done(changes.with_batch(batch));
+                        output.session(&capability).give_container(&mut changes);
+                    });
+                }
+            },
+        );
+        Self::of_schema(mapped, Arc::clone(schema))
+    }
+
+    /// Calls `logic` with all changes that come by.
+    #[must_use]
+    pub fn inspect_changes(self, mut logic: impl FnMut(&Changes<T, R>) + 'static) -> Self {
+        let inner = self.inner.inspect_core(move |event| {
+            if let Ok((_, changes)) = event {
+                logic(changes);
+            }
+        });
+        Self { inner, ..self }
+    }
+
+    /// The same collection, whose progress `handle` shows.
+    #[must_use]
+    pub fn probe_with(self, handle: &ProbeHandle<T>) -> Self {
+        Self { inner: self.inner.probe_with(handle), ..self }
+    }
+}
+
+impl<'scope, T: TimeCode, R: DiffCode> ColumnCollection<'scope, T, R> {
+    /// The collection by the columns of a key, as rows in the memory of `context`. Directions and places of nulls are those
+    /// of the key's columns, of others ascending with nulls at the end: it is what batches are sorted by.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`], [`Error::InvalidOrder`] for a name that is there twice, and
+    /// [`Error::UnsupportedColumn`] for a type that has no order.
+    pub fn arrange_by(
+        self,
+        context: &Context,
+        key: impl IntoColumns,
+    ) -> Result<ColumnArranged<'scope, T, R>> {
+        let shape = Rc::new(Shape::new::<T, R>(&self.schema, key)?);
+        let (layout, memory) = (shape.layout.clone(), context.clone());
+        let batcher = move |logger, operator| {
+            RowBatcher::<Columns, Columns, T, R>::of_layout(&layout, &memory, logger, operator)
+        };
+        let name = "ArrangeColumns";
+        let peers = self.inner.scope().peers();
+        let rows = encoded(self.inner.inner, Rc::clone(&shape));
+        let arranged = if peers == 1 {
+            arrange_core(rows, Pipeline, name, batcher)
+        } else {
+            let layout = shape.layout.clone();
+            let pact = DistributorPact(|peers| {
+                RowDistributor::<Columns, Columns, T, R>::new(layout, peers)
+            });
+            arrange_core(rows, pact, name, batcher)
+        };
+        Ok(ColumnArranged::new(arranged, shape, context))
+    }
+
+    /// The same collection, each row once a time.
+    ///
+    /// # Errors
+    /// As [`ColumnCollection::arrange_by`].
+    pub fn consolidate(self, context: &Context) -> Result<Self> {
+        Ok(self.arrange_by_all(context)?.changes())
+    }
+
+    /// Each row that is there, however often, once.
+    ///
+    /// # Errors
+    /// As [`ColumnCollection::arrange_by`].
+    pub fn distinct(self, context: &Context) -> Result<Self>
+    where
+        R: DiffCode<Lanes = i64> + Abelian + From<i8>,
+    {
+        Ok(self.arrange_by_all(context)?.reduce_columns([])?.changes())
+    }
+
+    fn arrange_by_all(self, context: &Context) -> Result<ColumnArranged<'scope, T, R>> {
+        let names: Vec<_> = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+        self.arrange_by(context, names)
+    }
+
+    /// What `logic` makes of the collection, of what that makes, and so on, until nothing changes any more. As `iterate` of
+    /// differential-dataflow: `logic` is to end in what puts equal rows together, or it may have no end.
+    ///
+    /// # Errors
+    /// Those of `logic`, and [`Error::SchemaMismatch`] if it makes rows of other columns, or of columns that may be null and
+    /// were not. The dataflow is of no use then.
+    pub fn iterate<F>(self, logic: F) -> Result<Self>
+    where
+        R: Abelian,
+        for<'inner> F: FnOnce(
+            Iterative<'inner, T, u64>,
+            ColumnCollection<'inner, Product<T, u64>, R>,
+        ) -> Result<ColumnCollection<'inner, Product<T, u64>, R>>,
+    {
+        let outer = self.inner.scope();
+        outer.scoped("Iterate", |scope| {
+            let schema = Arc::clone(&self.schema);
+            let step = Product::new(T::Summary::default(), 1);
+            let (variable, inner) = Variable::new_from(self.inner.enter(scope), step);
+            let rounds = ColumnCollection { schema, inner };
+            let made = logic(scope, rounds.clone()).and_then(|made| {
+                check_schema(&rounds.schema, &made.schema)?;
+                check_nulls(&rounds.schema, &made.schema)?;
+                Ok(made)
+            });
+            // A loop is closed, whatever becomes of it.
+            variable.set(made.as_ref().unwrap_or(&rounds).inner.clone());
+            Ok(made?.leave(outer))
+        })
+    }
+}
+
+/// The position of a column.
+fn place_of(schema: &Schema, name: &str) -> Result<usize> {
+    schema.fields().find(name).map(|(at, _)| at).ok_or_else(|| {
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        Error::MissingColumn { column: name.into(), available: names.join(", ") }
+    })
+}
+
+/// Fails if a column may be null in `got` and may not be in `expected`.
+fn check_nulls(expected: &Schema, got: &Schema) -> Result<()> {
+    let mut columns = expected.fields().iter().zip(got.fields());
+    match columns.find(|(expected, got)| got.is_nullable() && !expected.is_nullable()) {
+        None => Ok(()),
+        Some((_, got)) => {
+            let of = |nulls: &str| format!("{:?}: {}{nulls}", got.name(), got.data_type());
+            Err(Error::SchemaMismatch { expected: of(" not null"), got: of("") })
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What has changed from one frontier to the next, as record batches.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::rc::Rc;
+
+use differential_dataflow::trace::Span;
+use timely::container::{CapacityContainerBuilder, ContainerBuilder};
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Probe;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{ProbeHandle, Stream};
+use timely::progress::frontier::AntichainRef;
+
+use super::build::{ChangesBuilder, Plan};
+use super::{Changes, Columns};
+use crate::batch::RowBatch;
+use crate::diff::DiffCode;
+use crate::format::{body_of, tail_of};
+use crate::time::TimeCode;
+
+type Batch<T, R> = RowBatch<Columns, Columns, T, R>;
+
+/// What is done with changes, or why it could not be done.
+pub(super) type Outcome = Result<(), Box<dyn Error>>;
+
+/// The changes of a batch in its order, a chunk of it in memory at a time.
+pub struct ChangesOf<'a, T: TimeCode, R: DiffCode> {
+    plan: &'a Rc<Plan>,
+    /// Nothing if there are no changes.
+    batch: Option<&'a Batch<T, R>>,
+    /// The chunk that is next.
+    chunk: usize,
+    builder: ChangesBuilder<T, R>,
+    ready: VecDeque<Changes<T, R>>,
+}
+
+impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
+    type Item = Changes<T, R>;
+
+    fn next(&mut self) -> Option<Changes<T, R>> {
+        let batch = self.batch?;
+        while self.ready.is_empty() && self.chunk < batch.chunks() {
+            let rows = batch.read(self.chunk);
+            for row in (0..rows.len()).map(|row| rows.row(row)) {
+                let (time, diff) = tail_of(row);
+                self.builder.push(self.plan, [(body_of::<T, R>(row), &[])], time, diff);
+            }
+            self.chunk += 1;
+            let is_last = self.chunk == batch.chunks();
+            let builder = &mut self.builder;
+            let mut next =
+                || if is_last { builder.finish() } else { builder.extract() }.map(std::mem::take);
+            while let Some(changes) = next() {
+                self.ready.push_back(changes);
+            }
+        }
+        self.ready.pop_front()
+    }
+}
+
+/// Calls `logic` with each frontier, and the changes before it.
+pub(super) fn for_each_frontier<'scope, T: TimeCode, R: DiffCode>(
+    batches: Stream<'scope, T, Vec<Span<T, Batch<T, R>>>>,
+    plan: Rc<Plan>,
+    mut logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
+) -> ProbeHandle<T> {
+    let shown = batches.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+        Pipeline,
+        "EachFrontier",
+        |_, _| {
+            move |input, _output| {
+                input.for_each(|_, spans| {
+                    for span in spans.drain(..) {
+                        let changes = ChangesOf {
+                            plan: &plan,
+                            batch: span.inner.as_ref(),
+                            chunk: 0,
+                            builder: ChangesBuilder::default(),
+                            ready: VecDeque::new(),
+                        };
+                        if let Err(error) = logic(span.desc.upper().borrow(), changes) {
+                            panic!("windrow: {error}");
+                        }
+                    }
+                });
+            }
+        },
+    );
+    shown.probe().0
+}

@@ -1,0 +1,120 @@
+//! How the record batches of a collection stand in the rows of an arrangement.
+//!
+//! ```text
+//! schema   user  name  at            row   name | user  at | time | diff      by name
+//! ```
+//! Invariant: rows are the columns of the key, in its order, then all others in the order of the schema.
+
+use std::sync::Arc;
+
+use windrow::arrow_array::RecordBatch;
+use windrow::arrow_schema::{DataType, Field, Schema, SchemaRef};
+use windrow::{Diff, Error, IntoColumns, Layout, Order, Result, RowEncoder, Rows, SortColumn};
+
+use crate::diff::DiffCode;
+use crate::format::tail;
+use crate::time::{self, TimeCode};
+
+/// A schema, and what its columns are by some of them.
+pub(super) struct Shape {
+    pub(super) schema: SchemaRef,
+    pub(super) key: Vec<SortColumn>,
+    /// Positions in the schema, as they stand in rows.
+    pub(super) places: Vec<usize>,
+    /// Of rows as a whole: the columns of the schema, then time and diffs.
+    pub(super) layout: Layout,
+    /// Of rows without time and diffs.
+    encoder: RowEncoder,
+    /// Bytes of time and diffs.
+    pub(super) tail: usize,
+}
+
+impl Shape {
+    /// The columns of `schema` by those of `key`, with times `T` and diffs `R`.
+    pub(super) fn new<T: TimeCode, R: DiffCode>(
+        schema: &SchemaRef,
+        key: impl IntoColumns,
+    ) -> Result<Self> {
+        let key = key.into_columns();
+        let places_of = |column: &SortColumn| schema.fields().find(&column.name).map(|(at, _)| at);
+        let mut places: Vec<usize> = key.iter().filter_map(places_of).collect();
+        places.extend(
+            (0..schema.fields().len()).filter(|at| !places.contains(at)).collect::<Vec<_>>(),
+        );
+        let others = places.iter().skip(key.len()).map(|&at| schema.field(at).name().into());
+        let all: Vec<SortColumn> = key.iter().cloned().chain(others).collect();
+        // Whatever is wrong with the key, or cannot stand in a row, is found here.
+        let encoder = RowEncoder::of_keys(&Order::by(all).bind(schema)?);
+        let layout = with_tail::<T, R>(schema, &key)?;
+        Ok(Self { schema: Arc::clone(schema), key, places, layout, encoder, tail: tail::<T, R>() })
+    }
+
+    /// The rows of a record batch, without times and diffs.
+    pub(super) fn encode(&self, batch: &RecordBatch) -> Result<Rows> {
+        check_schema(&self.schema, batch.schema_ref())?;
+        self.encoder.encode(&batch.project(&self.places)?)
+    }
+
+    /// Fails unless keys of this and of `other` compare as bytes.
+    pub(super) fn check_joins(&self, other: &Self) -> Result<()> {
+        if self.layout.same_key(&other.layout) {
+            return Ok(());
+        }
+        let (expected, got) = (self.describe_key(), other.describe_key());
+        Err(Error::SchemaMismatch { expected, got })
+    }
+
+    /// The key in words.
+    fn describe_key(&self) -> String {
+        let columns = self.key.iter().zip(&self.places).map(|(column, &at)| {
+            let field = self.schema.field(at);
+            let nulls = if field.is_nullable() { "" } else { " not null" };
+            let direction = if column.descending { " desc" } else { "" };
+            let first = if column.nulls_first { " nulls first" } else { "" };
+            format!("{:?}: {}{nulls}{direction}{first}", field.name(), field.data_type())
+        });
+        format!("the key ({})", columns.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The layout of the columns of `schema`, a time and diffs.
+fn with_tail<T: TimeCode, R: DiffCode>(schema: &Schema, key: &[SortColumn]) -> Result<Layout> {
+    // Names do not stand in rows: they only must not be those of other columns.
+    let free = |name: String| {
+        let mut name = name;
+        while schema.fields().find(&name).is_some() {
+            name.push('_');
+        }
+        name
+    };
+    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+    let mut order = Order::by(key);
+    if let Some(data_type) = time::data_type::<T>() {
+        let name = free("time".into());
+        order = order.time(&name);
+        fields.push(Arc::new(Field::new(name, data_type, false)));
+    }
+    let lanes: Vec<String> = (0..R::Lanes::LANES).map(|lane| free(format!("diff{lane}"))).collect();
+    let lane = |name: &String| Arc::new(Field::new(name, DataType::Int64, false));
+    fields.extend(lanes.iter().map(lane));
+    order.diffs(lanes).bind(&Schema::new(fields))
+}
+
+/// Fails unless record batches of `got` are of the schema that was expected, by names and types.
+pub(super) fn check_schema(expected: &Schema, got: &Schema) -> Result<()> {
+    let same = |(a, b): (&Arc<Field>, &Arc<Field>)| {
+        Arc::ptr_eq(a, b) || a.name() == b.name() && a.data_type() == b.data_type()
+    };
+    let (fields, others) = (expected.fields(), got.fields());
+    if fields.len() == others.len() && fields.iter().zip(others).all(same) {
+        return Ok(());
+    }
+    Err(Error::SchemaMismatch { expected: describe(expected), got: describe(got) })
+}
+
+/// The columns of a schema in words.
+fn describe(schema: &Schema) -> String {
+    let columns = schema.fields().iter();
+    let columns = columns.map(|field| format!("{:?}: {}", field.name(), field.data_type()));
+    format!("({})", columns.collect::<Vec<_>>().join(", "))
+}
