@@ -256,8 +256,11 @@ fn ndjson_is_the_same_in_blocks_of_every_size() {
     assert!(kinds.iter().all(|kind| *kind > 60), "{kinds:?}");
 }
 
+/// What threads took, and what they failed with, each with its first row.
+type TakenBy = Result<Vec<(u64, RecordBatch)>, Vec<(u64, String)>>;
+
 /// The rows of all threads that read the unit, in order; or the first message.
-fn read_by(inputs: &Inputs, threads: usize) -> Result<Vec<(u64, RecordBatch)>, Vec<(u64, String)>> {
+fn read_by(inputs: &Inputs, threads: usize) -> TakenBy {
     let unit = inputs.units()[0].open(&Watch::default()).unwrap();
     let work = || {
         let mut reader = unit.reader();
