@@ -39,9 +39,8 @@ const MOST_SLAB_BYTES: usize = 16 << 20;
 const MOST_LIMITED_SLAB_BYTES: usize = 4 << 20;
 const LEAST_SLAB_BYTES: usize = 256 << 10;
 const SLABS_PER_BUDGET: usize = 16;
-/// Record batches that are there at a time: those that are decoded, and two of the consumer, which has one at hand and
-/// may hand one on.
-const RECORD_BATCHES: usize = DECODED_AHEAD + 2;
+/// Record batches that are there at a time: those that are decoded, and the consumer's.
+const RECORD_BATCHES: usize = DECODED_AHEAD + 1;
 
 /// What one partition of an operator is to do.
 pub(crate) struct Run {
