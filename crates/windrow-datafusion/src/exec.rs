@@ -164,6 +164,11 @@ impl WindrowExec {
         self.gathers
     }
 
+    /// Whether other columns come out than those of the input.
+    pub(crate) fn is_projected(&self) -> bool {
+        self.projected.is_some()
+    }
+
     /// Where the rows come from.
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input

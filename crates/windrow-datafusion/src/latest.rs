@@ -6,14 +6,15 @@
 //! SELECT DISTINCT ON (key) .. ORDER BY key, order             first_value(..) GROUP BY key
 //! first_value(x ORDER BY order), last_value(..) GROUP BY key  an aggregate, or a partial one and its end
 //! ```
-//! Of filters and windows only the sort below is replaced: they then see one row a key, and find that it is the first.
-//! Where rows are spread by key below that sort, in one process, they are spread behind it: one row a key.
+//! Below a filter the sort is replaced. Its window then sees one row a key, which is the first of its key: it becomes a
+//! column of ones, and a filter that asks for nothing else goes. Where rows are spread by key below that sort, in one
+//! process, they are spread behind it: one row a key.
 //! An aggregate is replaced as a whole. Sorting finds groups by bytes, where an aggregate compares values: keys of
 //! floats are left to it, and so are lists and structs in the order, which it compares without the nulls in them.
 
 use std::sync::Arc;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use datafusion::error::Result;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
@@ -25,7 +26,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{EmissionType, replace_children_if_necessary};
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::partitioned_topk::{PartitionedTopKExec, WindowFnKind};
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -50,8 +51,11 @@ pub(crate) fn replacement(
     if let Some(top) = node.downcast_ref::<PartitionedTopKExec>() {
         return topmost(top, fuse);
     }
+    if let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() {
+        return if sees_one_row_a_key(window) { ones(window, window.input()) } else { Ok(None) };
+    }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        return aggregated(aggregate);
+        return aggregated(aggregate, fuse);
     }
     Ok(None)
 }
@@ -102,12 +106,33 @@ fn filtered(
     filter: &FilterExec,
     fuse: bool,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    for first in split_conjunction(filter.predicate()).into_iter().filter_map(first_of) {
-        if let Some(input) = numbered(filter.input(), first, fuse)? {
-            return replace_children_if_necessary(Arc::clone(node), vec![input]).map(Some);
+    let conditions = split_conjunction(filter.predicate());
+    for first in conditions.iter().copied().filter_map(first_of) {
+        let Some(input) = numbered(filter.input(), first, fuse)? else { continue };
+        if conditions.len() == 1 && filter.fetch().is_none() {
+            let all = match filter.projection() {
+                Some(columns) => projected(&input, columns)?,
+                None => Arc::clone(&input),
+            };
+            if all.schema() == filter.schema() {
+                return Ok(Some(all));
+            }
         }
+        return replace_children_if_necessary(Arc::clone(node), vec![input]).map(Some);
     }
     Ok(None)
+}
+
+/// The columns of `plan` at these places.
+fn projected(plan: &Arc<dyn ExecutionPlan>, columns: &[usize]) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let columns = columns.iter().map(|&place| column(&schema, place));
+    Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(plan))?))
+}
+
+fn column(schema: &Schema, place: usize) -> ProjectionExpr {
+    let name = schema.field(place).name();
+    ProjectionExpr::new(Arc::new(Column::new(name, place)), name.clone())
 }
 
 /// The column that `predicate` wants to be 1, if it is a row number.
@@ -145,7 +170,12 @@ fn numbered(
         let input = window.input();
         match window.window_expr() {
             [number] if place == input.schema().fields().len() && is_row_number(number) => {
-                first_rows(number, input).map(|latest| spread_behind(latest, fuse)).transpose()?
+                let Some(latest) = first_rows(number, input) else { return Ok(None) };
+                let below = spread_behind(latest, fuse)?;
+                if let Some(ones) = ones(window, &below)? {
+                    return Ok(Some(ones));
+                }
+                Some(below)
             }
             _ => None,
         }
@@ -156,6 +186,38 @@ fn numbered(
         Some(below) => replace_children_if_necessary(Arc::clone(plan), vec![below]).map(Some),
         None => Ok(None),
     }
+}
+
+/// True if the rows of `window` are those of an operator that keeps one of each of its keys.
+fn sees_one_row_a_key(window: &BoundedWindowAggExec) -> bool {
+    let input = window.input();
+    let spread = input.downcast_ref::<RepartitionExec>();
+    let below = spread.map_or(input, |spread| spread.input());
+    let (Some(latest), [number]) = (below.downcast_ref::<WindrowExec>(), window.window_expr())
+    else {
+        return false;
+    };
+    let (Work::Latest { key }, false) = (latest.work(), latest.is_projected()) else {
+        return false;
+    };
+    let (keys, by) = (&latest.order()[..key], number.partition_by());
+    is_row_number(number)
+        && by.iter().all(|by| keys.iter().any(|key| &key.expr == by))
+        && keys.iter().all(|key| by.contains(&key.expr))
+}
+
+/// `rows`, each the only one of its key, with the number that `window` gives them: 1.
+fn ones(
+    window: &BoundedWindowAggExec,
+    rows: &Arc<dyn ExecutionPlan>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let (schema, below) = (window.schema(), rows.schema());
+    let places = below.fields().len();
+    let one = Arc::new(Literal::new(ScalarValue::UInt64(Some(1))));
+    let one = ProjectionExpr::new(one, schema.field(places).name().clone());
+    let columns = (0..places).map(|place| column(&below, place)).chain([one]);
+    let new = ProjectionExec::try_new_with_schema_metadata(columns, Arc::clone(rows), &schema)?;
+    Ok((new.schema() == schema).then(|| Arc::new(new) as Arc<dyn ExecutionPlan>))
 }
 
 fn is_row_number(window: &Arc<dyn WindowExpr>) -> bool {
@@ -196,9 +258,10 @@ fn first_rows(number: &Arc<dyn WindowExpr>, sort: &Arc<dyn ExecutionPlan>) -> Op
     if gathers { new.gathering().ok() } else { Some(new) }
 }
 
-/// For first and last values of each key.
-fn aggregated(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// For first and last values of each key. With `fuse` all partitions become one, which is spread behind that.
+fn aggregated(aggregate: &AggregateExec, fuse: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let below = aggregate.input();
+    let mut spreads = false;
     let (source, input): (&AggregateExec, Arc<dyn ExecutionPlan>) = match aggregate.mode() {
         AggregateMode::Single | AggregateMode::SinglePartitioned => {
             (aggregate, Arc::clone(aggregate.input()))
@@ -212,28 +275,38 @@ fn aggregated(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>
         AggregateMode::FinalPartitioned => {
             let Some(spread) = below.downcast_ref::<RepartitionExec>() else { return Ok(None) };
             let Some(partial) = partial(spread.input()) else { return Ok(None) };
-            let parts = spread.partitioning().partition_count();
-            let hash = Partitioning::Hash(partial.group_expr().input_exprs(), parts);
-            let spread = RepartitionExec::try_new(Arc::clone(partial.input()), hash)?;
-            (partial, Arc::new(spread))
+            spreads = fuse;
+            let input = Arc::clone(partial.input());
+            if fuse {
+                (partial, input)
+            } else {
+                let parts = spread.partitioning().partition_count();
+                let hash = Partitioning::Hash(partial.group_expr().input_exprs(), parts);
+                (partial, Arc::new(RepartitionExec::try_new(input, hash)?))
+            }
         }
         AggregateMode::Partial | AggregateMode::PartialReduce => return Ok(None),
     };
     let Some((order, key)) = group_order(aggregate, source) else { return Ok(None) };
     let mut columns = source.group_expr().input_exprs();
     columns.extend(source.aggr_expr().iter().flat_map(|value| value.expressions()));
+    let partitioning = aggregate.properties().output_partitioning();
+    let gathers = (spreads || matches!(aggregate.mode(), AggregateMode::Final))
+        && input.output_partitioning().partition_count() > 1;
     let properties = PlanProperties::new(
         aggregate.properties().equivalence_properties().clone(),
-        aggregate.properties().output_partitioning().clone(),
+        if spreads { Partitioning::UnknownPartitioning(1) } else { partitioning.clone() },
         EmissionType::Final,
         aggregate.properties().boundedness,
     );
-    let gathers = matches!(aggregate.mode(), AggregateMode::Final)
-        && input.output_partitioning().partition_count() > 1;
-    let projected = Projected { columns, properties: Arc::new(properties) };
+    let latest = Projected { columns, properties: Arc::new(properties) };
     let work = Work::Latest { key };
-    let Ok(new) = WindrowExec::projecting(work, order, input, projected) else { return Ok(None) };
-    Ok(Some(Arc::new(if gathers { new.gathering()? } else { new })))
+    let Ok(new) = WindrowExec::projecting(work, order, input, latest) else { return Ok(None) };
+    let new = Arc::new(if gathers { new.gathering()? } else { new });
+    Ok(Some(match spreads {
+        true => Arc::new(RepartitionExec::try_new(new, partitioning.clone())?),
+        false => new,
+    }))
 }
 
 /// The first stage of an aggregate, if `plan` is that.

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! MemoryPool --reservation--> Budget --> chunks
+//!                        \--> aside: what is no chunk
 //! DiskManager --directories, bytes left--> temporary files
 //! ```
-//! In a pool with a limit every chunk is granted by it before it is used, and given back as it goes. A pool without one
-//! hears how much is held after every step. Who sorts is registered when the first rows are asked for: pools divide
-//! their memory among those who are registered.
+//! In a pool with a limit every chunk is granted by it before it is used, and given back as it goes. What a sort takes
+//! beside its chunks - code, arrays to encode and to order in, record batches on their way out - is set aside in the
+//! same reservation, and the budget is less by it. A pool without a limit hears how much is held after every step. Who
+//! sorts is registered when the first rows are asked for: pools divide their memory among those who are registered.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::config::SpillCompression;
@@ -25,11 +28,17 @@ use crate::pool::{Adopted, WindrowMemoryPool};
 const UNKNOWN_LIMIT: usize = 1 << 30;
 /// Whatever a pool says, chunks are planned for so many bytes.
 const LEAST_LIMIT: usize = 4 << 20;
+/// What is taken beside chunks by code that a scan does not run, and by those who encode and order rows.
+const WORKING: usize = 8 << 20;
+/// Of a small limit it is no more than this part.
+const WORKING_PART: usize = 8;
 
 /// Memory and disk for one sort.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pool: Pool,
+    /// Where the memory pool has a limit: what is no chunk.
+    aside: Option<Aside>,
     /// Where the memory pool has no limit: what it is told.
     told: Option<Mutex<MemoryReservation>>,
     /// In a pool of Windrow's: what makes batches give way to others.
@@ -47,22 +56,38 @@ impl Workspace {
         if let Some(own) = memory.downcast_ref::<WindrowMemoryPool>() {
             let pool = Pool::new(own.budget().clone(), options).map_err(datafusion_error)?;
             let adopted = Some(own.adopt(&pool));
-            return Ok(Self { pool, told: None, adopted, _runtime: runtime });
+            let reservation = MemoryConsumer::new(name).register(memory);
+            let reserved = Arc::new(Reserved(reservation));
+            let aside = Aside { reserved, whole: None, bytes: AtomicUsize::new(0) };
+            aside.set(&pool, working(pool.budget().limit()))?;
+            let aside = Some(aside);
+            return Ok(Self { pool, aside, told: None, adopted, _runtime: runtime });
         }
         let reservation = MemoryConsumer::new(name).with_can_spill(true).register(memory);
         let limit = match memory.memory_limit() {
             MemoryLimit::Infinite => {
                 let pool = Pool::new(Budget::unlimited(), options).map_err(datafusion_error)?;
                 let told = Some(Mutex::new(reservation));
-                return Ok(Self { pool, told, adopted: None, _runtime: runtime });
+                return Ok(Self { pool, aside: None, told, adopted: None, _runtime: runtime });
             }
             MemoryLimit::Finite(limit) => limit / sharers.max(1),
             MemoryLimit::Unknown => UNKNOWN_LIMIT,
         };
         let limit = granted(&reservation, limit);
-        let budget = Budget::within(limit, Arc::new(Reserved(reservation)));
+        let reserved = Arc::new(Reserved(reservation));
+        let budget = Budget::within(limit, Arc::clone(&reserved) as Arc<dyn Memory>);
         let pool = Pool::new(budget, options).map_err(datafusion_error)?;
-        Ok(Self { pool, told: None, adopted: None, _runtime: runtime })
+        let aside = Aside { reserved, whole: Some(limit), bytes: AtomicUsize::new(0) };
+        aside.set(&pool, working(limit))?;
+        Ok(Self { pool, aside: Some(aside), told: None, adopted: None, _runtime: runtime })
+    }
+
+    /// Leaves `bytes` to what is no chunk, from now on; chunks leave memory for it.
+    ///
+    /// # Errors
+    /// What writing them out reports.
+    pub(crate) fn set_aside(&self, bytes: usize) -> Result<()> {
+        self.aside.as_ref().map_or(Ok(()), |aside| aside.set(&self.pool, bytes))
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -81,6 +106,40 @@ impl Workspace {
             reservation.resize(self.pool.budget().used());
         }
     }
+}
+
+/// What a sort takes beside its chunks, in the same memory.
+#[derive(Debug)]
+struct Aside {
+    reserved: Arc<Reserved>,
+    /// Bytes for chunks and for that, where they do not follow from what is reserved.
+    whole: Option<usize>,
+    bytes: AtomicUsize,
+}
+
+impl Aside {
+    /// Makes it `bytes`. What the memory pool refuses is not counted.
+    fn set(&self, pool: &Pool, bytes: usize) -> Result<()> {
+        if self.whole.is_some_and(|whole| whole <= LEAST_LIMIT) {
+            return Ok(());
+        }
+        if let Some(whole) = self.whole {
+            pool.set_limit(whole.saturating_sub(bytes)).map_err(datafusion_error)?;
+        }
+        let before = self.bytes.load(Ordering::Relaxed);
+        if bytes < before {
+            self.reserved.shrink(before - bytes);
+        } else if !self.reserved.try_grow(bytes - before) {
+            return Ok(());
+        }
+        self.bytes.store(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// What those who work with `limit` bytes take beside chunks.
+fn working(limit: usize) -> usize {
+    WORKING.min(limit / WORKING_PART)
 }
 
 /// The most bytes, at most `limit`, that the pool would grant at once, by steps of an eighth.

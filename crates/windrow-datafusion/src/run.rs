@@ -5,9 +5,11 @@
 //! input 1 --task--> pusher  > batcher --settle--> slab by slab <        > in order --> record batches
 //! input 2 --task--> pusher /                                    decode
 //! ```
-//! Pushing is done where the input is polled, as stock operators do it. What may take long or wait for a disk -
-//! settling, merging, decoding - is done on threads that may block; none of these calls waits for another task, so
-//! they end whatever else runs. A stream that is dropped ends its tasks, and with them its memory.
+//! Pushing is done where the input is polled, as stock operators do it, and decoding by tasks beside that. What may take
+//! long or wait for a disk - settling, merging - is done on threads that may block; none of these calls waits for another
+//! task, so they end whatever else runs. Record batches come out of the allocator where those of the input went into it:
+//! threads that may block are many, each with a heap of its own, and what such a heap has held once it keeps. A stream
+//! that is dropped ends its tasks, and with them its memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +22,7 @@ use datafusion::physical_plan::metrics::{
 };
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::mpsc;
-use windrow::{Batch, Batcher, Decoder, Finish, Pusher, Slab, Slabs, merge_in};
+use windrow::{Batch, Batcher, Decoder, Finish, Pool, Pusher, Slab, Slabs, merge_in};
 
 use crate::error::{datafusion_error, engine_error};
 use crate::memory::Workspace;
@@ -33,9 +35,12 @@ const ROW_BITS: u32 = 40;
 const DECODED_AHEAD: usize = 2;
 /// Bytes of rows that become one record batch at the most: of wide rows there are fewer.
 const MOST_SLAB_BYTES: usize = 16 << 20;
-const LEAST_SLAB_BYTES: usize = 1 << 20;
-/// A record batch takes this part of the budget, or less.
+/// The same where memory has a limit, as far as it is a small part of that.
+const MOST_LIMITED_SLAB_BYTES: usize = 4 << 20;
+const LEAST_SLAB_BYTES: usize = 256 << 10;
 const SLABS_PER_BUDGET: usize = 16;
+/// Record batches that are there at a time: those that are decoded, and the consumer's.
+const RECORD_BATCHES: usize = DECODED_AHEAD + 1;
 
 /// What one partition of an operator is to do.
 pub(crate) struct Run {
@@ -92,8 +97,8 @@ impl Run {
         let sorted = async move {
             let workspace = Workspace::open(&self.context, self.name.clone(), self.sharers)?;
             let workspace = Arc::new(Held { workspace, metrics: self.metrics.clone() });
-            let batch = self.pushed(inputs, &workspace).await?;
-            let slabs = stream::try_unfold(self.merging(batch, &workspace), Merging::next);
+            let (batch, bytes) = self.pushed(inputs, &workspace).await?;
+            let slabs = stream::try_unfold(self.merging(batch, bytes, &workspace), Merging::next);
             Ok::<_, DataFusionError>(self.decoded(slabs))
         };
         stream::once(sorted).try_flatten()
@@ -112,7 +117,9 @@ impl Run {
             let inputs: Vec<Arriving> = inputs.into_iter().map(arriving).collect();
             let inputs = inputs.into_iter().enumerate();
             let batch = merge_in(self.shape.layout(), workspace.pool(), inputs);
-            let slabs = slabs_of(self.merging(batch, &workspace))?;
+            let bytes = slab_bytes(workspace.pool());
+            workspace.set_aside(RECORD_BATCHES * bytes)?;
+            let slabs = slabs_of(self.merging(batch, bytes, &workspace))?;
             // The tasks go with the rows that come of them.
             let rows = self.decoded(slabs).map(move |batch| {
                 let _tasks = &tasks;
@@ -123,12 +130,12 @@ impl Run {
         stream::once(merged).try_flatten()
     }
 
-    /// All rows of `inputs`, to be merged.
+    /// All rows of `inputs`, to be merged, and bytes of them that may come out at once.
     async fn pushed(
         &self,
         inputs: Vec<SendableRecordBatchStream>,
         workspace: &Arc<Held>,
-    ) -> Result<Batch> {
+    ) -> Result<(Batch, usize)> {
         let batcher: Batcher = Batcher::new(self.shape.layout(), workspace.pool());
         let pushers = batcher.pushers(inputs.len());
         let mut tasks = JoinSet::new();
@@ -146,26 +153,29 @@ impl Run {
             pushed.map_err(unwound)??;
         }
         let (elapsed, workspace) = (self.metrics.elapsed(), Arc::clone(workspace));
+        let rows = self.context.session_config().batch_size();
         blocking(move || {
             let _timer = elapsed.timer();
+            let bytes = slab_bytes(workspace.pool());
+            workspace.set_aside(RECORD_BATCHES * bytes)?;
             let mut batch = batcher.finish().map_err(datafusion_error)?;
             if workspace.gives_way() {
                 // A merge holds a chunk of each run, which may be all there are; of one run the others can leave.
                 batch = batch.settle().map_err(datafusion_error)?;
+                workspace.set_aside(RECORD_BATCHES * bytes.min(bytes_of(&batch, rows)))?;
             }
             workspace.tell();
-            Ok(batch)
+            Ok((batch, bytes))
         })
         .await
     }
 
-    /// The last merge of `batch`.
-    fn merging(&self, batch: Batch, workspace: &Arc<Held>) -> Merging {
-        let share = workspace.pool().budget().limit() / SLABS_PER_BUDGET;
+    /// The last merge of `batch`, of which so many bytes come out at once at the most.
+    fn merging(&self, batch: Batch, bytes: usize, workspace: &Arc<Held>) -> Merging {
         Merging {
             slabs: batch.slabs(Finish::Log),
             rows: self.context.session_config().batch_size(),
-            bytes: share.clamp(LEAST_SLAB_BYTES, MOST_SLAB_BYTES),
+            bytes,
             left: self.fetch,
             elapsed: self.metrics.elapsed(),
             workspace: Arc::clone(workspace),
@@ -189,12 +199,30 @@ impl Run {
                 let decoding = Arc::clone(&decoding);
                 async move {
                     let slab = slab?;
-                    blocking(move || decoding.decode(&slab)).await
+                    let decoded = SpawnedTask::spawn(async move { decoding.decode(&slab) });
+                    decoded.join_unwind().await.map_err(unwound)?
                 }
             })
             .buffered(DECODED_AHEAD)
             .inspect_ok(move |batch| baseline.record_output(batch.num_rows()))
     }
+}
+
+/// Bytes of rows that become one record batch at the most.
+fn slab_bytes(pool: &Pool) -> usize {
+    match pool.budget().is_limited() {
+        true => (pool.budget().limit() / SLABS_PER_BUDGET)
+            .clamp(LEAST_SLAB_BYTES, MOST_LIMITED_SLAB_BYTES),
+        false => MOST_SLAB_BYTES,
+    }
+}
+
+/// Bytes that `rows` of a settled batch take as a record batch, by the mean of all of them.
+fn bytes_of(batch: &Batch, rows: usize) -> usize {
+    let (Some(bytes), Some(all)) = (batch.bytes(), batch.rows()) else { return usize::MAX };
+    let mean = usize::try_from(bytes.div_ceil(all.max(1))).unwrap_or(usize::MAX);
+    // Arrays are as large as rows, and rounded up.
+    mean.saturating_add(mean / 4).saturating_mul(rows)
 }
 
 /// A workspace whose counters become metrics when nobody holds it any more.

@@ -18,7 +18,7 @@ use futures::StreamExt;
 use windrow_datafusion::WithWindrow;
 
 use super::queries::Query;
-use super::{Outcome, Side, files};
+use super::{Outcome, Side, files, tpch};
 use crate::Result;
 
 /// What is run.
@@ -104,25 +104,36 @@ async fn measured(
     context: &SessionContext,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let [lineitem, log] = files(&options.data, options.scale);
-    for (name, path) in [("lineitem", lineitem), ("log", log)] {
-        let path = path.to_str().ok_or("a path that is text")?;
-        context.register_parquet(name, path, ParquetReadOptions::default()).await?;
-    }
-    let sql = if options.side == Side::Scan { query.scan() } else { query.sql() };
-    let begun = Instant::now();
-    let plan = context.sql(&sql).await?.create_physical_plan().await?;
-    let mut rows = execute_stream(Arc::clone(&plan), context.task_ctx())?;
-    let mut check = options.check.then(Check::default);
-    while let Some(batch) = rows.next().await {
-        let batch = batch?;
-        outcome.rows += batch.num_rows() as u64;
-        if let Some(check) = &mut check {
-            check.add(&batch, if options.side == Side::Scan { 0 } else { query.key() })?;
+    let (sqls, key) = match (query.sql(), options.side) {
+        (None, _) => {
+            tpch::register(context, &options.data, options.scale).await?;
+            (tpch::queries(&options.data, options.scale)?, 0)
+        }
+        (Some(_), Side::Scan) => (vec![query.scan()], 0),
+        (Some(sql), _) => (vec![sql], query.key()),
+    };
+    if query.sql().is_some() {
+        let [lineitem, log] = files(&options.data, options.scale);
+        for (name, path) in [("lineitem", lineitem), ("log", log)] {
+            let path = path.to_str().ok_or("a path that is text")?;
+            context.register_parquet(name, path, ParquetReadOptions::default()).await?;
         }
     }
-    outcome.seconds = begun.elapsed().as_secs_f64();
-    outcome.spilled = spilled(&plan);
+    let mut check = options.check.then(Check::default);
+    for sql in sqls {
+        let begun = Instant::now();
+        let plan = context.sql(&sql).await?.create_physical_plan().await?;
+        let mut rows = execute_stream(Arc::clone(&plan), context.task_ctx())?;
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            outcome.rows += batch.num_rows() as u64;
+            if let Some(check) = &mut check {
+                check.add(&batch, key)?;
+            }
+        }
+        outcome.seconds += begun.elapsed().as_secs_f64();
+        outcome.spilled += spilled(&plan);
+    }
     outcome.checksum = check.map_or(0, |check| check.sum);
     Ok(())
 }

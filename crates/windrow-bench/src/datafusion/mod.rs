@@ -7,6 +7,7 @@
 mod child;
 mod data;
 mod queries;
+mod tpch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 pub(crate) use child::{Options as RunOptions, run as run_one};
-use queries::QUERIES;
+use queries::{QUERIES, Query};
 
 /// What is measured, and how often.
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ pub(crate) struct Options {
     /// Memory of the pool in MiB; 0 is without a limit
     #[arg(long, value_delimiter = ',', default_value = "0,1024,512,256,128,64")]
     limits: Vec<usize>,
-    /// Queries by name: q1 to q11, log-sort, log-latest, log-distinct; all unless given
+    /// Queries by name: q1 to q11, log-sort, log-latest, log-distinct; tpch, without a limit; all unless given
     #[arg(long, value_delimiter = ',')]
     queries: Vec<String>,
     /// Partitions
@@ -94,8 +95,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "query", "MiB", "side", "seconds", "of stock", "CPU s", "RSS MiB", "of scan", "spilled"
     );
     for query in QUERIES.iter().filter(|query| chosen(query.name)) {
-        for &limit in &options.limits {
-            let best = cell(options, query.name, limit)?;
+        let of_tpch = query.sql().is_none();
+        if of_tpch {
+            tpch::make(&options.data, options.scale)?;
+        }
+        for &limit in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
+            let best = cell(options, query, limit)?;
             report(query.name, limit, &best);
             all.extend(best.into_iter().map(|(side, outcome)| Row {
                 query: query.name.to_owned(),
@@ -112,26 +117,27 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// The fastest run of each side. What comes out is compared once.
-fn cell(options: &Options, query: &str, limit: usize) -> Result<BTreeMap<Side, Outcome>> {
+fn cell(options: &Options, query: &Query, limit: usize) -> Result<BTreeMap<Side, Outcome>> {
     let sides = match limit {
+        _ if query.sql().is_none() => vec![Side::Stock, Side::Ours],
         0 => vec![Side::Stock, Side::Ours, Side::Scan],
         _ => vec![Side::Stock, Side::Tuned, Side::Ours, Side::Scan],
     };
     let mut best: BTreeMap<Side, Outcome> = BTreeMap::new();
     for _ in 0..options.rounds {
         for &side in &sides {
-            let outcome = child(options, query, limit, side, false)?;
+            let outcome = child(options, query.name, limit, side, false)?;
             let better = best.get(&side).is_none_or(|best| outcome.seconds < best.seconds);
             if better {
                 best.insert(side, outcome);
             }
         }
     }
-    let sums = [Side::Stock, Side::Ours].map(|side| child(options, query, limit, side, true));
+    let sums = [Side::Stock, Side::Ours].map(|side| child(options, query.name, limit, side, true));
     let [stock, ours] = sums;
     let (stock, ours) = (stock?, ours?);
     if stock.error.is_empty() && ours.error.is_empty() && stock.checksum != ours.checksum {
-        return Err(format!("{query} at {limit} MiB: other rows than stock").into());
+        return Err(format!("{} at {limit} MiB: other rows than stock", query.name).into());
     }
     Ok(best)
 }

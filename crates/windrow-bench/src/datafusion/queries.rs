@@ -1,4 +1,4 @@
-//! The queries: the eleven of DataFusion's own bench of sorts, and three of change logs.
+//! The queries: the eleven of DataFusion's own bench of sorts, three of change logs, and all of TPC-H.
 
 /// A query, without and with its order.
 pub(crate) struct Query {
@@ -15,6 +15,8 @@ pub(crate) enum Rest {
     Sorted(usize),
     /// A statement of its own.
     Whole(&'static str),
+    /// The 22 queries of TPC-H, one after the other.
+    Published,
 }
 
 const WIDE: &str = "l_linenumber, l_suppkey, l_orderkey, l_partkey, l_quantity, l_extendedprice, l_discount, l_tax, \
@@ -31,7 +33,7 @@ const fn log(name: &'static str, rest: Rest) -> Query {
     Query { name, columns: LOG, table: "log", rest }
 }
 
-pub(crate) const QUERIES: [Query; 14] = [
+pub(crate) const QUERIES: [Query; 15] = [
     lineitem("q1", "l_linenumber, l_partkey", 1),
     lineitem("q2", "l_orderkey, l_partkey", 1),
     lineitem("q3", "l_comment, l_partkey", 1),
@@ -57,6 +59,7 @@ pub(crate) const QUERIES: [Query; 14] = [
             "SELECT DISTINCT ON (id) id, lsn, op, payload, amount, ts FROM log ORDER BY id, lsn DESC",
         ),
     ),
+    Query { name: "tpch", columns: "", table: "", rest: Rest::Published },
 ];
 
 impl Query {
@@ -64,15 +67,16 @@ impl Query {
         QUERIES.iter().find(|query| query.name == name)
     }
 
-    /// The statement.
-    pub(crate) fn sql(&self) -> String {
+    /// The statement; those of TPC-H are in files.
+    pub(crate) fn sql(&self) -> Option<String> {
         let Self { columns, table, .. } = self;
         match self.rest {
             Rest::Sorted(key) => {
                 let order: Vec<String> = (1..=key).map(|column| column.to_string()).collect();
-                format!("SELECT {columns} FROM {table} ORDER BY {}", order.join(", "))
+                Some(format!("SELECT {columns} FROM {table} ORDER BY {}", order.join(", ")))
             }
-            Rest::Whole(sql) => sql.to_owned(),
+            Rest::Whole(sql) => Some(sql.to_owned()),
+            Rest::Published => None,
         }
     }
 
@@ -85,7 +89,7 @@ impl Query {
     pub(crate) fn key(&self) -> usize {
         match self.rest {
             Rest::Sorted(key) => key,
-            Rest::Whole(_) => 0,
+            Rest::Whole(_) | Rest::Published => 0,
         }
     }
 }

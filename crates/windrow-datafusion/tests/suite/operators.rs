@@ -122,6 +122,35 @@ async fn latest_rows_are_found_before_they_are_spread() {
 }
 
 #[tokio::test]
+async fn numbers_of_latest_rows_are_ones() {
+    let stock = session(SETTING, false);
+    register(&stock, &table()).expect("a table");
+    let context = ours();
+    let numbered = "SELECT *, row_number() OVER (PARTITION BY k, s ORDER BY t DESC, id) n FROM t";
+    for (sql, filtered) in [
+        (format!("SELECT id, k, s, n FROM ({numbered}) WHERE n = 1 ORDER BY id"), false),
+        (format!("SELECT s, id FROM ({numbered}) WHERE n < 2 ORDER BY id"), false),
+        (format!("SELECT id, n FROM ({numbered}) WHERE n <= 1 AND i > 0 ORDER BY id"), true),
+        (format!("SELECT n, count(*), max(id) FROM ({numbered}) WHERE 1 = n GROUP BY n"), false),
+        (format!("SELECT k, n FROM ({numbered}) WHERE n = 1 ORDER BY id LIMIT 7"), false),
+    ] {
+        for topn in [false, true] {
+            for fuse in [false, true] {
+                let settings = format!("SET datafusion.optimizer.enable_window_topn = {topn}");
+                context.sql(&settings).await.expect("a setting");
+                context.sql(&format!("SET windrow.fuse = {fuse}")).await.expect("a setting");
+                let (expected, _) = rows(&stock, &sql).await.expect("rows");
+                let (got, text) = rows(&context, &sql).await.expect("rows");
+                assert!(text.contains("WindrowLatestExec"), "{text}");
+                assert!(!text.contains("BoundedWindowAggExec"), "{text}");
+                assert_eq!(text.contains("FilterExec"), filtered, "{text}");
+                assert_eq!(lines(&got), lines(&expected), "{text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn settings_of_a_session_say_what_is_replaced() {
     let context = ours();
     let sql = "SELECT * FROM t ORDER BY k, id";
