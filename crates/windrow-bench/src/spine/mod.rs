@@ -366,9 +366,8 @@ fn table(options: &Options, cells: &mut Cells) -> Result<()> {
         ("ours", Box::new(Ours(Table::new(&schema, "key", &pool)?))),
         ("BTreeMap", Box::new(BTreeMap::new())),
     ];
-    if options.part > 0 {
-        // A row takes 24 bytes beside its value.
-        let bytes = options.keys * (VALUE as u64 + 24) / options.part;
+    // A row takes 24 bytes beside its value.
+    if let Some(bytes) = (options.keys * (VALUE as u64 + 24)).checked_div(options.part) {
         let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(bytes as usize))?;
         stores.push(("ours, limited", Box::new(Ours(Table::new(&schema, "key", &pool)?))));
     }
