@@ -143,7 +143,7 @@ pub use batch::{
 };
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;
-pub use cursor::Cursor;
+pub use cursor::{Cursor, TakenRows};
 pub use error::{Error, Result};
 pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks};
 pub use merge::OrderCheck;

@@ -3,8 +3,12 @@
 //! `probes` look sorted keys up in a spine, all of which are there, against a `BTreeMap`, the floor. `absent` keys are looked
 //! up in a batch with filters and in one without, in memory and where no chunk is. `table` takes reads and upserts, nine
 //! reads to one, a thousand at a time, of rows of a u64 and 100 bytes; rivals are a `BTreeMap` and, with the
-//! feature `stores`, redb in memory, whose transactions are as large.
+//! feature `stores`, redb in memory and fjall in files that the system caches, whose transactions are as large. With
+//! `--part N` there is a table more that may take so little memory as an N-th of its rows does. `rest` counts bytes a
+//! row of what is in memory. With the feature `dataflow`, differential-dataflow's spine takes probes, too.
 
+#[cfg(feature = "dataflow")]
+mod ord_val;
 #[cfg(feature = "stores")]
 mod stores;
 
@@ -13,7 +17,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use clap::Args;
-use windrow::arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, UInt64Array};
+use windrow::arrow_array::{
+    ArrayRef, BinaryArray, Int64Array, RecordBatch, UInt32Array, UInt64Array,
+};
 use windrow::{
     Antichain, Batch, Batcher, Budget, Cursor, ForceSpill, Layout, Merging, Order, Pool,
     PoolOptions, RowEncoder, Rows, Spine, Table,
@@ -42,6 +48,9 @@ pub(crate) struct Options {
     /// Calls of a thousand rows each of the table
     #[arg(long, default_value_t = 500)]
     calls: usize,
+    /// A table beside that has memory for one part in so many of the keys; 0 for none
+    #[arg(long, default_value_t = 4)]
+    part: u64,
     /// Rounds, of which the fastest counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -59,6 +68,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if "absent".contains(&options.only) {
         absent(options, &mut cells)?;
+    }
+    if "rest".contains(&options.only) {
+        rest(options, &mut cells)?;
     }
     if "table".contains(&options.only) {
         table(options, &mut cells)?;
@@ -103,12 +115,23 @@ fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
         batcher.push(&changes(own.map(|key| key * 2), time)?)?;
         spine.insert(batcher.seal(&Antichain::at(time + 1))?)?;
     }
+    #[cfg(feature = "dataflow")]
+    let mut ord_val = {
+        let mut ord_val = ord_val::OrdVal::new();
+        for time in 0..BATCHES {
+            let own = (0..options.keys).filter(|key| (key * 7919) % BATCHES == time);
+            ord_val.insert(own.map(|key| key * 2), time);
+        }
+        ord_val
+    };
     let map: BTreeMap<u64, Vec<(u64, u64, i64)>> =
         (0..options.keys).map(|key| (key * 2, vec![(key * 2, 0, 1)])).collect();
     for (case, step) in [("probes of 1 %", 100), ("probes of all", 1)] {
         let keys: Vec<u64> = (0..options.keys).step_by(step).map(|key| key * 2).collect();
         let rows = wanted(&layout, &keys)?;
         let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
+        #[cfg(feature = "dataflow")]
+        let mut of_ord_val = f64::INFINITY;
         for _ in 0..options.rounds {
             let (time, sum) = seconds(|| {
                 let (mut cursor, mut sum) = (spine.idle_cursor()?, 0);
@@ -121,6 +144,14 @@ fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
                 Ok(found.flatten().map(|&(_, _, diff)| diff).sum::<i64>())
             })?;
             best(&mut theirs, time);
+            #[cfg(feature = "dataflow")]
+            {
+                let (time, third) = seconds(|| ord_val.probe(&keys))?;
+                best(&mut of_ord_val, time);
+                if third != sum {
+                    return Err(format!("{case}: {sum} changes, OrdVal has {third}").into());
+                }
+            }
             if sum != other || sum != keys.len() as i64 {
                 return Err(format!("{case}: {sum} changes, the map has {other}").into());
             }
@@ -128,6 +159,8 @@ fn probes(options: &Options, cells: &mut Cells) -> Result<()> {
         let per_key = |time: f64| time * 1e9 / keys.len() as f64;
         let case = format!("{case}, {} batches", spine.batches().count());
         cells.push(&case, per_key(ours), "BTreeMap", per_key(theirs));
+        #[cfg(feature = "dataflow")]
+        cells.push(&case, per_key(ours), "OrdVal", per_key(of_ord_val));
     }
     Ok(())
 }
@@ -191,6 +224,95 @@ fn absent(options: &Options, cells: &mut Cells) -> Result<()> {
     Ok(())
 }
 
+/// Bytes a row of numbers at one time, and of edges of degree 16, in memory and in a store, beside what the columns have; and
+/// a scan from a store beside one of rows that are stored as they are.
+fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
+    let same =
+        |value: u64| Arc::new(UInt64Array::from(vec![value; options.keys as usize])) as ArrayRef;
+    let ones = || Arc::new(Int64Array::from(vec![1; options.keys as usize])) as ArrayRef;
+    let edges = |time: u64| -> Result<RecordBatch> {
+        let all = || 0..options.keys;
+        let from = UInt32Array::from_iter_values(all().map(|edge| (edge / 16) as u32));
+        let to = all().map(|edge| ((edge * 7919 + time) % options.keys) as u32);
+        Ok(RecordBatch::try_from_iter([
+            ("key", Arc::new(from) as ArrayRef),
+            ("to", Arc::new(UInt32Array::from_iter_values(to)) as ArrayRef),
+            ("time", same(time)),
+            ("diff", ones()),
+        ])?)
+    };
+    let numbers = |time: u64| changes((0..options.keys).map(|key| key * FAN_IN + time), time);
+    at_rest("(u64, u64)", 32.0, numbers, options, cells)?;
+    at_rest("edges (u32, u32)", 24.0, edges, options, cells)
+}
+
+/// Batches that a spine merges at once.
+const FAN_IN: u64 = 4;
+
+fn at_rest(
+    case: &str,
+    columns: f64,
+    of: impl Fn(u64) -> Result<RecordBatch>,
+    options: &Options,
+    cells: &mut Cells,
+) -> Result<()> {
+    let layout = Order::by("key").time("time").diff("diff").bind(&of(0)?.schema())?;
+    let pool = Pool::new(Budget::bytes(1 << 30), PoolOptions::new().policy(ForceSpill))?;
+    let mut spine = Spine::new(&layout, &pool)?;
+    spine.set_since(&Antichain::at(FAN_IN))?;
+    let mut batcher = Batcher::new(&layout, &pool);
+    let mut plain = Vec::new();
+    for time in 0..FAN_IN {
+        batcher.push(&of(time)?)?;
+        let batch = batcher.seal(&Antichain::at(time + 1))?.settle()?;
+        plain.extend(batch.try_clone());
+        pool.wait_for_spills();
+        let before = pool.stats().stored_bytes;
+        spine.insert(batch)?;
+        while !spine.work(&mut i64::MAX.clone())? {}
+        pool.wait_for_spills();
+        let stored = (pool.stats().stored_bytes - before) as f64;
+        if stored > 0.0 {
+            let rows: u64 = spine.batches().filter_map(Batch::rows).sum();
+            let case = format!("rest: {case}, in a store");
+            cells.push_in(&case, stored / rows as f64, "columns", columns, "B/row");
+        }
+    }
+    let merged = Merging::new(&layout, &pool, plain).advancing(&Antichain::at(FAN_IN))?;
+    let plain = merged.finish()?;
+    pool.wait_for_spills();
+    pool.release();
+    // What is read does not stay.
+    pool.set_limit(pool.budget().used() + 4 * ROOM)?;
+    let mut times = [f64::INFINITY; 2];
+    let rows = plain.rows().unwrap_or(0);
+    for _ in 0..options.rounds {
+        let mut counts = [0, 0];
+        for (at, times) in times.iter_mut().enumerate() {
+            let (time, count) = seconds(|| {
+                let mut cursor = if at == 0 { spine.cursor()? } else { Cursor::new([&plain])? };
+                let mut count = 0;
+                while cursor.has_key() {
+                    while cursor.has_value() {
+                        cursor.map_times(|_, diff| count += diff)?;
+                        cursor.step_value()?;
+                    }
+                    cursor.step_key()?;
+                }
+                Ok(count)
+            })?;
+            best(times, time);
+            counts[at] = count;
+        }
+        if counts[0] != counts[1] {
+            return Err(format!("{case}: {counts:?} changes").into());
+        }
+    }
+    let [ours, theirs] = times.map(|time| time * 1e9 / rows as f64);
+    cells.push_in(&format!("scan: {case}, from a store"), ours, "as they are", theirs, "ns/row");
+    Ok(())
+}
+
 /// What takes reads and upserts.
 trait Store {
     fn upsert(&mut self, keys: &[u64], values: &[Vec<u8>]) -> Result<()>;
@@ -244,8 +366,16 @@ fn table(options: &Options, cells: &mut Cells) -> Result<()> {
         ("ours", Box::new(Ours(Table::new(&schema, "key", &pool)?))),
         ("BTreeMap", Box::new(BTreeMap::new())),
     ];
+    // A row takes 24 bytes beside its value.
+    if let Some(bytes) = (options.keys * (VALUE as u64 + 24)).checked_div(options.part) {
+        let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(bytes as usize))?;
+        stores.push(("ours, limited", Box::new(Ours(Table::new(&schema, "key", &pool)?))));
+    }
     #[cfg(feature = "stores")]
-    stores.push(("redb in memory", Box::new(stores::Redb::new()?)));
+    {
+        stores.push(("redb in memory", Box::new(stores::Redb::new()?)));
+        stores.push(("fjall", Box::new(stores::Fjall::new()?)));
+    }
     let mut rng = Rng::new(11);
     let value = |rng: &mut Rng| -> Vec<u8> {
         (0..VALUE / 4).flat_map(|_| (rng.below(1 << 32) as u32).to_le_bytes()).collect()

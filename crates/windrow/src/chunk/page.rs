@@ -14,15 +14,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::elided::{elided, expand};
 use super::filter::Filter;
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
 use crate::error::{Error, Result};
 use crate::order::Layout;
-use crate::pool::{Buffer, Codec, Decision, Extent, Leave, Paged, Pool, SpillTo};
+use crate::pool::{Buffer, Codec, Decision, Extent, Lease, Leave, Paged, Pool, SpillTo};
 
 /// A row longer than this is not kept in memory as the end of a page.
 const LONGEST_END: usize = 1 << 10;
+
+/// Bytes that a page takes beside itself and its ends: its place in the store, in four runs that share it, among those
+/// that may leave, and what the allocator adds to each.
+const BESIDE: usize = 384;
 
 /// A chunk, wherever it is.
 #[derive(Debug)]
@@ -43,6 +48,8 @@ pub(crate) struct Page {
     place: Mutex<Place>,
     /// Told when reading ends.
     read: Condvar,
+    /// For the page itself and its ends, if it is of an index: of those there are many, and they stay.
+    _lease: Option<Lease>,
 }
 
 #[derive(Debug)]
@@ -67,13 +74,16 @@ impl Page {
         let rows = chunk.rows();
         let ends = [rows.row(0), rows.row(rows.len() - 1)];
         let short = ends.iter().all(|row| row.len() <= LONGEST_END);
+        let ends = short.then(|| ends.map(<[u8]>::to_vec));
+        let bytes = size_of::<Self>() + BESIDE + ends.iter().flatten().map(Vec::len).sum::<usize>();
         Self {
+            _lease: pool.is_for_index().then(|| pool.budget().lease(bytes)),
             pool: pool.clone(),
             rows: rows.len(),
             used: chunk.bytes(),
             stride: chunk.stride(),
             times: chunk.known_times(),
-            ends: short.then(|| ends.map(<[u8]>::to_vec)),
+            ends,
             filter: chunk.filter().map_or_else(OnceLock::new, |filter| Arc::clone(filter).into()),
             generation,
             touched: AtomicBool::new(false),
@@ -110,7 +120,7 @@ impl Page {
             Place::Store(extent) | Place::Reading(extent) => {
                 let extent = Arc::clone(extent);
                 drop(place);
-                Ok(Arc::new(self.restored(&extent, self.pool.load(&extent)?)?))
+                Ok(Arc::new(self.restored(&extent, self.pool.load(&extent, self.used)?)?))
             }
         }
     }
@@ -134,9 +144,10 @@ impl Page {
     }
 
     /// The chunk that `buffer` has the image of.
-    fn restored(&self, extent: &Extent, buffer: Buffer) -> Result<Chunk> {
+    fn restored(&self, extent: &Extent, mut buffer: Buffer) -> Result<Chunk> {
         let chunk = if let Some(stride) = self.stride {
-            if extent.len() != self.used {
+            let len = extent.len();
+            if len > self.used || len < self.used && !expand(&mut buffer, len, self.used, stride) {
                 return Err(corrupt("more or fewer bytes than rows"));
             }
             Chunk::strided(&self.pool, buffer, self.used, stride)
@@ -234,7 +245,15 @@ impl Paged for Page {
             *place = Place::Writing(Arc::clone(&chunk));
             (chunk, how)
         };
-        let written = self.pool.store(&chunk.image(), how);
+        // An index stays where it is for long, and its pages are read one by one.
+        let shorter = match self.stride {
+            Some(stride) if self.pool.is_for_index() => elided(chunk.rows().bytes, stride),
+            _ => None,
+        };
+        let written = match &shorter {
+            Some(image) => self.pool.store(image, how),
+            None => self.pool.store(&chunk.image(), how),
+        };
         let mut place = self.place();
         let extent = match written {
             Ok(extent) => extent,
@@ -260,7 +279,7 @@ impl Paged for Page {
             *place = Place::Reading(Arc::clone(&extent));
             extent
         };
-        let loaded = self.pool.load_ahead(&extent);
+        let loaded = self.pool.load_ahead(&extent, self.used);
         // Whoever takes the page meets an error again, and reports it.
         let chunk = loaded.and_then(|buffer| self.restored(&extent, buffer.ok()?).ok());
         *self.place() = match chunk {

@@ -14,17 +14,19 @@
 
 mod heap;
 mod reader;
+mod taken;
 
 use std::marker::PhantomData;
 
 use crate::batch::{Batch, check_times};
-use crate::chunk::{KeyHash, LANE, time_of, time_width};
+use crate::chunk::{KeyHash, time_of, time_width};
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::rows::{Rows, key_len};
 use crate::time::{Diff, Time};
 use heap::Heap;
 use reader::{Place, Reader};
+pub use taken::TakenRows;
 
 /// Goes through the changes of some batches, or looks keys up in them.
 ///
@@ -313,13 +315,18 @@ impl<T: Time> Cursor<T> {
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] if the order has more or fewer diffs than `D` has lanes; what reading a chunk reports.
-    pub fn map_diffs<D: Diff>(&mut self, change: impl FnMut(T, D)) -> Result<()> {
+    pub fn map_diffs<D: Diff>(&mut self, mut change: impl FnMut(T, D)) -> Result<()> {
         let lanes = self.layout.tail().lanes();
         if lanes != D::LANES {
             let message = format!("an order with {lanes} diffs is read as one with {}", D::LANES);
             return Err(Error::InvalidOrder(message));
         }
-        let mapped = self.visit_times(change);
+        self.visit_times(|time, diff| change(time, D::decode(diff)))
+    }
+
+    /// Calls `change` with the time and the lanes of the diff of every change of the key and the value.
+    fn visit_times(&mut self, change: impl FnMut(T, &[u8])) -> Result<()> {
+        let mapped = self.try_visit(change);
         if mapped.is_err() {
             self.with_key.clear();
             self.with_value.clear();
@@ -327,8 +334,8 @@ impl<T: Time> Cursor<T> {
         mapped
     }
 
-    fn visit_times<D: Diff>(&mut self, mut change: impl FnMut(T, D)) -> Result<()> {
-        let (width, tail, body) = (self.time_width, D::LANES * LANE, &self.body[..]);
+    fn try_visit(&mut self, mut change: impl FnMut(T, &[u8])) -> Result<()> {
+        let (width, tail, body) = (self.time_width, self.layout.tail().len(), &self.body[..]);
         for &at in &self.with_value {
             let reader = &mut self.readers[at];
             let place = reader.place();
@@ -337,7 +344,7 @@ impl<T: Time> Cursor<T> {
                     0 => T::least(),
                     _ => T::decode(time_of(row, width, tail)),
                 };
-                change(time, D::decode(&row[row.len() - tail..]));
+                change(time, &row[row.len() - tail..]);
                 reader.step()?;
             }
             reader.go_to(place)?;

@@ -422,7 +422,7 @@ impl PartitionChunks {
     /// The blocks that wait longest.
     fn take(&mut self) -> Result<Option<Buffer>> {
         if let Some(extent) = self.stored.pop_front() {
-            let buffer = self.pool.load(&extent)?;
+            let buffer = self.pool.load(&extent, 0)?;
             let loaded =
                 Loaded { pool: self.pool.clone(), len: extent.len(), buffer: Some(buffer) };
             return Ok(Some(Buffer::from(bytes::Bytes::from_owner(loaded))));

@@ -34,7 +34,7 @@ use crate::batch::{Batch, Merging, check_times};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
-use crate::pool::Pool;
+use crate::pool::{Lease, Pool};
 use crate::time::{Antichain, Time};
 use levels::{group, level_of};
 use merge::{Job, Merge, Merged};
@@ -43,6 +43,15 @@ use mergers::Queue;
 
 /// Batches beyond which an insert finishes merges before it returns, whatever its fuel.
 const MOST_BATCHES: usize = 64;
+
+/// Bytes that may come behind a merge while it goes on, if that is more than goes into it: below this a merge takes less
+/// time than to wait for one.
+const LEAST_BEHIND: u64 = 1 << 20;
+
+/// One part of so many of a limit, and at most these bytes, are for what merges and look-ups take beside chunks, and what the
+/// allocator keeps: some 3 MiB of 32 were resident and not leased.
+const BESIDE_PART: usize = 6;
+const MOST_BESIDE: usize = 6 << 20;
 
 /// Units of fuel that an insert has for each of its rows and each level: what the merges of one level cost, and as much
 /// again to catch up.
@@ -92,6 +101,8 @@ pub struct Spine<T = u64> {
     work: SpineWork,
     /// The threads that merge, if there are any.
     queue: Option<Arc<Queue>>,
+    /// For what merges and look-ups take beside chunks, and the allocator keeps.
+    _beside: Option<Lease>,
 }
 
 /// What a spine has done so far.
@@ -107,15 +118,33 @@ pub struct SpineWork {
 
 /// A batch, or several that are being merged.
 enum Entry<T> {
-    Batch(Batch<T>),
-    Merging { inputs: Vec<Batch<T>>, merge: Arc<Merge<T>> },
+    Batch { batch: Batch<T>, bytes: u64 },
+    Merging { inputs: Vec<Batch<T>>, bytes: u64, merge: Arc<Merge<T>> },
 }
 
 impl<T: Time> Entry<T> {
+    /// Costs a look at every chunk; what there is afterwards is known.
+    fn of(batch: Batch<T>) -> Self {
+        Self::Batch { bytes: batch.bytes().unwrap_or(0), batch }
+    }
+
     fn batches(&self) -> &[Batch<T>] {
         match self {
-            Self::Batch(batch) => std::slice::from_ref(batch),
+            Self::Batch { batch, .. } => std::slice::from_ref(batch),
             Self::Merging { inputs, .. } => inputs,
+        }
+    }
+
+    fn into_batches(self) -> Vec<Batch<T>> {
+        match self {
+            Self::Batch { batch, .. } => vec![batch],
+            Self::Merging { inputs, .. } => inputs,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Batch { bytes, .. } | Self::Merging { bytes, .. } => *bytes,
         }
     }
 }
@@ -133,13 +162,14 @@ impl<T: Time> Spine<T> {
         check_times::<T>(layout)?;
         Ok(Self {
             layout: layout.clone(),
-            pool: pool.clone(),
+            pool: pool.for_index(),
             entries: Vec::new(),
             upper: Antichain::least(),
             since: Antichain::least(),
             distinguish: Antichain::new(),
             work: SpineWork::default(),
             queue: None,
+            _beside: beside(pool),
         })
     }
 
@@ -169,8 +199,9 @@ impl<T: Time> Spine<T> {
     }
 
     /// Takes in the changes from [`Spine::upper`] on, and does as much merging as so many rows pay for: a bounded number
-    /// of rows a row, and unbounded only where more than 64 batches wait. If there are [threads](Spine::merge_on) for
-    /// it they do it, and a call waits for them, or helps, only then.
+    /// of rows a row, and unbounded only where more than 64 batches wait, or more bytes have come behind a merge than go
+    /// into it, and more than 1 MiB. If there are [threads](Spine::merge_on) for it they do it, and a call waits for
+    /// them, or helps, only then.
     ///
     /// # Errors
     /// [`Error::InvalidOrder`] if the batch does not begin where the others end, or is read in part,
@@ -197,6 +228,13 @@ impl<T: Time> Spine<T> {
             }
         };
         self.work(&mut fuel)?;
+        while let Some(merge) = self.overdue() {
+            if !merge.work(&mut i64::MAX.clone()) {
+                // A thread is at it.
+                merge.wait();
+            }
+            self.work(&mut 0)?;
+        }
         while self.batches().count() > MOST_BATCHES {
             let before = self.work;
             let done = self.work(&mut i64::MAX.clone())?;
@@ -211,10 +249,25 @@ impl<T: Time> Spine<T> {
         Ok(())
     }
 
+    /// A merge that more has come behind of than goes into it.
+    fn overdue(&self) -> Option<Arc<Merge<T>>> {
+        let mut behind = 0;
+        self.entries.iter().rev().find_map(|entry| {
+            let newer = behind;
+            behind += entry.bytes();
+            match entry {
+                Entry::Merging { bytes, merge, .. } if newer > LEAST_BEHIND.max(*bytes) => {
+                    Some(Arc::clone(merge))
+                }
+                _ => None,
+            }
+        })
+    }
+
     /// The merges under way, the newest first, which is the smallest.
     fn merges(&self) -> impl Iterator<Item = &Arc<Merge<T>>> {
         self.entries.iter().rev().filter_map(|entry| match entry {
-            Entry::Batch(_) => None,
+            Entry::Batch { .. } => None,
             Entry::Merging { merge, .. } => Some(merge),
         })
     }
@@ -235,19 +288,19 @@ impl<T: Time> Spine<T> {
 
     /// Puts a batch behind the others; one without changes into the one before it, if nobody wants to tell them apart.
     fn push(&mut self, batch: Batch<T>) {
-        if let Some(Entry::Batch(last)) = self.entries.last_mut()
+        if let Some(Entry::Batch { batch: last, .. }) = self.entries.last_mut()
             && batch.rows() == Some(0)
             && last.upper().before(&self.distinguish)
         {
             last.reach(batch.upper());
             return;
         }
-        self.entries.push(Entry::Batch(batch));
+        self.entries.push(Entry::of(batch));
     }
 
     /// Levels of what is there.
     fn levels(&self) -> i64 {
-        let bytes: u64 = self.batches().filter_map(Batch::bytes).sum();
+        let bytes: u64 = self.entries.iter().map(Entry::bytes).sum();
         i64::from(level_of(bytes)) + 1
     }
 
@@ -281,7 +334,7 @@ impl<T: Time> Spine<T> {
             self.work.merged += fuel;
             match batch {
                 Ok(batch) => {
-                    self.entries[at] = Entry::Batch(batch);
+                    self.entries[at] = Entry::of(batch);
                     self.work.merges += 1;
                 }
                 Err(error) => {
@@ -295,19 +348,16 @@ impl<T: Time> Spine<T> {
 
     /// Puts the inputs of the merge at `at` in its place.
     fn give_up(&mut self, at: usize) {
-        let inputs = match self.entries.remove(at) {
-            Entry::Batch(batch) => vec![batch],
-            Entry::Merging { inputs, .. } => inputs,
-        };
-        self.entries.splice(at..at, inputs.into_iter().map(Entry::Batch));
+        let inputs = self.entries.remove(at).into_batches();
+        self.entries.splice(at..at, inputs.into_iter().map(Entry::of));
     }
 
     /// Begins the merges that are due.
     fn begin(&mut self) -> Result<()> {
         loop {
             let level = |entry: &Entry<T>| match entry {
-                Entry::Batch(batch) if batch.upper().before(&self.distinguish) => {
-                    Some(level_of(batch.bytes().unwrap_or(0)))
+                Entry::Batch { batch, bytes } if batch.upper().before(&self.distinguish) => {
+                    Some(level_of(*bytes))
                 }
                 _ => None,
             };
@@ -326,17 +376,17 @@ impl<T: Time> Spine<T> {
                 false => merging.advancing(&self.since)?,
             };
             let entries = self.entries.splice(range.clone(), std::iter::empty());
-            let inputs = entries.flat_map(|entry| match entry {
-                Entry::Batch(batch) => vec![batch],
-                Entry::Merging { inputs, .. } => inputs,
-            });
-            let inputs: Vec<Batch<T>> = inputs.collect();
+            let (mut inputs, mut bytes) = (Vec::new(), 0);
+            for entry in entries {
+                bytes += entry.bytes();
+                inputs.extend(entry.into_batches());
+            }
             let rows = inputs.iter().filter_map(Batch::rows).sum();
             let merge = Arc::new(Merge::new(merging, rows));
             if let Some(queue) = &self.queue {
                 queue.push(weak(&merge));
             }
-            self.entries.insert(range.start, Entry::Merging { inputs, merge });
+            self.entries.insert(range.start, Entry::Merging { inputs, bytes, merge });
         }
     }
 
@@ -390,6 +440,13 @@ impl<T: Time> Spine<T> {
         }
         Cursor::of(&self.layout, self.batches().filter(within)).map(Some)
     }
+}
+
+/// Memory of a limit for what is not counted piece by piece.
+fn beside(pool: &Pool) -> Option<Lease> {
+    let budget = pool.budget();
+    let bytes = (budget.limit() / BESIDE_PART).min(MOST_BESIDE);
+    if budget.is_limited() { budget.try_lease(bytes) } else { None }
 }
 
 /// The merge as threads take it.

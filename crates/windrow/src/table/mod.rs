@@ -22,14 +22,13 @@ use arrow_select::take::take_record_batch;
 
 use crate::batch::Decoder;
 use crate::batcher::Batcher;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, TakenRows};
 use crate::error::{Error, Result};
 use crate::order::{IntoColumns, Layout, Order, check_fields};
 use crate::pool::Pool;
 use crate::rows::RowEncoder;
 use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
-use scan::Found;
 pub use scan::{Scan, Scanned};
 
 /// Columns of a table beside those of the caller: a time and a diff.
@@ -102,7 +101,7 @@ impl Table {
             schema: Arc::clone(schema),
             key: layout.key().collect(),
             keys: RowEncoder::of_keys(&layout),
-            batcher: Batcher::new(&layout, pool),
+            batcher: Batcher::new(&layout, &pool.for_index()),
             spine: Spine::new(&layout, pool)?,
             layout,
             next: 0,
@@ -197,9 +196,9 @@ impl Table {
     /// As [`Table::get`]; [`Error::InvalidOrder`] if that time is forgotten.
     pub fn get_at(&self, keys: &RecordBatch, time: u64) -> Result<RecordBatch> {
         self.check_time(time)?;
-        let mut found = Found::default();
+        let mut found = TakenRows::new();
         let keys = self.keys.encode(keys)?;
-        self.cursor()?.probe(&keys, |_, cursor| found.take_rows(cursor, time))?;
+        self.cursor()?.probe(&keys, |_, cursor| cursor.take_rows(time, &mut found))?;
         found.decode(&mut self.decoder()?)
     }
 
@@ -264,10 +263,10 @@ impl Table {
         }
         let mut sorted: Vec<&[u8]> = last.keys().copied().collect();
         sorted.sort_unstable();
-        let (mut found, mut cursor) = (Found::default(), self.cursor()?);
+        let (mut found, mut cursor) = (TakenRows::new(), self.cursor()?);
         for key in sorted {
             if cursor.find_key(key)? {
-                found.take_rows(&mut cursor, self.now())?;
+                cursor.take_rows(self.now(), &mut found)?;
             }
         }
         let kept = (last.len() < keys.len()).then(|| {

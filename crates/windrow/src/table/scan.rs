@@ -1,45 +1,14 @@
-//! Rows of a table on their way out: found one by one, decoded many at a time.
+//! Rows of a table on their way out: taken one by one, decoded many at a time.
 
 use arrow_array::RecordBatch;
 
 use super::Table;
 use crate::batch::Decoder;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, TakenRows};
 use crate::error::Result;
 
 /// Bytes of rows beyond which a record batch ends: far below what offsets of strings reach.
 const MOST_BYTES: usize = 256 << 20;
-
-/// Rows as bytes, one behind the other.
-#[derive(Default)]
-pub(super) struct Found {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Found {
-    /// Takes the rows with the key at which `cursor` is that are there at `time`, and moves it behind them.
-    pub(super) fn take_rows(&mut self, cursor: &mut Cursor, time: u64) -> Result<()> {
-        while cursor.has_value() {
-            let mut count = 0;
-            cursor.map_times(|at, diff| count += if at <= time { diff } else { 0 })?;
-            if count > 0
-                && let Some(row) = cursor.row()
-            {
-                self.bytes.extend_from_slice(row);
-                self.ends.push(self.bytes.len());
-            }
-            cursor.step_value()?;
-        }
-        Ok(())
-    }
-
-    /// The rows as columns.
-    pub(super) fn decode(&self, decoder: &mut Decoder) -> Result<RecordBatch> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        decoder.decode_rows(starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end]))
-    }
-}
 
 /// What is to be read of a [`Table`].
 #[derive(Clone, Debug)]
@@ -112,16 +81,16 @@ pub struct Scanned {
 
 impl Scanned {
     fn read(&mut self) -> Result<Option<RecordBatch>> {
-        let mut found = Found::default();
-        while found.ends.len() < self.rows && found.bytes.len() < MOST_BYTES {
+        let mut found = TakenRows::new();
+        while found.len() < self.rows && found.bytes() < MOST_BYTES {
             let to = self.to.as_deref();
             if self.cursor.key().is_none_or(|key| to.is_some_and(|to| key >= to)) {
                 break;
             }
-            found.take_rows(&mut self.cursor, self.time)?;
+            self.cursor.take_rows(self.time, &mut found)?;
             self.cursor.step_key()?;
         }
-        if found.ends.is_empty() { Ok(None) } else { found.decode(&mut self.decoder).map(Some) }
+        if found.is_empty() { Ok(None) } else { found.decode(&mut self.decoder).map(Some) }
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batch::Merging;
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, TakenRows};
 use crate::error::Error;
 use crate::pool::{Budget, ForceSpill, PoolOptions};
 use crate::rows::RowEncoder;
@@ -162,6 +162,71 @@ proptest! {
         let pool = if spills { spilling(chunk) } else { Pool::tiny(chunk) };
         agree(keys, &pool, &batches, &moves, filtered);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn rows_are_taken_as_they_were_at_a_time(
+        batches in prop::collection::vec(
+            prop::collection::vec((0..12u64, 0..4u64, 0..6u64, -2..3i64), 0..60), 1..6),
+        time in 0..7u64,
+        from in 0..4u64,
+        chunk in 40usize..1200,
+        keys in prop::sample::select(&ALL_KEYS[..]),
+        spills in any::<bool>(),
+    ) {
+        let pool = if spills { spilling(chunk) } else { Pool::tiny(chunk) };
+        let sealed: Vec<Batch> = batches.iter().map(|some| keys.sealed(&pool, some)).collect();
+        let (mut cursor, mut taken) = (Cursor::new(&sealed).unwrap(), TakenRows::new());
+        while cursor.has_key() {
+            cursor.seek_value(&from.to_be_bytes()).unwrap();
+            cursor.take_rows(time, &mut taken).unwrap();
+            assert!(!cursor.has_value());
+            cursor.step_key().unwrap();
+        }
+        let mut expected = Vec::new();
+        for (key, values) in keys.shown(&batches) {
+            for (value, times) in values.range(from..) {
+                let sum: i64 = times.iter().filter(|at| at.0 <= time).map(|at| at.1).sum();
+                if sum != 0 {
+                    expected.push((key.clone(), *value, time, sum));
+                }
+            }
+        }
+        let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0, 1, 2, 3]).unwrap();
+        let batch = taken.decode(&mut decoder).unwrap();
+        assert_eq!((batch.num_rows(), taken.len()), (expected.len(), expected.len()));
+        let number = |column: usize, row| batch.column(column).as_primitive::<UInt64Type>().value(row);
+        for (row, (key, value, time, sum)) in expected.iter().enumerate() {
+            let text = match keys {
+                Keys::Numbers => format!("{:020}", number(0, row)),
+                _ => batch.column(0).as_string::<i32>().value(row).to_owned(),
+            };
+            let diff = batch.column(3).as_primitive::<Int64Type>().value(row);
+            assert_eq!((&text, number(1, row), number(2, row), diff), (key, *value, *time, *sum));
+        }
+        taken.clear();
+        assert!(taken.is_empty() && taken.bytes() == 0);
+    }
+}
+
+#[test]
+fn a_sum_that_does_not_fit_is_no_row() {
+    let (keys, pool) = (Keys::Numbers, Pool::unlimited());
+    let half = i64::MAX / 2 + 1;
+    let sealed: Vec<Batch> =
+        [0, 1, 2].map(|time| keys.sealed(&pool, &[(7, 1, time, half), (8, 1, time, 1)])).into();
+    let (mut cursor, mut taken) = (Cursor::new(&sealed).unwrap(), TakenRows::new());
+    cursor.take_rows(0, &mut taken).unwrap();
+    cursor.rewind_values().unwrap();
+    let refused = cursor.take_rows(1, &mut taken);
+    assert!(matches!(refused, Err(Error::DiffOverflow { .. })), "{refused:?}");
+    assert_eq!(taken.len(), 1);
+    cursor.step_key().unwrap();
+    cursor.take_rows(2, &mut taken).unwrap();
+    assert_eq!(taken.len(), 2);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cursor::Cursor;
 use crate::error::Error;
-use crate::pool::{Budget, ForceSpill, PoolOptions, Tiered};
+use crate::pool::{Budget, Decision, ForceSpill, Offer, PoolOptions, SpillPolicy, Tiered};
 use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
 
@@ -186,6 +186,64 @@ fn threads_merge_as_fast_as_is_inserted() {
     spine.insert(batcher.seal(&Antichain::at(rounds + 1)).unwrap()).unwrap();
     drop(spine);
     drop(mergers);
+}
+
+/// Keeps chunks, those of threads that merge once somebody holds the other end no more.
+#[derive(Debug)]
+struct Held(std::sync::Mutex<std::sync::mpsc::Receiver<()>>, Arc<std::sync::atomic::AtomicBool>);
+
+impl SpillPolicy for Held {
+    fn decide(&self, _offer: &Offer) -> Decision {
+        if std::thread::current().name() == Some("windrow-merge") {
+            self.1.store(true, std::sync::atomic::Ordering::SeqCst);
+            let _dropped = self.0.lock().unwrap().recv();
+        }
+        Decision::Keep
+    }
+}
+
+#[test]
+fn an_insert_waits_where_more_comes_than_is_merged() {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::{Duration, Instant};
+
+    const ROWS: u64 = 4096;
+    const ROUNDS: u64 = 40;
+    let (keys, pool) = (Keys::Numbers, Pool::unlimited());
+    let (release, held) = std::sync::mpsc::channel();
+    let is_held = Arc::new(AtomicBool::new(false));
+    pool.set_policy(Arc::new(Held(held.into(), Arc::clone(&is_held))));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let inserted = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&inserted);
+    let inserting = std::thread::spawn(move || {
+        let layout = keys.layout();
+        let mergers = Mergers::new(1).unwrap();
+        let (mut batcher, mut spine) =
+            (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+        spine.merge_on(&mergers);
+        for time in 0..ROUNDS {
+            let changes: Vec<Change> = (0..ROWS).map(|key| (key, time, time, 1)).collect();
+            batcher.push(&keys.record_batch(&changes)).unwrap();
+            spine.insert(batcher.seal(&Antichain::at(time + 1)).unwrap()).unwrap();
+            counted.fetch_add(1, Ordering::SeqCst);
+            while time == 3 && !is_held.load(Ordering::SeqCst) && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+        }
+        while !spine.work(&mut 1000).unwrap() {}
+        spine.batches().filter_map(Batch::rows).sum::<u64>()
+    });
+    // Four batches of 128 KiB are merged, which the thread does not get on with; as many as take 1 MiB may come behind
+    // them, and the next one waits.
+    while inserted.load(Ordering::SeqCst) < 12 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(inserted.load(Ordering::SeqCst), 12);
+    assert!(!inserting.is_finished());
+    drop(release);
+    assert_eq!(inserting.join().unwrap(), ROUNDS * ROWS);
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl<T: Time> Spine<T> {
                 return Err(corrupt(&path, "batches that do not follow each other"));
             }
             spine.upper = batch.upper().clone();
-            spine.entries.push(Entry::Batch(batch.readable_from(&frontier(&saved.since)?)));
+            spine.entries.push(Entry::of(batch.readable_from(&frontier(&saved.since)?)));
         }
         if spine.upper != frontier(&manifest.upper)? {
             return Err(corrupt(&path, "batches that do not reach the end"));

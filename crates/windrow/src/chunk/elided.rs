@@ -1,0 +1,181 @@
+//! Pages of rows of one length, without the bytes in which no two rows differ.
+//!
+//! ```text
+//! rows    00 00 07 | 00 01 | 00 09 | 01       row 0      of 3 (u64, u64) at one time: 32 bytes, of which
+//!         00 00 08 | 00 01 | 00 09 | 01       row 1      some two or three of the key differ, as many of the
+//!         00 00 09 | 00 02 | 00 09 | 01       row 2      value, and none of the time and the diff
+//!
+//! image   07 01 | 08 01 | 09 02 | 00 00 00 00 00 00 00 09 01 | 24 00
+//!         what differs, row by row      row 0, zeros there      a bit a byte, set if it differs, from the lowest on
+//! ```
+//! Keys that repeat, a time and a diff that a whole page has, and the leading bytes of small numbers take no space. An
+//! image is in a store, or on its way; in memory rows are whole, since whoever reads them wants a slice of each.
+//!
+//! Invariant: an image is smaller than its rows, so that a length tells which of the two there is; what it is expanded to
+//! are the rows that it was made of, or it is an error.
+
+use std::ops::Range;
+
+/// Of the rows, at least one byte in so many is to go: else they are stored as they are.
+const LEAST_GAIN: usize = 8;
+/// Rows longer than this are stored as they are: they differ in too many places.
+const LONGEST: usize = 256;
+
+/// The image of rows of `stride` bytes, if it is smaller by an eighth.
+pub(super) fn elided(rows: &[u8], stride: usize) -> Option<Vec<u8>> {
+    if stride == 0 || stride > LONGEST || rows.len() <= stride {
+        return None;
+    }
+    let first = &rows[..stride];
+    let mut differing = vec![0; stride];
+    for row in rows.chunks_exact(stride) {
+        differing.iter_mut().zip(row.iter().zip(first)).for_each(|(all, (a, b))| *all |= a ^ b);
+    }
+    let kept: usize = differing.iter().filter(|&&byte| byte != 0).count();
+    let count = rows.len() / stride;
+    let len = count * kept + stride + mask_bytes(stride);
+    if len + rows.len() / LEAST_GAIN > rows.len() {
+        return None;
+    }
+    let mut mask = vec![0; mask_bytes(stride)];
+    for (at, _) in differing.iter().enumerate().filter(|&(_, &byte)| byte != 0) {
+        mask[at / 8] |= 1 << (at % 8);
+    }
+    let spans = spans(&mask, stride);
+    let mut image = Vec::with_capacity(len);
+    for row in rows.chunks_exact(stride) {
+        for span in &spans {
+            image.extend_from_slice(&row[span.clone()]);
+        }
+    }
+    image.extend(first.iter().zip(&differing).map(|(&byte, &all)| if all == 0 { byte } else { 0 }));
+    image.extend_from_slice(&mask);
+    Some(image)
+}
+
+/// Expands the image in the first `len` bytes of `buffer` to `used` bytes of rows of `stride` bytes. False, and the buffer
+/// has anything, if that is not what it is an image of.
+pub(super) fn expand(buffer: &mut [u8], len: usize, used: usize, stride: usize) -> bool {
+    let head = stride + mask_bytes(stride);
+    if stride == 0 || !used.is_multiple_of(stride) || len < head || len.max(used) > buffer.len() {
+        return false;
+    }
+    let (same, mask) = {
+        let head = &buffer[len - head..len];
+        (head[..stride].to_vec(), head[stride..].to_vec())
+    };
+    let spans = spans(&mask, stride);
+    let kept: usize = spans.iter().map(ExactSizeIterator::len).sum();
+    let count = used / stride;
+    if count * kept + head != len || spans.last().is_some_and(|span| span.end > stride) {
+        return false;
+    }
+    let gaps = gaps(&spans, stride);
+    // Backwards, each row from the right: what is read stands before what is written.
+    for row in (0..count).rev() {
+        let mut from = (row + 1) * kept;
+        for span in spans.iter().rev() {
+            from -= span.len();
+            buffer.copy_within(from..from + span.len(), row * stride + span.start);
+        }
+        for gap in &gaps {
+            buffer[row * stride..][gap.clone()].copy_from_slice(&same[gap.clone()]);
+        }
+    }
+    true
+}
+
+fn mask_bytes(stride: usize) -> usize {
+    stride.div_ceil(8)
+}
+
+/// The stretches of bytes that are set in `mask`.
+fn spans(mask: &[u8], stride: usize) -> Vec<Range<usize>> {
+    let is_set = |at: &usize| mask[at / 8] >> (at % 8) & 1 == 1;
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    for at in (0..8 * mask_bytes(stride)).filter(is_set) {
+        match spans.last_mut() {
+            Some(span) if span.end == at => span.end += 1,
+            _ => spans.push(at..at + 1),
+        }
+    }
+    spans
+}
+
+/// The stretches between them.
+fn gaps(spans: &[Range<usize>], stride: usize) -> Vec<Range<usize>> {
+    let starts = std::iter::once(0).chain(spans.iter().map(|span| span.end));
+    let ends = spans.iter().map(|span| span.start).chain([stride]);
+    starts.zip(ends).map(|(start, end)| start..end).filter(|gap| !gap.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn golden_bytes() {
+        let rows = [
+            [0, 0, 7, 0, 1, 0, 9, 1],
+            [0, 0, 8, 0, 1, 0, 9, 1],
+            [0, 0, 9, 0, 2, 0, 9, 1],
+            [0, 0, 9, 0, 3, 0, 9, 1],
+        ];
+        let image = elided(&rows.concat(), 8).unwrap();
+        let expected = [&[7, 1, 8, 1, 9, 2, 9, 3][..], &[0, 0, 0, 0, 0, 0, 9, 1], &[0b0001_0100]];
+        assert_eq!(image, expected.concat());
+    }
+
+    #[test]
+    fn numbers_and_edges_take_what_differs() {
+        // A thousand of each, big-endian, at one time.
+        let numbers: Vec<u8> =
+            (0..1000u64).flat_map(|n| [n, n * 7919, 5, 1].map(u64::to_be_bytes).concat()).collect();
+        let edges: Vec<u8> = (0..1000u32)
+            .flat_map(|n| {
+                [&[n / 16, n * 7919].map(u32::to_be_bytes).concat()[..], &[0; 15], &[1]].concat()
+            })
+            .collect();
+        let a_row = |rows: &[u8], stride| elided(rows, stride).map(|image| image.len() / 1000);
+        assert_eq!((a_row(&numbers, 32), a_row(&edges, 24)), (Some(5), Some(4)));
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back(
+            stride in 1usize..70,
+            count in 2usize..60,
+            same in prop::collection::vec(any::<bool>(), 70),
+            bytes in prop::collection::vec(any::<u8>(), 70 * 60),
+            room in 0usize..9,
+        ) {
+            let mut rows = bytes[..stride * count].to_vec();
+            for at in (stride..rows.len()).filter(|at| same[at % stride]) {
+                rows[at] = rows[at % stride];
+            }
+            if let Some(image) = elided(&rows, stride) {
+                prop_assert!(image.len() < rows.len());
+                let mut buffer = image.clone();
+                buffer.resize(rows.len() + room, 0xaa);
+                prop_assert!(expand(&mut buffer, image.len(), rows.len(), stride));
+                prop_assert_eq!(&buffer[..rows.len()], &rows[..]);
+            }
+        }
+
+        #[test]
+        fn what_is_no_image_is_refused_or_expanded(
+            stride in 0usize..70,
+            rows in 0usize..40,
+            image in prop::collection::vec(any::<u8>(), 0..600),
+            used in 0usize..900,
+            whole in any::<bool>(),
+        ) {
+            let used = if whole { rows * stride } else { used };
+            let mut buffer = image.clone();
+            buffer.resize(1000, 0);
+            expand(&mut buffer, image.len(), used, stride);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Rows that cursors point at, taken one by one, decoded many at a time.
+//!
+//! ```text
+//! changes of (a, 1)   time 0 +1, time 2 -1         at time 1   a | 1 | 1 | +1
+//! changes of (a, 2)   time 1 +1, time 1 +2         at time 1   a | 2 | 1 | +3
+//! ```
+
+use arrow_array::RecordBatch;
+
+use super::Cursor;
+use crate::batch::Decoder;
+use crate::chunk::{add_lanes, describe, is_zero};
+use crate::error::{Error, Result};
+use crate::time::Time;
+
+/// Rows as bytes, one behind the other; see [`Cursor::take_rows`].
+#[derive(Clone, Debug, Default)]
+pub struct TakenRows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl TakenRows {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes that the rows take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// All rows, in the order in which they were taken.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+
+    /// The columns of `decoder` of all rows.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`].
+    pub fn decode(&self, decoder: &mut Decoder) -> Result<RecordBatch> {
+        decoder.decode_rows(self.iter())
+    }
+
+    /// Forgets the rows, and keeps their memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+impl<T: Time> Cursor<T> {
+    /// Takes the rows of the key, from the value on at which the cursor is, as they were at `time`: of each value one row
+    /// with the sum of its diffs up to then, which has `time` in the time column; none where that is zero. The cursor is
+    /// behind the last value then. What is taken is in memory whatever the budget.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+    /// use windrow::{Antichain, Batcher, Cursor, Decoder, Order, Pool, TakenRows};
+    ///
+    /// # let changes = |rows: &[(u64, u64, u64, i64)]| {
+    /// #     let numbers = |of: fn(&(u64, u64, u64, i64)) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(of))) as ArrayRef;
+    /// #     let diffs = Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.3))) as ArrayRef;
+    /// #     RecordBatch::try_from_iter([("user", numbers(|r| r.0)), ("item", numbers(|r| r.1)), ("time", numbers(|r| r.2)), ("diff", diffs)]).unwrap()
+    /// # };
+    /// // User, item, time, diff.
+    /// let log = changes(&[(7, 1, 0, 1), (7, 1, 2, -1), (7, 2, 1, 1), (9, 4, 1, 2)]);
+    /// let layout = Order::by("user").time("time").diff("diff").bind(&log.schema())?;
+    /// let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+    /// batcher.push(&log)?;
+    /// let batch = batcher.seal(&Antichain::at(3))?;
+    ///
+    /// let (mut cursor, mut taken) = (Cursor::new([&batch])?, TakenRows::new());
+    /// while cursor.has_key() {
+    ///     cursor.take_rows(2, &mut taken)?;
+    ///     cursor.step_key()?;
+    /// }
+    /// let mut decoder = Decoder::new(&layout, &[0, 1, 2, 3])?;
+    /// assert_eq!(taken.decode(&mut decoder)?, changes(&[(7, 2, 2, 1), (9, 4, 2, 2)]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DiffOverflow`] if a sum does not fit; what reading a chunk reports. The rows that were taken before are
+    /// still there.
+    pub fn take_rows(&mut self, time: T, taken: &mut TakenRows) -> Result<()> {
+        let lanes = self.layout.tail().lanes();
+        let (mut sum, mut wraps) = (Vec::new(), Vec::new());
+        while self.has_value() {
+            sum.clear();
+            sum.resize(self.layout.tail().len(), 0);
+            wraps.clear();
+            wraps.resize(lanes, 0);
+            self.visit_times(|at, diff| {
+                if at.less_equal(time) {
+                    add_lanes(&mut sum, diff, |lane, times| wraps[lane] += times);
+                }
+            })?;
+            let overflows = wraps.iter().any(|&times| times != 0);
+            if overflows || !is_zero(&sum) {
+                let start = taken.bytes.len();
+                taken.bytes.extend_from_slice(&self.body);
+                let code = taken.bytes.len();
+                taken.bytes.resize(code + self.time_width, 0);
+                if self.time_width > 0 {
+                    time.encode(&mut taken.bytes[code..]);
+                }
+                taken.bytes.extend_from_slice(&sum);
+                if overflows {
+                    let row = describe(&self.layout, &taken.bytes[start..]);
+                    taken.bytes.truncate(start);
+                    return Err(Error::DiffOverflow { row });
+                }
+                taken.ends.push(taken.bytes.len());
+            }
+            self.step_value()?;
+        }
+        Ok(())
+    }
+}
