@@ -1,8 +1,8 @@
 """Sort, compact, merge and partition Parquet, Arrow, CSV and NDJSON inside a memory limit.
 
 Inputs are paths, directories, glob patterns, anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``
-(pyarrow, Polars, DuckDB, pandas), or a list of these. With ``output=`` files are written, and `Stats` come
-back; without it a `Reader` does, which every Arrow library takes, once.
+(pyarrow, Polars, DuckDB, pandas, Daft), or a list of these. With ``output=`` files are written, and `Stats`
+come back; without it a `Reader` does, which every Arrow library takes, once.
 
 >>> import pyarrow as pa
 >>> import windrow as wr

@@ -1,7 +1,9 @@
 """The command that comes with the package is the tool."""
 
+import inspect
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import time
 
 import pyarrow.parquet as pq
 import pytest
+import windrow
 from conftest import LOG, shuffled
 
 COMMANDS = {
@@ -46,6 +49,24 @@ def test_help_and_exit_codes(command):
     assert done.returncode == 3 and done.stderr.startswith(b"windrow: missing.parquet") and b"Traceback" not in done.stderr
     assert command("sort", LOG, "--by", "lsn", "-o", "a.parquet", "--memory-limit", "1MiB").returncode == 4
     assert os.listdir() == []
+
+
+# What the package says otherwise, and what is the command line's alone.
+RENAMED = {
+    "op-column": "op", "op-preset": "preset", "memory-limit": "memory", "store-option": "store_options",
+    "csv-no-header": "csv_header", "no-statistics": "statistics", "no-checksums": "checksums",
+}
+OF_THE_TOOL = {"help", "version", "quiet", "progress", "stats", "explain", "json"}
+# `diff=` says it; and a file by itself has no columns but its own.
+IMPLIED = {"merge": {"consolidate"}, "inspect": {"hive-types", "union-by-name"}}
+
+
+@pytest.mark.parametrize("verb", ["sort", "compact", "merge", "partition", "dedupe", "diff", "head", "check", "inspect"])
+def test_a_call_has_all_options_of_its_command(command, verb):
+    said = command(verb, "--help").stdout.decode()
+    options = set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)(?: [<\[]|$)", said, re.MULTILINE)) - OF_THE_TOOL - IMPLIED.get(verb, set())
+    named = {RENAMED.get(option, option.replace("-", "_")) for option in options}
+    assert len(named) > 10 and named <= set(inspect.signature(getattr(windrow, verb)).parameters)
 
 
 def test_ctrl_c_ends_it():
