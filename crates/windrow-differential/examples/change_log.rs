@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use timely::dataflow::ProbeHandle;
+use windrow::arrow_array::RecordBatchReader;
 use windrow::arrow_array::cast::AsArray;
 use windrow::arrow_array::types::Int64Type;
 use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};

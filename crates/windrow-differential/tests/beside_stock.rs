@@ -13,7 +13,6 @@ use differential_dataflow::operators::arrange::arrangement::arrange_core;
 use differential_dataflow::trace::implementations::{ValBuilder, ValSpine};
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::channels::pact::Exchange;
-use timely::worker::Worker;
 use windrow::{Codec, ForceSpill, Tiered};
 use windrow_differential::{ArrangeRows, Context, RowArrangement, RowCollection, RowSorter};
 

@@ -315,13 +315,13 @@ fn what_is_taken_away_in_a_loop() {
 #[test]
 fn traces_in_other_dataflows_and_changes_by_frontier() {
     in_all_ways(|worker, context| {
-        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
+        let (seen, probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
         let shown = Rc::new(std::cell::RefCell::new(Vec::new()));
         let (mut edges_in, mut stock, mut ours) = worker.dataflow::<u64, _, _>(|scope| {
             let (edges_in, edges) = scope.new_collection::<Edge, isize>();
             let ours = columns_of(edges.clone()).arrange_by(context, "from").unwrap();
             let stock = edges.arrange_by_key();
-            stock.stream.clone().probe_with(&mut probe);
+            stock.stream.clone().probe_with(&probe);
             let shown = Rc::clone(&shown);
             ours.clone().for_each_frontier(move |_, changes| {
                 shown.borrow_mut().extend(changes);

@@ -6,8 +6,8 @@ use arrow_select::filter::filter_record_batch;
 use differential_dataflow::collection::containers::{Enter, Leave, Negate, ResultsIn};
 use differential_dataflow::difference::Abelian;
 use timely::container::Accountable;
+use timely::progress::Timestamp;
 use timely::progress::timestamp::{PathSummary, Refines};
-use timely::progress::{Timestamp, timestamp};
 use windrow::arrow_array::{BooleanArray, RecordBatch};
 use windrow::arrow_schema::Schema;
 use windrow::{Error, Result};
@@ -121,7 +121,7 @@ impl<T1: Refines<T2>, T2: Timestamp, R> Leave<T1, T2> for Changes<T1, R> {
     type OuterContainer = Changes<T2, R>;
 
     fn leave(self) -> Changes<T2, R> {
-        self.with_times(timestamp::Refines::to_outer)
+        self.with_times(T1::to_outer)
     }
 }
 

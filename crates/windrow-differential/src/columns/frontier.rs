@@ -59,9 +59,12 @@ impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
     }
 }
 
+/// The batches of an arrangement, as they are sealed.
+type Batches<'scope, T, R> = Stream<'scope, T, Vec<Span<T, Batch<T, R>>>>;
+
 /// Calls `logic` with each frontier, and the changes before it.
 pub(super) fn for_each_frontier<'scope, T: TimeCode, R: DiffCode>(
-    batches: Stream<'scope, T, Vec<Span<T, Batch<T, R>>>>,
+    batches: Batches<'scope, T, R>,
     plan: Rc<Plan>,
     mut logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
 ) -> ProbeHandle<T> {

@@ -237,7 +237,8 @@ impl Text {
     fn decode_behind(&self, mut begun: Begun, block: &Block) -> Result<Decoded, ArrowError> {
         let mut batches = Vec::new();
         let (end, ended) = begun.decoder.take_record(&block.text, &mut batches)?;
-        if ended {
+        // Faults are looked for from there, and only at the head of a line is a byte order mark passed over.
+        if ended && block.text[..end].ends_with(b"\n") {
             begun.start = block.start.behind(&block.text[..end]);
         }
         self.go_on(begun, block, end, batches)
