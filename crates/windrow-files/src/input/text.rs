@@ -225,7 +225,10 @@ impl Text {
     /// Decodes `block`, with which a record begins.
     fn decode(&self, block: &Block) -> Result<Decoded, ArrowError> {
         let mut decoder = self.decoder(block.start)?;
-        if let Some(batch) = decoder.decode_plain(&block.text) {
+        // What does not end with its line may be no record: its next byte is a part of the line.
+        if (block.ends || block.is_last)
+            && let Some(batch) = decoder.decode_plain(&block.text)
+        {
             self.give_back(decoder);
             return Ok(Decoded { batches: vec![batch], begun: None });
         }
