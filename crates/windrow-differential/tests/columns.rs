@@ -281,11 +281,13 @@ fn distances_in_a_loop() {
 
 #[test]
 fn what_is_taken_away_in_a_loop() {
-    // What a node reaches along the edges that are not in the other graph, too.
+    // What a node reaches along the edges that are not in the other graph, too. It begins with nothing: edges that are in the
+    // other graph would go round in a cycle and never come to rest.
     over_graphs(|context, [edges, others], seen, probe| {
         let distinct = |edges| columns_of(edges).distinct(context).unwrap();
         let (a, b) = (distinct(edges.clone()), distinct(others.clone()));
-        let ours = a.clone().iterate(|scope, reached| {
+        let nothing = a.clone().concat(a.clone().negate()).unwrap();
+        let ours = nothing.iterate(|scope, reached| {
             let (a, b) = (a.enter(scope), b.enter(scope));
             let both = a.clone().arrange_by(context, ["from", "to"])?;
             let both = both.join_rows(b.arrange_by(context, ["from", "to"])?, ["from", "to"])?;
@@ -295,7 +297,7 @@ fn what_is_taken_away_in_a_loop() {
             further.concat(kept.changes())?.distinct(context)
         });
         let (a, b) = (edges.distinct(), others.distinct());
-        let stock = a.clone().iterate(|scope, reached| {
+        let stock = a.clone().concat(a.clone().negate()).iterate(|scope, reached| {
             let kept = a.enter(scope);
             let both = kept
                 .clone()
