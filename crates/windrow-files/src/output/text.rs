@@ -82,6 +82,29 @@ pub(super) fn part_bytes(
     rows * line + stretch * varying + Rope::PIECE + packer
 }
 
+/// See [`super::part_limits`]: parts of a file of at most so many bytes.
+pub(super) fn limits_within(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    most: usize,
+    (rows, bytes): (usize, usize),
+) -> (usize, usize) {
+    /// Parts of a file, if each is as long as its rows can make it.
+    const PARTS: usize = 4;
+    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
+    let line = line_bytes(schema, options.format) + null * schema.fields().len();
+    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
+    let most = most / PARTS / 2;
+    (rows.min(most / line.max(1)).max(1), bytes.min(most / stretch.max(1)).max(1))
+}
+
+/// Bytes in front of all lines.
+pub(super) fn head_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
+    let name = |field: &Arc<Field>| 2 * field.name().len() + 3;
+    let has_head = options.format == Format::Csv && options.csv.has_header;
+    if has_head { schema.fields().iter().map(name).sum::<usize>() as u64 } else { 0 }
+}
+
 #[derive(Clone)]
 enum Dialect {
     Csv(Arc<CsvOptions>),

@@ -132,7 +132,7 @@ impl Costs {
         let batch = batch_of(BATCH_BYTES);
         let mut writing = match output {
             Output::Written { schema, options, row_group_bytes } => {
-                let parts = output::part_limits(options.format, *row_group_bytes);
+                let parts = output::part_limits(schema, options, *row_group_bytes);
                 writing(inputs, arrangement, schema, options, parts)
             }
             // The array; and of threads that decode ahead each has a slab, one array in hand and one that waits.
@@ -147,6 +147,10 @@ impl Costs {
             writing.footers = writing.footers.saturating_add(3 * written);
             writing.copies += sifting.copies;
             writing.copies_in_turn += sifting.copies;
+        }
+        if matches!(output, Output::Written { options, .. } if options.max_file_bytes.is_some()) {
+            // The head of the output, by which all files are encoded, and a slab that two of them share.
+            writing.footers = writing.footers.saturating_add(2 * batch);
         }
         writing.together = writing.together.saturating_add(2 * written);
         writing.in_turn = writing.in_turn.saturating_add(2 * written + (TIGHT - tight));
