@@ -68,7 +68,7 @@ def test_parts_are_the_sorted_rows(w, rng, tmp_path, form, keys):
             share = most[part[-1][0]] / len(part)
             assert file.stat().st_size <= size or file.stat().st_size * (1 - share) <= size, (file, size)
         if keys > ROWS:
-            assert all(file.stat().st_size <= size for file in files)
+            assert all(file.stat().st_size <= size for file in files), [(size, i, file.stat().st_size, len(parts[i]), parts[i][0], parts[i][-1]) for i, file in enumerate(files) if file.stat().st_size > size]
             # Files are not cut for nothing: two that follow from one another are more than one can be.
             halves = [a.stat().st_size + b.stat().st_size > size // 2 for a, b in zip(files, files[1:])]
             assert all(halves[:-1])

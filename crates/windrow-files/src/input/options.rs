@@ -1,5 +1,6 @@
 //! How inputs are read: what the caller says of them.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use arrow::datatypes::SchemaRef;
@@ -13,6 +14,7 @@ use crate::watch::Cancel;
 
 use super::charset::Charset;
 use super::csv_options::CsvOptions;
+use super::expand::{Source, are_csv};
 use super::filter::Filter;
 
 /// How to read inputs.
@@ -118,6 +120,14 @@ impl ReadOptions {
     ) -> Self {
         self.compared = compared.filter(|_| output == Some(Format::Csv));
         self
+    }
+
+    /// Those of `sources`: text is carried from CSV alone.
+    pub(super) fn of(&self, sources: &[Source]) -> Cow<'_, Self> {
+        match self.compared.is_some() && !are_csv(sources, self.format) {
+            true => Cow::Owned(Self { compared: None, ..self.clone() }),
+            false => Cow::Borrowed(self),
+        }
     }
 
     /// Sets how addresses are reached, of inputs and of the output.

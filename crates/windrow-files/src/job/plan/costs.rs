@@ -7,7 +7,7 @@
 //! ```
 //! All of it is in bytes. Nothing here looks at the limit.
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use windrow::Codec;
 
 use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
@@ -359,9 +359,14 @@ fn most_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
 
 /// Bytes of the fixed-width part of a record batch that ends at so many bytes of rows.
 fn fixed_bytes(schema: &SchemaRef, bytes: usize) -> usize {
-    let widths = || schema.fields().iter().map(|field| field.data_type().primitive_width());
+    let kinds = || schema.fields().iter().map(|field| field.data_type());
     // A varying value takes a byte of a row at the least.
-    let least_row: usize = widths().map(|width| width.unwrap_or(1)).sum();
+    let least_row: usize = kinds().map(|kind| kind.primitive_width().unwrap_or(1)).sum();
     let rows = BATCH_ROWS.min(bytes / least_row.max(1) + 1);
-    rows * widths().map(|width| width.unwrap_or(16)).sum::<usize>()
+    let place = |kind: &DataType| match kind {
+        // An offset of four bytes, in a buffer that grows by doubling.
+        DataType::Utf8 | DataType::Binary => 8,
+        kind => kind.primitive_width().unwrap_or(16),
+    };
+    rows * kinds().map(place).sum::<usize>()
 }
