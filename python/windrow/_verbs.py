@@ -44,6 +44,7 @@ def sort(
     charset=None,
     output_format=None,
     compression=None,
+    max_file_size=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
@@ -98,6 +99,9 @@ def sort(
         How stores are reached where a path is an address - ``s3://``, ``gs://``, ``az://``, ``abfss://``,
         ``https://`` - beside ``AWS_*``, ``GOOGLE_*`` and ``AZURE_*`` variables: a dict such as
         ``{"region": "eu-west-1"}``; ``{"skip_signature": True}`` is anonymous access.
+    max_file_size
+        Bytes of a file: ``output`` is then a directory, new or empty, of ``part-00000.parquet`` and on, which follow
+        from one another. Rows that are equal in the order stay in one file, which may be larger for them.
     output_format, compression, row_group_size, page_size, statistics, checksums, encoding
         How the output is written: a format; ``"none"``, ``"snappy"``, ``"lz4"``, ``"zstd:3"``, ``"gzip"``, ``"brotli"``;
         sizes, as of ``memory``; whether Parquet has minima and maxima, and whether its pages have checksums;
@@ -160,6 +164,7 @@ def compact(
     charset=None,
     output_format=None,
     compression=None,
+    max_file_size=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
@@ -249,6 +254,7 @@ def merge(
     charset=None,
     output_format=None,
     compression=None,
+    max_file_size=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
@@ -311,6 +317,7 @@ def dedupe(
     charset=None,
     output_format=None,
     compression=None,
+    max_file_size=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
@@ -377,6 +384,7 @@ def diff(
     charset=None,
     output_format=None,
     compression=None,
+    max_file_size=None,
     row_group_size=None,
     page_size=None,
     statistics=None,
@@ -449,6 +457,7 @@ def head(
     charset=None,
     output_format=None,
     compression=None,
+    max_file_size=None,
     row_group_size=None,
     page_size=None,
     statistics=None,

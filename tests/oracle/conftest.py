@@ -82,3 +82,9 @@ def windrow():
 def rng(request):
     name = request.node.nodeid.split("::", 1)[-1]
     return np.random.default_rng([SEED, zlib.crc32(name.encode())])
+
+
+@pytest.fixture
+def w(tmp_path):
+    """Runs a line in the directory of the test: w("sort a.csv --by id -o out.csv").ok()"""
+    return lambda line: run(*(line.split() if isinstance(line, str) else line), cwd=tmp_path)

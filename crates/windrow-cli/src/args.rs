@@ -48,6 +48,7 @@ Examples:
   windrow sort lineitem.parquet --by l_shipdate,l_orderkey:desc -o sorted.parquet --memory-limit 128MiB
   windrow sort 'logs/*.ndjson' --by ts:desc:nulls-first -o - --output-format csv
   windrow sort big.parquet --by id -o big.parquet --temp-dir /mnt/a --temp-dir /mnt/b
+  windrow sort events.parquet --by user,ts -o by_user --max-file-size 256MiB
   windrow sort events.ndjson --by amount:desc --limit 100 --where \"user.country = nl\" -o top.csv
 
 Order: numbers by value, strings by bytes, false before true, floats by IEEE totalOrder (-NaN first,
@@ -285,6 +286,7 @@ pub(crate) struct Merge {
 #[derive(Debug, Args)]
 #[command(mut_arg("output", |arg| arg.value_name("DIR").help("Directory to write; new, or empty")))]
 #[command(mut_arg("output_format", |arg| arg.help("Format of the files; Parquet unless given")))]
+#[command(mut_arg("max_file_size", |arg| arg.hide(true)))]
 pub(crate) struct Partition {
     #[command(flatten)]
     pub(crate) input: Input,
@@ -397,6 +399,11 @@ pub(crate) struct Output {
     /// zstd, gzip, bzip2[:LEVEL], xz[:LEVEL], told by the name: .csv.gz, .ndjson.zst, ...
     #[arg(long, value_name = "CODEC")]
     pub(crate) compression: Option<Compression>,
+    /// Bytes of a file: -o then names a directory, new or empty, for part-00000.parquet and on, which follow
+    /// from one another; --output-format says what they are. Rows that are equal in the order stay in one
+    /// file, which may be larger for them. At least 64KiB.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_file_size: Option<Size>,
     /// Row bytes of a Parquet row group, before encoding; at least 64KiB. Row groups end at 122,880 rows,
     /// and are not cut below 8192 rows or 2 MiB.
     #[arg(help_heading = "Parquet", long, value_name = "SIZE", default_value = "16MiB")]

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windrow_files::{
-    Cancel, Checked, CompactSpec, Error, FileFacts, Filter, FloatOrder, Inputs, Job, Limits,
-    Preset, ReadOptions, Target, WriteOptions, expand_with,
+    Cancel, Checked, CompactSpec, DedupeSpec, Error, FileFacts, Filter, FloatOrder, HeadSpec,
+    Inputs, Job, Limits, MergeSpec, PartitionSpec, Preset, ReadOptions, SortSpec, Target,
+    WriteOptions, expand_with,
 };
 
 use crate::advice::{Failure, Result};
@@ -27,13 +28,15 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
     }
     match &cli.verb {
         Verb::Sort(args) => {
-            let run = run!(args.rows);
-            run.finish(Job::sort(run.inputs()?, &args.into())?)
+            let spec = SortSpec::from(args);
+            let run = run!(args.rows).carrying(spec.compared());
+            run.finish(Job::sort(run.inputs()?, &spec)?)
         }
         Verb::Compact(args) => {
             let mut run = run!(args.rows);
             let spec = CompactSpec::from(args);
             run.read = spec.reading(run.read);
+            run = run.carrying(spec.compared());
             let inputs = run.inputs()?;
             if spec.op_preset == Some(Preset::Auto)
                 && !args.report.quiet
@@ -44,12 +47,14 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
             run.finish(Job::compact(inputs, &spec)?)
         }
         Verb::Merge(args) => {
-            let run = run!(args.rows);
-            run.finish(Job::merge(run.inputs()?, &args.into())?)
+            let spec = MergeSpec::from(args);
+            let run = run!(args.rows).carrying(spec.compared());
+            run.finish(Job::merge(run.inputs()?, &spec)?)
         }
         Verb::Dedupe(args) => {
-            let run = run!(args.rows);
-            run.finish(Job::dedupe(run.inputs()?, &args.into())?)
+            let spec = DedupeSpec::from(args);
+            let run = run!(args.rows).carrying(spec.compared());
+            run.finish(Job::dedupe(run.inputs()?, &spec)?)
         }
         Verb::Diff(args) => {
             let run = run!(args.rows);
@@ -58,12 +63,15 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
             run.finish(Job::diff(Inputs::open_pair(&old, &new, &run.read)?, &args.into())?)
         }
         Verb::Head(args) => {
-            let run = run!(args.counted);
-            run.finish(Job::head(run.inputs()?, &args.into())?)
+            let spec = HeadSpec::from(args);
+            let run = run!(args.counted).carrying(spec.compared());
+            run.finish(Job::head(run.inputs()?, &spec)?)
         }
         Verb::Partition(args) => {
-            let run = run!(args.rows);
-            run.finish(Job::partition(run.inputs()?, &args.into())?)
+            let spec = PartitionSpec::from(args);
+            let mut run = run!(args.rows);
+            run.read = run.read.carried_as_text(spec.compared(), run.write.format);
+            run.finish(Job::partition(run.inputs()?, &spec)?)
         }
         Verb::Check(args) => check(args, cancel),
         Verb::Inspect(args) => inspect(args, cancel),
@@ -101,6 +109,13 @@ impl<'a> Run<'a> {
             limits,
             cancel,
         })
+    }
+
+    /// Columns of CSV that are not among `compared` stay as they are, if CSV is written.
+    fn carrying(mut self, compared: Option<Vec<String>>) -> Self {
+        let format = self.write.format_of(&self.target);
+        self.read = self.read.carried_as_text(compared, format);
+        self
     }
 
     fn inputs(&self) -> Result<Inputs> {

@@ -131,6 +131,7 @@ impl From<&args::Output> for WriteOptions {
             args::Encoding::Plain => Encodings::Plain,
         };
         write.format = args.output_format;
+        write.max_file_bytes = args.max_file_size.map(|size| size.0);
         write.compression = args.compression;
         write
     }

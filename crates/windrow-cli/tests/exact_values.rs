@@ -50,8 +50,11 @@ fn offsets_of_timestamps() {
 fn times_out_of_range_and_times_of_day() {
     let work = Work::new();
     work.put("in/a.csv", "id,t\n1,2026-01-31T12:00:00.123456789\n2,1600-01-31T12:00:00\n");
-    let sort = "sort in/a.csv --by id -o out/o.csv";
+    let sort = "sort in/a.csv --by id -o out/o.arrow";
     work.run(sort).says(3, &["a.csv", "line 3", "'t'", "1600-01-31", "range of nanoseconds"]);
+    // As a key, too; text that is carried is not looked at.
+    let keyed = work.run("sort in/a.csv --by t -o out/o.csv");
+    keyed.says(3, &["a.csv", "line 3", "'t'", "1600-01-31", "range of nanoseconds"]);
     let rows = "1,2026-01-31\n".repeat(20_000);
     work.put("in/a.csv", format!("id,t\n{rows}2,2026-01-31 12:00:00\n"));
     work.run(sort).says(3, &["line 20002", "'t'", "time of day"]);
@@ -120,7 +123,7 @@ fn values_behind_the_sample_that_would_have_made_their_column_another() {
     ] {
         let rows: String = (0..MANY).map(|i| format!("{i},{usual}\n")).collect();
         let last = format!("{MANY},{strange}\n");
-        let sort = "--by id -o out/o.csv";
+        let sort = "--by id -o out/o.arrow";
         work.put("in/a.csv", format!("id,v\n{rows}{last}"));
         let line = format!("line {}", MANY + 2);
         work.run(&format!("sort in/a.csv {sort}")).says(3, &["a.csv", &line, "'v'", strange, why]);
@@ -129,9 +132,11 @@ fn values_behind_the_sample_that_would_have_made_their_column_another() {
         work.put("in/b.csv", format!("id,v\n{last}"));
         let two = format!("sort in/a.csv in/b.csv {sort}");
         work.run(&two).says(3, &["b.csv", "line 2", "'v'", strange, why, "--schema"]);
-        // All of it is text where it is seen in time.
-        work.run(&format!("sort in/b.csv in/a.csv {sort} --schema v:utf8")).succeeds();
-        assert_eq!(work.text("out/o.csv"), format!("id,v\n1,{usual}\n{last}"));
+        // All of it is text where somebody says so, and where text is all that comes of it.
+        for text in ["--schema v:utf8", ""] {
+            work.run(&format!("sort in/b.csv in/a.csv --by id -o out/o.csv {text}")).succeeds();
+            assert_eq!(work.text("out/o.csv"), format!("id,v\n1,{usual}\n{last}"));
+        }
     }
     work.put("in/a.csv", "id,v\n1,90210\n");
     work.put("in/b.csv", "id,v\n2,02139\n");

@@ -112,6 +112,17 @@ impl Preset {
         }
     }
 
+    /// Whether what a column of this name holds says what a change does, or the format adds it.
+    pub(crate) fn reads(self, name: &str) -> bool {
+        let reads = |preset: Self| {
+            preset.op_columns().contains(&name) || preset.adds(name, &Schema::empty())
+        };
+        match self {
+            Self::Auto => Self::ALL.into_iter().any(reads),
+            preset => reads(preset),
+        }
+    }
+
     /// Whether its producer writes JSON in which the rows must be looked for.
     pub(crate) fn is_raw(self) -> bool {
         matches!(self, Self::Auto | Self::Debezium | Self::Wal2json | Self::Maxwell | Self::Canal)

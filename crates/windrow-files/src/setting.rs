@@ -66,6 +66,8 @@ settings! {
     RowGroupSize = "row_group_size",
     /// Bytes of a Parquet page: [`WriteOptions::page_bytes`](crate::WriteOptions::page_bytes).
     PageSize = "page_size",
+    /// Bytes of a file of sorted output: [`WriteOptions::max_file_bytes`](crate::WriteOptions::max_file_bytes).
+    MaxFileSize = "max_file_size",
     /// How stores are reached: [`Stores::with_options`](crate::Stores::with_options).
     StoreOption = "store_option",
     /// The memory limit: [`Limits::memory`](crate::Limits::memory).

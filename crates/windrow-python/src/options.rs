@@ -368,6 +368,7 @@ impl<'py> Arguments<'py> {
         if let Some(bytes) = self.size("page_size")? {
             write = write.page_bytes(bytes);
         }
+        write.max_file_bytes = self.size("max_file_size")?;
         write = write.statistics(self.flag("statistics")?.unwrap_or(true));
         let encodings = [("delta", Encodings::Delta), ("plain", Encodings::Plain)];
         write.encodings = self.one_of("encoding", encodings)?.unwrap_or_default();

@@ -6,12 +6,13 @@
 //! Arguments that exclude each other are refused here; what depends on the inputs is left to the library.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use windrow_files::{
     CompactSpec, DedupeSpec, DiffSpec, HeadSpec, Inputs, Job, Kept, MergeSpec, Mode, PartitionSpec,
-    Partitions, ReadOptions, Result, Shown, SortSpec, Unchanged,
+    Partitions, ReadOptions, Result, Shown, SortSpec, Target, Unchanged, WriteOptions,
 };
 
 use crate::errors::usage;
@@ -62,6 +63,30 @@ impl Spec {
             Self::Compact(spec) => spec.reading(read),
             _ => read,
         }
+    }
+
+    /// The same where the output is CSV, too: columns that are not compared stay as they are.
+    pub(crate) fn carrying(
+        &self,
+        read: ReadOptions,
+        write: &WriteOptions,
+        output: Option<&Path>,
+    ) -> ReadOptions {
+        let compared = match self {
+            Self::Sort(spec) => spec.compared(),
+            Self::Compact(spec) => spec.compared(),
+            Self::Dedupe(spec) => spec.compared(),
+            Self::Head(spec) => spec.compared(),
+            Self::Diff(_) => None,
+            Self::Merge(spec) => spec.compared(),
+            Self::Partition(spec) => spec.compared(),
+        };
+        let format = match (self, output) {
+            (_, None) => None,
+            (Self::Partition(_), Some(_)) => write.format,
+            (_, Some(output)) => write.format_of(&Target::Path(output.to_owned())),
+        };
+        read.carried_as_text(compared, format)
     }
 
     /// Bound to the schema of inputs.

@@ -41,6 +41,7 @@ impl Call {
         let read = spec.reading(arguments.read()?);
         let (write, limits) = (arguments.write()?, arguments.limits()?);
         let (output, asked) = (arguments.output()?, arguments.memory()?);
+        let read = spec.carrying(read, &write, output.as_deref());
         arguments.finish(verb)?;
         if output.is_none() && matches!(spec, Spec::Partition(_)) {
             return Err(usage(py, "output= is missing: partitions are files of a directory"));

@@ -12,6 +12,9 @@
 //!    without a sign.
 //! 4. Numbers with leading zeros (postal codes) would come out without them: they are text.
 //!
+//! Columns that nothing compares are text as it stands, if that is what is written of them
+//! ([`ReadOptions::carried_as_text`]).
+//!
 //! A value behind the sample that is none of its column's type by these rules is an error (see
 //! [`exact`](super::exact)).
 
@@ -23,11 +26,13 @@ use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Result};
+use crate::paths;
 use crate::setting::Setting;
 
 use super::blocks::newlines;
 use super::dialect::{Columns, Dialect};
-use super::exact::{has_offset, is_padded};
+use super::exact::{has_offset, is_named, is_padded};
+use super::filter::Filter;
 use super::origin::Origin;
 use super::text::{TextFile, line_bytes, longest_line, rest_of_line};
 use super::{CsvOptions, Opened, ReadOptions, SAMPLE_BYTES, sniff};
@@ -86,7 +91,8 @@ pub(super) fn open(
             };
             let own = |inferred: Schema| match seen {
                 0 => header_only(&origin, &inferred, named.as_ref()),
-                _ => first_file(&origin, &csv, text, inferred, named.as_ref()),
+                _ => first_file(&origin, &csv, text, inferred, named.as_ref())
+                    .map(|schema| carried(schema, named.as_ref(), options)),
             };
             match reference {
                 Some(first) if unite => with_types_of(first, &own(inferred)?),
@@ -108,6 +114,25 @@ pub(super) fn open(
         lacks: lacks.then_some("the file is empty; CSV starts with a line that names the columns"),
     };
     Ok(file.opened(options.batch_rows.max(1)))
+}
+
+/// The columns of a file of which those are text that nothing compares, where they are carried.
+fn carried(schema: Schema, named: Option<&Schema>, options: &ReadOptions) -> Schema {
+    let Some(compared) = &options.compared else { return schema };
+    let filtered = options.filter.iter().flat_map(Filter::columns);
+    let compared = compared.iter().map(String::as_str).chain(filtered);
+    let typed: Vec<usize> =
+        compared.filter_map(|name| paths::find(&schema, name)?.first().copied()).collect();
+    let of_log = |name: &str| options.op_preset.is_some_and(|preset| preset.reads(name));
+    let fields = schema.fields().iter().enumerate().map(|(place, field)| {
+        let keeps = typed.contains(&place) || is_named(field, named) || of_log(field.name());
+        if keeps {
+            Arc::clone(field)
+        } else {
+            Arc::new(Field::new(field.name(), DataType::Utf8, true))
+        }
+    });
+    Schema::new(fields.collect::<Vec<_>>())
 }
 
 fn reader(csv: &CsvOptions) -> Result<Reader, ArrowError> {

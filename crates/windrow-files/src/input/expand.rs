@@ -192,6 +192,18 @@ fn matching(arg: &OsStr) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Whether all of `sources` are CSV, as far as names tell; of one alone its content may tell, too.
+pub(super) fn are_csv(sources: &[Source], format: Option<Format>) -> bool {
+    let is_csv = |source: &Source| {
+        let named = match source {
+            Source::File(path) | Source::Found { path, .. } => Format::of_path(path),
+            Source::Stdin | Source::Reader(_) => None,
+        };
+        format.or(named) == Some(Format::Csv)
+    };
+    matches!(sources, [Source::Stdin]) && format.is_none() || sources.iter().all(is_csv)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

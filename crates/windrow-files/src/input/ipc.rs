@@ -25,9 +25,9 @@ use crate::format::Format;
 use crate::watch::Watch;
 
 use super::content::{Pieces, decoded};
+use super::frame::{Frame, plain_bytes};
 use super::origin::Origin;
 use super::random::RandomFile;
-use super::stream::{Frame, plain_bytes};
 use super::{Content, Opened, Span};
 
 /// Bytes of record batches in a unit: enough that opening the file is nothing beside reading it, few

@@ -27,6 +27,7 @@ mod expand;
 mod filter;
 mod footer_depth;
 mod footers;
+mod frame;
 mod guard;
 mod hive;
 mod info;
@@ -168,6 +169,7 @@ impl Inputs {
 
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
+        let options = &*options.of(sources);
         let mut stdin = Some(stdin);
         let footers = Arc::new(footers::FooterCache::default());
         let named = Named::of(options.schema.as_deref());

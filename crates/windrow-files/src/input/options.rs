@@ -1,5 +1,6 @@
 //! How inputs are read: what the caller says of them.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use arrow::datatypes::SchemaRef;
@@ -13,6 +14,7 @@ use crate::watch::Cancel;
 
 use super::charset::Charset;
 use super::csv_options::CsvOptions;
+use super::expand::{Source, are_csv};
 use super::filter::Filter;
 
 /// How to read inputs.
@@ -45,6 +47,8 @@ pub struct ReadOptions {
     pub union_by_name: bool,
     /// Which rows count; all unless given.
     pub filter: Option<Filter>,
+    /// Columns of CSV that have types, if the others are carried as the text that they are.
+    pub(crate) compared: Option<Vec<String>>,
     /// How addresses are reached.
     pub(crate) stores: Stores,
     /// The most rows of a batch.
@@ -102,6 +106,30 @@ impl ReadOptions {
         self
     }
 
+    /// Has columns of CSV that are neither among `compared` nor in the condition of [`filter`](Self::filter) be text as it
+    /// stands - `1.10`, `007`, `True` - where `output` is CSV, too, and all inputs are. Columns that
+    /// [`schema`](Self::schema) names have the types that it gives them. Other outputs have types, and so all columns.
+    ///
+    /// What a verb compares its specification tells, as [`SortSpec::compared`](crate::SortSpec::compared); where
+    /// it compares all columns, all have types. [`WriteOptions::format_of`](crate::WriteOptions::format_of) tells the
+    /// format.
+    pub fn carried_as_text(
+        mut self,
+        compared: Option<Vec<String>>,
+        output: Option<Format>,
+    ) -> Self {
+        self.compared = compared.filter(|_| output == Some(Format::Csv));
+        self
+    }
+
+    /// Those of `sources`: text is carried from CSV alone.
+    pub(super) fn of(&self, sources: &[Source]) -> Cow<'_, Self> {
+        match self.compared.is_some() && !are_csv(sources, self.format) {
+            true => Cow::Owned(Self { compared: None, ..self.clone() }),
+            false => Cow::Borrowed(self),
+        }
+    }
+
     /// Sets how addresses are reached, of inputs and of the output.
     pub fn stores(mut self, stores: &Stores) -> Self {
         self.stores = stores.clone();
@@ -140,6 +168,7 @@ impl Default for ReadOptions {
             hive_types: None,
             union_by_name: false,
             filter: None,
+            compared: None,
             stores: Stores::default(),
             temp_dir: None,
             temp_bytes: u64::MAX,

@@ -7,6 +7,9 @@
 //! pieces    [slice   ][sl.][slice][slab  ][...                 a slab that files share is decoded here
 //! ```
 //!
+//! Files of limited size are not opened here: how long a part is, is known when it is encoded (see [`super::sized`]).
+//! A part of theirs ends, where it can, between two keys, since a file may end only there.
+//!
 //! Invariant: cuts follow from the rows and the settings. A file is opened with its first part, in the
 //! order of the output; what its writer knows of it beforehand is a sample of its own rows.
 
@@ -21,6 +24,7 @@ use windrow::{Decoder, Slab};
 use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::rows::{Rows, Taken};
+use super::sized::{self, Edges, Keys};
 use crate::error::{Error, Result};
 use crate::output::{self, Appender, Encoder, Folder, OutputOptions, SAMPLE_ROWS};
 use crate::partition::{Name, Partitioning};
@@ -54,6 +58,8 @@ pub(super) struct Begun {
     pub(super) encoder: Arc<dyn Encoder>,
     /// If it is the first of its file.
     pub(super) opened: Option<Opened>,
+    /// Whether its first row is the first of its key, where that was looked for.
+    pub(super) starts_key: bool,
 }
 
 /// A file that begins.
@@ -76,6 +82,8 @@ struct Run {
     piece: Piece,
     rows: usize,
     bytes: usize,
+    /// The first row that is the first of its key, where that was looked for.
+    edge: Option<usize>,
 }
 
 /// A thread's way from rows to columns.
@@ -86,12 +94,9 @@ pub(super) struct Decoders {
 }
 
 impl Decoders {
-    pub(super) fn new(
-        arrangement: &Arrangement,
-        partitioning: Option<&Partitioning>,
-    ) -> Result<Self> {
+    pub(super) fn new(arrangement: &Arrangement, keys: Option<&[usize]>) -> Result<Self> {
         let layout = &arrangement.layout;
-        let keys = partitioning.map(|partitioning| Decoder::new(layout, &partitioning.keys));
+        let keys = keys.map(|keys| Decoder::new(layout, keys));
         Ok(Self { rows: RowDecoder::new(arrangement)?, keys: keys.transpose()? })
     }
 
@@ -108,6 +113,8 @@ impl Decoders {
 /// Which files there are.
 enum Files<'a> {
     One(Arc<dyn Encoder>),
+    /// As many as their sizes make.
+    Sized(Arc<dyn Encoder>, Edges),
     Many(Many<'a>),
 }
 
@@ -123,6 +130,16 @@ impl<'a> Cutter<'a> {
     /// Cuts into parts of one file.
     pub(super) fn one(rows: Rows, limits: (usize, usize), encoder: Arc<dyn Encoder>) -> Self {
         Self::new(rows, limits, Files::One(encoder))
+    }
+
+    /// Cuts into parts of files that may end between two keys.
+    pub(super) fn sized(
+        rows: Rows,
+        limits: (usize, usize),
+        encoder: Arc<dyn Encoder>,
+        keys: Keys,
+    ) -> Self {
+        Self::new(rows, limits, Files::Sized(encoder, Edges::new(keys, limits)))
     }
 
     /// Cuts into files in `folder`, and these into parts.
@@ -141,14 +158,28 @@ impl<'a> Cutter<'a> {
         Self { rows, part_rows, part_bytes, files, ready: VecDeque::new(), part: 0 }
     }
 
+    /// Columns that tell apart what goes to different files.
+    pub(super) fn keys(&self) -> Option<&[usize]> {
+        match &self.files {
+            Files::One(_) => None,
+            Files::Sized(_, edges) => edges.columns(),
+            Files::Many(many) => Some(&many.partitioning.keys),
+        }
+    }
+
     /// The next part; `None` when all rows are taken.
     pub(super) fn begin(&mut self, decoders: &mut Decoders) -> Result<Option<Begun>> {
         if self.ready.is_empty() {
             self.fill(Extent::default(), decoders)?;
         }
         let Some(run) = self.ready.front() else { return Ok(None) };
-        let (encoder, opened) = match &self.files {
+        let starts_key = run.edge == Some(0);
+        let (encoder, opened) = match &mut self.files {
             Files::One(encoder) => (Arc::clone(encoder), None),
+            Files::Sized(encoder, edges) => {
+                edges.begin(starts_key);
+                (Arc::clone(encoder), None)
+            }
             Files::Many(many) => match &many.current {
                 Some((name, encoder)) if Some(name) == run.name.as_ref() => {
                     (Arc::clone(encoder), None)
@@ -161,7 +192,7 @@ impl<'a> Cutter<'a> {
         };
         let ordinal = self.part;
         self.part += 1;
-        Ok(Some(Begun { ordinal, encoder, opened }))
+        Ok(Some(Begun { ordinal, encoder, opened, starts_key }))
     }
 
     /// The next piece of a part that has come as far as `extent`; `None` at its end.
@@ -179,6 +210,15 @@ impl<'a> Cutter<'a> {
         let same = match (&self.files, self.ready.front()) {
             (_, None) => false,
             (Files::One(_), Some(_)) => true,
+            (Files::Sized(_, edges), Some(run)) => match run.edge {
+                Some(edge) if edges.ends_at_edge((extent.rows, extent.bytes)) => {
+                    if edge > 0 {
+                        self.cut_ready(edge, decoders)?;
+                    }
+                    edge > 0
+                }
+                _ => true,
+            },
             (Files::Many(many), Some(run)) => {
                 many.current.as_ref().map(|(name, _)| name) == run.name.as_ref()
             }
@@ -193,29 +233,61 @@ impl<'a> Cutter<'a> {
 
     /// Takes a slab for a part that has come as far as `extent`.
     fn fill(&mut self, extent: Extent, decoders: &mut Decoders) -> Result<()> {
-        let most = BATCH_ROWS.min(self.part_rows - extent.rows);
-        let slab = match self.rows.next(most, BATCH_BYTES)? {
+        let (most, most_bytes) = match &self.files {
+            Files::Sized(..) => sized::slab((self.part_rows, self.part_bytes)),
+            _ => (BATCH_ROWS, BATCH_BYTES),
+        };
+        let most = most.min(self.part_rows - extent.rows);
+        let slab = match self.rows.next(most, most_bytes)? {
             None => return Ok(()),
             Some(Taken::Slab(slab)) => slab,
-            Some(Taken::Batch(batch, bytes)) => {
+            Some(Taken::Batch { batch, bytes, keys }) => {
                 let rows = batch.num_rows();
-                self.ready.push_back(Run { name: None, piece: Piece::Decoded(batch), rows, bytes });
+                let edge = match &mut self.files {
+                    Files::Sized(_, edges) => {
+                        edges.first((extent.rows + rows, extent.bytes + bytes), || Ok(keys))?
+                    }
+                    _ => None,
+                };
+                let piece = Piece::Decoded(batch);
+                self.ready.push_back(Run { name: None, piece, rows, bytes, edge });
                 return Ok(());
             }
         };
         match &mut self.files {
-            Files::One(_) => {
+            Files::One(_) | Files::Sized(..) => {
                 let (rows, bytes) = (slab.rows(), slab.bytes());
+                let edge = match &mut self.files {
+                    Files::Sized(_, edges) => {
+                        let mut keys =
+                            || decoders.keys.as_mut().map(|keys| keys.decode(&slab)).transpose();
+                        edges.first((extent.rows + rows, extent.bytes + bytes), || Ok(keys()?))?
+                    }
+                    _ => None,
+                };
                 // A slab holds on to the whole chunks that its rows lie in. Short rows are many in
                 // each; a few long ones would keep the memory of all runs, and are soon copied.
                 let piece = match bytes >= rows * LONG_ROW {
                     true => Piece::Decoded(decoders.rows.decode(&slab)?),
                     false => Piece::Rows(slab),
                 };
-                self.ready.push_back(Run { name: None, piece, rows, bytes });
+                self.ready.push_back(Run { name: None, piece, rows, bytes, edge });
             }
             Files::Many(many) => many.split(slab, &mut self.ready, decoders)?,
         }
+        Ok(())
+    }
+
+    /// Cuts the run that is ready in two, before the row `edge`.
+    fn cut_ready(&mut self, edge: usize, decoders: &mut Decoders) -> Result<()> {
+        let Some(run) = self.ready.pop_front() else { return Ok(()) };
+        let whole = Arc::new(decoders.decode(run.piece)?);
+        let bytes = run.bytes * edge / run.rows.max(1);
+        let piece = |rows: Range<usize>| Piece::Within(Arc::clone(&whole), rows);
+        let (head, tail) = (piece(0..edge), piece(edge..run.rows));
+        let (rows, rest) = (run.rows - edge, run.bytes - bytes);
+        self.ready.push_front(Run { name: None, piece: tail, rows, bytes: rest, edge: Some(0) });
+        self.ready.push_front(Run { name: None, piece: head, rows: edge, bytes, edge: None });
         Ok(())
     }
 
@@ -270,7 +342,7 @@ impl Many<'_> {
         let (rows, bytes) = (slab.rows(), slab.bytes());
         if let [_whole] = ranges.as_slice() {
             let name = Some(self.partitioning.names.of(&keys, 0, extension)?);
-            ready.push_back(Run { name, piece: Piece::Rows(slab), rows, bytes });
+            ready.push_back(Run { name, piece: Piece::Rows(slab), rows, bytes, edge: None });
             return Ok(());
         }
         let decoded = Arc::new(decoders.rows.decode(&slab)?);
@@ -281,6 +353,7 @@ impl Many<'_> {
                 rows: range.len(),
                 bytes: bytes * range.len() / rows,
                 piece: Piece::Within(Arc::clone(&decoded), range),
+                edge: None,
             });
         }
         Ok(())

@@ -27,6 +27,8 @@ struct Shared<'a> {
     appended: Condvar,
     failed: AtomicBool,
     job: &'a Job,
+    /// Columns that tell apart what goes to different files.
+    keys: Option<Vec<usize>>,
     running: &'a Running,
 }
 
@@ -39,6 +41,7 @@ pub(super) fn emit(
     running: &Running,
 ) -> Result<(Written, Option<Spread>)> {
     let shared = Shared {
+        keys: cutter.keys().map(<[usize]>::to_vec),
         cutter: Mutex::new(cutter),
         out: Mutex::new(out),
         appended: Condvar::new(),
@@ -75,7 +78,7 @@ pub(super) fn emit(
 impl Shared<'_> {
     /// Takes the rows of a whole part, then encodes them while others take theirs.
     fn hold(&self) -> Result<()> {
-        let mut decoders = Decoders::new(&self.job.arrangement, self.job.partitioning.as_ref())?;
+        let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
         loop {
             let taken = {
                 let mut cutter = lock(&self.cutter);
@@ -89,12 +92,13 @@ impl Shared<'_> {
                 }
                 taken?
             };
-            let Some((Begun { ordinal, encoder, opened }, pieces)) = taken else { return Ok(()) };
+            let Some((begun, pieces)) = taken else { return Ok(()) };
             // Each slab's memory is free as soon as it is decoded.
             let mut batches = pieces.into_iter().map(|piece| {
                 self.pause()?;
                 decoders.decode(piece)
             });
+            let Begun { ordinal, encoder, opened, starts_key } = begun;
             let part = encoder.encode(&mut batches)?;
             let mut turn = lock(&self.out);
             loop {
@@ -108,7 +112,7 @@ impl Shared<'_> {
             }
             let rows = part.rows();
             let opened = opened.map_or(Ok(()), |opened| turn.open(opened));
-            let appended = opened.and_then(|()| turn.append(part));
+            let appended = opened.and_then(|()| turn.append(part, starts_key));
             if appended.is_err() {
                 // Before anybody else has the turn: nothing follows half of a part.
                 self.failed.store(true, Ordering::Relaxed);
@@ -136,17 +140,17 @@ impl Shared<'_> {
 
     /// Encodes rows as they are merged.
     fn stream(&self) -> Result<()> {
-        let mut decoders = Decoders::new(&self.job.arrangement, self.job.partitioning.as_ref())?;
+        let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
         let mut cutter = lock(&self.cutter);
         let mut turn = lock(&self.out);
-        while let Some(Begun { encoder, opened, .. }) = cutter.begin(&mut decoders)? {
+        while let Some(Begun { encoder, opened, starts_key, .. }) = cutter.begin(&mut decoders)? {
             opened.map_or(Ok(()), |opened| turn.open(opened))?;
             let mut extent = Extent::default();
             let mut batches = std::iter::from_fn(|| {
                 let piece = self.pause().and_then(|()| cutter.next(&mut extent, &mut decoders));
                 Some(piece.transpose()?.and_then(|piece| decoders.decode(piece)))
             });
-            let rows = turn.encode(&*encoder, &mut batches)?;
+            let rows = turn.encode(&*encoder, &mut batches, starts_key)?;
             self.running.tally.wrote(rows);
         }
         Ok(())

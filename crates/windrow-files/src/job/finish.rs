@@ -15,6 +15,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
 use super::cut::Opened;
+use super::sized::SizedFiles;
 use crate::error::{Error, Result};
 use crate::output::{self, Appender, Destination, Encoder, Folder, OutputOptions, Part, Written};
 use crate::partition::Partitioning;
@@ -26,7 +27,16 @@ pub(super) struct Out<'a> {
     pub(super) ordinal: usize,
     current: Option<Box<dyn Appender>>,
     written: Written,
-    many: Option<Files<'a>>,
+    files: Many<'a>,
+}
+
+/// Where there are many files.
+enum Many<'a> {
+    No,
+    /// One of each partition.
+    Partitions(Files<'a>),
+    /// As many as their sizes make.
+    Sized(SizedFiles<'a>),
 }
 
 /// What files without rows need.
@@ -44,27 +54,26 @@ pub(super) struct Files<'a> {
 
 impl<'a> Out<'a> {
     pub(super) fn one(appender: Box<dyn Appender>) -> Self {
-        Self {
-            ordinal: 0,
-            current: Some(appender),
-            written: Written { rows: 0, bytes: 0 },
-            many: None,
-        }
+        Self { current: Some(appender), ..Self::new(Many::No) }
     }
 
     pub(super) fn many(files: Files<'a>) -> Self {
-        Self {
-            ordinal: 0,
-            current: None,
-            written: Written { rows: 0, bytes: 0 },
-            many: Some(files),
-        }
+        Self::new(Many::Partitions(files))
+    }
+
+    /// Files of limited size, the first of them with this appender.
+    pub(super) fn sized(files: SizedFiles<'a>, appender: Box<dyn Appender>) -> Self {
+        Self { current: Some(appender), ..Self::new(Many::Sized(files)) }
+    }
+
+    fn new(files: Many<'a>) -> Self {
+        Self { ordinal: 0, current: None, written: Written { rows: 0, bytes: 0 }, files }
     }
 
     /// A new file: what comes next goes there.
     pub(super) fn open(&mut self, opened: Opened) -> Result<()> {
         self.close()?;
-        if let (Some(number), Some(many)) = (opened.name.number, &mut self.many) {
+        if let (Some(number), Many::Partitions(many)) = (opened.name.number, &mut self.files) {
             self.written.bytes += many.fill(number)?;
             many.next = number + 1;
         }
@@ -72,8 +81,20 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    pub(super) fn append(&mut self, part: Part) -> Result<()> {
+    /// Writes the next part; to another file if it would make this one too large and `starts_key`.
+    pub(super) fn append(&mut self, part: Part, starts_key: bool) -> Result<()> {
         self.ordinal += 1;
+        if let Many::Sized(files) = &mut self.files {
+            let bytes = part.bytes();
+            if starts_key && files.overflows(bytes) {
+                self.close()?;
+            }
+            let Many::Sized(files) = &mut self.files else { return Err(no_file()) };
+            if self.current.is_none() {
+                self.current = Some(files.open()?);
+            }
+            files.grow(bytes);
+        }
         self.current()?.append(part)
     }
 
@@ -82,39 +103,59 @@ impl<'a> Out<'a> {
         &mut self,
         encoder: &dyn Encoder,
         batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+        starts_key: bool,
     ) -> Result<u64> {
+        if let Many::Sized(_) = &self.files {
+            // Which file it goes to depends on its length.
+            let part = encoder.encode(batches)?;
+            let rows = part.rows();
+            self.append(part, starts_key)?;
+            return Ok(rows);
+        }
         self.ordinal += 1;
         self.current()?.encode(encoder, batches)
     }
 
     fn current(&mut self) -> Result<&mut Box<dyn Appender>> {
-        let none = || Error::data("internal error: a part without a file");
-        self.current.as_mut().ok_or_else(none)
+        self.current.as_mut().ok_or_else(no_file)
     }
 
     /// Completes what is open.
     pub(super) fn finish(mut self) -> Result<(Written, Option<Spread>)> {
         self.close()?;
-        if let Some(many) = &mut self.many
+        if let Many::Partitions(many) = &mut self.files
             && let Some(partitions) = many.partitioning.names.partitions()
         {
             self.written.bytes += many.fill(partitions)?;
         }
-        Ok((self.written, self.many.map(|many| many.spread)))
+        let spread = match self.files {
+            Many::No => None,
+            Many::Partitions(many) => Some(many.spread),
+            Many::Sized(files) => Some(files.spread()),
+        };
+        Ok((self.written, spread))
     }
 
     fn close(&mut self) -> Result<()> {
         let Some(current) = self.current.take() else { return Ok(()) };
-        let Written { rows, bytes } = current.finish()?;
+        let written @ Written { rows, bytes } = current.finish()?;
         self.written.rows += rows;
         self.written.bytes += bytes;
-        if let Some(many) = &mut self.many {
-            many.spread.files += 1;
-            many.spread.occupied += 1;
-            many.spread.most_rows = many.spread.most_rows.max(rows);
+        match &mut self.files {
+            Many::No => {}
+            Many::Partitions(many) => {
+                many.spread.files += 1;
+                many.spread.occupied += 1;
+                many.spread.most_rows = many.spread.most_rows.max(rows);
+            }
+            Many::Sized(files) => files.closed(written),
         }
         Ok(())
     }
+}
+
+fn no_file() -> Error {
+    Error::data("internal error: a part without a file")
 }
 
 impl Files<'_> {

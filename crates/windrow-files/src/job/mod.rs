@@ -25,6 +25,7 @@ mod plan;
 mod replan;
 mod rows;
 mod sampling;
+mod sized;
 mod source;
 mod tally;
 mod write;

@@ -6,7 +6,7 @@
 //! ```
 
 use arrow::record_batch::RecordBatch;
-use windrow::{Slab, Slabs};
+use windrow::{Decoder, Slab, Slabs};
 
 use super::decode::RowDecoder;
 use super::plan::SIFTED_BYTES;
@@ -23,13 +23,19 @@ pub(super) struct Rows {
 /// Some of them.
 pub(super) enum Taken {
     Slab(Slab),
-    /// With the bytes that they take as rows.
-    Batch(RecordBatch, usize),
+    /// With the bytes that they take as rows, and the columns that were wanted beside those that are written.
+    Batch {
+        batch: RecordBatch,
+        bytes: usize,
+        keys: Option<RecordBatch>,
+    },
 }
 
 struct Sifted {
     sift: Box<dyn Sift>,
     decoder: RowDecoder,
+    /// Of columns that are wanted beside, of a sift that leaves the first rows as they are.
+    keys: Option<Decoder>,
     ended: bool,
 }
 
@@ -38,21 +44,24 @@ impl Taken {
     pub(super) fn decode(&self, decoder: &mut RowDecoder) -> Result<RecordBatch> {
         match self {
             Self::Slab(slab) => decoder.decode(slab),
-            Self::Batch(batch, _) => Ok(batch.clone()),
+            Self::Batch { batch, .. } => Ok(batch.clone()),
         }
     }
 }
 
 impl Rows {
-    /// Those of `slabs`, of which at most `rows` or `bytes` are read ahead.
+    /// Those of `slabs`, of which at most `rows` or `bytes` are read ahead. Beside what is written, `keys` are wanted of
+    /// the first so many rows.
     pub(super) fn open(
         slabs: Slabs,
         arrangement: &Arrangement,
         (rows, bytes): (usize, usize),
+        keys: Option<&[usize]>,
     ) -> Result<Self> {
         let sift = arrangement.sifting.as_ref().map(|sifting| -> Result<Sifted> {
             let decoder = RowDecoder::new(arrangement)?;
-            Ok(Sifted { sift: (sifting.start)(), decoder, ended: false })
+            let keys = keys.map(|keys| Decoder::new(&arrangement.layout, keys)).transpose()?;
+            Ok(Sifted { sift: (sifting.start)(), decoder, keys, ended: false })
         });
         let mut all = Self { slabs, sift: sift.transpose()?, first: None };
         all.first = all.read(rows, bytes)?;
@@ -79,7 +88,7 @@ impl Rows {
     }
 
     fn read(&mut self, rows: usize, bytes: usize) -> Result<Option<Taken>> {
-        let Some(Sifted { sift, decoder, ended }) = &mut self.sift else {
+        let Some(Sifted { sift, decoder, keys, ended }) = &mut self.sift else {
             return Ok(self.slabs.next(rows, bytes)?.map(Taken::Slab));
         };
         while !*ended && !sift.is_done() {
@@ -87,15 +96,17 @@ impl Rows {
                 *ended = true;
                 let last = sift.finish()?.filter(|batch| batch.num_rows() > 0);
                 let length = last.as_ref().map_or(0, RecordBatch::get_array_memory_size);
-                return Ok(last.map(|batch| Taken::Batch(batch, length)));
+                return Ok(last.map(|batch| Taken::Batch { batch, bytes: length, keys: None }));
             };
             let (taken, length) = (slab.rows(), slab.bytes());
             let batch = decoder.decode(&slab)?;
+            let keys = keys.as_mut().map(|keys| keys.decode(&slab)).transpose()?;
             drop(slab);
             let batch = sift.push(&batch)?;
             if batch.num_rows() > 0 {
-                let length = length * batch.num_rows() / taken.max(1);
-                return Ok(Some(Taken::Batch(batch, length)));
+                let bytes = length * batch.num_rows() / taken.max(1);
+                let keys = keys.map(|keys| keys.slice(0, batch.num_rows()));
+                return Ok(Some(Taken::Batch { batch, bytes, keys }));
             }
         }
         Ok(None)

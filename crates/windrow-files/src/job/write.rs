@@ -12,16 +12,18 @@ use super::emit::emit;
 use super::finish::{Files, Out};
 use super::plan::{self, Output, Plan, Planned};
 use super::rows::Rows;
+use super::sized::{self, Keys, SizedFiles};
 use super::{Job, Running};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::limits::Limits;
 use crate::output::{
     self, Compression, Contents, Destination, Directory, OutputOptions, Target, Uploads,
-    WriteOptions,
+    WriteOptions, Written,
 };
 use crate::partition::Partitioning;
 use crate::progress::Phase;
+use crate::setting::Setting;
 use crate::stats::{Spread, Stats};
 use crate::store;
 use crate::system;
@@ -43,7 +45,7 @@ impl Outlined {
     ) -> Result<Self> {
         limits.check()?;
         if let Target::Path(path) = target {
-            job.inputs.refuse_output(path, job.partitioning.is_some())?;
+            job.inputs.refuse_output(path, is_many(job, write))?;
         }
         let decoder = RowDecoder::new(&job.arrangement)?;
         let mut options = options(job, target, write)?;
@@ -61,20 +63,35 @@ impl Outlined {
     }
 }
 
+/// Whether the output is a directory of files.
+fn is_many(job: &Job, write: &WriteOptions) -> bool {
+    job.partitioning.is_some() || write.max_file_bytes.is_some()
+}
+
 /// How the output of `job` is written.
 fn options(job: &Job, target: &Target, write: &WriteOptions) -> Result<OutputOptions> {
     let mut csv = write.csv.as_ref().unwrap_or(job.inputs.csv()).clone();
     let told = write.csv.is_none().then(|| job.inputs.told_delimiter()).flatten();
     let row_bytes = job.inputs.row_bytes();
-    if let Some(partitioning) = &job.partitioning {
+    if is_many(job, write) {
+        let sorting = match (&job.partitioning, write.max_file_bytes) {
+            (Some(partitioning), None) => sort_columns(&partitioning.sorting),
+            (Some(_), Some(_)) => {
+                return Err(Error::usage(format!(
+                    "{}: partitions are files of their own, of any size",
+                    Setting::MaxFileSize
+                )));
+            }
+            (None, _) => job.arrangement.sorting(),
+        };
         if *target == Target::Stdout {
             return Err(Error::usage(
-                "partitions are many files: the output is a directory, and not standard output",
+                "the output is many files: name a directory, and not standard output",
             ));
         }
         let format = write.format.unwrap_or(Format::Parquet);
         csv.delimiter = csv.delimiter.or(told);
-        return write.bind(format, sort_columns(&partitioning.sorting), csv, row_bytes);
+        return write.bind(format, sorting, csv, row_bytes);
     }
     let named = match target {
         Target::Path(path) => {
@@ -114,12 +131,12 @@ pub(super) fn drops_bloom_filters(job: &Job, options: &OutputOptions) -> bool {
 
 /// Refuses what cannot be written, before there is anything to write.
 fn check(job: &Job, target: &Target, schema: &SchemaRef, options: &OutputOptions) -> Result<()> {
-    match (target, &job.partitioning) {
-        (Target::Path(directory), Some(_)) => {
+    match (target, job.partitioning.is_some() || options.max_file_bytes.is_some()) {
+        (Target::Path(directory), true) => {
             output::check(&Destination::Path("/dev/null".into()), schema, options)?;
             Directory::check(directory, options)
         }
-        (Target::Path(path), None) if store::is_far(path) => {
+        (Target::Path(path), false) if store::is_far(path) => {
             output::check(&target.into(), schema, options)?;
             options.stores.probe(path, &options.watch.cancel)
         }
@@ -177,6 +194,9 @@ fn attempt(
         (Target::Path(directory), Some(partitioning)) => {
             emission.many(batch, directory, partitioning, decoder)
         }
+        (Target::Path(directory), None) if options.max_file_bytes.is_some() => {
+            emission.sized(batch, directory, decoder)
+        }
         _ => emission.one(batch, &target.into(), decoder),
     };
     written.map_err(|error| job.named(error))
@@ -193,11 +213,8 @@ struct Emission<'a> {
 impl Emission<'_> {
     /// All rows to one file.
     fn one(&self, batch: Batch, target: &Destination, decoder: &mut RowDecoder) -> Result<()> {
-        let rows = self.rows(batch)?;
-        let sample = match rows.first() {
-            Some(first) => first.decode(decoder)?,
-            None => RecordBatch::new_empty(Arc::clone(decoder.schema())),
-        };
+        let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
+        let sample = head(&rows, decoder)?;
         let (encoder, appender) = output::open(target, decoder.schema(), &sample, self.options)?;
         drop(sample);
         self.running.watch.room_for(self.plan.writing_bytes());
@@ -208,6 +225,28 @@ impl Emission<'_> {
         Ok(())
     }
 
+    /// All rows to files of limited size that follow from one another.
+    fn sized(
+        &self,
+        batch: Batch,
+        directory: &std::path::Path,
+        decoder: &mut RowDecoder,
+    ) -> Result<()> {
+        let keys = Keys::of(&self.job.arrangement);
+        let rows = self.rows(batch, sized::slab(self.limits()), keys.columns())?;
+        let sample = head(&rows, decoder)?;
+        let directory = Directory::create(directory, self.options)?;
+        let folder = directory.folder();
+        let schema = decoder.schema();
+        let mut files = SizedFiles::new(self.options, schema, folder, sample);
+        let (encoder, appender) = files.first()?;
+        self.running.watch.room_for(self.plan.writing_bytes());
+        let cutter = Cutter::sized(rows, self.limits(), encoder, keys);
+        let out = Out::sized(files, appender);
+        let (written, spread) = emit(cutter, out, self.job, self.plan.writers, self.running)?;
+        self.commit(directory, written, spread)
+    }
+
     /// The rows of each partition to a file of its own.
     fn many(
         &self,
@@ -216,7 +255,7 @@ impl Emission<'_> {
         partitioning: &Partitioning,
         decoder: &RowDecoder,
     ) -> Result<()> {
-        let rows = self.rows(batch)?;
+        let rows = self.rows(batch, (plan::BATCH_ROWS, plan::BATCH_BYTES), None)?;
         let directory = Directory::create(directory, self.options)?;
         let folder = directory.folder();
         let cutter = Cutter::many(rows, self.limits(), partitioning, self.options, folder.clone());
@@ -233,6 +272,11 @@ impl Emission<'_> {
         let allowed = system::open_files().saturating_sub(plan::OTHER_FILES).max(1);
         let writers = self.plan.writers.min(allowed);
         let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
+        self.commit(directory, written, spread)
+    }
+
+    /// Puts many files in place.
+    fn commit(&self, directory: Directory, written: Written, spread: Option<Spread>) -> Result<()> {
         let files = spread.map_or(0, |spread| spread.files);
         self.running.watch.kept()?;
         directory.commit(Contents { files, bytes: written.bytes })?;
@@ -241,13 +285,21 @@ impl Emission<'_> {
     }
 
     /// The sorted rows, the first of them read ahead.
-    fn rows(&self, batch: Batch) -> Result<Rows> {
+    fn rows(&self, batch: Batch, ahead: (usize, usize), keys: Option<&[usize]>) -> Result<Rows> {
         let arrangement = &self.job.arrangement;
         let slabs = batch.slabs(arrangement.finish);
-        Rows::open(slabs, arrangement, (plan::BATCH_ROWS, plan::BATCH_BYTES))
+        Rows::open(slabs, arrangement, ahead, keys)
     }
 
     fn limits(&self) -> (usize, usize) {
         (self.plan.part_rows, self.plan.part_bytes)
+    }
+}
+
+/// The first rows, which decide how the others are encoded.
+fn head(rows: &Rows, decoder: &mut RowDecoder) -> Result<RecordBatch> {
+    match rows.first() {
+        Some(first) => first.decode(decoder),
+        None => Ok(RecordBatch::new_empty(Arc::clone(decoder.schema()))),
     }
 }

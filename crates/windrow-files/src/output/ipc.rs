@@ -83,6 +83,12 @@ pub(super) fn open(
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
+/// Bytes of a message in a file, with its place in the footer.
+pub(super) fn message_bytes(message: &EncodedData) -> usize {
+    const PLACE: usize = 24;
+    message.ipc_message.len() + message.arrow_data.len() + 2 * ALIGNMENT + PLACE
+}
+
 /// See [`super::part_bytes`].
 pub(super) fn part_bytes(
     schema: &SchemaRef,

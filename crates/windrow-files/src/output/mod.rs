@@ -137,6 +137,8 @@ pub(crate) struct OutputOptions {
     pub(crate) long_rows: bool,
     /// How CSV is written down.
     pub(crate) csv: CsvOptions,
+    /// Bytes that a file should have at the most, where there may be several.
+    pub(crate) max_file_bytes: Option<u64>,
     /// How addresses are reached, and what goes there at a time.
     pub(crate) stores: Stores,
     pub(crate) upload: Option<Uploads>,
@@ -183,6 +185,7 @@ impl OutputOptions {
             columns_in_turn: false,
             long_rows: false,
             csv: CsvOptions::default(),
+            max_file_bytes: None,
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),
@@ -228,6 +231,17 @@ impl Part {
     /// The number of rows.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
+    }
+
+    /// Bytes that a file grows by with it; of a part of an Arrow file with dictionaries, those of its arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes: usize = match &self.payload {
+            Payload::Columns(chunks) => chunks.iter().map(Chunk::bytes).sum(),
+            Payload::Messages(messages) => messages.iter().map(ipc::message_bytes).sum(),
+            Payload::Batches(batches) => batches.iter().map(array_bytes).sum(),
+            Payload::Text(text) => text.bytes(),
+        };
+        bytes as u64
     }
 }
 
@@ -335,9 +349,37 @@ pub(crate) fn check_columns(schema: &SchemaRef, format: Format) -> Result<()> {
     if format == Format::Parquet { parquet_file::check(schema) } else { Ok(()) }
 }
 
+/// Bytes of a file beside its parts: what stands in front of them and behind.
+pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
+    match options.format {
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
+            properties::frame_bytes(schema)
+        }
+        Format::Csv | Format::Ndjson => text::head_bytes(schema, options),
+    }
+}
+
 /// The most rows and row bytes that a part should have. Only a Parquet part is a unit of the file; what
-/// is written as it comes is best cut small, since a part is held until it is written.
-pub(crate) fn part_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
+/// is written as it comes is best cut small, since a part is held until it is written. A file of limited size
+/// has one part at the least, so that no part may be larger.
+pub(crate) fn part_limits(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    row_group_bytes: usize,
+) -> (usize, usize) {
+    let (rows, bytes) = usual_limits(options.format, row_group_bytes);
+    let Some(most) = options.max_file_bytes else { return (rows, bytes) };
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    match options.format {
+        // Encoded, rows take no more than they did; what is said of them in a footer is the rest.
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream => {
+            (rows, bytes.min(most - most / 8))
+        }
+        Format::Csv | Format::Ndjson => text::limits_within(schema, options, most, (rows, bytes)),
+    }
+}
+
+fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
     /// Rows of the row groups that DuckDB writes, and scans best.
     const ROW_GROUP_ROWS: usize = 122_880;
     /// Four messages of an Arrow file.

@@ -1,6 +1,6 @@
 //! How outputs are written, as callers say it.
 
-use super::{Compression, LONG_ROW, OutputOptions};
+use super::{Compression, LONG_ROW, OutputOptions, Target};
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::input::{CsvOptions, DeclaredColumn};
@@ -46,6 +46,10 @@ pub struct WriteOptions {
     pub encodings: Encodings,
     /// How CSV is written down; as the inputs are unless given.
     pub csv: Option<CsvOptions>,
+    /// Bytes of a file: sorted output then goes to a directory of files that follow from one another,
+    /// `part-00000.parquet` and on, whose ranges of the order do not overlap. Rows that are equal in it stay in one file,
+    /// which may be larger for them.
+    pub max_file_bytes: Option<u64>,
 }
 
 impl Default for WriteOptions {
@@ -61,6 +65,7 @@ impl Default for WriteOptions {
             checksums: true,
             encodings: Encodings::default(),
             csv: None,
+            max_file_bytes: None,
         }
     }
 }
@@ -114,6 +119,23 @@ impl WriteOptions {
         self
     }
 
+    /// Sets the bytes of a file, of which there are then as many as needed.
+    pub fn max_file_bytes(mut self, bytes: u64) -> Self {
+        self.max_file_bytes = Some(bytes);
+        self
+    }
+
+    /// The format of what a job writes to `target`, as far as that is told; for partitions it is
+    /// [`format`](Self::format) alone.
+    pub fn format_of(&self, target: &Target) -> Option<Format> {
+        match target {
+            Target::Path(path) if self.max_file_bytes.is_none() => {
+                self.format.or_else(|| Format::of_path(path))
+            }
+            _ => self.format,
+        }
+    }
+
     /// What is to be written in `format`: rows sorted by `sorting`, of `row_bytes` on average.
     ///
     /// # Errors
@@ -127,11 +149,15 @@ impl WriteOptions {
     ) -> Result<OutputOptions> {
         /// A page has a header, a row group a footer's worth of figures for every column: smaller ones are
         /// mostly those.
-        const LEAST: [(Setting, u64); 2] =
-            [(Setting::PageSize, 4 << 10), (Setting::RowGroupSize, 64 << 10)];
-        let given = [self.page_bytes, self.row_group_bytes];
+        const LEAST: [(Setting, u64); 3] = [
+            (Setting::PageSize, 4 << 10),
+            (Setting::RowGroupSize, 64 << 10),
+            (Setting::MaxFileSize, 64 << 10),
+        ];
+        let given = [Some(self.page_bytes), Some(self.row_group_bytes), self.max_file_bytes];
+        let given = given.into_iter().zip(LEAST).filter_map(|(size, least)| Some((size?, least)));
         if let Some((size, (setting, least))) =
-            given.into_iter().zip(LEAST).find(|(size, (_, least))| size < least)
+            given.into_iter().find(|(size, (_, least))| size < least)
         {
             let (size, least) = (Size(size), Size(least));
             return Err(Error::usage(format!("{setting} {size}: takes {least} at the least")));
@@ -147,6 +173,7 @@ impl WriteOptions {
             columns_in_turn: false,
             long_rows: row_bytes >= LONG_ROW,
             csv,
+            max_file_bytes: self.max_file_bytes,
             stores: Stores::default(),
             upload: None,
             watch: Watch::default(),

@@ -58,6 +58,18 @@ const LONG_VALUE: usize = 64 << 10;
 /// A dictionary page is held, uncompressed, until its chunk ends and again by every reader.
 pub(super) const DICTIONARY_BYTES: usize = 128 << 10;
 
+/// Bytes of a file of no rows of `schema`: about what its schema takes, in Arrow's terms and Parquet's.
+pub(super) fn frame_bytes(schema: &Schema) -> u64 {
+    const FILE: usize = 1024;
+    const FIELD: usize = 300;
+    let text = |(key, value): (&String, &String)| key.len() + value.len() + 16;
+    let fields = schema.flattened_fields().into_iter().map(|field| {
+        FIELD + 3 * field.name().len() + field.metadata().iter().map(text).sum::<usize>()
+    });
+    let bytes = fields.sum::<usize>() + schema.metadata().iter().map(text).sum::<usize>();
+    (FILE + 2 * bytes) as u64
+}
+
 /// The properties of a file of rows of `schema`, which `descriptor` is in Parquet's terms.
 pub(super) fn properties(
     schema: &Schema,

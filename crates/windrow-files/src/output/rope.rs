@@ -14,6 +14,11 @@ impl Rope {
     /// Bytes of a piece: over glibc's threshold for mapping, so a dropped piece returns to the system.
     pub(super) const PIECE: usize = 256 << 10;
 
+    /// How many bytes there are.
+    pub(super) fn bytes(&self) -> usize {
+        self.pieces.iter().map(Vec::len).sum()
+    }
+
     /// Writes the bytes out, freeing each piece once it is written.
     pub(super) fn drain_into(self, writer: &mut impl Write) -> io::Result<()> {
         self.pieces.into_iter().try_for_each(|piece| writer.write_all(&piece))

@@ -82,6 +82,33 @@ pub(super) fn part_bytes(
     rows * line + stretch * varying + Rope::PIECE + packer
 }
 
+/// See [`super::part_limits`]: parts of a file of at most so many bytes.
+pub(super) fn limits_within(
+    schema: &SchemaRef,
+    options: &OutputOptions,
+    most: usize,
+    (rows, bytes): (usize, usize),
+) -> (usize, usize) {
+    /// Parts of a file, if each is as long as its rows can make it.
+    const PARTS: usize = 4;
+    let null = if options.format == Format::Csv { options.csv.null_text().len() } else { 0 };
+    let line = line_bytes(schema, options.format) + null * schema.fields().len();
+    let stretch = schema.fields().iter().map(|field| stretch(field.data_type())).max().unwrap_or(1);
+    let most = most / PARTS / 2;
+    (rows.min(most / line.max(1)).max(1), bytes.min(most / stretch.max(1)).max(1))
+}
+
+/// Bytes in front of all lines, at the most.
+pub(super) fn head_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
+    /// What a member of compressed text takes beside its text, of any format: xz and bzip2 take some 60.
+    const MEMBER: usize = 128;
+    let name = |field: &Arc<Field>| 2 * field.name().len() + 3;
+    let has_head = options.format == Format::Csv && options.csv.has_header;
+    let head = if has_head { schema.fields().iter().map(name).sum::<usize>() } else { 0 };
+    let member = if options.compression.is_some() { MEMBER } else { 0 };
+    (head + member) as u64
+}
+
 #[derive(Clone)]
 enum Dialect {
     Csv(Arc<CsvOptions>),
@@ -318,6 +345,8 @@ fn value_bytes(data_type: &DataType) -> usize {
             fields.iter().map(|field| field.name().len() + 4 + value_bytes(field.data_type())).sum()
         }
         DataType::Dictionary(_, values) => value_bytes(values),
+        // Quotes, or a null.
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => 4,
         // Brackets: elements are counted by their bytes, see [`stretch`].
         data_type if elements(data_type).is_some() => 2,
         _ => 28,

@@ -19,7 +19,7 @@ mod names;
 mod sample;
 
 pub(crate) use ids::Ids;
-pub(crate) use names::{Name, Names, hive_values};
+pub(crate) use names::{Name, Names, hive_values, numbered};
 pub(crate) use sample::Sample;
 
 use std::fmt;

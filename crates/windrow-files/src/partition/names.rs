@@ -52,10 +52,7 @@ pub(crate) enum Names {
 impl Names {
     /// The file of the partition that has this number.
     pub(crate) fn numbered(&self, number: u32, extension: &str) -> Name {
-        let most = self.partitions().unwrap_or(1).saturating_sub(1);
-        let digits = most.to_string().len().max(5);
-        let path = format!("part-{number:0digits$}.{extension}").into();
-        Name { number: Some(number), path }
+        numbered(number, self.partitions().unwrap_or(1), extension)
     }
 
     /// The file of the partition whose keys are in `row` of `keys`.
@@ -95,6 +92,13 @@ impl Names {
             Self::Hive { .. } => None,
         }
     }
+}
+
+/// The file of this number, of so many or more: numbers have five digits, or as many as the last of so many.
+pub(crate) fn numbered(number: u32, files: u32, extension: &str) -> Name {
+    let digits = files.saturating_sub(1).to_string().len().max(5);
+    let path = format!("part-{number:0digits$}.{extension}").into();
+    Name { number: Some(number), path }
 }
 
 /// A value as text; `None` for a null.

@@ -10,6 +10,7 @@ mod arrangement;
 mod changes;
 mod check;
 mod compact;
+mod compared;
 mod dedupe;
 mod diff;
 mod known;

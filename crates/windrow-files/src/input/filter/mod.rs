@@ -67,6 +67,11 @@ enum Op {
 }
 
 impl Filter {
+    /// The columns that it is about, as they are written there.
+    pub(super) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|condition| condition.column.as_str())
+    }
+
     /// What it means for rows of `schema`.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 //! ```
 //! All of it is in bytes. Nothing here looks at the limit.
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use windrow::Codec;
 
 use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
@@ -132,7 +132,7 @@ impl Costs {
         let batch = batch_of(BATCH_BYTES);
         let mut writing = match output {
             Output::Written { schema, options, row_group_bytes } => {
-                let parts = output::part_limits(options.format, *row_group_bytes);
+                let parts = output::part_limits(schema, options, *row_group_bytes);
                 writing(inputs, arrangement, schema, options, parts)
             }
             // The array; and of threads that decode ahead each has a slab, one array in hand and one that waits.
@@ -147,6 +147,10 @@ impl Costs {
             writing.footers = writing.footers.saturating_add(3 * written);
             writing.copies += sifting.copies;
             writing.copies_in_turn += sifting.copies;
+        }
+        if matches!(output, Output::Written { options, .. } if options.max_file_bytes.is_some()) {
+            // The head of the output, by which all files are encoded, and a slab that two of them share.
+            writing.footers = writing.footers.saturating_add(2 * batch);
         }
         writing.together = writing.together.saturating_add(2 * written);
         writing.in_turn = writing.in_turn.saturating_add(2 * written + (TIGHT - tight));
@@ -355,9 +359,14 @@ fn most_bytes(inputs: &Inputs, arrangement: &Arrangement) -> usize {
 
 /// Bytes of the fixed-width part of a record batch that ends at so many bytes of rows.
 fn fixed_bytes(schema: &SchemaRef, bytes: usize) -> usize {
-    let widths = || schema.fields().iter().map(|field| field.data_type().primitive_width());
+    let kinds = || schema.fields().iter().map(|field| field.data_type());
     // A varying value takes a byte of a row at the least.
-    let least_row: usize = widths().map(|width| width.unwrap_or(1)).sum();
+    let least_row: usize = kinds().map(|kind| kind.primitive_width().unwrap_or(1)).sum();
     let rows = BATCH_ROWS.min(bytes / least_row.max(1) + 1);
-    rows * widths().map(|width| width.unwrap_or(16)).sum::<usize>()
+    let place = |kind: &DataType| match kind {
+        // An offset of four bytes, in a buffer that grows by doubling.
+        DataType::Utf8 | DataType::Binary => 8,
+        kind => kind.primitive_width().unwrap_or(16),
+    };
+    rows * kinds().map(place).sum::<usize>()
 }

@@ -97,6 +97,19 @@ enum Inner {
 }
 
 impl Chunk {
+    /// Bytes that a file grows by with it: its pages, and about what the footer and the page index say of them.
+    pub(crate) fn bytes(&self) -> usize {
+        /// Places and figures of a chunk, and of a page, with a minimum and a maximum.
+        const CHUNK: usize = 512;
+        const PAGE: usize = 192;
+        let close = match &self.0 {
+            Inner::Plain(chunk) => chunk.close(),
+            Inner::Dictionary(close, _) => close,
+        };
+        let pages = close.offset_index.as_ref().map_or(0, |index| index.page_locations.len());
+        usize::try_from(close.bytes_written).unwrap_or(usize::MAX) + CHUNK + pages * PAGE
+    }
+
     /// Writes the chunk as the next column of the row group; each page is freed once it is written.
     pub(crate) fn append_to_row_group<W: Write + Send>(
         self,

@@ -1,0 +1,232 @@
+//! Files of limited size: where one may end, and the files that follow from one another.
+//!
+//! ```text
+//! keys     a a a a b b b b b b b b b b c d d e f f g ...
+//! parts    [         ][         ][    ][        ][ ...        a part ends at an edge between two keys, once it is
+//! edges    |                          |         |             three quarters full; in a key where there is none
+//! files    [ part-00000               ][ part-00001 ...       the part that does not fit begins a file, if it
+//!                                                             begins a key
+//! ```
+//!
+//! A part is cut before it is encoded, by rows and row bytes; which file it goes to is known when it is encoded,
+//! by its bytes. Parts come in order, so that files follow from rows and settings alone, whatever the threads.
+//!
+//! Invariant: rows that are equal in the order are in one file, so that ranges of files do not overlap. A file
+//! is larger than its limit only by rows of one key.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::{concat, partition, take};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use windrow::Rule;
+
+use super::plan::{BATCH_BYTES, BATCH_ROWS};
+use crate::error::{Error, Result};
+use crate::output::{self, Appender, Encoder, Folder, OutputOptions, Written};
+use crate::partition::numbered;
+use crate::stats::Spread;
+use crate::verbs::Arrangement;
+
+/// Rows and bytes of a slab, of parts that have so many: a part ends between two of them, unless it is cut at an edge.
+pub(super) fn slab((rows, bytes): (usize, usize)) -> (usize, usize) {
+    const SLABS: usize = 8;
+    ((rows / SLABS).clamp(1, BATCH_ROWS), (bytes / SLABS).clamp(1, BATCH_BYTES))
+}
+
+/// What tells the rows apart that may not be parted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Every row is alone.
+    Each,
+    /// These columns of the layout's schema.
+    Columns(Vec<usize>),
+}
+
+impl Keys {
+    /// Those of the rows that `arrangement` leaves.
+    pub(super) fn of(arrangement: &Arrangement) -> Self {
+        let layout = &arrangement.layout;
+        let is_limit = arrangement.best.is_some() || arrangement.head.is_some();
+        let columns: Vec<usize> = match layout.rule() {
+            // A sift leaves a row of each key, but for one that ends early.
+            Rule::Keep if arrangement.sifting.is_some() && !is_limit => return Self::Each,
+            Rule::Keep => {
+                let schema = layout.schema();
+                layout.order().iter().filter_map(|by| schema.index_of(&by.name).ok()).collect()
+            }
+            Rule::Sum => layout.key().collect(),
+            _ => return Self::Each,
+        };
+        if columns.is_empty() { Self::Each } else { Self::Columns(columns) }
+    }
+
+    /// The columns, if there are any.
+    pub(super) fn columns(&self) -> Option<&[usize]> {
+        match self {
+            Self::Each => None,
+            Self::Columns(columns) => Some(columns),
+        }
+    }
+}
+
+/// Looks for edges between keys.
+pub(super) struct Edges {
+    keys: Keys,
+    /// Rows and row bytes from which on a part ends at the next edge.
+    full: (usize, usize),
+    /// Whether the part began within a key, and ends with it.
+    within_key: bool,
+    /// The last key that was looked at; none at the start, and where the next rows are not looked at.
+    last: Option<RecordBatch>,
+    is_start: bool,
+}
+
+impl Edges {
+    pub(super) fn new(keys: Keys, (rows, bytes): (usize, usize)) -> Self {
+        let full = (rows - rows / 4, bytes - bytes / 4);
+        Self { keys, full, within_key: false, last: None, is_start: true }
+    }
+
+    /// What keys are in.
+    pub(super) fn columns(&self) -> Option<&[usize]> {
+        self.keys.columns()
+    }
+
+    /// A part begins, with the first row of a key or within one.
+    pub(super) fn begin(&mut self, starts_key: bool) {
+        self.within_key = !starts_key;
+    }
+
+    /// Whether a part of so many rows and bytes ends at the next edge.
+    pub(super) fn ends_at_edge(&self, (rows, bytes): (usize, usize)) -> bool {
+        self.within_key || rows >= self.full.0 || bytes >= self.full.1
+    }
+
+    /// The first row of the next ones that begins a key; `extent` is that of the part with all of them. What no part
+    /// can end at is not looked for.
+    pub(super) fn first(
+        &mut self,
+        extent: (usize, usize),
+        keys: impl FnOnce() -> Result<Option<RecordBatch>>,
+    ) -> Result<Option<usize>> {
+        if self.keys == Keys::Each {
+            return Ok(Some(0));
+        }
+        let near = self.ends_at_edge(extent);
+        let is_start = std::mem::take(&mut self.is_start);
+        if !near && self.last.is_none() {
+            return Ok(is_start.then_some(0));
+        }
+        let Some(keys) = keys()? else { return Ok(None) };
+        let edge = match (&self.last, is_start) {
+            (_, true) => Some(0),
+            (last, false) => first_edge(last.as_ref(), &keys).map_err(failed)?,
+        };
+        // The rows behind these are looked at, too, where the part may end with these or among them.
+        let end = keys.num_rows().saturating_sub(1);
+        self.last = match near || edge.is_none() {
+            true => Some(copied(&keys.slice(end, 1)).map_err(failed)?),
+            false => None,
+        };
+        Ok(edge)
+    }
+}
+
+/// The first row that differs from the one before it, which is `last` for the first.
+fn first_edge(last: Option<&RecordBatch>, keys: &RecordBatch) -> Result<Option<usize>, ArrowError> {
+    let edge = |columns: &[ArrayRef]| {
+        let ranges = partition(columns)?.ranges();
+        Ok::<_, ArrowError>(ranges.get(1).map(|range| range.start))
+    };
+    if let Some(last) = last {
+        let first = keys.slice(0, 1);
+        let pairs = last.columns().iter().zip(first.columns());
+        let pairs =
+            pairs.map(|(last, first)| concat(&[last, first])).collect::<Result<Vec<_>, _>>()?;
+        if edge(&pairs)?.is_some() {
+            return Ok(Some(0));
+        }
+    }
+    edge(keys.columns())
+}
+
+/// A copy: a slice would keep the whole of it.
+fn copied(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let all = UInt32Array::from_iter_values(0..batch.num_rows() as u32);
+    let columns = batch.columns().iter().map(|column| take(column, &all, None));
+    RecordBatch::try_new(batch.schema(), columns.collect::<Result<_, _>>()?)
+}
+
+fn failed(error: ArrowError) -> Error {
+    Error::data(error.to_string())
+}
+
+/// The files, one of which is open.
+pub(super) struct SizedFiles<'a> {
+    options: &'a OutputOptions,
+    schema: &'a SchemaRef,
+    folder: Folder,
+    /// The head of the output, by which all of them are encoded.
+    sample: RecordBatch,
+    /// Bytes of a file: at the most, of one without rows, and of the one that is open.
+    most: u64,
+    frame: u64,
+    bytes: u64,
+    spread: Spread,
+}
+
+impl<'a> SizedFiles<'a> {
+    pub(super) fn new(
+        options: &'a OutputOptions,
+        schema: &'a SchemaRef,
+        folder: Folder,
+        sample: RecordBatch,
+    ) -> Self {
+        let most = options.max_file_bytes.unwrap_or(u64::MAX);
+        let frame = output::frame_bytes(schema, options);
+        let spread = Spread::default();
+        Self { options, schema, folder, sample, most, frame, bytes: frame, spread }
+    }
+
+    /// Whether parts of so many bytes more make the file that is open too large.
+    pub(super) fn overflows(&self, bytes: u64) -> bool {
+        self.bytes > self.frame && self.bytes.saturating_add(bytes) > self.most
+    }
+
+    /// A part of so many bytes is in the file.
+    pub(super) fn grow(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Opens the first file, with the encoder of all.
+    pub(super) fn first(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+        self.begin()
+    }
+
+    /// Opens the next file.
+    pub(super) fn open(&mut self) -> Result<Box<dyn Appender>> {
+        let (_, appender) = self.begin()?;
+        Ok(appender)
+    }
+
+    fn begin(&mut self) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
+        let number = u32::try_from(self.spread.files).unwrap_or(u32::MAX);
+        let name = numbered(number, 1, &self.options.extension());
+        let target = self.folder.file(&name.path)?;
+        self.bytes = self.frame;
+        self.spread.files += 1;
+        output::open(&target, self.schema, &self.sample, self.options)
+    }
+
+    /// A file is complete.
+    pub(super) fn closed(&mut self, written: Written) {
+        self.spread.occupied += u64::from(written.rows > 0);
+        self.spread.most_rows = self.spread.most_rows.max(written.rows);
+    }
+
+    pub(super) fn spread(&self) -> Spread {
+        self.spread
+    }
+}
