@@ -68,6 +68,11 @@ impl Hive {
         Ok(Self { fields: fields.collect(), appended: Vec::new() })
     }
 
+    /// The names of the columns that names of directories have, of which a file may have one itself.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.fields.iter().map(|field| field.name())
+    }
+
     /// `schema` without the columns that are not in files.
     pub(super) fn without(&self, schema: &SchemaRef) -> SchemaRef {
         let fields = schema

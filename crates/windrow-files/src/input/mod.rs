@@ -61,6 +61,7 @@ mod text;
 mod text_faults;
 mod turns;
 mod unify;
+mod wanted;
 mod widen;
 
 #[cfg(test)]
@@ -88,6 +89,7 @@ use named::Named;
 use opener::Opener;
 use origin::Stream;
 use unify::Unifier;
+use wanted::{Narrowed, Wanted};
 
 pub use charset::Charset;
 pub(crate) use content::Batches;
@@ -169,16 +171,16 @@ impl Inputs {
 
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
-        let options = &*options.of(sources);
+        let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
+        let options = &*options.of(sources, &hive);
         let mut stdin = Some(stdin);
         let footers = Arc::new(footers::FooterCache::default());
         let named = Named::of(options.schema.as_deref());
         let temp_left = options.temp_bytes;
         let logs = Logs::of(sources, options)?;
         let mut opener = Opener { options, footers, temp_left, named, logs };
-        let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
         let batch_rows = options.batch_rows.max(1);
-        let mut unifier: Option<Unifier> = None;
+        let (mut unifier, mut wanted): (Option<Unifier>, Option<Wanted>) = (None, None);
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
@@ -193,17 +195,24 @@ impl Inputs {
                 None => hive.append(source, opened, batch_rows)?,
             };
             let name = opened.content.name().clone();
+            if unifier.is_none() && lacks.is_none() {
+                wanted = Wanted::of(options, &opened.schema);
+            }
+            let schema = match &wanted {
+                Some(wanted) => wanted.narrow(&opened.schema),
+                None => Narrowed::whole(&opened.schema),
+            };
             let order = match &mut unifier {
                 // The columns are those of the others.
                 _ if lacks.is_some() => {
                     empty = empty.or(lacks);
                     None
                 }
-                Some(unifier) => unifier.fit(&name, &opened.schema)?,
+                Some(unifier) => schema.order(unifier.fit(&name, &schema.schema)?),
                 None => {
-                    let first = opened.schema.clone();
+                    let first = schema.schema.clone();
                     unifier = Some(Unifier::new(name.clone(), first, options.union_by_name));
-                    None
+                    schema.order(None)
                 }
             };
             needs.take_in(&opened);
