@@ -14,6 +14,7 @@
 //! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
 //! damaged files, which ends here (see [`guard`]).
 
+mod avro;
 mod blocks;
 mod charset;
 mod content;
@@ -88,8 +89,7 @@ use logs::Logs;
 use named::Named;
 use opener::Opener;
 use origin::Stream;
-use unify::Unifier;
-use wanted::{Narrowed, Wanted};
+use wanted::Common;
 
 pub use charset::Charset;
 pub(crate) use content::Batches;
@@ -180,40 +180,27 @@ impl Inputs {
         let logs = Logs::of(sources, options)?;
         let mut opener = Opener { options, footers, temp_left, named, logs };
         let batch_rows = options.batch_rows.max(1);
-        let (mut unifier, mut wanted): (Option<Unifier>, Option<Wanted>) = (None, None);
+        let mut common = Common::new(options);
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
         let mut needs = Needs::default();
         let mut empty = None;
         for (ordinal, source) in sources.iter().enumerate() {
-            let reference = unifier.as_ref().map(|unifier| hive.without(&unifier.so_far()));
+            let reference = common.so_far().map(|schema| hive.without(&schema));
             let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
             let lacks = opened.lacks();
             let opened = match lacks {
                 Some(_) => opened,
                 None => hive.append(source, opened, batch_rows)?,
             };
-            let name = opened.content.name().clone();
-            if unifier.is_none() && lacks.is_none() {
-                wanted = Wanted::of(options, &opened.schema);
-            }
-            let schema = match &wanted {
-                Some(wanted) => wanted.narrow(&opened.schema),
-                None => Narrowed::whole(&opened.schema),
-            };
-            let order = match &mut unifier {
+            let order = match lacks {
                 // The columns are those of the others.
-                _ if lacks.is_some() => {
-                    empty = empty.or(lacks);
+                Some(lacks) => {
+                    empty = empty.or(Some(lacks));
                     None
                 }
-                Some(unifier) => schema.order(unifier.fit(&name, &schema.schema)?),
-                None => {
-                    let first = schema.schema.clone();
-                    unifier = Some(Unifier::new(name.clone(), first, options.union_by_name));
-                    schema.order(None)
-                }
+                None => common.fit(&opened)?,
             };
             needs.take_in(&opened);
             files.push(opened.info(source));
@@ -224,8 +211,7 @@ impl Inputs {
             contents.push(File { content: opened.content, order });
         }
         let none = || empty.unwrap_or(Error::usage("no input; name files, or - for stdin"));
-        let unifier = unifier.ok_or_else(none)?;
-        let schema = agreed(unifier, &files);
+        let schema = agreed(common.so_far().ok_or_else(none)?, &files);
         opener.named.check(&schema)?;
         let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose()?;
         let contents: Arc<[File]> = contents.into();
@@ -471,8 +457,7 @@ fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
 }
 
 /// What all files agree on.
-fn agreed(unifier: Unifier, files: &[FileInfo]) -> SchemaRef {
-    let schema = unifier.finish();
+fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
     match files.iter().all(|file| file.format == Format::Csv) {
         true => nulls_as_text(schema),
         false => schema,

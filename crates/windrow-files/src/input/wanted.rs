@@ -11,28 +11,72 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 
-use super::ReadOptions;
 use super::filter::Filter;
-use super::unify::Order;
+use super::unify::{Order, Unifier};
+use super::{Opened, ReadOptions};
+use crate::error::Result;
 use crate::paths;
 use crate::preset::Preset;
 
+/// The columns that inputs have in common, as they are opened one after the other.
+pub(super) struct Common<'a> {
+    options: &'a ReadOptions,
+    unifier: Option<Unifier>,
+    wanted: Option<Wanted>,
+}
+
+impl<'a> Common<'a> {
+    /// Nothing is opened.
+    pub(super) fn new(options: &'a ReadOptions) -> Self {
+        Self { options, unifier: None, wanted: None }
+    }
+
+    /// The schema of those that fitted.
+    pub(super) fn so_far(&self) -> Option<SchemaRef> {
+        self.unifier.as_ref().map(Unifier::so_far)
+    }
+
+    /// Where the columns are in the input that was opened.
+    ///
+    /// # Errors
+    /// `Data` for one that differs from those before it.
+    pub(super) fn fit(&mut self, opened: &Opened) -> Result<Order> {
+        let name = opened.content.name();
+        if self.unifier.is_none() {
+            self.wanted = Wanted::of(self.options, &opened.schema);
+        }
+        let narrowed = match &self.wanted {
+            Some(wanted) => wanted.narrow(&opened.schema),
+            None => Narrowed::whole(&opened.schema),
+        };
+        let order = match &mut self.unifier {
+            Some(unifier) => unifier.fit(name, &narrowed.schema)?,
+            None => {
+                let (name, first) = (Arc::clone(name), Arc::clone(&narrowed.schema));
+                self.unifier = Some(Unifier::new(name, first, self.options.union_by_name));
+                None
+            }
+        };
+        Ok(narrowed.order(order))
+    }
+}
+
 /// The columns that are wanted, by name.
-pub(super) struct Wanted {
+struct Wanted {
     names: Vec<String>,
     preset: Option<Preset>,
 }
 
 /// A file with the columns that are wanted of it.
-pub(super) struct Narrowed {
-    pub(super) schema: SchemaRef,
+struct Narrowed {
+    schema: SchemaRef,
     /// Where they are in the file; none if it has no others.
     places: Option<Vec<usize>>,
 }
 
 impl Wanted {
     /// Those that `options` say, if the first file has this `schema`; none where all are wanted.
-    pub(super) fn of(options: &ReadOptions, schema: &Schema) -> Option<Self> {
+    fn of(options: &ReadOptions, schema: &Schema) -> Option<Self> {
         let preset = options.op_preset;
         // Of events the row is a part.
         if preset.is_some_and(Preset::is_raw) {
@@ -45,7 +89,7 @@ impl Wanted {
     }
 
     /// A file of this schema.
-    pub(super) fn narrow(&self, schema: &SchemaRef) -> Narrowed {
+    fn narrow(&self, schema: &SchemaRef) -> Narrowed {
         let named: Vec<usize> = self
             .names
             .iter()
@@ -67,12 +111,12 @@ impl Wanted {
 
 impl Narrowed {
     /// All columns of a file.
-    pub(super) fn whole(schema: &SchemaRef) -> Self {
+    fn whole(schema: &SchemaRef) -> Self {
         Self { schema: Arc::clone(schema), places: None }
     }
 
     /// Where columns are in the file that are in this `order` in the narrowed schema.
-    pub(super) fn order(&self, order: Order) -> Order {
+    fn order(&self, order: Order) -> Order {
         let Some(places) = &self.places else { return order };
         Some(match order {
             None => places.iter().copied().map(Some).collect(),

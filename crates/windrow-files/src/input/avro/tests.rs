@@ -1,0 +1,1 @@
+//! Shapes of schemas, and damage of every byte.
