@@ -56,6 +56,7 @@ mod random;
 mod reader;
 mod records;
 mod schema_text;
+mod segments;
 mod sniff;
 mod stream;
 mod text;
@@ -139,6 +140,8 @@ pub(crate) struct Unit {
     /// The rows of the unit, where the format tells.
     pub(crate) rows: Option<u64>,
     part: Range<usize>,
+    /// The rows of it that can count, if not all can.
+    kept: Option<Arc<[Range<u64>]>>,
     schema: SchemaRef,
     batch_rows: usize,
     files: Arc<[File]>,
@@ -220,6 +223,7 @@ impl Inputs {
             first_row: span.first_row,
             rows: span.rows,
             part: span.part,
+            kept: None,
             schema: schema.clone(),
             batch_rows,
             files: contents.clone(),
@@ -262,6 +266,24 @@ impl Inputs {
             let groups = kept[unit.file].as_ref();
             groups.is_none_or(|kept| unit.part.clone().any(|group| kept.get(group) == Some(&true)))
         });
+        self.prune_pages()
+    }
+
+    /// Leaves out pages of what is left, of Parquet.
+    fn prune_pages(&mut self) -> Result<()> {
+        let Some(filter) = &self.filter else { return Ok(()) };
+        let mut rows: Option<(usize, Vec<filter::Kept>)> = None;
+        for unit in &mut self.units {
+            if rows.as_ref().is_none_or(|(file, _)| *file != unit.file) {
+                let footer = self.contents[unit.file].content.page_index().transpose()?;
+                let kept = footer.map(|footer| filter::rows(filter, &footer, &self.schema));
+                rows = Some((unit.file, kept.unwrap_or_default()));
+            }
+            let of_file = rows.as_mut().map(|(_, rows)| rows);
+            let of_unit = of_file.and_then(|rows| rows.get_mut(unit.part.start)?.take());
+            unit.kept = of_unit.map(Arc::from);
+        }
+        self.units.retain(|unit| unit.kept.as_ref().is_none_or(|kept| !kept.is_empty()));
         Ok(())
     }
 
