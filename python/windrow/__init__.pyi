@@ -63,6 +63,7 @@ _TextSchema: TypeAlias = str | Mapping[str, str] | ArrowSchema
 # A value, a tuple of one for each column, or a list of these.
 _Keys: TypeAlias = ArrowStream | ArrowArray | object
 _Format: TypeAlias = Literal["parquet", "arrow", "arrow-stream", "csv", "ndjson"]
+_InputFormat: TypeAlias = Literal["parquet", "arrow", "arrow-stream", "csv", "ndjson", "avro"]
 
 @overload
 def sort(
@@ -82,7 +83,7 @@ def sort(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -123,7 +124,7 @@ def sort(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -173,7 +174,7 @@ def compact(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -223,7 +224,7 @@ def compact(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -266,7 +267,7 @@ def merge(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -309,7 +310,7 @@ def merge(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -349,7 +350,7 @@ def dedupe(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -389,7 +390,7 @@ def dedupe(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -431,7 +432,7 @@ def diff(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -473,7 +474,7 @@ def diff(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -512,7 +513,7 @@ def head(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -551,7 +552,7 @@ def head(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -594,7 +595,7 @@ def partition(
     spill_to: Literal["disk", "memory"] | None = None,
     spill_direct: bool | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -623,7 +624,7 @@ def check(
     float_order: Literal["total", "sql"] | None = None,
     unique: bool | None = None,
     where: str | None = None,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     hive_types: _TextSchema | None = None,
     union_by_name: bool | None = None,
@@ -642,7 +643,7 @@ def check(
 def inspect(
     inputs: Sequence[_Input],
     *,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
@@ -659,7 +660,7 @@ def inspect(
 def inspect(
     inputs: _Input,
     *,
-    input_format: _Format | None = None,
+    input_format: _InputFormat | None = None,
     schema: _TextSchema | None = None,
     store_options: Mapping[str, object] | None = None,
     csv_delimiter: str | None = None,
@@ -734,7 +735,7 @@ class Check(_Result):
 class Inspect(_Result):
     def __init__(self, text: str, fields: dict[str, Any]) -> None: ...
     file: str
-    format: _Format
+    format: _InputFormat
     bytes: int | None
     rows: int | None
     schema: list[dict[str, Any]]

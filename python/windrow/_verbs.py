@@ -85,8 +85,8 @@ def sort(
     union_by_name
         Whether inputs may have other columns than the first, which are null where they are missing, and wider types.
     input_format, schema, hive_types, csv_delimiter, csv_header
-        How inputs are read: ``"parquet"``, ``"arrow"``, ``"arrow-stream"``, ``"csv"``, ``"ndjson"``; types of columns
-        of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema, and of those in names of directories; what
+        How inputs are read: ``"parquet"``, ``"arrow"``, ``"arrow-stream"``, ``"csv"``, ``"ndjson"``, ``"avro"``; types of
+        columns of text as ``"id:int64,at:date32"``, a dict, or an Arrow schema, and of those in names of directories; what
         separates fields, which is told by looking unless given; whether a first line names the columns. Text may be
         compressed.
     csv_null, csv_decimal, csv_quote

@@ -390,7 +390,7 @@ pub(crate) struct Output {
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Format of the output.
-    #[arg(long, value_name = "FORMAT", value_parser = values::format())]
+    #[arg(long, value_name = "FORMAT", value_parser = values::output_format())]
     pub(crate) output_format: Option<Format>,
     /// Columns to write, in this order.
     #[arg(long, value_name = "COLS")]

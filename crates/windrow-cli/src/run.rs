@@ -29,14 +29,14 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
     match &cli.verb {
         Verb::Sort(args) => {
             let spec = SortSpec::from(args);
-            let run = run!(args.rows).carrying(spec.compared());
+            let run = run!(args.rows).carrying(spec.compared(), spec.select.as_deref());
             run.finish(Job::sort(run.inputs()?, &spec)?)
         }
         Verb::Compact(args) => {
             let mut run = run!(args.rows);
             let spec = CompactSpec::from(args);
             run.read = spec.reading(run.read);
-            run = run.carrying(spec.compared());
+            run = run.carrying(spec.compared(), spec.select.as_deref());
             let inputs = run.inputs()?;
             if spec.op_preset == Some(Preset::Auto)
                 && !args.report.quiet
@@ -48,12 +48,12 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
         }
         Verb::Merge(args) => {
             let spec = MergeSpec::from(args);
-            let run = run!(args.rows).carrying(spec.compared());
+            let run = run!(args.rows).carrying(spec.compared(), spec.select.as_deref());
             run.finish(Job::merge(run.inputs()?, &spec)?)
         }
         Verb::Dedupe(args) => {
             let spec = DedupeSpec::from(args);
-            let run = run!(args.rows).carrying(spec.compared());
+            let run = run!(args.rows).carrying(spec.compared(), spec.select.as_deref());
             run.finish(Job::dedupe(run.inputs()?, &spec)?)
         }
         Verb::Diff(args) => {
@@ -64,13 +64,15 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
         }
         Verb::Head(args) => {
             let spec = HeadSpec::from(args);
-            let run = run!(args.counted).carrying(spec.compared());
+            let run = run!(args.counted).carrying(spec.compared(), spec.select.as_deref());
             run.finish(Job::head(run.inputs()?, &spec)?)
         }
         Verb::Partition(args) => {
             let spec = PartitionSpec::from(args);
             let mut run = run!(args.rows);
-            run.read = run.read.carried_as_text(spec.compared(), run.write.format);
+            let (compared, select) = (spec.compared(), spec.select.as_deref());
+            let read = run.read.selecting(compared.clone(), select);
+            run.read = read.carried_as_text(compared, run.write.format);
             run.finish(Job::partition(run.inputs()?, &spec)?)
         }
         Verb::Check(args) => check(args, cancel),
@@ -111,10 +113,11 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Columns of CSV that are not among `compared` stay as they are, if CSV is written.
-    fn carrying(mut self, compared: Option<Vec<String>>) -> Self {
+    /// Columns of CSV that are not among `compared` stay as they are, if CSV is written; those that are not in
+    /// `select` either do not count.
+    fn carrying(mut self, compared: Option<Vec<String>>, select: Option<&[String]>) -> Self {
         let format = self.write.format_of(&self.target);
-        self.read = self.read.carried_as_text(compared, format);
+        self.read = self.read.selecting(compared.clone(), select).carried_as_text(compared, format);
         self
     }
 

@@ -20,6 +20,11 @@ pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
     named(Format::ALL.map(|format| (format.name(), format.about())))
 }
 
+/// Those that are written.
+pub(crate) fn output_format() -> impl TypedValueParser<Value = Format> {
+    named(Format::WRITTEN.map(|format| (format.name(), format.about())))
+}
+
 /// Presets of change logs by name.
 pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
     named(Preset::ALL.map(|preset| (preset.name(), preset.about())))

@@ -1,90 +1,17 @@
-//! Change logs as their producers write them, and the rows that are to come out: tables of cases in `change_logs`.
-//!
-//! ```text
-//! ## what the case shows
-//! $ options of compact
-//! @ a name of an input                      without one: a.ndjson
-//! lines of the input
-//! = header of the output, in CSV            or:  ! the exit code, parts of the message | between bars
-//! lines of the output
-//! ? what is said of it
-//! ```
+//! Change logs as their producers write them, and the rows that are to come out: tables of [cases](common::cases) in
+//! `change_logs`.
 
 mod common;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use common::Work;
+use common::{Work, cases};
 
-/// One case of a table.
-#[derive(Default)]
-struct Case<'a> {
-    name: &'a str,
-    options: &'a str,
-    inputs: Vec<(&'a str, String)>,
-    output: Option<String>,
-    refused: Option<&'a str>,
-    said: &'a str,
-}
-
-impl<'a> Case<'a> {
-    fn of(text: &'a str) -> Self {
-        let mut lines = text.trim_end().lines();
-        let mut case = Self { name: lines.next().expect("a name"), ..Self::default() };
-        for line in lines {
-            match line.split_at_checked(2).unwrap_or((line, "")) {
-                ("$ ", options) => case.options = options,
-                ("@ ", name) => case.inputs.push((name, String::new())),
-                ("! ", refused) => case.refused = Some(refused),
-                ("? ", said) => case.said = said,
-                ("= ", header) => case.output = Some(format!("{header}\n")),
-                ("=", _) => case.output = Some(String::new()),
-                _ => {
-                    if case.inputs.is_empty() {
-                        case.inputs.push(("a.ndjson", String::new()));
-                    }
-                    let input = case.inputs.last_mut().map(|(_, text)| text);
-                    let text = case.output.as_mut().or(input).expect("an input");
-                    text.push_str(line);
-                    text.push('\n');
-                }
-            }
-        }
-        case
-    }
-
-    fn check(&self) {
-        let work = Work::new();
-        let mut line = "compact".to_owned();
-        for (name, text) in &self.inputs {
-            let path = format!("in/{name}");
-            work.put(&path, text);
-            line = format!("{line} {path}");
-        }
-        let ran = work.run(&format!("{line} {} -o out/o.csv", self.options));
-        let name = self.name;
-        if let Some(refused) = self.refused {
-            let (code, parts) = refused.split_once(' ').expect("a code and a message");
-            assert_eq!(ran.code, code.parse().ok(), "{name}: {}", ran.err);
-            for part in parts.split(" | ") {
-                assert!(ran.err.contains(part), "{name}: no {part:?} in: {}", ran.err);
-            }
-            work.holds_only(&[]);
-            return;
-        }
-        assert_eq!(ran.code, Some(0), "{name}: {}", ran.err);
-        assert_eq!(Some(work.text("out/o.csv")), self.output, "{name}");
-        assert!(ran.err.contains(self.said), "{name}: {}", ran.err);
-    }
-}
-
-/// Checks all cases of a table, of which there are at least `count`.
+/// Checks all cases of a table of `compact`, of which there are at least `count`.
 #[track_caller]
 fn check(table: &str, count: usize) {
-    let cases: Vec<Case<'_>> = table.split("## ").skip(1).map(Case::of).collect();
-    assert!(cases.len() >= count, "{} cases", cases.len());
-    cases.iter().for_each(Case::check);
+    cases::check("compact", table, count);
 }
 
 #[test]

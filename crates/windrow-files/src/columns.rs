@@ -190,8 +190,10 @@ fn split(text: &str, separator: char) -> Result<Vec<String>, String> {
     if quoted { Err(format!("a quote without its end in {text:?}")) } else { Ok(parts) }
 }
 
+/// Parts of a path that have quotes of their own keep them.
 fn unquoted(part: &str) -> String {
-    match part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+    let inner = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    match inner.filter(|inner| !inner.replace("\"\"", "").contains('"')) {
         Some(inner) => inner.replace("\"\"", "\""),
         None => part.to_owned(),
     }
@@ -220,6 +222,7 @@ mod tests {
             let parsed: Columns = text.parse().unwrap();
             assert_eq!(parsed.to_string(), text);
         }
+        assert_eq!(columns(r#""a.b"."c:d":desc"#), Ok(vec![desc(r#""a.b"."c:d""#)]));
         for text in ["", "a,,b", "a:down", "\"a", ":desc"] {
             assert!(columns(text).is_err(), "{text}");
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::packing::Packing;
 
-/// A file format that is read and written.
+/// A file format that is read, and but for Avro written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Apache Parquet.
@@ -18,6 +18,8 @@ pub enum Format {
     Csv,
     /// A JSON object a line.
     Ndjson,
+    /// Avro object container files, which are read and not written.
+    Avro,
 }
 
 impl Format {
@@ -33,7 +35,7 @@ impl Format {
     }
 
     /// The extensions that are known, in any case.
-    pub(crate) const EXTENSIONS: [(&'static str, Self); 12] = [
+    pub(crate) const EXTENSIONS: [(&'static str, Self); 13] = [
         ("parquet", Self::Parquet),
         ("pq", Self::Parquet),
         ("arrow", Self::ArrowFile),
@@ -46,6 +48,7 @@ impl Format {
         ("ndjson", Self::Ndjson),
         ("jsonl", Self::Ndjson),
         ("json", Self::Ndjson),
+        ("avro", Self::Avro),
     ];
 
     /// The extension that files of this format are given.
@@ -56,6 +59,7 @@ impl Format {
             Self::ArrowStream => "arrows",
             Self::Csv => "csv",
             Self::Ndjson => "ndjson",
+            Self::Avro => "avro",
         }
     }
 
@@ -67,6 +71,8 @@ impl Format {
             Some(Self::ArrowFile)
         } else if head.starts_with(&[0xFF; 4]) {
             Some(Self::ArrowStream)
+        } else if head.starts_with(b"Obj\x01") {
+            Some(Self::Avro)
         } else {
             None
         }
@@ -84,7 +90,11 @@ impl Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 5] =
+    pub const ALL: [Self; 6] =
+        [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson, Self::Avro];
+
+    /// Those that are written.
+    pub const WRITTEN: [Self; 5] =
         [Self::Parquet, Self::ArrowFile, Self::ArrowStream, Self::Csv, Self::Ndjson];
 
     /// Its name, as it is parsed.
@@ -95,6 +105,7 @@ impl Format {
             Self::ArrowStream => "arrow-stream",
             Self::Csv => "csv",
             Self::Ndjson => "ndjson",
+            Self::Avro => "avro",
         }
     }
 
@@ -106,6 +117,7 @@ impl Format {
             Self::ArrowStream => "The Arrow IPC streaming format",
             Self::Csv => "Delimited text with a record a line",
             Self::Ndjson => "A JSON object a line",
+            Self::Avro => "Avro object files, of inputs",
         }
     }
 }
@@ -154,6 +166,7 @@ mod tests {
             ("a.b.jsonl", Format::Ndjson),
             ("a.csv.gz", Format::Csv),
             ("a.json.ZST", Format::Ndjson),
+            ("a.avro", Format::Avro),
         ] {
             assert_eq!(Format::of_path(Path::new(name)), Some(format), "{name}");
         }
@@ -181,6 +194,7 @@ mod tests {
         assert_eq!(Format::of_stream(b"PAR1...."), Format::Parquet);
         assert_eq!(Format::of_stream(b"ARROW1\0\0"), Format::ArrowFile);
         assert_eq!(Format::of_stream(b"\xFF\xFF\xFF\xFF\x10"), Format::ArrowStream);
+        assert_eq!(Format::of_stream(b"Obj\x01\x02"), Format::Avro);
         assert_eq!(Format::of_stream(b" \n{\"a\":1}"), Format::Ndjson);
         assert_eq!(Format::of_stream(b"a,b\n"), Format::Csv);
         assert_eq!(Format::of_stream(b""), Format::Csv);

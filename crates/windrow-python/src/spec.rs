@@ -65,22 +65,24 @@ impl Spec {
         }
     }
 
-    /// The same where the output is CSV, too: columns that are not compared stay as they are.
+    /// The same where the output is CSV, too: columns that are not compared stay as they are. Where columns are selected,
+    /// others do not count.
     pub(crate) fn carrying(
         &self,
         read: ReadOptions,
         write: &WriteOptions,
         output: Option<&Path>,
     ) -> ReadOptions {
-        let compared = match self {
-            Self::Sort(spec) => spec.compared(),
-            Self::Compact(spec) => spec.compared(),
-            Self::Dedupe(spec) => spec.compared(),
-            Self::Head(spec) => spec.compared(),
-            Self::Diff(_) => None,
-            Self::Merge(spec) => spec.compared(),
-            Self::Partition(spec) => spec.compared(),
+        let (compared, select) = match self {
+            Self::Sort(spec) => (spec.compared(), &spec.select),
+            Self::Compact(spec) => (spec.compared(), &spec.select),
+            Self::Dedupe(spec) => (spec.compared(), &spec.select),
+            Self::Head(spec) => (spec.compared(), &spec.select),
+            Self::Diff(_) => (None, &None),
+            Self::Merge(spec) => (spec.compared(), &spec.select),
+            Self::Partition(spec) => (spec.compared(), &spec.select),
         };
+        let read = read.selecting(compared.clone(), select.as_deref());
         let format = match (self, output) {
             (_, None) => None,
             (Self::Partition(_), Some(_)) => write.format,

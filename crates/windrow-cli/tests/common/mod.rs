@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod cases;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};

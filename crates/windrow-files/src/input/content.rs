@@ -26,6 +26,8 @@ pub(super) type Pieces = Box<dyn Iterator<Item = Result<Piece>> + Send>;
 pub(super) enum Piece {
     /// Rows; none where a row comes next that is longer than all before it, which there is memory for.
     Rows(RecordBatch),
+    /// So many rows are left out.
+    Left(u64),
     /// Text that any thread can decode.
     Text(Box<dyn Undecoded>),
 }
@@ -65,6 +67,26 @@ pub(super) trait Content: Send + Sync {
     /// # Errors
     /// Also of `watch`, for rows that are longer than the job can have: here, or in the place of a piece.
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces>;
+
+    /// The same without rows of the part that are known not to count: with those in `rows`, which ascend, and as many
+    /// others as it takes.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_some(
+        &self,
+        part: Range<usize>,
+        _rows: &[Range<u64>],
+        batch_rows: usize,
+        watch: &Watch,
+    ) -> Result<Pieces> {
+        self.read(part, batch_rows, watch)
+    }
+
+    /// The Parquet footer with the index of its pages, where that is small.
+    fn page_index(&self) -> Option<Result<parquet::Footer>> {
+        None
+    }
 
     /// The Parquet footer with its statistics, from Parquet.
     fn footer(&self) -> Option<Result<parquet::Footer>> {

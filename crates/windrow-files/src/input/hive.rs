@@ -68,6 +68,11 @@ impl Hive {
         Ok(Self { fields: fields.collect(), appended: Vec::new() })
     }
 
+    /// The names of the columns that names of directories have, of which a file may have one itself.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.fields.iter().map(|field| field.name())
+    }
+
     /// `schema` without the columns that are not in files.
     pub(super) fn without(&self, schema: &SchemaRef) -> SchemaRef {
         let fields = schema
@@ -213,16 +218,22 @@ impl Content for InDirectories {
     }
 
     fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
-        let appendix = self.appendix.clone();
-        let pieces = self.content.read(part, batch_rows, watch)?;
-        Ok(Box::new(pieces.map(move |piece| {
-            Ok(match piece? {
-                Piece::Rows(batch) => Piece::Rows(appendix.behind(&batch)?),
-                Piece::Text(text) => {
-                    Piece::Text(Box::new(TextInDirectories { text, appendix: appendix.clone() }))
-                }
-            })
-        })))
+        Ok(self.appendix.clone().behind_all(self.content.read(part, batch_rows, watch)?))
+    }
+
+    fn read_some(
+        &self,
+        part: Range<usize>,
+        rows: &[Range<u64>],
+        batch_rows: usize,
+        watch: &Watch,
+    ) -> Result<Pieces> {
+        let pieces = self.content.read_some(part, rows, batch_rows, watch)?;
+        Ok(self.appendix.clone().behind_all(pieces))
+    }
+
+    fn page_index(&self) -> Option<Result<parquet::Footer>> {
+        self.content.page_index()
     }
 
     fn footer(&self) -> Option<Result<parquet::Footer>> {
@@ -264,6 +275,19 @@ impl Undecoded for TextInDirectories {
 }
 
 impl Appendix {
+    /// Pieces with it.
+    fn behind_all(self, pieces: Pieces) -> Pieces {
+        Box::new(pieces.map(move |piece| {
+            Ok(match piece? {
+                Piece::Rows(batch) => Piece::Rows(self.behind(&batch)?),
+                Piece::Left(rows) => Piece::Left(rows),
+                Piece::Text(text) => {
+                    Piece::Text(Box::new(TextInDirectories { text, appendix: self.clone() }))
+                }
+            })
+        }))
+    }
+
     /// `batch` with the values in all of its rows.
     fn behind(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();

@@ -27,8 +27,9 @@ use parquet::basic::Type;
 use parquet::errors::Result;
 use parquet::file::metadata::FileMetaData;
 
-use super::parquet::{Footer, Part};
+use super::parquet::Footer;
 use super::random::RandomFile;
+use super::segments::Part;
 
 /// Seconds from the epoch that nanoseconds in 64 bits reach, forth and back.
 const REACH: i64 = i64::MAX / 1_000_000_000 - 1;

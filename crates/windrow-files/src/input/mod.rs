@@ -14,6 +14,7 @@
 //! Whatever the bytes are, the result is batches or an error: the libraries underneath panic on some
 //! damaged files, which ends here (see [`guard`]).
 
+mod avro;
 mod blocks;
 mod charset;
 mod content;
@@ -55,12 +56,14 @@ mod random;
 mod reader;
 mod records;
 mod schema_text;
+mod segments;
 mod sniff;
 mod stream;
 mod text;
 mod text_faults;
 mod turns;
 mod unify;
+mod wanted;
 mod widen;
 
 #[cfg(test)]
@@ -87,7 +90,7 @@ use logs::Logs;
 use named::Named;
 use opener::Opener;
 use origin::Stream;
-use unify::Unifier;
+use wanted::Common;
 
 pub use charset::Charset;
 pub(crate) use content::Batches;
@@ -137,6 +140,8 @@ pub(crate) struct Unit {
     /// The rows of the unit, where the format tells.
     pub(crate) rows: Option<u64>,
     part: Range<usize>,
+    /// The rows of it that can count, if not all can.
+    kept: Option<Arc<[Range<u64>]>>,
     schema: SchemaRef,
     batch_rows: usize,
     files: Arc<[File]>,
@@ -169,42 +174,36 @@ impl Inputs {
 
     /// [`Inputs::open`] with another stream for standard input.
     fn open_with(sources: &[Source], options: &ReadOptions, stdin: Stream) -> Result<Self> {
-        let options = &*options.of(sources);
+        let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
+        let options = &*options.of(sources, &hive);
         let mut stdin = Some(stdin);
         let footers = Arc::new(footers::FooterCache::default());
         let named = Named::of(options.schema.as_deref());
         let temp_left = options.temp_bytes;
         let logs = Logs::of(sources, options)?;
         let mut opener = Opener { options, footers, temp_left, named, logs };
-        let mut hive = Hive::of(sources, options.hive_types.as_deref())?;
         let batch_rows = options.batch_rows.max(1);
-        let mut unifier: Option<Unifier> = None;
+        let mut common = Common::new(options);
         let mut files = Vec::with_capacity(sources.len());
         let mut spans = Vec::new();
         let mut contents = Vec::with_capacity(sources.len());
         let mut needs = Needs::default();
         let mut empty = None;
         for (ordinal, source) in sources.iter().enumerate() {
-            let reference = unifier.as_ref().map(|unifier| hive.without(&unifier.so_far()));
+            let reference = common.so_far().map(|schema| hive.without(&schema));
             let opened = opener.open_source(source, ordinal, reference.as_deref(), &mut stdin)?;
             let lacks = opened.lacks();
             let opened = match lacks {
                 Some(_) => opened,
                 None => hive.append(source, opened, batch_rows)?,
             };
-            let name = opened.content.name().clone();
-            let order = match &mut unifier {
+            let order = match lacks {
                 // The columns are those of the others.
-                _ if lacks.is_some() => {
-                    empty = empty.or(lacks);
+                Some(lacks) => {
+                    empty = empty.or(Some(lacks));
                     None
                 }
-                Some(unifier) => unifier.fit(&name, &opened.schema)?,
-                None => {
-                    let first = opened.schema.clone();
-                    unifier = Some(Unifier::new(name.clone(), first, options.union_by_name));
-                    None
-                }
+                None => common.fit(&opened)?,
             };
             needs.take_in(&opened);
             files.push(opened.info(source));
@@ -215,8 +214,7 @@ impl Inputs {
             contents.push(File { content: opened.content, order });
         }
         let none = || empty.unwrap_or(Error::usage("no input; name files, or - for stdin"));
-        let unifier = unifier.ok_or_else(none)?;
-        let schema = agreed(unifier, &files);
+        let schema = agreed(common.so_far().ok_or_else(none)?, &files);
         opener.named.check(&schema)?;
         let filter = options.filter.as_ref().map(|filter| filter.bind(&schema)).transpose()?;
         let contents: Arc<[File]> = contents.into();
@@ -225,6 +223,7 @@ impl Inputs {
             first_row: span.first_row,
             rows: span.rows,
             part: span.part,
+            kept: None,
             schema: schema.clone(),
             batch_rows,
             files: contents.clone(),
@@ -267,6 +266,24 @@ impl Inputs {
             let groups = kept[unit.file].as_ref();
             groups.is_none_or(|kept| unit.part.clone().any(|group| kept.get(group) == Some(&true)))
         });
+        self.prune_pages()
+    }
+
+    /// Leaves out pages of what is left, of Parquet.
+    fn prune_pages(&mut self) -> Result<()> {
+        let Some(filter) = &self.filter else { return Ok(()) };
+        let mut rows: Option<(usize, Vec<filter::Kept>)> = None;
+        for unit in &mut self.units {
+            if rows.as_ref().is_none_or(|(file, _)| *file != unit.file) {
+                let footer = self.contents[unit.file].content.page_index().transpose()?;
+                let kept = footer.map(|footer| filter::rows(filter, &footer, &self.schema));
+                rows = Some((unit.file, kept.unwrap_or_default()));
+            }
+            let of_file = rows.as_mut().map(|(_, rows)| rows);
+            let of_unit = of_file.and_then(|rows| rows.get_mut(unit.part.start)?.take());
+            unit.kept = of_unit.map(Arc::from);
+        }
+        self.units.retain(|unit| unit.kept.as_ref().is_none_or(|kept| !kept.is_empty()));
         Ok(())
     }
 
@@ -462,8 +479,7 @@ fn nulls_as_text(schema: SchemaRef) -> SchemaRef {
 }
 
 /// What all files agree on.
-fn agreed(unifier: Unifier, files: &[FileInfo]) -> SchemaRef {
-    let schema = unifier.finish();
+fn agreed(schema: SchemaRef, files: &[FileInfo]) -> SchemaRef {
     match files.iter().all(|file| file.format == Format::Csv) {
         true => nulls_as_text(schema),
         false => schema,

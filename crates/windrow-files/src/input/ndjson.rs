@@ -56,7 +56,7 @@ pub(super) fn open(
     named: &mut Named,
 ) -> Result<Opened> {
     let schema = match reference {
-        Some(first) if options.union_by_name => {
+        Some(first) if options.union_by_name || options.wanted.is_some() => {
             let own = infer(&origin, options.schema.as_deref(), named)?;
             let field = |own: &Arc<Field>| match first.field_with_name(own.name()) {
                 Ok(known) if !known.data_type().is_null() && !known.data_type().is_nested() => {

@@ -16,7 +16,7 @@ use super::logs::Logs;
 use super::named::Named;
 use super::origin::{Origin, Stream, Turn};
 use super::{Opened, ReadOptions, SAMPLE_BYTES};
-use super::{csv, footers, guard, ipc, ndjson, parquet, reader, stream};
+use super::{avro, csv, footers, guard, ipc, ndjson, parquet, reader, stream};
 
 /// Refuses what opens with the bytes of another thing than text.
 fn check_text(head: &[u8]) -> Result<(), String> {
@@ -67,7 +67,9 @@ impl Opener<'_> {
         // What is compressed within is not told from other names by a look at every file.
         let told = path.filter(|path| Packing::of_path(path).is_none()).and_then(Format::of_path);
         let origin = match told {
-            Some(Format::Parquet | Format::ArrowFile | Format::ArrowStream) => origin,
+            Some(Format::Parquet | Format::ArrowFile | Format::ArrowStream | Format::Avro) => {
+                origin
+            }
             Some(Format::Csv | Format::Ndjson) => self.text(origin.unpacked()?)?,
             None => {
                 let origin = origin.unpacked()?;
@@ -129,6 +131,7 @@ impl Opener<'_> {
             Format::ArrowFile if origin.is_far() => stream::open(origin, format),
             Format::ArrowFile => ipc::open(origin.spooled(temp_dir, temp_left, cancel)?),
             Format::ArrowStream => stream::open(origin, format),
+            Format::Avro => avro::open(origin, batch_rows),
             Format::Csv => csv::open(origin, path, self.options, reference),
             Format::Ndjson => ndjson::open(origin, self.options, reference, &mut self.named),
         });

@@ -16,6 +16,7 @@ use super::charset::Charset;
 use super::csv_options::CsvOptions;
 use super::expand::{Source, are_csv};
 use super::filter::Filter;
+use super::hive::Hive;
 
 /// How to read inputs.
 ///
@@ -49,6 +50,8 @@ pub struct ReadOptions {
     pub filter: Option<Filter>,
     /// Columns of CSV that have types, if the others are carried as the text that they are.
     pub(crate) compared: Option<Vec<String>>,
+    /// The columns that count, if not all do.
+    pub(crate) wanted: Option<Vec<String>>,
     /// How addresses are reached.
     pub(crate) stores: Stores,
     /// The most rows of a batch.
@@ -122,12 +125,24 @@ impl ReadOptions {
         self
     }
 
-    /// Those of `sources`: text is carried from CSV alone.
-    pub(super) fn of(&self, sources: &[Source]) -> Cow<'_, Self> {
-        match self.compared.is_some() && !are_csv(sources, self.format) {
-            true => Cow::Owned(Self { compared: None, ..self.clone() }),
-            false => Cow::Borrowed(self),
-        }
+    /// Has inputs be read as rows of the columns that count, if `select` names those that are written: they may differ
+    /// in all others. What a verb compares is told as for [`carried_as_text`](Self::carried_as_text); where it
+    /// compares all columns, all count. Of raw change logs all columns are read.
+    pub fn selecting(mut self, compared: Option<Vec<String>>, select: Option<&[String]>) -> Self {
+        self.wanted = compared.zip(select).map(|(mut names, select)| {
+            names.extend_from_slice(select);
+            names
+        });
+        self
+    }
+
+    /// Those of `sources`: text is carried from CSV alone. A column that some files have and others have in the names
+    /// of their directories is of one type.
+    pub(super) fn of(&self, sources: &[Source], hive: &Hive) -> Cow<'_, Self> {
+        let Some(compared) = &self.compared else { return Cow::Borrowed(self) };
+        let compared = are_csv(sources, self.format)
+            .then(|| compared.iter().chain(hive.names()).cloned().collect());
+        Cow::Owned(Self { compared, ..self.clone() })
     }
 
     /// Sets how addresses are reached, of inputs and of the output.
@@ -169,6 +184,7 @@ impl Default for ReadOptions {
             union_by_name: false,
             filter: None,
             compared: None,
+            wanted: None,
             stores: Stores::default(),
             temp_dir: None,
             temp_bytes: u64::MAX,

@@ -2,36 +2,37 @@
 //!
 //! A footer can be far larger than what is planned from it, so ten thousand of them are not kept: a
 //! file keeps the rows of its groups, and the footers of the files being read are in a [small cache](super::footers).
-//! Statistics and page indexes are not loaded; `inspect` asks for a footer with them.
+//! Statistics and page indexes are not loaded; `inspect` asks for a footer with them, and so do conditions on rows.
 //!
 //! The column chunks of an object's row group are [held](RandomFile::hold) while it is read, and asked for while the
 //! one before it is. Of its pages no more is known beforehand than the footer tells.
 
-use std::collections::VecDeque;
 use std::io::BufReader;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::RecordBatch;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder, RowSelection, RowSelectionPolicy,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::ConvertedType;
-use parquet::file::metadata::{ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData};
+use parquet::file::metadata::{
+    PageIndexPolicy, ParquetMetaData, ParquetStatisticsPolicy, RowGroupMetaData,
+};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::Format;
 use crate::store;
 use crate::watch::Watch;
 
-use super::content::{Pieces, decoded};
+use super::content::Pieces;
 use super::footers::{FooterCache, Known};
-use super::int96::{self, Seconds};
+use super::int96;
 use super::origin::{Faults, Origin, TAIL};
-use super::profile::{Allowance, Profile, Segment};
+use super::profile::{Allowance, Profile};
 use super::random::RandomFile;
+use super::segments::{Segments, steps};
 use super::{Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
+
+/// The index of pages that is looked at: larger ones, of thousands of columns, would be a burden on the plan.
+const MOST_INDEX_BYTES: u64 = 1 << 20;
 
 /// A footer and the Arrow schema in it.
 pub(crate) type Footer = ArrowReaderMetadata;
@@ -159,6 +160,15 @@ fn intervals_are_whole(metadata: &ParquetMetaData) -> Result<(), String> {
 }
 
 fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy) -> Result<Footer> {
+    load_with(origin, file, statistics, PageIndexPolicy::Skip)
+}
+
+fn load_with(
+    origin: &Origin,
+    file: &RandomFile,
+    statistics: ParquetStatisticsPolicy,
+    pages: PageIndexPolicy,
+) -> Result<Footer> {
     let ask_from = |start: u64| {
         file.hold(std::slice::from_ref(&(start..file.len())), file.len() - start);
     };
@@ -172,6 +182,7 @@ fn load(origin: &Origin, file: &RandomFile, statistics: ParquetStatisticsPolicy)
     }
     let options = ArrowReaderOptions::new()
         .with_column_stats_policy(statistics)
+        .with_page_index_policy(pages)
         // The counts of pages in it tell how large a page is.
         .with_encoding_stats_as_mask(false);
     ArrowReaderMetadata::load(file, options)
@@ -275,34 +286,15 @@ impl ParquetFile {
         }
         Ok(file)
     }
-}
 
-impl Content for ParquetFile {
-    fn name(&self) -> &Arc<str> {
-        self.origin.name()
-    }
-
-    fn faults(&self) -> Faults {
-        self.origin.faults()
-    }
-
-    fn ask_for(&self, part: Range<usize>) {
-        // Where the footer is to be read first, that is done when it is needed.
-        if self.origin.is_far()
-            && !self.encrypted
-            && let Some(Known { footer, .. }) = self.footers.get(self.ordinal)
-            && self.ahead().iter().all(|(group, _)| *group != part.start)
-            && let Ok(file) = self.holding(&footer, &part)
-        {
-            self.ahead().push((part.start, file));
-        }
-    }
-
-    fn has_bloom_filters(&self) -> bool {
-        self.bloom_filters
-    }
-
-    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
+    /// The rows of some row groups, or of one of them those in `rows` and those that are left out.
+    fn segments(
+        &self,
+        part: Range<usize>,
+        rows: Option<&[Range<u64>]>,
+        batch_rows: usize,
+        watch: &Watch,
+    ) -> Result<Pieces> {
         if self.encrypted {
             return Err(self
                 .origin
@@ -348,15 +340,72 @@ impl Content for ParquetFile {
                 need.error(name, &format!("one of the rows {} to {}", rows.start, rows.end - 1))
                     .at_row(rows.start)
             })?;
-            parts.extend(profile.segments(batch_rows).into_iter().map(|segment| (index, segment)));
+            let all = 0..group.num_rows().unsigned_abs();
+            let kept = rows.unwrap_or(std::slice::from_ref(&all));
+            let steps = steps(&profile.segments(batch_rows), kept, &all);
+            parts.extend(steps.into_iter().map(|step| (index, step)));
         }
-        Ok(decoded(Segments {
-            name: self.origin.name().clone(),
-            file,
-            footer,
-            parts: parts.into(),
-            open: None,
-            is_longer,
+        let name = self.origin.name().clone();
+        Ok(Box::new(Segments::new(name, file, footer, parts, is_longer)))
+    }
+}
+
+impl Content for ParquetFile {
+    fn name(&self) -> &Arc<str> {
+        self.origin.name()
+    }
+
+    fn faults(&self) -> Faults {
+        self.origin.faults()
+    }
+
+    fn ask_for(&self, part: Range<usize>) {
+        // Where the footer is to be read first, that is done when it is needed.
+        if self.origin.is_far()
+            && !self.encrypted
+            && let Some(Known { footer, .. }) = self.footers.get(self.ordinal)
+            && self.ahead().iter().all(|(group, _)| *group != part.start)
+            && let Ok(file) = self.holding(&footer, &part)
+        {
+            self.ahead().push((part.start, file));
+        }
+    }
+
+    fn has_bloom_filters(&self) -> bool {
+        self.bloom_filters
+    }
+
+    fn read(&self, part: Range<usize>, batch_rows: usize, watch: &Watch) -> Result<Pieces> {
+        self.segments(part, None, batch_rows, watch)
+    }
+
+    fn read_some(
+        &self,
+        part: Range<usize>,
+        rows: &[Range<u64>],
+        batch_rows: usize,
+        watch: &Watch,
+    ) -> Result<Pieces> {
+        self.segments(part, Some(rows), batch_rows, watch)
+    }
+
+    fn page_index(&self) -> Option<Result<Footer>> {
+        if self.encrypted || self.origin.is_far() {
+            return None;
+        }
+        let Known { footer, .. } = self.footers.get(self.ordinal)?;
+        let columns = footer.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
+        let bytes = columns.map(|column| {
+            let parts = [column.column_index_length(), column.offset_index_length()];
+            parts.into_iter().flatten().map(|length| i64::from(length).unsigned_abs()).sum::<u64>()
+        });
+        let bytes: u64 = bytes.sum();
+        if bytes == 0 || bytes > MOST_INDEX_BYTES {
+            return None;
+        }
+        Some(self.origin.random().and_then(|file| {
+            let (statistics, pages) = (ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Optional);
+            load_with(&self.origin, &file, statistics, pages)
         }))
     }
 
@@ -366,95 +415,5 @@ impl Content for ParquetFile {
             Err(error) => return Some(Err(error)),
         };
         Some(load(&self.origin, &file, ParquetStatisticsPolicy::KeepAll))
-    }
-}
-
-fn damaged(name: &str, cause: &dyn std::fmt::Display) -> Error {
-    Error::data(format!("{name}: the file is damaged: {cause}"))
-}
-
-/// The segments of some row groups, one after the other.
-struct Segments {
-    name: Arc<str>,
-    file: RandomFile,
-    footer: Footer,
-    parts: VecDeque<(usize, Segment)>,
-    open: Option<(ParquetRecordBatchReader, Option<Seconds>)>,
-    /// Whether that there are longer rows than before is yet to be said.
-    is_longer: bool,
-}
-
-impl Segments {
-    fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        if std::mem::take(&mut self.is_longer) {
-            return Ok(Some(RecordBatch::new_empty(self.footer.schema().clone())));
-        }
-        loop {
-            if let Some((reader, seconds)) = &mut self.open {
-                if let Some(batch) = reader.next() {
-                    let batch = batch.map_err(|cause| damaged(&self.name, &cause))?;
-                    let checked = seconds.as_mut().map_or(Ok(()), Seconds::check);
-                    return match checked {
-                        Ok(()) => Ok(Some(batch)),
-                        Err(fault) => Err(Error::data(format!("{}: {fault}", self.name))),
-                    };
-                }
-                // Its pages are gone before others are read.
-                self.open = None;
-            }
-            let Some((group, segment)) = self.parts.pop_front() else { return Ok(None) };
-            self.open =
-                Some(self.reader(group, &segment).map_err(|cause| damaged(&self.name, &cause))?);
-        }
-    }
-
-    fn reader(
-        &self,
-        group: usize,
-        segment: &Segment,
-    ) -> parquet::errors::Result<(ParquetRecordBatchReader, Option<Seconds>)> {
-        let count = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-        let rows = self.footer.metadata().row_group(group).num_rows().unsigned_abs();
-        let part = (segment.rows != (0..rows)).then(|| {
-            let range = count(segment.rows.start)..count(segment.rows.end);
-            RowSelection::from_consecutive_ranges(std::iter::once(range), count(rows))
-        });
-        let rows = Part { group, rows: part, batch_rows: count(segment.batch_rows) };
-        let seconds = Seconds::of(&self.file, &self.footer, &rows)?;
-        let file = self.file.clone();
-        let all = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.footer.clone());
-        Ok((rows.chosen(all).build()?, seconds))
-    }
-}
-
-impl Iterator for Segments {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.advance().transpose()
-    }
-}
-
-/// Rows of a row group, and how many of them are read at a time.
-pub(super) struct Part {
-    group: usize,
-    /// All of them if none.
-    rows: Option<RowSelection>,
-    batch_rows: usize,
-}
-
-impl Part {
-    /// `builder` with a reader of these rows.
-    pub(super) fn chosen(
-        &self,
-        builder: ParquetRecordBatchReaderBuilder<RandomFile>,
-    ) -> ParquetRecordBatchReaderBuilder<RandomFile> {
-        let builder = builder.with_row_groups(vec![self.group]).with_batch_size(self.batch_rows);
-        match &self.rows {
-            Some(rows) => builder
-                .with_row_selection(rows.clone())
-                .with_row_selection_policy(RowSelectionPolicy::Selectors),
-            None => builder,
-        }
     }
 }

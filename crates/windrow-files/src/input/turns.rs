@@ -82,7 +82,11 @@ impl OpenUnit {
         let file = &unit.files[unit.file];
         let name = Arc::clone(file.content.name());
         let faults = file.content.faults();
-        let read = || file.content.read(unit.part.clone(), unit.batch_rows, watch);
+        let (part, batch_rows) = (unit.part.clone(), unit.batch_rows);
+        let read = || match &unit.kept {
+            Some(rows) => file.content.read_some(part.clone(), rows, batch_rows, watch),
+            None => file.content.read(part.clone(), batch_rows, watch),
+        };
         let pieces = no_panic(&name, read).map_err(|error| faults.behind(error))?;
         Ok(Arc::new(Self {
             promise: Promise {
@@ -143,14 +147,20 @@ impl OpenUnit {
             return Ok(None);
         }
         let row = self.first_row + line.rows;
+        let left = match &piece {
+            Ok(Some(Piece::Left(rows))) => *rows,
+            _ => 0,
+        };
         let batches = piece.and_then(|piece| match piece {
             None => self.check_rows(line.rows).map(|()| None),
             Some(Piece::Rows(batch)) => Ok(Some(vec![batch])),
+            Some(Piece::Left(_)) => Ok(Some(Vec::new())),
             Some(Piece::Text(text)) => no_panic(name, || text.finish()).map(Some),
         });
         match batches {
             Ok(Some(batches)) => {
-                line.rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+                let rows = batches.iter().map(|batch| batch.num_rows() as u64);
+                line.rows += left + rows.sum::<u64>();
                 Ok(Some((row, batches)))
             }
             Ok(None) => Ok(None),

@@ -156,11 +156,6 @@ impl Unifier {
         }
         Ok(order.into())
     }
-
-    /// The schema of all files that fitted.
-    pub(super) fn finish(self) -> SchemaRef {
-        self.so_far()
-    }
 }
 
 /// What holds the values of both fields, called as the first.

@@ -280,6 +280,7 @@ pub(crate) fn open(
 ) -> Result<(Arc<dyn Encoder>, Box<dyn Appender>)> {
     match options.format {
         Format::Csv | Format::Ndjson => return text::open(target, schema, options),
+        Format::Avro => return Err(not_written(options.format)),
         Format::Parquet | Format::ArrowFile | Format::ArrowStream => {}
     }
     if let Some(field) = schema.fields().iter().find(|field| depth(field) > MOST_DEPTH) {
@@ -344,6 +345,12 @@ pub(crate) fn can_be_taken_back(target: &Destination) -> bool {
     }
 }
 
+/// The error of an output of a format that is only read.
+pub(crate) fn not_written(format: Format) -> Error {
+    let names = Format::WRITTEN.map(Format::name).join(", ");
+    Error::usage(format!("{format} is read, and not written; `output_format` is one of {names}"))
+}
+
 /// Refuses columns that `format` cannot hold, before anything is planned.
 pub(crate) fn check_columns(schema: &SchemaRef, format: Format) -> Result<()> {
     if format == Format::Parquet { parquet_file::check(schema) } else { Ok(()) }
@@ -356,6 +363,7 @@ pub(crate) fn frame_bytes(schema: &SchemaRef, options: &OutputOptions) -> u64 {
             properties::frame_bytes(schema)
         }
         Format::Csv | Format::Ndjson => text::head_bytes(schema, options),
+        Format::Avro => 0,
     }
 }
 
@@ -376,6 +384,7 @@ pub(crate) fn part_limits(
             (rows, bytes.min(most - most / 8))
         }
         Format::Csv | Format::Ndjson => text::limits_within(schema, options, most, (rows, bytes)),
+        Format::Avro => (rows, bytes),
     }
 }
 
@@ -387,7 +396,7 @@ fn usual_limits(format: Format, row_group_bytes: usize) -> (usize, usize) {
     const STREAM_BYTES: usize = 4 << 20;
     match format {
         Format::Parquet => (ROW_GROUP_ROWS, row_group_bytes.max(1)),
-        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson => {
+        Format::ArrowFile | Format::ArrowStream | Format::Csv | Format::Ndjson | Format::Avro => {
             (STREAM_ROWS, STREAM_BYTES)
         }
     }
@@ -407,6 +416,7 @@ pub(crate) fn part_bytes(
         Format::Parquet => parquet_memory::part_bytes(schema, options, rows, bytes, longest),
         Format::ArrowFile | Format::ArrowStream => ipc::part_bytes(schema, options, rows, bytes),
         Format::Csv | Format::Ndjson => text::part_bytes(schema, options, rows, bytes),
+        Format::Avro => 0,
     }
 }
 
@@ -438,6 +448,7 @@ pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) 
         }
         // The message.
         Format::ArrowFile | Format::ArrowStream => 2,
+        Format::Avro => 0,
         // The line, of twice as many bytes if all are escaped, or digits of binary.
         Format::Ndjson => 3,
         // The field and the line: quotes are doubled on the way out, digits of binary are not.
@@ -449,7 +460,7 @@ pub(crate) fn copies_of_a_long_row(schema: &SchemaRef, options: &OutputOptions) 
 /// Times that it is there once more as a part that waits for its turn.
 pub(crate) fn copies_of_a_held_row(format: Format) -> usize {
     match format {
-        Format::Parquet | Format::ArrowFile | Format::ArrowStream => 0,
+        Format::Parquet | Format::ArrowFile | Format::ArrowStream | Format::Avro => 0,
         Format::Csv | Format::Ndjson => 2,
     }
 }

@@ -147,6 +147,9 @@ impl WriteOptions {
         csv: CsvOptions,
         row_bytes: usize,
     ) -> Result<OutputOptions> {
+        if !Format::WRITTEN.contains(&format) {
+            return Err(super::not_written(format));
+        }
         /// A page has a header, a row group a footer's worth of figures for every column: smaller ones are
         /// mostly those.
         const LEAST: [(Setting, u64); 3] = [

@@ -185,7 +185,8 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     }
     let key = spec.key.clone();
     let mut order_by = spec.order_by.clone();
-    let log = change_log(spec, inputs)?;
+    let operation = operation(spec, inputs);
+    let log = change_log(spec, inputs, operation.as_ref())?;
     let given = log.as_ref().map_or(inputs.schema(), |(log, _)| log.schema());
     let ordered = key.iter().chain(&order_by).map(|column| column.name.as_str());
     check_names(given, ordered.filter(|name| !paths::is_path(given, name)))?;
@@ -220,7 +221,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
     // What was added for the engine says nothing that other columns do not.
     let added = schema.fields().iter().map(|field| field.name());
     let mut hidden: Vec<String> = added.filter(|name| changelog::is_own(name)).cloned().collect();
-    hidden.extend(derived.iter().flat_map(Derived::names).cloned());
+    hidden.extend(derived.iter().chain(&operation).flat_map(Derived::names).cloned());
     if let Some(log) = &log
         && spec.mode == Mode::Snapshot
         && !spec.keep_bookkeeping
@@ -240,6 +241,7 @@ fn op_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Arrangement> {
         Some((log, unknown)) => fill(&mut arrangement, unknown, log.tombstone(), spec.mode)?,
         None => arrangement.finish = finish(spec),
     }
+    let log = log.map(|log| (operation, log));
     arrangement.transform = transform(log, derived, ranks, as_of, floats);
     Ok(arrangement)
 }
@@ -276,7 +278,7 @@ fn fill(arrangement: &mut Arrangement, unknown: &str, deleted: &str, mode: Mode)
 
 /// What is done with the rows of a log on their way to the engine.
 fn transform(
-    log: Option<ChangeLog>,
+    log: Option<(Option<Derived>, ChangeLog)>,
     derived: Option<Derived>,
     ranks: Arc<Ranks>,
     as_of: Option<AsOf>,
@@ -288,7 +290,8 @@ fn transform(
     }
     Some(Arc::new(move |batch: &RecordBatch, FirstRow { row: first_row, .. }: FirstRow| {
         let (batch, ordinals) = match &log {
-            Some(log) => log.apply(batch, first_row)?,
+            Some((Some(operation), log)) => log.apply(&operation.append(batch)?, first_row)?,
+            Some((None, log)) => log.apply(batch, first_row)?,
             None => (batch.clone(), None),
         };
         let row = |i: usize| match &ordinals {
@@ -305,8 +308,20 @@ fn transform(
     }))
 }
 
+/// The operation as a column, of plain rows that have it in a struct; events are looked into by their format.
+fn operation(spec: &CompactSpec, inputs: &Inputs) -> Option<Derived> {
+    let (schema, name) = (inputs.schema(), spec.op_column.as_deref()?);
+    let is_raw = spec.op_preset.is_some_and(Preset::is_raw);
+    let is_within = !is_raw && paths::is_path(schema, name);
+    Derived::of(schema, is_within.then_some(name))
+}
+
 /// The format of the changes, bound to the inputs; nothing for rows that are all there is.
-fn change_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Option<(ChangeLog, Preset)>> {
+fn change_log(
+    spec: &CompactSpec,
+    inputs: &Inputs,
+    operation: Option<&Derived>,
+) -> Result<Option<(ChangeLog, Preset)>> {
     if spec.op_preset.is_none() && spec.op_column.is_none() {
         return match &spec.op_map {
             None => Ok(None),
@@ -319,7 +334,7 @@ fn change_log(spec: &CompactSpec, inputs: &Inputs) -> Result<Option<(ChangeLog, 
             ))),
         };
     }
-    let schema = inputs.schema();
+    let schema = operation.map_or(inputs.schema(), Derived::schema);
     let told = inputs.log();
     let preset = match told.map(|told| told.preset).or(spec.op_preset).unwrap_or_default() {
         Preset::Auto => Preset::told_by(schema)?.0,

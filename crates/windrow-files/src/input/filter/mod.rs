@@ -26,7 +26,7 @@ use crate::setting::Setting;
 
 use super::exact::one_value;
 
-pub(super) use prune::groups;
+pub(super) use prune::{Kept, groups, rows};
 
 /// Conditions on columns, all of which a row has to meet.
 ///

@@ -1,8 +1,10 @@
-//! Which row groups of Parquet can have rows that count, by their statistics.
+//! Which row groups of Parquet, and which pages of these, can have rows that count, by their statistics.
 //!
 //! What is not known is taken to be anything: bounds that are missing, of an order that is not that of the values
 //! (the first form of statistics, for text), or NaN. Bounds that were cut short are still bounds. NaN is in no bounds,
 //! and greater than all: a group of floats is never ruled out by its maximum.
+
+use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, UInt64Array};
 use arrow::compute::{cast, kernels::cmp};
@@ -11,6 +13,7 @@ use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::{LogicalType, Type};
 use parquet::file::metadata::ParquetMetaData;
+use parquet::file::page_index::offset_index::PageLocation;
 
 use super::super::parquet::Footer;
 use super::{Bound, BoundCondition, BoundTest, Op};
@@ -31,6 +34,50 @@ pub(in crate::input) fn groups(filter: &Bound, footer: &Footer, schema: &Schema)
     kept
 }
 
+/// The rows of a row group that can count, in ranges that ascend; none if all of them can.
+pub(in crate::input) type Kept = Option<Vec<Range<u64>>>;
+
+/// Rows between two ranges of rows that are read along with them: to read on costs less than to begin anew.
+const GAP: u64 = 16 << 10;
+
+/// For each row group of `footer`, which has the index of its pages, the rows that can count.
+pub(in crate::input) fn rows(filter: &Bound, footer: &Footer, schema: &Schema) -> Vec<Kept> {
+    let groups = footer.metadata().row_groups().iter().enumerate();
+    let rows = groups.map(|(index, group)| {
+        let all = 0..group.num_rows().unsigned_abs();
+        let mut kept = Vec::from([all.clone()]);
+        for condition in &filter.0 {
+            if let Some((known, pages)) = Known::of_pages(condition, footer, schema, index) {
+                let allowed = pages.iter().enumerate();
+                let allowed = allowed.filter(|(page, _)| known.allow(condition, *page));
+                let allowed: Vec<_> = allowed.map(|(_, rows)| rows.clone()).collect();
+                kept = in_both(&kept, &allowed);
+            }
+        }
+        Some(joined(kept)).filter(|kept| kept.first() != Some(&all))
+    });
+    rows.collect()
+}
+
+/// What is in ranges of both, which ascend.
+fn in_both(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+    let pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));
+    let common = pairs.map(|(a, b)| a.start.max(b.start)..a.end.min(b.end));
+    common.filter(|range| !range.is_empty()).collect()
+}
+
+/// The ranges, with those that are near each other as one.
+fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut all: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match all.last_mut() {
+            Some(last) if range.start < last.end + GAP => last.end = range.end,
+            _ => all.push(range),
+        }
+    }
+    all
+}
+
 type Comparison = fn(&dyn Datum, &dyn Datum) -> Result<BooleanArray, ArrowError>;
 
 /// What the statistics tell of a column.
@@ -43,41 +90,49 @@ struct Known {
 }
 
 impl Known {
-    /// None for a member of a struct, and for a column that another is called like.
+    /// What the row groups say. None for a member of a struct, and for a column that another is called like.
     fn of(condition: &BoundCondition, footer: &Footer, schema: &Schema) -> Option<Self> {
-        let [column] = condition.steps[..] else { return None };
-        let name = schema.field(column).name();
-        let kind = plain_type(paths::field(schema, &condition.steps, name).data_type()).clone();
-        let metadata = footer.metadata();
-        let there = footer.schema();
-        let mut places =
-            there.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
-        let (Some((_, field)), None) = (places.next(), places.next()) else { return None };
-        if field.data_type().is_nested() && plain_type(field.data_type()).is_nested() {
-            return None;
-        }
-        let converter =
-            StatisticsConverter::try_new(name, there, metadata.file_metadata().schema_descr())
-                .ok()?
-                .with_missing_null_counts_as_zero(false);
-        let groups = || metadata.row_groups().iter();
+        let (converter, kind) = converter(condition, footer, schema)?;
+        let groups = || footer.metadata().row_groups().iter();
         let bounds = |bounds: Result<ArrayRef, _>| cast(&bounds.ok()?, &kind).ok();
-        let least = bounds(converter.row_group_mins(groups()))?;
-        let most = bounds(converter.row_group_maxes(groups()))?;
-        let (least, most) = match converter.parquet_column_index() {
-            Some(leaf) if is_of_the_first_form(metadata, leaf) => return None,
-            _ => (one_form(&least), one_form(&most)),
-        };
         Some(Self {
-            least,
-            most,
+            least: one_form(&bounds(converter.row_group_mins(groups()))?),
+            most: one_form(&bounds(converter.row_group_maxes(groups()))?),
             nulls: converter.row_group_null_counts(groups()).ok()?,
             rows: groups().map(|group| group.num_rows().unsigned_abs()).collect(),
             floats: kind.is_floating(),
         })
     }
 
-    /// Whether rows of `group` can meet the condition.
+    /// The same of the pages of a row group, and the rows of each.
+    fn of_pages(
+        condition: &BoundCondition,
+        footer: &Footer,
+        schema: &Schema,
+        group: usize,
+    ) -> Option<(Self, Vec<Range<u64>>)> {
+        let (converter, kind) = converter(condition, footer, schema)?;
+        let metadata = footer.metadata();
+        let (bounds, places) = (metadata.column_index()?, metadata.offset_index()?);
+        let leaf = converter.parquet_column_index()?;
+        bounds.get(group)?.get(leaf)?;
+        let pages = places.get(group)?.get(leaf)?.page_locations();
+        let pages = rows_of(pages, metadata.row_group(group).num_rows().unsigned_abs())?;
+        let values = |values: Result<ArrayRef, _>| {
+            let values = cast(&values.ok()?, &kind).ok()?;
+            (values.len() == pages.len()).then(|| one_form(&values))
+        };
+        let known = Self {
+            least: values(converter.data_page_mins(bounds, places, [&group]))?,
+            most: values(converter.data_page_maxes(bounds, places, [&group]))?,
+            nulls: converter.data_page_null_counts(bounds, places, [&group]).ok()?,
+            rows: pages.iter().map(|rows| rows.end - rows.start).collect(),
+            floats: kind.is_floating(),
+        };
+        (known.nulls.len() == pages.len()).then_some((known, pages))
+    }
+
+    /// Whether rows of the row group, or the page, can meet the condition.
     fn allow(&self, condition: &BoundCondition, group: usize) -> bool {
         let nulls = self.nulls.is_valid(group).then(|| self.nulls.value(group));
         let none = nulls.is_some_and(|nulls| nulls >= self.rows[group]);
@@ -111,6 +166,42 @@ impl Known {
             Op::NotEqual => self.floats || below(cmp::neq) || above(cmp::neq),
         }
     }
+}
+
+/// What reads the statistics of a condition's column, and the type of its values.
+fn converter<'a>(
+    condition: &BoundCondition,
+    footer: &'a Footer,
+    schema: &'a Schema,
+) -> Option<(StatisticsConverter<'a>, DataType)> {
+    let [column] = condition.steps[..] else { return None };
+    let name = schema.field(column).name();
+    let kind = plain_type(paths::field(schema, &condition.steps, name).data_type()).clone();
+    let metadata = footer.metadata();
+    let there = footer.schema();
+    let mut places = there.fields().iter().filter(|field| field.name() == name);
+    let (Some(field), None) = (places.next(), places.next()) else { return None };
+    if field.data_type().is_nested() && plain_type(field.data_type()).is_nested() {
+        return None;
+    }
+    let converter =
+        StatisticsConverter::try_new(name, there, metadata.file_metadata().schema_descr())
+            .ok()?
+            .with_missing_null_counts_as_zero(false);
+    match converter.parquet_column_index() {
+        Some(leaf) if is_of_the_first_form(metadata, leaf) => None,
+        _ => Some((converter, kind)),
+    }
+}
+
+/// The rows of each page, by where pages begin; none if that cannot be.
+fn rows_of(pages: &[PageLocation], rows: u64) -> Option<Vec<Range<u64>>> {
+    let starts = pages.iter().map(|page| u64::try_from(page.first_row_index).ok());
+    let starts = starts.collect::<Option<Vec<u64>>>()?;
+    let ends = starts.iter().skip(1).copied().chain([rows]);
+    let ranges: Vec<_> = starts.iter().zip(ends).map(|(&start, end)| start..end).collect();
+    let is_whole = starts.first() == Some(&0) && ranges.iter().all(|range| !range.is_empty());
+    is_whole.then_some(ranges)
 }
 
 fn is_nan(value: &ArrayRef) -> bool {

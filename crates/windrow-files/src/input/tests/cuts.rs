@@ -57,6 +57,7 @@ fn read_in_blocks(file: &TextFile, batch_rows: usize, most: Most) -> Result<Vec<
         let batches = match piece.map_err(told)? {
             Piece::Text(text) => text.finish().map_err(told)?,
             Piece::Rows(batch) => vec![batch],
+            Piece::Left(_) => Vec::new(),
         };
         for batch in batches {
             assert!(batch.num_rows() <= batch_rows);

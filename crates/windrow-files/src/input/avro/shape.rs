@@ -1,0 +1,234 @@
+//! How values of an Avro schema lie in bytes, as far as it takes to walk through them.
+//!
+//! ```text
+//!  {"type": "record", "fields": [id: long, name: ["null", "string"]]}     Record [Varint, Union [Fixed(0), Bytes]]
+//! ```
+//! Nothing of a file says where its rows end, so that a decoder has to believe them; here they are walked through
+//! before one does. Invariant: what was walked through has the rows that it was said to have, and no byte more.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// Types within each other that are followed.
+const MOST_DEPTH: usize = 61;
+
+/// Values without a byte that may be in a block beside its rows: an array of nulls has as many as it says.
+const MOST_NOTHINGS: u64 = 1 << 20;
+
+/// How a value lies in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// So many bytes.
+    Fixed(usize),
+    /// A number, seven bits a byte.
+    Varint,
+    /// A length, and so many bytes.
+    Bytes,
+    Record(Vec<Shape>),
+    /// Runs of values.
+    Array(Box<Shape>),
+    /// Runs of names and values.
+    Map(Box<Shape>),
+    /// The number of one of these, and it.
+    Union(Vec<Shape>),
+}
+
+/// Types by their full names.
+type Known = HashMap<String, Shape>;
+
+impl Shape {
+    /// That of a row, by the schema of a file.
+    pub(super) fn parse(schema: &str) -> Result<Self, String> {
+        let schema = serde_json::from_str(schema)
+            .map_err(|fault| format!("the Avro schema is no JSON: {fault}"))?;
+        let shape = Self::of(&schema, "", &mut Known::new(), 0)?;
+        match shape {
+            Self::Record(_) => Ok(shape),
+            _ => Err("the Avro schema is no record, so that there are no columns".to_owned()),
+        }
+    }
+
+    fn of(schema: &Value, space: &str, known: &mut Known, depth: usize) -> Result<Self, String> {
+        if depth > MOST_DEPTH {
+            return Err(format!("the Avro schema is nested more than {MOST_DEPTH} deep"));
+        }
+        match schema {
+            Value::String(name) => Self::named(name, space, known),
+            Value::Array(branches) => {
+                let branches = branches.iter().map(|of| Self::of(of, space, known, depth + 1));
+                Ok(Self::Union(branches.collect::<Result<_, _>>()?))
+            }
+            Value::Object(parts) => {
+                let part = |name: &str| parts.get(name).ok_or_else(|| lacks(name));
+                let kind = part("type")?;
+                let Some(kind) = kind.as_str() else {
+                    return Self::of(kind, space, known, depth + 1);
+                };
+                let text = |name: &str| parts.get(name).and_then(Value::as_str);
+                match kind {
+                    "array" => {
+                        let items = Self::of(part("items")?, space, known, depth + 1)?;
+                        Ok(Self::Array(Box::new(items)))
+                    }
+                    "map" => {
+                        let values = Self::of(part("values")?, space, known, depth + 1)?;
+                        Ok(Self::Map(Box::new(values)))
+                    }
+                    "record" | "error" | "enum" | "fixed" => {
+                        let name = text("name").ok_or_else(|| lacks("name"))?;
+                        let (name, space) = full(name, text("namespace").unwrap_or(space));
+                        let shape = match kind {
+                            "enum" => Self::Varint,
+                            "fixed" => {
+                                let size = part("size")?.as_u64();
+                                let size = size.and_then(|size| usize::try_from(size).ok());
+                                Self::Fixed(size.ok_or_else(|| lacks("size"))?)
+                            }
+                            _ => {
+                                let fields = part("fields")?.as_array();
+                                let fields = fields.ok_or_else(|| lacks("fields"))?.iter();
+                                let fields = fields.map(|field| {
+                                    let kind = field.get("type").ok_or_else(|| lacks("type"))?;
+                                    Self::of(kind, &space, known, depth + 1)
+                                });
+                                Self::Record(fields.collect::<Result<_, _>>()?)
+                            }
+                        };
+                        known.insert(name, shape.clone());
+                        Ok(shape)
+                    }
+                    name => Self::named(name, space, known),
+                }
+            }
+            _ => Err("the Avro schema has a type that is none".to_owned()),
+        }
+    }
+
+    /// A primitive type, or one that was defined.
+    fn named(name: &str, space: &str, known: &Known) -> Result<Self, String> {
+        Ok(match name {
+            "null" => Self::Fixed(0),
+            "boolean" => Self::Fixed(1),
+            "float" => Self::Fixed(4),
+            "double" => Self::Fixed(8),
+            "int" | "long" => Self::Varint,
+            "bytes" | "string" => Self::Bytes,
+            name => {
+                let (full, _) = full(name, space);
+                let found = known.get(&full).or_else(|| known.get(name)).cloned();
+                found.ok_or_else(|| {
+                    format!(
+                        "the Avro type {name:?} is defined nowhere, or contains itself, which is not read"
+                    )
+                })?
+            }
+        })
+    }
+
+    /// Bytes of the longest of so many rows, which `data` has to be.
+    pub(super) fn longest_of(&self, rows: u64, data: &[u8]) -> Result<usize, String> {
+        let (mut rest, mut longest, mut nothings) = (data, 0, MOST_NOTHINGS);
+        for _ in 0..rows {
+            let before = rest.len();
+            self.skip(&mut rest, &mut nothings).ok_or_else(|| damaged(data.len() - before))?;
+            if rest.len() == before {
+                return Err(
+                    "the Avro file has rows without any bytes, which are not read".to_owned()
+                );
+            }
+            longest = longest.max(before - rest.len());
+        }
+        if rest.is_empty() { Ok(longest) } else { Err(damaged(data.len() - rest.len())) }
+    }
+
+    /// Walks over a value; none if there is none.
+    fn skip(&self, rest: &mut &[u8], nothings: &mut u64) -> Option<()> {
+        match self {
+            Self::Fixed(bytes) => *rest = rest.get(*bytes..)?,
+            Self::Varint => {
+                long(rest)?;
+            }
+            Self::Bytes => bytes(rest)?,
+            Self::Record(fields) => {
+                for field in fields {
+                    field.skip(rest, nothings)?;
+                }
+            }
+            Self::Array(of) => runs(rest, nothings, |rest, nothings| of.skip(rest, nothings))?,
+            Self::Map(of) => runs(rest, nothings, |rest, nothings| {
+                bytes(rest)?;
+                of.skip(rest, nothings)
+            })?,
+            Self::Union(branches) => {
+                let branch = usize::try_from(long(rest)?).ok()?;
+                branches.get(branch)?.skip(rest, nothings)?;
+            }
+        }
+        Some(())
+    }
+}
+
+/// Walks over runs of values.
+fn runs(
+    rest: &mut &[u8],
+    nothings: &mut u64,
+    mut skip: impl FnMut(&mut &[u8], &mut u64) -> Option<()>,
+) -> Option<()> {
+    loop {
+        let mut count = long(rest)?;
+        if count == 0 {
+            return Some(());
+        }
+        if count < 0 {
+            // The bytes of the run, which are walked over anyway.
+            long(rest)?;
+            count = count.checked_neg()?;
+        }
+        for _ in 0..count {
+            let before = rest.len();
+            skip(rest, nothings)?;
+            if rest.len() == before {
+                *nothings = nothings.checked_sub(1)?;
+            }
+        }
+    }
+}
+
+/// Walks over a length and so many bytes.
+fn bytes(rest: &mut &[u8]) -> Option<()> {
+    let length = usize::try_from(long(rest)?).ok()?;
+    *rest = rest.get(length..)?;
+    Some(())
+}
+
+/// The number that `rest` begins with.
+pub(super) fn long(rest: &mut &[u8]) -> Option<i64> {
+    let mut value = 0_u64;
+    for place in 0..10 {
+        let (&byte, behind) = rest.split_first()?;
+        *rest = behind;
+        value |= u64::from(byte & 0x7F) << (7 * place);
+        if byte & 0x80 == 0 {
+            return Some((value >> 1).cast_signed() ^ -((value & 1).cast_signed()));
+        }
+    }
+    None
+}
+
+/// The full name of a type, and the namespace that it is in.
+fn full(name: &str, space: &str) -> (String, String) {
+    match name.rsplit_once('.') {
+        Some((space, _)) => (name.to_owned(), space.to_owned()),
+        None if space.is_empty() => (name.to_owned(), String::new()),
+        None => (format!("{space}.{name}"), space.to_owned()),
+    }
+}
+
+fn lacks(part: &str) -> String {
+    format!("the Avro schema has a type without {part:?}")
+}
+
+fn damaged(at: usize) -> String {
+    format!("the Avro file is damaged: byte {at} of a block is no value of its type")
+}

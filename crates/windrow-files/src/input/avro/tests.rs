@@ -1,0 +1,117 @@
+//! Shapes of schemas, walks through blocks, and what is no block.
+
+use super::blocks::{Block, Codec, Header, Plain, put_long};
+use super::shape::{Shape, long};
+
+#[test]
+fn numbers_there_and_back() {
+    for value in [0, -1, 1, 63, 64, -64, -65, i64::from(i32::MIN), i64::MIN, i64::MAX] {
+        let mut bytes = Vec::new();
+        put_long(value, &mut bytes);
+        bytes.push(7);
+        let mut rest = bytes.as_slice();
+        assert_eq!((long(&mut rest), rest), (Some(value), &[7][..]));
+    }
+    assert_eq!(long(&mut &[0x80; 20][..]), None);
+    assert_eq!(long(&mut &[0x80][..]), None);
+}
+
+fn shape(fields: &str) -> Result<Shape, String> {
+    Shape::parse(&format!(
+        r#"{{"type": "record", "name": "R", "namespace": "a.b", "fields": [{fields}]}}"#
+    ))
+}
+
+fn field(kind: &str) -> String {
+    format!(r#"{{"name": "f", "type": {kind}}}"#)
+}
+
+#[test]
+fn schemas_have_shapes() {
+    let varints = || Box::new(Shape::Varint);
+    for (kind, expected) in [
+        ("\"long\"", Shape::Varint),
+        (r#"{"type": "int", "logicalType": "date"}"#, Shape::Varint),
+        (r#"{"type": {"type": "string"}}"#, Shape::Bytes),
+        (r#"["null", "double"]"#, Shape::Union(vec![Shape::Fixed(0), Shape::Fixed(8)])),
+        (r#"{"type": "array", "items": "int"}"#, Shape::Array(varints())),
+        (r#"{"type": "map", "values": "long"}"#, Shape::Map(varints())),
+        (r#"{"type": "fixed", "name": "F", "size": 12}"#, Shape::Fixed(12)),
+        (r#"{"type": "enum", "name": "E", "symbols": ["A"]}"#, Shape::Varint),
+    ] {
+        assert_eq!(shape(&field(kind)), Ok(Shape::Record(vec![expected])), "{kind}");
+    }
+    // A name that was defined, in the namespace of the record or with it.
+    let fixed = r#"{"type": "fixed", "name": "F", "size": 3}"#;
+    for name in ["\"F\"", "\"a.b.F\""] {
+        let both = shape(&format!("{}, {}", field(fixed), field(name)));
+        assert_eq!(both, Ok(Shape::Record(vec![Shape::Fixed(3), Shape::Fixed(3)])));
+    }
+    let deep =
+        format!("{}\"int\"{}", r#"{"type": "array", "items": "#.repeat(100), "}".repeat(100));
+    for (fields, part) in [
+        (field("\"R\""), "contains itself"),
+        (field("\"Nope\""), "defined nowhere"),
+        (field(&deep), "61 deep"),
+        (field(r#"{"type": "fixed", "name": "F"}"#), "\"size\""),
+        (field(r#"{"type": "array"}"#), "\"items\""),
+        (field("7"), "none"),
+        ("{}".to_owned(), "\"type\""),
+    ] {
+        let error = shape(&fields).unwrap_err();
+        assert!(error.contains(part), "{fields}: {error}");
+    }
+    assert!(Shape::parse("\"long\"").unwrap_err().contains("no record"));
+    assert!(Shape::parse("{").unwrap_err().contains("no JSON"));
+}
+
+#[test]
+fn blocks_have_the_rows_that_they_say() {
+    let rows = shape(&field(r#"{"type": "array", "items": ["null", "string"]}"#)).unwrap();
+    // [null, "ab"], and [] behind it.
+    let block = [4, 0, 2, 4, b'a', b'b', 0, 0];
+    assert_eq!(rows.longest_of(2, &block), Ok(7));
+    for (count, bytes) in [(1, &block[..]), (3, &block), (2, &block[..6]), (1, &[2, 8, 0])] {
+        assert!(rows.longest_of(count, bytes).is_err(), "{count} {bytes:?}");
+    }
+    // A run with its length in front.
+    assert_eq!(rows.longest_of(1, &[3, 4, 0, 0, 0]), Ok(5));
+    let mut nulls = Vec::new();
+    put_long(1 << 40, &mut nulls);
+    let nothings = shape(&field(r#"{"type": "array", "items": "null"}"#)).unwrap();
+    assert!(nothings.longest_of(1, &nulls).is_err());
+    assert!(shape("").unwrap().longest_of(1, &[]).unwrap_err().contains("without any bytes"));
+}
+
+#[test]
+fn what_becomes_longer_than_it_may_is_measured() {
+    let text = vec![b'x'; 100_000];
+    let packed = zstd::encode_all(&text[..], 1).unwrap();
+    let mut snappy = snap::raw::Encoder::new().compress_vec(&text).unwrap();
+    snappy.extend_from_slice(&crc32fast::hash(&text).to_be_bytes());
+    for (codec, packed) in
+        [(Codec::Null, text.clone()), (Codec::Zstandard, packed), (Codec::Snappy, snappy)]
+    {
+        let plain = |limit| codec.plain(packed.clone(), limit).unwrap();
+        assert!(matches!(plain(100_000), Plain::Whole(whole) if whole == text), "{codec:?}");
+        assert!(matches!(plain(99_999), Plain::Longer(100_000)), "{codec:?}");
+        if codec != Codec::Null {
+            let mut broken = packed.clone();
+            broken.truncate(packed.len() - 3);
+            assert!(codec.plain(broken, usize::MAX).is_err(), "{codec:?}");
+        }
+    }
+    // A length that nothing of three bytes becomes.
+    let bomb = [0xFF, 0xFF, 0xFF, 0x7F, 0, 0, 0, 0];
+    assert!(Codec::Snappy.plain(bomb.to_vec(), usize::MAX).is_err());
+}
+
+#[test]
+fn headers_and_first_blocks() {
+    assert!(Header::parse(b"PAR1").is_err_and(|what| what.contains("input_format")));
+    assert!(Header::parse(b"Obj\x01\x02").is_err());
+    let (block, data) = Block::first(&[4, 6, 1, 2, 3, 9, 9]).unwrap();
+    assert_eq!((block.rows, block.bytes, data), (2, 3, &[1, 2, 3][..]));
+    assert!(Block::first(&[4, 60, 1]).is_none());
+    assert!(Block::first(&[1, 6, 1, 2, 3]).is_none(), "a negative number of rows");
+}
