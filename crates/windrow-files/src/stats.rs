@@ -23,6 +23,8 @@ pub struct Stats {
     pub partitions: Option<Spread>,
     /// Whether Parquet inputs have Bloom filters, which Parquet that is written has not.
     pub bloom_filters_dropped: bool,
+    /// Row groups that were in order already, and were written as they are.
+    pub row_groups_passed: u64,
     /// Sorted runs that met in the last merge.
     pub runs: u64,
     /// Bytes of rows that went to temporary files.

@@ -11,6 +11,7 @@ use super::expand::Source;
 use super::info::FileInfo;
 use super::origin::Faults;
 use super::parquet;
+use super::row_groups::RowGroups;
 use super::unify::Order;
 use crate::error::{Error, Result};
 use crate::format::Format;
@@ -91,6 +92,11 @@ pub(super) trait Content: Send + Sync {
     /// The Parquet footer with its statistics, from Parquet.
     fn footer(&self) -> Option<Result<parquet::Footer>> {
         None
+    }
+
+    /// Its row groups as they are, of a Parquet file that is at hand and has a small index of its pages.
+    fn row_groups(&self) -> Result<Option<RowGroups>> {
+        Ok(None)
     }
 
     /// Whether it has Bloom filters.

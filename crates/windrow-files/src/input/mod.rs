@@ -55,6 +55,7 @@ mod quotes;
 mod random;
 mod reader;
 mod records;
+mod row_groups;
 mod schema_text;
 mod segments;
 mod sniff;
@@ -108,6 +109,7 @@ pub(crate) use logs::Log;
 pub use options::ReadOptions;
 pub(crate) use parquet::{Footer, common_order, declared_order};
 pub use reader::Reader;
+pub(crate) use row_groups::RowGroups;
 pub use schema_text::parse_schema;
 pub(crate) use turns::{OpenUnit, Step, UnitReader};
 
@@ -458,6 +460,12 @@ impl Inputs {
             }
         }
         Ok(())
+    }
+
+    /// The row groups of a Parquet input as they are, read anew; `None` for other formats, for what is far, and for
+    /// files without a small index of their pages.
+    pub(crate) fn row_groups(&self, file: usize) -> Result<Option<RowGroups>> {
+        self.contents[file].content.row_groups()
     }
 
     /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.

@@ -28,6 +28,7 @@ use super::int96;
 use super::origin::{Faults, Origin, TAIL};
 use super::profile::{Allowance, Profile};
 use super::random::RandomFile;
+use super::row_groups::RowGroups;
 use super::segments::{Segments, steps};
 use super::{Content, DeclaredColumn, Opened, Span, dictionaries, estimate, footer_depth};
 
@@ -189,6 +190,16 @@ fn load_with(
         .and_then(dictionaries::settled)
         .and_then(int96::settled)
         .map_err(|cause| origin.error(unreadable(file, &cause)))
+}
+
+/// Whether there is an index of pages, and not too large a one.
+fn has_small_index(metadata: &ParquetMetaData) -> bool {
+    let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    let bytes = columns.map(|column| {
+        let parts = [column.column_index_length(), column.offset_index_length()];
+        parts.into_iter().flatten().map(|length| i64::from(length).unsigned_abs()).sum::<u64>()
+    });
+    (1..=MOST_INDEX_BYTES).contains(&bytes.sum())
 }
 
 /// Where the footer of a file begins that ends as Parquet does.
@@ -394,19 +405,27 @@ impl Content for ParquetFile {
             return None;
         }
         let Known { footer, .. } = self.footers.get(self.ordinal)?;
-        let columns = footer.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
-        let bytes = columns.map(|column| {
-            let parts = [column.column_index_length(), column.offset_index_length()];
-            parts.into_iter().flatten().map(|length| i64::from(length).unsigned_abs()).sum::<u64>()
-        });
-        let bytes: u64 = bytes.sum();
-        if bytes == 0 || bytes > MOST_INDEX_BYTES {
+        if !has_small_index(footer.metadata()) {
             return None;
         }
         Some(self.origin.random().and_then(|file| {
             let (statistics, pages) = (ParquetStatisticsPolicy::SkipAll, PageIndexPolicy::Optional);
             load_with(&self.origin, &file, statistics, pages)
         }))
+    }
+
+    fn row_groups(&self) -> Result<Option<RowGroups>> {
+        if self.encrypted || self.origin.is_far() {
+            return Ok(None);
+        }
+        let file = self.origin.random()?;
+        let statistics = ParquetStatisticsPolicy::KeepAll;
+        let footer = load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?;
+        if footer.metadata().num_row_groups() > 0 && !has_small_index(footer.metadata()) {
+            return Ok(None);
+        }
+        let footer = load_with(&self.origin, &file, statistics, PageIndexPolicy::Required)?;
+        Ok(Some(RowGroups { file, footer }))
     }
 
     fn footer(&self) -> Option<Result<Footer>> {

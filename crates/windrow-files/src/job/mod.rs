@@ -21,6 +21,7 @@ mod explain;
 mod file_rows;
 mod finish;
 mod ingest;
+mod pass;
 mod plan;
 mod replan;
 mod rows;

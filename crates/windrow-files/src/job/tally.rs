@@ -44,6 +44,7 @@ pub(super) struct Tally {
     spread: OnceLock<Spread>,
     deleted: AtomicU64,
     runs: AtomicU64,
+    passed: AtomicU64,
     start: Instant,
     phases: Mutex<Vec<Begun>>,
 }
@@ -69,6 +70,7 @@ impl Tally {
             spread: OnceLock::new(),
             deleted: AtomicU64::new(0),
             runs: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
             start: Instant::now(),
             phases: Mutex::default(),
         }
@@ -97,6 +99,17 @@ impl Tally {
     /// Rows were written.
     pub(super) fn wrote(&self, rows: u64) {
         self.advance(rows);
+    }
+
+    /// What was read so far is read once more.
+    pub(super) fn begin_again(&self) {
+        self.rows_in.store(0, Ordering::Relaxed);
+        self.in_phase.store(0, Ordering::Relaxed);
+    }
+
+    /// So many row groups were written as they are.
+    pub(super) fn passed(&self, row_groups: u64) {
+        self.passed.store(row_groups, Ordering::Relaxed);
     }
 
     fn advance(&self, rows: u64) {
@@ -174,6 +187,7 @@ impl Tally {
             partitions: self.spread.get().copied(),
             bloom_filters_dropped: false,
             runs: self.runs.load(Ordering::Relaxed),
+            row_groups_passed: self.passed.load(Ordering::Relaxed),
             spilled_bytes: pool.spilled_bytes as u64,
             stored_bytes: pool.stored_bytes as u64,
             spills: pool.spills,

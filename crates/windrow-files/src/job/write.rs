@@ -10,6 +10,7 @@ use super::cut::Cutter;
 use super::decode::RowDecoder;
 use super::emit::emit;
 use super::finish::{Files, Out};
+use super::pass::Passage;
 use super::plan::{self, Output, Plan, Planned};
 use super::rows::Rows;
 use super::sized::{self, Keys, SizedFiles};
@@ -185,6 +186,11 @@ fn attempt(
     plan: &Plan,
     running: &Running,
 ) -> Result<()> {
+    if let Some(passage) = Passage::of(job, decoder.schema(), options)?
+        && passage.is_in_order(plan.readers, running)
+    {
+        return passage.write(&target.into(), decoder.schema(), options, running);
+    }
     let (batch, plan) = job.arrange(plan, running)?;
     options.columns_in_turn = plan.columns_in_turn;
     running.tally.enter(Phase::Write);

@@ -23,7 +23,7 @@ use arrow::record_batch::RecordBatch;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-pub(crate) use crate::input::{CsvOptions, DeclaredColumn};
+pub(crate) use crate::input::{CsvOptions, DeclaredColumn, RowGroups};
 use crate::store::{Prefix, Stores};
 use crate::watch::Watch;
 
@@ -135,6 +135,8 @@ pub(crate) struct OutputOptions {
     pub(crate) columns_in_turn: bool,
     /// Whether rows are of [`LONG_ROW`] bytes or more.
     pub(crate) long_rows: bool,
+    /// Whether nothing but the format and the order is of this job.
+    pub(crate) as_usual: bool,
     /// How CSV is written down.
     pub(crate) csv: CsvOptions,
     /// Bytes that a file should have at the most, where there may be several.
@@ -184,6 +186,7 @@ impl OutputOptions {
             encodings: Encodings::default(),
             columns_in_turn: false,
             long_rows: false,
+            as_usual: true,
             csv: CsvOptions::default(),
             max_file_bytes: None,
             stores: Stores::default(),
@@ -228,6 +231,12 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// A row group of another file, as it is: of Parquet with the same columns.
+    pub(crate) fn of_row_group(groups: &Arc<RowGroups>, index: usize) -> Self {
+        let rows = groups.group(index).num_rows().unsigned_abs();
+        Self { rows, payload: Payload::RowGroup(Arc::clone(groups), index) }
+    }
+
     /// The number of rows.
     pub(crate) fn rows(&self) -> u64 {
         self.rows
@@ -237,6 +246,9 @@ impl Part {
     pub(crate) fn bytes(&self) -> u64 {
         let bytes: usize = match &self.payload {
             Payload::Columns(chunks) => chunks.iter().map(Chunk::bytes).sum(),
+            Payload::RowGroup(groups, index) => {
+                usize::try_from(groups.group(*index).compressed_size()).unwrap_or(0)
+            }
             Payload::Messages(messages) => messages.iter().map(ipc::message_bytes).sum(),
             Payload::Batches(batches) => batches.iter().map(array_bytes).sum(),
             Payload::Text(text) => text.bytes(),
@@ -249,6 +261,8 @@ impl Part {
 enum Payload {
     /// Parquet: a closed chunk of each leaf column.
     Columns(Vec<Chunk>),
+    /// Parquet: this row group of another file, as it is.
+    RowGroup(Arc<RowGroups>, usize),
     /// Arrow: encoded messages.
     Messages(Vec<EncodedData>),
     /// Arrow files with dictionaries: rows whose keys the appender has yet to renumber.
@@ -332,6 +346,12 @@ pub(crate) fn check(
     let target = if can_be_taken_back(target) { target } else { &nowhere };
     let sample = RecordBatch::new_empty(Arc::clone(schema));
     open(target, schema, &sample, options).map(drop)
+}
+
+/// Whether `file` is one that would be written with these options: of these columns, in this order, by this version. The
+/// order of its rows is what it says.
+pub(crate) fn is_alike(file: &RowGroups, schema: &SchemaRef, options: &OutputOptions) -> bool {
+    options.format == Format::Parquet && parquet_file::is_alike(file, schema, options)
 }
 
 /// Whether what is written there appears at the end, whole, or not at all.

@@ -125,6 +125,16 @@ impl WriteOptions {
         self
     }
 
+    /// Whether nothing of how Parquet is written was set.
+    fn is_usual(&self) -> bool {
+        let usual = Self::default();
+        self.compression.is_none()
+            && self.max_file_bytes.is_none()
+            && (self.row_group_bytes, self.page_bytes) == (usual.row_group_bytes, usual.page_bytes)
+            && (self.statistics, self.checksums) == (usual.statistics, usual.checksums)
+            && self.encodings == usual.encodings
+    }
+
     /// The format of what a job writes to `target`, as far as that is told; for partitions it is
     /// [`format`](Self::format) alone.
     pub fn format_of(&self, target: &Target) -> Option<Format> {
@@ -175,6 +185,7 @@ impl WriteOptions {
             encodings: self.encodings,
             columns_in_turn: false,
             long_rows: row_bytes >= LONG_ROW,
+            as_usual: self.is_usual(),
             csv,
             max_file_bytes: self.max_file_bytes,
             stores: Stores::default(),

@@ -14,15 +14,18 @@ use arrow::datatypes::{DataType, IntervalUnit, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::writer::SerializedFileWriter;
 
-use super::properties::properties;
+use super::properties::{CREATED_BY, properties};
 use super::row_group::RowGroupEncoder;
 use super::storable::storable;
 use super::{
-    Appender, Destination, Encoder, OutputOptions, Part, Payload, Sink, Written, foreign_part,
+    Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Sink, Written,
+    foreign_part,
 };
 use crate::error::{Error, Result};
+use crate::input::{RowGroups, common_order};
 
 /// Refuses columns that Parquet has no name for.
 pub(super) fn check(schema: &Schema) -> Result<()> {
@@ -80,6 +83,25 @@ pub(super) fn open(
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
+pub(super) fn is_alike(file: &RowGroups, schema: &SchemaRef, options: &OutputOptions) -> bool {
+    let (footer, usual) = (file.footer(), Compression::PARQUET_DEFAULT.parquet());
+    let metadata = footer.metadata();
+    let of_file = metadata.file_metadata();
+    let stored = storable(schema);
+    let root =
+        ArrowSchemaConverter::new().convert(&stored).map(|parquet| parquet.root_schema_ptr());
+    let codec = |chunk: &ColumnChunkMetaData| std::mem::discriminant(&chunk.compression());
+    let mut chunks = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
+    options.as_usual
+        && !options.long_rows
+        && of_file.created_by() == Some(CREATED_BY)
+        && footer.schema().fields() == stored.fields()
+        && root.is_ok_and(|root| *root == *of_file.schema_descr().root_schema())
+        && (metadata.num_row_groups() == 0 || common_order(metadata).starts_with(&options.sorting))
+        && usual
+            .is_ok_and(|usual| chunks.all(|chunk| codec(chunk) == std::mem::discriminant(&usual)))
+}
+
 struct RowGroupAppender {
     writer: SerializedFileWriter<Sink>,
     rows: u64,
@@ -87,22 +109,27 @@ struct RowGroupAppender {
 
 impl Appender for RowGroupAppender {
     fn append(&mut self, part: Part) -> Result<()> {
-        let Payload::Columns(chunks) = part.payload else {
-            return Err(foreign_part());
-        };
         if part.rows == 0 {
             return Ok(());
         }
         let writer = &mut self.writer;
         let label = writer.inner().label().to_owned();
-        let splice = || {
+        let mut splice = |payload| {
             let mut group = writer.next_row_group()?;
-            for chunk in chunks {
-                chunk.append_to_row_group(&mut group)?;
+            match payload {
+                Payload::Columns(chunks) => chunks
+                    .into_iter()
+                    .try_for_each(|chunk| chunk.append_to_row_group(&mut group))?,
+                Payload::RowGroup(groups, index) => groups
+                    .chunks(index)
+                    .try_for_each(|chunk| group.append_column(groups.bytes(), chunk))?,
+                _ => return Ok(false),
             }
-            group.close()
+            group.close().map(|_| true)
         };
-        splice().map_err(|error| failed(&label, error))?;
+        if !splice(part.payload).map_err(|error| failed(&label, error))? {
+            return Err(foreign_part());
+        }
         self.rows += part.rows;
         self.writer.inner_mut().write_behind();
         Ok(())

@@ -36,6 +36,8 @@ use super::row_group::ROWS_A_CALL;
 use super::{Compression, DeclaredColumn, Encodings, OutputOptions};
 use crate::error::Result;
 
+/// Who a footer says has written it.
+pub(super) const CREATED_BY: &str = concat!("windrow version ", env!("CARGO_PKG_VERSION"));
 /// Rows of the head of the output that are looked at.
 pub(crate) const SAMPLE_ROWS: usize = 8192;
 /// Values of a leaf that are looked at: rows of long lists have hundreds of thousands of them, and each is
@@ -81,7 +83,7 @@ pub(super) fn properties(
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         // With the word "version": readers in Java distrust the statistics of a name they cannot parse.
-        .set_created_by(concat!("windrow version ", env!("CARGO_PKG_VERSION")).into())
+        .set_created_by(CREATED_BY.into())
         .set_compression(compression.parquet()?)
         .set_data_page_size_limit(options.page_bytes)
         // Pages end by bytes: the default of 20,000 rows makes pages of 20 KB of what packs well.

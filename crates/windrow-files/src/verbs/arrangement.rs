@@ -77,6 +77,18 @@ impl Arrangement {
         }
     }
 
+    /// Whether rows are only put in order: all of them, as they are.
+    pub(crate) fn passes_rows_on(&self) -> bool {
+        let all = 0..self.layout.schema().fields().len();
+        self.layout.rule() == Rule::Keep
+            && self.projection.iter().copied().eq(all)
+            && self.transform.is_none()
+            && self.derived.is_none()
+            && self.sifting.is_none()
+            && self.head.is_none()
+            && self.required.is_empty()
+    }
+
     /// What is done with record batches on their way here.
     pub(crate) fn preparation(&self) -> Preparation {
         let Self { required, transform, derived, .. } = self;

@@ -1,0 +1,52 @@
+//! Row groups of a Parquet file as they are, for who passes them on to another file.
+
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::reader::ChunkReader;
+
+use super::parquet::Footer;
+use super::random::RandomFile;
+
+/// An open file, its footer with all statistics, and the index of its pages.
+pub(crate) struct RowGroups {
+    pub(super) file: RandomFile,
+    pub(super) footer: Footer,
+}
+
+impl RowGroups {
+    /// The footer.
+    pub(crate) fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    /// What is to be known of a row group.
+    pub(crate) fn group(&self, index: usize) -> &RowGroupMetaData {
+        self.metadata().row_group(index)
+    }
+
+    /// The bytes of the file.
+    pub(crate) fn bytes(&self) -> &(impl ChunkReader + use<>) {
+        &self.file
+    }
+
+    /// The column chunks of a row group, as one that writes it would tell of them.
+    pub(crate) fn chunks(&self, index: usize) -> impl Iterator<Item = ColumnCloseResult> {
+        let (metadata, group) = (self.metadata(), self.group(index));
+        group.columns().iter().enumerate().map(move |(place, chunk)| {
+            let column_index = metadata.column_index().map(|all| all[index][place].clone());
+            ColumnCloseResult {
+                bytes_written: chunk.compressed_size().unsigned_abs(),
+                rows_written: group.num_rows().unsigned_abs(),
+                metadata: chunk.clone(),
+                bloom_filter: None,
+                column_index: column_index.filter(|pages| *pages != ColumnIndexMetaData::NONE),
+                offset_index: metadata.offset_index().map(|all| all[index][place].clone()),
+            }
+        })
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        self.footer.metadata()
+    }
+}

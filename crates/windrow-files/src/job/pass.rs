@@ -1,0 +1,280 @@
+//! Row groups that are in order already, passed on as they are.
+//!
+//! ```text
+//!  footers   written as this job would, in this order, and the ranges of files do not overlap
+//!     |
+//!  decode    every row, on all threads, a row group each: the order of its rows, its first key, its last
+//!     |
+//!  append    [file c: 0, 1, 2][file a: 0, 1]      in the order of their keys, byte by byte
+//! ```
+//! The footers only tell what is worth a try: what they say is not believed. All is decoded, so that what is damaged does
+//! not get into the output; what is not in order after all is sorted like any other input, and whatever is wrong is
+//! told from there.
+//!
+//! Invariant: the rows are those that sorting gives, in its order, and which way they go follows from the inputs and the
+//! settings alone.
+
+use std::cmp::Ordering as Order;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use arrow::array::{ArrayRef, DynComparator, RecordBatch, make_comparator};
+use arrow::compute::SortOptions;
+use arrow::datatypes::{Schema, SchemaRef};
+use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
+
+use super::ingest::join;
+use super::{Job, Running};
+use crate::error::{Error, Result};
+use crate::input::{FileInfo, RowGroups, Unit};
+use crate::output::{self, Destination, OutputOptions, Part, Written};
+use crate::progress::Phase;
+
+/// Row groups that a Parquet file can have.
+const MOST_GROUPS: usize = 32_767;
+
+/// Inputs that may be in order.
+pub(super) struct Passage<'a> {
+    job: &'a Job,
+    /// The files in the order that their rows are to be in.
+    files: Vec<usize>,
+    /// What was there when the footers were looked at.
+    stamps: Vec<Stamp>,
+    /// The columns of the order alone, and the order of them.
+    columns: Vec<usize>,
+    layout: Layout,
+}
+
+/// What tells that a file was replaced.
+type Stamp = Option<(u64, SystemTime)>;
+
+/// The first key of a row group, and the last.
+type Ends = (Vec<u8>, Vec<u8>);
+
+impl<'a> Passage<'a> {
+    /// Whether `job` may find all rows in order: nothing is to be done with them, and the footers say that they are.
+    pub(super) fn of(
+        job: &'a Job,
+        schema: &SchemaRef,
+        options: &OutputOptions,
+    ) -> Result<Option<Self>> {
+        let inputs = &job.inputs;
+        let passes = options.as_usual && job.partitioning.is_none() && !inputs.are_filtered();
+        if !(passes && job.arrangement.passes_rows_on()) || inputs.units().len() > MOST_GROUPS {
+            return Ok(None);
+        }
+        let order = job.arrangement.layout.order();
+        let Some((columns, layout)) = of_keys(job.arrangement.layout.schema(), order)? else {
+            return Ok(None);
+        };
+        let mut ranges = Vec::with_capacity(inputs.files().len());
+        let mut stamps = Vec::with_capacity(inputs.files().len());
+        for file in 0..inputs.files().len() {
+            stamps.push(stamp(&inputs.files()[file]));
+            let Some(groups) = inputs.row_groups(file)? else { return Ok(None) };
+            if !output::is_alike(&groups, schema, options) {
+                return Ok(None);
+            }
+            match inputs.files().len() {
+                1 => ranges.push(None),
+                _ => match range(&groups, &order[0]) {
+                    Some(range) => ranges.push(range),
+                    None => return Ok(None),
+                },
+            }
+        }
+        let Some(files) = in_order(&ranges, &order[0])? else { return Ok(None) };
+        Ok(Some(Self { job, files, stamps, columns, layout }))
+    }
+
+    /// Whether all rows are in order, which is seen from all of them.
+    pub(super) fn is_in_order(&self, readers: usize, running: &Running) -> bool {
+        running.tally.enter(Phase::Read);
+        let in_order = self.read(readers, running).is_ok_and(|ends| self.follow(&ends));
+        if !in_order {
+            running.tally.begin_again();
+        }
+        in_order
+    }
+
+    /// Reads all row groups; none of the ends if one is not in order.
+    fn read(&self, readers: usize, running: &Running) -> Result<Vec<Option<Ends>>> {
+        let units = self.job.inputs.units();
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let ends = Mutex::new(vec![None; units.len()]);
+        let work = || {
+            while let (place, false) =
+                (next.fetch_add(1, Ordering::Relaxed), stop.load(Ordering::Relaxed))
+            {
+                let Some(unit) = units.get(place) else { break };
+                let found = self.ends_of(unit, running);
+                let found = found.inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                ends.lock().unwrap_or_else(PoisonError::into_inner)[place] = found;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| join((0..readers).map(|_| scope.spawn(work)).collect()))?;
+        Ok(ends.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The ends of a row group whose rows are in order; nothing if there are none.
+    ///
+    /// # Errors
+    /// Also if they are not.
+    fn ends_of(&self, unit: &Unit, running: &Running) -> Result<Option<Ends>> {
+        let mut check = OrderCheck::new(&self.layout, unit.file);
+        let encoder = RowEncoder::new(&self.layout);
+        let key = |batch: &RecordBatch, row| -> Result<Vec<u8>> {
+            let rows = encoder.encode(&batch.slice(row, 1))?;
+            let row = rows.row(0);
+            Ok(row[..key_len(&self.layout, row)].to_vec())
+        };
+        let mut ends: Option<Ends> = None;
+        for batch in unit.read(&running.watch)? {
+            running.watch.pause()?;
+            let batch = batch?;
+            running.tally.read(&batch);
+            let Some(last) = batch.num_rows().checked_sub(1) else { continue };
+            let keys = batch.project(&self.columns).map_err(|e| Error::data(e.to_string()))?;
+            check.push(&keys)?;
+            let last = key(&keys, last)?;
+            match &mut ends {
+                Some(ends) => ends.1 = last,
+                None => ends = Some((key(&keys, 0)?, last)),
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Whether row groups with these ends follow from one another. Equal rows stay in the order of the inputs.
+    fn follow(&self, ends: &[Option<Ends>]) -> bool {
+        let units = self.job.inputs.units();
+        let of_file = |file: &usize| {
+            let file = *file;
+            let all = units.iter().zip(ends).filter(move |(unit, _)| unit.file == file);
+            all.filter_map(move |(_, ends)| ends.as_ref().map(|ends| (file, ends)))
+        };
+        let all: Vec<_> = self.files.iter().flat_map(of_file).collect();
+        all.windows(2).all(|pair| {
+            let [(before, (_, last)), (behind, (first, _))] = pair else { return true };
+            match last.cmp(first) {
+                Order::Less => true,
+                Order::Equal => before <= behind,
+                Order::Greater => false,
+            }
+        })
+    }
+
+    /// Writes all row groups to `target`.
+    pub(super) fn write(
+        &self,
+        target: &Destination,
+        schema: &SchemaRef,
+        options: &OutputOptions,
+        running: &Running,
+    ) -> Result<()> {
+        running.tally.enter(Phase::Write);
+        let empty = RecordBatch::new_empty(Arc::clone(schema));
+        let (_, mut appender) = output::open(target, schema, &empty, options)?;
+        let replaced = |file: usize| {
+            let name = &self.job.inputs.files()[file].name;
+            Error::data(format!("{name}: the file was replaced while it was read"))
+        };
+        let mut passed = 0;
+        for &file in &self.files {
+            let groups = self.job.inputs.row_groups(file)?.ok_or_else(|| replaced(file))?;
+            if stamp(&self.job.inputs.files()[file]) != self.stamps[file] {
+                return Err(replaced(file));
+            }
+            let groups = Arc::new(groups);
+            for index in 0..groups.footer().metadata().num_row_groups() {
+                running.watch.pause()?;
+                let part = Part::of_row_group(&groups, index);
+                running.tally.wrote(part.rows());
+                appender.append(part)?;
+                passed += 1;
+            }
+        }
+        let written: Written = appender.finish()?;
+        running.tally.written(written, None);
+        running.tally.passed(passed);
+        Ok(())
+    }
+}
+
+/// The columns of `order` alone, each once, and the order of them; nothing if it has parts of columns.
+fn of_keys(schema: &SchemaRef, order: &[SortColumn]) -> Result<Option<(Vec<usize>, Layout)>> {
+    let mut columns = Vec::new();
+    for column in order {
+        match schema.index_of(&column.name) {
+            Ok(place) if !columns.contains(&place) => columns.push(place),
+            Ok(_) => {}
+            Err(_) => return Ok(None),
+        }
+    }
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    let fields: Vec<_> = columns.iter().map(|&place| schema.fields()[place].clone()).collect();
+    let layout = windrow::Order::by(order.to_vec()).bind(&Arc::new(Schema::new(fields)))?;
+    Ok(Some((columns, layout)))
+}
+
+fn stamp(file: &FileInfo) -> Stamp {
+    let metadata = std::fs::metadata(file.path()?).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
+}
+
+/// Bounds of the first column of an order: no row of a file comes before the one, and none behind the other. Nothing for a
+/// file without rows.
+type Range = Option<(ArrayRef, ArrayRef)>;
+
+/// The bounds of a file, if its footer tells.
+fn range(groups: &RowGroups, first: &SortColumn) -> Option<Range> {
+    let footer = groups.footer();
+    let metadata = footer.metadata();
+    let Some(last) = metadata.num_row_groups().checked_sub(1) else { return Some(None) };
+    let parquet = metadata.file_metadata().schema_descr();
+    let column = StatisticsConverter::try_new(&first.name, footer.schema(), parquet).ok()?;
+    let column = column.with_missing_null_counts_as_zero(false);
+    let nulls = column.row_group_null_counts(metadata.row_groups()).ok()?;
+    // Where nulls stand is not in the bounds.
+    if !nulls.iter().all(|nulls| nulls == Some(0)) {
+        return None;
+    }
+    let (head, tail) = ([metadata.row_group(0)], [metadata.row_group(last)]);
+    let (least, most) = match first.descending {
+        false => (column.row_group_mins(head).ok()?, column.row_group_maxes(tail).ok()?),
+        true => (column.row_group_maxes(head).ok()?, column.row_group_mins(tail).ok()?),
+    };
+    (least.is_valid(0) && most.is_valid(0)).then_some(Some((least, most)))
+}
+
+/// The files by their bounds, if these do not overlap.
+fn in_order(ranges: &[Range], first: &SortColumn) -> Result<Option<Vec<usize>>> {
+    let options = SortOptions { descending: first.descending, nulls_first: first.nulls_first };
+    let compare = |a: &ArrayRef, b: &ArrayRef| -> Result<Order> {
+        let compared: DynComparator =
+            make_comparator(a, b, options).map_err(|e| Error::data(e.to_string()))?;
+        Ok(compared(0, 0))
+    };
+    let mut files: Vec<usize> = (0..ranges.len()).collect();
+    let mut failed = Ok(());
+    files.sort_by(|&a, &b| match (&ranges[a], &ranges[b]) {
+        (Some(a), Some(b)) => compare(&a.0, &b.0).unwrap_or_else(|error| {
+            failed = Err(error);
+            Order::Equal
+        }),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    });
+    failed?;
+    let known: Vec<_> = files.iter().filter_map(|&file| ranges[file].as_ref()).collect();
+    for pair in known.windows(2) {
+        if compare(&pair[0].1, &pair[1].0)?.is_gt() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(files))
+}
