@@ -695,6 +695,7 @@ class Stats(_Result):
     bytes_out: int
     partitions: dict[str, int] | None
     bloom_filters_dropped: bool
+    row_groups_passed: int
     runs: int
     spilled_bytes: int
     stored_bytes: int
