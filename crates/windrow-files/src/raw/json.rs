@@ -188,7 +188,7 @@ mod tests {
         for (text, start) in [
             ("{\"a\":1, \"change\" : [ {", Some(20)),
             ("{\"change\":[", Some(11)),
-            ("{\"a\":{\"change\":[1]},\"change\":[2", Some(31)),
+            ("{\"a\":{\"change\":[1]},\"change\":[2", Some(30)),
             ("{\"change\":", None),
             ("{\"change\":{", None),
             ("{\"a\":[1", None),
