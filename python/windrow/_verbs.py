@@ -335,7 +335,8 @@ def dedupe(
     key
         The columns that are equal in duplicates; all unless given.
     keep
-        Which of them stays: the ``"first"`` or the ``"last"`` of the inputs, or ``"none"`` where there are several.
+        Which of them stays: the ``"first"`` or the ``"last"`` of the inputs, ``"none"`` where there are several, or
+        ``"last-known"``: the last, with the last value of each column that is not null.
 
     The rest is as of `sort`.
 

@@ -151,7 +151,7 @@ def dedupe(
     inputs: _Inputs,
     *,
     key: _Columns | None = None,
-    keep: Literal["first", "last", "none"] | None = None,
+    keep: Literal["first", "last", "none", "last-known"] | None = None,
     output: _Path | None = None,
     select: _Names | None = None,
     where: str | None = None,

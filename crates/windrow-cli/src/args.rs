@@ -20,8 +20,8 @@ use crate::values::{self, Completion};
 /// Sort, compact, merge, compare, deduplicate, partition and check files inside a memory limit.
 ///
 /// The limit is the peak resident memory of the process. Formats are Parquet, Arrow IPC (file and
-/// stream), CSV and NDJSON, told by the extension or by --input-format and --output-format. Output
-/// appears whole or not at all, and may take the place of an input.
+/// stream), CSV, NDJSON and, of inputs, Avro, told by the extension or by --input-format and
+/// --output-format. Output appears whole or not at all, and may take the place of an input.
 #[derive(Debug, Parser)]
 #[command(name = "windrow", version, max_term_width = 100)]
 #[command(after_help = "\
@@ -142,8 +142,6 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct Sort {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// Columns to sort by: COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
@@ -153,6 +151,8 @@ pub(crate) struct Sort {
     /// The most rows to write: the first in the order. Others are dropped as they are read.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) rows: Rows,
     #[command(flatten)]
@@ -174,16 +174,6 @@ pub(crate) struct Compact {
     /// needs :number, PostgreSQL's 0/16B2D80 :lsn; :text is for the order of bytes.
     #[arg(long, value_name = "COLS", conflicts_with = "diff")]
     pub(crate) order_by: Option<OrderBy>,
-    #[command(flatten)]
-    pub(crate) input: Input,
-    #[command(flatten)]
-    pub(crate) changes: Changes,
-    /// Column with how often a row was added, negative if removed.
-    #[arg(long, value_name = "COL", help_heading = "Logs of (row, time, diff)")]
-    pub(crate) diff: Option<String>,
-    /// Column with the time of a change.
-    #[arg(long, value_name = "COL", requires = "diff", help_heading = "Logs of (row, time, diff)")]
-    pub(crate) time: Option<String>,
     /// Count only what happened at or before this time (or first --order-by column).
     #[arg(long, value_name = "T", allow_hyphen_values = true)]
     pub(crate) as_of: Option<String>,
@@ -193,6 +183,16 @@ pub(crate) struct Compact {
     /// Keep the op, envelope and diff columns in a snapshot.
     #[arg(long)]
     pub(crate) keep_bookkeeping: bool,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Column with how often a row was added, negative if removed.
+    #[arg(long, value_name = "COL", help_heading = "Logs of (row, time, diff)")]
+    pub(crate) diff: Option<String>,
+    /// Column with the time of a change.
+    #[arg(long, value_name = "COL", requires = "diff", help_heading = "Logs of (row, time, diff)")]
+    pub(crate) time: Option<String>,
+    #[command(flatten)]
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) rows: Rows,
     #[command(flatten)]
@@ -251,8 +251,6 @@ pub(crate) enum Mode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// Columns that every input is sorted by: COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
@@ -274,6 +272,8 @@ pub(crate) struct Merge {
     #[arg(long, value_name = "COL", requires = "consolidate")]
     pub(crate) diff: Option<String>,
     #[command(flatten)]
+    pub(crate) input: Input,
+    #[command(flatten)]
     pub(crate) rows: Rows,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -288,8 +288,6 @@ pub(crate) struct Merge {
 #[command(mut_arg("output_format", |arg| arg.help("Format of the files; Parquet unless given")))]
 #[command(mut_arg("max_file_size", |arg| arg.hide(true)))]
 pub(crate) struct Partition {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// Columns that decide where a row goes; for ranges COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
@@ -310,6 +308,8 @@ pub(crate) struct Partition {
     #[arg(long, value_name = "COLS")]
     pub(crate) sort: Option<Columns>,
     #[command(flatten)]
+    pub(crate) input: Input,
+    #[command(flatten)]
     pub(crate) rows: Rows,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -321,8 +321,6 @@ pub(crate) struct Partition {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// Columns that every input is to be sorted by: COL[:asc|desc][:nulls-first|nulls-last],...
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) by: Columns,
@@ -336,16 +334,18 @@ pub(crate) struct Check {
     #[arg(long, short)]
     pub(crate) quiet: bool,
     #[command(flatten)]
+    pub(crate) input: Input,
+    #[command(flatten)]
     pub(crate) rows: Rows,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// One JSON object per file.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) input: Input,
 }
 
 #[derive(Debug, Args)]
@@ -370,15 +370,15 @@ pub(crate) struct Input {
     /// decimals, times and structs get types that hold the values of all.
     #[arg(long)]
     pub(crate) union_by_name: bool,
+    /// Encoding of CSV and NDJSON inputs: utf-8, utf-16le, utf-16be, latin1 (which is windows-1252),
+    /// shift_jis, gbk, ...; UTF-8, or UTF-16 with a byte order mark, otherwise. Output is UTF-8.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) charset: Option<Charset>,
     /// How stores are reached, as region=eu-west-1; repeat it. Names are those of the variables AWS_*,
     /// GOOGLE_* and AZURE_*, which are read first, in lower case; skip_signature=true is anonymous
     /// access, max_retries=N and retry_timeout=30s say how often requests are sent again.
     #[arg(long = "store-option", value_name = "KEY=VALUE")]
     pub(crate) store_options: Vec<String>,
-    /// Encoding of CSV and NDJSON inputs: utf-8, utf-16le, utf-16be, latin1 (which is windows-1252),
-    /// shift_jis, gbk, ...; UTF-8, or UTF-16 with a byte order mark, otherwise. Output is UTF-8.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) charset: Option<Charset>,
     #[command(flatten)]
     pub(crate) csv: Csv,
 }

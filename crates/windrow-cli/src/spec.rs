@@ -39,6 +39,7 @@ impl From<&args::Dedupe> for DedupeSpec {
             args::Kept::First => Kept::First,
             args::Kept::Last => Kept::Last,
             args::Kept::None => Kept::None,
+            args::Kept::LastKnown => Kept::LastKnown,
         });
         spec.key = args.key.clone().map(|Columns(key)| key);
         spec.select = selected(&args.output);

@@ -3,34 +3,19 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
-use common::{Work, ran, read_parquet, while_running, write_log};
+use common::{Work, peak_of, read_parquet, write_log};
 
 const ROWS: u64 = 1_000_000;
 
-/// Runs `line`; returns the peak of the resident memory as seen from outside and as reported, in bytes.
+/// The peak of a run that reads [`ROWS`] rows, as seen from outside and as reported.
 #[track_caller]
 fn peak(work: &Work, line: &str) -> (u64, u64) {
-    let line = format!("{line} --temp-dir temp --stats out/stats.json -q");
-    let mut child = work.command(&line).spawn().expect("started");
-    let status = format!("/proc/{}/status", child.id());
-    let mut seen = 0;
-    while_running(&mut child, || {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<u64>().ok());
-        seen = seen.max(kilobytes.unwrap_or(0) * 1024);
-        std::thread::sleep(Duration::from_millis(1));
-    });
-    ran(child).succeeds();
-    let stats: serde_json::Value =
-        serde_json::from_slice(&work.read("out/stats.json")).expect("JSON");
+    let (peak, stats) = peak_of(work, line);
     assert_eq!(stats["rows_in"], ROWS);
-    std::fs::remove_file(work.path("out/stats.json")).expect("removed");
-    (seen, stats["peak_rss_bytes"].as_u64().expect("a number"))
+    (peak, stats["peak_rss_bytes"].as_u64().expect("a number"))
 }
 
 /// Every combination of limit and threads keeps its limit and writes the same file, to `out/o`.

@@ -60,6 +60,47 @@ fn one_row_of_each_key_stays() {
 }
 
 #[test]
+fn values_that_are_there_last() {
+    let work = Work::new();
+    work.put("in/a.csv", "id,name,n\n2,b,\n1,a,1\n2,,7\n1,,\n2,c,\n3,,\n");
+    work.put("in/a.ndjson", "{\"k\":{\"id\":1},\"v\":[1]}\n{\"k\":{\"id\":1},\"v\":null}\n");
+    let known = "--keep last-known";
+    for (line, expected) in [
+        (format!("dedupe in/a.csv --key id {known}"), "id,name,n\n1,a,1\n2,c,7\n3,,\n"),
+        (format!("dedupe in/a.csv --key id --select n,id {known}"), "n,id\n1,1\n7,2\n,3\n"),
+        (format!("dedupe in/a.csv --key id:desc --select id {known}"), "id\n3\n2\n1\n"),
+        (format!("dedupe in/a.csv in/a.csv --key id {known}"), "id,name,n\n1,a,1\n2,c,7\n3,,\n"),
+    ] {
+        gives(&work, &line, expected);
+    }
+    let line = "dedupe in/a.ndjson --key k.id --keep last-known -o out/o.ndjson";
+    work.run(line).succeeds();
+    assert_eq!(work.text("out/o.ndjson"), "{\"k\":{\"id\":1},\"v\":[1]}\n");
+    // A log of which each row has one of the columns, through all that a small limit makes of it.
+    let (keys, mut log) = (5000_u64, String::from("id,a,b\n"));
+    let mut rows: BTreeMap<u64, [Option<u64>; 2]> = BTreeMap::new();
+    for n in 0..300_000_u64 {
+        let hash = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let (id, place) = (hash % keys, (hash / keys % 2) as usize);
+        rows.entry(id).or_default()[place] = Some(n);
+        let values = if place == 0 { format!("{n},") } else { format!(",{n}") };
+        log += &format!("{id},{values}\n");
+    }
+    work.put("in/log.csv", log);
+    let text = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    let rows = rows.iter().map(|(id, [a, b])| format!("{id},{},{}\n", text(*a), text(*b)));
+    let expected = format!("id,a,b\n{}", rows.collect::<String>());
+    for limits in ["--threads 1", "--threads 2 --memory-limit 48MiB --temp-dir temp"] {
+        let types = "--schema id:int64,a:int64,b:int64";
+        gives(
+            &work,
+            &format!("dedupe in/log.csv --key id --keep last-known {types} {limits}"),
+            &expected,
+        );
+    }
+}
+
+#[test]
 fn zeros_and_nans_are_one_key() {
     let work = Work::new();
     work.put("in/a.csv", "k,v\n0.0,1\n-0.0,2\nNaN,3\n-NaN,4\n1.5,5\n-1.5,6\nNaN,7\n");

@@ -138,7 +138,12 @@ fn dedupe(arguments: &Arguments<'_>) -> PyResult<DedupeSpec> {
     let key = arguments.columns("key")?;
     let mut spec = DedupeSpec::default();
     spec.key = (!key.is_empty()).then_some(key);
-    let kept = [("first", Kept::First), ("last", Kept::Last), ("none", Kept::None)];
+    let kept = [
+        ("first", Kept::First),
+        ("last", Kept::Last),
+        ("none", Kept::None),
+        ("last-known", Kept::LastKnown),
+    ];
     spec.kept = arguments.one_of("keep", kept)?.unwrap_or_default();
     spec.select = arguments.select()?;
     Ok(spec)

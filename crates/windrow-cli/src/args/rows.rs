@@ -9,7 +9,7 @@ use super::{Input, Limits, Output, Report};
 #[command(next_help_heading = "Input")]
 pub(crate) struct Rows {
     /// Only rows that meet this count: `COL = VALUE`, `!=`, `<`, `<=`, `>`, `>=`, `COL in (A, B)`, `COL is
-    /// [not] null`, joined by `and`. Parquet row groups without such rows are not read.
+    /// [not] null`, joined by `and`. Parquet row groups and pages without such rows are not read.
     #[arg(long = "where", value_name = "CONDITION")]
     pub(crate) filter: Option<Filter>,
 }
@@ -25,14 +25,14 @@ pub(crate) enum FloatOrder {
 
 #[derive(Debug, Args)]
 pub(crate) struct Dedupe {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// Columns that are equal in duplicates; all columns unless given.
     #[arg(long, value_name = "COLS")]
     pub(crate) key: Option<Columns>,
     /// Which row of a key stays, in the order of the inputs.
     #[arg(long, value_enum, default_value_t = Kept::First)]
     pub(crate) keep: Kept,
+    #[command(flatten)]
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) rows: Rows,
     #[command(flatten)]
@@ -52,6 +52,8 @@ pub(crate) enum Kept {
     Last,
     /// None of several: what stays are rows that have no duplicate.
     None,
+    /// The one that comes last, with the last value of each column that is not null.
+    LastKnown,
 }
 
 #[derive(Debug, Args)]
@@ -63,8 +65,6 @@ pub(crate) enum Kept {
 }))]
 #[command(mut_arg("select", |arg| arg.help("Columns to compare and to write, beside those of the key")))]
 pub(crate) struct Diff {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// Columns that tell rows apart.
     #[arg(long, value_name = "COLS", required = true)]
     pub(crate) key: Columns,
@@ -74,6 +74,8 @@ pub(crate) struct Diff {
     /// Name of the column that says what a change does: insert, update or delete.
     #[arg(long, value_name = "COL", default_value = "op")]
     pub(crate) op_column: String,
+    #[command(flatten)]
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) rows: Rows,
     #[command(flatten)]
@@ -95,11 +97,11 @@ pub(crate) enum Shown {
 
 #[derive(Debug, Args)]
 pub(crate) struct Head {
-    #[command(flatten)]
-    pub(crate) input: Input,
     /// How many.
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
     pub(crate) rows: u64,
+    #[command(flatten)]
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) counted: Rows,
     #[command(flatten)]

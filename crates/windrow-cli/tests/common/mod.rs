@@ -179,6 +179,26 @@ pub(crate) fn ran(mut child: Child) -> Ran {
     Ran { code: status.code(), out, err }
 }
 
+/// Runs `line`; returns the peak of its resident memory as seen from outside, in bytes, and its figures.
+#[track_caller]
+pub(crate) fn peak_of(work: &Work, line: &str) -> (u64, serde_json::Value) {
+    let line = format!("{line} --temp-dir temp --stats out/stats.json -q");
+    let mut child = work.command(&line).spawn().expect("started");
+    let status = format!("/proc/{}/status", child.id());
+    let mut seen = 0;
+    while_running(&mut child, || {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<u64>().ok());
+        seen = seen.max(kilobytes.unwrap_or(0) * 1024);
+        std::thread::sleep(Duration::from_millis(1));
+    });
+    ran(child).succeeds();
+    let stats = serde_json::from_slice(&work.read("out/stats.json")).expect("JSON");
+    fs::remove_file(work.path("out/stats.json")).expect("removed");
+    (seen, stats)
+}
+
 /// Waits until `done`; fails after a minute.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {

@@ -47,6 +47,20 @@ pub(super) fn object<'a>(
     find(members, name).and_then(self::members)
 }
 
+/// Where the elements begin of the array that is the member `name` of an object, which may go on behind `text`.
+pub(super) fn open_array(text: &[u8], name: &str) -> Option<usize> {
+    let mut rest = text.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start();
+    loop {
+        let found = &rest[..end_of_value(rest)?];
+        let behind = rest[found.len()..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+        if unquoted(found)? == name.as_bytes() {
+            return behind.strip_prefix(b"[").map(|elements| text.len() - elements.len());
+        }
+        let value = end_of_value(behind)?;
+        rest = behind[value..].trim_ascii_start().strip_prefix(b",")?.trim_ascii_start();
+    }
+}
+
 fn inner(text: &[u8], open: u8, close: u8) -> Option<&[u8]> {
     let text = text.trim_ascii().strip_prefix(&[open])?.strip_suffix(&[close])?;
     Some(text.trim_ascii())
@@ -167,6 +181,22 @@ mod tests {
         assert_eq!(members(b"{}"), Some(vec![]));
         assert_eq!(elements(b"[1, {\"a\":2} ,[]]").unwrap(), [&b"1"[..], b"{\"a\":2}", b"[]"]);
         assert_eq!(string(br#""a\u0041\n""#).as_deref(), Some("aA\n"));
+    }
+
+    #[test]
+    fn arrays_are_found_in_objects_that_go_on() {
+        for (text, start) in [
+            ("{\"a\":1, \"change\" : [ {", Some(20)),
+            ("{\"change\":[", Some(11)),
+            ("{\"a\":{\"change\":[1]},\"change\":[2", Some(30)),
+            ("{\"change\":", None),
+            ("{\"change\":{", None),
+            ("{\"a\":[1", None),
+            ("{\"a\":1", None),
+            ("[", None),
+        ] {
+            assert_eq!(open_array(text.as_bytes(), "change"), start, "{text}");
+        }
     }
 
     #[test]

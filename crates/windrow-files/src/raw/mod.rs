@@ -19,7 +19,8 @@
 //!
 //! # Known limits
 //!
-//! A record is held as a whole, which in format 1 of wal2json is a transaction.
+//! A record is held as a whole, but for a long transaction in format 1 of wal2json; where that has several changes on a
+//! line, lines behind it have larger numbers than in the file.
 
 mod array;
 mod canal;
@@ -30,6 +31,7 @@ mod maxwell;
 mod records;
 mod tables;
 mod tell;
+mod transaction;
 mod wal2json;
 
 use std::io::Read;

@@ -1,4 +1,7 @@
 //! A stream of JSON records, each of which is replaced by its events.
+//!
+//! A transaction that turns out to be long is not held: from then on its changes are replaced one by one, each on a line
+//! of its own if none ends behind it.
 
 use std::fmt;
 use std::io;
@@ -6,12 +9,16 @@ use std::sync::Arc;
 
 use memchr::memchr_iter;
 
-use super::Raw;
 use super::json::Scan;
+use super::transaction::{Part, Transaction};
+use super::{Producer, Raw};
 use crate::rewrite::Rewrite;
 
 /// The longest record: what is longer is taken for a mistake, such as a bracket that is never closed.
 const LONGEST: usize = 1 << 30;
+
+/// Bytes from which on a transaction is not held.
+const LONG: usize = 256 << 10;
 
 /// What is wrong with a record, as the cause of an error of reading.
 #[derive(Debug)]
@@ -35,13 +42,19 @@ pub(super) struct Records {
     /// The record that has begun, as far as it was read; where it ends is looked for by `scan`.
     record: Vec<u8>,
     scan: Scan,
+    /// Whether it is to be held, however long it becomes.
+    is_held: bool,
+    /// The transaction that has begun, if it is not held.
+    transaction: Option<Transaction>,
     /// The line that the text is on.
     line: u64,
 }
 
 impl Records {
     pub(super) fn new(raw: Arc<Raw>) -> Self {
-        Self { raw, record: Vec::new(), scan: Scan::default(), line: 1 }
+        let is_held = raw.producer != Producer::Wal2json;
+        let (record, scan) = (Vec::new(), Scan::default());
+        Self { raw, record, scan, is_held, transaction: None, line: 1 }
     }
 
     /// Passes on the events of the record, and as many ends of lines as it had.
@@ -53,7 +66,42 @@ impl Records {
         self.line += lines as u64;
         self.record = record;
         self.record.clear();
+        self.is_held = self.raw.producer != Producer::Wal2json;
         Ok(())
+    }
+
+    /// Takes the record for a transaction whose changes pass one by one, if it is one.
+    fn let_pass(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.is_held = true;
+        let Some((transaction, start)) = Transaction::begun(&self.record) else { return Ok(()) };
+        self.transaction = Some(transaction);
+        let record = std::mem::take(&mut self.record);
+        let mut changes = &record[start..];
+        while !changes.is_empty() {
+            changes = self.pass(changes, out)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a part of a transaction that passes, and returns what is left.
+    fn pass<'a>(&mut self, bytes: &'a [u8], out: &mut Vec<u8>) -> io::Result<&'a [u8]> {
+        let Some(transaction) = &mut self.transaction else { return Ok(bytes) };
+        let (taken, part) = transaction.take(bytes).map_err(|what| self.fault(what))?;
+        match part {
+            Part::More => {}
+            Part::Change(text, lines) => {
+                self.raw.record(&text, out).map_err(|what| self.fault(what))?;
+                out.extend(std::iter::repeat_n(b'\n', lines.max(1) as usize));
+                self.line += lines;
+            }
+            Part::End(lines) => {
+                out.extend(std::iter::repeat_n(b'\n', lines as usize));
+                self.line += lines;
+                self.transaction = None;
+                self.is_held = false;
+            }
+        }
+        Ok(&bytes[taken..])
     }
 
     fn fault(&self, what: String) -> io::Error {
@@ -64,6 +112,10 @@ impl Records {
 impl Rewrite for Records {
     fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         while !bytes.is_empty() {
+            if self.transaction.is_some() {
+                bytes = self.pass(bytes, out)?;
+                continue;
+            }
             if self.record.is_empty() {
                 let start = bytes.iter().position(|byte| *byte == b'{').unwrap_or(bytes.len());
                 let (between, rest) = bytes.split_at(start);
@@ -79,6 +131,8 @@ impl Rewrite for Records {
             bytes = rest;
             if end.is_some() {
                 self.finish(out)?;
+            } else if !self.is_held && self.record.len() > LONG {
+                self.let_pass(out)?;
             } else if self.record.len() > LONGEST {
                 return Err(self.fault(format!("a record of more than {LONGEST} bytes")));
             }
@@ -87,6 +141,11 @@ impl Rewrite for Records {
     }
 
     fn end(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if self.transaction.is_some() {
+            return Err(
+                self.fault("the transaction is never closed: the log is cut short".to_owned())
+            );
+        }
         // It has no end, which its decoder tells.
         out.append(&mut self.record);
         Ok(())
@@ -122,6 +181,45 @@ mod tests {
         let cut = &text[..text.len() - 4];
         let events = events(Drops(cut.as_bytes()), text).unwrap();
         assert!(events.ends_with("\n\n{\"change\":"), "{events}");
+    }
+
+    #[test]
+    fn long_transactions_pass_change_by_change() {
+        let change = |id: usize| {
+            format!(
+                "{{\"kind\":\"insert\",\"columnnames\":[\"id\"],\"columnvalues\":[{id}],\"x\":\"],[{{\"}}"
+            )
+        };
+        let event = |id: usize| {
+            format!(
+                "{{\"xid\":1,\"kind\":\"insert\",\"x\":\"],[{{\",\"after\":{{\"id\":{id}}},\"before\":null,\
+                 \"__windrow_carried\":\"\"}} \n"
+            )
+        };
+        let count = 2 * LONG / change(0).len();
+        let expected: String = (0..count).map(event).collect();
+        for (between, open, close) in [(",", "", ""), (" ,\n ", "\n", "\n")] {
+            let changes: Vec<_> = (0..count).map(change).collect();
+            let changes = changes.join(between);
+            let text = format!("{{\"xid\":1,\"change\":[{open}{changes}{close}]}}\n");
+            let all = format!("{text}{{\"xid\":1,\"change\":[{}]}}\n", change(7));
+            let lines = |text: &str| -> Vec<String> {
+                let lines = text.lines().map(|line| line.trim().to_owned());
+                lines.filter(|line| !line.is_empty()).collect()
+            };
+            let found = events(all.as_bytes(), &all).unwrap();
+            assert_eq!(lines(&found), lines(&format!("{expected}\n{}", event(7))));
+            let faults = [
+                (format!("{{\"change\":[{changes}"), "never closed"),
+                (format!("{{\"change\":[{changes}],\"a\":1}}"), "behind `change`"),
+                (format!("{{\"change\":[{changes}{}]}}", change(1)), "no comma"),
+                (format!("{{\"change\":[{changes},1]}}"), "no object"),
+            ];
+            for (text, part) in faults {
+                let error = events(text.as_bytes(), &all).unwrap_err().to_string();
+                assert!(error.contains(part), "{error}");
+            }
+        }
     }
 
     #[test]

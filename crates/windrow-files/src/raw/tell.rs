@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::json::{Scan, elements, find, members, object};
 use super::tables::Tables;
+use super::transaction::first_change;
 use super::{Members, Producer, Raw};
 use crate::preset::Preset;
 
@@ -26,6 +27,10 @@ pub(crate) struct Told {
 pub(crate) fn tell(preset: Preset, table: Option<&str>, head: &[u8]) -> Option<Told> {
     let records = records(head);
     let found = records.iter().find_map(|record| producer(preset, &members(record)?));
+    let found = found.or_else(|| match records.is_empty() {
+        true => producer(preset, &members(&first_change(head)?)?),
+        false => None,
+    });
     let told = |preset, by: &str, producer: Option<Producer>| Told {
         preset,
         by: by.to_owned(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
 
-use super::sift::{Alone, Sifting};
+use super::sift::{Alone, LastKnown, Sift, Sifting};
 use super::sort::Bound;
 use super::{Arrangement, Transform};
 use crate::derived::Derived;
@@ -38,6 +38,9 @@ pub enum Kept {
     Last,
     /// None, where there are several.
     None,
+    /// The one that comes last, with the last value of each column that is not null: rows that have what has changed,
+    /// and null in all other columns, become the rows that they are changes of.
+    LastKnown,
 }
 
 impl DedupeSpec {
@@ -72,21 +75,27 @@ impl DedupeSpec {
         let ruled = |order: Order| match self.kept {
             Kept::First => order.first(),
             Kept::Last => order.last(),
-            Kept::None => order,
+            Kept::None | Kept::LastKnown => order,
         };
         let bound = Bound::of(inputs, &key, self.select.as_deref(), FloatOrder::Total, ruled)?;
         let mut arrangement = bound.arrangement();
         let columns: Vec<usize> = arrangement.layout.key().collect();
         arrangement.transform = of_one_form(&mut arrangement.derived, &columns, inputs);
-        if self.kept == Kept::None {
-            alone(&mut arrangement, columns)?;
+        match self.kept {
+            Kept::First | Kept::Last => {}
+            Kept::None => sift(&mut arrangement, columns, Alone::new)?,
+            Kept::LastKnown => sift(&mut arrangement, columns, LastKnown::new)?,
         }
         Ok(arrangement)
     }
 }
 
-/// Has only rows whose key no other row has.
-fn alone(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
+/// Has what `new` makes of the rows of each key, given the places of its columns and of those that are written.
+fn sift<S: Sift + 'static>(
+    arrangement: &mut Arrangement,
+    key: Vec<usize>,
+    new: fn(Vec<usize>, Vec<usize>) -> S,
+) -> Result<()> {
     let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
     let shown: Vec<usize> = (0..arrangement.projection.len()).collect();
     let mut places = Vec::with_capacity(key.len());
@@ -97,7 +106,7 @@ fn alone(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
             arrangement.projection.len() - 1
         }));
     }
-    let start = move || Box::new(Alone::new(places.clone(), shown.clone())) as _;
+    let start = move || Box::new(new(places.clone(), shown.clone())) as _;
     arrangement.sifting =
         Some(Sifting { schema, keeps_order: true, copies: 4, start: Box::new(start) });
     Ok(())

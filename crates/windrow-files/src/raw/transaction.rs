@@ -1,0 +1,123 @@
+//! A transaction of wal2json's format 1 that is too long to be held: it is taken apart change by change.
+//!
+//! ```text
+//!  {"xid":7,"change":[ {"kind":"insert", ..} , {"kind":"delete", ..} ]}
+//!  \_____ head ______/  {"xid":7,"change":[{"kind":"insert", ..}]}         each change as a transaction of its own
+//!                       {"xid":7,"change":[{"kind":"delete", ..}]}
+//! ```
+//! What stands behind the changes would be of all of them, and is refused: wal2json writes nothing there.
+
+use memchr::memchr_iter;
+
+use super::json::{Scan, open_array};
+
+/// Where in the transaction it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// Behind the bracket that opens the changes.
+    Opened,
+    Within,
+    /// Behind a change.
+    Behind,
+    Comma,
+    /// Behind the bracket that closes them.
+    Closed,
+}
+
+/// A transaction that goes on.
+pub(super) struct Transaction {
+    head: Vec<u8>,
+    change: Vec<u8>,
+    scan: Scan,
+    at: At,
+    /// Ends of lines since the last change.
+    lines: u64,
+}
+
+/// What some bytes of it are.
+pub(super) enum Part {
+    /// A change, as a transaction of its own; and how many lines end up to its end.
+    Change(Vec<u8>, u64),
+    /// The end of the transaction, and how many lines end before it.
+    End(u64),
+    /// Nothing yet.
+    More,
+}
+
+impl Transaction {
+    /// The transaction that `record` begins, and how many bytes of it stand before its changes; none if it is none, or
+    /// has not come as far.
+    pub(super) fn begun(record: &[u8]) -> Option<(Self, usize)> {
+        let start = open_array(record, "change")?;
+        let head = record[..start].to_vec();
+        let lines = memchr_iter(b'\n', &head).count() as u64;
+        let (change, scan, at) = (Vec::new(), Scan::default(), At::Opened);
+        Some((Self { head, change, scan, at, lines }, start))
+    }
+
+    /// Takes bytes of it: as many as it takes to the end of a change, or of all of them. Returns how many.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(usize, Part), String> {
+        let mut taken = 0;
+        while let Some(&byte) = bytes.get(taken) {
+            if self.at == At::Within {
+                let scan = &mut self.scan;
+                let rest = &bytes[taken..];
+                let end = rest.iter().position(|byte| scan.ends_with(*byte));
+                let part = &rest[..end.map_or(rest.len(), |last| last + 1)];
+                self.change.extend_from_slice(part);
+                taken += part.len();
+                if end.is_some() {
+                    self.at = At::Behind;
+                    return Ok((taken, self.whole()));
+                }
+                continue;
+            }
+            self.at = match (self.at, byte) {
+                (at, byte) if byte.is_ascii_whitespace() => {
+                    self.lines += u64::from(byte == b'\n');
+                    at
+                }
+                (At::Opened | At::Comma, b'{') => {
+                    self.scan = Scan::default();
+                    self.at = At::Within;
+                    continue;
+                }
+                (At::Opened | At::Behind, b']') => At::Closed,
+                (At::Behind, b',') => At::Comma,
+                (At::Closed, b'}') => {
+                    return Ok((taken + 1, Part::End(std::mem::take(&mut self.lines))));
+                }
+                (At::Closed, _) => {
+                    return Err("has members behind `change`, of which a transaction this long may have none"
+                        .to_owned());
+                }
+                (At::Behind, _) => return Err("has no comma between two changes".to_owned()),
+                _ => return Err("`change` holds what is no object".to_owned()),
+            };
+            taken += 1;
+        }
+        Ok((taken, Part::More))
+    }
+
+    /// The change that has ended.
+    fn whole(&mut self) -> Part {
+        let lines = self.lines + memchr_iter(b'\n', &self.change).count() as u64;
+        let text = [&self.head, &self.change, &b"]}"[..]].concat();
+        self.change.clear();
+        self.lines = 0;
+        Part::Change(text, lines)
+    }
+}
+
+/// The first change of a transaction that `head` begins with, as a transaction of its own.
+pub(super) fn first_change(head: &[u8]) -> Option<Vec<u8>> {
+    let record = &head[head.iter().position(|byte| *byte == b'{')?..];
+    let (mut transaction, start) = Transaction::begun(record)?;
+    match transaction.take(&record[start..]) {
+        Ok((_, Part::Change(text, _))) => Some(text),
+        _ => None,
+    }
+}
