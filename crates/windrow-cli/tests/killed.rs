@@ -47,7 +47,8 @@ const TIMES: [When; 6] = [
     When::Writing,
 ];
 
-fn wait(work: &Work, child: &mut Child, when: When) {
+/// Waits until then. What the run writes to is none of the temporaries that were there `before`.
+fn wait(work: &Work, child: &mut Child, when: When, before: &[String]) {
     match when {
         When::After(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
         When::Writing => wait_until("writing", || {
@@ -56,7 +57,7 @@ fn wait(work: &Work, child: &mut Child, when: When) {
             };
             let ended = child.try_wait().expect("a state").is_some();
             assert!(!ended, "over before it was seen to write");
-            temporaries(work).iter().any(written)
+            temporaries(work).iter().any(|name| !before.contains(name) && written(name))
         }),
     }
 }
@@ -67,8 +68,9 @@ fn a_kill_leaves_one_temporary_at_most_and_the_next_run_removes_it() {
     let input = work.read("in/a.parquet");
     let mut caught = 0;
     for when in TIMES {
+        let before = temporaries(&work);
         let mut child = work.command(SORT).spawn().expect("started");
-        wait(&work, &mut child, when);
+        wait(&work, &mut child, when, &before);
         child.kill().expect("killed");
         let status = child.wait().expect("ended");
         if status.signal().is_none() {
@@ -96,10 +98,11 @@ fn a_kill_leaves_one_temporary_at_most_and_the_next_run_removes_it() {
 
 /// Asks a sort to stop; `None` if it was over before.
 fn stopped(work: &Work, name: &str, when: When) -> Option<Ran> {
+    let before = temporaries(work);
     let mut child = work.command_that_signals_reach(SORT).spawn().expect("started");
     // Before its first line a process has no handlers, and nothing to clean up.
     wait_until("handlers", || handles_signals(child.id()));
-    wait(work, &mut child, when);
+    wait(work, &mut child, when, &before);
     signal(&child, name);
     let ended = ran(child);
     work.holds_only(&["o.parquet"]);
