@@ -10,7 +10,7 @@
 //! of several errors in one file the first is told, whoever comes to it when.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arrow::record_batch::RecordBatch;
 
@@ -26,10 +26,19 @@ pub(super) struct Units<'a> {
     inputs: &'a Inputs,
     watch: &'a Watch,
     next: Mutex<usize>,
-    open: Mutex<Vec<Arc<Opened>>>,
+    open: Mutex<Open>,
+    /// A unit was opened, or could not be.
+    was_opened: Condvar,
     /// The first error, and the place that it is at.
     error: Mutex<Option<(u64, Error)>>,
     failed: AtomicU64,
+}
+
+/// Units that are open, and how many are being opened.
+#[derive(Default)]
+struct Open {
+    units: Vec<Arc<Opened>>,
+    opening: usize,
 }
 
 /// A unit of the file of this ordinal.
@@ -61,6 +70,7 @@ impl<'a> Units<'a> {
             watch,
             next: Mutex::default(),
             open: Mutex::default(),
+            was_opened: Condvar::new(),
             error: Mutex::default(),
             failed: AtomicU64::new(u64::MAX),
         }
@@ -85,32 +95,54 @@ impl<'a> Units<'a> {
         first.map_or(Ok(()), |(_, error)| Err(error))
     }
 
+    /// The next unit; where there is none, one that is open, or is being opened.
     fn claim(&self) -> Result<Option<Arc<Opened>>, (u64, Error)> {
-        let Some(unit) = self.next() else { return Ok(lock(&self.open).last().cloned()) };
+        let Some((unit, opening)) = self.next() else {
+            let open = lock(&self.open);
+            let none = |open: &mut Open| open.units.is_empty() && open.opening > 0;
+            let open = self.was_opened.wait_while(open, none);
+            return Ok(open.unwrap_or_else(PoisonError::into_inner).units.last().cloned());
+        };
         let opened = unit.open(self.watch);
         let unit = Arc::new(Opened {
             file: unit.file,
             unit: opened.map_err(|error| (place(unit.file, unit.first_row), error))?,
         });
-        lock(&self.open).push(Arc::clone(&unit));
+        lock(&self.open).units.push(Arc::clone(&unit));
+        drop(opening);
         Ok(Some(unit))
     }
 
     /// The unit that is next. It and the one behind it are asked for before either is waited for, by one thread at a
     /// time: each is asked for once.
-    fn next(&self) -> Option<&Unit> {
+    fn next(&self) -> Option<(&Unit, Opening<'_>)> {
         let mut next = lock(&self.next);
         let unit = self.inputs.units().get(*next)?;
         *next += 1;
+        lock(&self.open).opening += 1;
+        let opening = Opening { open: &self.open, done: &self.was_opened };
         unit.ask_for();
         if let Some(behind) = self.inputs.units().get(*next) {
             behind.ask_for();
         }
-        Some(unit)
+        Some((unit, opening))
     }
 
     fn close(&self, unit: &Arc<Opened>) {
-        lock(&self.open).retain(|open| !Arc::ptr_eq(open, unit));
+        lock(&self.open).units.retain(|open| !Arc::ptr_eq(open, unit));
+    }
+}
+
+/// A unit that is being opened, until this is dropped.
+struct Opening<'a> {
+    open: &'a Mutex<Open>,
+    done: &'a Condvar,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        lock(self.open).opening -= 1;
+        self.done.notify_all();
     }
 }
 
