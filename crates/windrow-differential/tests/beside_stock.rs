@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use common::{Numbers, feed, in_all_ways, passing_in_all_ways, same, step_until};
+use common::{Numbers, feed, in_all_ways, over_two, passing_in_all_ways, same, step_until};
 use differential_dataflow::VecCollection;
 use differential_dataflow::input::Input;
 use differential_dataflow::operators::arrange::arrangement::arrange_core;
@@ -27,17 +27,7 @@ fn over_pairs(
     + Sync
     + 'static,
 ) {
-    in_all_ways(move |worker, context| {
-        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
-        let mut inputs = worker.dataflow::<u64, _, _>(|scope| {
-            let (a, pairs) = scope.new_collection();
-            let (b, others) = scope.new_collection();
-            program(context, [pairs, others], &seen, &mut probe);
-            [a, b]
-        });
-        feed(worker, &mut inputs, &probe, |numbers| (numbers.below(KEYS), numbers.below(5)));
-        seen.get()
-    });
+    over_two(|numbers| (numbers.below(KEYS), numbers.below(5)), program);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use common::records::{Bought, Edge, Measured, Order, Person, Record, Total, columns_of, rows_of};
-use common::{Numbers, ROUNDS, TIMES_A_ROUND, feed, in_all_ways, same, step_until};
+use common::{Numbers, ROUNDS, TIMES_A_ROUND, feed, in_all_ways, over_two, same, step_until};
 use differential_dataflow::VecCollection;
 use differential_dataflow::input::{Input, InputSession};
 use differential_dataflow::operators::Iterate;
@@ -220,18 +220,8 @@ fn over_graphs(
     + Sync
     + 'static,
 ) {
-    in_all_ways(move |worker, context| {
-        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
-        let mut inputs = worker.dataflow::<u64, _, _>(|scope| {
-            let (a, edges) = scope.new_collection();
-            let (b, others) = scope.new_collection();
-            program(context, [edges, others], &seen, &mut probe);
-            [a, b]
-        });
-        let node = |numbers: &mut Numbers| numbers.below(12) as u32;
-        feed(worker, &mut inputs, &probe, |numbers| (node(numbers), node(numbers)));
-        seen.get()
-    });
+    let node = |numbers: &mut Numbers| numbers.below(12) as u32;
+    over_two(move |numbers| (node(numbers), node(numbers)), program);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use differential_dataflow::consolidation::consolidate_updates;
 use differential_dataflow::difference::Abelian;
-use differential_dataflow::input::InputSession;
+use differential_dataflow::input::{Input, InputSession};
 use differential_dataflow::lattice::Lattice;
 use differential_dataflow::{ExchangeData, Hashable, VecCollection};
 use timely::dataflow::ProbeHandle;
@@ -145,6 +145,31 @@ where
     });
     guards.unwrap().join().into_iter().for_each(|result| result.unwrap());
     assert!(seen.load(Ordering::Relaxed) > 0, "a program that shows nothing proves nothing");
+}
+
+/// Runs a program over two collections of what `update` makes, in all ways.
+pub(crate) fn over_two<D: ExchangeData>(
+    update: impl Fn(&mut Numbers) -> D + Send + Sync + 'static,
+    program: impl for<'scope> Fn(
+        &Context,
+        [VecCollection<'scope, u64, D, isize>; 2],
+        &Rc<Cell<usize>>,
+        &mut ProbeHandle<u64>,
+    ) + Send
+    + Sync
+    + 'static,
+) {
+    in_all_ways(move |worker, context| {
+        let (seen, mut probe) = (Rc::new(Cell::new(0)), ProbeHandle::new());
+        let mut inputs = worker.dataflow::<u64, _, _>(|scope| {
+            let (a, some) = scope.new_collection();
+            let (b, others) = scope.new_collection();
+            program(context, [some, others], &seen, &mut probe);
+            [a, b]
+        });
+        feed(worker, &mut inputs, &probe, &update);
+        seen.get()
+    });
 }
 
 /// Feeds each worker its part of random updates, and steps to the end of each round.

@@ -94,8 +94,9 @@ pub(super) trait Content: Send + Sync {
         None
     }
 
-    /// Its row groups as they are, of a Parquet file that is at hand and has a small index of its pages.
-    fn row_groups(&self) -> Result<Option<RowGroups>> {
+    /// Its row groups as they are, of a Parquet file that is at hand, has a small index of its pages and a footer that is
+    /// `wanted`, which comes without statistics.
+    fn row_groups(&self, _wanted: &dyn Fn(&parquet::Footer) -> bool) -> Result<Option<RowGroups>> {
         Ok(None)
     }
 

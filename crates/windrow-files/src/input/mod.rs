@@ -463,9 +463,13 @@ impl Inputs {
     }
 
     /// The row groups of a Parquet input as they are, read anew; `None` for other formats, for what is far, and for
-    /// files without a small index of their pages.
-    pub(crate) fn row_groups(&self, file: usize) -> Result<Option<RowGroups>> {
-        self.contents[file].content.row_groups()
+    /// files without a small index of their pages or whose footer is not `wanted`: it has no statistics then.
+    pub(crate) fn row_groups(
+        &self,
+        file: usize,
+        wanted: &dyn Fn(&Footer) -> bool,
+    ) -> Result<Option<RowGroups>> {
+        self.contents[file].content.row_groups(wanted)
     }
 
     /// The footer of a Parquet input with its statistics, read anew; `None` for other formats.

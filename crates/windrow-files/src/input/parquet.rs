@@ -414,17 +414,20 @@ impl Content for ParquetFile {
         }))
     }
 
-    fn row_groups(&self) -> Result<Option<RowGroups>> {
+    fn row_groups(&self, wanted: &dyn Fn(&Footer) -> bool) -> Result<Option<RowGroups>> {
         if self.encrypted || self.origin.is_far() {
             return Ok(None);
         }
         let file = self.origin.random()?;
-        let statistics = ParquetStatisticsPolicy::KeepAll;
         let footer = load(&self.origin, &file, ParquetStatisticsPolicy::SkipAll)?;
-        if footer.metadata().num_row_groups() > 0 && !has_small_index(footer.metadata()) {
+        let metadata = footer.metadata();
+        let has_index = metadata.num_row_groups() == 0 || has_small_index(metadata);
+        if !(has_index && wanted(&footer)) {
             return Ok(None);
         }
-        let footer = load_with(&self.origin, &file, statistics, PageIndexPolicy::Required)?;
+        drop(footer);
+        let (statistics, pages) = (ParquetStatisticsPolicy::KeepAll, PageIndexPolicy::Required);
+        let footer = load_with(&self.origin, &file, statistics, pages)?;
         Ok(Some(RowGroups { file, footer }))
     }
 

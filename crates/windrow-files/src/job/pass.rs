@@ -28,7 +28,7 @@ use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 use super::ingest::join;
 use super::{Job, Running};
 use crate::error::{Error, Result};
-use crate::input::{FileInfo, RowGroups, Unit};
+use crate::input::{FileInfo, Footer, RowGroups, Unit};
 use crate::output::{self, Destination, OutputOptions, Part, Written};
 use crate::progress::Phase;
 
@@ -73,10 +73,8 @@ impl<'a> Passage<'a> {
         let mut stamps = Vec::with_capacity(inputs.files().len());
         for file in 0..inputs.files().len() {
             stamps.push(stamp(&inputs.files()[file]));
-            let Some(groups) = inputs.row_groups(file)? else { return Ok(None) };
-            if !output::is_alike(&groups, schema, options) {
-                return Ok(None);
-            }
+            let alike = |footer: &Footer| output::is_alike(footer, schema, options);
+            let Some(groups) = inputs.row_groups(file, &alike)? else { return Ok(None) };
             match inputs.files().len() {
                 1 => ranges.push(None),
                 _ => match range(&groups, &order[0]) {
@@ -184,17 +182,18 @@ impl<'a> Passage<'a> {
         };
         let mut passed = 0;
         for &file in &self.files {
-            let groups = self.job.inputs.row_groups(file)?.ok_or_else(|| replaced(file))?;
-            if stamp(&self.job.inputs.files()[file]) != self.stamps[file] {
-                return Err(replaced(file));
-            }
-            let groups = Arc::new(groups);
+            let alike = |footer: &Footer| output::is_alike(footer, schema, options);
+            let groups = self.job.inputs.row_groups(file, &alike)?;
+            let groups = Arc::new(groups.ok_or_else(|| replaced(file))?);
             for index in 0..groups.footer().metadata().num_row_groups() {
                 running.watch.pause()?;
                 let part = Part::of_row_group(&groups, index);
                 running.tally.wrote(part.rows());
                 appender.append(part)?;
                 passed += 1;
+            }
+            if stamp(&self.job.inputs.files()[file]) != self.stamps[file] {
+                return Err(replaced(file));
             }
         }
         let written: Written = appender.finish()?;

@@ -3,7 +3,8 @@
 //! ```text
 //! units     [done][open: A][open: B][ ][ ]...
 //! thread A  reads its unit piece by piece; thread B its own
-//! none left a thread joins a unit that is open: of text it decodes there, of other formats only the rest is not serial
+//! none left a thread joins a unit that is open, or is being opened: of text it decodes there, of other formats only
+//!           the rest is not serial
 //! ```
 //!
 //! After an error nobody takes pieces any more. What is in hand of the same file and in front of the error is worked off:

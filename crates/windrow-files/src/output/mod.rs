@@ -23,7 +23,7 @@ use arrow::record_batch::RecordBatch;
 
 use crate::error::{Error, Result};
 use crate::format::Format;
-pub(crate) use crate::input::{CsvOptions, DeclaredColumn, RowGroups};
+pub(crate) use crate::input::{CsvOptions, DeclaredColumn, Footer, RowGroups};
 use crate::store::{Prefix, Stores};
 use crate::watch::Watch;
 
@@ -348,10 +348,10 @@ pub(crate) fn check(
     open(target, schema, &sample, options).map(drop)
 }
 
-/// Whether `file` is one that would be written with these options: of these columns, in this order, by this version. The
-/// order of its rows is what it says.
-pub(crate) fn is_alike(file: &RowGroups, schema: &SchemaRef, options: &OutputOptions) -> bool {
-    options.format == Format::Parquet && parquet_file::is_alike(file, schema, options)
+/// Whether this is the footer of a file that would be written with these options: of these columns, in this order, by
+/// this version. The order of its rows is what it says.
+pub(crate) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
+    options.format == Format::Parquet && parquet_file::is_alike(footer, schema, options)
 }
 
 /// Whether what is written there appears at the end, whole, or not at all.

@@ -25,7 +25,7 @@ use super::{
     foreign_part,
 };
 use crate::error::{Error, Result};
-use crate::input::{RowGroups, common_order};
+use crate::input::{Footer, common_order};
 
 /// Refuses columns that Parquet has no name for.
 pub(super) fn check(schema: &Schema) -> Result<()> {
@@ -83,8 +83,8 @@ pub(super) fn open(
     Ok((Arc::new(encoder), Box::new(appender)))
 }
 
-pub(super) fn is_alike(file: &RowGroups, schema: &SchemaRef, options: &OutputOptions) -> bool {
-    let (footer, usual) = (file.footer(), Compression::PARQUET_DEFAULT.parquet());
+pub(super) fn is_alike(footer: &Footer, schema: &SchemaRef, options: &OutputOptions) -> bool {
+    let usual = Compression::PARQUET_DEFAULT.parquet();
     let metadata = footer.metadata();
     let of_file = metadata.file_metadata();
     let stored = storable(schema);

@@ -1,4 +1,4 @@
-//! Addresses of objects: `scheme://root/key`.
+//! Addresses of objects: `scheme://store/key`.
 //!
 //! ```text
 //!  s3://bucket/day=1/a b.parquet      the key as it stands, as other tools take it

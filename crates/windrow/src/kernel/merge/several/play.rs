@@ -107,10 +107,8 @@ pub(super) unsafe fn play<
 ) -> Stop {
     let mut now = *place;
     let (leaves, mask) = (game.leaves, game.leaves as u64 - 1);
-    let (mut words, tail) = (game.words, game.tail);
-    let mut winner = game.winner;
-    let mut stop = Stop::Done;
-    let mut mixed = false;
+    let (mut words, tail, mut winner) = (game.words, game.tail, game.winner);
+    let (mut stop, mut mixed) = (Stop::Done, false);
     let streams = game.streams.as_mut_ptr();
     for done in 0..count {
         let run = (winner & mask) as usize;
@@ -125,55 +123,42 @@ pub(super) unsafe fn play<
 
             let word = (*stream).word;
             let tie = winner ^ now.word <= mask;
-            let same = if TIES {
-                mixed |= tie & !equal::<R, L>(rows, (row, len), (now.from, before_len), tail);
-                tie
-            } else {
-                let same = tie && equal::<R, L>(rows, (row, len), (now.from, before_len), tail);
-                if !EXACT && tie & !same {
-                    return Stop::Mixed;
-                }
-                same
-            };
+            let pair = [(row, len), (now.from, before_len)];
+            let (same, differs) = is_same::<R, L, TIES>(rows, pair, tail, tie);
+            mixed |= TIES & differs;
+            if !TIES & !EXACT & differs {
+                return Stop::Mixed;
+            }
             let same = SUMS & same;
             // The last row stays as it is, or is written over.
             let over = same | (now.sum == 0);
             let to = now.to.add(select_unpredictable(over, 0, before_len));
-            if EXACT || R::VARY {
-                let spare = if R::VARY { select_unpredictable(over, 0, now.spare) } else { 0 };
-                let limit = now.limit.wrapping_sub(spare);
-                if to as usize + len > limit as usize {
-                    stop = Stop::Full(done);
-                    break;
-                }
-                now.limit = limit;
+            let spare = if R::VARY { select_unpredictable(over, 0, now.spare) } else { 0 };
+            let limit = now.limit.wrapping_sub(spare);
+            if (EXACT || R::VARY) && to as usize + len > limit as usize {
+                stop = Stop::Full(done);
+                break;
             }
+            now.limit = limit;
             let head = at.wrapping_add(rows.step());
             let goes_on = head < (*stream).last;
-            let mut stray = 0;
             // The game comes first, as everything waits for who wins it: 64 runs take a twentieth less time.
-            if goes_on {
+            let mut stray = if goes_on {
                 (*stream).head = head;
+                0
             } else {
-                stray = game.turn::<R, L>(rows, run);
-            }
-            let won = winner;
-            winner = game.climb::<R, EXACT>(rows, run, word);
+                game.turn::<R, L>(rows, run)
+            };
+            let won = std::mem::replace(&mut winner, game.climb::<R, EXACT>(rows, run, word));
 
             for line in 0..rows.lines() {
                 prefetch_written(to.wrapping_add(OUTPUT_AHEAD + LINE * line));
             }
             rows.copy(row, to, len);
             if SUMS {
-                let diff = diff_at(row, len);
                 let before = select_unpredictable(same, now.sum, 0);
-                let (sum, overflow) = diff.overflowing_add(before);
-                if !EXACT {
-                    mixed |= overflow;
-                } else if overflow {
-                    let body = std::slice::from_raw_parts(row, len - 8);
-                    wrapped(body, if diff > 0 { 1 } else { -1 });
-                }
+                let (sum, is_lost) = add::<EXACT>((row, len), before, wrapped);
+                mixed |= is_lost;
                 now.sum = sum;
                 to.add(len - 8).cast::<[u8; 8]>().write(sum.to_le_bytes());
             } else {
@@ -189,12 +174,7 @@ pub(super) unsafe fn play<
 
             if goes_on {
                 let next = rows.row(head.add(rows.step()), bytes);
-                // A branch that is always the same: the distance takes no register.
-                if leaves <= FEW {
-                    ask(rows, next.wrapping_add(FAR));
-                } else {
-                    ask(rows, next.wrapping_add(NEAR));
-                }
+                ask_ahead(rows, next, leaves);
                 ((*stream).word, stray) = words.of::<L>(next, run);
             }
             if stray != 0 {
@@ -213,12 +193,60 @@ pub(super) unsafe fn play<
     stop
 }
 
-/// Asks for the lines of a row.
+/// The sum of the diff of a row and the one before, and true if it does not fit and `wrapped` does not hear of it, as it
+/// does with `EXACT`.
+///
+/// # Safety
+/// The row is there, and its last eight bytes are its diff.
 #[inline(always)]
-fn ask<R: Rows>(rows: R, row: *const u8) {
-    for line in 0..rows.lines() {
-        rows.ask(row.wrapping_add(LINE * line));
+unsafe fn add<const EXACT: bool>(
+    (row, len): (*const u8, usize),
+    before: i64,
+    wrapped: &mut dyn FnMut(&[u8], i64),
+) -> (i64, bool) {
+    // SAFETY: as the function's.
+    unsafe {
+        let diff = diff_at(row, len);
+        let (sum, overflow) = diff.overflowing_add(before);
+        if EXACT && overflow {
+            let body = std::slice::from_raw_parts(row, len - 8);
+            wrapped(body, if diff > 0 { 1 } else { -1 });
+        }
+        (sum, !EXACT & overflow)
     }
+}
+
+/// Asks for the lines of a row some way behind the `next` one of a run, of which there are as many as `leaves`. The branch
+/// is always the same: the distance takes no register.
+#[inline(always)]
+fn ask_ahead<R: Rows>(rows: R, next: *const u8, leaves: usize) {
+    let ask = |row: *const u8| {
+        for line in 0..rows.lines() {
+            rows.ask(row.wrapping_add(LINE * line));
+        }
+    };
+    if leaves <= FEW { ask(next.wrapping_add(FAR)) } else { ask(next.wrapping_add(NEAR)) }
+}
+
+/// Whether a row is the same as the one before, where their words `tie`, and whether it is not although they do. With
+/// `TIES` a tie counts as the same, and without a branch.
+///
+/// # Safety
+/// As [`equal`]'s.
+#[inline(always)]
+unsafe fn is_same<R: Rows, L: Level, const TIES: bool>(
+    rows: R,
+    [row, before]: [(*const u8, usize); 2],
+    tail: usize,
+    tie: bool,
+) -> (bool, bool) {
+    // SAFETY: as the function's.
+    let is_equal = || unsafe { equal::<R, L>(rows, row, before, tail) };
+    if TIES {
+        return (tie, tie & !is_equal());
+    }
+    let same = tie && is_equal();
+    (same, tie & !same)
 }
 
 /// True if two rows are equal in what is compared.
