@@ -2,12 +2,11 @@
 //!
 //! ```text
 //! containers --> hash of the key's bytes --> a piece for each worker --64 KiB, or no more to come--> worker
+//!                                            equal rows are one
 //! ```
 //! Every arrangement of ours sends a key to the same worker, whatever stands beside it, so that any two of them join.
 //!
 //! Invariant: from one flush to the next as many records are sent as came in.
-
-use std::marker::PhantomData;
 
 use timely::communication::Push;
 use timely::dataflow::channels::Message;
@@ -15,8 +14,8 @@ use timely::dataflow::channels::pushers::exchange::Distributor;
 use timely::progress::Stamp;
 use windrow::{Layout, key_len};
 
+use crate::combine::Piece;
 use crate::diff::DiffCode;
-use crate::of::Of;
 use crate::row::RowCode;
 use crate::time::TimeCode;
 use crate::updates::Updates;
@@ -57,15 +56,13 @@ fn owner_of(hash: u64, peers: usize) -> usize {
 /// Sends rows to the workers that own their keys.
 pub(crate) struct RowDistributor<K, V, T, R> {
     layout: Layout,
-    pieces: Vec<Updates<K, V, T, R>>,
-    of: Of<(K, V, T, R)>,
+    pieces: Vec<Piece<K, V, T, R>>,
 }
 
 impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowDistributor<K, V, T, R> {
     /// Sends rows of `layout` to `peers` workers.
     pub(crate) fn new(layout: Layout, peers: usize) -> Self {
-        let pieces = (0..peers).map(|_| Updates::default()).collect();
-        Self { layout, pieces, of: PhantomData }
+        Self { layout, pieces: (0..peers).map(|_| Piece::default()).collect() }
     }
 }
 
@@ -79,11 +76,12 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Distributor<Updates<K, V,
         pushers: &mut [P],
     ) {
         for row in container.iter() {
-            let key = &row[..K::WIDTH.unwrap_or_else(|| key_len(&self.layout, row))];
-            let owner = owner_of(hash_of(key), pushers.len());
+            let key_len = K::WIDTH.unwrap_or_else(|| key_len(&self.layout, row));
+            let hash = hash_of(&row[..key_len]);
+            let owner = owner_of(hash, pushers.len());
             let piece = &mut self.pieces[owner];
-            piece.push_row(row);
-            if piece.bytes().len() >= PIECE {
+            piece.push(row, hash, key_len);
+            if piece.bytes() >= PIECE {
                 send(piece, stamp, &mut pushers[owner]);
             }
         }
@@ -103,12 +101,15 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Distributor<Updates<K, V,
     }
 }
 
-fn send<C: Default + timely::Accountable, S: Clone, P: Push<Message<S, C>>>(
-    piece: &mut C,
-    stamp: &Stamp<S>,
-    pusher: &mut P,
-) {
-    Message::push_at(piece, stamp.clone(), pusher);
+fn send<K, V, T, R, S, P>(piece: &mut Piece<K, V, T, R>, stamp: &Stamp<S>, pusher: &mut P)
+where
+    K: RowCode,
+    V: RowCode,
+    T: TimeCode,
+    R: DiffCode,
+    S: Clone,
+    P: Push<Message<S, Updates<K, V, T, R>>>,
+{
     // What comes back is what the receiver has used up.
-    *piece = C::default();
+    Message::push_at(&mut piece.take(), stamp.clone(), pusher);
 }

@@ -76,6 +76,7 @@ mod batch;
 mod batcher;
 mod builder;
 mod columns;
+mod combine;
 mod context;
 mod diff;
 mod enc;

@@ -72,6 +72,21 @@ impl<K, V, T, R> Updates<K, V, T, R> {
         self.bytes().is_empty()
     }
 
+    /// All rows, to be changed where they lie.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.own()
+    }
+
+    /// Records that are counted.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Counts so many records more, which have no rows of their own.
+    pub(crate) fn count(&mut self, records: u64) {
+        self.records += records;
+    }
+
     /// Removes the rows; keeps the memory, if it is its own.
     pub(crate) fn clear(&mut self) {
         self.own().clear();
@@ -111,6 +126,14 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Updates<K, V, T, R> {
             self.ends.push(u32::try_from(end).expect("pieces are sent long before they are 4 GiB"));
         }
         self.records += 1;
+    }
+
+    /// Takes out the rows that `is_kept` is false of; they are counted as before.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&[u8]) -> bool) {
+        let mut kept = Self::default();
+        self.iter().filter(|row| is_kept(row)).for_each(|row| kept.push_row(row));
+        kept.records = self.records;
+        *self = kept;
     }
 
     /// The rows, in their order.

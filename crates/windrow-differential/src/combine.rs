@@ -1,0 +1,250 @@
+//! A piece of rows for one worker, in which rows that are equal but for their diff become one.
+//!
+//! ```text
+//! row --hash--> two slots --> a row of the piece that is equal    its diff grows
+//!                             others, or none                     the row is added, and a slot is its
+//! ```
+//! Slots forget: of rows that share two only the last ones are found. What is missed is added up by the receiver. No row's
+//! key, value and time are the first bytes of another's, so that equal bytes are an equal row.
+//!
+//! Most streams have few rows twice in a piece, and a look for them takes about as long as the copy. A piece in which less
+//! than one of [`WORTH`] rows went into another is followed by [`PAUSE`] in which nobody looks.
+//!
+//! Invariant: the diffs of each row that is in the piece, or was taken out because they are zero, add up to those that came
+//! in; so many records are counted as came in.
+
+use windrow::Diff;
+
+use crate::diff::{DiffCode, LANE};
+use crate::row::RowCode;
+use crate::time::TimeCode;
+use crate::updates::Updates;
+
+/// Slots of a piece: more than it has rows, unless they are shorter than 16 bytes.
+const SLOTS: usize = 4096;
+/// The part of the rows that must have been equal to others for the next piece to be looked at.
+const WORTH: u64 = 8;
+/// Pieces that pass before one is looked at again.
+const PAUSE: u32 = 15;
+/// An odd number with as many ones as zeros, in no order.
+const FACTOR: u64 = 0xff51_afd7_ed55_8ccd;
+
+/// Rows for one worker.
+pub(crate) struct Piece<K, V, T, R> {
+    rows: Updates<K, V, T, R>,
+    /// Where rows with such a hash start, and one; 0 if there was none.
+    slots: Vec<u32>,
+    /// Rows that went into others.
+    combined: u64,
+    /// True if a sum was zero.
+    has_zero: bool,
+    pause: u32,
+}
+
+impl<K, V, T, R> Default for Piece<K, V, T, R> {
+    fn default() -> Self {
+        let rows = Updates::default();
+        Self { rows, slots: Vec::new(), combined: 0, has_zero: false, pause: 0 }
+    }
+}
+
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
+    /// Bytes of its rows.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.bytes().len()
+    }
+
+    /// True if nothing came in.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.combined == 0
+    }
+
+    /// Adds a row, whose key has this hash.
+    #[inline]
+    pub(crate) fn push(&mut self, row: &[u8], hash: u64, key_len: usize) {
+        if self.pause > 0 {
+            self.rows.push_row(row);
+            return;
+        }
+        self.combine(row, hash, key_len);
+    }
+
+    fn combine(&mut self, row: &[u8], hash: u64, key_len: usize) {
+        if self.slots.is_empty() {
+            self.slots.resize(SLOTS, 0);
+        }
+        let body = row.len() - R::Lanes::LANES * LANE;
+        let hash = crate::exchange::hash_of(&row[key_len..body]) ^ hash.wrapping_mul(FACTOR);
+        let at = (hash >> (u64::BITS - SLOTS.ilog2())) as usize;
+        let end = self.rows.bytes().len();
+        for slot in [at, at ^ 1] {
+            let Some(start) = self.slots[slot].checked_sub(1).map(|start| start as usize) else {
+                self.slots[slot] = end as u32 + 1;
+                self.rows.push_row(row);
+                return;
+            };
+            if start + row.len() > end {
+                continue;
+            }
+            let (old, lanes) = self.rows.bytes_mut()[start..start + row.len()].split_at_mut(body);
+            if old == &row[..body]
+                && let Some(is_zero) = add(lanes, &row[body..])
+            {
+                self.combined += 1;
+                self.has_zero |= is_zero;
+                self.rows.count(1);
+                return;
+            }
+        }
+        self.slots[at] = end as u32 + 1;
+        self.rows.push_row(row);
+    }
+
+    /// What is sent: its rows, without those whose sum is zero. The piece is empty then.
+    pub(crate) fn take(&mut self) -> Updates<K, V, T, R> {
+        let mut rows = std::mem::take(&mut self.rows);
+        if self.has_zero {
+            let is_zero = |row: &[u8]| {
+                row[row.len() - R::Lanes::LANES * LANE..].iter().all(|&byte| byte == 0)
+            };
+            rows.retain(|row| !is_zero(row));
+        }
+        if self.pause > 0 {
+            self.pause -= 1;
+        } else {
+            if self.combined * WORTH < rows.records() {
+                self.pause = PAUSE;
+            }
+            self.slots.fill(0);
+        }
+        (self.combined, self.has_zero) = (0, false);
+        rows
+    }
+}
+
+/// Adds lanes to others, and whether their sums are all zero; none, and nothing is changed, if one does not fit.
+fn add(to: &mut [u8], lanes: &[u8]) -> Option<bool> {
+    let (to, _) = to.as_chunks_mut::<LANE>();
+    let (lanes, _) = lanes.as_chunks::<LANE>();
+    let sum = |to: &[u8; LANE], lane: &[u8; LANE]| {
+        i64::from_le_bytes(*to).checked_add(i64::from_le_bytes(*lane))
+    };
+    if to.iter().zip(lanes).any(|(to, lane)| sum(to, lane).is_none()) {
+        return None;
+    }
+    let mut is_zero = true;
+    for (to, lane) in to.iter_mut().zip(lanes) {
+        let sum = sum(to, lane)?;
+        is_zero &= sum == 0;
+        *to = sum.to_le_bytes();
+    }
+    Some(is_zero)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{PAUSE, Piece};
+    use crate::exchange::hash_of;
+    use crate::format::Format;
+    use crate::updates::Updates;
+
+    type Words = Updates<u64, String, u64, isize>;
+    type Update = ((u64, String), u64, isize);
+
+    /// What a receiver comes to.
+    fn sums(pieces: &[Words]) -> BTreeMap<Vec<u8>, i64> {
+        let mut sums = BTreeMap::new();
+        for row in pieces.iter().flat_map(|piece| piece.iter()) {
+            let (body, diff) = row.split_at(row.len() - 8);
+            let sum: &mut i64 = sums.entry(body.to_vec()).or_default();
+            *sum = sum.wrapping_add(i64::from_le_bytes(diff.try_into().unwrap()));
+        }
+        sums.retain(|_, sum| *sum != 0);
+        sums
+    }
+
+    fn row_of(update: &Update) -> Vec<u8> {
+        let mut row = Vec::new();
+        Format::put(update, &mut row);
+        row
+    }
+
+    fn push(piece: &mut Piece<u64, String, u64, isize>, update: &Update) {
+        let row = row_of(update);
+        piece.push(&row, hash_of(&row[..8]), 8);
+    }
+
+    /// Of a few keys and values, so that many are equal.
+    fn updates(count: u64, keys: u64) -> Vec<Update> {
+        let mut state = 1_u64;
+        let mut next = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let word = |number: u64| "x".repeat(number as usize);
+        (0..count).map(|_| ((next(keys), word(next(20))), next(2), next(3) as isize - 1)).collect()
+    }
+
+    #[test]
+    fn equal_rows_become_one_and_all_records_are_counted() {
+        for keys in [1, 3, 100, 100_000] {
+            let updates = updates(20_000, keys);
+            let (mut piece, mut plain, mut sent) = (Piece::default(), Words::default(), Vec::new());
+            for update in &updates {
+                push(&mut piece, update);
+                plain.push(update);
+                if piece.bytes() > 8192 {
+                    sent.push(piece.take());
+                }
+            }
+            sent.push(piece.take());
+            assert!(piece.is_empty());
+            assert_eq!(sums(&sent), sums(&[plain]), "{keys} keys");
+            assert_eq!(sent.iter().map(Words::records).sum::<u64>(), 20_000, "{keys} keys");
+            let rows: usize = sent.iter().map(|piece| piece.iter().count()).sum();
+            match keys {
+                1 | 3 => assert!(rows <= 130, "{rows} rows of {keys} keys"),
+                100 => assert!(rows < 20_000, "no row of {keys} keys went into another"),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn what_cancels_is_not_sent() {
+        let mut piece = Piece::default();
+        for diff in [1, -1] {
+            for key in 0..100 {
+                push(&mut piece, &((key, "word".to_owned()), 7, diff));
+            }
+        }
+        assert!(!piece.is_empty());
+        let sent = piece.take();
+        assert_eq!((sent.iter().count(), sent.records()), (0, 200));
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_stay_apart() {
+        let mut piece = Piece::default();
+        for _ in 0..3 {
+            push(&mut piece, &((1, String::new()), 0, isize::MAX));
+        }
+        assert_eq!(piece.take().iter().count(), 3);
+    }
+
+    #[test]
+    fn pieces_without_equal_rows_are_followed_by_some_that_nobody_looks_at() {
+        let mut piece = Piece::default();
+        let twice = [((1, String::new()), 0, 1), ((1, String::new()), 0, 1)];
+        push(&mut piece, &twice[0]);
+        assert_eq!(piece.take().iter().count(), 1);
+        for _ in 0..PAUSE {
+            twice.iter().for_each(|update| push(&mut piece, update));
+            assert_eq!(piece.take().iter().count(), 2);
+        }
+        twice.iter().for_each(|update| push(&mut piece, update));
+        assert_eq!(piece.take().iter().count(), 1);
+    }
+}
