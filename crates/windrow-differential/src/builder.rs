@@ -40,6 +40,11 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
         Self { home: Some((context.clone(), layout.clone())), rows: Updates::default() }
     }
 
+    /// True if there is enough for the engine.
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows.bytes().len() >= PENDING
+    }
+
     /// Adds an update of a key, which stands there as bytes.
     pub fn push(&mut self, key: &[u8], value: &V::Owned, time: &T, diff: &R) {
         self.rows.push_with(|out| {
@@ -50,14 +55,14 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> RowBuffer<K, V, T, R> {
     }
 }
 
+/// Bytes of rows that go into the engine together.
+const PENDING: usize = 64 << 10;
+
 /// Makes one batch of all updates that are pushed.
 pub struct RowBuilder<K, V, T: TimeCode, R> {
     buffer: RowBuffer<K, V, T, R>,
     batcher: Option<windrow::Batcher<T::Code>>,
 }
-
-/// Bytes of rows that go into the engine together.
-const PENDING: usize = 64 << 10;
 
 impl<K, V, T: TimeCode, R> Default for RowBuilder<K, V, T, R> {
     fn default() -> Self {
@@ -86,9 +91,13 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Builder for RowBuilder<K,
     fn push(&mut self, chunk: &mut Self::Input) {
         let Some(home) = &chunk.home else { return };
         let home = self.buffer.home.get_or_insert_with(|| home.clone()).clone();
-        chunk.rows.iter().for_each(|row| self.buffer.rows.push_row(row));
+        if self.buffer.rows.is_empty() {
+            std::mem::swap(&mut self.buffer.rows, &mut chunk.rows);
+        } else {
+            chunk.rows.iter().for_each(|row| self.buffer.rows.push_row(row));
+        }
         chunk.rows.clear();
-        if self.buffer.rows.bytes().len() >= PENDING {
+        if self.buffer.is_full() {
             self.push_rows(&home);
         }
     }

@@ -3,13 +3,15 @@
 //! ```text
 //! spines   keys arranged and joined: rounds of updates (load), then rounds of keys to look up (query)
 //! rounds   a trace that is there, and rounds of a few updates each: how long until their answer is out
-//! bfs      a loop: all distances at once, then an edge more and one less a round
+//! loops    distances, and components: all at once, then an edge more and one less a round
 //! spill    the load and the query once more, in a quarter of the memory that they take
+//! rest     bytes of an arrangement when all is merged
 //! ```
 //! All sides take turns within a round, and the least time counts; of single rounds the median and the 99th percentile
 //! do.
 
 mod loops;
+mod rest;
 mod spines;
 
 use clap::Args;
@@ -32,14 +34,30 @@ pub(crate) struct Options {
     /// Rounds, of which the fastest counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Cases whose name has this: spines, loops, rest
+    #[arg(long, default_value = "")]
+    only: String,
+    /// A process that arranges and tells its memory
+    #[arg(long, hide = true)]
+    rest: Option<String>,
 }
 
 /// Measures and writes the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    if let Some(case) = &options.rest {
+        return rest::child(options, case);
+    }
     keep_freed_memory();
     let mut cells = Cells::new("dataflow", "ns/update");
-    spines::measure(options, &mut cells)?;
-    loops::measure(options, &mut cells)?;
+    if "spines".contains(&options.only) {
+        spines::measure(options, &mut cells)?;
+    }
+    if "loops".contains(&options.only) {
+        loops::measure(options, &mut cells)?;
+    }
+    if "rest".contains(&options.only) {
+        rest::measure(options, &mut cells)?;
+    }
     cells.finish()
 }
 

@@ -78,9 +78,9 @@ where
         kept: Vec<T>,
         [fresh, source, output]: [&mut Option<Cursor<T::Code>>; 3],
         upper: &Antichain<T>,
-        builder: &mut RowBuilder<K, V2, T, R2>,
+        buffer: &mut RowBuffer<K, V2, T, R2>,
     ) {
-        let Self { context, layout, logic, later, replay, .. } = self;
+        let Self { logic, later, replay, .. } = self;
         replay.fresh.clear();
         if key_at::<T>(fresh) == Some(key)
             && let Some(cursor) = fresh
@@ -100,7 +100,6 @@ where
         } else {
             replay.output.clear();
         }
-        let mut buffer = RowBuffer::of_layout(context, layout);
         let mut still_due = Vec::new();
         replay.run(
             upper,
@@ -108,7 +107,6 @@ where
             |input, output, changes| logic(Enc::new(key), input, output, changes),
             |value, time, diff| buffer.push(key, value, time, diff),
         );
-        builder.push(&mut buffer);
         if !still_due.is_empty() {
             later.insert(key.to_vec(), still_due);
         }
@@ -151,6 +149,7 @@ where
         let mut output = cursor_over(&output_batches);
         let mut fresh = cursor_over(&input_batches);
         let mut builder = RowBuilder::default();
+        let mut buffer = RowBuffer::of_layout(&self.context, &self.layout);
         let mut kept = std::mem::take(&mut self.later);
         let mut key = Vec::new();
         loop {
@@ -169,8 +168,12 @@ where
                 continue;
             }
             let cursors = [&mut fresh, &mut source, &mut output];
-            self.reduce_key(&key, times, cursors, upper, &mut builder);
+            self.reduce_key(&key, times, cursors, upper, &mut buffer);
+            if buffer.is_full() {
+                builder.push(&mut buffer);
+            }
         }
+        builder.push(&mut buffer);
         let least = Antichain::from_elem(T::minimum());
         let description = Description::new(lower.clone(), upper.clone(), least);
         let frontier = self.later.values().flatten().cloned().collect();

@@ -97,19 +97,18 @@ impl<V: RowCode, V2: RowCode, T: TimeCode, R: DiffCode, R2: DiffCode> Replay<V, 
             self.fresh_history.step_through(&time);
             self.output_history.step_through(&time);
             self.collapse(&time);
-            self.changes.clear();
+            let mut changes = std::mem::take(&mut self.changes);
             let input = self.input_at(&time);
             let output = self.output_at(&time);
             if !input.is_empty() || !output.is_empty() {
-                let mut changes = Vec::new();
                 logic(&input, &output, &mut changes);
                 consolidate(&mut changes);
-                self.changes = changes;
             }
-            for (value, diff) in self.changes.drain(..) {
+            for (value, diff) in changes.drain(..) {
                 put(&value, &time, &diff);
                 self.produced.push(((value, time.clone()), diff));
             }
+            self.changes = changes;
             self.spread(time);
         }
     }
