@@ -12,7 +12,7 @@ use arrow_schema::{
 use common::arrays::{Rng, array_of};
 use common::model::{self, Value};
 use windrow::compat::{Converter, SortField};
-use windrow::{Layout, Order, Partitioner, RowEncoder, SortColumn, argsort};
+use windrow::{Layout, Order, Partitioner, RowEncoder, SortColumn, argsort, consolidate};
 
 /// The number of a type's variant. A new variant does not compile before it is here, and then fails
 /// `every_variant_is_here` until it has an example.
@@ -227,6 +227,22 @@ fn in_rows_of_arrow_row(column: &ArrayRef, options: SortOptions) {
     }
 }
 
+/// Rows of few keys become one of each, of the last values that are there.
+fn as_last_known(column: &ArrayRef, rows: usize) {
+    let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..rows as i64).map(|at| at % 20)));
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        ("key", keys, false),
+        ("value", Arc::clone(column), true),
+        ("other", Arc::clone(column), true),
+    ]);
+    let batch = batch.unwrap();
+    let layout = Order::by("key").last_known().bind(batch.schema_ref()).unwrap();
+    let found = consolidate(&layout, &batch).unwrap();
+    let by = [model::By::ascending(0)];
+    let expected = model::last_known(&by, &[], None, model::rows([&batch]));
+    model::assert_same(&model::rows([&found]), &expected, column.data_type());
+}
+
 fn split(batch: &RecordBatch) {
     let layout = Order::by("place").bind(batch.schema_ref()).unwrap();
     let parts = Partitioner::hash(&layout, 3).split(batch).unwrap();
@@ -253,6 +269,7 @@ fn every_type_goes_every_way() {
         let options = SortOptions { descending: rng.flip(), nulls_first: rng.flip() };
         as_key(&batch, options);
         as_payload(&batch);
+        as_last_known(&column, rows);
         in_rows_of_arrow_row(&column, options);
         split(&batch);
     }

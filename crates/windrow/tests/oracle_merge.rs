@@ -33,11 +33,12 @@ proptest! {
         let (columns, by) = order(rng, &names, 0);
         let (key, within) = by.split_at(keys);
         let sort = Order::by(columns[..keys].to_vec()).then(columns[keys..].to_vec());
-        let rule = [Rule::Keep, Rule::First, Rule::Last][rng.below(3)];
+        let rule = [Rule::Keep, Rule::First, Rule::Last, Rule::LastKnown][rng.below(4)];
         let sorted_by = sort.bind(&table.schema()).unwrap();
         let layout = match rule {
             Rule::First => sort.first(),
             Rule::Last => sort.last(),
+            Rule::LastKnown => sort.last_known(),
             _ => sort,
         };
         let layout = layout.bind(&table.schema()).unwrap();
@@ -55,6 +56,7 @@ proptest! {
         let expected = match rule {
             Rule::First => model::first(key, within, all),
             Rule::Last => model::last(key, within, all),
+            Rule::LastKnown => model::last_known(key, within, None, all),
             _ => model::sort(&by, all),
         };
         for way in [Way::PLAIN, Way { budget: 1, ..Way::PLAIN }] {

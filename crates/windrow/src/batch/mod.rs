@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 #[cfg(feature = "ipc")]
 use crate::merge::SortedInput;
 use crate::merge::{Merger, Run, Source, merge_ranges};
-use crate::order::Layout;
+use crate::order::{Layout, Rule};
 use crate::pool::Pool;
 use crate::rows;
 use crate::time::{Antichain, Time};
@@ -221,9 +221,11 @@ impl<T: Time> Batch<T> {
         &self.body.since
     }
 
-    /// Number of rows, if the batch is one run: as many as it yields. No row is read for it.
+    /// Number of rows, if the batch is one run: as many as it yields. No row is read for it, so that it is not known under
+    /// [`Rule::LastKnown`].
     pub fn rows(&self) -> Option<u64> {
-        self.whole().map(|run| run.map_or(0, |run| run.rows() as u64))
+        let whole = self.whole().filter(|_| self.body.layout.rule() != Rule::LastKnown);
+        whole.map(|run| run.map_or(0, |run| run.rows() as u64))
     }
 
     /// Bytes that the rows take in memory or before compression, if the batch is one run.
@@ -247,7 +249,8 @@ impl<T: Time> Batch<T> {
     }
 
     /// The least row and the greatest, if the batch is one run and not empty, and neither is longer than
-    /// 1 KiB where chunks may leave memory. No row is read for it.
+    /// 1 KiB where chunks may leave memory. No row is read for it: under [`Rule::LastKnown`] they are not filled, and the
+    /// greatest may be an earlier one of its key.
     ///
     /// # Errors
     /// [`crate::Error::Corrupt`] if they are not of the layout.

@@ -81,7 +81,9 @@ impl Slabs {
                 let sources = std::mem::take(&mut self.sources);
                 let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
                 let sources = within_budget(layout, pool, wraps, sources)?;
-                none.insert(Merger::new(layout, pool, self.finish, wraps, sources))
+                let mut merger = Merger::new(layout, pool, self.finish, wraps, sources);
+                merger.fold_keys();
+                none.insert(merger)
             }
         };
         merger.next_chunk()

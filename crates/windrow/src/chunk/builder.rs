@@ -4,6 +4,8 @@
 //! keep         every row is appended
 //! first, last  a row is appended if its key differs from that of the row before it (the winner
 //!              comes first: the layout complements what `last` orders by)
+//! last_known   a row is appended if it knows a column that no row of its key before it does; what is
+//!              read has one row of each key, filled from them    (known)
 //! sum          equal rows become one with the sum of their diffs, appended unless that is zero
 //! ```
 //!
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use super::arrange::{Arranger, Place};
 use super::block::{Block, Parts};
+use super::known::Group;
 use super::output::Output;
 use super::resident::Chunk;
 use super::view::View;
@@ -72,6 +75,8 @@ pub(crate) struct Builder {
     copies: VecDeque<(Vec<u8>, i64)>,
     /// The key of the row that came last, for the rules that keep one of each.
     key: Option<Vec<u8>>,
+    /// Its rows, under the rule that takes columns from several.
+    pub(super) group: Option<Box<Group>>,
     findings: Findings,
 }
 
@@ -85,6 +90,7 @@ impl Builder {
             wraps: wraps.clone(),
             copies: VecDeque::new(),
             key: None,
+            group: Group::of(layout),
             findings: Findings::default(),
         }
     }
@@ -122,6 +128,9 @@ impl Builder {
     /// Forgets the key that came last: what follows starts a run of its own.
     pub(crate) fn restart(&mut self) {
         self.key = None;
+        if let Some(group) = &mut self.group {
+            group.restart();
+        }
     }
 
     /// Ships what is not full yet.
@@ -136,6 +145,7 @@ impl Builder {
             Rule::First | Rule::Last => {
                 self.finish == Finish::Log || *self.layout.tail() == Tail::None
             }
+            Rule::LastKnown => self.group.as_ref().is_some_and(|group| !group.folds()),
             Rule::Sum => self.finish == Finish::Log,
         }
     }
@@ -154,6 +164,7 @@ impl Builder {
             Rule::First | Rule::Last => {
                 self.push_winners(order.iter().map(|place| block.row(place.index())))
             }
+            Rule::LastKnown => self.push_known(order.iter().map(|place| block.row(place.index()))),
             Rule::Sum if self.layout.tail().lanes() > 1 => {
                 self.check_finish()?;
                 self.push_lanes(block, order, ahead)
@@ -203,18 +214,23 @@ impl Builder {
                         self.append_times(row, diff)
                     })?;
                 }
+                Rule::LastKnown => self.push_known(range.map(|index| rows.row(index)))?,
                 _ => self.push_winners(range.map(|index| rows.row(index)))?,
             }
             return Ok(false);
         }
-        if matches!(self.layout.rule(), Rule::First | Rule::Last) {
-            if self.repeats_key(rows.row(range.start)) {
-                range.start += 1;
+        match self.layout.rule() {
+            Rule::First | Rule::Last => {
+                range.start += usize::from(self.repeats_key(rows.row(range.start)));
+                if !range.is_empty() {
+                    self.remember(rows.row(range.end - 1));
+                }
             }
-            if range.is_empty() {
-                return Ok(false);
-            }
-            self.remember(rows.row(range.end - 1));
+            Rule::LastKnown => range = self.start_known_run(rows, range)?,
+            Rule::Keep | Rule::Sum => {}
+        }
+        if range.is_empty() {
+            return Ok(false);
         }
         if range.len() == rows.len() && self.output.passes(chunk) {
             self.output.pass(Arc::clone(chunk));
@@ -230,7 +246,6 @@ impl Builder {
     }
 
     fn push_winners<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Result<()> {
-        let snapshot = self.finish != Finish::Log;
         let tombstones = matches!(self.layout.tail(), Tail::Tombstone(_));
         // The key of the row before, as a part of that row: only the last is copied.
         let mut before: Option<&[u8]> = None;
@@ -243,11 +258,7 @@ impl Builder {
                 continue;
             }
             before = Some(&row[..key_len(&self.layout, row)]);
-            if snapshot && tombstones && row.last() == Some(&1) {
-                self.findings.deleted += 1;
-            } else {
-                self.output.append(row)?;
-            }
+            self.append_winner(tombstones && row.last() == Some(&1), row)?;
         }
         if let Some(key) = before {
             let kept = self.key.get_or_insert_default();
@@ -255,6 +266,16 @@ impl Builder {
             kept.extend_from_slice(key);
         }
         Ok(())
+    }
+
+    /// Appends the row of a key, unless it deletes that and only what is there is wanted.
+    #[inline]
+    pub(super) fn append_winner(&mut self, is_tombstone: bool, row: &[u8]) -> Result<()> {
+        if is_tombstone && self.finish != Finish::Log {
+            self.findings.deleted += 1;
+            return Ok(());
+        }
+        self.output.append(row)
     }
 
     fn push_sums<'a>(

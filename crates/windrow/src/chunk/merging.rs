@@ -22,7 +22,7 @@ impl Builder {
     pub(crate) fn merges_runs(&self) -> bool {
         match self.layout.rule() {
             Rule::Keep => true,
-            Rule::First | Rule::Last => false,
+            Rule::First | Rule::Last | Rule::LastKnown => false,
             // The kernels add up diffs of one lane.
             Rule::Sum => self.finish == Finish::Log && self.layout.tail().lanes() == 1,
         }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: a chunk is not empty; its rows ascend strictly under the layout, tails aside; under
-//! the rules that keep one row of a key, no two rows have the same key, and no row has diffs that are all zero; it holds
+//! the rules that keep one row of a key, no two rows have the same key, of which `last_known` has those that matter; no row has diffs that are all zero; it holds
 //! at most the pool's chunk size, or one row.
 
 mod arrange;
@@ -16,6 +16,7 @@ mod builder;
 mod chunker;
 mod elided;
 mod filter;
+mod known;
 mod lanes;
 mod merging;
 mod output;

@@ -154,7 +154,7 @@ fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
         let zero = |index| is_zero(&rows.row(index)[rows.row(index).len() - tail..]);
         return ascend(rows, tail, false) && !(0..rows.len()).any(zero);
     }
-    if !matches!(layout.rule(), Rule::First | Rule::Last) {
+    if !layout.rule().is_by_key() {
         return ascend(rows, tail, sums);
     }
     let body = |row: &'_ [u8]| row.len() - tail;

@@ -66,6 +66,11 @@ impl Merger {
         self.builder.write_past_caches();
     }
 
+    /// Has one row come out for each key, where the rule takes columns from several rows: the merge is of all there are.
+    pub(crate) fn fold_keys(&mut self) {
+        self.builder.fold_keys();
+    }
+
     /// The next chunk, or `None` when all runs are used up.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
         self.next_within(&mut i64::MAX.clone())
@@ -88,6 +93,7 @@ impl Merger {
             }
             match self.step()? {
                 0 => {
+                    self.builder.end_key()?;
                     self.builder.flush();
                     self.flushed = true;
                 }

@@ -1,7 +1,7 @@
 //! Inputs that are sorted already: record batches in, chunks out, the order checked on the way.
 //!
 //! Under the rules that keep or make one row of several, the last group of a record batch may go on
-//! in the next one: it is reduced to one row, held back and decided there.
+//! in the next one: it is reduced to that row, or to those that matter, held back and decided there.
 
 use std::cmp::Ordering;
 use std::slice::from_ref;
@@ -19,7 +19,8 @@ use crate::rows::{Encoder, key_len};
 
 /// Verifies that the rows of one input ascend by the order that a layout was bound from, as
 /// [`crate::merge`] asks for: by the key and what is within it. Under [`Rule::Sum`] that is the key, then
-/// every other column in the order of the schema, then the time; under [`Rule::Last`] the key alone.
+/// every other column in the order of the schema, then the time; under [`Rule::Last`] and [`Rule::LastKnown`] the key
+/// alone.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -88,8 +89,8 @@ impl Steps {
     fn step(&mut self, row: &[u8]) -> Result<()> {
         let (input, number) = (self.input, self.row);
         if number > 0 {
-            // Under `last` rows of one key may come in any order: the winner is found among them.
-            let compared = if self.layout.rule() == Rule::Last {
+            // Where the last one wins rows of one key may come in any order: it is found among them.
+            let compared = if self.layout.rule().prefers_last() {
                 key_len(&self.layout, &self.before)
             } else {
                 self.before.len() - self.layout.tail().len()
@@ -139,8 +140,8 @@ pub(crate) struct SortedInput<I> {
     arranger: Arranger,
     builder: Builder,
     bytes: Vec<u8>,
-    /// The row that stands for the last group so far.
-    held: Vec<u8>,
+    /// The rows that stand for the last group so far.
+    held: Vec<Vec<u8>>,
     ended: bool,
 }
 
@@ -188,9 +189,7 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
         let ends = encode(&self.encoder, batch, sequence, &mut self.bytes)?;
         let held = std::mem::take(&mut self.held);
         let mut rows: Vec<&[u8]> = Vec::with_capacity(ends.len() + 1);
-        if !held.is_empty() {
-            rows.push(&held);
-        }
+        rows.extend(held.iter().map(Vec::as_slice));
         let mut start = 0;
         for end in ends {
             let row = &self.bytes[start..end];
@@ -205,8 +204,8 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> SortedInput<I> {
             &mut Ahead::default(),
         );
         let decided = decided(&self.layout, &rows, order);
-        self.held = reduce(&self.layout, &self.builder, &rows, &order[decided..]);
         self.builder.push(&rows[..], &order[..decided], false, &mut Ahead::default())?;
+        self.held = reduce(&self.layout, &mut self.builder, &rows, &order[decided..]);
         self.builder.flush();
         Ok(())
     }
@@ -218,15 +217,18 @@ fn decided(layout: &Layout, rows: &[&[u8]], order: &[Place]) -> usize {
     let last = rows[last.index()];
     let group = match layout.rule() {
         Rule::Keep | Rule::First => return order.len(),
-        Rule::Last => &last[..key_len(layout, last)],
+        Rule::Last | Rule::LastKnown => &last[..key_len(layout, last)],
         Rule::Sum => &last[..last.len() - layout.tail().len()],
     };
     order.partition_point(|place| !rows[place.index()].starts_with(group))
 }
 
-/// The one row that a group comes down to; empty if there is no group.
-fn reduce(layout: &Layout, builder: &Builder, rows: &[&[u8]], group: &[Place]) -> Vec<u8> {
+/// The rows that a group comes down to, mostly one; none if there is no group.
+fn reduce(layout: &Layout, builder: &mut Builder, rows: &[&[u8]], group: &[Place]) -> Vec<Vec<u8>> {
     let Some((&first, rest)) = group.split_first() else { return Vec::new() };
+    if layout.rule() == Rule::LastKnown {
+        return builder.needed(group.iter().map(|place| rows[place.index()]));
+    }
     let first = rows[first.index()];
     let mut row = first.to_vec();
     if layout.rule() == Rule::Sum {
@@ -236,7 +238,7 @@ fn reduce(layout: &Layout, builder: &Builder, rows: &[&[u8]], group: &[Place]) -
             builder.add_diffs(body, sum, &other[other.len() - tail..]);
         }
     }
-    row
+    vec![row]
 }
 
 impl<I: Iterator<Item = Result<RecordBatch>> + Send> ChunkSource for SortedInput<I> {
@@ -253,10 +255,9 @@ impl<I: Iterator<Item = Result<RecordBatch>> + Send> ChunkSource for SortedInput
                 None => {
                     self.ended = true;
                     let held = std::mem::take(&mut self.held);
-                    if !held.is_empty() {
-                        let (rows, order) = ([&held[..]], [Place::of(0)]);
-                        self.builder.push(&rows[..], &order, false, &mut Ahead::default())?;
-                    }
+                    let rows: Vec<&[u8]> = held.iter().map(Vec::as_slice).collect();
+                    let order: Vec<Place> = (0..rows.len()).map(Place::of).collect();
+                    self.builder.push(&rows[..], &order, false, &mut Ahead::default())?;
                     self.builder.flush();
                 }
             }

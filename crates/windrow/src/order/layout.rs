@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariant: without their tail, rows compare as bytes as they do under the order, ties in input
-//! order; two rows of the sum rule are equal bytes if and only if they are equal rows. Under `last`
+//! order; two rows of the sum rule are equal bytes if and only if they are equal rows. Under `last` and `last_known`
 //! the columns of `then` and the sequence are complemented, so that the winner comes first.
 
 use std::sync::Arc;
@@ -146,15 +146,17 @@ struct Inner {
 impl Layout {
     pub(super) fn bind(order: &Order, schema: SchemaRef) -> Result<Self> {
         let sums = order.rule == Rule::Sum;
-        let reversed = order.rule == Rule::Last;
+        let reversed = order.rule.prefers_last();
         if sums && !order.then.is_empty() {
             return Err(Error::InvalidOrder(
                 "a consolidation orders by every column: add the columns of `then` to the key"
                     .into(),
             ));
         }
-        if order.tombstone.is_some() && order.rule != Rule::Last {
-            return Err(Error::InvalidOrder("a tombstone column needs the rule `last`".into()));
+        if order.tombstone.is_some() && !order.rule.prefers_last() {
+            return Err(Error::InvalidOrder(
+                "a tombstone column needs the rule `last` or `last_known`".into(),
+            ));
         }
         if sums == order.diffs.is_empty() || order.diffs.len() > MOST_LANES {
             let message = format!("the rule `sum` needs diff columns, up to {MOST_LANES}");
@@ -237,7 +239,7 @@ impl Layout {
     pub(crate) fn standing_alone(&self) -> Self {
         let inner = &*self.inner;
         let mut slots = inner.slots.clone();
-        if inner.rule == Rule::Last {
+        if inner.rule.prefers_last() {
             for slot in &mut slots[inner.key_slots..] {
                 slot.descending = !slot.descending;
                 slot.nulls_first = !slot.nulls_first;
@@ -369,7 +371,7 @@ impl Layout {
 
     /// True if a later sequence sorts first.
     pub(crate) fn sequence_descends(&self) -> bool {
-        self.inner.rule == Rule::Last
+        self.inner.rule.prefers_last()
     }
 
     pub(crate) fn time(&self) -> Option<usize> {

@@ -179,8 +179,22 @@ pub enum Rule {
     First,
     /// The last in the order of [`Order::then`] stays; of equals, the one that came last.
     Last,
+    /// As [`Rule::Last`], with the last value that is not null in each column that is not of the order.
+    LastKnown,
     /// Rows equal in every column but `diff` become one with the sum of their diffs; none if that is 0.
     Sum,
+}
+
+impl Rule {
+    /// True if of the rows of a key the last one wins.
+    pub(crate) fn prefers_last(self) -> bool {
+        matches!(self, Self::Last | Self::LastKnown)
+    }
+
+    /// True if one row of each key stays.
+    pub(crate) fn is_by_key(self) -> bool {
+        matches!(self, Self::First) || self.prefers_last()
+    }
 }
 
 /// How rows are to be arranged, in the user's words.
@@ -234,7 +248,43 @@ impl Order {
         self
     }
 
-    /// With [`Order::last`]: a row whose Boolean column `name` is true deletes its key. It wins as
+    /// Each key becomes one row, of the last value that is known in each column ([`Rule::LastKnown`]): nulls are what a
+    /// row does not know. So rows that have what has changed, and nulls in all other columns, become the row that they are
+    /// changes of. The columns of the order are those of the last row. A dictionary's or a run's null is one, and so is a
+    /// union whose field is null; nulls inside of lists and structs are values.
+    ///
+    /// With [`Order::tombstone`] nothing is known of a key behind a row that deletes it, but by the rows that come later.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    /// use windrow::{Order, consolidate};
+    ///
+    /// let changes = RecordBatch::try_from_iter([
+    ///     ("id", Arc::new(Int64Array::from(vec![1, 1, 1])) as ArrayRef),
+    ///     ("seq", Arc::new(Int64Array::from(vec![12, 10, 11])) as ArrayRef),
+    ///     ("name", Arc::new(StringArray::from(vec![None, Some("ann"), Some("bob")])) as ArrayRef),
+    ///     ("bio", Arc::new(StringArray::from(vec![None, Some("long"), None])) as ArrayRef),
+    /// ])?;
+    /// let layout = Order::by("id").then("seq").last_known().bind(&changes.schema())?;
+    /// let rows = consolidate(&layout, &changes)?;
+    /// assert_eq!(rows.num_rows(), 1);
+    /// assert_eq!(rows.column(1).as_ref(), &Int64Array::from(vec![12]));
+    /// assert_eq!(rows.column(2).as_ref(), &StringArray::from(vec!["bob"]));
+    /// assert_eq!(rows.column(3).as_ref(), &StringArray::from(vec!["long"]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Cost
+    /// That of [`Order::last`], and until they are read, of each key the rows that know a column which none behind them
+    /// does: as many as there are such columns at the most, and one.
+    #[must_use]
+    pub fn last_known(mut self) -> Self {
+        self.rule = Rule::LastKnown;
+        self
+    }
+
+    /// With [`Order::last`] and [`Order::last_known`]: a row whose Boolean column `name` is true deletes its key. It wins as
     /// any row does; a snapshot then leaves it out, a log keeps it.
     #[must_use]
     pub fn tombstone(mut self, name: impl Into<String>) -> Self {

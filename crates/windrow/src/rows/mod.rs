@@ -23,6 +23,7 @@ mod escape;
 pub(crate) mod fixed;
 #[cfg(test)]
 mod golden;
+mod known;
 pub(crate) mod lanes;
 mod length;
 mod lines;
@@ -47,6 +48,7 @@ pub(crate) use check::check_rows;
 pub(crate) use decode::Decoder;
 pub(crate) use encode::Encoder;
 pub use encoded::{RowEncoder, Rows};
+pub(crate) use known::Payload;
 pub(crate) use prepare::Prepared;
 pub(crate) use value::Interner;
 

@@ -95,6 +95,43 @@ pub(crate) fn last(key: &[By], then: &[By], rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
+/// The last row of each key in the order of `key` and `then`, with the last value of each other column that is not null,
+/// behind the last row of the key for which the column `deleted` is true.
+pub(crate) fn last_known(
+    key: &[By],
+    then: &[By],
+    deleted: Option<usize>,
+    rows: Vec<Row>,
+) -> Vec<Row> {
+    let by = [key, then].concat();
+    let deletes = |row: &Row| deleted.is_some_and(|at| row[at] == Value::Bool(true));
+    let is_filled = |at: usize| deleted != Some(at) && by.iter().all(|by| by.column != at);
+    let mut out: Vec<Row> = Vec::new();
+    for mut row in sort(&by, rows) {
+        if let Some(before) = out.pop_if(|before| compare(key, before, &row).is_eq())
+            && !deletes(&before)
+            && !deletes(&row)
+        {
+            for at in (0..row.len()).filter(|&at| is_filled(at)) {
+                if is_null(&row[at]) && !is_null(&before[at]) {
+                    row[at] = before[at].clone();
+                }
+            }
+        }
+        out.push(row);
+    }
+    out
+}
+
+/// A null, or a union of one.
+fn is_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Choice(_, field) => is_null(field),
+        _ => false,
+    }
+}
+
 /// The rows with the sum of their diffs, where it is not zero.
 pub(crate) fn consolidate(diff: usize, rows: Vec<Row>) -> Vec<Row> {
     let mut sums: BTreeMap<Row, i256> = BTreeMap::new();

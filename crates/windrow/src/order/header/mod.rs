@@ -43,6 +43,7 @@ impl Layout {
             Rule::First => 1,
             Rule::Last => 2,
             Rule::Sum => 3,
+            Rule::LastKnown => 4,
         });
         let (key, then) = self.order().split_at(self.key().count());
         for columns in [key, then] {
@@ -90,6 +91,7 @@ impl Layout {
             1 => Rule::First,
             2 => Rule::Last,
             3 => Rule::Sum,
+            4 => Rule::LastKnown,
             other => return Err(corrupt(format!("no rule has the number {other}"))),
         };
         let (key, then) = (columns(&mut input)?, columns(&mut input)?);
@@ -209,6 +211,7 @@ mod tests {
             by(),
             by().first(),
             by().then(desc("c5")).last().tombstone("gone"),
+            by().then(desc("c5")).last_known().tombstone("gone"),
             by().time("time").diff("diff"),
             by().diffs(["time", "diff"]),
         ]

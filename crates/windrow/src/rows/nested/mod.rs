@@ -156,6 +156,19 @@ impl Form {
         }
     }
 
+    /// Whether `code` is that of a value; of unions, one of their fields. False if it is damaged.
+    pub(super) fn is_value(self, node: &Node, mut code: RowRef<'_>) -> bool {
+        match node {
+            Node::Nothing => false,
+            Node::Union(children) => match self.byte(&mut code) {
+                Ok(id) if id == null_id(self.low) => false,
+                Ok(id) => child(children, id).is_ok_and(|node| self.is_value(node, code)),
+                Err(_) => false,
+            },
+            _ => self.value_at(&code, 0).unwrap_or(false),
+        }
+    }
+
     /// Moves `row` behind a value.
     #[inline]
     pub(super) fn skip(self, node: &Node, row: &mut RowRef<'_>) -> Result<()> {

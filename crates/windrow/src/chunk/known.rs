@@ -1,0 +1,205 @@
+//! Rows of one key under `last_known`: those that matter, and the row that they come to.
+//!
+//! ```text
+//! newest first    a  b  c  d            kept: a row that knows a column which none before it does
+//!   7             -  x  -  -            kept
+//!   5             -  y  z  -            kept, for c
+//!   4             -  -  w  -            knows nothing new
+//!   3  deleted                          kept, and nothing behind it
+//!   2             v  -  -  -
+//! read            -  x  z  -
+//! ```
+//! Rows that come later in other chunks may stand between these, so none takes over values of another before all are
+//! there: that is when they are read. Until then rows are dropped, and never changed.
+//!
+//! Invariant: which rows are kept of some does not depend on which of them were dropped before for what others know.
+
+use std::ops::Range;
+
+use super::builder::Builder;
+use super::view::View;
+use crate::error::Result;
+use crate::order::{Layout, Rule};
+use crate::rows::{Payload, key_len};
+
+/// The rows so far of the key that came last.
+#[derive(Debug)]
+pub(super) struct Group {
+    layout: Layout,
+    payload: Payload,
+    /// Rows of a key become one here, since no others come in between.
+    folds: bool,
+    key: Option<Vec<u8>>,
+    /// Which columns are known.
+    known: Vec<u8>,
+    /// Nothing behind the rows so far matters.
+    is_closed: bool,
+    /// What the rows come to, if that is made here and another may fill it; else nothing.
+    row: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// What a row is to those of its key that came before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    First,
+    Needed,
+    Tombstone,
+    NotNeeded,
+}
+
+impl Group {
+    /// The group of a builder, if its rule takes columns from several rows.
+    pub(super) fn of(layout: &Layout) -> Option<Box<Self>> {
+        (layout.rule() == Rule::LastKnown).then(|| {
+            Box::new(Self {
+                layout: layout.clone(),
+                payload: Payload::of(layout),
+                folds: false,
+                key: None,
+                known: Vec::new(),
+                is_closed: false,
+                row: Vec::new(),
+                scratch: Vec::new(),
+            })
+        })
+    }
+
+    pub(super) fn folds(&self) -> bool {
+        self.folds
+    }
+
+    /// Forgets the key that came last.
+    pub(super) fn restart(&mut self) {
+        self.key = None;
+    }
+
+    fn has(&self, row: &[u8]) -> bool {
+        self.key.as_ref().is_some_and(|key| row.starts_with(key))
+    }
+
+    /// Counts a row in.
+    fn add(&mut self, row: &[u8]) -> Role {
+        let is_first = !self.has(row);
+        if !is_first && self.is_closed {
+            return Role::NotNeeded;
+        }
+        let is_tombstone = self.payload.is_tombstone(row);
+        let role = if is_first {
+            let key = self.key.get_or_insert_default();
+            key.clear();
+            key.extend_from_slice(&row[..key_len(&self.layout, row)]);
+            self.payload.note(row, &mut self.known);
+            Role::First
+        } else if is_tombstone {
+            Role::Tombstone
+        } else {
+            self.payload.note(row, &mut self.scratch);
+            let mut is_needed = false;
+            for (known, next) in self.known.iter_mut().zip(&self.scratch) {
+                is_needed |= next & !*known != 0;
+                *known |= next;
+            }
+            if is_needed { Role::Needed } else { Role::NotNeeded }
+        };
+        self.is_closed = is_tombstone || self.payload.is_all(&self.known);
+        role
+    }
+
+    /// Fills what the rows come to with an older one.
+    fn fill(&mut self, older: &[u8]) {
+        self.payload.fill(&self.row, older, &mut self.scratch);
+        std::mem::swap(&mut self.row, &mut self.scratch);
+    }
+}
+
+impl Builder {
+    /// Has one row come out for each key: all rows are here, and whoever reads the chunks wants what they come to.
+    pub(crate) fn fold_keys(&mut self) {
+        if let Some(group) = &mut self.group {
+            group.folds = true;
+        }
+    }
+
+    /// Appends those of `rows` that matter, or what they come to.
+    pub(super) fn push_known<'a>(
+        &mut self,
+        mut rows: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<()> {
+        let Some(mut group) = self.group.take() else { return Ok(()) };
+        let pushed = rows.try_for_each(|row| self.push_one(&mut group, row));
+        self.group = Some(group);
+        pushed
+    }
+
+    fn push_one(&mut self, group: &mut Group, row: &[u8]) -> Result<()> {
+        match group.add(row) {
+            Role::NotNeeded => Ok(()),
+            _ if !group.folds => self.output.append(row),
+            Role::First => {
+                self.end(group)?;
+                if group.is_closed {
+                    return self.append_winner(group.payload.is_tombstone(row), row);
+                }
+                group.row.extend_from_slice(row);
+                Ok(())
+            }
+            Role::Needed => {
+                group.fill(row);
+                Ok(())
+            }
+            Role::Tombstone => Ok(()),
+        }
+    }
+
+    /// Appends what the rows of the key that came last come to.
+    fn end(&mut self, group: &mut Group) -> Result<()> {
+        if !group.row.is_empty() {
+            // A row that deletes its key waits for none.
+            self.append_winner(false, &group.row)?;
+            group.row.clear();
+        }
+        Ok(())
+    }
+
+    /// Appends what waits for rows that do not come.
+    pub(crate) fn end_key(&mut self) -> Result<()> {
+        let Some(mut group) = self.group.take() else { return Ok(()) };
+        let ended = self.end(&mut group);
+        self.group = Some(group);
+        ended
+    }
+
+    /// Counts in rows of one run, which are to be appended as they are; those at the start that have the key which came
+    /// last are appended here, as far as they matter. What is left.
+    pub(super) fn start_known_run(
+        &mut self,
+        rows: View<'_>,
+        mut range: Range<usize>,
+    ) -> Result<Range<usize>> {
+        let Some(mut group) = self.group.take() else { return Ok(range) };
+        let mut pushed = Ok(());
+        while pushed.is_ok() && !range.is_empty() && group.has(rows.row(range.start)) {
+            pushed = self.push_one(&mut group, rows.row(range.start));
+            range.start += 1;
+        }
+        if !range.is_empty() {
+            let last = rows.row(range.end - 1);
+            let key = &last[..key_len(&self.layout, last)];
+            let of_last = rows.partition_point(range.clone(), |row| row < key);
+            (of_last..range.end).for_each(|index| _ = group.add(rows.row(index)));
+        }
+        self.group = Some(group);
+        pushed.map(|()| range)
+    }
+
+    /// Those of `rows`, which are all there are of a key so far, that matter.
+    pub(crate) fn needed<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+        let Some(group) = &mut self.group else { return Vec::new() };
+        group.restart();
+        let needed = rows.filter(|row| group.add(row) != Role::NotNeeded);
+        let needed = needed.map(<[u8]>::to_vec).collect();
+        group.restart();
+        needed
+    }
+}

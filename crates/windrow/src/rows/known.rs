@@ -1,0 +1,176 @@
+//! What a row knows of its payload, and a row filled with what an older one knows.
+//!
+//! ```text
+//!           key, then, sequence    null bits   fixed    bodies        tail
+//! newer   | 07 ...               | 101       | 7 0 9  | 02 ab | 00  | 00 |
+//! older   | 07 ...               | 111       | 4 5 8  | 01 c  | 00  | 00 |
+//! filled  | of the newer         | 111       | 7 5 9  | 02 ab | 00  | of the newer |
+//! ```
+//! Columns of the order are those of the newer row. Nested and encoded values have their nulls in their bodies; a union is
+//! null where the field that it holds is.
+//!
+//! Invariant: what is filled is a row of the layout, with the rank of the newer row. It does not matter which two of
+//! neighbouring rows are put together first.
+
+use super::nested::Form;
+use super::row_ref::RowRef;
+use super::{length, sequence, skip};
+use crate::order::code::{Node, PayloadCode};
+use crate::order::{Layout, Sequence, Tail};
+
+/// The payload of a layout.
+#[derive(Debug)]
+pub(crate) struct Payload {
+    layout: Layout,
+    fields: Vec<Field>,
+    /// Bytes of null bits, and of these and the fixed values.
+    bits: usize,
+    head: usize,
+    /// What a row has that knows all.
+    all: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Field {
+    code: PayloadCode,
+    /// Where a fixed value stands in the head.
+    at: usize,
+    nulls: Nulls,
+}
+
+/// What says whether a value is null.
+#[derive(Debug)]
+enum Nulls {
+    None,
+    /// A bit of the head.
+    Bit(usize),
+    /// The body, which is the code of a value.
+    Body(Node),
+}
+
+impl Payload {
+    pub(crate) fn of(layout: &Layout) -> Self {
+        let null_bits = &layout.shape().null_bits;
+        let bits = null_bits.len().div_ceil(8);
+        let mut head = bits;
+        let mut fields = Vec::with_capacity(layout.payload().len());
+        let mut all = vec![0; bits];
+        (0..null_bits.len()).for_each(|bit| all[bit / 8] |= 1 << (bit % 8));
+        for (place, &(column, code)) in layout.payload().iter().enumerate() {
+            let field = layout.schema().field(column);
+            let node = || Node::of(field.data_type()).unwrap_or(Node::Nothing);
+            let nulls = match null_bits.binary_search(&place) {
+                Ok(bit) => Nulls::Bit(bit),
+                Err(_) if code == PayloadCode::Value && field.is_nullable() => Nulls::Body(node()),
+                Err(_) => Nulls::None,
+            };
+            all.extend(matches!(nulls, Nulls::Body(_)).then_some(1));
+            fields.push(Field { code, at: head, nulls });
+            head += code.width();
+        }
+        Self { layout: layout.clone(), fields, bits, head, all }
+    }
+
+    /// Notes in `known` which columns `row` knows: the null bits, and a byte for each nested or encoded value.
+    pub(crate) fn note(&self, row: &[u8], known: &mut Vec<u8>) {
+        known.clear();
+        let start = self.start(row);
+        known.extend(row.get(start..start + self.bits).unwrap_or(&[]));
+        let mut at = start + self.head;
+        let values = self.all.len() - self.bits;
+        for field in self.bodies().take_while(|_| values > 0) {
+            let body = body(row, at).unwrap_or(&[]);
+            at += body.len();
+            known.extend(field.body_is_known(body).map(u8::from));
+        }
+        known.resize(self.all.len(), 0);
+    }
+
+    /// Whether these are all columns.
+    pub(crate) fn is_all(&self, known: &[u8]) -> bool {
+        known == self.all
+    }
+
+    /// Writes `newer` to `out`, with the values of `older` where it has none. Of bytes that are no rows of the layout it
+    /// writes the newer ones.
+    pub(crate) fn fill(&self, newer: &[u8], older: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        if self.filled(newer, older, out).is_none() {
+            out.clear();
+            out.extend_from_slice(newer);
+        }
+    }
+
+    fn filled(&self, newer: &[u8], older: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let (new, old) = (self.start(newer), self.start(older));
+        let heads = [newer.get(new..new + self.head)?, older.get(old..old + self.head)?];
+        out.extend_from_slice(&newer[..new]);
+        out.extend(heads[0][..self.bits].iter().zip(heads[1]).map(|(a, b)| a | b));
+        for field in self.fields.iter().filter(|field| !field.code.varies()) {
+            let from = if field.bit_is_set(heads[0]) { heads[0] } else { heads[1] };
+            out.extend_from_slice(&from[field.at..][..field.code.width()]);
+        }
+        let (mut new, mut old) = (new + self.head, old + self.head);
+        for field in self.bodies() {
+            let bodies = [body(newer, new)?, body(older, old)?];
+            let is_known = |at: usize| match field.body_is_known(bodies[at]) {
+                Some(is_known) => is_known,
+                None => field.bit_is_set(heads[at]),
+            };
+            // Unions have several nulls.
+            let is_taken = !is_known(0) && is_known(1);
+            out.extend_from_slice(bodies[usize::from(is_taken)]);
+            (new, old) = (new + bodies[0].len(), old + bodies[1].len());
+        }
+        out.extend_from_slice(&newer[new..]);
+        Some(())
+    }
+
+    /// True for a row that deletes its key.
+    pub(crate) fn is_tombstone(&self, row: &[u8]) -> bool {
+        matches!(self.layout.tail(), Tail::Tombstone(_)) && row.last() == Some(&1)
+    }
+
+    fn bodies(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| field.code.varies())
+    }
+
+    /// Where the payload starts.
+    fn start(&self, row: &[u8]) -> usize {
+        if self.bodies().next().is_none() {
+            return row.len().saturating_sub(self.layout.tail().len() + self.head);
+        }
+        let slots = self.layout.slots().iter();
+        let at = slots.fold(0, |at, slot| skip::skip(slot, row, at));
+        match self.layout.sequence() {
+            Sequence::None => at,
+            Sequence::Wide => at + 8,
+            Sequence::Short => {
+                let flip = if self.layout.sequence_descends() { 0xff } else { 0 };
+                sequence::skip_short(row, at, flip)
+            }
+        }
+    }
+}
+
+impl Field {
+    fn bit_is_set(&self, head: &[u8]) -> bool {
+        match self.nulls {
+            Nulls::Bit(bit) => head[bit / 8] >> (bit % 8) & 1 == 1,
+            Nulls::None | Nulls::Body(_) => true,
+        }
+    }
+
+    /// Whether a body, with its length in front, is that of a value, if that is what says so.
+    fn body_is_known(&self, body: &[u8]) -> Option<bool> {
+        let Nulls::Body(node) = &self.nulls else { return None };
+        let code = length::take(body).map_or(&[][..], |(_, bytes)| &body[bytes..]);
+        Some(Form::STORED.is_value(node, RowRef::exact(code)))
+    }
+}
+
+/// The length and the bytes of the body at `at`.
+fn body(row: &[u8], at: usize) -> Option<&[u8]> {
+    let (len, bytes) = length::take(row.get(at..)?)?;
+    row.get(at..at + bytes + len)
+}
