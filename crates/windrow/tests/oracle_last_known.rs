@@ -20,14 +20,14 @@ fn with_gaps(rng: &mut Rng, input: &RecordBatch, first: usize) -> RecordBatch {
     let rows = input.num_rows();
     let mut fields: Vec<_> = input.schema().fields().iter().cloned().collect();
     let mut columns: Vec<ArrayRef> = input.columns().to_vec();
-    for at in first..columns.len() {
+    for column in &mut columns[first..] {
         let has_own = !matches!(
-            columns[at].data_type(),
+            column.data_type(),
             DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..)
         );
         if has_own {
             let gone: BooleanArray = (0..rows).map(|_| Some(rng.below(4) > 0)).collect();
-            columns[at] = nullif(&columns[at], &gone).unwrap();
+            *column = nullif(column, &gone).unwrap();
         }
     }
     let deleted: BooleanArray = (0..rows).map(|_| Some(rng.below(9) == 0)).collect();
