@@ -94,9 +94,11 @@ fn encrypted_columns() {
     bytes.extend((length + 4).to_le_bytes());
     bytes.extend(b"PAR1");
     work.put("in/a.parquet", bytes);
-    for line in
-        ["sort in/a.parquet --by id -o out/o.csv", "merge in/a.parquet --by id -o out/o.csv"]
-    {
+    for line in [
+        "sort in/a.parquet --by id -o out/o.csv",
+        "sort in/a.parquet --by id --select id -o out/o.csv",
+        "merge in/a.parquet --by id -o out/o.csv",
+    ] {
         work.run(line).says(3, &["in/a.parquet", "encrypted", "decrypt it first"]);
     }
     work.run("inspect in/a.parquet").succeeds();
