@@ -143,17 +143,42 @@ fn thousands_of_texts() {
     holds_at_the_floor(&work, &line, None);
 }
 
+/// Text of a megabyte.
+fn long_text(key: i64) -> String {
+    let words = (0..60_000).map(|word| format!("{:016x}", (key + 1) * (word + 1) * 0x9E37_79B9));
+    words.collect()
+}
+
+#[test]
+fn rows_that_are_filled_with_megabytes_of_others() {
+    let work = Work::new();
+    let column = |rest: i64| {
+        let texts = (0..24).map(|row| (row % 3 == rest).then(|| long_text(row)));
+        Arc::new(texts.collect::<StringArray>()) as ArrayRef
+    };
+    let batch = RecordBatch::try_from_iter_with_nullable([
+        (
+            "k",
+            Arc::new(Int64Array::from_iter_values((0..24).map(|row| row % 5))) as ArrayRef,
+            false,
+        ),
+        ("s", column(0), true),
+        ("t", column(1), true),
+        ("u", column(2), true),
+    ]);
+    write_parquet(&work.path("in/a.parquet"), &batch.expect("columns of one length"));
+    for output in ["o.arrow", "o.parquet", "o.csv"] {
+        let line = format!("dedupe in/a.parquet --key k --keep last-known -o out/{output}");
+        holds_at_the_floor(&work, &line, None);
+    }
+}
+
 #[test]
 fn merges_of_rows_of_a_megabyte() {
     let work = Work::new();
-    let text = |key: i64| {
-        let words =
-            (0..60_000).map(|word| format!("{:016x}", (key + 1) * (word + 1) * 0x9E37_79B9));
-        words.collect::<String>()
-    };
     let columns: [(&str, ArrayRef); 2] = [
         ("k", Arc::new(Int64Array::from_iter_values(0..20))),
-        ("s", Arc::new(StringArray::from_iter_values((0..20).map(text)))),
+        ("s", Arc::new(StringArray::from_iter_values((0..20).map(long_text)))),
     ];
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     write_parquet(&work.path("in/a.parquet"), &batch);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use windrow::{Budget, Layout, Pool, SpillTo};
+use windrow::{Budget, Layout, Pool, Rule, SpillTo};
 
 use super::Job;
 use super::plan::{Plan, UNLIMITED};
@@ -59,7 +59,7 @@ pub(super) fn explain(
     let mut lines = vec![
         ("inputs", format!("{} files, {} units", inputs.files().len(), inputs.units().len())),
         ("order", describe(layout.order())),
-        ("rule", format!("{:?}", layout.rule()).to_lowercase()),
+        ("rule", rule(layout.rule()).to_owned()),
         ("row", row(layout)),
         ("output", format!("{target} as {}", options.format)),
         ("memory limit", format!("{limit} (floor {})", plan.floor)),
@@ -94,6 +94,17 @@ fn merging(plan: &Plan, limits: &Limits, taken: u64) -> String {
             format!("{text}, at most {} at once", windrow::fan_in(&pool))
         }
         Err(_) => text,
+    }
+}
+
+/// What becomes of the rows of a key.
+fn rule(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Keep => "keep",
+        Rule::First => "first",
+        Rule::Last => "last",
+        Rule::LastKnown => "last known",
+        Rule::Sum => "sum",
     }
 }
 

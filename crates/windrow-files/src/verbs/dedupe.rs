@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
 
-use super::sift::{Alone, LastKnown, Sift, Sifting};
+use super::sift::{Alone, Sifting};
 use super::sort::Bound;
 use super::{Arrangement, Transform};
 use crate::derived::Derived;
@@ -75,27 +75,22 @@ impl DedupeSpec {
         let ruled = |order: Order| match self.kept {
             Kept::First => order.first(),
             Kept::Last => order.last(),
-            Kept::None | Kept::LastKnown => order,
+            Kept::LastKnown => order.last_known(),
+            Kept::None => order,
         };
         let bound = Bound::of(inputs, &key, self.select.as_deref(), FloatOrder::Total, ruled)?;
         let mut arrangement = bound.arrangement();
         let columns: Vec<usize> = arrangement.layout.key().collect();
         arrangement.transform = of_one_form(&mut arrangement.derived, &columns, inputs);
-        match self.kept {
-            Kept::First | Kept::Last => {}
-            Kept::None => sift(&mut arrangement, columns, Alone::new)?,
-            Kept::LastKnown => sift(&mut arrangement, columns, LastKnown::new)?,
+        if self.kept == Kept::None {
+            sift(&mut arrangement, columns)?;
         }
         Ok(arrangement)
     }
 }
 
-/// Has what `new` makes of the rows of each key, given the places of its columns and of those that are written.
-fn sift<S: Sift + 'static>(
-    arrangement: &mut Arrangement,
-    key: Vec<usize>,
-    new: fn(Vec<usize>, Vec<usize>) -> S,
-) -> Result<()> {
+/// Leaves out rows of which several have a key, given the columns of that.
+fn sift(arrangement: &mut Arrangement, key: Vec<usize>) -> Result<()> {
     let schema = Decoder::new(&arrangement.layout, &arrangement.projection)?.schema().clone();
     let shown: Vec<usize> = (0..arrangement.projection.len()).collect();
     let mut places = Vec::with_capacity(key.len());
@@ -106,7 +101,7 @@ fn sift<S: Sift + 'static>(
             arrangement.projection.len() - 1
         }));
     }
-    let start = move || Box::new(new(places.clone(), shown.clone())) as _;
+    let start = move || Box::new(Alone::new(places.clone(), shown.clone())) as _;
     arrangement.sifting =
         Some(Sifting { schema, keeps_order: true, copies: 4, start: Box::new(start) });
     Ok(())

@@ -5,10 +5,8 @@
 //! ```
 //! A sift sees every row once, in order, on one thread. It remembers a row or two, and no more.
 
-use std::ops::Range;
-
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
-use arrow::compute::{concat, concat_batches, filter_record_batch, partition, take};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::{concat, concat_batches, filter_record_batch, partition};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
@@ -132,59 +130,6 @@ impl Sift for Alone {
     }
 }
 
-/// The last row of each key, with the last value of each column that is not null.
-pub(super) struct LastKnown {
-    /// Places of the key's columns.
-    key: Vec<usize>,
-    /// Places of the columns that are written.
-    shown: Vec<usize>,
-    /// The key that may go on, as far as it is known.
-    waiting: Option<RecordBatch>,
-}
-
-impl LastKnown {
-    pub(super) fn new(key: Vec<usize>, shown: Vec<usize>) -> Self {
-        Self { key, shown, waiting: None }
-    }
-
-    /// A row of each range of `rows`.
-    fn known(rows: &RecordBatch, ranges: &[Range<usize>]) -> Result<RecordBatch> {
-        let columns = rows.columns().iter().map(|column| {
-            let nulls = column.logical_nulls();
-            let last = |range: &Range<usize>| match &nulls {
-                Some(nulls) => range.clone().rev().find(|&row| nulls.is_valid(row)),
-                None => None,
-            };
-            let places = ranges.iter().map(|range| last(range).unwrap_or(range.end - 1) as u64);
-            take(column, &UInt64Array::from_iter_values(places), None)
-        });
-        let columns = columns.collect::<Result<_, _>>().map_err(failed)?;
-        RecordBatch::try_new(rows.schema(), columns).map_err(failed)
-    }
-}
-
-impl Sift for LastKnown {
-    fn push(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let rows = match self.waiting.take() {
-            Some(waiting) => concat_batches(&batch.schema(), [&waiting, batch]).map_err(failed)?,
-            None => batch.clone(),
-        };
-        let starts = starts(&rows, &self.key)?;
-        let mut places: Vec<usize> = (0..rows.num_rows()).filter(|&row| starts[row]).collect();
-        places.push(rows.num_rows());
-        let ranges: Vec<_> = places.windows(2).map(|pair| pair[0]..pair[1]).collect();
-        let known = Self::known(&rows, &ranges)?;
-        let ended = known.num_rows().saturating_sub(1);
-        self.waiting = Some(copied(&known.slice(ended, known.num_rows() - ended))?);
-        known.slice(0, ended).project(&self.shown).map_err(failed)
-    }
-
-    fn finish(&mut self) -> Result<Option<RecordBatch>> {
-        let waiting = self.waiting.take();
-        waiting.map(|row| row.project(&self.shown).map_err(failed)).transpose()
-    }
-}
-
 /// Whether each row of `batch` has another key than the one before it.
 pub(super) fn starts(batch: &RecordBatch, key: &[usize]) -> Result<Vec<bool>> {
     let mut starts = vec![false; batch.num_rows()];
@@ -250,38 +195,6 @@ mod tests {
         assert_eq!(sifted(alone(), &[&[(1, 1)], &[(2, 2)], &[(2, 3), (3, 4)]]), [1, 4]);
         assert_eq!(sifted(alone(), &[&[(1, 1), (1, 2)], &[(1, 3), (4, 4)], &[(5, 5)]]), [4, 5]);
         assert_eq!(sifted(alone(), &[]), [0; 0]);
-    }
-
-    #[test]
-    fn values_that_are_there_last_are_found_across_batches() {
-        let of = |rows: &[(i64, Option<i64>, Option<i64>)]| {
-            let column = |values: Vec<Option<i64>>| Arc::new(Int64Array::from(values)) as ArrayRef;
-            RecordBatch::try_from_iter_with_nullable([
-                ("k", column(rows.iter().map(|row| Some(row.0)).collect()), true),
-                ("v", column(rows.iter().map(|row| row.1).collect()), true),
-                ("w", column(rows.iter().map(|row| row.2).collect()), true),
-            ])
-            .unwrap()
-        };
-        let rows = [
-            (1, Some(1), None),
-            (1, None, Some(2)),
-            (1, Some(3), None),
-            (2, None, None),
-            (3, Some(4), Some(5)),
-            (3, None, None),
-        ];
-        let expected = of(&[(1, Some(3), Some(2)), (2, None, None), (3, Some(4), Some(5))]);
-        for length in 1..=rows.len() {
-            let mut sift = LastKnown::new(vec![0], vec![0, 1, 2]);
-            let mut found = Vec::new();
-            for rows in rows.chunks(length) {
-                found.push(sift.push(&of(rows)).unwrap());
-            }
-            found.extend(sift.finish().unwrap());
-            assert_eq!(concat_batches(&expected.schema(), &found).unwrap(), expected, "{length}");
-        }
-        assert!(LastKnown::new(vec![0], vec![0]).finish().unwrap().is_none());
     }
 
     #[test]

@@ -141,13 +141,14 @@ impl Costs {
             }
         };
         let mut written = batch;
-        if let Some(sifting) = &arrangement.sifting {
+        if arrangement.sifting.is_some() {
             // What a sift is given and what it leaves, while both are there, on the thread that merges.
             written = batch_of(SIFTED_BYTES);
             writing.footers = writing.footers.saturating_add(3 * written);
-            writing.copies += sifting.copies;
-            writing.copies_in_turn += sifting.copies;
         }
+        let copies = copies_of_a_long_row(arrangement);
+        (writing.copies, writing.copies_in_turn) =
+            (writing.copies + copies, writing.copies_in_turn + copies);
         if matches!(output, Output::Written { options, .. } if options.max_file_bytes.is_some()) {
             // The head of the output, by which all files are encoded, and a slab that two of them share.
             writing.footers = writing.footers.saturating_add(2 * batch);
@@ -267,6 +268,13 @@ impl Costs {
         let writers = n.saturating_mul(self.writer(in_turn)).saturating_add(parts);
         self.process(n).saturating_add(self.writing.footers).saturating_add(writers)
     }
+}
+
+/// Times that a long row is there beside the merge and what is written.
+fn copies_of_a_long_row(arrangement: &Arrangement) -> usize {
+    // A row that is filled and what it is filled to, each of the long values of two.
+    let filled = if arrangement.layout.rule() == windrow::Rule::LastKnown { 4 } else { 0 };
+    filled + arrangement.sifting.as_ref().map_or(0, |sifting| sifting.copies)
 }
 
 /// What a reader takes to look at rows before they are rows: a record batch of those that count, the orders of the
