@@ -284,19 +284,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn words_start_at_any_bit() {
-        let bytes: Vec<u8> = (0..40).map(|i| (i * 37 + 11) as u8).collect();
-        for offset in 0..20 {
-            let bits = Bits::new(&bytes, offset, 300 - offset);
-            for at in (0..300 - offset).step_by(64) {
-                for bit in 0..64.min(300 - offset - at) {
-                    let place = offset + at + bit;
-                    let expected = u64::from(bytes[place / 8] >> (place % 8) & 1);
-                    assert_eq!(bits.word(at) >> bit & 1, expected);
-                }
-            }
-        }
-    }
 }

@@ -26,38 +26,25 @@ const COUNTED: usize = 8;
 /// Ids that are prefetched ahead, from the second-level cache: to read them is what masks cost.
 const AHEAD: usize = 512;
 
+/// A register's worth of numbers, each made of its place.
+macro_rules! table {
+    ($number:ty, $row:ident => $of:expr) => {{
+        let mut table = [0; 64 / size_of::<$number>()];
+        let mut $row = 0;
+        while $row < table.len() {
+            table[$row] = $of as $number;
+            $row += 1;
+        }
+        table
+    }};
+}
+
 /// Which bytes of four registers of ids, shifted into one, are the ids in order.
-const BYTES: [u8; 64] = {
-    let mut bytes = [0; 64];
-    let mut row = 0;
-    while row < 64 {
-        bytes[row] = (row % 16 * 4 + row / 16) as u8;
-        row += 1;
-    }
-    bytes
-};
-
+const BYTES: [u8; 64] = table!(u8, row => row % 16 * 4 + row / 16);
 /// The numbers of rows in a register, as bytes.
-pub(super) const RANKS: [u8; 64] = {
-    let mut ranks = [0; 64];
-    let mut row = 0;
-    while row < 64 {
-        ranks[row] = row as u8;
-        row += 1;
-    }
-    ranks
-};
-
+pub(super) const RANKS: [u8; 64] = table!(u8, row => row);
 /// The lower half of each id of two registers.
-const HALVES: [u16; 32] = {
-    let mut halves = [0; 32];
-    let mut row = 0;
-    while row < 32 {
-        halves[row] = 2 * row as u16;
-        row += 1;
-    }
-    halves
-};
+const HALVES: [u16; 32] = table!(u16, row => 2 * row);
 
 /// The ids of a block as bytes, if they fit; what bits they have is added to `seen`.
 #[inline]
