@@ -3,9 +3,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use arrow_array::Array;
+
 use super::blocks::put_blocks;
 use super::exact::{Text, put_counted, put_exact};
-use super::lengths::{self, add_each};
 use super::take_lists::{Lists, take_lists};
 use super::take_text::{Coded, Texts, take_strings, take_views};
 use super::*;
@@ -268,6 +269,8 @@ fn strings_that_do_not_end_within_their_rows_are_damage() {
                     from = end as usize;
                 }
                 assert_eq!(valid.len(), if null.is_some() { ends.len().div_ceil(64) } else { 0 });
+                let beyond = [&ends[..ends.len() - 1], &[bytes.len() + 1]].concat();
+                assert!(read(&beyond).is_none(), "{coded:?}, a row ends behind all bytes");
                 for row in 0..ends.len() {
                     let mut ends = ends.clone();
                     ends[row] -= 1;
@@ -306,21 +309,38 @@ fn lists_that_are_cut_are_not_read() {
 }
 
 #[test]
-fn lengths_are_added_to_what_is_there() {
-    for form in [lengths::Form::Ended, lengths::Form::Blocks] {
-        let len = |len: usize, valid| match (form, valid) {
-            (lengths::Form::Ended, true) => len + 1,
-            (lengths::Form::Ended, false) => 0,
-            (lengths::Form::Blocks, true) => blocks::encoded_len(len),
-            (lengths::Form::Blocks, false) => 1,
-        };
-        let strings = || (0..200).map(|at| (at * at % 97, at % 3 > 0));
-        let before = |at: usize| (at as u32).wrapping_sub(20);
-        let mut lengths: Vec<u32> = (0..200).map(before).collect();
-        let total = add_each(strings(), form, &mut lengths);
-        assert_eq!(total, strings().map(|(own, valid)| len(own, valid) as u64).sum::<u64>());
-        for (at, (own, valid)) in strings().enumerate() {
-            assert_eq!(lengths[at], before(at).wrapping_add(len(own, valid) as u32));
+fn one_character_that_is_not_ascii_is_seen_wherever_it_is() {
+    for (coded, other) in [Coded::Text, Coded::Blocks].into_iter().flat_map(|coded| {
+        (0..130).step_by(3).map(Some).chain([None]).map(move |other| (coded, other))
+    }) {
+        let (mut rows, mut starts, mut ends) = (vec![], vec![], vec![]);
+        for row in 0..130 {
+            let text =
+                if other == Some(row) { "abé" } else { &"abcdefghijklmnopqrst"[..row % 20] };
+            starts.push(rows.len());
+            match coded {
+                Coded::Blocks => {
+                    let at = rows.len();
+                    rows.resize(at + blocks::encoded_len(text.len()), 0);
+                    blocks::put_block_string(text.as_bytes(), 0, &mut rows[at..]);
+                }
+                _ => {
+                    rows.push(1);
+                    rows.extend(text.bytes().map(|byte| byte + 2).chain([1]));
+                }
+            }
+            ends.push(rows.len());
         }
+        let bytes = [&rows[..], &[9; 200]].concat();
+        let form = text::Form { shift: 2, end: 1, flip: 0 };
+        let texts = Texts { bytes: &bytes, ends: &ends, form, null: Some(0) };
+        let (mut data, mut string_ends) = (StringData::default(), vec![0i32; ends.len()]);
+        let mut at = starts.clone();
+        assert!(take_strings(coded, &texts, &mut at, &mut data, &mut string_ends, &mut vec![]));
+        assert_eq!(data.is_ascii(), other.is_none(), "{coded:?}, {other:?}");
+        let mut views = Views::new(true);
+        assert!(take_views(coded, &texts, &mut starts, &mut views, &mut vec![]));
+        let array = views.finish(None).expect("as many views as there are");
+        assert!(array.to_data().validate_full().is_ok(), "{coded:?}, {other:?}");
     }
 }

@@ -124,11 +124,7 @@ impl Vector for Avx2 {
         unsafe {
             Self(match W {
                 4 => _mm256_cmpeq_epi32(self.0, other.0),
-                8 => _mm256_cmpeq_epi64(self.0, other.0),
-                _ => {
-                    let halves = _mm256_cmpeq_epi64(self.0, other.0);
-                    _mm256_and_si256(halves, _mm256_shuffle_epi32(halves, 0x4e))
-                }
+                _ => _mm256_cmpeq_epi64(self.0, other.0),
             })
         }
     }
@@ -160,11 +156,7 @@ impl Vector for Avx2 {
         unsafe {
             match W {
                 4 => _mm256_movemask_ps(_mm256_castsi256_ps(mask.0)) as u64,
-                8 => _mm256_movemask_pd(_mm256_castsi256_pd(mask.0)) as u64,
-                _ => {
-                    let halves = _mm256_movemask_pd(_mm256_castsi256_pd(mask.0)) as u64;
-                    halves & 1 | halves >> 1 & 2
-                }
+                _ => _mm256_movemask_pd(_mm256_castsi256_pd(mask.0)) as u64,
             }
         }
     }

@@ -172,13 +172,7 @@ impl Vector for Avx512 {
         unsafe {
             match W {
                 4 => _mm512_cmpeq_epi32_mask(self.0, other.0),
-                8 => _mm512_cmpeq_epi64_mask(self.0, other.0).into(),
-                // A bit for each half: both, at the place of the first.
-                _ => {
-                    let halves = u16::from(_mm512_cmpeq_epi64_mask(self.0, other.0));
-                    let both = halves & halves >> 1 & 0x55;
-                    both | both << 1
-                }
+                _ => _mm512_cmpeq_epi64_mask(self.0, other.0).into(),
             }
         }
     }
@@ -197,12 +191,7 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn bits<const W: usize>(mask: u16) -> u64 {
-        let mask = u64::from(mask);
-        match W {
-            4 => mask,
-            8 => mask & 0xff,
-            _ => mask & 1 | mask >> 1 & 2 | mask >> 2 & 4 | mask >> 3 & 8,
-        }
+        if W == 4 { mask.into() } else { u64::from(mask) & 0xff }
     }
 
     #[inline(always)]

@@ -157,32 +157,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn numbers_are_turned_as_their_bytes_say() {
-        fn check<T: Word + Into<u128> + TryFrom<u128>>(width: usize) {
-            let ones = u128::MAX >> (128 - 8 * width);
-            let of = |number: u128| T::try_from(number & ones).ok().expect("as many bytes");
-            for (number, flip, float) in
-                [0, 1, ones >> 1, !(ones >> 1), ones, 0x1234_5678_9abc_def0].into_iter().flat_map(
-                    |n| [(n, 0, 0), (n, ones, 0), (n, !(ones >> 1), ones >> 1), (n, 5, 9)],
-                )
-            {
-                for big in [false, true] {
-                    let number = number & ones;
-                    let value = if big { number.swap_bytes() >> (128 - 8 * width) } else { number };
-                    let value = (value ^ flip) & ones;
-                    let is_negative = value >> (8 * width - 1) == 1;
-                    let expected = if is_negative { value ^ float } else { value };
-                    let found: u128 = of(number).turned(big, of(flip), of(float)).into();
-                    assert_eq!(found, expected & ones, "{number:x} {flip:x} {float:x} {big}");
-                }
-            }
-        }
-        check::<u8>(1);
-        check::<u16>(2);
-        check::<u32>(4);
-        check::<u64>(8);
-        check::<u128>(16);
-    }
 }

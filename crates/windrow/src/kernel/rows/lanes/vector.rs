@@ -15,7 +15,8 @@ use super::places::Places;
 
 /// A register of numbers of `W` bytes, 4, 8 or 16: a row of a column each.
 ///
-/// Of 16 bytes numbers are moved, complemented and compared; only [`Portable`](super::portable::Portable) adds to them.
+/// Of 16 bytes numbers are moved and complemented; only [`Portable`](super::portable::Portable) adds to them, and compares
+/// them.
 ///
 /// # Safety
 /// Of all functions: the CPU has the instruction set. What else there is to be seen to is said of each.
@@ -200,6 +201,3 @@ impl Level {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
