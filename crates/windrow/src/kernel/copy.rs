@@ -4,6 +4,8 @@
 //! few moves of constant size, the last one overlapping the one before, and never touch a byte
 //! outside of the two slices.
 
+use super::merge::copy_bytes;
+
 /// Copies `source` to the start of `target`.
 ///
 /// # Panics
@@ -12,25 +14,9 @@
 pub(crate) fn copy_short(target: &mut [u8], source: &[u8]) {
     let len = source.len();
     let target = &mut target[..len];
-    if len >= 32 {
-        if len > 512 {
-            target.copy_from_slice(source);
-            return;
-        }
-        let mut at = 0;
-        while at + 32 <= len {
-            target[at..at + 32].copy_from_slice(&source[at..at + 32]);
-            at += 32;
-        }
-        target[len - 32..].copy_from_slice(&source[len - 32..]);
-    } else if len >= 16 {
-        let (head, tail): ([u8; 16], [u8; 16]) = (fixed(source, 0), fixed(source, len - 16));
-        target[..16].copy_from_slice(&head);
-        target[len - 16..].copy_from_slice(&tail);
-    } else if len >= 8 {
-        let (head, tail): ([u8; 8], [u8; 8]) = (fixed(source, 0), fixed(source, len - 8));
-        target[..8].copy_from_slice(&head);
-        target[len - 8..].copy_from_slice(&tail);
+    if len >= 8 {
+        // SAFETY: both have as many bytes, and no slice that is written overlaps another.
+        unsafe { copy_bytes(source.as_ptr(), target.as_mut_ptr(), len) };
     } else if len >= 4 {
         let (head, tail): ([u8; 4], [u8; 4]) = (fixed(source, 0), fixed(source, len - 4));
         target[..4].copy_from_slice(&head);

@@ -130,10 +130,4 @@ mod tests {
         assert_eq!((values.len(), values.as_ref()), (400, &expected[..]));
         assert_eq!(Buffer::from(values).typed_data::<u32>(), &expected[..]);
     }
-
-    #[test]
-    #[should_panic(expected = "address space")]
-    fn no_room_for_more_than_there_are_addresses() {
-        Values::<u64>::with_capacity(usize::MAX / 4);
-    }
 }

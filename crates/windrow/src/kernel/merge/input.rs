@@ -162,24 +162,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_those_between_their_starts() {
-        let bytes: Vec<u8> = (0..30).collect();
-        let strided = Strided { bytes: &bytes, stride: 10, body: 7 };
-        let starts = [2, 12, 15, 30];
-        let varying = Varying { bytes: &bytes, starts: &starts, tail: 3 };
-        assert_eq!((strided.len(), varying.len()), (3, 3));
-        assert_eq!((strided.row(1), strided.body(2)), (&bytes[10..20], &bytes[20..27]));
-        assert_eq!((varying.row(2), varying.body(0)), (&bytes[15..], &bytes[2..9]));
-        assert_eq!((strided.lengths(), varying.lengths()), ((10, 10), (3, 15)));
-        assert_eq!((strided.stride(), varying.stride()), (Some(10), None));
-        assert_eq!(varying.ends(), (&bytes[2..9], &bytes[15..27]));
-        let none = Varying { starts: &starts[..1], ..varying };
-        assert!(none.stretch().first.is_null() && !varying.stretch().first.is_null());
-        assert!(Strided { bytes: &[], ..strided }.stretch().last.is_null());
-        assert_eq!(strided.stretch().last, bytes[20..].as_ptr());
-    }
-
-    #[test]
     #[should_panic(expected = "rows in bytes")]
     fn rows_that_end_behind_their_bytes_are_none() {
         Varying { bytes: &[0; 9], starts: &[0, 5, 10], tail: 0 }.lengths();
