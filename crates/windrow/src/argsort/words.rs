@@ -16,6 +16,7 @@ use std::ops::Range;
 use super::key::Key;
 use super::plan::{Plan, Rows};
 use crate::kernel::places::{Places, groups};
+use crate::kernel::prefetch::Ahead;
 use crate::kernel::radix::{self, Word};
 use crate::kernel::rows::narrow as narrow_words;
 
@@ -52,7 +53,7 @@ struct Pair<W> {
 impl<W: Word> Pair<W> {
     /// The order of the rows whose words are there, which differ from bit `low` to `high`.
     fn sort(&mut self, (low, high): (u32, u32), same: &mut Vec<u64>) -> Vec<u32> {
-        radix::sort(&mut self.words, &mut self.other, low, high);
+        radix::sort(&mut self.words, &mut self.other, (low, high), &mut Ahead::default());
         Places::new(self.words.len(), low, same).finish(&self.words)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1. pack   the bits that vary, above the row's index, in one word      (kernel::prefix)
-//! 2. sort   the words, whose digits were counted as they were packed    (kernel::radix)
+//! 2. sort   the words                                                   (kernel::radix)
 //! 3. mend   runs of equal prefixes, by comparing what follows them; note which rows are equal
 //! ```
 //!
@@ -13,15 +13,13 @@ use std::ops::Range;
 use super::block::Block;
 use crate::kernel::prefetch::Ahead;
 use crate::kernel::prefix::Plan;
-use crate::kernel::radix::Tally;
-
-/// Rows that are packed at a time: their words are counted while a first-level cache holds them.
-const PIECE: usize = 256;
+use crate::kernel::radix;
 
 /// Finds orders; holds the scratch memory for it.
 #[derive(Debug, Default)]
 pub(crate) struct Arranger {
-    words: Tally,
+    words: Vec<u64>,
+    scratch: Vec<u64>,
     order: Vec<Place>,
 }
 
@@ -70,7 +68,9 @@ impl Arranger {
             let packed = self.pack(&plan, ranges, block, index_bits);
             debug_assert!(packed, "a plan of all rows is one for each");
         }
-        let words = self.words.sort(ahead);
+        let bits = (index_bits, index_bits + plan.bits());
+        radix::sort(&mut self.words, &mut self.scratch, bits, ahead);
+        let words = &self.words[..];
         let mask = (1u64 << index_bits) - 1;
         let (mut before, mut alike) = (!words.first().copied().unwrap_or(0), false);
         self.order.clear();
@@ -95,13 +95,10 @@ impl Arranger {
         block: impl Block<'a>,
         index_bits: u32,
     ) -> bool {
-        let count = ranges.iter().map(ExactSizeIterator::len).sum();
-        self.words.start(count, index_bits, index_bits + plan.bits());
-        ranges.iter().all(|range| {
-            range.clone().step_by(PIECE).all(|start| {
-                let rows = block.rows(start..range.end.min(start + PIECE));
-                self.words.add(|words| plan.pack(start, rows, index_bits, words))
-            })
+        self.words.clear();
+        self.words.reserve(ranges.iter().map(ExactSizeIterator::len).sum());
+        ranges.iter().filter(|range| !range.is_empty()).all(|range| {
+            plan.pack(range.start, block.rows(range.clone()), index_bits, &mut self.words)
         })
     }
 }

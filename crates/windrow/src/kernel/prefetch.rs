@@ -1,30 +1,33 @@
 //! Asking for memory before it is needed.
 
-/// Asks for the cache line at `place`, which need not be readable.
-#[inline(always)]
-pub(super) fn prefetch(place: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; it faults at no address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+macro_rules! hint {
+    ($(#[$doc:meta])* $name:ident, $hint:ident) => {
+        $(#[$doc])*
+        #[inline(always)]
+        pub(super) fn $name(place: *const u8) {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a hint; it faults at no address.
+            unsafe {
+                use std::arch::x86_64::{$hint, _mm_prefetch};
+                _mm_prefetch::<$hint>(place.cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = place;
+        }
+    };
 }
-
-/// Asks for the cache line at `place`, which need not be writable, to be written to: the first store to it does
-/// not wait for it, nor do loads behind that. A CPU that cannot does nothing.
-#[inline(always)]
-pub(super) fn prefetch_written(place: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; it faults at no address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+hint! {
+    /// Asks for the cache line at `place`, which need not be readable.
+    prefetch, _MM_HINT_T0
+}
+hint! {
+    /// Asks for the cache line at `place`, which is to be in the second-level cache.
+    prefetch_near, _MM_HINT_T1
+}
+hint! {
+    /// Asks for the cache line at `place`, which need not be writable, to be written to: the first store to it does
+    /// not wait for it, nor do loads behind that. A CPU that cannot does nothing.
+    prefetch_written, _MM_HINT_ET0
 }
 
 /// Bytes of a cache line.
@@ -65,19 +68,6 @@ pub(crate) fn touch_all(bytes: &[u8]) {
     std::hint::black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
 }
 
-/// Asks for the cache line at `place`, which is to be in the second-level cache.
-#[inline(always)]
-pub(super) fn prefetch_near(place: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint; it faults at no address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(place.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
-}
-
 /// Memory that will be read soon, asked for a few lines at a time between other work: the memory
 /// bus is idle while words are sorted in a cache.
 #[derive(Debug, Default)]
@@ -111,5 +101,39 @@ impl<'a> Ahead<'a> {
             self.rest = rest;
             lines -= count;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_asked_for_once_and_in_order() {
+        let ranges = [&[0; 200][..], &[], &[0; 64], &[0; 1]];
+        // Lines of each: 4, 0, 1, 1.
+        for step in 1..9 {
+            let (mut ahead, mut asked) = (Ahead::new(&ranges), 0);
+            while asked < 6 {
+                ahead.ask(step);
+                asked += step;
+                let left = ahead.rest.len().div_ceil(LINE);
+                let behind: usize =
+                    ahead.ranges.iter().map(|range| range.len().div_ceil(LINE)).sum();
+                assert_eq!(left + behind, 6usize.saturating_sub(asked), "{step} at once");
+            }
+            ahead.ask(step);
+        }
+        let mut ahead = Ahead::of(&[0; 130]);
+        ahead.ask(2);
+        assert_eq!(ahead.rest.len(), 2);
+        // Of any length, and of none.
+        for len in 0..300 {
+            let bytes = vec![1; len];
+            prefetch_all(&bytes);
+            prefetch_row(&bytes);
+            touch_all(&bytes);
+        }
+        prefetch_value(&[0u64; 20]);
     }
 }

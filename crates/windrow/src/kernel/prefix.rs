@@ -335,6 +335,12 @@ mod tests {
                     if a == b {
                         prop_assert_eq!(x, y);
                     }
+                    // What may differ still is behind the start.
+                    if x == y {
+                        let start = plan.start();
+                        let front = |row: &[u8]| [row, &vec![0; start]].concat()[..start].to_vec();
+                        prop_assert_eq!(front(a), front(b));
+                    }
                 }
             }
         }

@@ -105,8 +105,29 @@ impl<T: ArrowNativeType> AsRef<[T]> for Values<T> {
 }
 
 #[cfg(test)]
-impl<T: ArrowNativeType> PartialEq for Values<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_ref() == other.as_ref()
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_grow_in_lines() {
+        let mut values = Values::<u32>::with_capacity(3);
+        for round in 0..200u32 {
+            values.push(round);
+            // SAFETY: two values are written where there is room for three.
+            unsafe {
+                let room = values.room(3);
+                room.write(round + 1);
+                room.add(1).write(round + 2);
+                values.grow(2);
+            }
+            assert_eq!(values.last_mut(3), [round, round + 1, round + 2]);
+            values.last_mut(1)[0] = 0;
+            values.truncate(values.len() - 1);
+            assert_eq!(values.bytes().as_ptr().align_offset(64), 0);
+        }
+        values.truncate(1000);
+        let expected: Vec<u32> = (0..200).flat_map(|round| [round, round + 1]).collect();
+        assert_eq!((values.len(), values.as_ref()), (400, &expected[..]));
+        assert_eq!(Buffer::from(values).typed_data::<u32>(), &expected[..]);
     }
 }

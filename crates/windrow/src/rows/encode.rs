@@ -20,7 +20,7 @@ use super::sequence;
 use super::slots::{put_slot, put_varying};
 use super::tile::{TILE, Tile};
 use crate::error::Result;
-use crate::kernel::rows::{Cursors, Places};
+use crate::kernel::rows::{Places, set_lengths};
 use crate::order::code::OrderedCode;
 use crate::order::{Layout, Sequence, Slot};
 
@@ -66,15 +66,15 @@ impl Encoder {
         }
         let mut escaped = false;
         let (mut first, mut next) = (rows.start, 0);
-        let mut cursors = Cursors::with_capacity(TILE);
+        let mut cursors = Vec::with_capacity(TILE);
         while first < rows.end {
             let rows = first..(first + TILE).min(rows.end);
             next = match &prepared.lengths {
                 Lengths::Same(length) => {
-                    cursors.set_lengths(next, std::iter::repeat_n(*length, rows.len()))
+                    set_lengths(&mut cursors, next, std::iter::repeat_n(*length, rows.len()))
                 }
                 Lengths::Each(lengths) => {
-                    cursors.set_lengths(next, lengths[rows.clone()].iter().copied())
+                    set_lengths(&mut cursors, next, lengths[rows.clone()].iter().copied())
                 }
             };
             first = rows.end;
@@ -141,8 +141,7 @@ impl Encoder {
             Sequence::Short => {
                 // Where all have one length the cursors stay.
                 let distance = tile.distance;
-                let cursors = tile.cursors.all_mut();
-                tile.distance = sequence::put_short(first, flip, cursors, distance, tile.out);
+                tile.distance = sequence::put_short(first, flip, tile.cursors, distance, tile.out);
             }
         }
     }

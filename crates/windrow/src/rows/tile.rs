@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use super::lines::Line;
-use crate::kernel::rows::{Cursors, Reached};
+use crate::kernel::rows::Scattered;
 
 /// Rows of a tile: their cursors, and most of their bytes, stay in the first-level cache.
 pub(super) const TILE: usize = 128;
@@ -20,7 +20,7 @@ pub(super) const TILE: usize = 128;
 pub(super) struct Tile<'a> {
     /// The rows of the record batch.
     pub(super) rows: Range<usize>,
-    pub(super) cursors: &'a mut Cursors,
+    pub(super) cursors: &'a mut Vec<usize>,
     /// From the cursors to the next field.
     pub(super) distance: usize,
     pub(super) out: &'a mut [u8],
@@ -28,8 +28,8 @@ pub(super) struct Tile<'a> {
 
 impl Tile<'_> {
     /// Where the next field of each row stands, and the bytes.
-    pub(super) fn places(&mut self) -> (Reached<'_>, &mut [u8]) {
-        (self.cursors.places(self.distance), self.out)
+    pub(super) fn places(&mut self) -> (Scattered<'_>, &mut [u8]) {
+        (Scattered { cursors: self.cursors, distance: self.distance }, self.out)
     }
 
     /// Writes adjacent fields; true if a value has no code of its width.
@@ -44,10 +44,9 @@ impl Tile<'_> {
     /// The cursors at a field that varies, to be moved behind it.
     pub(super) fn next_part(&mut self) -> (&mut [usize], &mut [u8]) {
         let distance = std::mem::take(&mut self.distance);
-        let cursors = self.cursors.all_mut();
         if distance > 0 {
-            cursors.iter_mut().for_each(|cursor| *cursor += distance);
+            self.cursors.iter_mut().for_each(|cursor| *cursor += distance);
         }
-        (cursors, self.out)
+        (self.cursors, self.out)
     }
 }

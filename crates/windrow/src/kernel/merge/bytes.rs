@@ -84,7 +84,7 @@ pub(super) unsafe fn differ(p: *const u8, q: *const u8, len: usize) -> bool {
 /// # Safety
 /// They are readable at `from` and writable at `to`, and the two do not overlap.
 #[inline(always)]
-pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+pub(in crate::kernel) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: every move lies within the `len` bytes: the last of each width ends where they end.
     unsafe {
         if len >= 32 {
@@ -156,5 +156,74 @@ pub(super) fn subtract(a: u64, b: u64, borrow: bool) -> bool {
     #[cfg(not(target_arch = "x86_64"))]
     {
         a.borrowing_sub(b, borrow).1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::level::{Level, Plain, by_level};
+    use super::*;
+
+    #[test]
+    fn the_first_byte_that_differs_decides() {
+        for (len, at) in (8..140).flat_map(|len| [0, 1, 5, 16].map(|at| (len, at))) {
+            for differs in (at..len).map(Some).chain([None]) {
+                let (mut a, mut b) = (vec![7u8; len + 9], vec![7u8; len + 9]);
+                a[len..].fill(1);
+                if let Some(differs) = differs {
+                    (a[differs], b[differs]) = ([0x10, 0x7f][differs % 2], 0x80);
+                    a[differs + 1..].fill(9);
+                }
+                let (p, q) = (a.as_ptr(), b.as_ptr());
+                if at + 8 <= len {
+                    let expected = (a[..len] < b[..len], a[..len] == b[..len]);
+                    // SAFETY: both have as many bytes.
+                    let (found, back) =
+                        unsafe { (compare_from(p, q, at, len), compare_from(q, p, at, len)) };
+                    assert_eq!(found, expected, "{len} bytes, {differs:?} differs");
+                    assert_eq!(back, (b[..len] < a[..len], expected.1));
+                }
+                if len >= 32 {
+                    // SAFETY: as above; the level is one that the CPU has.
+                    let found = unsafe { [differ(p, q, len), Plain::differ(p, q, len)] };
+                    // SAFETY: as above.
+                    let wide = by_level!(L => unsafe { L::differ(p, q, len) });
+                    let expected = differs.is_some();
+                    assert_eq!((found, wide), ([expected; 2], expected), "{len}, {differs:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_length_is_copied_and_nothing_else_is_written() {
+        let source: Vec<u8> = (0..700).map(|at| (at % 251) as u8).collect();
+        for len in 8..source.len() {
+            for ahead in [false, true].into_iter().take(1 + usize::from(len >= 64)) {
+                let mut out = vec![0xaa; len + 8];
+                // SAFETY: there are as many bytes, four in front of the room and behind it.
+                unsafe {
+                    let (from, to) = (source.as_ptr(), out.as_mut_ptr().add(4));
+                    if ahead { copy_ahead(from, to, len) } else { copy(from, to, len) }
+                }
+                assert_eq!(&out[4..4 + len], &source[..len]);
+                assert_eq!((&out[..4], &out[4 + len..]), (&[0xaa; 4][..], &[0xaa; 4][..]), "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_level_extracts_the_same_bits() {
+        for mask in (0..64).map(|at| 0x8421_f0f0_00ff_1234u64.rotate_left(at)).chain([0, u64::MAX])
+        {
+            for word in [0, u64::MAX, 0x0123_4567_89ab_cdef, mask] {
+                // SAFETY: the level is one that the CPU has.
+                let (plain, wide) =
+                    unsafe { (Plain::extract(word, mask), by_level!(L => L::extract(word, mask))) };
+                let set = (0..64).filter(|at| mask >> at & 1 == 1);
+                let bits = set.enumerate().fold(0, |all, (to, at)| all | (word >> at & 1) << to);
+                assert_eq!((plain, wide), (bits, bits), "{word:x} {mask:x}");
+            }
+        }
     }
 }

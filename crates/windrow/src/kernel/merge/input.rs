@@ -156,3 +156,37 @@ impl Target<'_> {
 pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "rows in bytes")]
+    fn rows_that_end_behind_their_bytes_are_none() {
+        Varying { bytes: &[0; 9], starts: &[0, 5, 10], tail: 0 }.lengths();
+    }
+
+    #[test]
+    #[should_panic(expected = "rows in bytes")]
+    fn rows_that_end_before_they_start_are_none() {
+        Varying { bytes: &[0; 9], starts: &[0, 5, 4], tail: 0 }.lengths();
+    }
+
+    #[test]
+    fn rows_have_room_beside_what_is_to_be_spared() {
+        for (len, used, rows, spare, expected) in [
+            (100, 0, 0, 0, 10),
+            (100, 91, 0, 0, 0),
+            (100, 90, 1, 0, 1),
+            (100, 30, 3, 4, (100 - 30 - 12) / 14),
+            (100, 90, 3, 4, 0),
+            (0, 0, 0, 4, 0),
+        ] {
+            let mut ends = vec![0; rows + 1];
+            let target = Target { bytes: &mut vec![0; len], used, ends: &mut ends, spare };
+            assert_eq!(target.room(10), expected, "{len} bytes, {used} used, {rows} rows");
+        }
+        assert_eq!((common(b"abc", b"abd"), common(b"ab", b"abd"), common(b"", b"x")), (2, 2, 0));
+    }
+}

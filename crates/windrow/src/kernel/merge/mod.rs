@@ -23,6 +23,7 @@ mod several;
 mod two;
 
 pub(crate) use ascends::{ascends, ascends_varying};
+pub(super) use bytes::copy as copy_bytes;
 pub(crate) use input::{Strided, Target, Varying};
 pub(crate) use several::{Hints, MOST_SEVERAL, Several};
 pub(crate) use two::{merge, merge_varying};

@@ -14,6 +14,7 @@ use std::ops::Range;
 use super::Level;
 use super::fixed::{Place, gather};
 use super::order::{Mover, PAD, Planned};
+use crate::kernel::rows;
 
 /// Bitmaps that share the bytes of rows.
 pub(crate) const GROUP: usize = 8;
@@ -21,8 +22,7 @@ pub(crate) const GROUP: usize = 8;
 /// Bits of rows, the first one anywhere in a byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bits<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+    bits: rows::Bits<'a>,
     len: usize,
 }
 
@@ -32,8 +32,9 @@ impl<'a> Bits<'a> {
     /// # Panics
     /// If `bytes` has fewer.
     pub(crate) fn new(bytes: &'a [u8], offset: usize, len: usize) -> Self {
-        assert!(bytes.len() >= (offset + len).div_ceil(8));
-        Self { bytes, offset, len }
+        let bits = rows::Bits { bytes, first: offset };
+        assert!(bits.holds(len));
+        Self { bits, len }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -44,18 +45,7 @@ impl<'a> Bits<'a> {
     /// The 64 bits from bit `at` on; zeros behind the end of the bytes.
     #[inline(always)]
     pub(super) fn word(&self, at: usize) -> u64 {
-        let (byte, shift) = ((self.offset + at) / 8, (self.offset + at) % 8);
-        let rest = &self.bytes[byte.min(self.bytes.len())..];
-        if let Some(nine) = rest.first_chunk::<9>() {
-            let word = u64::from_le_bytes([
-                nine[0], nine[1], nine[2], nine[3], nine[4], nine[5], nine[6], nine[7],
-            ]);
-            // The shift by 64 of a whole word is two shifts.
-            return word >> shift | u64::from(nine[8]) << 1 << (63 - shift);
-        }
-        let mut word = [0; 16];
-        word[..rest.len()].copy_from_slice(rest);
-        (u128::from_le_bytes(word) >> shift) as u64
+        self.bits.word(at)
     }
 }
 
@@ -291,21 +281,6 @@ mod tests {
             let (rows, columns) = (bits.to_le_bytes(), transpose(bits).to_le_bytes());
             for (row, column) in (0..8).flat_map(|row| (0..8).map(move |column| (row, column))) {
                 assert_eq!(rows[row] >> column & 1, columns[column] >> row & 1);
-            }
-        }
-    }
-
-    #[test]
-    fn words_start_at_any_bit() {
-        let bytes: Vec<u8> = (0..40).map(|i| (i * 37 + 11) as u8).collect();
-        for offset in 0..20 {
-            let bits = Bits::new(&bytes, offset, 300 - offset);
-            for at in (0..300 - offset).step_by(64) {
-                for bit in 0..64.min(300 - offset - at) {
-                    let place = offset + at + bit;
-                    let expected = u64::from(bytes[place / 8] >> (place % 8) & 1);
-                    assert_eq!(bits.word(at) >> bit & 1, expected);
-                }
             }
         }
     }

@@ -224,31 +224,9 @@ impl Cursors {
             // SAFETY: rows are hot only where the CPU can.
             return unsafe { self.hot.targets(ids, targets) };
         }
-        if self.counted != Counted::One {
-            let targets = targets.as_mut_ptr();
-            // SAFETY: as the caller promised; rows are below the number of targets.
-            return unsafe { self.each(ids, |row, at| *targets.add(row) = at as u16) };
-        }
-        self.moving.clone_from(&self.starts);
-        let cursors = self.moving.as_mut_ptr();
-        let next = |id: u32| {
-            // SAFETY: as the caller promised, there is a cursor for each id.
-            let cursor = unsafe { &mut *cursors.add(id as usize) };
-            *cursor += 1;
-            *cursor - 1
-        };
-        let (fours, last) = ids.as_chunks::<4>();
-        let (out_fours, out_last) = targets.as_chunks_mut::<4>();
-        for (four, out) in fours.iter().zip(out_fours) {
-            // One store for four targets, where each cursor is one already.
-            let targets = four.map(next).into_iter().zip([0, 16, 32, 48]);
-            let all = targets.fold(0, |all, (target, shift)| all | u64::from(target) << shift);
-            // SAFETY: four targets are eight bytes, at any address.
-            unsafe { out.as_mut_ptr().cast::<u64>().write_unaligned(all.to_le()) };
-        }
-        for (&id, out) in last.iter().zip(out_last) {
-            *out = next(id) as u16;
-        }
+        let targets = targets.as_mut_ptr();
+        // SAFETY: as the caller promised; rows are below the number of targets.
+        unsafe { self.each(ids, |row, at| *targets.add(row) = at as u16) };
     }
 }
 

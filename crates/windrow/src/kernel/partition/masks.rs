@@ -26,38 +26,25 @@ const COUNTED: usize = 8;
 /// Ids that are prefetched ahead, from the second-level cache: to read them is what masks cost.
 const AHEAD: usize = 512;
 
+/// A register's worth of numbers, each made of its place.
+macro_rules! table {
+    ($number:ty, $row:ident => $of:expr) => {{
+        let mut table = [0; 64 / size_of::<$number>()];
+        let mut $row = 0;
+        while $row < table.len() {
+            table[$row] = $of as $number;
+            $row += 1;
+        }
+        table
+    }};
+}
+
 /// Which bytes of four registers of ids, shifted into one, are the ids in order.
-const BYTES: [u8; 64] = {
-    let mut bytes = [0; 64];
-    let mut row = 0;
-    while row < 64 {
-        bytes[row] = (row % 16 * 4 + row / 16) as u8;
-        row += 1;
-    }
-    bytes
-};
-
+const BYTES: [u8; 64] = table!(u8, row => row % 16 * 4 + row / 16);
 /// The numbers of rows in a register, as bytes.
-pub(super) const RANKS: [u8; 64] = {
-    let mut ranks = [0; 64];
-    let mut row = 0;
-    while row < 64 {
-        ranks[row] = row as u8;
-        row += 1;
-    }
-    ranks
-};
-
+pub(super) const RANKS: [u8; 64] = table!(u8, row => row);
 /// The lower half of each id of two registers.
-const HALVES: [u16; 32] = {
-    let mut halves = [0; 32];
-    let mut row = 0;
-    while row < 32 {
-        halves[row] = 2 * row as u16;
-        row += 1;
-    }
-    halves
-};
+const HALVES: [u16; 32] = table!(u16, row => 2 * row);
 
 /// The ids of a block as bytes, if they fit; what bits they have is added to `seen`.
 #[inline]
@@ -329,5 +316,60 @@ impl Masks {
 
     pub(super) fn rows(&self) -> usize {
         self.rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+
+    #[test]
+    fn masks_places_and_targets_are_those_of_a_stable_sort() {
+        if Level::detect() < Level::Avx512 {
+            return;
+        }
+        let mut masks = Masks::default();
+        for (partitions, rows) in (1..=MOST_EXPANDED).flat_map(|partitions| {
+            [1, 31, 32, 33, 63, 64, 65, 127, 129, 511, 513, 1000].map(|rows| (partitions, rows))
+        }) {
+            for step in [1, 7, rows] {
+                let id = |row: usize| (row / step * 31 + row * row / 5) % partitions;
+                let ids: Vec<u32> = (0..rows).map(|row| id(row) as u32).collect();
+                let mut order: Vec<usize> = (0..rows).collect();
+                order.sort_by_key(|&row| ids[row]);
+                let mut ends = vec![7; partitions];
+                // SAFETY: the CPU can.
+                assert!(unsafe { masks.build(&ids, &mut ends) });
+                for (partition, (mask, &end)) in masks.partitions().zip(&ends).enumerate() {
+                    let is_set = |row: usize| mask[row / 64] >> (row % 64) & 1 == 1;
+                    assert!((0..rows).all(|row| is_set(row) == (id(row) == partition)));
+                    assert!(mask[rows / 64..].iter().all(|word| word >> (rows % 64) == 0));
+                    assert_eq!(
+                        end as usize,
+                        ids.iter().filter(|&&id| id as usize <= partition).count()
+                    );
+                }
+                let (mut places, mut targets) = (vec![9; rows + PAD], vec![9; rows + PAD]);
+                // SAFETY: the CPU can; the masks are of these ids.
+                unsafe {
+                    masks.places(&mut places);
+                    masks.targets(&ids, &ends, &mut targets);
+                }
+                let what = format!("{partitions} partitions, {rows} rows, {step}");
+                for (at, &row) in order.iter().enumerate() {
+                    assert_eq!(usize::from(places[at]), row, "{what}");
+                    assert_eq!(usize::from(targets[row]), at, "{what}");
+                }
+                for (row, outside) in [0, rows / 2, rows - 1].into_iter().flat_map(|row| {
+                    [partitions as u32, 255, 256, 1 << 16, u32::MAX].map(|outside| (row, outside))
+                }) {
+                    let mut ids = ids.clone();
+                    ids[row] = outside;
+                    // SAFETY: the CPU can.
+                    assert!(!unsafe { masks.build(&ids, &mut ends) }, "{what}: {outside} in {row}");
+                }
+            }
+        }
     }
 }

@@ -128,3 +128,37 @@ impl Piece {
         (self.slot.buffer.slice_with_length(0, len), self.slot, self.home)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_written_again_once_nobody_has_it() {
+        for len in [0, 1, 64, 1000, MAPPED, MAPPED + 1] {
+            let mut piece = Piece::new(Slot::new(len), Some((1, 2)));
+            let bytes = piece.as_mut::<u8>();
+            assert!(bytes.len() == len && bytes.iter().all(|&byte| byte == 0), "{len} bytes");
+            assert!(len < 64 || bytes.as_ptr().align_offset(64) == 0);
+            bytes.fill(7);
+            let (buffer, slot, home) = piece.into_parts(len / 2);
+            assert_eq!((buffer.len(), slot.len(), home), (len / 2, len, Some((1, 2))));
+            let slice = buffer.slice(len / 4);
+            drop(buffer);
+            assert!(!slot.is_idle(), "a slice has it");
+            assert!(slice.iter().all(|&byte| byte == 7));
+            drop(slice);
+            assert!(slot.is_idle());
+            let mut again = Piece::new(slot, None);
+            assert_eq!(again.as_mut::<u64>().len(), len / 8);
+            assert!(again.as_mut::<u8>().iter().all(|&byte| byte == 7), "nothing is cleared");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody else has the buffer")]
+    fn memory_that_somebody_has_is_no_piece() {
+        let (_buffer, slot, _) = Piece::new(Slot::new(10), None).into_parts(10);
+        Piece::new(slot, None);
+    }
+}

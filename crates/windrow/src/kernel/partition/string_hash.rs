@@ -279,6 +279,21 @@ mod tests {
     }
 
     #[test]
+    fn no_byte_of_a_string_is_passed_over() {
+        let bytes: Vec<u8> = (0..80u8).map(|byte| byte.wrapping_mul(57)).collect();
+        let mut all: Vec<u64> = (0..=bytes.len()).map(|len| word(&bytes[..len])).collect();
+        for (len, at) in (1..=bytes.len()).flat_map(|len| (0..len).map(move |at| (len, at))) {
+            let mut string = bytes[..len].to_vec();
+            string[at] ^= 1;
+            all.push(word(&string));
+        }
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count, "words of strings that differ");
+    }
+
+    #[test]
     fn words_of_views_are_the_words_of_their_bytes() {
         let buffers: Vec<Vec<u8>> =
             (1..4usize).map(|n| (0..900).map(|i| (i * i / n % 251) as u8).collect()).collect();

@@ -75,6 +75,10 @@ fn moved(
         let (mut ends, mut bytes) = (vec![0i32; rows + 1], vec![0; total + PAD]);
         planned.text(&offsets, source, &mut ends, &mut bytes);
         bytes.truncate(total);
+        let string = |&row: &usize| &source[offsets[row] as usize..offsets[row + 1] as usize];
+        assert_eq!(bytes, sorted.iter().map(string).collect::<Vec<_>>().concat());
+        let lens = ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+        assert!(ends[0] == 0 && lens.eq(sorted.iter().map(|row| string(row).len())));
         out.push(bytes);
         out.push(ends.iter().flat_map(|end| end.to_le_bytes()).collect());
         let mut rows = Vec::new();
@@ -109,6 +113,38 @@ fn what_the_cpu_offers_and_what_any_has_give_the_same() {
                         );
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Strings of every length around what is copied at once, with nothing in front of them or something, and with what
+/// may be read behind them or nothing.
+#[test]
+fn strings_of_every_length_are_in_order() {
+    let source: Vec<u8> = (0..200_000usize).map(|at| (at * at / 3 % 251) as u8).collect();
+    for (rows, partitions) in [(90, 3), (90, 40), (70_000, 5), (70_000, 600)] {
+        for (first, behind) in [(0, 0), (5, 0), (0, 100), (9, 40)] {
+            let mut offsets = vec![first as i64];
+            let len = |row: usize| if rows > 100 { (row * 7 % 41) / 20 } else { row * 5 % 71 };
+            (0..rows).for_each(|row| offsets.push(offsets[row] + len(row) as i64));
+            let ids: Vec<u32> = (0..rows).map(|row| (row * row % partitions) as u32).collect();
+            let mut sorted: Vec<usize> = (0..rows).collect();
+            sorted.sort_by_key(|&row| ids[row]);
+            let string = |&row: &usize| &source[offsets[row] as usize..offsets[row + 1] as usize];
+            let expected: Vec<u8> = sorted.iter().flat_map(string).copied().collect();
+            for level in Level::all() {
+                let mut order = Order::new(level);
+                let Plan::Ordered(mut planned) = order.plan(&ids, partitions, Load::ManyTexts)
+                else {
+                    panic!("ids are no order");
+                };
+                let (mut ends, mut out) = (vec![7i64; rows + 1], vec![0xaa; expected.len() + PAD]);
+                let bytes = &source[..offsets[rows] as usize + behind];
+                planned.text(&offsets, bytes, &mut ends, &mut out);
+                assert!(out[..expected.len()] == expected, "{rows} {partitions} {first} {level:?}");
+                let lens = ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                assert!(ends[0] == 0 && lens.eq(sorted.iter().map(|row| string(row).len())));
             }
         }
     }

@@ -19,7 +19,7 @@ const SPARE: u32 = 9;
 const SOME: usize = 32;
 
 /// The digits that words are sorted by.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Digits {
     /// How many there are.
     pub(super) many: u32,
@@ -37,16 +37,6 @@ impl Digits {
         // Digits of equal width: no pass is for a bit or two.
         let width = bits.div_ceil(many);
         Self { many, from: high.saturating_sub(many * width).max(low), width }
-    }
-
-    /// The same, if they are two, or one that can be halved.
-    pub(super) fn two_of(count: usize, low: u32, high: u32) -> Option<Self> {
-        let digits = Self::of(count, low, high);
-        match digits.many {
-            2 => Some(digits),
-            _ if digits.width < 2 => None,
-            _ => Some(Self { many: 2, width: digits.width.div_ceil(2), ..digits }),
-        }
     }
 
     /// The value of digit number `at`.
@@ -68,11 +58,6 @@ pub(super) struct Counts<const N: usize>([[u32; DIGITS]; N]);
 impl<const N: usize> Counts<N> {
     pub(super) fn new() -> Self {
         Self([[0; DIGITS]; N])
-    }
-
-    /// Starts again, for as many `digits`.
-    pub(super) fn clear(&mut self, digits: Digits) {
-        self.0.iter_mut().for_each(|counts| counts[..=digits.mask()].fill(0));
     }
 
     #[inline(always)]

@@ -9,8 +9,8 @@
 //!             small ones by comparison, large ones by 2. and 3. over the rest
 //! ```
 //!
-//! Who makes the words can have their digits counted while they are at hand: [`Tally`]; or make them only when
-//! they are put in their parts, and read each part while it is in the cache: [`sort_made`].
+//! Who makes the words can make them only when they are put in their parts, and read each part while it is in the
+//! cache: [`sort_made`].
 //!
 //! The words carry a row index in their low bits, so that the order of equal keys is that of the rows: the
 //! sort is stable without having to be. Words of 32 bits take three quarters of the time of those of 64, if
@@ -18,11 +18,9 @@
 
 mod digits;
 mod parts;
-mod tally;
 
 use self::digits::{Counts, DIGIT, Digits};
 use self::parts::Parts;
-pub(crate) use self::tally::Tally;
 use super::prefetch::Ahead;
 
 /// What is sorted: a number of 32 or 64 bits.
@@ -59,8 +57,13 @@ const SAMPLE: usize = 128;
 const FEW_RUNS: usize = 4;
 
 /// Sorts `words`, which differ in the bits from `low` to `high` or below `low`, where they ascend
-/// with their place. `scratch` is overwritten.
-pub(crate) fn sort<W: Word>(words: &mut Vec<W>, scratch: &mut Vec<W>, low: u32, high: u32) {
+/// with their place. `scratch` is overwritten. Memory `ahead` is asked for on the way.
+pub(crate) fn sort<W: Word>(
+    words: &mut Vec<W>,
+    scratch: &mut Vec<W>,
+    (low, high): (u32, u32),
+    ahead: &mut Ahead<'_>,
+) {
     let mut turns = Turns::default();
     if !words.chunks(SAMPLE).any(|words| turns.are_many(words)) {
         if turns.descents == 0 {
@@ -76,7 +79,7 @@ pub(crate) fn sort<W: Word>(words: &mut Vec<W>, scratch: &mut Vec<W>, low: u32, 
     }
     // Whatever is in it is overwritten.
     scratch.resize(words.len(), W::default());
-    if sort_spread(words, scratch, low, high, &mut Ahead::default()) {
+    if sort_spread(words, scratch, low, high, ahead) {
         std::mem::swap(words, scratch);
     }
 }
@@ -107,7 +110,7 @@ pub(crate) fn sort_made<W: Word>(
         }
     }
     make(0, words);
-    sort(words, scratch, low, high);
+    sort(words, scratch, (low, high), &mut Ahead::default());
     done(words);
 }
 
@@ -171,21 +174,17 @@ fn sort_spread<W: Word>(
         counts.spread(digits, words, scratch, ahead)
     };
     let (words, scratch) = if moved { (scratch, words) } else { (words, scratch) };
-    sort_rest(words, scratch, low, digits.from);
+    // Few words are far from their place, mostly.
+    if digits.from > low && !insert_each(words, words.len()) {
+        sort_groups(words, scratch, low, digits.from);
+    }
     moved
 }
 
-/// Sorts words that are in the order of their bits from `from` on by those above `low` too.
-fn sort_rest<W: Word>(words: &mut [W], scratch: &mut [W], low: u32, from: u32) {
-    if from > low && !sort_neighbours(words) {
-        sort_groups(words, scratch, low, from);
-    }
-}
-
-/// Sorts words of which few are far from their place, by insertion. False if too many are: some are then
-/// nearer to it.
-fn sort_neighbours<W: Word>(words: &mut [W]) -> bool {
-    let mut moves = words.len();
+/// Sorts words by insertion, with `moves` at the most; a word's own may be more. False if that is not enough: some
+/// are then nearer to their place.
+#[inline(always)]
+fn insert_each<W: Word>(words: &mut [W], mut moves: usize) -> bool {
     for at in 1..words.len() {
         let word = words[at];
         if words[at - 1] <= word {
@@ -205,20 +204,6 @@ fn sort_neighbours<W: Word>(words: &mut [W]) -> bool {
     true
 }
 
-/// Sorts a few words.
-#[inline(always)]
-fn insert_each<W: Word>(words: &mut [W]) {
-    for at in 1..words.len() {
-        let word = words[at];
-        let mut to = at;
-        while to > 0 && words[to - 1] > word {
-            words[to] = words[to - 1];
-            to -= 1;
-        }
-        words[to] = word;
-    }
-}
-
 /// Sorts groups of words that agree in the bits from `from` on.
 fn sort_groups<W: Word>(words: &mut [W], scratch: &mut [W], low: u32, from: u32) {
     let mut start = 0;
@@ -229,13 +214,7 @@ fn sort_groups<W: Word>(words: &mut [W], scratch: &mut [W], low: u32, from: u32)
             end += 1;
         }
         match end - start {
-            1 => {}
-            2 => {
-                if words[start] > words[start + 1] {
-                    words.swap(start, start + 1);
-                }
-            }
-            3..=TINY => insert_each(&mut words[start..end]),
+            1..=TINY => _ = insert_each(&mut words[start..end], usize::MAX),
             count if count <= SMALL => words[start..end].sort_unstable(),
             _ => {
                 let (group, other) = (&mut words[start..end], &mut scratch[start..end]);
@@ -277,23 +256,61 @@ mod tests {
             let mut expected = words.clone();
             expected.sort_unstable();
             let high = 64 - words.iter().fold(0, |a, b| a | b).leading_zeros();
-            let mut tally = Tally::default();
-            // It can be used again.
-            for count in [1000, words.len()] {
-                tally.start(count, 12, high.max(12));
-                for some in words.chunks(100) {
-                    tally.add(|fresh| fresh.extend(some));
-                }
-                prop_assert_eq!(tally.sort(&mut Ahead::default()), &expected[..]);
-            }
             let mut narrow: Vec<u32> = words.iter().map(|&word| word as u32).collect();
             let mut expected_narrow = narrow.clone();
             expected_narrow.sort_unstable();
-            sort(&mut narrow, &mut Vec::new(), 12, u32::BITS);
+            sort(&mut narrow, &mut Vec::new(), (12, u32::BITS), &mut Ahead::default());
             prop_assert_eq!(narrow, expected_narrow);
-            sort(&mut words, &mut Vec::new(), 12, high);
+            sort(&mut words, &mut Vec::new(), (12, high), &mut Ahead::default());
             prop_assert_eq!(words, expected);
         }
+    }
+
+    #[test]
+    fn a_few_words_in_every_order() {
+        for (count, code) in
+            (0..8).flat_map(|count| (0..3u64.pow(count)).map(move |code| (count, code)))
+        {
+            let word = |at| code / 3u64.pow(at) % 3 << 12 | u64::from(at);
+            check(&(0..count).map(word).collect::<Vec<u64>>(), 12, 14, "few");
+        }
+    }
+
+    #[test]
+    fn counts_around_every_threshold() {
+        let around = [TINY, SAMPLE, SMALL, 2 * SMALL, 1 << DIGIT, NEAR].into_iter();
+        for count in around.flat_map(|count| [count - 1, count, count + 1, count + TINY]) {
+            let hash = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+            let keys: [(&str, &dyn Fn(u64) -> u64); 10] = [
+                ("one key", &|_| 5),
+                ("up", &|at| at),
+                ("down", &|at| count as u64 - at),
+                ("in turns", &|at| at % 2),
+                ("runs", &|at| at % (count as u64 / 3 + 1)),
+                ("groups", &|at| hash(at / 300)),
+                ("few keys", &|at| hash(at) % 5),
+                ("any", &hash),
+                ("low bits", &|at| hash(at) % 64),
+                ("high bits", &|at| hash(at) >> 20 << 40),
+            ];
+            for (name, key) in keys {
+                let word = |at| (key(at) & 0xfff_ffff_ffff) << 20 | at;
+                let words: Vec<u64> = (0..count as u64).map(word).collect();
+                check(&words, 20, 64, name);
+                // As narrow ones; keys that are cut are others.
+                let narrow = words.iter().zip(0..).map(|(word, at)| (word >> 20 << 17) as u32 | at);
+                check(&narrow.collect::<Vec<u32>>(), 17, 32, name);
+            }
+        }
+    }
+
+    /// Words are sorted, whether they are there or made.
+    fn check<W: Word + std::fmt::Debug>(words: &[W], low: u32, high: u32, name: &str) {
+        let (mut sorted, mut expected) = (words.to_vec(), words.to_vec());
+        expected.sort_unstable();
+        sort(&mut sorted, &mut Vec::new(), (low, high), &mut Ahead::default());
+        assert!(sorted == expected, "{} words, {name}", words.len());
+        made(words, low, high);
     }
 
     #[test]
@@ -311,7 +328,7 @@ mod tests {
             let mut expected = words.clone();
             expected.sort_unstable();
             let mut sorted = words.clone();
-            sort(&mut sorted, &mut Vec::new(), 20, 64);
+            sort(&mut sorted, &mut Vec::new(), (20, 64), &mut Ahead::default());
             assert!(sorted == expected, "skewed by {skew} bits");
             made(&words, 20, 64);
             // The first block does not tell how many bits differ.

@@ -164,4 +164,32 @@ mod tests {
             prop_assert_eq!(out, twin);
         }
     }
+
+    /// Block by block, as the head of this file says.
+    fn model(string: &[u8], flip: u8) -> Vec<u8> {
+        let mut code = vec![if string.is_empty() { EMPTY } else { FULL }];
+        let (mut rest, mut blocks) = (string, 0);
+        while !rest.is_empty() {
+            let size = if blocks < SMALL_BLOCKS { SMALL } else { LARGE };
+            let (own, behind) = rest.split_at(size.min(rest.len()));
+            code.extend_from_slice(own);
+            code.resize(code.len() + size - own.len(), 0);
+            code.push(if behind.is_empty() { own.len() as u8 } else { MORE });
+            (rest, blocks) = (behind, blocks + 1);
+        }
+        code.into_iter().map(|byte| byte ^ flip).collect()
+    }
+
+    #[test]
+    fn every_length_is_coded_in_blocks() {
+        let bytes: Vec<u8> = (0..200u8).map(|byte| byte.wrapping_mul(91)).collect();
+        for (len, flip) in (0..=bytes.len()).flat_map(|len| [(len, 0), (len, 0xff)]) {
+            let (string, expected) = (&bytes[..len], model(&bytes[..len], flip));
+            assert_eq!(encoded_len(len), expected.len());
+            let (mut out, mut twin) = (vec![0xaa; expected.len()], vec![0xaa; expected.len()]);
+            put_blocks([(string, true)].into_iter(), 7, flip, &mut [0], &mut out);
+            put_each([(string, true)].into_iter().map(Text::from), 7, flip, &mut [0], &mut twin);
+            assert_eq!((&out, &twin), (&expected, &expected), "{len} bytes");
+        }
+    }
 }

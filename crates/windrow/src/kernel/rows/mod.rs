@@ -26,6 +26,8 @@ mod raw;
 pub(crate) mod take_blocks;
 pub(crate) mod take_lists;
 pub(crate) mod take_text;
+#[cfg(test)]
+mod tests;
 pub(crate) mod text;
 
 pub(crate) use bounds::bounds;
@@ -33,8 +35,8 @@ pub(crate) use bytes::{ByteLane, Source, put_bytes};
 pub(crate) use each::{Read, take_each, take_flags, take_raw, take_some};
 pub(crate) use heads::{Letters, PackHeads, Strings, head_bounds, pack_heads, shared, shared_each};
 pub(crate) use lanes::{
-    Bits, Cell, Cells, Code, Cursors, Held, Lane, LaneOut, Lanes, Places, Reached, Scattered,
-    Strided, Word, put, put_cells, take, take_cell,
+    Bits, Cell, Cells, Code, Held, Lane, LaneOut, Lanes, Places, Scattered, Strided, Word, put,
+    put_cells, set_lengths, take, take_cell,
 };
 pub(crate) use pack::{Clamp, Pack, clamp, narrow, pack};
 pub(crate) use raw::{Raw, put_raw};

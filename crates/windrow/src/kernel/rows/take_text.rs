@@ -143,10 +143,7 @@ unsafe fn take_wide<S: Sink>(
     // SAFETY: as this function's.
     unsafe {
         match coded {
-            Coded::Text if are_short(texts, cursors) => {
-                take_texts::<32>(texts, cursors, data, sink, valid)
-            }
-            Coded::Text => take_texts::<64>(texts, cursors, data, sink, valid),
+            Coded::Text => take_texts(texts, cursors, data, sink, valid),
             Coded::Blocks if are_long(texts, cursors) => {
                 take_blocks::<_, true>(texts, cursors, data, sink, valid)
             }
@@ -236,19 +233,6 @@ pub(super) fn room_of(bytes: &[u8], cursors: &[usize], ends: &[usize]) -> Option
     // The sum did not wrap around either.
     cursors.len().checked_mul(bytes.len())?.checked_add(STEPS)?;
     (wrong.cast_signed() >= 0).then_some(room)
-}
-
-/// Whether most texts are of half a step: a store of a whole one nearly always crosses from one cache line to the
-/// next. Some of them are looked at.
-#[cfg(target_arch = "x86_64")]
-fn are_short(texts: &Texts<'_>, cursors: &[usize]) -> bool {
-    const LOOKS: usize = 16;
-    let rows = cursors.iter().zip(texts.ends).step_by(cursors.len() / LOOKS + 1);
-    let len = |(&cursor, &end): (&usize, &usize)| {
-        let code = texts.bytes.get(cursor + usize::from(texts.null.is_some())..end);
-        code.and_then(|code| find_end(code, texts.form.flip)).unwrap_or(0)
-    };
-    rows.clone().map(len).sum::<usize>() <= LOOKS * rows.len()
 }
 
 /// What becomes of strings that are read one by one.

@@ -26,8 +26,6 @@ impl Form {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::*;
-
     /// Where a string begins and ends.
     type Span = (usize, usize);
 
@@ -65,19 +63,5 @@ pub(super) mod tests {
             end - len
         };
         (lens.map(start).collect(), end)
-    }
-
-    /// The codes of the texts, one behind the other, and where each begins.
-    pub(in super::super) fn coded(source: &Source, form: Form) -> (Vec<u8>, Vec<usize>) {
-        let len = |&(start, end): &Span| if start > end { 0 } else { end - start + 1 };
-        let (starts, end) = starts(source.spans.iter().map(len));
-        let mut out = vec![0xaa; end];
-        for (&start, span) in starts.iter().zip(&source.spans) {
-            if let Some(text) = source.bytes.get(span.0..span.1) {
-                let code = text.iter().map(|byte| byte.wrapping_add(form.shift)).chain([form.end]);
-                out[start..].iter_mut().zip(code).for_each(|(out, byte)| *out = byte ^ form.flip);
-            }
-        }
-        (out, starts)
     }
 }

@@ -8,7 +8,7 @@
 
 use super::part::Bits;
 use crate::error::Result;
-use crate::kernel::rows::{Cursors, Reached, Strided};
+use crate::kernel::rows::{Places, Scattered, Strided};
 use crate::rows::row_ref::{Rest, RowRef, corrupt, left};
 
 /// Some rows, one behind the other.
@@ -19,7 +19,7 @@ pub(in crate::rows) struct Tile<'a> {
     stride: Option<usize>,
     /// Else where each begins, and where the last one ends.
     bounds: Vec<usize>,
-    cursors: Cursors,
+    cursors: Vec<usize>,
     /// From the cursors, or from the start of every row, to what is to be read next.
     distance: usize,
 }
@@ -27,7 +27,7 @@ pub(in crate::rows) struct Tile<'a> {
 /// Where all rows have what is to be read next.
 pub(in crate::rows) enum Next<'a> {
     Strided(Strided),
-    Reached(Reached<'a>),
+    Scattered(Scattered<'a>),
 }
 
 impl<'a> Tile<'a> {
@@ -38,7 +38,7 @@ impl<'a> Tile<'a> {
             len: 0,
             stride: None,
             bounds: Vec::with_capacity(rows + 1),
-            cursors: Cursors::with_capacity(rows),
+            cursors: Vec::with_capacity(rows),
             distance: 0,
         }
     }
@@ -77,7 +77,8 @@ impl<'a> Tile<'a> {
         let wrong = pairs.fold(start, |wrong, (a, b)| wrong | b.wrapping_sub(*a) | b);
         let is_within = wrong.cast_signed() >= 0 && self.bounds[len] <= bytes.len();
         assert!(is_within, "rows in bytes");
-        self.cursors.set(self.bounds[..len].iter().copied());
+        self.cursors.clear();
+        self.cursors.extend_from_slice(&self.bounds[..len]);
         let (bounds, cursors) = (self.bounds, self.cursors);
         Tile { bytes, len, stride: None, bounds, cursors, distance: 0 }
     }
@@ -100,7 +101,7 @@ impl<'a> Tile<'a> {
         let distance = self.distance + bytes;
         match self.stride {
             Some(stride) => Next::Strided(Strided { first: distance, stride }),
-            None => Next::Reached(self.cursors.places(distance)),
+            None => Next::Scattered(Scattered { cursors: &self.cursors, distance }),
         }
     }
 
@@ -112,9 +113,10 @@ impl<'a> Tile<'a> {
     /// Checks that there are `bytes` more behind all places, be they of the row or not.
     pub(in crate::rows) fn require(&mut self, bytes: usize) -> Result<()> {
         let end = self.distance + bytes;
+        let places = Scattered { cursors: &self.cursors, distance: end };
         let fits = match self.stride {
             Some(stride) => end <= stride,
-            None => self.len == 0 || self.cursors.furthest() + end <= self.bytes.len(),
+            None => self.len == 0 || places.furthest(self.len) <= self.bytes.len(),
         };
         if fits { Ok(()) } else { Err(corrupt("a row ends inside one of its columns")) }
     }
@@ -124,9 +126,10 @@ impl<'a> Tile<'a> {
         if let Some(stride) = self.stride.take() {
             self.bounds.clear();
             self.bounds.extend((0..=self.len).map(|row| row * stride));
-            self.cursors.set(self.bounds[..self.len].iter().copied());
+            self.cursors.clear();
+            self.cursors.extend_from_slice(&self.bounds[..self.len]);
         }
-        let cursors = self.cursors.all_mut();
+        let cursors = &mut self.cursors[..];
         if self.distance > 0 {
             cursors.iter_mut().for_each(|cursor| *cursor += self.distance);
             self.distance = 0;
@@ -182,7 +185,7 @@ impl<'a> Tile<'a> {
         match self.stride {
             Some(stride) => self.distance == stride,
             None => {
-                let rows = self.cursors.all().iter().zip(&self.bounds[1..]);
+                let rows = self.cursors.iter().zip(&self.bounds[1..]);
                 rows.fold(0, |left, (cursor, end)| left | (cursor + self.distance) ^ end) == 0
             }
         }
@@ -194,7 +197,7 @@ macro_rules! with_places {
     ($next:expr, $places:ident => $body:expr) => {
         match $next {
             $crate::rows::read::Next::Strided($places) => $body,
-            $crate::rows::read::Next::Reached($places) => $body,
+            $crate::rows::read::Next::Scattered($places) => $body,
         }
     };
 }

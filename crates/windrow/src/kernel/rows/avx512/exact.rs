@@ -1,26 +1,17 @@
-//! Byte strings into rows where nothing behind them may be overwritten, 32 or 64 bytes at a time.
+//! Byte strings into rows where nothing behind them may be overwritten, 32 bytes at a time: a store of 64 nearly always
+//! crosses from one cache line to the next.
 
 use std::arch::x86_64::*;
 
 use super::super::exact::Text;
 use super::super::text::Form;
 
-/// Bytes of a step.
+/// Bytes of a register.
 pub(super) const STEP: usize = 64;
-/// Bytes of a string, on average, up to which steps of half the length are faster: a store of 64 bytes nearly
-/// always crosses from one cache line to the next.
-const SHORT: usize = 24;
+/// Bytes of a string that are written at once.
+const HALF: usize = STEP / 2;
 /// Bytes from what is read or written to the line that is prefetched.
 pub(super) const AHEAD: usize = 512;
-
-/// Strings by which it is told how long most of them are.
-const SAMPLE: usize = 16;
-
-/// Whether the first strings are short.
-fn are_short<'a>(strings: impl Iterator<Item = Text<'a>>) -> bool {
-    let lens = strings.take(SAMPLE).map(|text| text.len);
-    lens.sum::<usize>() <= SHORT * SAMPLE
-}
 
 /// As `put_exact` of the module, where nothing is escaped: the end of a string under a mask.
 ///
@@ -31,114 +22,35 @@ fn are_short<'a>(strings: impl Iterator<Item = Text<'a>>) -> bool {
 /// The CPU has AVX-512 F, BW and VL, and BMI2.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put_exact<'a>(
-    strings: impl Iterator<Item = Text<'a>> + Clone,
-    form: Form,
-    cursors: &mut [usize],
-    out: &mut [u8],
-) {
-    // SAFETY: as this function's.
-    unsafe {
-        match are_short(strings.clone()) {
-            true => put_exact_of::<{ STEP / 2 }>(strings, form, cursors, out),
-            false => put_exact_of::<STEP>(strings, form, cursors, out),
-        }
-    }
-}
-
-/// # Safety
-/// As [`put_exact`]; `N` is a step or half of it.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-unsafe fn put_exact_of<'a, const N: usize>(
     strings: impl Iterator<Item = Text<'a>>,
     form: Form,
     cursors: &mut [usize],
     out: &mut [u8],
 ) {
-    let coder = Coder::new(form);
+    let same = |byte: u8| _mm256_set1_epi8(byte as i8);
+    let (add, flip, last) = (same(form.shift), same(form.flip), same(form.end ^ form.flip));
     for (text, cursor) in strings.zip(cursors) {
         // Of a null nothing: which strings are null is not to be predicted.
         let keep = 0usize.wrapping_sub(usize::from(text.valid));
-        let (len, to) = (text.len & keep, *cursor);
-        let behind = to.wrapping_add(len + usize::from(text.valid));
+        let (mut left, to) = (text.len & keep, *cursor);
+        let behind = to.wrapping_add(left + usize::from(text.valid));
         let is_within = to <= behind && behind <= out.len();
         assert!(is_within, "a string lies within its bytes");
         *cursor = behind;
-        // SAFETY: the string and its end, which lie within `out`.
+        // SAFETY: the masks leave what of the string is left, and its end, which lie within `out`.
         unsafe {
-            let from = text.bytes().as_ptr();
-            coder.put::<N>(from, len, keep, out.as_mut_ptr().add(to));
-        }
-    }
-}
-
-/// Writes strings as a [`Form`] says.
-#[derive(Clone, Copy)]
-struct Coder {
-    add: __m512i,
-    flip: __m512i,
-    last: __m512i,
-}
-
-impl Coder {
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn new(form: Form) -> Self {
-        let same = |byte: u8| _mm512_set1_epi8(byte as i8);
-        Self { add: same(form.shift), flip: same(form.flip), last: same(form.end ^ form.flip) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn coded(self, v: __m512i) -> __m512i {
-        _mm512_xor_si512(_mm512_add_epi8(v, self.add), self.flip)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    fn coded_half(self, v: __m256i) -> __m256i {
-        let half = |v: __m512i| _mm512_castsi512_si256(v);
-        _mm256_xor_si256(_mm256_add_epi8(v, half(self.add)), half(self.flip))
-    }
-
-    /// Writes `len` bytes from `from` on, and the end, to `target`, `N` at a time: a step or half of it. Nothing is
-    /// written if `keep` is not all ones but zero, as `len` is then.
-    ///
-    /// # Safety
-    /// The CPU has AVX-512 F, BW and VL, and BMI2; so many bytes can be read, and these and the end be written.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-    unsafe fn put<const N: usize>(
-        self,
-        mut from: *const u8,
-        len: usize,
-        keep: usize,
-        mut target: *mut u8,
-    ) {
-        let mut left = len;
-        // SAFETY: as this function's: the masks leave what of the string is left, and its end.
-        unsafe {
-            while left >= N {
-                if N < STEP {
-                    let v = self.coded_half(_mm256_loadu_si256(from.cast()));
-                    _mm256_storeu_si256(target.cast(), v);
-                } else {
-                    let v = self.coded(_mm512_loadu_si512(from.cast()));
-                    _mm512_storeu_si512(target.cast(), v);
-                }
-                (from, target, left) = (from.add(N), target.add(N), left - N);
+            let coded = |v| _mm256_xor_si256(_mm256_add_epi8(v, add), flip);
+            let (mut from, mut target) = (text.bytes().as_ptr(), out.as_mut_ptr().add(to));
+            while left >= HALF {
+                let v = coded(_mm256_loadu_si256(from.cast()));
+                _mm256_storeu_si256(target.cast(), v);
+                (from, target, left) = (from.add(HALF), target.add(HALF), left - HALF);
             }
-            let own = _bzhi_u64(u64::MAX, left as u32);
-            let put = (own << 1 | 1) & keep as u64;
-            if N < STEP {
-                let v = self.coded_half(_mm256_maskz_loadu_epi8(own as u32, from.cast()));
-                let last = _mm512_castsi512_si256(self.last);
-                let v = _mm256_mask_mov_epi8(v, !own as u32, last);
-                _mm256_mask_storeu_epi8(target.cast(), put as u32, v);
-            } else {
-                let v = self.coded(_mm512_maskz_loadu_epi8(own, from.cast()));
-                let v = _mm512_mask_mov_epi8(v, !own, self.last);
-                _mm512_mask_storeu_epi8(target.cast(), put, v);
-            }
+            let own = _bzhi_u32(u32::MAX, left as u32);
+            let v = coded(_mm256_maskz_loadu_epi8(own, from.cast()));
+            let v = _mm256_mask_mov_epi8(v, !own, last);
+            let put = (own << 1 | 1) & keep as u32;
+            _mm256_mask_storeu_epi8(target.cast(), put, v);
         }
     }
 }
@@ -152,24 +64,6 @@ impl Coder {
 /// The CPU has AVX-512 F, BW and VL, and BMI2.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 pub(in crate::kernel::rows) unsafe fn put_counted<'a>(
-    strings: impl Iterator<Item = Text<'a>> + Clone,
-    count: impl Fn(usize, &mut [u8]) -> usize,
-    cursors: &mut [usize],
-    out: &mut [u8],
-) {
-    // SAFETY: as this function's.
-    unsafe {
-        match are_short(strings.clone()) {
-            true => put_counted_of::<{ STEP / 2 }>(strings, count, cursors, out),
-            false => put_counted_of::<STEP>(strings, count, cursors, out),
-        }
-    }
-}
-
-/// # Safety
-/// As [`put_counted`]; `N` is a step or half of it.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-unsafe fn put_counted_of<'a, const N: usize>(
     strings: impl Iterator<Item = Text<'a>>,
     count: impl Fn(usize, &mut [u8]) -> usize,
     cursors: &mut [usize],
@@ -183,28 +77,19 @@ unsafe fn put_counted_of<'a, const N: usize>(
         assert!(*cursor <= out.len(), "a string lies within its bytes");
         let mut at = 0;
         loop {
-            let own = _bzhi_u64(u64::MAX, (len - at).min(N) as u32);
+            let own = _bzhi_u32(u32::MAX, (len - at).min(HALF) as u32);
             // SAFETY: the mask leaves what of the string is left, for which there is room, as was checked.
             unsafe {
-                let (from, target) = (string.as_ptr().add(at), out.as_mut_ptr().add(to + at));
-                if N < STEP {
-                    let v = _mm256_maskz_loadu_epi8(own as u32, from.cast());
-                    _mm256_mask_storeu_epi8(target.cast(), own as u32, v);
-                } else {
-                    let v = _mm512_maskz_loadu_epi8(own, from.cast());
-                    _mm512_mask_storeu_epi8(target.cast(), own, v);
-                }
+                let v = _mm256_maskz_loadu_epi8(own, string.as_ptr().add(at).cast());
+                _mm256_mask_storeu_epi8(out.as_mut_ptr().add(to + at).cast(), own, v);
             }
-            at += N;
+            at += HALF;
             if at >= len {
                 break;
             }
         }
     }
 }
-
-/// Bytes of a string that are escaped at once: there are at most as many again.
-const HALF: usize = STEP / 2;
 
 /// As `put_exact` of the module, where bytes up to `escape` are escaped: half a step is spread over a whole one.
 ///

@@ -1,4 +1,4 @@
-//! Texts out of rows, 32 or 64 bytes at a time.
+//! Texts out of rows, 64 bytes at a time.
 
 use std::arch::x86_64::*;
 
@@ -7,18 +7,18 @@ use super::super::text::Form;
 use super::exact::{AHEAD, STEP};
 use crate::kernel::prefetch::prefetch_written;
 
-/// As `take_texts` of the module, `N` bytes at a time, for whole words of rows that are followed by a step that may be
+/// As `take_texts` of the module, for whole words of rows that are followed by a step that may be
 /// read; nothing if one of them does not end within its row, or the sink does not take it.
 ///
-/// Benefit: its forerunner, which was told the ends, was 1.5x the portable twin for texts of up to 31 bytes; half steps
-/// are worth a tenth for short ones. To see on the way that all is ASCII spares those of 64 to 128 bytes a fifth.
+/// Benefit: its forerunner, which was told the ends, was 1.5x the portable twin for texts of up to 31 bytes. To see on
+/// the way that all is ASCII spares those of 64 to 128 bytes a fifth.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW and VL, BMI1 and BMI2; `N` is a step or half of it; there are as many ends of rows as
+/// The CPU has AVX-512 F, BW and VL, BMI1 and BMI2; there are as many ends of rows as
 /// cursors, and the sink has as many rows; no cursor is behind the end of its row, which is within the bytes; `data` has
 /// room for what is left of all rows, and a step.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
-pub(in crate::kernel::rows) unsafe fn take_texts<const N: usize>(
+pub(in crate::kernel::rows) unsafe fn take_texts(
     texts: &Texts<'_>,
     cursors: &mut [usize],
     data: &mut Vec<u8>,
@@ -29,10 +29,9 @@ pub(in crate::kernel::rows) unsafe fn take_texts<const N: usize>(
     let with = Back::of(form);
     let (is_marked, null) = (null.is_some(), null.unwrap_or(0));
     let marker = usize::from(is_marked);
-    let whole = u64::MAX >> (64 - N);
     let (mut len, target) = (data.len(), data.as_mut_ptr());
     let mut all_high = 0;
-    let last = bytes.len().checked_sub(N + marker);
+    let last = bytes.len().checked_sub(STEP + marker);
     let mut done = 0;
     for (cursors, ends) in cursors.chunks_mut(64).zip(ends.chunks(64)) {
         if last.is_none_or(|last| cursors.iter().any(|&cursor| cursor > last)) {
@@ -46,21 +45,21 @@ pub(in crate::kernel::rows) unsafe fn take_texts<const N: usize>(
             // SAFETY: as above; the step that is written begins where the texts so far end, which are as long as what
             // their rows had left at the most: there is room for a step more.
             let (mut found, mut high) = unsafe {
-                with.step::<N>(bytes.as_ptr().add(start), whole, target.add(len), !is_valid)
+                with.step(bytes.as_ptr().add(start), u64::MAX, target.add(len), !is_valid)
             };
             let mut at = 0;
             while found == 0 {
-                at += N;
+                at += STEP;
                 if start + at >= end {
                     return None;
                 }
-                let own = _bzhi_u64(whole, (bytes.len() - start - at).min(N) as u32);
+                let own = _bzhi_u64(u64::MAX, (bytes.len() - start - at).min(STEP) as u32);
                 // SAFETY: the mask leaves what lies within the bytes; the step that is written begins in front of the
                 // end of the row, so that there is room for it.
                 let (ends, also_high) = unsafe {
                     prefetch_written(target.wrapping_add(len + at + AHEAD));
                     let from = bytes.as_ptr().add(start + at);
-                    with.step::<N>(from, own, target.add(len + at), false)
+                    with.step(from, own, target.add(len + at), false)
                 };
                 found = ends;
                 high |= also_high;
@@ -105,41 +104,23 @@ impl Back {
         }
     }
 
-    /// Writes `N` bytes at `to` of the codes at `from` that are `own`, all of them in a whole step. Returns which of
+    /// Writes the codes at `from` that are `own`, all of them in a whole step, to `to`. Returns which of
     /// these codes end a text, or that the first does if the text `is_null`; and which of those in front are not ASCII.
     ///
     /// # Safety
-    /// As [`take_texts`]; `own` are bytes that may be read at `from`, and `N` may be written at `to`.
+    /// As [`take_texts`]; `own` are bytes that may be read at `from`, and a step may be written at `to`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1")]
-    unsafe fn step<const N: usize>(
-        &self,
-        from: *const u8,
-        own: u64,
-        to: *mut u8,
-        is_null: bool,
-    ) -> (u64, u64) {
-        let (flip, add, two) = (self.flip, self.add, _mm512_set1_epi8(2));
+    unsafe fn step(&self, from: *const u8, own: u64, to: *mut u8, is_null: bool) -> (u64, u64) {
         // SAFETY: as this function's.
-        let (found, high) = unsafe {
-            if N == STEP {
-                let v = _mm512_maskz_loadu_epi8(own, from.cast());
-                _mm512_storeu_si512(to.cast(), _mm512_xor_si512(_mm512_add_epi8(v, add), flip));
-                let code = _mm512_xor_si512(v, flip);
-                let found = _mm512_mask_cmplt_epu8_mask(own, code, two);
-                (found, _mm512_mask_cmpgt_epu8_mask(own, code, self.ascii))
-            } else {
-                let (flip, add) = (_mm512_castsi512_si256(flip), _mm512_castsi512_si256(add));
-                let v = _mm256_maskz_loadu_epi8(own as u32, from.cast());
-                _mm256_storeu_si256(to.cast(), _mm256_xor_si256(_mm256_add_epi8(v, add), flip));
-                let code = _mm256_xor_si256(v, flip);
-                let two = _mm512_castsi512_si256(two);
-                let found = _mm256_mask_cmplt_epu8_mask(own as u32, code, two);
-                let ascii = _mm512_castsi512_si256(self.ascii);
-                let high = _mm256_mask_cmpgt_epu8_mask(own as u32, code, ascii);
-                (u64::from(found), u64::from(high))
-            }
+        let code = unsafe {
+            let v = _mm512_maskz_loadu_epi8(own, from.cast());
+            let text = _mm512_xor_si512(_mm512_add_epi8(v, self.add), self.flip);
+            _mm512_storeu_si512(to.cast(), text);
+            _mm512_xor_si512(v, self.flip)
         };
+        let found = _mm512_mask_cmplt_epu8_mask(own, code, _mm512_set1_epi8(2));
+        let high = _mm512_mask_cmpgt_epu8_mask(own, code, self.ascii);
         let found = found | u64::from(is_null);
         (found, in_front(found) & high)
     }

@@ -11,6 +11,7 @@ use std::ops::{BitAnd, BitOr};
 
 use super::places::Places;
 use super::vector::Vector;
+use super::x86::instructions;
 
 /// 32 bytes. There is one only where the CPU has AVX2.
 #[derive(Clone, Copy)]
@@ -90,7 +91,6 @@ unsafe fn turned_4(v: [__m256i; 4]) -> [__m256i; 4] {
 
 impl Vector for Avx2 {
     type Mask = Self;
-    type Order = Self;
     const COLUMNS: usize = 4;
 
     #[inline(always)]
@@ -98,61 +98,11 @@ impl Vector for Avx2 {
         32 / width
     }
 
-    #[inline(always)]
-    unsafe fn splat<const W: usize>(number: u128) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            Self(match W {
-                4 => _mm256_set1_epi32(number as i32),
-                8 => _mm256_set1_epi64x(number as i64),
-                _ => {
-                    let (low, high) = (number as i64, (number >> 64) as i64);
-                    _mm256_setr_epi64x(low, high, low, high)
-                }
-            })
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load<const W: usize>(from: *const u8) -> Self {
-        // SAFETY: as the trait's.
-        Self(unsafe { _mm256_loadu_si256(from.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store<const W: usize>(self, to: *mut u8) {
-        // SAFETY: as the trait's.
-        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
-        Self(unsafe { _mm256_xor_si256(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn add<const W: usize>(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            Self(match W {
-                4 => _mm256_add_epi32(self.0, other.0),
-                8 => _mm256_add_epi64(self.0, other.0),
-                _ => self.0,
-            })
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn sub<const W: usize>(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            Self(match W {
-                4 => _mm256_sub_epi32(self.0, other.0),
-                8 => _mm256_sub_epi64(self.0, other.0),
-                _ => self.0,
-            })
-        }
+    instructions! {
+        load _mm256_loadu_si256, store _mm256_storeu_si256, xor _mm256_xor_si256,
+        add _mm256_add_epi32 _mm256_add_epi64, sub _mm256_sub_epi32 _mm256_sub_epi64,
+        shuffle _mm256_shuffle_epi8, broadcast _mm256_broadcastsi128_si256,
+        splat _mm256_set1_epi32 _mm256_set1_epi64x
     }
 
     #[inline(always)]
@@ -169,36 +119,12 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn order<const W: usize>(reversed: bool) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            let order = match (reversed, W) {
-                (false, _) => _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                (_, 4) => _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12),
-                (_, 8) => _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8),
-                _ => _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-            };
-            Self(_mm256_broadcastsi128_si256(order))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn ordered<const W: usize>(self, order: Self) -> Self {
-        // SAFETY: as the trait's.
-        Self(unsafe { _mm256_shuffle_epi8(self.0, order.0) })
-    }
-
-    #[inline(always)]
     unsafe fn equal<const W: usize>(self, other: Self) -> Self {
         // SAFETY: as the trait's.
         unsafe {
             Self(match W {
                 4 => _mm256_cmpeq_epi32(self.0, other.0),
-                8 => _mm256_cmpeq_epi64(self.0, other.0),
-                _ => {
-                    let halves = _mm256_cmpeq_epi64(self.0, other.0);
-                    _mm256_and_si256(halves, _mm256_shuffle_epi32(halves, 0x4e))
-                }
+                _ => _mm256_cmpeq_epi64(self.0, other.0),
             })
         }
     }
@@ -230,11 +156,7 @@ impl Vector for Avx2 {
         unsafe {
             match W {
                 4 => _mm256_movemask_ps(_mm256_castsi256_ps(mask.0)) as u64,
-                8 => _mm256_movemask_pd(_mm256_castsi256_pd(mask.0)) as u64,
-                _ => {
-                    let halves = _mm256_movemask_pd(_mm256_castsi256_pd(mask.0)) as u64;
-                    halves & 1 | halves >> 1 & 2
-                }
+                _ => _mm256_movemask_pd(_mm256_castsi256_pd(mask.0)) as u64,
             }
         }
     }

@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 
 use super::places::Places;
 use super::vector::Vector;
+use super::x86::instructions;
 
 /// 64 bytes.
 #[derive(Clone, Copy)]
@@ -138,7 +139,6 @@ unsafe fn turned_16([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 
 impl Vector for Avx512 {
     type Mask = u16;
-    type Order = Self;
     const COLUMNS: usize = 8;
 
     #[inline(always)]
@@ -146,61 +146,11 @@ impl Vector for Avx512 {
         64 / width
     }
 
-    #[inline(always)]
-    unsafe fn splat<const W: usize>(number: u128) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            Self(match W {
-                4 => _mm512_set1_epi32(number as i32),
-                8 => _mm512_set1_epi64(number as i64),
-                _ => {
-                    let (low, high) = (number as i64, (number >> 64) as i64);
-                    _mm512_broadcast_i32x4(_mm_set_epi64x(high, low))
-                }
-            })
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load<const W: usize>(from: *const u8) -> Self {
-        // SAFETY: as the trait's.
-        Self(unsafe { _mm512_loadu_si512(from.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store<const W: usize>(self, to: *mut u8) {
-        // SAFETY: as the trait's.
-        unsafe { _mm512_storeu_si512(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
-        Self(unsafe { _mm512_xor_si512(self.0, other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn add<const W: usize>(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            Self(match W {
-                4 => _mm512_add_epi32(self.0, other.0),
-                8 => _mm512_add_epi64(self.0, other.0),
-                _ => self.0,
-            })
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn sub<const W: usize>(self, other: Self) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            Self(match W {
-                4 => _mm512_sub_epi32(self.0, other.0),
-                8 => _mm512_sub_epi64(self.0, other.0),
-                _ => self.0,
-            })
-        }
+    instructions! {
+        load _mm512_loadu_si512, store _mm512_storeu_si512, xor _mm512_xor_si512,
+        add _mm512_add_epi32 _mm512_add_epi64, sub _mm512_sub_epi32 _mm512_sub_epi64,
+        shuffle _mm512_shuffle_epi8, broadcast _mm512_broadcast_i32x4,
+        splat _mm512_set1_epi32 _mm512_set1_epi64
     }
 
     #[inline(always)]
@@ -217,38 +167,12 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn order<const W: usize>(reversed: bool) -> Self {
-        // SAFETY: as the trait's.
-        unsafe {
-            let order = match (reversed, W) {
-                (false, _) => _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                (_, 4) => _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12),
-                (_, 8) => _mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8),
-                _ => _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
-            };
-            Self(_mm512_broadcast_i32x4(order))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn ordered<const W: usize>(self, order: Self) -> Self {
-        // SAFETY: as the trait's.
-        Self(unsafe { _mm512_shuffle_epi8(self.0, order.0) })
-    }
-
-    #[inline(always)]
     unsafe fn equal<const W: usize>(self, other: Self) -> u16 {
         // SAFETY: as the trait's.
         unsafe {
             match W {
                 4 => _mm512_cmpeq_epi32_mask(self.0, other.0),
-                8 => _mm512_cmpeq_epi64_mask(self.0, other.0).into(),
-                // A bit for each half: both, at the place of the first.
-                _ => {
-                    let halves = u16::from(_mm512_cmpeq_epi64_mask(self.0, other.0));
-                    let both = halves & halves >> 1 & 0x55;
-                    both | both << 1
-                }
+                _ => _mm512_cmpeq_epi64_mask(self.0, other.0).into(),
             }
         }
     }
@@ -267,12 +191,7 @@ impl Vector for Avx512 {
 
     #[inline(always)]
     unsafe fn bits<const W: usize>(mask: u16) -> u64 {
-        let mask = u64::from(mask);
-        match W {
-            4 => mask,
-            8 => mask & 0xff,
-            _ => mask & 1 | mask >> 1 & 2 | mask >> 2 & 4 | mask >> 3 & 8,
-        }
+        if W == 4 { mask.into() } else { u64::from(mask) & 0xff }
     }
 
     #[inline(always)]

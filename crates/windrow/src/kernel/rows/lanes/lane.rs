@@ -13,7 +13,7 @@ pub(crate) struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    pub(in crate::kernel::rows) fn holds(self, rows: usize) -> bool {
+    pub(in crate::kernel) fn holds(self, rows: usize) -> bool {
         self.bytes.len() * 8 >= self.first + rows
     }
 
@@ -134,4 +134,27 @@ pub(crate) struct LaneOut<'a, T> {
     /// Which rows of one call are not null, 64 rows a word, where the code says so; overwritten. Bits behind them are zero.
     pub(crate) valid: &'a mut Vec<u64>,
     pub(crate) code: Code,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_bits_begin_anywhere() {
+        let bytes: Vec<u8> = (0..20u8).map(|byte| byte.wrapping_mul(73) ^ 0xb5).collect();
+        for (len, first) in (0..bytes.len()).flat_map(|len| (0..20).map(move |first| (len, first)))
+        {
+            let bits = Bits { bytes: &bytes[..len], first };
+            assert!(!bits.holds((8 * len).saturating_sub(first) + 1));
+            assert!(8 * len < first || bits.holds(8 * len - first));
+            for row in 0..8 * len {
+                let is_set = |at: usize| first + at < 8 * len && bits.get(at);
+                let expected =
+                    (0..64).rev().fold(0, |word, at| word << 1 | u64::from(is_set(row + at)));
+                assert_eq!(bits.word(row), expected, "{len} bytes, {first} and {row}");
+                assert_eq!(bits.behind(row).word(0), expected);
+            }
+        }
+    }
 }

@@ -28,11 +28,13 @@ mod take_cells;
 #[cfg(test)]
 mod tests;
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub(crate) use cells::{Cells, put_cells};
 pub(crate) use lane::{Bits, Code, Lane, LaneOut, Word};
 pub(super) use places::check_bounds;
-pub(crate) use places::{Cursors, Places, Reached, Scattered, Strided};
+pub(crate) use places::{Places, Scattered, Strided, set_lengths};
 pub(crate) use put::{Lanes, put};
 pub(crate) use take::take;
 pub(crate) use take_cells::{Cell, Held, take_cell};

@@ -25,22 +25,18 @@ impl<'a> Lanes<'a> {
     /// # Panics
     /// If a lane does not hold `rows` values.
     pub(crate) fn new(lanes: Vec<Lane<'a>>, width: usize, rows: usize) -> Self {
-        check_lanes(&lanes, width, rows);
+        assert!(matches!(width, 4 | 8 | 16), "numbers of 4, 8 or 16 bytes");
+        let bytes = rows.checked_mul(width).expect("rows fit the address space");
+        for lane in &lanes {
+            assert!(lane.values.len() >= bytes, "a lane holds a value for each row");
+            assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
+        }
         Self { lanes, width, rows }
     }
 
     /// Bytes that they take in a row.
     pub(crate) fn bytes(&self) -> usize {
         self.lanes.len() * self.width
-    }
-}
-
-fn check_lanes(lanes: &[Lane<'_>], width: usize, rows: usize) {
-    assert!(matches!(width, 4 | 8 | 16), "numbers of 4, 8 or 16 bytes");
-    let bytes = rows.checked_mul(width).expect("rows fit the address space");
-    for lane in lanes {
-        assert!(lane.values.len() >= bytes, "a lane holds a value for each row");
-        assert!(lane.valid.is_none_or(|bits| bits.holds(rows)), "a bit for each row");
     }
 }
 
@@ -57,32 +53,22 @@ pub(crate) fn put<P: Places>(
 ) -> bool {
     assert!(rows.start <= rows.end && rows.end <= lanes.rows, "lanes hold a value for each row");
     check_bounds(lanes.bytes(), rows.len(), places, out.len());
-    // SAFETY: lanes hold the rows, whose places were checked.
-    unsafe { put_lanes(&lanes.lanes, lanes.width, rows, places.anywhere(), out.as_mut_ptr()) }
-}
-
-/// # Safety
-/// Lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * width`; each lane holds values and
-/// validity bits of all `rows`.
-unsafe fn put_lanes(
-    lanes: &[Lane<'_>],
-    width: usize,
-    rows: Range<usize>,
-    places: Anywhere<'_>,
-    out: *mut u8,
-) -> bool {
-    // SAFETY: as this function's.
+    let (places, out, level) = (places.anywhere(), out.as_mut_ptr(), Level::detected());
+    // SAFETY: lanes hold the rows, whose places were checked; the level was detected.
     unsafe {
-        match width {
-            4 => put_of::<4>(lanes, rows, places, out, Level::detected()),
-            8 => put_of::<8>(lanes, rows, places, out, Level::detected()),
-            _ => put_of::<16>(lanes, rows, places, out, Level::detected()),
+        match lanes.width {
+            4 => put_of::<4>(&lanes.lanes, rows, places, out, level),
+            8 => put_of::<8>(&lanes.lanes, rows, places, out, level),
+            _ => put_of::<16>(&lanes.lanes, rows, places, out, level),
         }
     }
 }
 
+/// As [`put`], of lanes of `W` bytes, by a level.
+///
 /// # Safety
-/// As [`put_lanes`], of lanes of `W` bytes; the level was detected.
+/// The level was detected; lane `i` of the `n`th of `rows` lies within `out` at `places.place(n) + i * W`; each lane
+/// holds values and validity bits of all `rows`.
 pub(super) unsafe fn put_of<const W: usize>(
     mut lanes: &[Lane<'_>],
     rows: Range<usize>,

@@ -308,13 +308,15 @@ mod tests {
             let mut out = vec![0x55; 2 + rows * stride];
             for row in 0..rows {
                 let mut to = 2 + row * stride;
+                let is_null = null.is_some() && next() % 3 == 0;
                 if let Some(null) = null {
-                    out[to] = if next() % 3 > 0 { VALUE } else { null };
+                    out[to] = if is_null { null } else { VALUE };
                     to += 1;
                 }
                 for byte in &mut out[to..to + held.width()] {
                     *byte = match held {
-                        Held::Bit(flip) => (next() % 2) ^ flip,
+                        // Behind the marker of a null stands anything.
+                        Held::Bit(flip) if !is_null => (next() % 2) ^ flip,
                         _ => next(),
                     };
                 }

@@ -196,3 +196,47 @@ proptest! {
         check::<u128, 16>(&codes, &values, &bits, first_bit, rows, scattered, nulls);
     }
 }
+
+/// Reads rows of plain codes, one of which is the longer one of its column if it `stands` somewhere.
+fn fits<T: Word, const W: usize>(rows: usize, columns: usize, stands: Option<(usize, usize)>) {
+    let code = Code { longer: u64::MAX - 1, null: u64::MAX, big: true, escapes: true, ..Code::RAW };
+    let stride = columns * W + 1;
+    let mut bytes = vec![0x11; rows * stride];
+    // Next to it a code that is like it but for one byte.
+    let mut put = |(row, column): (usize, usize), low: u8| {
+        bytes[row * stride + column * W..][..W].fill(0xff);
+        bytes[row * stride + column * W + W - 1] = low;
+    };
+    stands.into_iter().for_each(|at| put(at, 0xfe));
+    let other = (rows - 1, columns - 1);
+    if stands != Some(other) {
+        put(other, 0xfd);
+    }
+    for level in Level::all() {
+        let mut read: Vec<_> =
+            (0..columns).map(|_| (Values::<T>::with_capacity(0), vec![])).collect();
+        let lanes = read.iter_mut().map(|(values, valid)| LaneOut { values, valid, code });
+        let mut lanes: Vec<LaneOut<'_, T>> = lanes.collect();
+        let places = Strided { first: 0, stride };
+        let found = take_by(&mut lanes, rows, places.anywhere(), &bytes, level);
+        assert_eq!(
+            found,
+            stands.is_none(),
+            "{rows} rows of {columns} of {W}, {stands:?} {level:?}"
+        );
+    }
+}
+
+#[test]
+fn a_longer_code_is_reported_wherever_it_stands() {
+    for (rows, columns) in
+        [1, 2, 3, 4, 7, 8, 16, 19, 65].into_iter().flat_map(|r| [(r, 1), (r, 5), (r, 8)])
+    {
+        for stands in (0..rows * columns).step_by(rows / 3 + 1).map(Some).chain([None]) {
+            let stands = stands.map(|at| (at / columns, at % columns));
+            fits::<u32, 4>(rows, columns, stands);
+            fits::<u64, 8>(rows, columns, stands);
+            fits::<u128, 16>(rows, columns, stands);
+        }
+    }
+}

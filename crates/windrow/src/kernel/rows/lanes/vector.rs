@@ -15,7 +15,8 @@ use super::places::Places;
 
 /// A register of numbers of `W` bytes, 4, 8 or 16: a row of a column each.
 ///
-/// Of 16 bytes numbers are moved, complemented and compared; only [`Portable`](super::portable::Portable) adds to them.
+/// Of 16 bytes numbers are moved and complemented; only [`Portable`](super::portable::Portable) adds to them, and compares
+/// them.
 ///
 /// # Safety
 /// Of all functions: the CPU has the instruction set. What else there is to be seen to is said of each.
@@ -98,6 +99,30 @@ pub(super) enum Level {
     Avx512,
 }
 
+/// Evaluates `$of` for the vectors of a level, which it calls `$vectors`.
+macro_rules! of_level {
+    ($level:expr, $vectors:ident => $of:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        use super::{avx2::Avx2, avx512::Avx512};
+        match $level {
+            Self::Portable => {
+                type $vectors = super::portable::Portable;
+                $of
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                type $vectors = Avx2;
+                $of
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                type $vectors = Avx512;
+                $of
+            }
+        }
+    }};
+}
+
 impl Level {
     #[cfg(target_arch = "x86_64")]
     #[inline]
@@ -137,25 +162,12 @@ impl Level {
 
     /// Numbers of `width` bytes in a register.
     pub(super) fn rows(self, width: usize) -> usize {
-        match self {
-            Self::Portable => super::portable::Portable::rows(width),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => super::avx2::Avx2::rows(width),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => super::avx512::Avx512::rows(width),
-        }
+        of_level!(self, V => V::rows(width))
     }
 
     /// How many of `left` columns of `width` bytes are turned into rows at once.
     pub(super) fn columns(self, left: usize, width: usize) -> usize {
-        let of_eight = match self {
-            Self::Portable => super::portable::Portable::COLUMNS,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => super::avx2::Avx2::COLUMNS,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => super::avx512::Avx512::COLUMNS,
-        };
-        let most = if width == 8 { of_eight } else { 4 };
+        let most = if width == 8 { of_level!(self, V => V::COLUMNS) } else { 4 };
         // The greatest power of two of which there are as many.
         most.min(1 << left.max(1).ilog2())
     }
