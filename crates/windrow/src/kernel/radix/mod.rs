@@ -271,7 +271,7 @@ mod tests {
         for (count, code) in
             (0..8).flat_map(|count| (0..3u64.pow(count)).map(move |code| (count, code)))
         {
-            let word = |at| code / 3u64.pow(at) % 3 << 12 | u64::from(at);
+            let word = |at| ((code / 3u64.pow(at)) % 3) << 12 | u64::from(at);
             check(&(0..count).map(word).collect::<Vec<u64>>(), 12, 14, "few");
         }
     }
