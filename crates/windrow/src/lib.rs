@@ -98,6 +98,31 @@
 //!
 //! # Keep a table up to date
 //!
+//! ```
+//! # use std::sync::Arc;
+//! # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+//! use windrow::{Budget, Pool, Table};
+//!
+//! # let scratch = std::env::temp_dir();
+//! # let column = |ids: &[i64]| Arc::new(Int64Array::from(ids.to_vec())) as ArrayRef;
+//! # let ids = |ids: &[i64]| RecordBatch::try_from_iter([("id", column(ids))]);
+//! # let names: ArrayRef = Arc::new(StringArray::from(vec!["ann", "bob", "cid"]));
+//! # let batch = RecordBatch::try_from_iter([("id", column(&[1, 2, 3])), ("name", names)])?;
+//! # let (gone, wanted, first, end) = (ids(&[2])?, ids(&[2, 3, 4])?, ids(&[0])?, ids(&[9])?);
+//! # let mut written = Vec::new();
+//! let pool = Pool::in_dir(scratch, Budget::bytes(256 << 20))?;
+//! let mut users = Table::new(&batch.schema(), "id", &pool)?;
+//! let before = users.upsert(&batch)?; // the time from which on these rows are there
+//! users.delete(&gone)?; // keys
+//! let some = users.get(&wanted)?; // keys to rows
+//! for rows in users.scan().from(&first).to(&end).batches(8192)? {
+//!     written.push(rows?);
+//! }
+//! let then = users.get_at(&wanted, before)?; // as it was, until `forget_before`
+//! # assert_eq!([some.num_rows(), written[0].num_rows(), then.num_rows()], [1, 2, 2]);
+//! # Ok::<(), windrow::Error>(())
+//! ```
+//!
 //! A [`Table`] takes rows in and out by their key, and is read now or as of an earlier time; what does not fit the
 //! budget is on disk. Beneath it a [`Spine`] keeps the changes, as batches that are merged bit by bit, and a [`Cursor`] reads
 //! them by key, value and time. What they hold is gone with the process, unless it is saved (feature `ipc`).

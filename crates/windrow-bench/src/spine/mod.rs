@@ -3,8 +3,9 @@
 //! `probes` look sorted keys up in a spine, all of which are there, against a `BTreeMap`, the floor. `absent` keys are looked
 //! up in a batch with filters and in one without, in memory and where no chunk is. `table` takes reads and upserts, nine
 //! reads to one, a thousand at a time, of rows of a u64 and 100 bytes; rivals are a `BTreeMap` and, with the
-//! feature `stores`, redb in memory and fjall in files that the system caches, whose transactions are as large. With
-//! `--part N` there is a table more that may take so little memory as an N-th of its rows does. `rest` counts bytes a
+//! feature `stores`, redb in memory and fjall in files that the system caches, whose transactions are as large. There is a
+//! table more that is merged by a thread, as fjall's are, and with `--part N` one that may take so little memory as an
+//! N-th of its rows does. `rest` counts bytes a
 //! row of what is in memory. With the feature `dataflow`, differential-dataflow's spine takes probes, too.
 
 #[cfg(feature = "dataflow")]
@@ -21,7 +22,7 @@ use windrow::arrow_array::{
     ArrayRef, BinaryArray, Int64Array, RecordBatch, UInt32Array, UInt64Array,
 };
 use windrow::{
-    Antichain, Batch, Batcher, Budget, Cursor, ForceSpill, Layout, Merging, Order, Pool,
+    Antichain, Batch, Batcher, Budget, Cursor, ForceSpill, Layout, Mergers, Merging, Order, Pool,
     PoolOptions, RowEncoder, Rows, Spine, Table,
 };
 
@@ -362,15 +363,21 @@ impl Store for BTreeMap<u64, Vec<u8>> {
 fn table(options: &Options, cells: &mut Cells) -> Result<()> {
     let pool = Pool::unlimited();
     let schema = rows_of(&[], &[])?.schema();
+    // fjall merges on threads of its own.
+    let mergers = Mergers::new(1)?;
+    let mut threaded = Table::new(&schema, "key", &pool)?;
+    threaded.merge_on(&mergers);
     let mut stores: Vec<(&str, Box<dyn Store>)> = vec![
         ("ours", Box::new(Ours(Table::new(&schema, "key", &pool)?))),
-        ("BTreeMap", Box::new(BTreeMap::new())),
+        ("ours, merging on a thread", Box::new(Ours(threaded))),
     ];
     // A row takes 24 bytes beside its value.
     if let Some(bytes) = (options.keys * (VALUE as u64 + 24)).checked_div(options.part) {
         let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(bytes as usize))?;
         stores.push(("ours, limited", Box::new(Ours(Table::new(&schema, "key", &pool)?))));
     }
+    let ours = stores.len();
+    stores.push(("BTreeMap", Box::new(BTreeMap::new())));
     #[cfg(feature = "stores")]
     {
         stores.push(("redb in memory", Box::new(stores::Redb::new()?)));
@@ -408,16 +415,19 @@ fn table(options: &Options, cells: &mut Cells) -> Result<()> {
     }
     let calls = (options.calls * BATCH) as f64;
     for (at, (case, rows)) in [
-        ("table: load", options.keys as f64),
-        ("table: upserts", calls),
-        ("table: reads", 9.0 * calls),
+        ("table of ours: load", options.keys as f64),
+        ("table of ours: upserts", calls),
+        ("table of ours: reads", 9.0 * calls),
     ]
     .into_iter()
     .enumerate()
     {
         let per_row = |times: &[f64; 3]| times[at] * 1e9 / rows;
-        for ((name, _), rival) in stores.iter().zip(&times).skip(1) {
-            cells.push(case, per_row(&times[0]), name, per_row(rival));
+        for (own, (name, _)) in stores.iter().enumerate().take(ours) {
+            let case = case.replace("ours", name);
+            for (rival, (name, _)) in stores.iter().enumerate().skip(ours) {
+                cells.push(&case, per_row(&times[own]), name, per_row(&times[rival]));
+            }
         }
     }
     Ok(())

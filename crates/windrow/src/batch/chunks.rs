@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::Batch;
 use crate::chunk::Chunk;
 use crate::error::{Error, Result};
-use crate::merge::Run;
+use crate::merge::FencedRun;
 use crate::order::Rule;
 use crate::time::Time;
 
@@ -40,7 +40,7 @@ use crate::time::Time;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ChunkReader {
-    run: Arc<Run>,
+    run: Arc<FencedRun>,
 }
 
 /// The rows of a chunk, ascending by all but their diffs. Stays in memory while it is held.

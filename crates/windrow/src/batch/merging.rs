@@ -14,6 +14,9 @@ use crate::time::{Antichain, Time};
 /// Bytes of which the caches hold the greater part until they are read again.
 pub(super) const IN_CACHES: usize = 16 << 20;
 
+/// Chunks of a part that is done, at the least.
+const LEAST_PART: usize = 8;
+
 /// A merge of batches into one run, done piece by piece.
 ///
 /// ```
@@ -153,6 +156,65 @@ impl<T: Time> Merging<T> {
         let shared = OnceLock::new();
         let body = Body { layout, pool, sources, shared, wraps, lower, upper, since };
         Ok(Batch { body: Box::new(body) })
+    }
+}
+
+/// What of a merge is done: rows that stand before all that are still to come, but for times and diffs.
+pub(crate) struct MergedPart {
+    run: Run,
+    /// All but the times and diffs of the first rows that are still to come, or less.
+    bound: Vec<u8>,
+}
+
+impl<T: Time> Merging<T> {
+    /// What is done, if it is several chunks.
+    pub(crate) fn part(&self) -> Option<MergedPart> {
+        let out = self.advance.as_ref().map_or(Some(&self.out), Advance::out)?;
+        if self.wraps.any() || out.chunks() < LEAST_PART {
+            return None;
+        }
+        let behind = self.layout.tail().len() + time_width(&self.layout);
+        let data = |row: &'_ [u8]| row.len() - behind;
+        // What is equal but for its time stands on one side.
+        let last = (1..out.chunks()).rev().find(|&at| {
+            let ends = out.last_row_of(at - 1).zip(out.first_row_of(at));
+            ends.is_some_and(|(last, first)| last[..data(last)] != first[..data(first)])
+        })?;
+        let first = out.first_row_of(last)?;
+        Some(MergedPart { run: out.first_chunks(last), bound: first[..data(first)].to_vec() })
+    }
+}
+
+impl<T: Time> Batch<T> {
+    /// Settled batches, which are being merged and of which `part` is done, with what is done in place of what it was made
+    /// of: the first of them has it, and they cannot be told apart by time any more. None if it is not worth the while.
+    pub(crate) fn let_go(batches: &[Self], part: &MergedPart) -> Result<Option<Vec<Self>>> {
+        let (Some(oldest), Some(newest)) = (batches.first(), batches.last()) else {
+            return Ok(None);
+        };
+        let Body { layout, pool, lower, .. } = &*oldest.body;
+        let upper = newest.upper();
+        let behind = layout.tail().len() + time_width(layout);
+        let before = |row: &[u8]| row[..row.len() - behind] < part.bound[..];
+        let mut left = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let Some(run) = batch.whole() else { return Ok(None) };
+            let run = match run {
+                Some(run) => run.behind(layout, pool, before)?,
+                None => Some(Run::default()),
+            };
+            let Some(run) = run else { return Ok(None) };
+            let run = match left.is_empty() {
+                true => part.run.clone().followed_by(run),
+                false => run,
+            };
+            let lower = if left.is_empty() { lower } else { upper };
+            let mut own = Self::of_sources(layout, pool, batch.body.wraps.clone(), run.into());
+            own = own.between(lower, upper);
+            own.body.since = batch.since().clone();
+            left.push(own);
+        }
+        Ok(Some(left))
     }
 }
 

@@ -21,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::RecordBatch;
 
 pub use chunks::{ChunkReader, ChunkRows};
+pub(crate) use merging::MergedPart;
 pub use merging::Merging;
 pub(crate) use merging::check_times;
 use merging::{IN_CACHES, merged};
@@ -34,7 +35,7 @@ use crate::chunk::{Finish, Wraps};
 use crate::error::{Error, Result};
 #[cfg(feature = "ipc")]
 use crate::merge::SortedInput;
-use crate::merge::{Merger, Run, Source, merge_ranges};
+use crate::merge::{FencedRun, Merger, Run, Source, merge_ranges};
 use crate::order::{Layout, Rule};
 use crate::pool::Pool;
 use crate::rows;
@@ -53,7 +54,7 @@ struct Body<T> {
     pool: Pool,
     sources: Sources,
     /// The run of a settled batch, once there was a reader of it; all readers have the same.
-    shared: OnceLock<Arc<Run>>,
+    shared: OnceLock<Arc<FencedRun>>,
     /// Notes of sums that do not fit, if there may be any.
     wraps: Option<Wraps>,
     lower: Antichain<T>,
@@ -197,12 +198,13 @@ impl<T: Time> Batch<T> {
     ///
     /// # Errors
     /// [`crate::Error::InvalidOrder`] if it is several.
-    pub(crate) fn settled_run(&self) -> Result<Option<Arc<Run>>> {
+    pub(crate) fn settled_run(&self) -> Result<Option<Arc<FencedRun>>> {
         let Some(run) = self.whole() else {
             let message = "the batch is several runs: settle it first";
             return Err(Error::InvalidOrder(message.into()));
         };
-        let shared = |run: &Run| Arc::clone(self.body.shared.get_or_init(|| Arc::new(run.clone())));
+        let fenced = |run: &Run| Arc::new(FencedRun::new(run.clone()));
+        let shared = |run: &Run| Arc::clone(self.body.shared.get_or_init(|| fenced(run)));
         Ok(run.filter(|run| !run.is_empty()).map(shared))
     }
 
@@ -315,8 +317,10 @@ impl<T: Time> Batch<T> {
     /// # Errors
     /// What merging, spilling and reading chunks report.
     pub fn filtered(self) -> Result<Self> {
-        let batch = self.settle()?;
+        let mut batch = self.settle()?;
         batch.make_filters(true)?;
+        // Its readers are to know of them.
+        batch.body.shared.take();
         Ok(batch)
     }
 

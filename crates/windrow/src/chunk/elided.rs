@@ -34,7 +34,8 @@ pub(super) fn elided(rows: &[u8], stride: usize) -> Option<Vec<u8>> {
     let kept: usize = differing.iter().filter(|&&byte| byte != 0).count();
     let count = rows.len() / stride;
     let len = count * kept + stride + mask_bytes(stride);
-    if len + rows.len() / LEAST_GAIN > rows.len() {
+    // An image is told from rows by its length.
+    if len + (rows.len() / LEAST_GAIN).max(1) > rows.len() {
         return None;
     }
     let mut mask = vec![0; mask_bytes(stride)];

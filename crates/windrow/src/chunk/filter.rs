@@ -12,6 +12,7 @@
 use super::view::View;
 use crate::kernel::partition::hash::fold;
 use crate::kernel::partition::string_hash::{SALTS, word};
+use crate::kernel::prefetch::prefetch_value;
 use crate::order::Layout;
 use crate::pool::{Lease, Pool};
 use crate::rows::key_len;
@@ -87,6 +88,12 @@ impl Filter {
             block.iter_mut().zip(hash.bits()).for_each(|(word, bit)| *word |= bit);
         }
         Some(Self { _lease: budget.lease(size_of_val(&*blocks)), blocks })
+    }
+
+    /// Asks for the memory that says whether the key is there.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: KeyHash) {
+        prefetch_value(&self.blocks[hash.block(self.blocks.len())]);
     }
 
     /// False if the key is not there.

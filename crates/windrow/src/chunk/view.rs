@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::sought::word_at;
 use crate::kernel::merge::{Strided, Varying};
 
 /// Where rows start.
@@ -45,6 +46,12 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(crate) fn row(&self, index: usize) -> &'a [u8] {
         &self.bytes[self.start(index)..self.start(index + 1)]
+    }
+
+    /// The eight bytes of row `index` from `at` on, as a number; zeros are behind its end.
+    #[inline(always)]
+    pub(crate) fn word(&self, index: usize, at: usize) -> u64 {
+        word_at(self.row(index), at)
     }
 
     /// The last row. There is one.

@@ -13,18 +13,20 @@
 //! all others stand at a greater key or at their end, unless the cursor is scattered: then they stand anywhere.
 
 mod heap;
+mod probe;
 mod reader;
 mod taken;
 
 use std::marker::PhantomData;
 
 use crate::batch::{Batch, check_times};
-use crate::chunk::{KeyHash, time_of, time_width};
+use crate::chunk::{time_of, time_width};
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::rows::{Rows, key_len};
 use crate::time::{Diff, Time};
 use heap::Heap;
+use probe::Hash;
 use reader::{Place, Reader};
 pub use taken::TakenRows;
 
@@ -132,7 +134,7 @@ impl<T: Time> Cursor<T> {
         let mut readers = Vec::new();
         for batch in batches {
             layout.check_same(batch.layout())?;
-            readers.extend(batch.settled_run()?.map(Reader::new));
+            readers.extend(batch.settled_run()?.map(|run| Reader::new(layout, run)));
         }
         Ok(Self {
             time_width: time_width(layout),
@@ -228,22 +230,51 @@ impl<T: Time> Cursor<T> {
     /// # Errors
     /// What reading a chunk reports.
     pub fn find_key(&mut self, key: &[u8]) -> Result<bool> {
+        self.leave_keys();
+        let mut hash = Hash::default();
+        let Self { readers, with_key, .. } = self;
+        for (at, reader) in readers.iter_mut().enumerate() {
+            match reader.find(key, &mut hash) {
+                Ok(true) => with_key.push((at, reader.place())),
+                Ok(false) => {}
+                Err(error) => {
+                    with_key.clear();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.take_found(key))
+    }
+
+    /// Is at no key, and readers may stand anywhere from now on.
+    fn leave_keys(&mut self) {
         self.with_key.clear();
         self.with_value.clear();
         self.scattered = true;
-        let hash = KeyHash::of(key);
-        let mut found = Vec::new();
-        for (at, reader) in self.readers.iter_mut().enumerate() {
-            if reader.find(key, hash)? {
-                found.push((at, reader.place()));
+    }
+
+    /// Is at `key`, which the readers have that are noted; false if there are none.
+    fn take_found(&mut self, key: &[u8]) -> bool {
+        let Self { readers, body, with_key, with_value, .. } = self;
+        if with_key.is_empty() {
+            return false;
+        }
+        body.clear();
+        self.key_len = key.len();
+        match &with_key[..] {
+            // Nearly always: it is at the first value that there is.
+            &[(at, _)] => {
+                let row = readers[at].row().unwrap_or(key);
+                let end = row.len().saturating_sub(self.time_width + self.layout.tail().len());
+                body.extend_from_slice(&row[..end]);
+                with_value.push(at);
+            }
+            _ => {
+                body.extend_from_slice(key);
+                self.find_value();
             }
         }
-        self.body.clear();
-        self.body.extend_from_slice(key);
-        self.key_len = key.len();
-        self.with_key = found;
-        self.find_value();
-        Ok(self.has_key())
+        true
     }
 
     /// Goes to the first key.
@@ -336,15 +367,22 @@ impl<T: Time> Cursor<T> {
 
     fn try_visit(&mut self, mut change: impl FnMut(T, &[u8])) -> Result<()> {
         let (width, tail, body) = (self.time_width, self.layout.tail().len(), &self.body[..]);
+        let mut change = |row: &[u8]| {
+            let time = match width {
+                0 => T::least(),
+                _ => T::decode(time_of(row, width, tail)),
+            };
+            change(time, &row[row.len() - tail..]);
+        };
         for &at in &self.with_value {
             let reader = &mut self.readers[at];
+            if reader.each_in_chunk(body, &mut change) {
+                continue;
+            }
             let place = reader.place();
+            reader.go_to(Place { chunk: place.chunk + 1, row: 0 })?;
             while let Some(row) = reader.row().filter(|row| row.starts_with(body)) {
-                let time = match width {
-                    0 => T::least(),
-                    _ => T::decode(time_of(row, width, tail)),
-                };
-                change(time, &row[row.len() - tail..]);
+                change(row);
                 reader.step()?;
             }
             reader.go_to(place)?;
@@ -361,14 +399,9 @@ impl<T: Time> Cursor<T> {
     pub fn probe(
         &mut self,
         keys: &Rows,
-        mut found: impl FnMut(usize, &mut Self) -> Result<()>,
+        found: impl FnMut(usize, &mut Self) -> Result<()>,
     ) -> Result<()> {
-        for (number, key) in keys.iter().enumerate() {
-            if self.find_key(key)? {
-                found(number, self)?;
-            }
-        }
-        Ok(())
+        self.probe_each(keys.iter(), found)
     }
 
     /// Takes the least key, all readers having been moved.
@@ -399,6 +432,12 @@ impl<T: Time> Cursor<T> {
         let Self { layout, readers, body, with_key, with_value, .. } = self;
         body.truncate(self.key_len);
         let behind_value = self.time_width + layout.tail().len();
+        if let &[(at, _)] = &with_key[..] {
+            let Some(row) = readers[at].row().filter(|row| row.starts_with(body)) else { return };
+            body.extend_from_slice(&row[self.key_len..row.len() - behind_value]);
+            with_value.push(at);
+            return;
+        }
         let rows = with_key.iter().filter_map(|&(at, _)| readers[at].row());
         let Some(least) = rows.filter(|row| row.starts_with(body)).min() else { return };
         body.extend_from_slice(&least[self.key_len..least.len() - behind_value]);

@@ -6,33 +6,36 @@
 //! ```
 //!
 //! Invariant: there is a row at the place, and its chunk is held; or the place is behind the last row. A reader that did
-//! not find a key is at neither: it is moved before it is read.
+//! not find a key may be at neither: it is moved before it is read.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::chunk::{Chunk, KeyHash, View};
+use super::probe::Hash;
+use crate::chunk::{Chunk, Sought, View, word_at};
 use crate::error::Result;
-use crate::merge::Run;
+use crate::merge::FencedRun;
+use crate::order::Layout;
 
 /// Where a row stands in its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    chunk: usize,
-    row: usize,
+    pub(super) chunk: usize,
+    pub(super) row: usize,
 }
 
 /// A run that is read from anywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
-    run: Arc<Run>,
+    run: Arc<FencedRun>,
     place: Place,
     chunk: Option<Arc<Chunk>>,
 }
 
 impl Reader {
-    /// Nowhere in `run`, of which nothing is read.
-    pub(super) fn new(run: Arc<Run>) -> Self {
+    /// Nowhere in `run`, whose rows are of `layout` and of which nothing is read.
+    pub(super) fn new(layout: &Layout, run: Arc<FencedRun>) -> Self {
+        run.make_fences(layout);
         Self { run, place: Place::default(), chunk: None }
     }
 
@@ -46,7 +49,26 @@ impl Reader {
         self.place
     }
 
-    /// Goes to a place that it was at before, or to the first one.
+    pub(super) fn run(&self) -> &FencedRun {
+        &self.run
+    }
+
+    /// The rows of the chunk that is held.
+    #[inline]
+    pub(super) fn rows(&self) -> Option<View<'_>> {
+        self.chunk.as_ref().map(|chunk| chunk.rows())
+    }
+
+    /// The rows of a chunk, if they are in memory to stay, or held.
+    #[inline]
+    pub(super) fn rows_at_hand(&self, chunk: usize) -> Option<View<'_>> {
+        if self.place.chunk == chunk && self.chunk.is_some() {
+            return self.rows();
+        }
+        self.run.resident_at(chunk).map(Chunk::rows)
+    }
+
+    /// Goes to a place that there is, or behind the last row.
     pub(super) fn go_to(&mut self, place: Place) -> Result<()> {
         if self.chunk.is_none() || place.chunk != self.place.chunk {
             self.chunk = None;
@@ -93,54 +115,107 @@ impl Reader {
 
     /// Goes on to the first row for which `below` is false, from the place on.
     pub(super) fn skip(&mut self, below: impl Fn(&[u8]) -> bool) -> Result<()> {
-        match self.row() {
-            Some(row) if below(row) => self.seek(below),
-            _ => Ok(()),
+        let Some(rows) = self.rows() else { return Ok(()) };
+        let row = self.place.row;
+        if !below(rows.row(row)) {
+            return Ok(());
         }
+        // It is the next one, mostly; the last one is far away.
+        if row + 1 < rows.len() && !below(rows.row(row + 1)) {
+            self.place.row += 1;
+            return Ok(());
+        }
+        self.seek(below)
     }
 
     /// Goes to the first row with `key`, of which `hash` is the hash; false if there is none, and then it may be anywhere.
-    /// A key that is not there is nearly always told from what is in memory of the chunks. Where many readers hold more
-    /// than the budget has, one that does not find the key lets go of what it held for the one before.
-    pub(super) fn find(&mut self, key: &[u8], hash: KeyHash) -> Result<bool> {
-        let found = self.look_up(key, hash)?;
-        if !found && self.chunk.as_ref().is_some_and(|chunk| chunk.is_beyond_limit()) {
-            self.chunk = None;
+    /// A key that is not there is nearly always told from what is in memory of the chunks.
+    pub(super) fn find(&mut self, key: &[u8], hash: &mut Hash) -> Result<bool> {
+        let Some(fences) = self.run.fences() else { return self.find_unfenced(key) };
+        let sought = fences.sought(key);
+        let chunk = match self.place.chunk {
+            at_hand if fences.holds(at_hand, &sought) => at_hand,
+            _ => fences.chunk_of(&self.run, &sought),
+        };
+        if chunk == self.run.chunks()
+            || fences.begins_behind(chunk, &sought)
+            || fences.has_filter(chunk) && !fences.may_have(chunk, hash.of(key))
+        {
+            return Ok(false);
+        }
+        let (row, words) = (fences.guess(chunk, &sought), fences.words(chunk));
+        self.find_near(Place { chunk, row }, &sought, words)
+    }
+
+    /// Goes to the first row with the key, which is near `place` or not at all, in a chunk whose ends have these words.
+    pub(super) fn find_near(
+        &mut self,
+        Place { chunk, row: guess }: Place,
+        sought: &Sought<'_>,
+        words: [u64; 2],
+    ) -> Result<bool> {
+        self.go_to(Place { chunk, row: 0 })?;
+        let Some(rows) = self.rows() else { return Ok(false) };
+        let row = sought.find(rows, sought.closer(rows, guess, words));
+        let found = row < rows.len() && sought.is(rows, row);
+        if found {
+            self.place.row = row;
+        } else {
+            self.let_go();
         }
         Ok(found)
     }
 
-    fn look_up(&mut self, key: &[u8], hash: KeyHash) -> Result<bool> {
-        let below = |row: &[u8]| row < key;
-        if let Some(rows) = self.chunk.as_ref().map(|chunk| chunk.rows()) {
-            let Place { chunk, row } = self.place;
-            let at_hand = below(rows.row(0)) && !below(rows.last());
-            if at_hand && !self.run.may_have(chunk, hash) {
-                return Ok(false);
-            }
-            if at_hand {
-                let is_ahead = below(rows.row(row));
-                self.place.row = match is_ahead {
-                    true => gallop(rows, row..rows.len(), below),
-                    false => rows.partition_point(0..row, below),
+    /// As [`Reader::find_near`], in a run that has fences.
+    pub(super) fn find_near_guess(&mut self, place: Place, key: &[u8]) -> Result<bool> {
+        let Some(fences) = self.run.fences() else { return self.find_unfenced(key) };
+        let (sought, words) = (fences.sought(key), fences.words(place.chunk));
+        self.find_near(place, &sought, words)
+    }
+
+    /// Calls `each` with the rows from the place on that start with `body`, as that at the place does; false if the next
+    /// chunk may have more of them.
+    #[inline]
+    pub(super) fn each_in_chunk(&self, body: &[u8], mut each: impl FnMut(&[u8])) -> bool {
+        let Some(rows) = self.rows() else { return true };
+        let last = body.len().saturating_sub(size_of::<u64>());
+        let end = word_at(body, last);
+        let mut at = self.place.row;
+        loop {
+            each(rows.row(at));
+            at += 1;
+            if at == rows.len() {
+                let next = self.run.first_row_of(self.place.chunk + 1);
+                return match next {
+                    Some(next) => !next.starts_with(body),
+                    None => self.place.chunk + 1 == self.run.chunks(),
                 };
-                return Ok(rows.row(self.place.row).starts_with(key));
+            }
+            // The ends of values that follow each other differ, mostly.
+            let row = rows.row(at);
+            if body.len() >= size_of::<u64>() && word_at(row, last) != end || !row.starts_with(body)
+            {
+                return true;
             }
         }
-        let at = self.chunk_of(0, below)?;
-        let before = |first: &[u8]| first > key && !first.starts_with(key);
-        if at == self.run.chunks()
-            || self.run.first_row_of(at).is_some_and(before)
-            || !self.run.may_have(at, hash)
-        {
-            return Ok(false);
+    }
+
+    /// Where many readers hold more than the budget has, one that does not find its key lets go of its chunk.
+    fn let_go(&mut self) {
+        if self.chunk.as_ref().is_some_and(|chunk| chunk.is_beyond_limit()) {
+            self.chunk = None;
         }
-        self.go_to(Place { chunk: at, row: 0 })?;
-        if let Some(chunk) = &self.chunk {
-            let rows = chunk.rows();
-            self.place.row = rows.partition_point(0..rows.len(), below);
+    }
+
+    /// As [`Reader::find`], in a run with rows so long that it has no fences.
+    #[cold]
+    fn find_unfenced(&mut self, key: &[u8]) -> Result<bool> {
+        self.seek(|row| row < key)?;
+        let found = self.row().is_some_and(|row| row.starts_with(key));
+        if !found {
+            self.let_go();
         }
-        Ok(self.row().is_some_and(|row| row.starts_with(key)))
+        Ok(found)
     }
 
     /// As [`Reader::seek`], in the chunks from `first` on.

@@ -11,6 +11,7 @@ use super::Cursor;
 use crate::batch::Decoder;
 use crate::chunk::{add_lanes, describe, is_zero};
 use crate::error::{Error, Result};
+use crate::order::Layout;
 use crate::time::Time;
 
 /// Rows as bytes, one behind the other; see [`Cursor::take_rows`].
@@ -18,7 +19,12 @@ use crate::time::Time;
 pub struct TakenRows {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// By lane, of a sum that is being made: how often 2^64 is missing.
+    wraps: Vec<i64>,
 }
+
+/// Bytes of rows that are handed on together: far below what offsets reach.
+const MOST_BYTES: usize = 1 << 30;
 
 impl TakenRows {
     /// None.
@@ -53,6 +59,33 @@ impl TakenRows {
     /// As [`Decoder::decode`].
     pub fn decode(&self, decoder: &mut Decoder) -> Result<RecordBatch> {
         decoder.decode_rows(self.iter())
+    }
+
+    /// Makes of the rows, which are of `layout`, what takes them out at `time`: they have that time, and their diffs
+    /// negated.
+    pub(crate) fn retract<T: Time>(&mut self, layout: &Layout, time: T) {
+        let tail = layout.tail().len();
+        for &end in &self.ends {
+            let (body, diff) = self.bytes[..end].split_at_mut(end - tail);
+            let code = body.len() - T::WIDTH;
+            time.encode(&mut body[code..]);
+            for lane in diff.as_chunks_mut().0 {
+                *lane = i64::from_le_bytes(*lane).wrapping_neg().to_le_bytes();
+            }
+        }
+    }
+
+    /// The rows, some of them at a time: their bytes, and where each ends in these.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&[u8], Vec<u32>)> {
+        let (mut first, mut start) = (0, 0);
+        std::iter::from_fn(move || {
+            let left = self.ends.get(first..).filter(|left| !left.is_empty())?;
+            let count = left.partition_point(|end| end - start <= MOST_BYTES).max(1);
+            let ends = left[..count].iter().map(|end| (end - start) as u32).collect();
+            let bytes = &self.bytes[start..left[count - 1]];
+            (first, start) = (first + count, left[count - 1]);
+            Some((bytes, ends))
+        })
     }
 
     /// Forgets the rows, and keeps their memory.
@@ -98,34 +131,36 @@ impl<T: Time> Cursor<T> {
     /// [`Error::DiffOverflow`] if a sum does not fit; what reading a chunk reports. The rows that were taken before are
     /// still there.
     pub fn take_rows(&mut self, time: T, taken: &mut TakenRows) -> Result<()> {
-        let lanes = self.layout.tail().lanes();
-        let (mut sum, mut wraps) = (Vec::new(), Vec::new());
+        let (tail, width) = (self.layout.tail().len(), self.time_width);
         while self.has_value() {
-            sum.clear();
-            sum.resize(self.layout.tail().len(), 0);
+            let TakenRows { bytes, ends, wraps } = taken;
+            let start = bytes.len();
+            bytes.extend_from_slice(&self.body);
+            let code = bytes.len();
+            bytes.resize(code + width + tail, 0);
+            if width > 0 {
+                time.encode(&mut bytes[code..code + width]);
+            }
             wraps.clear();
-            wraps.resize(lanes, 0);
-            self.visit_times(|at, diff| {
+            wraps.resize(self.layout.tail().lanes(), 0);
+            let sum = &mut bytes[code + width..];
+            let visited = self.visit_times(|at, diff| {
                 if at.less_equal(time) {
-                    add_lanes(&mut sum, diff, |lane, times| wraps[lane] += times);
+                    add_lanes(sum, diff, |lane, times| wraps[lane] += times);
                 }
-            })?;
-            let overflows = wraps.iter().any(|&times| times != 0);
-            if overflows || !is_zero(&sum) {
-                let start = taken.bytes.len();
-                taken.bytes.extend_from_slice(&self.body);
-                let code = taken.bytes.len();
-                taken.bytes.resize(code + self.time_width, 0);
-                if self.time_width > 0 {
-                    time.encode(&mut taken.bytes[code..]);
-                }
-                taken.bytes.extend_from_slice(&sum);
-                if overflows {
-                    let row = describe(&self.layout, &taken.bytes[start..]);
-                    taken.bytes.truncate(start);
-                    return Err(Error::DiffOverflow { row });
-                }
-                taken.ends.push(taken.bytes.len());
+            });
+            if visited.is_err() {
+                bytes.truncate(start);
+                return visited;
+            }
+            if wraps.iter().any(|&times| times != 0) {
+                let row = describe(&self.layout, &bytes[start..]);
+                bytes.truncate(start);
+                return Err(Error::DiffOverflow { row });
+            }
+            match is_zero(sum) {
+                true => bytes.truncate(start),
+                false => ends.push(bytes.len()),
             }
             self.step_value()?;
         }

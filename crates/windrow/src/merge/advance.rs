@@ -105,6 +105,11 @@ impl<T: Time> Advance<T> {
         self
     }
 
+    /// What came out so far; none if sums in it do not fit.
+    pub(crate) fn out(&self) -> Option<&Run> {
+        (!self.wraps.any()).then_some(&self.out)
+    }
+
     /// The whole run, and the notes of sums that do not fit: those of `wraps`, and what came to them.
     pub(crate) fn finish(mut self, wraps: &Wraps) -> Result<(Run, Wraps)> {
         self.end_group()?;
@@ -139,6 +144,11 @@ impl<T: Time> Advance<T> {
             let (data, time) = body.split_at(body.len() - T::WIDTH);
             if data != self.group.data {
                 self.end_group()?;
+                let next = (index + 1 < rows.len()).then(|| rows.row(index + 1));
+                if next.is_some_and(|next| next[..next.len() - T::WIDTH - self.tail] != *data) {
+                    self.append_alone(row)?;
+                    continue;
+                }
                 self.group.data.extend_from_slice(data);
             }
             if let Some(time) = self.since.advance(T::decode(time)) {
@@ -150,6 +160,18 @@ impl<T: Time> Advance<T> {
             }
         }
         self.collect()
+    }
+
+    /// Appends a row that differs from its neighbours in more than time and diffs, as most do.
+    fn append_alone(&mut self, row: &[u8]) -> Result<()> {
+        let code = row.len() - self.tail - T::WIDTH..row.len() - self.tail;
+        let Some(time) = self.since.advance(T::decode(&row[code.clone()])) else { return Ok(()) };
+        let own = &mut self.group.data;
+        own.extend_from_slice(row);
+        time.encode(&mut own[code]);
+        let appended = self.builder.append(own);
+        own.clear();
+        appended
     }
 
     /// True if no time of `chunk` changes, and none of its rows is of the group before it.

@@ -24,6 +24,7 @@
 mod advance;
 mod chunks;
 mod extract;
+mod fences;
 mod many;
 mod merger;
 mod ranges;
@@ -36,6 +37,7 @@ mod window;
 pub(crate) use advance::Advance;
 pub(crate) use chunks::ChunkSource;
 pub(crate) use extract::Extract;
+pub(crate) use fences::{FencedRun, Fences};
 pub(crate) use merger::Merger;
 pub(crate) use ranges::merge_ranges;
 pub(crate) use run::Run;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::chunks::ChunkSource;
-use crate::chunk::{Chunk, KeyHash, OFFSET_BYTES, Page, TimeCodes};
+use crate::chunk::{Builder, Chunk, Filter, Finish, OFFSET_BYTES, Page, TimeCodes, Wraps};
 use crate::error::Result;
 use crate::kernel::prefetch::prefetch_value;
 use crate::order::{Layout, Rule};
@@ -124,13 +124,26 @@ impl Run {
         })
     }
 
-    /// False if a chunk, which there is, has no row with a key of this hash; nothing is read to find out.
-    pub(crate) fn may_have(&self, index: usize, hash: KeyHash) -> bool {
-        let filter = match &self.pieces[index] {
+    /// The filter of the chunk at `index`, which there is, if it was made.
+    pub(crate) fn filter_of(&self, index: usize) -> Option<&Arc<Filter>> {
+        match &self.pieces[index] {
             Piece::Resident(chunk) => chunk.filter(),
             Piece::Paged(page) => page.filter(),
-        };
-        filter.is_none_or(|filter| filter.may_have(hash))
+        }
+    }
+
+    /// The chunk at `index`, which there is, if it is in memory to stay.
+    #[inline]
+    pub(crate) fn resident_at(&self, index: usize) -> Option<&Chunk> {
+        match &self.pieces[index] {
+            Piece::Resident(chunk) => Some(chunk),
+            Piece::Paged(_) => None,
+        }
+    }
+
+    /// Number of rows of the chunk at `index`, which there is.
+    pub(crate) fn rows_of(&self, index: usize) -> usize {
+        self.pieces[index].rows()
     }
 
     /// Puts a chunk behind the others.
@@ -205,6 +218,12 @@ impl Run {
         self.pieces.append(&mut behind.pieces);
     }
 
+    /// This run and one whose rows all stand behind it.
+    pub(crate) fn followed_by(mut self, behind: Self) -> Self {
+        self.pieces.extend(behind.pieces);
+        self
+    }
+
     /// How many of its chunks are small.
     pub(crate) fn small_chunks(&self, layout: &Layout, pool: &Pool) -> usize {
         let small = |piece: &&Piece| !piece.fills_half(layout, pool);
@@ -219,6 +238,50 @@ impl Run {
             self.pieces.append(&mut run.pieces);
         }
         self.generation = self.generation.saturating_add(1);
+    }
+
+    /// Its first chunks, as many.
+    pub(crate) fn first_chunks(&self, chunks: usize) -> Self {
+        Self {
+            pieces: self.pieces.range(..chunks).cloned().collect(),
+            generation: self.generation,
+            filtered: self.filtered.clone(),
+        }
+    }
+
+    /// The rows that `before`, true for the rows up to some one, is false for, as a run of its own that shares all chunks but
+    /// the first, of which a part may be copied. None if that takes more than a look at the chunks' ends in memory.
+    pub(crate) fn behind(
+        &self,
+        layout: &Layout,
+        pool: &Pool,
+        before: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Self>> {
+        let mut behind = self.emptied().filtered(layout);
+        let mut first = 0;
+        while let Some(piece) = self.pieces.get(first) {
+            match piece.last_row() {
+                Some(last) if before(last) => first += 1,
+                Some(_) => break,
+                None => return Ok(None),
+            }
+        }
+        if let Some(cut) = self.pieces.get(first)
+            && cut.first_row().is_some_and(&before)
+        {
+            let chunk = cut.clone().take()?;
+            let rows = chunk.rows();
+            let from = rows.partition_point(0..rows.len(), &before);
+            let mut builder = Builder::new(layout, pool, Finish::Log, &Wraps::default());
+            builder.push_run(&chunk, from..rows.len())?;
+            builder.flush();
+            while let Some(part) = builder.take() {
+                behind.push_within(pool, part)?;
+            }
+            first += 1;
+        }
+        behind.pieces.extend(self.pieces.range(first.min(self.pieces.len())..).cloned());
+        Ok(Some(behind))
     }
 
     pub(super) fn push_piece(&mut self, piece: Piece) {

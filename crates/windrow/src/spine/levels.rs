@@ -1,4 +1,4 @@
-//! Which batches are merged: a function of their levels alone.
+//! Which batches are merged: a function of their levels, and of what is being merged, alone.
 //!
 //! ```text
 //! oldest                newest
@@ -6,44 +6,74 @@
 //!                  \___________/
 //!   4    2    1    0   3                   a newer one is larger: all of the smaller before it go with it
 //!        \_____________/
+//!   4   (1    1    1    1)  0   3          but not before a merge has ended that is as small and stands before them
 //! ```
-//! So levels descend from the oldest to the newest, but for what is being merged, and a change goes up a level with
-//! each merge, but for one when it comes.
+//! So levels descend from the oldest to the newest, but for what is being merged.
+//!
+//! Invariant: however long merges take, and in whatever order they end, a change is merged at most
+//! [so many times a level](MERGES_A_LEVEL). A merge takes it up a level, or it is in the larger batch that smaller ones
+//! before it go with; and those are taken all at once, which is why the merge before them is waited for. Where changes
+//! cancel, what vanishes has paid for what stays where it was.
 
 use std::ops::Range;
 
 /// Batches of a level that are merged at once, and how many times larger those of the next level are.
 pub(super) const FAN_IN: usize = 4;
 
-/// Bytes up to which a batch is of level 0: smaller ones cost what they cost whatever their size.
-const LEAST_BYTES: u64 = 16 << 10;
+/// Bytes that a batch of level 0 is counted as at the least, a row or two: what is merged again and again before there is as
+/// much of it costs no more than to begin a merge does.
+const LEAST_BYTES: u64 = 64;
+
+/// How often a change is merged at the most, for each level that there is and the one that it comes in.
+#[cfg(test)]
+pub(crate) const MERGES_A_LEVEL: u64 = 2;
+
+/// What stands somewhere in a spine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// A batch of this level.
+    Batch(u32),
+    /// Batches that are being merged, of this level all together.
+    Merging(u32),
+    /// A batch that readers want to tell from others.
+    Apart,
+}
 
 /// The level of a batch of so many bytes.
 pub(super) fn level_of(bytes: u64) -> u32 {
     (bytes / LEAST_BYTES).max(1).ilog(FAN_IN as u64)
 }
 
-/// The batches to merge next, if some are due; none of `levels` is a batch that is not to be merged now.
-pub(super) fn group(levels: &[Option<u32>]) -> Option<Range<usize>> {
+/// The batches to merge next, if some are due.
+pub(super) fn group(standing: &[Standing]) -> Option<Range<usize>> {
     // From the newest on, which are the cheapest.
-    let mut end = levels.len();
-    while end > 0 {
-        let start = levels[..end].iter().rposition(Option::is_none).map_or(0, |at| at + 1);
-        let stretch: Vec<u32> = levels[start..end].iter().flatten().copied().collect();
-        if let Some(found) = within(&stretch) {
+    let mut end = standing.len();
+    loop {
+        let wall = standing[..end].iter().rposition(|one| !matches!(one, Standing::Batch(_)));
+        let start = wall.map_or(0, |at| at + 1);
+        let level = |one: &Standing| match one {
+            Standing::Batch(level) => Some(*level),
+            _ => None,
+        };
+        let stretch: Vec<u32> = standing[start..end].iter().filter_map(level).collect();
+        let before = wall.map(|at| standing[at]);
+        if let Some(found) = within(&stretch, before) {
             return Some(start + found.start..start + found.end);
         }
-        end = start.saturating_sub(1);
+        end = wall?;
     }
-    None
 }
 
-/// As [`group`], where all may be merged.
-fn within(levels: &[u32]) -> Option<Range<usize>> {
+/// As [`group`], of batches that may all be merged, behind one that may not.
+fn within(levels: &[u32], before: Option<Standing>) -> Option<Range<usize>> {
     let larger = |at: &usize| levels[*at] > levels[at - 1];
     if let Some(at) = (1..levels.len()).rev().find(larger) {
         let start = levels[..at].iter().rposition(|&level| level >= levels[at]);
-        return Some(start.map_or(0, |start| start + 1)..at + 1);
+        return match (start, before) {
+            // What comes of it goes with them.
+            (None, Some(Standing::Merging(level))) if level < levels[at] => None,
+            (start, _) => Some(start.map_or(0, |start| start + 1)..at + 1),
+        };
     }
     // They descend: equal ones stand side by side.
     let mut end = levels.len();
@@ -59,16 +89,21 @@ fn within(levels: &[u32]) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
+    fn batches(levels: &[u32]) -> Vec<Standing> {
+        levels.iter().copied().map(Standing::Batch).collect()
+    }
+
     fn due(levels: &[u32]) -> Option<Range<usize>> {
-        group(&levels.iter().copied().map(Some).collect::<Vec<_>>())
+        group(&batches(levels))
     }
 
     #[test]
     fn levels_are_powers_of_the_fan_in() {
-        let kib = |kib: u64| level_of(kib << 10);
-        assert_eq!([0, 1, 63, 64, 255, 256, 1024].map(kib), [0, 0, 0, 1, 1, 2, 3]);
+        assert_eq!([0, 1, 255, 256, 1023, 1024, 4096].map(level_of), [0, 0, 0, 1, 1, 2, 3]);
     }
 
     #[test]
@@ -87,8 +122,108 @@ mod tests {
 
     #[test]
     fn what_is_not_to_be_merged_stands_between() {
-        assert_eq!(group(&[Some(0), Some(0), None, Some(0), Some(0)]), None);
-        let due = group(&[Some(1), Some(1), Some(1), Some(1), None, Some(0)]);
-        assert_eq!(due, Some(0..4));
+        let apart = [batches(&[0, 0]), vec![Standing::Apart], batches(&[0, 0])].concat();
+        assert_eq!(group(&apart), None);
+        let merging = [batches(&[1; 4]), vec![Standing::Merging(1)], batches(&[0])].concat();
+        assert_eq!(group(&merging), Some(0..4));
+    }
+
+    #[test]
+    fn a_smaller_merge_before_them_is_waited_for() {
+        let behind = |level: u32| [vec![Standing::Merging(level)], batches(&[0, 3])].concat();
+        assert_eq!(group(&behind(2)), None);
+        assert_eq!(group(&behind(3)), Some(1..3));
+    }
+
+    /// Batches in the spine of a simulation: their bytes, and how often each of the inserted ones in them was merged.
+    #[derive(Clone, Debug)]
+    struct Simulated {
+        bytes: u64,
+        merged: Vec<u64>,
+        merging: bool,
+    }
+
+    /// Something that happens to a spine.
+    #[derive(Clone, Debug)]
+    enum Event {
+        Insert(u64),
+        /// One of the merges ends.
+        End(prop::sample::Index),
+    }
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        let end = any::<prop::sample::Index>().prop_map(Event::End);
+        let insert = (0u32..22, 0u64..1000).prop_map(|(bits, part)| {
+            Event::Insert((LEAST_BYTES << bits) + (LEAST_BYTES << bits) * part / 1000)
+        });
+        prop::collection::vec(prop_oneof![3 => insert, 2 => end], 1..300)
+    }
+
+    fn begin_all(spine: &mut Vec<Simulated>) {
+        loop {
+            let standing: Vec<Standing> = spine
+                .iter()
+                .map(|one| match one.merging {
+                    true => Standing::Merging(level_of(one.bytes)),
+                    false => Standing::Batch(level_of(one.bytes)),
+                })
+                .collect();
+            let Some(range) = group(&standing) else { return };
+            let start = range.start;
+            let taken: Vec<Simulated> = spine.drain(range).collect();
+            let bytes = taken.iter().map(|one| one.bytes).sum();
+            let merged = taken.iter().flat_map(|one| &one.merged).map(|times| times + 1).collect();
+            spine.insert(start, Simulated { bytes, merged, merging: true });
+        }
+    }
+
+    fn inserted(bytes: u64) -> Simulated {
+        Simulated { bytes, merged: vec![0], merging: false }
+    }
+
+    #[test]
+    fn a_large_batch_is_merged_once_however_many_merges_end_before_it() {
+        let mut spine = Vec::new();
+        for _ in 0..20 * FAN_IN {
+            spine.push(inserted(LEAST_BYTES));
+            begin_all(&mut spine);
+        }
+        spine.push(inserted(LEAST_BYTES << 20));
+        begin_all(&mut spine);
+        assert_eq!(spine.iter().filter(|one| one.merging).count(), 20);
+        // The newest ends first.
+        while let Some(last) = spine.iter_mut().rfind(|one| one.merging) {
+            last.merging = false;
+            begin_all(&mut spine);
+        }
+        assert_eq!(spine.len(), 1);
+        assert_eq!(spine[0].merged.last(), Some(&1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        #[test]
+        fn a_change_is_merged_so_often_a_level_whatever_ends_when(events in events()) {
+            let mut spine: Vec<Simulated> = Vec::new();
+            for event in events {
+                match event {
+                    Event::Insert(bytes) => {
+                        spine.push(inserted(bytes));
+                    }
+                    Event::End(at) => {
+                        let merges: Vec<usize> =
+                            (0..spine.len()).filter(|&at| spine[at].merging).collect();
+                        if !merges.is_empty() {
+                            spine[merges[at.index(merges.len())]].merging = false;
+                        }
+                    }
+                }
+                begin_all(&mut spine);
+                let levels = u64::from(level_of(spine.iter().map(|one| one.bytes).sum())) + 1;
+                let most = spine.iter().flat_map(|one| &one.merged).max();
+                prop_assert!(most.is_none_or(|&most| most <= MERGES_A_LEVEL * (levels + 1)), "{spine:?}");
+            }
+        }
     }
 }

@@ -1,17 +1,27 @@
 //! A merge of a spine, done by whoever has time for it: the spine's own calls, or threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
 
 use super::slot::Slot;
-use crate::batch::{Batch, Merging};
+use crate::batch::{Batch, MergedPart, Merging};
 use crate::error::{Error, Result};
 use crate::time::Time;
+
+/// A merge says what it has done each time that one part in so many of the rows went in, so that its inputs need not be
+/// kept: what is there twice is no more than that.
+const PARTS: u64 = 8;
+
+/// Rows of a part at the least: as many are merged at once.
+const LEAST_PART: u64 = 64;
 
 /// A merge that is under way or has ended.
 pub(super) struct Merge<T> {
     /// Rows that go in.
     rows: u64,
     slot: Slot<Part<T>, Merged<T>>,
+    /// What it has done, for its spine to take.
+    done: Mutex<Option<MergedPart>>,
 }
 
 /// A merge and the fuel it took so far.
@@ -43,7 +53,18 @@ pub(super) trait Job: Send + Sync {
 
 impl<T: Time> Merge<T> {
     pub(super) fn new(merging: Merging<T>, rows: u64) -> Self {
-        Self { rows, slot: Slot::new(Part { merging: Box::new(merging), fuel: 0 }) }
+        let slot = Slot::new(Part { merging: Box::new(merging), fuel: 0 });
+        Self { rows, slot, done: Mutex::new(None) }
+    }
+
+    /// What it has done, if there is more of it than when this was last called.
+    pub(super) fn done(&self) -> Option<MergedPart> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Fuel from one time that it says what it has done to the next.
+    fn step(&self) -> u64 {
+        (self.rows / PARTS).max(LEAST_PART)
     }
 
     /// What it came to, once it has ended.
@@ -59,15 +80,26 @@ impl<T: Time> Job for Merge<T> {
 
     fn work(&self, fuel: &mut i64) -> bool {
         let Some(Part { mut merging, fuel: before }) = self.slot.take() else { return false };
-        let given = *fuel;
+        let step = self.step() - before % self.step();
+        let given = (*fuel).min(i64::try_from(step).unwrap_or(i64::MAX));
+        let mut left = given;
         // Nobody may wait for ever for a thread that has panicked.
         let worked = catch_unwind(AssertUnwindSafe(|| {
-            let done = merging.work(fuel)?;
+            let done = merging.work(&mut left)?;
             Ok(if done { Done::Batch(merging.finish()?) } else { Done::Part(merging) })
         }));
-        let fuel = before + given.saturating_sub(*fuel).unsigned_abs();
+        let took = given.saturating_sub(left);
+        *fuel = fuel.saturating_sub(took);
+        let fuel = before + took.unsigned_abs();
         match worked.unwrap_or(Err(Error::Lost)) {
-            Ok(Done::Part(merging)) => self.slot.put(Part { merging, fuel }),
+            Ok(Done::Part(merging)) => {
+                if before / self.step() < fuel / self.step()
+                    && let Some(part) = merging.part()
+                {
+                    *self.done.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
+                }
+                self.slot.put(Part { merging, fuel });
+            }
             Ok(Done::Batch(batch)) => self.slot.end(Merged { batch: Ok(batch), fuel }),
             Err(error) => self.slot.end(Merged { batch: Err(error), fuel }),
         }

@@ -8,7 +8,7 @@
 //! Every batch has a level, by its bytes, each [four times](levels::FAN_IN) as large as the one below. Four neighbours of a
 //! level are merged into one of the next, so a change is merged about once a level, and there are at most three batches a
 //! level but for what waits. A merge is done piece by piece, by whoever inserts and whoever calls [`Spine::work`], or by
-//! threads ([`Mergers`]); its inputs are read until it ends.
+//! threads ([`Mergers`]); its inputs are read until it ends, and what is done of it in place of what it was made of.
 //!
 //! Invariant: the batches follow each other, the upper frontier of each is the lower of the next; the changes in them
 //! are those that were inserted, as seen from [`Spine::since`]; a merge that fails leaves its inputs as they were.
@@ -36,7 +36,9 @@ use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::pool::{Lease, Pool};
 use crate::time::{Antichain, Time};
-use levels::{group, level_of};
+#[cfg(test)]
+pub(crate) use levels::MERGES_A_LEVEL;
+use levels::{Standing, group, level_of};
 use merge::{Job, Merge, Merged};
 pub use mergers::Mergers;
 use mergers::Queue;
@@ -56,6 +58,9 @@ const MOST_BESIDE: usize = 6 << 20;
 /// Units of fuel that an insert has for each of its rows and each level: what the merges of one level cost, and as much
 /// again to catch up.
 const FUEL_A_LEVEL: i64 = 2;
+
+/// Levels of batches of less than 16 KiB.
+const SMALL_LEVELS: i64 = 4;
 
 /// An index of changes that lives: it takes batches in, merges them bit by bit, and is read in between.
 ///
@@ -217,6 +222,7 @@ impl<T: Time> Spine<T> {
         // Those that are on disk get theirs when they are merged.
         batch.make_filters(false)?;
         let rows = batch.rows().unwrap_or(0);
+        let level = i64::from(level_of(batch.bytes().unwrap_or(0)));
         self.upper = batch.upper().clone();
         self.work.inserted += rows;
         self.push(batch);
@@ -224,7 +230,9 @@ impl<T: Time> Spine<T> {
             Some(_) => 0,
             None => {
                 let rows = i64::try_from(rows).unwrap_or(i64::MAX);
-                rows.saturating_mul(FUEL_A_LEVEL * self.levels())
+                // A larger batch is in no merge of these.
+                let levels = self.levels() - level.min(SMALL_LEVELS);
+                rows.saturating_mul(FUEL_A_LEVEL * levels)
             }
         };
         self.work(&mut fuel)?;
@@ -299,7 +307,7 @@ impl<T: Time> Spine<T> {
     }
 
     /// Levels of what is there.
-    fn levels(&self) -> i64 {
+    pub(crate) fn levels(&self) -> i64 {
         let bytes: u64 = self.entries.iter().map(Entry::bytes).sum();
         i64::from(level_of(bytes)) + 1
     }
@@ -328,8 +336,16 @@ impl<T: Time> Spine<T> {
     fn collect(&mut self) -> Result<bool> {
         let mut any = false;
         for at in 0..self.entries.len() {
-            let Entry::Merging { merge, .. } = &self.entries[at] else { continue };
-            let Some(Merged { batch, fuel }) = merge.outcome() else { continue };
+            let Entry::Merging { merge, inputs, .. } = &mut self.entries[at] else { continue };
+            let Some(Merged { batch, fuel }) = merge.outcome() else {
+                // Where a chunk cannot be read that is cut, all stay as they are.
+                if let Some(part) = merge.done()
+                    && let Ok(Some(left)) = Batch::let_go(inputs, &part)
+                {
+                    *inputs = left;
+                }
+                continue;
+            };
             any = true;
             self.work.merged += fuel;
             match batch {
@@ -355,14 +371,15 @@ impl<T: Time> Spine<T> {
     /// Begins the merges that are due.
     fn begin(&mut self) -> Result<()> {
         loop {
-            let level = |entry: &Entry<T>| match entry {
+            let standing = |entry: &Entry<T>| match entry {
                 Entry::Batch { batch, bytes } if batch.upper().before(&self.distinguish) => {
-                    Some(level_of(*bytes))
+                    Standing::Batch(level_of(*bytes))
                 }
-                _ => None,
+                Entry::Batch { .. } => Standing::Apart,
+                Entry::Merging { bytes, .. } => Standing::Merging(level_of(*bytes)),
             };
-            let levels: Vec<Option<u32>> = self.entries.iter().map(level).collect();
-            let Some(range) = group(&levels) else { return Ok(()) };
+            let standing: Vec<Standing> = self.entries.iter().map(standing).collect();
+            let Some(range) = group(&standing) else { return Ok(()) };
             let all: Option<Vec<Batch<T>>> = self.entries[range.clone()]
                 .iter()
                 .flat_map(Entry::batches)

@@ -13,7 +13,6 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array};
@@ -22,11 +21,12 @@ use arrow_select::take::take_record_batch;
 
 use crate::batch::Decoder;
 use crate::batcher::Batcher;
+use crate::chunk::word_at;
 use crate::cursor::{Cursor, TakenRows};
 use crate::error::{Error, Result};
 use crate::order::{IntoColumns, Layout, Order, check_fields};
 use crate::pool::Pool;
-use crate::rows::RowEncoder;
+use crate::rows::{RowEncoder, Rows};
 use crate::spine::{Mergers, Spine};
 use crate::time::Antichain;
 pub use scan::{Scan, Scanned};
@@ -255,41 +255,36 @@ impl Table {
     }
 
     /// The rows that there are with these keys, and the ordinals of the last of each key if some come more than once.
-    fn replaced(&self, keys: &RecordBatch) -> Result<(RecordBatch, Option<Vec<u32>>)> {
+    fn replaced(&self, keys: &RecordBatch) -> Result<(TakenRows, Option<Vec<u32>>)> {
         let keys = self.keys.encode(keys)?;
-        let mut last: HashMap<&[u8], u32> = HashMap::with_capacity(keys.len());
-        for (row, key) in (0..).zip(keys.iter()) {
-            last.insert(key, row);
-        }
-        let mut sorted: Vec<&[u8]> = last.keys().copied().collect();
-        sorted.sort_unstable();
-        let (mut found, mut cursor) = (TakenRows::new(), self.cursor()?);
-        for key in sorted {
-            if cursor.find_key(key)? {
-                cursor.take_rows(self.now(), &mut found)?;
-            }
-        }
+        let mut last = last_of_each(&keys);
+        let (mut found, now) = (TakenRows::new(), self.now());
+        let sorted = last.iter().map(|&row| keys.row(row as usize));
+        self.cursor()?.probe_each(sorted, |_, cursor| cursor.take_rows(now, &mut found))?;
         let kept = (last.len() < keys.len()).then(|| {
-            let mut kept: Vec<u32> = last.into_values().collect();
-            kept.sort_unstable();
-            kept
+            last.sort_unstable();
+            last
         });
-        Ok((found.decode(&mut self.decoder()?)?, kept))
+        Ok((found, kept))
     }
 
     /// Has `old` rows go and `new` ones come, at the next time.
-    fn change(&mut self, old: RecordBatch, new: Option<RecordBatch>) -> Result<u64> {
+    fn change(&mut self, old: TakenRows, new: Option<RecordBatch>) -> Result<u64> {
         let time = self.next;
         let changed = self.changed(old, new, time);
         self.failed |= changed.is_err();
         changed.map(|()| time)
     }
 
-    fn changed(&mut self, old: RecordBatch, new: Option<RecordBatch>, time: u64) -> Result<()> {
-        for (rows, diff) in std::iter::once((old, -1)).chain(new.map(|new| (new, 1))) {
+    fn changed(&mut self, mut old: TakenRows, new: Option<RecordBatch>, time: u64) -> Result<()> {
+        old.retract(&self.layout, time);
+        for (bytes, ends) in old.pieces() {
+            self.batcher.push_rows(bytes, &ends)?;
+        }
+        if let Some(rows) = new {
             let count = rows.num_rows();
             let times: ArrayRef = Arc::new(UInt64Array::from(vec![time; count]));
-            let diffs: ArrayRef = Arc::new(Int64Array::from(vec![diff; count]));
+            let diffs: ArrayRef = Arc::new(Int64Array::from(vec![1; count]));
             let columns = rows.columns().iter().cloned().chain([times, diffs]).collect();
             let schema = Arc::clone(self.layout.schema());
             self.batcher.push(&RecordBatch::try_new(schema, columns)?)?;
@@ -298,6 +293,25 @@ impl Table {
         self.next = time + 1;
         self.spine.insert(sealed)
     }
+}
+
+/// The ordinals of the last row of each key, by their keys.
+fn last_of_each(keys: &Rows) -> Vec<u32> {
+    let words = keys.iter().map(|key| word_at(key, 0));
+    let mut all: Vec<(u64, u32)> = words.zip(0..).collect();
+    let key = |row: u32| keys.row(row as usize);
+    all.sort_unstable_by(|&(a, row), &(b, other)| {
+        a.cmp(&b).then_with(|| key(row).cmp(key(other))).then(row.cmp(&other))
+    });
+    // The later of two equal ones stays.
+    all.dedup_by(|next, kept| {
+        let same = next.0 == kept.0 && key(next.1) == key(kept.1);
+        if same {
+            kept.1 = next.1;
+        }
+        same
+    });
+    all.into_iter().map(|(_, row)| row).collect()
 }
 
 impl std::fmt::Debug for Table {

@@ -14,7 +14,7 @@ use crate::rows::RowEncoder;
 use crate::time::Antichain;
 
 /// What a cursor shows: by key and value, times and diffs in any order.
-type Shown = BTreeMap<String, BTreeMap<u64, Vec<(u64, i64)>>>;
+pub(super) type Shown = BTreeMap<String, BTreeMap<u64, Vec<(u64, i64)>>>;
 
 /// A move of a cursor.
 #[derive(Clone, Debug)]
@@ -43,12 +43,12 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 
 impl Keys {
     /// The layout by key alone: what else there is, is the value.
-    fn by_key(self) -> Layout {
+    pub(super) fn by_key(self) -> Layout {
         let order = Order::by("key").time("time").diff("diff");
         order.bind(&self.record_batch(&[]).schema()).unwrap()
     }
 
-    fn sealed(self, pool: &Pool, changes: &[Change]) -> Batch {
+    pub(super) fn sealed(self, pool: &Pool, changes: &[Change]) -> Batch {
         let mut batcher = Batcher::new(&self.by_key(), pool);
         batcher.push(&self.record_batch(changes)).unwrap();
         batcher.seal(&Antichain::new()).unwrap()
@@ -60,7 +60,7 @@ impl Keys {
     }
 
     /// What a cursor over batches of these changes shows.
-    fn shown(self, batches: &[Vec<Change>]) -> Shown {
+    pub(super) fn shown(self, batches: &[Vec<Change>]) -> Shown {
         let mut shown = Shown::new();
         for changes in batches {
             for ((key, value, time), diff) in self.model(changes) {
@@ -141,7 +141,7 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
 }
 
 /// Every chunk goes to a store, and is read back when somebody asks for it.
-fn spilling(chunk: usize) -> Pool {
+pub(super) fn spilling(chunk: usize) -> Pool {
     let pool = Pool::tiny(chunk);
     pool.set_policy(Arc::new(ForceSpill));
     pool

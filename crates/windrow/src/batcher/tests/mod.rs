@@ -4,6 +4,7 @@ mod cursors;
 mod frontiers;
 mod merges;
 mod overflow;
+mod probes;
 mod ranges;
 #[cfg(feature = "ipc")]
 mod saved;

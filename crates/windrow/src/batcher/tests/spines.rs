@@ -6,7 +6,7 @@ use super::*;
 use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::pool::{Budget, Decision, ForceSpill, Offer, PoolOptions, SpillPolicy, Tiered};
-use crate::spine::{Mergers, Spine};
+use crate::spine::{MERGES_A_LEVEL, Mergers, Spine};
 use crate::time::Antichain;
 
 /// The changes that a cursor shows, times moved up to `since`.
@@ -156,6 +156,85 @@ fn a_change_is_merged_about_once_a_level() {
     // 16 MB of rows, from 16 KiB on four times as large each: five levels and the one that they come in.
     assert!(work.merged <= 7 * work.inserted, "{work:?}");
     assert!(most <= 40, "{most} batches");
+}
+
+/// Rows of the batches that are inserted, one after the other.
+type Sizes = fn(u64) -> u64;
+
+const ALL_SIZES: [Sizes; 4] = [
+    |_| 1,
+    |_| 300,
+    // Small ones behind large ones, large ones behind small ones.
+    |round| if round % 37 == 36 { 4000 } else { 1 + round % 7 },
+    |round| (round * 7919 % 13).pow(3),
+];
+
+#[test]
+fn a_change_is_merged_so_often_a_level_whoever_merges_when() {
+    let (keys, layout) = (Keys::Numbers, Keys::Numbers.layout());
+    for (sizes, threads) in ALL_SIZES.into_iter().flat_map(|sizes| [0, 1, 3].map(|of| (sizes, of)))
+    {
+        let pool = Pool::unlimited();
+        let mergers = Mergers::new(threads.max(1)).unwrap();
+        let (mut batcher, mut spine) =
+            (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+        if threads > 0 {
+            spine.merge_on(&mergers);
+        }
+        let mut next = 0;
+        for round in 0..600 {
+            let rows = next..next + sizes(round);
+            next = rows.end;
+            let changes: Vec<Change> = rows.map(|n| (n * 7919 % 1_000_003, n, round, 1)).collect();
+            batcher.push(&keys.record_batch(&changes)).unwrap();
+            spine.insert(batcher.seal(&Antichain::at(round + 1)).unwrap()).unwrap();
+            if round % 50 == 49 {
+                spine.work(&mut (round as i64 * 31 % 5000)).unwrap();
+            }
+            let work = spine.work_done();
+            let most = MERGES_A_LEVEL * (spine.levels() as u64 + 1) * work.inserted;
+            assert!(work.merged <= most, "{work:?}, {} levels", spine.levels());
+        }
+        while !spine.work(&mut 1000).unwrap() {
+            std::thread::yield_now();
+        }
+        let work = spine.work_done();
+        let most = MERGES_A_LEVEL * (spine.levels() as u64 + 1) * work.inserted;
+        assert!(work.merged <= most, "{work:?}, {} levels", spine.levels());
+        assert_eq!(spine.batches().filter_map(Batch::rows).sum::<u64>(), next);
+    }
+}
+
+#[test]
+fn what_is_merged_goes_as_the_merge_goes_on() {
+    let pool = Pool::new(Budget::bytes(256 << 20), PoolOptions::new()).unwrap();
+    let keys = Keys::Numbers;
+    let layout = keys.layout();
+    let (mut batcher, mut spine) =
+        (Batcher::new(&layout, &pool), Spine::new(&layout, &pool).unwrap());
+    spine.set_distinguish(&Antichain::least()).unwrap();
+    for time in 0..4 {
+        let changes: Vec<Change> =
+            (0..200_000).map(|n| (n * 7919 % 1_000_003, time, time, 1)).collect();
+        batcher.push(&keys.record_batch(&changes)).unwrap();
+        spine.insert(batcher.seal(&Antichain::at(time + 1)).unwrap()).unwrap();
+    }
+    drop(batcher);
+    pool.release();
+    let held = |spine: &Spine| spine.batches().map(Batch::resident_bytes).sum::<usize>();
+    let (inputs, before) = (held(&spine), pool.budget().used());
+    assert!(inputs > 24 << 20, "all of it is in memory: {inputs}");
+    spine.set_distinguish(&Antichain::new()).unwrap();
+    let (mut most, mut parts) = (0, 0);
+    while !spine.work(&mut 5000).unwrap() {
+        pool.release();
+        most = most.max(pool.budget().used());
+        parts += 1;
+    }
+    assert!(parts > 20, "it took {parts} calls");
+    assert_eq!(spine.batches().filter_map(Batch::rows).sum::<u64>(), 800_000);
+    // An eighth is there twice, chunks that are cut, and those of the merge; not all of it.
+    assert!(most < before + inputs * 5 / 8, "{most} of {before} and {inputs}");
 }
 
 #[test]

@@ -1,0 +1,278 @@
+//! Look-ups of many keys: a block of them in one reader, then in the next.
+//!
+//! ```text
+//! keys      k0 k1 k2 k3 ...               1. the chunk of each, by the fences; its filter is asked for
+//! reader 0  at -- -- near                 2. the filter; a guess at the row, which is asked for
+//! reader 1  -- at -- --                      or, where the keys are close together, the rows one after the other
+//! reader 2  -- -- -- near                 3. a key after the other: the readers that may have it, and what they show
+//! ```
+//! What memory says about one key is waited for while the next ones are looked at, and the rows of a run are gone
+//! through once where all of them are asked for.
+//!
+//! Invariant: a reader whose spot is absent does not have the key.
+
+use super::Cursor;
+use super::reader::{Place, Reader};
+use crate::chunk::{KeyHash, View, word_at};
+use crate::error::Result;
+use crate::kernel::prefetch::prefetch_row;
+use crate::merge::Fences;
+use crate::time::Time;
+
+/// Keys that are looked up together: more loads than a CPU has under way at once, few enough for what is known of them to
+/// stay in the first-level cache.
+const BLOCK: usize = 64;
+
+/// Rows a key, on average, up to which they are gone through one by one: with more of them the filter is asked first.
+const DENSE: usize = 6;
+
+/// Rows of a chunk up to which they are looked at at once: all of them are in the first-level cache.
+const FEW: usize = 64;
+
+/// No chunk.
+const NOWHERE: usize = usize::MAX;
+
+/// The hash of a key, made when it is first asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hash(Option<KeyHash>);
+
+impl Hash {
+    #[inline(always)]
+    pub(super) fn of(&mut self, key: &[u8]) -> KeyHash {
+        *self.0.get_or_insert_with(|| KeyHash::of(key))
+    }
+}
+
+/// Where a reader may have a key.
+#[derive(Clone, Copy, Debug)]
+enum Spot {
+    /// Nowhere.
+    Absent,
+    /// Its first row is this one.
+    At(Place),
+    /// It is not known better than by the look-up of a single key.
+    Near(Place),
+    /// The run has no fences.
+    Unknown,
+}
+
+/// Keys that are looked up together, and what is known of them.
+struct Block<'k> {
+    keys: Vec<&'k [u8]>,
+    /// Each is greater than the one before it.
+    ascend: bool,
+    hashes: Vec<Hash>,
+    /// By reader, then by key.
+    spots: Vec<Spot>,
+    /// By key: a bit for every reader that may have it, 64 to a number.
+    may_have: Vec<u64>,
+    /// Numbers a key has in `may_have`.
+    words: usize,
+}
+
+impl<'k> Block<'k> {
+    fn new(readers: usize) -> Self {
+        let words = readers.div_ceil(64);
+        Self {
+            keys: Vec::with_capacity(BLOCK),
+            ascend: false,
+            hashes: Vec::with_capacity(BLOCK),
+            spots: vec![Spot::Absent; readers * BLOCK],
+            may_have: vec![0; words * BLOCK],
+            words,
+        }
+    }
+
+    /// Takes the next keys; false if there are none.
+    fn fill(&mut self, keys: &mut impl Iterator<Item = &'k [u8]>) -> bool {
+        self.keys.clear();
+        self.keys.extend(keys.take(BLOCK));
+        self.ascend = self.keys.is_sorted_by(|a, b| match (word_at(a, 0), word_at(b, 0)) {
+            (a, b) if a != b => a < b,
+            _ => a < b,
+        });
+        self.hashes.clear();
+        self.hashes.resize(self.keys.len(), Hash::default());
+        self.may_have.fill(0);
+        !self.keys.is_empty()
+    }
+
+    /// Finds out where reader `at` may have the keys.
+    fn locate(&mut self, at: usize, reader: &Reader) {
+        let Self { keys, ascend, hashes, spots, may_have, words } = self;
+        let spots = &mut spots[at * BLOCK..][..keys.len()];
+        match reader.run().fences() {
+            Some(fences) => locate(reader, fences, (keys, *ascend), hashes, spots),
+            None => spots.fill(Spot::Unknown),
+        }
+        let (word, bit) = (at / 64, 1 << (at % 64));
+        for (spot, may_have) in spots.iter().zip(may_have.chunks_exact_mut(*words)) {
+            may_have[word] |= if matches!(spot, Spot::Absent) { 0 } else { bit };
+        }
+    }
+}
+
+/// Where `reader`, whose run has `fences`, may have each of `keys`.
+fn locate(
+    reader: &Reader,
+    fences: &Fences,
+    (keys, ascend): (&[&[u8]], bool),
+    hashes: &mut [Hash],
+    spots: &mut [Spot],
+) {
+    spots.fill(Spot::Absent);
+    // Of keys that are not looked for among rows at once.
+    let mut chunks = [NOWHERE; BLOCK];
+    let mut start = 0;
+    while start < keys.len() {
+        let sought = fences.sought(keys[start]);
+        let chunk = fences.chunk_of(reader.run(), &sought);
+        let is_here = |key: &&[u8]| fences.holds(chunk, &fences.sought(key));
+        let behind = &keys[start + 1..];
+        let count = match behind.last() {
+            Some(last) if ascend && is_here(last) => behind.len(),
+            _ => behind.iter().take_while(|key| is_here(key)).count(),
+        };
+        let range = start..start + 1 + count;
+        start = range.end;
+        if chunk == reader.run().chunks() {
+            continue;
+        }
+        let (keys, spots) = (&keys[range.clone()], &mut spots[range.clone()]);
+        match reader.rows_at_hand(chunk) {
+            Some(rows) if ascend && (rows.len() < FEW || are_dense(fences, chunk, keys)) => {
+                walk(rows, fences, chunk, keys, spots);
+            }
+            _ => chunks[range].fill(chunk),
+        }
+    }
+    scatter(reader, fences, (keys, &chunks), hashes, spots);
+}
+
+/// True if there are about as many keys as rows between the first of them and the last.
+fn are_dense(fences: &Fences, chunk: usize, keys: &[&[u8]]) -> bool {
+    let [Some(first), Some(last)] = [keys.first(), keys.last()] else { return false };
+    let [first, last] = [first, last].map(|key| fences.guess(chunk, &fences.sought(key)));
+    last >= first && last - first <= keys.len() * DENSE
+}
+
+/// Looks keys that ascend up in the rows of a chunk, each from where the one before it is.
+fn walk(rows: View<'_>, fences: &Fences, chunk: usize, keys: &[&[u8]], spots: &mut [Spot]) {
+    let Some(first) = keys.first().map(|key| fences.sought(key)) else { return };
+    let mut row = first.find(rows, fences.guess(chunk, &first));
+    let mut word = fences.word_of(rows, row);
+    for (key, spot) in keys.iter().zip(spots) {
+        let sought = fences.sought(key);
+        *spot = Spot::Absent;
+        if sought.ends_before(word) {
+            continue;
+        }
+        row = sought.find_ahead(rows, row);
+        word = fences.word_of(rows, row);
+        if row < rows.len() && sought.is(rows, row) {
+            *spot = Spot::At(Place { chunk, row });
+        }
+    }
+}
+
+/// Asks the filters of the chunks of keys, and guesses at the rows of those that may be there.
+fn scatter(
+    reader: &Reader,
+    fences: &Fences,
+    (keys, chunks): (&[&[u8]], &[usize; BLOCK]),
+    hashes: &mut [Hash],
+    spots: &mut [Spot],
+) {
+    let all = (0..keys.len()).filter(|&number| chunks[number] != NOWHERE);
+    for number in all.clone() {
+        if fences.has_filter(chunks[number]) {
+            fences.prefetch(chunks[number], hashes[number].of(keys[number]));
+        }
+    }
+    for number in all.clone() {
+        let (chunk, sought) = (chunks[number], fences.sought(keys[number]));
+        let may_have =
+            !fences.has_filter(chunk) || fences.may_have(chunk, hashes[number].of(keys[number]));
+        if may_have && !fences.begins_behind(chunk, &sought) {
+            let row = fences.guess(chunk, &sought);
+            spots[number] = Spot::Near(Place { chunk, row });
+            match reader.rows_at_hand(chunk) {
+                Some(rows) if rows.len() < FEW => {
+                    let row = sought.find(rows, row);
+                    let is_there = row < rows.len() && sought.is(rows, row);
+                    let place = Place { chunk, row };
+                    spots[number] = if is_there { Spot::At(place) } else { Spot::Absent };
+                }
+                Some(rows) => prefetch_row(rows.row(row)),
+                None => {}
+            }
+        }
+    }
+    for number in all {
+        if let Spot::Near(Place { chunk, row }) = &mut spots[number]
+            && let Some(rows) = reader.rows_at_hand(*chunk)
+        {
+            let sought = fences.sought(keys[number]);
+            *row = sought.closer(rows, *row, fences.words(*chunk));
+            prefetch_row(rows.row(*row));
+        }
+    }
+}
+
+impl<T: Time> Cursor<T> {
+    /// Looks `keys` up, and calls `found` as [`Cursor::probe`] does.
+    pub(crate) fn probe_each<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        mut found: impl FnMut(usize, &mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let (mut keys, mut first) = (keys.fuse(), 0);
+        let mut block = Block::new(self.readers.len());
+        while block.fill(&mut keys) {
+            for (at, reader) in self.readers.iter().enumerate() {
+                block.locate(at, reader);
+            }
+            for number in 0..block.keys.len() {
+                if self.show(&block, number)? {
+                    found(first + number, self)?;
+                }
+            }
+            first += block.keys.len();
+        }
+        Ok(())
+    }
+
+    /// Goes to a key of `block`; false if it is not there.
+    fn show(&mut self, block: &Block<'_>, number: usize) -> Result<bool> {
+        let key = block.keys[number];
+        self.leave_keys();
+        let gone = self.go_to_spots(block, number);
+        if gone.is_err() {
+            self.with_key.clear();
+        }
+        gone.map(|()| self.take_found(key))
+    }
+
+    /// Moves the readers that have a key of `block` to it, and notes them.
+    fn go_to_spots(&mut self, block: &Block<'_>, number: usize) -> Result<()> {
+        let (key, mut hash) = (block.keys[number], block.hashes[number]);
+        let words = &block.may_have[number * block.words..][..block.words];
+        for (word, mut bits) in words.iter().copied().enumerate() {
+            while bits != 0 {
+                let at = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                let reader = &mut self.readers[at];
+                let found = match block.spots[at * BLOCK + number] {
+                    Spot::Absent => false,
+                    Spot::At(place) => reader.go_to(place).map(|()| true)?,
+                    Spot::Near(place) => reader.find_near_guess(place, key)?,
+                    Spot::Unknown => reader.find(key, &mut hash)?,
+                };
+                if found {
+                    self.with_key.push((at, reader.place()));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! Fences: where in a run a key may be, told by a few words that stand together.
+//!
+//! ```text
+//! run      | ann ... eve | fay ... kim | lea ... zoe |        a chunk each, wherever they are
+//! firsts     ann           fay           lea                  words in which rows differ first
+//! lasts              eve           kim           zoe
+//! filters    ask me        ask me        -
+//! ```
+//! Made when a run gets its first cursor. A look-up searches `lasts` and asks one filter; it touches no chunk, and none of what the allocator
+//! has put anywhere, before the key may be there.
+//!
+//! Invariant: what fences exclude is not in the run.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use super::run::Run;
+use crate::chunk::{Filter, KeyHash, Sought, View, between, word_at};
+use crate::order::Layout;
+use crate::rows::key_len;
+
+/// A run that is settled, with its fences once somebody had them made.
+#[derive(Debug, Default)]
+pub(crate) struct FencedRun {
+    run: Run,
+    fences: OnceLock<Option<Fences>>,
+}
+
+impl FencedRun {
+    pub(crate) fn new(run: Run) -> Self {
+        Self { run, fences: OnceLock::new() }
+    }
+
+    /// Has fences made. Costs a look at every chunk, once.
+    pub(crate) fn make_fences(&self, layout: &Layout) {
+        self.fences.get_or_init(|| Fences::of(layout, &self.run));
+    }
+
+    /// The fences, if they were made; none where the first or the last row of a chunk is so long that it is not kept in
+    /// memory.
+    #[inline(always)]
+    pub(crate) fn fences(&self) -> Option<&Fences> {
+        self.fences.get()?.as_ref()
+    }
+}
+
+impl Deref for FencedRun {
+    type Target = Run;
+
+    #[inline(always)]
+    fn deref(&self) -> &Run {
+        &self.run
+    }
+}
+
+/// What is known of the chunks of a run. There is one.
+#[derive(Debug)]
+pub(crate) struct Fences {
+    /// What all rows begin with; words are what is behind it.
+    shared: Box<[u8]>,
+    firsts: Box<[u64]>,
+    lasts: Box<[u64]>,
+    rows: Box<[u32]>,
+    filters: Box<[Option<Arc<Filter>>]>,
+}
+
+impl Fences {
+    fn of(layout: &Layout, run: &Run) -> Option<Self> {
+        let [first, last] = run.ends()?;
+        let key = key_len(layout, first);
+        let shared = match layout.stride() {
+            // One word is the key, and all keys are as long.
+            Some(_) if key <= size_of::<u64>() => 0,
+            _ => first.iter().zip(last).take_while(|(a, b)| a == b).count().min(key),
+        };
+        let all = 0..run.chunks();
+        let word = |row: Option<&[u8]>| row.map(|row| word_at(row, shared));
+        Some(Self {
+            shared: first[..shared].into(),
+            firsts: all.clone().map(|at| word(run.first_row_of(at))).collect::<Option<_>>()?,
+            lasts: all.clone().map(|at| word(run.last_row_of(at))).collect::<Option<_>>()?,
+            rows: all.clone().map(|at| run.rows_of(at) as u32).collect(),
+            filters: all.map(|at| run.filter_of(at).cloned()).collect(),
+        })
+    }
+
+    /// `key`, as it is looked for in the run.
+    #[inline(always)]
+    pub(crate) fn sought<'a>(&self, key: &'a [u8]) -> Sought<'a> {
+        Sought::new(key, &self.shared)
+    }
+
+    /// True if the first row of `run` that does not stand before the key is in this chunk, as its words tell.
+    #[inline(always)]
+    pub(crate) fn holds(&self, chunk: usize, sought: &Sought<'_>) -> bool {
+        let word = sought.word();
+        self.lasts.get(chunk).is_some_and(|&last| last > word)
+            && (chunk == 0 || self.lasts[chunk - 1] < word)
+    }
+
+    /// The chunk with the first row of `run`, whose fences these are, that does not stand before the key; their number if
+    /// all do.
+    #[inline]
+    pub(crate) fn chunk_of(&self, run: &Run, sought: &Sought<'_>) -> usize {
+        let (word, mut low, mut len) = (sought.word(), 0, self.lasts.len());
+        // A branch would be as hard to predict as the key.
+        while len > 1 {
+            let half = len / 2;
+            low += if self.lasts[low + half - 1] < word { half } else { 0 };
+            len -= half;
+        }
+        low += usize::from(self.lasts[low] < word);
+        if sought.is_inexact() && self.lasts.get(low) == Some(&word) {
+            return self.exact_chunk_of(run, sought, low);
+        }
+        low
+    }
+
+    /// As [`Fences::chunk_of`], where the last row of chunk `low` has the word of the key.
+    #[cold]
+    fn exact_chunk_of(&self, run: &Run, sought: &Sought<'_>, mut low: usize) -> usize {
+        let word = sought.word();
+        let mut high = self.lasts.partition_point(|&last| last <= word);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let last = || run.last_row_of(middle).unwrap_or_default();
+            match sought.is_behind(self.lasts[middle], last) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// True if the rows of the chunk stand behind the key, as their words tell.
+    #[inline(always)]
+    pub(crate) fn begins_behind(&self, chunk: usize, sought: &Sought<'_>) -> bool {
+        sought.ends_before(self.firsts[chunk])
+    }
+
+    /// True if the chunk has a filter.
+    #[inline(always)]
+    pub(crate) fn has_filter(&self, chunk: usize) -> bool {
+        self.filters[chunk].is_some()
+    }
+
+    /// Asks for the memory that says whether the chunk may have a key.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, chunk: usize, hash: KeyHash) {
+        if let Some(filter) = &self.filters[chunk] {
+            filter.prefetch(hash);
+        }
+    }
+
+    /// False if the chunk has no row with a key of this hash.
+    #[inline(always)]
+    pub(crate) fn may_have(&self, chunk: usize, hash: KeyHash) -> bool {
+        self.filters[chunk].as_ref().is_none_or(|filter| filter.may_have(hash))
+    }
+
+    /// Number of rows of a chunk.
+    #[inline(always)]
+    pub(crate) fn rows(&self, chunk: usize) -> usize {
+        self.rows[chunk] as usize
+    }
+
+    /// The words of the first row of a chunk and of the last.
+    #[inline(always)]
+    pub(crate) fn words(&self, chunk: usize) -> [u64; 2] {
+        [self.firsts[chunk], self.lasts[chunk]]
+    }
+
+    /// The word of a row; the greatest behind the last one.
+    #[inline(always)]
+    pub(crate) fn word_of(&self, rows: View<'_>, row: usize) -> u64 {
+        if row < rows.len() { rows.word(row, self.shared.len()) } else { u64::MAX }
+    }
+
+    /// The row of a chunk near which the key is, if its words ascend evenly.
+    #[inline(always)]
+    pub(crate) fn guess(&self, chunk: usize, sought: &Sought<'_>) -> usize {
+        between(sought.word(), self.words(chunk), self.rows(chunk))
+    }
+}
