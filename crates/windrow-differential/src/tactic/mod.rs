@@ -25,6 +25,12 @@ fn cursor_over<K, V, T: TimeCode, R>(batches: &[RowBatch<K, V, T, R>]) -> Option
     (!batches.is_empty()).then(|| done(Cursor::new(batches.iter().map(RowBatch::batch))))
 }
 
+/// A cursor over all of `batches` in which keys are looked up, at none of them; nothing if there are no batches.
+fn look_up_in<K, V, T: TimeCode, R>(batches: &[RowBatch<K, V, T, R>]) -> Option<Cursor<T::Code>> {
+    let layout = batches.first()?.batch().layout();
+    Some(done(Cursor::idle(layout, batches.iter().map(RowBatch::batch))))
+}
+
 /// The key that a cursor stands at, if there is one.
 fn key_at<T: TimeCode>(cursor: &Option<Cursor<T::Code>>) -> Option<&[u8]> {
     cursor.as_ref()?.key()

@@ -9,7 +9,7 @@ use timely::progress::Antichain;
 use windrow::{Cursor, Layout};
 
 use super::replay::Replay;
-use super::{cursor_over, key_at};
+use super::{cursor_over, key_at, look_up_in};
 use crate::batch::RowBatch;
 use crate::builder::{RowBuffer, RowBuilder};
 use crate::context::{Context, done};
@@ -145,8 +145,8 @@ where
         if held.iter().all(|time| upper.less_equal(time)) {
             return (None, held.clone());
         }
-        let mut source = cursor_over(&source_batches);
-        let mut output = cursor_over(&output_batches);
+        let mut source = look_up_in(&source_batches);
+        let mut output = look_up_in(&output_batches);
         let mut fresh = cursor_over(&input_batches);
         let mut builder = RowBuilder::default();
         let mut buffer = RowBuffer::of_layout(&self.context, &self.layout);

@@ -117,10 +117,14 @@ impl<T: Time> Cursor<T> {
         Ok(cursor)
     }
 
-    /// As [`Cursor::of`], at no key, having read nothing.
-    pub(crate) fn idle<'a>(
+    /// As [`Cursor::new`], of any number of batches of `layout`, at no key, having read nothing: for
+    /// [`Cursor::find_key`] and [`Cursor::probe`].
+    ///
+    /// # Errors
+    /// As [`Cursor::new`], but that there may be no batch.
+    pub fn idle<'a>(
         layout: &Layout,
-        batches: impl Iterator<Item = &'a Batch<T>>,
+        batches: impl IntoIterator<Item = &'a Batch<T>>,
     ) -> Result<Self>
     where
         T: 'a,
