@@ -39,20 +39,48 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
     /// `meet`, if there is one.
     pub(super) fn load(&mut self, cursor: &mut Cursor<T::Code>, meet: Option<&T>) {
         self.clear();
-        while let Some(value) = cursor.value() {
-            self.bytes.extend_from_slice(value);
-            let id = self.ends.len() as ValueId;
-            self.ends.push(self.bytes.len());
-            let edits = &mut self.edits;
-            done(cursor.map_diffs(|time, lanes| {
-                edits.push(((id, T::of_code(time)), R::of_lanes(lanes)));
-            }));
-            done(cursor.step_value());
+        let Self { bytes, ends, edits, .. } = self;
+        // Those of several batches come one batch after the other.
+        let (mut last, mut ascend) = (0..0, true);
+        done(cursor.map_changes(|value, time, lanes| {
+            let before = &bytes[last.clone()];
+            if ends.is_empty() || before != value {
+                ascend &= ends.is_empty() || before < value;
+                last = bytes.len()..bytes.len() + value.len();
+                bytes.extend_from_slice(value);
+                ends.push(bytes.len());
+            }
+            let id = (ends.len() - 1) as ValueId;
+            edits.push(((id, T::of_code(time)), R::of_lanes(lanes)));
+        }));
+        if !ascend {
+            self.sort();
         }
         if let Some(meet) = meet {
             self.edits.iter_mut().for_each(|((_, time), _)| time.join_assign(meet));
             consolidate(&mut self.edits);
         }
+    }
+
+    /// Numbers values in their order, each once.
+    fn sort(&mut self) {
+        let mut ids: Vec<ValueId> = (0..self.ends.len() as ValueId).collect();
+        ids.sort_unstable_by_key(|&id| self.value(id).bytes());
+        let (mut bytes, mut ends) = (Vec::with_capacity(self.bytes.len()), Vec::new());
+        let mut numbers = vec![0; ids.len()];
+        let mut last = None;
+        for id in ids {
+            let value = self.value(id).bytes();
+            if last != Some(value) {
+                bytes.extend_from_slice(value);
+                ends.push(bytes.len());
+                last = Some(value);
+            }
+            numbers[id as usize] = (ends.len() - 1) as ValueId;
+        }
+        self.edits.iter_mut().for_each(|((id, _), _)| *id = numbers[*id as usize]);
+        self.edits.sort_by_key(|((id, _), _)| *id);
+        (self.bytes, self.ends) = (bytes, ends);
     }
 
     /// A value.

@@ -12,6 +12,7 @@
 //! Invariant: of the readers, those with the current key stand at the current value, or at the first one behind it;
 //! all others stand at a greater key or at their end, unless the cursor is scattered: then they stand anywhere.
 
+mod changes;
 mod heap;
 mod probe;
 mod reader;
@@ -351,12 +352,18 @@ impl<T: Time> Cursor<T> {
     /// # Errors
     /// [`Error::InvalidOrder`] if the order has more or fewer diffs than `D` has lanes; what reading a chunk reports.
     pub fn map_diffs<D: Diff>(&mut self, mut change: impl FnMut(T, D)) -> Result<()> {
-        let lanes = self.layout.tail().lanes();
-        if lanes != D::LANES {
-            let message = format!("an order with {lanes} diffs is read as one with {}", D::LANES);
-            return Err(Error::InvalidOrder(message));
-        }
+        self.check_lanes::<D>()?;
         self.visit_times(|time, diff| change(time, D::decode(diff)))
+    }
+
+    /// An error unless diffs are read as what they are.
+    fn check_lanes<D: Diff>(&self) -> Result<()> {
+        let lanes = self.layout.tail().lanes();
+        if lanes == D::LANES {
+            return Ok(());
+        }
+        let message = format!("an order with {lanes} diffs is read as one with {}", D::LANES);
+        Err(Error::InvalidOrder(message))
     }
 
     /// Calls `change` with the time and the lanes of the diff of every change of the key and the value.

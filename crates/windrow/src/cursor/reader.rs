@@ -200,6 +200,36 @@ impl Reader {
         }
     }
 
+    /// Calls `each` with the rows from the place on that start with `key`, and goes behind them.
+    pub(super) fn pass(&mut self, key: &[u8], mut each: impl FnMut(&[u8])) -> Result<()> {
+        const WORD: usize = size_of::<u64>();
+        // What a row's first word says of its key: all, if that is short.
+        let word = word_at(key, 0);
+        let mask = match key.len() {
+            0 => 0,
+            len => u64::MAX << (8 * (WORD - len.min(WORD))),
+        };
+        let is_of_key = |row: &[u8]| {
+            (word_at(row, 0) ^ word) & mask == 0 && (key.len() <= WORD || row.starts_with(key))
+        };
+        while let Some(rows) = self.rows() {
+            let behind = (self.place.row..rows.len()).find(|&at| {
+                let row = rows.row(at);
+                let is_behind = !is_of_key(row);
+                if !is_behind {
+                    each(row);
+                }
+                is_behind
+            });
+            if let Some(row) = behind {
+                self.place.row = row;
+                return Ok(());
+            }
+            self.go_to(Place { chunk: self.place.chunk + 1, row: 0 })?;
+        }
+        Ok(())
+    }
+
     /// Where many readers hold more than the budget has, one that does not find its key lets go of its chunk.
     fn let_go(&mut self) {
         if self.chunk.as_ref().is_some_and(|chunk| chunk.is_beyond_limit()) {

@@ -26,6 +26,7 @@ enum Move {
     SeekValue(u64),
     StepValue,
     RewindValues,
+    MapChanges,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -37,6 +38,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         3 => (0..5u64).prop_map(Move::SeekValue),
         4 => Just(Move::StepValue),
         2 => Just(Move::RewindValues),
+        2 => Just(Move::MapChanges),
     ];
     prop::collection::vec(each, 1..60)
 }
@@ -118,6 +120,20 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
             Move::RewindValues => {
                 cursor.rewind_values().unwrap();
                 at_value = 0;
+            }
+            Move::MapChanges => {
+                let mut found = Vec::new();
+                let change = |value: &[u8], time: u64, diff: i64| {
+                    found.push((value.to_vec(), time, diff));
+                };
+                cursor.map_changes(change).unwrap();
+                found.sort_unstable();
+                let there = values(at_key).into_iter().flatten().flat_map(|(value, times)| {
+                    let value = value.to_be_bytes().to_vec();
+                    times.iter().map(move |&(time, diff)| (value.clone(), time, diff))
+                });
+                assert_eq!(found, there.collect::<Vec<_>>());
+                at_value = values(at_key).map_or(0, BTreeMap::len);
             }
         }
         let expected = values(at_key).map(|values| values.iter().nth(at_value));
@@ -262,7 +278,7 @@ fn keys_that_are_not_there_are_told_without_their_chunks() {
     pool.release();
     // No room to keep what is read.
     pool.set_limit(pool.budget().used() + pool.chunk_bytes()).unwrap();
-    let idle = || Cursor::idle(batch.layout(), [&batch].into_iter()).unwrap();
+    let idle = || Cursor::idle(batch.layout(), [&batch]).unwrap();
     let read = || pool.stats().loaded_bytes;
     // In their order, some beyond the ends.
     let (before, mut cursor) = (read(), idle());

@@ -1,0 +1,71 @@
+//! All changes of a key, batch after batch.
+//!
+//! ```text
+//! batch  | a 1 | a 2 | c 1 |        changes of a    1, 2 of this batch,
+//! batch  | a 2 | c 1 | d 5 |                        then 2 of that one
+//! ```
+//! To go from value to value asks all batches at each of them. Who takes the whole key has its rows in one pass.
+
+use super::Cursor;
+use crate::chunk::time_of;
+use crate::error::Result;
+use crate::time::{Diff, Time};
+
+impl<T: Time> Cursor<T> {
+    /// Calls `change` with the value, the time and the diff of every change of the key, batch by batch; those of a batch
+    /// ascend by value, then by the code of the time. Without a time column the time is [`Time::least`]. The cursor is
+    /// behind the last value then. Costs one comparison a change.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+    /// use windrow::{Antichain, Batcher, Cursor, Order, Pool};
+    ///
+    /// # let changes = |rows: &[(u64, u64, u64, i64)]| {
+    /// #     let numbers = |of: fn(&(u64, u64, u64, i64)) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(of))) as ArrayRef;
+    /// #     let diffs = Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.3))) as ArrayRef;
+    /// #     RecordBatch::try_from_iter([("user", numbers(|r| r.0)), ("item", numbers(|r| r.1)), ("time", numbers(|r| r.2)), ("diff", diffs)]).unwrap()
+    /// # };
+    /// // User, item, time, diff.
+    /// let log = changes(&[(7, 1, 0, 1), (7, 1, 2, -1), (7, 2, 1, 1), (9, 4, 1, 2)]);
+    /// let layout = Order::by("user").time("time").diff("diff").bind(&log.schema())?;
+    /// let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+    /// batcher.push(&log)?;
+    /// let batch = batcher.seal(&Antichain::at(3))?;
+    ///
+    /// let (mut cursor, mut seen) = (Cursor::new([&batch])?, Vec::new());
+    /// cursor.map_changes(|_item, time, diff: i64| seen.push((time, diff)))?;
+    /// assert_eq!(seen, [(0, 1), (2, -1), (1, 1)]);
+    /// assert!(!cursor.has_value());
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Cursor::map_diffs`].
+    pub fn map_changes<D: Diff>(&mut self, change: impl FnMut(&[u8], T, D)) -> Result<()> {
+        self.check_lanes::<D>()?;
+        self.with_value.clear();
+        let passed = self.pass_key(change);
+        if passed.is_err() {
+            self.with_key.clear();
+        }
+        passed
+    }
+
+    fn pass_key<D: Diff>(&mut self, mut change: impl FnMut(&[u8], T, D)) -> Result<()> {
+        let Self { layout, readers, with_key, body, key_len, time_width: width, .. } = self;
+        let (width, tail, key) = (*width, layout.tail().len(), &body[..*key_len]);
+        for &(at, place) in &*with_key {
+            readers[at].go_to(place)?;
+            readers[at].pass(key, |row| {
+                let (row_body, diff) = row.split_at(row.len() - tail);
+                let time = match width {
+                    0 => T::least(),
+                    _ => T::decode(time_of(row, width, tail)),
+                };
+                change(&row_body[key.len()..row_body.len() - width], time, D::decode(diff));
+            })?;
+        }
+        Ok(())
+    }
+}
