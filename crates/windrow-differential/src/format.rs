@@ -72,12 +72,6 @@ pub(crate) const fn tail<T: TimeCode, R: DiffCode>() -> usize {
     time::width::<T>() + R::Lanes::LANES * LANE
 }
 
-/// Key and value of a row.
-#[inline(always)]
-pub(crate) fn body_of<T: TimeCode, R: DiffCode>(row: &[u8]) -> &[u8] {
-    &row[..row.len() - tail::<T, R>()]
-}
-
 /// Time and diff of a row.
 #[inline(always)]
 pub(crate) fn tail_of<T: TimeCode, R: DiffCode>(row: &[u8]) -> (T, R) {

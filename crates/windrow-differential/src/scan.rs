@@ -22,7 +22,7 @@ use windrow::ChunkRows;
 use crate::batch::RowBatch;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
-use crate::format::{body_of, tail_of};
+use crate::format::tail_of;
 use crate::row::RowCode;
 use crate::time::TimeCode;
 
@@ -56,9 +56,10 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Reading<K, V, T, R> {
             }
             let rows = self.rows.get_or_insert_with(|| self.batch.read(self.chunk));
             let end = rows.len().min(self.row + *turn);
-            for row in (self.row..end).map(|row| rows.row(row)) {
-                let (key, value) = body_of::<T, R>(row).split_at(self.batch.key_of(row).len());
-                let (time, diff) = tail_of(row);
+            for row in self.row..end {
+                let body = rows.body(row);
+                let (key, value) = body.split_at(self.batch.key_of(body).len());
+                let (time, diff) = tail_of(rows.end(row));
                 each(Enc::new(key), Enc::new(value), time, diff);
             }
             *turn -= end - self.row;

@@ -243,8 +243,35 @@ fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
         ])?)
     };
     let numbers = |time: u64| changes((0..options.keys).map(|key| key * FAN_IN + time), time);
+    in_memory("(u64, u64)", 32.0, &numbers, cells)?;
+    in_memory("edges (u32, u32)", 24.0, &edges, cells)?;
     at_rest("(u64, u64)", 32.0, numbers, options, cells)?;
     at_rest("edges (u32, u32)", 24.0, edges, options, cells)
+}
+
+/// Bytes a row of a spine in memory that is all merged and at one time: all that is leased, filters too.
+fn in_memory(
+    case: &str,
+    columns: f64,
+    of: impl Fn(u64) -> Result<RecordBatch>,
+    cells: &mut Cells,
+) -> Result<()> {
+    let layout = Order::by("key").time("time").diff("diff").bind(&of(0)?.schema())?;
+    let pool = Pool::unlimited();
+    let mut spine = Spine::new(&layout, &pool)?;
+    spine.set_since(&Antichain::at(FAN_IN))?;
+    let mut batcher = Batcher::new(&layout, &pool);
+    for time in 0..FAN_IN {
+        batcher.push(&of(time)?)?;
+        spine.insert(batcher.seal(&Antichain::at(time + 1))?.settle()?)?;
+        while !spine.work(&mut i64::MAX.clone())? {}
+    }
+    drop(batcher);
+    pool.release();
+    let rows: u64 = spine.batches().filter_map(Batch::rows).sum();
+    let bytes = pool.budget().used() as f64 / rows as f64;
+    cells.push_in(&format!("rest: {case}, in memory"), bytes, "columns", columns, "B/row");
+    Ok(())
 }
 
 /// Batches that a spine merges at once.

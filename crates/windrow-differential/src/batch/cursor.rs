@@ -17,7 +17,7 @@ use differential_dataflow::trace::Cursor;
 use super::RowBatch;
 use crate::diff::DiffCode;
 use crate::enc::{Enc, EncVec};
-use crate::format::{body_of, tail_of};
+use crate::format::tail_of;
 use crate::of::Of;
 use crate::row::Row;
 use crate::time::TimeCode;
@@ -47,13 +47,14 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
         place.chunk < batch.chunks()
     }
 
+    /// The key and the value at a place.
     #[inline]
-    fn row(place: Place, batch: &RowBatch<K, V, T, R>) -> &[u8] {
-        batch.chunk(place.chunk).row(place.row)
+    fn body(place: Place, batch: &RowBatch<K, V, T, R>) -> &[u8] {
+        batch.chunk(place.chunk).body(place.row)
     }
 
     fn first_key<'a>(&self, batch: &'a RowBatch<K, V, T, R>) -> &'a [u8] {
-        batch.key_of(Self::row(self.first, batch))
+        batch.key_of(Self::body(self.first, batch))
     }
 
     /// The first row from `from` on, or in any chunk behind it, for which `below`, true for the rows up to some one, is
@@ -77,17 +78,17 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
         let rows = batch.chunk(chunk);
         // Mostly it is close: as many comparisons as twice the distance has binary digits.
         let mut step = 1;
-        if !below(rows.row(low)) {
+        if !below(rows.body(low)) {
             return Place { chunk, row: low };
         }
-        while low + step < rows.len() && below(rows.row(low + step)) {
+        while low + step < rows.len() && below(rows.body(low + step)) {
             low += step;
             step *= 2;
         }
         let (mut least, mut most) = (low + 1, (low + step).min(rows.len() - 1));
         while least < most {
             let middle = least + (most - least) / 2;
-            if below(rows.row(middle)) { least = middle + 1 } else { most = middle }
+            if below(rows.body(middle)) { least = middle + 1 } else { most = middle }
         }
         Place { chunk, row: least }
     }
@@ -97,7 +98,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
         match place {
             Place { chunk: 0, row: 0 } => true,
             Place { chunk, row: 0 } => below(batch.last_row(chunk - 1)),
-            Place { chunk, row } => below(batch.chunk(chunk).row(row - 1)),
+            Place { chunk, row } => below(batch.chunk(chunk).body(row - 1)),
         }
     }
 
@@ -113,7 +114,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowCursor<K, V, T, R> {
             let key = self.first_key(batch);
             self.at = Self::seek(batch, self.at, |row| row.starts_with(key) && below(row));
             self.has_value =
-                Self::has_row(self.at, batch) && Self::row(self.at, batch).starts_with(key);
+                Self::has_row(self.at, batch) && Self::body(self.at, batch).starts_with(key);
         }
     }
 }
@@ -145,8 +146,8 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Cursor for RowCursor<K, V, T, R> 
     }
 
     fn val<'a>(&self, batch: &'a Self::Storage) -> Enc<'a, V> {
-        let row = Self::row(self.at, batch);
-        Enc::new(&body_of::<T, R>(row)[batch.key_of(row).len()..])
+        let body = Self::body(self.at, batch);
+        Enc::new(&body[batch.key_of(body).len()..])
     }
 
     fn get_key<'a>(&self, batch: &'a Self::Storage) -> Option<Enc<'a, K>> {
@@ -161,16 +162,15 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Cursor for RowCursor<K, V, T, R> 
         if !self.has_value {
             return;
         }
-        let body = body_of::<T, R>(Self::row(self.at, batch));
+        let body = Self::body(self.at, batch);
         let Place { mut chunk, mut row } = self.at;
         while chunk < batch.chunks() {
             let rows = batch.chunk(chunk);
             while row < rows.len() {
-                let change = rows.row(row);
-                if !change.starts_with(body) {
+                if rows.body(row) != body {
                     return;
                 }
-                let (time, diff) = tail_of::<T, R>(change);
+                let (time, diff) = tail_of::<T, R>(rows.end(row));
                 logic(&time, &diff);
                 row += 1;
             }
@@ -189,7 +189,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Cursor for RowCursor<K, V, T, R> 
 
     fn seek_key(&mut self, batch: &Self::Storage, key: Enc<'_, K>) {
         let below = |row: &[u8]| row < key.bytes();
-        let is_before = self.key_valid(batch) && below(Self::row(self.first, batch));
+        let is_before = self.key_valid(batch) && below(Self::body(self.first, batch));
         let from = if is_before || Self::is_least(batch, self.first, below) {
             self.first
         } else {
@@ -201,13 +201,13 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Cursor for RowCursor<K, V, T, R> 
 
     fn step_val(&mut self, batch: &Self::Storage) {
         if self.has_value {
-            let body = body_of::<T, R>(Self::row(self.at, batch));
+            let body = Self::body(self.at, batch);
             self.go_on(batch, |row| row.starts_with(body));
         }
     }
 
     fn seek_val(&mut self, batch: &Self::Storage, val: Enc<'_, V>) {
-        self.go_on(batch, |row| body_of::<T, R>(row)[batch.key_of(row).len()..] < *val.bytes());
+        self.go_on(batch, |body| body[batch.key_of(body).len()..] < *val.bytes());
     }
 
     fn rewind_keys(&mut self, batch: &Self::Storage) {

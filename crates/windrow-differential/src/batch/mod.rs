@@ -25,7 +25,7 @@ pub use merger::RowMerger;
 
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
-use crate::format::{body_of, tail_of};
+use crate::format::tail_of;
 use crate::of::Of;
 use crate::row::{Form, Row, RowCode};
 use crate::time::TimeCode;
@@ -91,11 +91,11 @@ impl<K, V, T: TimeCode, R> RowBatch<K, V, T, R> {
         self.shared.chunks.chunks()
     }
 
-    /// The last row of a chunk, which is read for it only if it is long.
+    /// The last row of a chunk, with or without time and diff, which is read for it only if it is long.
     fn last_row(&self, chunk: usize) -> &[u8] {
         self.shared.chunks.last_row(chunk).unwrap_or_else(|| {
             let rows = self.chunk(chunk);
-            rows.row(rows.len() - 1)
+            rows.body(rows.len() - 1)
         })
     }
 }
@@ -113,8 +113,8 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> RowBatch<K, V, T, R> {
     pub fn for_each(&self, mut each: impl FnMut(((K, V), T, R))) {
         for chunk in 0..self.chunks() {
             let rows = self.read(chunk);
-            for row in (0..rows.len()).map(|row| rows.row(row)) {
-                let (mut body, (time, diff)) = (body_of::<T, R>(row), tail_of::<T, R>(row));
+            for row in 0..rows.len() {
+                let (mut body, (time, diff)) = (rows.body(row), tail_of::<T, R>(rows.end(row)));
                 let key = K::decode(Form::Column, &mut body);
                 each(((key, V::decode(Form::Column, &mut body)), time, diff));
             }

@@ -16,7 +16,7 @@ use super::build::{ChangesBuilder, Plan};
 use super::{Changes, Columns};
 use crate::batch::RowBatch;
 use crate::diff::DiffCode;
-use crate::format::{body_of, tail_of};
+use crate::format::tail_of;
 use crate::time::TimeCode;
 
 type Batch<T, R> = RowBatch<Columns, Columns, T, R>;
@@ -42,9 +42,9 @@ impl<T: TimeCode, R: DiffCode> Iterator for ChangesOf<'_, T, R> {
         let batch = self.batch?;
         while self.ready.is_empty() && self.chunk < batch.chunks() {
             let rows = batch.read(self.chunk);
-            for row in (0..rows.len()).map(|row| rows.row(row)) {
-                let (time, diff) = tail_of(row);
-                self.builder.push(self.plan, [(body_of::<T, R>(row), &[])], time, diff);
+            for row in 0..rows.len() {
+                let (time, diff) = tail_of(rows.end(row));
+                self.builder.push(self.plan, [(rows.body(row), &[])], time, diff);
             }
             self.chunk += 1;
             let is_last = self.chunk == batch.chunks();

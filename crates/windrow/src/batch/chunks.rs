@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::Batch;
-use crate::chunk::Chunk;
+use crate::chunk::{Kept, time_width};
 use crate::error::{Error, Result};
 use crate::merge::FencedRun;
 use crate::order::Rule;
@@ -34,19 +34,22 @@ use crate::time::Time;
 /// let reader = ChunkReader::new(&batcher.finish()?.settle()?)?;
 /// assert_eq!(reader.chunks(), 1);
 /// let chunk = reader.read(0)?;
-/// assert_eq!((chunk.len(), key_len(&layout, chunk.row(1))), (2, 8));
-/// assert_eq!(chunk.row(1)[..8], 9u64.to_be_bytes());
+/// assert_eq!((chunk.len(), key_len(&layout, chunk.body(1))), (2, 8));
+/// assert_eq!(chunk.body(1), 9u64.to_be_bytes());
 /// # Ok::<(), windrow::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ChunkReader {
     run: Arc<FencedRun>,
+    behind: usize,
 }
 
 /// The rows of a chunk, ascending by all but their diffs. Stays in memory while it is held.
 #[derive(Clone, Debug)]
 pub struct ChunkRows {
-    chunk: Arc<Chunk>,
+    chunk: Kept,
+    /// Bytes of the time and the diffs of a row.
+    behind: usize,
 }
 
 impl ChunkReader {
@@ -59,7 +62,8 @@ impl ChunkReader {
             return Err(Error::InvalidOrder("a reader of chunks needs an order with diffs".into()));
         }
         let run = batch.settled_run()?.unwrap_or_default();
-        Ok(Self { run })
+        let behind = time_width(batch.layout()) + batch.layout().tail().len();
+        Ok(Self { run, behind })
     }
 
     /// Number of chunks.
@@ -86,7 +90,7 @@ impl ChunkReader {
         if chunk >= self.run.chunks() {
             return Err(Error::InvalidOrder(format!("no chunk {chunk} in {}", self.run.chunks())));
         }
-        Ok(ChunkRows { chunk: self.run.read(chunk)? })
+        Ok(ChunkRows { chunk: self.run.read(chunk)?, behind: self.behind })
     }
 }
 
@@ -103,12 +107,30 @@ impl ChunkRows {
         self.chunk.len() == 0
     }
 
-    /// The bytes of row `index`: key, value, time, and eight bytes of diff.
+    /// The key and the value of row `index`.
     ///
     /// # Panics
     /// If there is no such row.
     #[inline]
-    pub fn row(&self, index: usize) -> &[u8] {
-        self.chunk.rows().row(index)
+    pub fn body(&self, index: usize) -> &[u8] {
+        self.split(index).0
+    }
+
+    /// The time of row `index`, and eight bytes for each of its diffs.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn end(&self, index: usize) -> &[u8] {
+        self.split(index).1
+    }
+
+    #[inline(always)]
+    fn split(&self, index: usize) -> (&[u8], &[u8]) {
+        let row = self.chunk.rows().row(index);
+        match self.chunk.end() {
+            Some(end) => (row, end),
+            None => row.split_at(row.len() - self.behind),
+        }
     }
 }

@@ -113,10 +113,9 @@ impl<T: Time> Merging<T> {
                     let (layout, pool) = (&self.layout, &self.pool);
                     let inputs = std::mem::take(&mut self.inputs);
                     let (out, mut merger, bytes) = start(layout, pool, &self.wraps, inputs)?;
-                    self.out = if self.filtered { out.filtered(layout) } else { out };
-                    if self.filtered {
-                        self.advance = self.advance.take().map(Advance::filtered);
-                    }
+                    let filtered = self.filtered;
+                    self.out = out.keeping(layout, filtered);
+                    self.advance = self.advance.take().map(|advance| advance.keeping(filtered));
                     if bytes > IN_CACHES && self.advance.is_none() {
                         merger.write_past_caches();
                     }

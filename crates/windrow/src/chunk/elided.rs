@@ -9,7 +9,7 @@
 //!         what differs, row by row      row 0, zeros there      a bit a byte, set if it differs, from the lowest on
 //! ```
 //! Keys that repeat, a time and a diff that a whole page has, and the leading bytes of small numbers take no space. An
-//! image is in a store, or on its way; in memory rows are whole, since whoever reads them wants a slice of each.
+//! image is in a store, or on its way; in memory rows have all of their key and value, since whoever reads them wants a slice of both.
 //!
 //! Invariant: an image is smaller than its rows, so that a length tells which of the two there is; what it is expanded to
 //! are the rows that it was made of, or it is an error.
@@ -21,9 +21,10 @@ const LEAST_GAIN: usize = 8;
 /// Rows longer than this are stored as they are: they differ in too many places.
 const LONGEST: usize = 256;
 
-/// The image of rows of `stride` bytes, if it is smaller by an eighth.
-pub(super) fn elided(rows: &[u8], stride: usize) -> Option<Vec<u8>> {
-    if stride == 0 || stride > LONGEST || rows.len() <= stride {
+/// The image of rows of `stride` bytes with `end` behind each, if it is smaller by an eighth.
+pub(super) fn elided(rows: &[u8], stride: usize, end: &[u8]) -> Option<Vec<u8>> {
+    let whole = stride + end.len();
+    if stride == 0 || whole > LONGEST || rows.len() <= stride {
         return None;
     }
     let first = &rows[..stride];
@@ -33,16 +34,16 @@ pub(super) fn elided(rows: &[u8], stride: usize) -> Option<Vec<u8>> {
     }
     let kept: usize = differing.iter().filter(|&&byte| byte != 0).count();
     let count = rows.len() / stride;
-    let len = count * kept + stride + mask_bytes(stride);
+    let len = count * kept + whole + mask_bytes(whole);
     // An image is told from rows by its length.
-    if len + (rows.len() / LEAST_GAIN).max(1) > rows.len() {
+    if len + (count * whole / LEAST_GAIN).max(1) > count * whole {
         return None;
     }
-    let mut mask = vec![0; mask_bytes(stride)];
+    let mut mask = vec![0; mask_bytes(whole)];
     for (at, _) in differing.iter().enumerate().filter(|&(_, &byte)| byte != 0) {
         mask[at / 8] |= 1 << (at % 8);
     }
-    let spans = spans(&mask, stride);
+    let spans = spans(&mask, whole);
     let mut image = Vec::with_capacity(len);
     for row in rows.chunks_exact(stride) {
         for span in &spans {
@@ -50,6 +51,7 @@ pub(super) fn elided(rows: &[u8], stride: usize) -> Option<Vec<u8>> {
         }
     }
     image.extend(first.iter().zip(&differing).map(|(&byte, &all)| if all == 0 { byte } else { 0 }));
+    image.extend_from_slice(end);
     image.extend_from_slice(&mask);
     Some(image)
 }
@@ -124,9 +126,12 @@ mod tests {
             [0, 0, 9, 0, 2, 0, 9, 1],
             [0, 0, 9, 0, 3, 0, 9, 1],
         ];
-        let image = elided(&rows.concat(), 8).unwrap();
+        let image = elided(&rows.concat(), 8, &[]).unwrap();
         let expected = [&[7, 1, 8, 1, 9, 2, 9, 3][..], &[0, 0, 0, 0, 0, 0, 9, 1], &[0b0001_0100]];
         assert_eq!(image, expected.concat());
+        // The same rows, whose end stands by itself.
+        let short = rows.map(|row| [row[0], row[1], row[2], row[3], row[4], row[5]]);
+        assert_eq!(elided(&short.concat(), 6, &[9, 1]).unwrap(), expected.concat());
     }
 
     #[test]
@@ -139,7 +144,7 @@ mod tests {
                 [&[n / 16, n * 7919].map(u32::to_be_bytes).concat()[..], &[0; 15], &[1]].concat()
             })
             .collect();
-        let a_row = |rows: &[u8], stride| elided(rows, stride).map(|image| image.len() / 1000);
+        let a_row = |rows: &[u8], stride| elided(rows, stride, &[]).map(|image| image.len() / 1000);
         assert_eq!((a_row(&numbers, 32), a_row(&edges, 24)), (Some(5), Some(4)));
     }
 
@@ -156,7 +161,7 @@ mod tests {
             for at in (stride..rows.len()).filter(|at| same[at % stride]) {
                 rows[at] = rows[at % stride];
             }
-            if let Some(image) = elided(&rows, stride) {
+            if let Some(image) = elided(&rows, stride, &[]) {
                 prop_assert!(image.len() < rows.len());
                 let mut buffer = image.clone();
                 buffer.resize(rows.len() + room, 0xaa);

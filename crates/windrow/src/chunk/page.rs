@@ -14,8 +14,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::elided::{elided, expand};
+use super::elided::expand;
 use super::filter::Filter;
+use super::kept::Kept;
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
 use crate::error::{Error, Result};
@@ -55,11 +56,11 @@ pub(crate) struct Page {
 #[derive(Debug)]
 enum Place {
     /// In memory; in the store too, if it was read from there.
-    Memory(Arc<Chunk>, Option<Arc<Extent>>),
+    Memory(Kept, Option<Arc<Extent>>),
     /// In memory, to be written in this way.
-    Leaving(Arc<Chunk>, (SpillTo, Codec)),
+    Leaving(Kept, (SpillTo, Codec)),
     /// As before, and the write has begun.
-    Writing(Arc<Chunk>),
+    Writing(Kept),
     Store(Arc<Extent>),
     /// On the way from the store.
     Reading(Arc<Extent>),
@@ -67,19 +68,16 @@ enum Place {
 
 impl Page {
     /// A page of a chunk in memory, whose rows went through `generation` merges.
-    pub(crate) fn new(pool: &Pool, mut chunk: Arc<Chunk>, generation: u8) -> Self {
-        if let Some(own) = Arc::get_mut(&mut chunk) {
-            own.write_starts();
-        }
-        let rows = chunk.rows();
-        let ends = [rows.row(0), rows.row(rows.len() - 1)];
+    pub(crate) fn new(pool: &Pool, mut chunk: Kept, generation: u8) -> Self {
+        chunk.write_starts();
+        let ends = chunk.ends();
         let short = ends.iter().all(|row| row.len() <= LONGEST_END);
         let ends = short.then(|| ends.map(<[u8]>::to_vec));
         let bytes = size_of::<Self>() + BESIDE + ends.iter().flatten().map(Vec::len).sum::<usize>();
         Self {
             _lease: pool.is_for_index().then(|| pool.budget().lease(bytes)),
             pool: pool.clone(),
-            rows: rows.len(),
+            rows: chunk.len(),
             used: chunk.bytes(),
             stride: chunk.stride(),
             times: chunk.known_times(),
@@ -96,14 +94,19 @@ impl Page {
     pub(crate) fn spill(self: &Arc<Self>, how: (SpillTo, Codec)) -> Result<()> {
         let mut place = self.place();
         if let Place::Memory(chunk, None) = &*place {
-            *place = Place::Leaving(Arc::clone(chunk), how);
+            *place = Place::Leaving(chunk.clone(), how);
         }
         drop(place);
         self.pool.page_out(Arc::<Self>::clone(self))
     }
 
-    /// The chunk: the one in memory, or read from the store.
+    /// The chunk, whole: the one in memory, or read from the store.
     pub(crate) fn take(self: Arc<Self>) -> Result<Arc<Chunk>> {
+        self.kept()?.whole()
+    }
+
+    /// The chunk as it is kept, or read from the store.
+    fn kept(self: Arc<Self>) -> Result<Kept> {
         let mut place = self.place();
         while let Place::Reading(_) = &*place {
             place = self.read.wait(place).unwrap_or_else(PoisonError::into_inner);
@@ -114,22 +117,23 @@ impl Page {
                 if extent.is_some() {
                     self.pool.read_ahead_hit();
                 }
-                Ok(Arc::clone(chunk))
+                Ok(chunk.clone())
             }
-            Place::Leaving(chunk, _) | Place::Writing(chunk) => Ok(Arc::clone(chunk)),
+            Place::Leaving(chunk, _) | Place::Writing(chunk) => Ok(chunk.clone()),
             Place::Store(extent) | Place::Reading(extent) => {
                 let extent = Arc::clone(extent);
                 drop(place);
-                Ok(Arc::new(self.restored(&extent, self.pool.load(&extent, self.used)?)?))
+                let chunk = self.restored(&extent, self.pool.load(&extent, self.used)?)?;
+                Ok(Arc::new(chunk).into())
             }
         }
     }
 
-    /// As [`Page::take`], and what is read from the store stays in memory for the next one who asks, if the budget has
+    /// The chunk as it is kept; what is read from the store stays in memory for the next one who asks, if the budget has
     /// room for it.
-    pub(crate) fn read(self: &Arc<Self>) -> Result<Arc<Chunk>> {
+    pub(crate) fn read(self: &Arc<Self>) -> Result<Kept> {
         Arc::clone(self).read_in();
-        Arc::clone(self).take()
+        Arc::clone(self).kept()
     }
 
     /// The chunk is asked for soon: reads it ahead, if the budget has room for it.
@@ -175,7 +179,7 @@ impl Page {
         }
         let chunk = match &*self.place() {
             Place::Memory(chunk, _) | Place::Leaving(chunk, _) | Place::Writing(chunk) => {
-                Some(Arc::clone(chunk))
+                Some(chunk.clone())
             }
             Place::Store(_) | Place::Reading(_) => None,
         };
@@ -241,18 +245,15 @@ impl Paged for Page {
         let (chunk, how) = {
             let mut place = self.place();
             let Place::Leaving(chunk, how) = &*place else { return Ok(()) };
-            let (chunk, how) = (Arc::clone(chunk), *how);
-            *place = Place::Writing(Arc::clone(&chunk));
+            let (chunk, how) = (chunk.clone(), *how);
+            *place = Place::Writing(chunk.clone());
             (chunk, how)
         };
         // An index stays where it is for long, and its pages are read one by one.
-        let shorter = match self.stride {
-            Some(stride) if self.pool.is_for_index() => elided(chunk.rows().bytes, stride),
-            _ => None,
-        };
+        let shorter = if self.pool.is_for_index() { chunk.elided() } else { None };
         let written = match &shorter {
             Some(image) => self.pool.store(image, how),
-            None => self.pool.store(&chunk.image(), how),
+            None => chunk.image().and_then(|image| self.pool.store(&image, how)),
         };
         let mut place = self.place();
         let extent = match written {
@@ -283,7 +284,7 @@ impl Paged for Page {
         // Whoever takes the page meets an error again, and reports it.
         let chunk = loaded.and_then(|buffer| self.restored(&extent, buffer.ok()?).ok());
         *self.place() = match chunk {
-            Some(chunk) => Place::Memory(Arc::new(chunk), Some(extent)),
+            Some(chunk) => Place::Memory(Arc::new(chunk).into(), Some(extent)),
             None => Place::Store(extent),
         };
         self.read.notify_all();
@@ -294,7 +295,7 @@ impl Paged for Page {
     fn leave(&self) -> Leave {
         let mut place = self.place();
         let Place::Memory(chunk, extent) = &*place else { return Leave::Cannot };
-        if Arc::strong_count(chunk) > 1 || self.touched.swap(false, Ordering::Relaxed) {
+        if chunk.is_shared() || self.touched.swap(false, Ordering::Relaxed) {
             return Leave::Later;
         }
         if let Some(extent) = extent {
@@ -305,7 +306,7 @@ impl Paged for Page {
         else {
             return Leave::Cannot;
         };
-        *place = Place::Leaving(Arc::clone(chunk), (to, codec));
+        *place = Place::Leaving(chunk.clone(), (to, codec));
         Leave::Write
     }
 }

@@ -13,6 +13,8 @@ use std::sync::{Arc, OnceLock};
 use super::filter::Filter;
 use super::times::{TimeCodes, time_codes, time_of};
 use super::view::{Starts, View};
+use crate::error::Result;
+use crate::kernel::copy::copy_short;
 use crate::kernel::prefetch::prefetch_all;
 use crate::order::Layout;
 use crate::pool::{Buffer, Lease, Pool};
@@ -141,6 +143,67 @@ impl Chunk {
             self.lease = Some(self.pool.budget().lease(exact.capacity() * size_of::<u32>()));
             self.pool.recycle_starts(std::mem::replace(starts, exact));
         }
+    }
+
+    /// The rows without their last `behind` bytes, of which each has more or all have some before them, in as much memory
+    /// as they take; none if nobody has that to spare.
+    pub(super) fn without_ends(&self, behind: usize) -> Option<Self> {
+        let rows = self.rows();
+        let used = self.used - rows.len() * behind;
+        if used == 0 {
+            return None;
+        }
+        let mut buffer = self.pool.exact_buffer(used)?;
+        let short = if let Places::Every(stride) = self.places {
+            let heads = buffer.chunks_exact_mut(stride - behind);
+            for (head, row) in heads.zip(rows.bytes.chunks_exact(stride)) {
+                copy_short(head, &row[..stride - behind]);
+            }
+            Self::strided(&self.pool, buffer, used, stride - behind)
+        } else {
+            let starts = self.copied_starts(|row, start| start - row * behind);
+            let mut target = &mut buffer[..];
+            for row in (0..rows.len()).map(|row| rows.row(row)) {
+                let (head, _) = row.split_at(row.len() - behind);
+                copy_short(target, head);
+                target = &mut target[head.len()..];
+            }
+            Self::varying(&self.pool, buffer, starts)
+        };
+        Some(short.with_times(self.known_times()).with_filter(self.filter()))
+    }
+
+    /// The rows with `end` behind each: undoes [`Chunk::without_ends`].
+    pub(super) fn with_ends(&self, end: &[u8]) -> Result<Self> {
+        let rows = self.rows();
+        let used = self.used + rows.len() * end.len();
+        let whole = if let Places::Every(stride) = self.places {
+            let mut buffer = self.pool.buffer(used)?;
+            let whole = buffer.chunks_exact_mut(stride + end.len());
+            for (row, head) in whole.zip(rows.bytes.chunks_exact(stride)) {
+                copy_short(row, head);
+                copy_short(&mut row[stride..], end);
+            }
+            Self::strided(&self.pool, buffer, used, stride + end.len())
+        } else {
+            let mut buffer = self.pool.buffer(used + rows.len() * OFFSET_BYTES)?;
+            let starts = self.copied_starts(|row, start| start + row * end.len());
+            let mut target = &mut buffer[..];
+            for head in (0..rows.len()).map(|row| rows.row(row)) {
+                copy_short(target, head);
+                copy_short(&mut target[head.len()..], end);
+                target = &mut target[head.len() + end.len()..];
+            }
+            Self::varying(&self.pool, buffer, starts)
+        };
+        Ok(whole.with_times(self.known_times()).with_filter(self.filter()))
+    }
+
+    /// The starts, each as `moved` has it.
+    fn copied_starts(&self, moved: impl Fn(usize, usize) -> usize) -> Vec<u32> {
+        let Places::At(starts) = &self.places else { return Vec::new() };
+        let moved = |(row, &start): (usize, &u32)| moved(row, start as usize) as u32;
+        starts.iter().enumerate().map(moved).collect()
     }
 
     /// Number of rows.

@@ -6,8 +6,7 @@
 //! ```
 //! To go from value to value asks all batches at each of them. Who takes the whole key has its rows in one pass.
 
-use super::Cursor;
-use crate::chunk::time_of;
+use super::{Cursor, time_and_diff};
 use crate::error::Result;
 use crate::time::{Diff, Time};
 
@@ -53,17 +52,13 @@ impl<T: Time> Cursor<T> {
     }
 
     fn pass_key<D: Diff>(&mut self, mut change: impl FnMut(&[u8], T, D)) -> Result<()> {
-        let Self { layout, readers, with_key, body, key_len, time_width: width, .. } = self;
-        let (width, tail, key) = (*width, layout.tail().len(), &body[..*key_len]);
+        let Self { readers, with_key, body, key_len, time_width: width, .. } = self;
+        let (width, key) = (*width, &body[..*key_len]);
         for &(at, place) in &*with_key {
             readers[at].go_to(place)?;
-            readers[at].pass(key, |row| {
-                let (row_body, diff) = row.split_at(row.len() - tail);
-                let time = match width {
-                    0 => T::least(),
-                    _ => T::decode(time_of(row, width, tail)),
-                };
-                change(&row_body[key.len()..row_body.len() - width], time, D::decode(diff));
+            readers[at].pass(key, |row, end| {
+                let (time, diff) = time_and_diff(end, width);
+                change(&row[key.len()..], time, D::decode(diff));
             })?;
         }
         Ok(())

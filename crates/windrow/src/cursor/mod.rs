@@ -21,7 +21,7 @@ mod taken;
 use std::marker::PhantomData;
 
 use crate::batch::{Batch, check_times};
-use crate::chunk::{time_of, time_width};
+use crate::chunk::time_width;
 use crate::error::{Error, Result};
 use crate::order::{Layout, Rule};
 use crate::rows::{Rows, key_len};
@@ -82,7 +82,7 @@ pub struct Cursor<T = u64> {
     with_value: Vec<usize>,
     /// Readers without the key may stand anywhere: it was looked up, and not gone to.
     scattered: bool,
-    /// What is looked for.
+    /// What is looked for, or shown.
     wanted: Vec<u8>,
     times: PhantomData<T>,
 }
@@ -182,9 +182,14 @@ impl<T: Time> Cursor<T> {
     }
 
     /// A row with the key and the value, the first one of those with its least time in a batch; for
-    /// [`Decoder::decode_rows`](crate::Decoder::decode_rows).
-    pub fn row(&self) -> Option<&[u8]> {
-        self.readers[*self.with_value.first()?].row()
+    /// [`Decoder::decode_rows`](crate::Decoder::decode_rows). Costs a copy of it.
+    pub fn row(&mut self) -> Option<&[u8]> {
+        let Self { readers, with_value, wanted, .. } = self;
+        let reader = &readers[*with_value.first()?];
+        wanted.clear();
+        wanted.extend_from_slice(reader.body());
+        wanted.extend_from_slice(reader.end());
+        Some(wanted)
     }
 
     /// Goes to the next key.
@@ -269,9 +274,7 @@ impl<T: Time> Cursor<T> {
         match &with_key[..] {
             // Nearly always: it is at the first value that there is.
             &[(at, _)] => {
-                let row = readers[at].row().unwrap_or(key);
-                let end = row.len().saturating_sub(self.time_width + self.layout.tail().len());
-                body.extend_from_slice(&row[..end]);
+                body.extend_from_slice(readers[at].body());
                 with_value.push(at);
             }
             _ => {
@@ -377,13 +380,10 @@ impl<T: Time> Cursor<T> {
     }
 
     fn try_visit(&mut self, mut change: impl FnMut(T, &[u8])) -> Result<()> {
-        let (width, tail, body) = (self.time_width, self.layout.tail().len(), &self.body[..]);
-        let mut change = |row: &[u8]| {
-            let time = match width {
-                0 => T::least(),
-                _ => T::decode(time_of(row, width, tail)),
-            };
-            change(time, &row[row.len() - tail..]);
+        let (width, body) = (self.time_width, &self.body[..]);
+        let mut change = |end: &[u8]| {
+            let (time, diff) = time_and_diff(end, width);
+            change(time, diff);
         };
         for &at in &self.with_value {
             let reader = &mut self.readers[at];
@@ -392,8 +392,8 @@ impl<T: Time> Cursor<T> {
             }
             let place = reader.place();
             reader.go_to(Place { chunk: place.chunk + 1, row: 0 })?;
-            while let Some(row) = reader.row().filter(|row| row.starts_with(body)) {
-                change(row);
+            while reader.row().is_some_and(|row| row.starts_with(body)) {
+                change(reader.end());
                 reader.step()?;
             }
             reader.go_to(place)?;
@@ -440,21 +440,30 @@ impl<T: Time> Cursor<T> {
 
     /// Takes the least value that a reader with the key stands at.
     fn find_value(&mut self) {
-        let Self { layout, readers, body, with_key, with_value, .. } = self;
+        let Self { readers, body, with_key, with_value, .. } = self;
         body.truncate(self.key_len);
-        let behind_value = self.time_width + layout.tail().len();
         if let &[(at, _)] = &with_key[..] {
-            let Some(row) = readers[at].row().filter(|row| row.starts_with(body)) else { return };
-            body.extend_from_slice(&row[self.key_len..row.len() - behind_value]);
-            with_value.push(at);
+            let row = readers[at].body();
+            if row.starts_with(body) && readers[at].row().is_some() {
+                body.extend_from_slice(&row[self.key_len..]);
+                with_value.push(at);
+            }
             return;
         }
-        let rows = with_key.iter().filter_map(|&(at, _)| readers[at].row());
+        let at_rows = with_key.iter().filter(|&&(at, _)| readers[at].row().is_some());
+        let rows = at_rows.map(|&(at, _)| readers[at].body());
         let Some(least) = rows.filter(|row| row.starts_with(body)).min() else { return };
-        body.extend_from_slice(&least[self.key_len..least.len() - behind_value]);
+        body.extend_from_slice(&least[self.key_len..]);
         let has = |at: &usize| readers[*at].row().is_some_and(|row| row.starts_with(body));
         with_value.extend(with_key.iter().map(|&(at, _)| at).filter(has));
     }
+}
+
+/// What a row ends with: its time, of so many bytes, and its diffs.
+#[inline(always)]
+fn time_and_diff<T: Time>(end: &[u8], width: usize) -> (T, &[u8]) {
+    let (time, diff) = end.split_at(width);
+    (if width == 0 { T::least() } else { T::decode(time) }, diff)
 }
 
 impl<T> std::fmt::Debug for Cursor<T> {

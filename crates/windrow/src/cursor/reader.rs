@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::probe::Hash;
-use crate::chunk::{Chunk, Sought, View, word_at};
+use crate::chunk::{Kept, Sought, View, time_width, word_at};
 use crate::error::Result;
 use crate::merge::FencedRun;
 use crate::order::Layout;
@@ -29,20 +29,44 @@ pub(super) struct Place {
 pub(super) struct Reader {
     run: Arc<FencedRun>,
     place: Place,
-    chunk: Option<Arc<Chunk>>,
+    chunk: Option<Kept>,
+    /// Bytes of the time and the diffs behind a row.
+    behind: usize,
 }
 
 impl Reader {
     /// Nowhere in `run`, whose rows are of `layout` and of which nothing is read.
     pub(super) fn new(layout: &Layout, run: Arc<FencedRun>) -> Self {
         run.make_fences(layout);
-        Self { run, place: Place::default(), chunk: None }
+        let behind = time_width(layout) + layout.tail().len();
+        Self { run, place: Place::default(), chunk: None, behind }
     }
 
-    /// The row at the place; none behind the last one.
+    /// The row at the place, with or without its time and diffs; none behind the last one.
     #[inline]
     pub(super) fn row(&self) -> Option<&[u8]> {
         self.chunk.as_ref().map(|chunk| chunk.rows().row(self.place.row))
+    }
+
+    /// A row of the chunk that is held: its key and value, then its time and diffs.
+    #[inline(always)]
+    fn split<'a>(&'a self, row: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        match self.chunk.as_ref().and_then(Kept::end) {
+            Some(end) => (row, end),
+            None => row.split_at(row.len() - self.behind),
+        }
+    }
+
+    /// The key and the value at the place; nothing behind the last row.
+    #[inline]
+    pub(super) fn body(&self) -> &[u8] {
+        self.row().map_or(&[], |row| self.split(row).0)
+    }
+
+    /// The time and the diffs at the place; nothing behind the last row.
+    #[inline]
+    pub(super) fn end(&self) -> &[u8] {
+        self.row().map_or(&[], |row| self.split(row).1)
     }
 
     pub(super) fn place(&self) -> Place {
@@ -53,7 +77,7 @@ impl Reader {
         &self.run
     }
 
-    /// The rows of the chunk that is held.
+    /// The rows of the chunk that is held, all with their times and diffs or all without.
     #[inline]
     pub(super) fn rows(&self) -> Option<View<'_>> {
         self.chunk.as_ref().map(|chunk| chunk.rows())
@@ -65,7 +89,7 @@ impl Reader {
         if self.place.chunk == chunk && self.chunk.is_some() {
             return self.rows();
         }
-        self.run.resident_at(chunk).map(Chunk::rows)
+        self.run.resident_at(chunk).map(Kept::rows)
     }
 
     /// Goes to a place that there is, or behind the last row.
@@ -173,8 +197,8 @@ impl Reader {
         self.find_near(place, &sought, words)
     }
 
-    /// Calls `each` with the rows from the place on that start with `body`, as that at the place does; false if the next
-    /// chunk may have more of them.
+    /// Calls `each` with the times and diffs of the rows from the place on that start with `body`, as that at the place does;
+    /// false if the next chunk may have more of them.
     #[inline]
     pub(super) fn each_in_chunk(&self, body: &[u8], mut each: impl FnMut(&[u8])) -> bool {
         let Some(rows) = self.rows() else { return true };
@@ -182,7 +206,7 @@ impl Reader {
         let end = word_at(body, last);
         let mut at = self.place.row;
         loop {
-            each(rows.row(at));
+            each(self.split(rows.row(at)).1);
             at += 1;
             if at == rows.len() {
                 let next = self.run.first_row_of(self.place.chunk + 1);
@@ -200,8 +224,9 @@ impl Reader {
         }
     }
 
-    /// Calls `each` with the rows from the place on that start with `key`, and goes behind them.
-    pub(super) fn pass(&mut self, key: &[u8], mut each: impl FnMut(&[u8])) -> Result<()> {
+    /// Calls `each` with the key and value and the time and diffs of the rows from the place on that start with `key`, and
+    /// goes behind them.
+    pub(super) fn pass(&mut self, key: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> Result<()> {
         const WORD: usize = size_of::<u64>();
         // What a row's first word says of its key: all, if that is short.
         let word = word_at(key, 0);
@@ -217,7 +242,8 @@ impl Reader {
                 let row = rows.row(at);
                 let is_behind = !is_of_key(row);
                 if !is_behind {
-                    each(row);
+                    let (body, end) = self.split(row);
+                    each(body, end);
                 }
                 is_behind
             });
@@ -266,7 +292,7 @@ impl Reader {
             let middle = low + (high - low) / 2;
             let is_below = match self.run.last_row_of(middle) {
                 Some(last) => below(last),
-                None => below(self.run.read(middle)?.rows().last()),
+                None => below(self.run.read(middle)?.ends()[1]),
             };
             if is_below {
                 low = middle + 1;

@@ -99,9 +99,9 @@ impl<T: Time> Advance<T> {
         }
     }
 
-    /// The same, and filters are made of what comes out.
-    pub(crate) fn filtered(mut self) -> Self {
-        self.out = self.out.filtered(&self.layout);
+    /// The same, and what comes out is kept, with filters or not.
+    pub(crate) fn keeping(mut self, filtered: bool) -> Self {
+        self.out = self.out.keeping(&self.layout, filtered);
         self
     }
 

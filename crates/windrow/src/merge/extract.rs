@@ -80,7 +80,7 @@ impl<'a, T: Time> Extract<'a, T> {
 
     /// Takes the next chunk in.
     pub(crate) fn push_chunk(&mut self, chunk: Arc<Chunk>) -> Result<()> {
-        self.push(Piece::Resident(chunk))
+        self.push(Piece::Resident(chunk.into()))
     }
 
     /// Takes a whole run in; what of it is on one side as a whole is not read.
@@ -103,7 +103,7 @@ impl<'a, T: Time> Extract<'a, T> {
             if self.upper.less_equal(least) {
                 self.frontier.insert(least);
                 return match piece {
-                    Piece::Resident(chunk) => self.keep_run(&chunk, 0..chunk.len()),
+                    Piece::Resident(chunk) => self.keep_run(&chunk.whole()?, 0..chunk.len()),
                     spilled => self.keep.pass(spilled),
                 };
             }
@@ -118,7 +118,7 @@ impl<'a, T: Time> Extract<'a, T> {
     fn ship_whole(&mut self, piece: Piece) -> Result<()> {
         match piece {
             Piece::Resident(chunk) => {
-                self.ship.builder.push_run(&chunk, 0..chunk.len())?;
+                self.ship.builder.push_run(&chunk.whole()?, 0..chunk.len())?;
                 self.ship.collect()
             }
             spilled => self.ship.pass(spilled),

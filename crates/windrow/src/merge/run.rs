@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::chunks::ChunkSource;
-use crate::chunk::{Builder, Chunk, Filter, Finish, OFFSET_BYTES, Page, TimeCodes, Wraps};
+use crate::chunk::{
+    Builder, Chunk, Filter, Finish, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, time_width,
+};
 use crate::error::Result;
-use crate::kernel::prefetch::prefetch_value;
 use crate::order::{Layout, Rule};
 use crate::pool::{Decision, Pool};
 
@@ -16,14 +17,24 @@ pub(crate) struct Run {
     pieces: VecDeque<Piece>,
     /// How many merges the rows went through.
     generation: u8,
-    /// The layout of the rows, if chunks that come are to have filters.
-    filtered: Option<Layout>,
+    /// What is made of chunks that come, if they are kept for long.
+    keeping: Option<Keeping>,
+}
+
+/// How chunks of a batch of changes are kept.
+#[derive(Clone, Debug)]
+struct Keeping {
+    layout: Layout,
+    /// Bytes of the time and the diffs of a row.
+    behind: usize,
+    /// With filters of their keys.
+    filtered: bool,
 }
 
 /// One chunk of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    Resident(Arc<Chunk>),
+    Resident(Kept),
     Paged(Arc<Page>),
 }
 
@@ -66,7 +77,7 @@ impl Piece {
     /// The first row, if no disk has to be read for it.
     fn first_row(&self) -> Option<&[u8]> {
         match self {
-            Self::Resident(chunk) => Some(chunk.rows().row(0)),
+            Self::Resident(chunk) => Some(chunk.ends()[0]),
             Self::Paged(page) => page.ends().map(|ends| ends[0]),
         }
     }
@@ -74,7 +85,7 @@ impl Piece {
     /// The last row, if no disk has to be read for it.
     fn last_row(&self) -> Option<&[u8]> {
         match self {
-            Self::Resident(chunk) => Some(chunk.rows().last()),
+            Self::Resident(chunk) => Some(chunk.ends()[1]),
             Self::Paged(page) => page.ends().map(|ends| ends[1]),
         }
     }
@@ -87,9 +98,10 @@ impl Piece {
         }
     }
 
+    /// The chunk, whole.
     pub(super) fn take(self) -> Result<Arc<Chunk>> {
         match self {
-            Self::Resident(chunk) => Ok(chunk),
+            Self::Resident(chunk) => chunk.whole(),
             Self::Paged(page) => page.take(),
         }
     }
@@ -104,12 +116,17 @@ impl Run {
 
     /// A run of chunks that went through no merge.
     pub(crate) fn of(chunks: Vec<Arc<Chunk>>) -> Self {
-        Self { pieces: chunks.into_iter().map(Piece::Resident).collect(), ..Self::default() }
+        let pieces = chunks.into_iter().map(|chunk| Piece::Resident(chunk.into())).collect();
+        Self { pieces, ..Self::default() }
     }
 
-    /// The same, and filters are made of the chunks that come, before they leave memory.
-    pub(crate) fn filtered(mut self, layout: &Layout) -> Self {
-        self.filtered = Some(layout.clone());
+    /// The same, and of the chunks that come those that stay in memory are kept [short](Kept::shortened); filters are made
+    /// of all if they are to be `filtered`.
+    pub(crate) fn keeping(mut self, layout: &Layout, filtered: bool) -> Self {
+        if layout.rule() == Rule::Sum {
+            let behind = time_width(layout) + layout.tail().len();
+            self.keeping = Some(Keeping { layout: layout.clone(), behind, filtered });
+        }
         self
     }
 
@@ -134,7 +151,7 @@ impl Run {
 
     /// The chunk at `index`, which there is, if it is in memory to stay.
     #[inline]
-    pub(crate) fn resident_at(&self, index: usize) -> Option<&Chunk> {
+    pub(crate) fn resident_at(&self, index: usize) -> Option<&Kept> {
         match &self.pieces[index] {
             Piece::Resident(chunk) => Some(chunk),
             Piece::Paged(_) => None,
@@ -148,7 +165,7 @@ impl Run {
 
     /// Puts a chunk behind the others.
     pub(crate) fn push(&mut self, chunk: Arc<Chunk>) {
-        self.pieces.push_back(Piece::Resident(chunk));
+        self.pieces.push_back(Piece::Resident(chunk.into()));
     }
 
     /// Puts a chunk behind the others, in memory or not, as the policy wants it.
@@ -162,13 +179,19 @@ impl Run {
     }
 
     fn push_decided(&mut self, pool: &Pool, chunk: Arc<Chunk>, may_stay: bool) -> Result<()> {
-        if let Some(layout) = &self.filtered {
+        if let Some(Keeping { layout, filtered: true, .. }) = &self.keeping {
             chunk.make_filter(layout);
         }
         match pool.decide(chunk.bytes(), self.generation, may_stay) {
-            Decision::Keep => self.push(chunk),
+            Decision::Keep => {
+                let kept = match &self.keeping {
+                    Some(keeping) => Kept::shortened(chunk, keeping.behind),
+                    None => chunk.into(),
+                };
+                self.pieces.push_back(Piece::Resident(kept));
+            }
             Decision::Spill { to, codec } => {
-                let page = Arc::new(Page::new(pool, chunk, self.generation));
+                let page = Arc::new(Page::new(pool, chunk.into(), self.generation));
                 page.spill((to, codec))?;
                 self.pieces.push_back(Piece::Paged(page));
             }
@@ -178,10 +201,8 @@ impl Run {
 
     /// Gives the chunk at the end as much memory as its rows take, if that is much less than it has.
     pub(crate) fn trim(&mut self) {
-        if let Some(Piece::Resident(chunk)) = self.pieces.back_mut()
-            && let Some(own) = Arc::get_mut(chunk)
-        {
-            own.trim();
+        if let Some(Piece::Resident(chunk)) = self.pieces.back_mut() {
+            chunk.trim();
         }
     }
 
@@ -189,7 +210,7 @@ impl Run {
     pub(crate) fn rest(&mut self, pool: &Pool) {
         for piece in self.pieces.iter_mut().rev() {
             if let Piece::Resident(chunk) = piece {
-                let page = Arc::new(Page::new(pool, Arc::clone(chunk), self.generation));
+                let page = Arc::new(Page::new(pool, chunk.clone(), self.generation));
                 pool.at_rest(Arc::<Page>::clone(&page), self.generation);
                 *piece = Piece::Paged(page);
             }
@@ -245,7 +266,7 @@ impl Run {
         Self {
             pieces: self.pieces.range(..chunks).cloned().collect(),
             generation: self.generation,
-            filtered: self.filtered.clone(),
+            keeping: self.keeping.clone(),
         }
     }
 
@@ -257,7 +278,7 @@ impl Run {
         pool: &Pool,
         before: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Self>> {
-        let mut behind = self.emptied().filtered(layout);
+        let mut behind = self.emptied().keeping(layout, true);
         let mut first = 0;
         while let Some(piece) = self.pieces.get(first) {
             match piece.last_row() {
@@ -319,8 +340,8 @@ impl Run {
     }
 
     /// Its chunks, if all of them are in memory to stay.
-    pub(super) fn resident(&self) -> Option<Vec<&Chunk>> {
-        fn resident(piece: &Piece) -> Option<&Chunk> {
+    pub(super) fn resident(&self) -> Option<Vec<&Kept>> {
+        fn resident(piece: &Piece) -> Option<&Kept> {
             match piece {
                 Piece::Resident(chunk) => Some(chunk),
                 Piece::Paged(_) => None,
@@ -330,17 +351,17 @@ impl Run {
     }
 
     /// Its chunk, if it is one that is in memory to stay.
-    pub(super) fn only_chunk(&self) -> Option<&Arc<Chunk>> {
+    pub(super) fn only_chunk(&self) -> Option<&Kept> {
         match self.pieces.front()? {
             Piece::Resident(chunk) if self.pieces.len() == 1 => Some(chunk),
             _ => None,
         }
     }
 
-    /// The chunk at `index`, which there is; read from the store, it stays in memory if that has room.
-    pub(crate) fn read(&self, index: usize) -> Result<Arc<Chunk>> {
+    /// The chunk at `index`, which there is, as it is kept; read from the store, it stays in memory if that has room.
+    pub(crate) fn read(&self, index: usize) -> Result<Kept> {
         match &self.pieces[index] {
-            Piece::Resident(chunk) => Ok(Arc::clone(chunk)),
+            Piece::Resident(chunk) => Ok(chunk.clone()),
             Piece::Paged(page) => page.read(),
         }
     }
@@ -413,7 +434,8 @@ impl ChunkSource for Run {
 
     fn next_resident(&mut self) -> Option<Arc<Chunk>> {
         let Some(Piece::Resident(chunk)) = self.pieces.front() else { return None };
-        let chunk = Arc::clone(chunk);
+        // Who asks for it as the next chunk meets an error again.
+        let chunk = chunk.whole().ok()?;
         self.pieces.pop_front();
         Some(chunk)
     }
@@ -426,7 +448,7 @@ impl ChunkSource for Run {
         }
         // To prefetch rows takes a look at the chunk, which waits for memory.
         if let Some(Piece::Resident(chunk)) = self.pieces.get(1) {
-            prefetch_value(&**chunk);
+            chunk.prefetch_itself();
         }
     }
 }

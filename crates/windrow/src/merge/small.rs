@@ -24,6 +24,7 @@ pub(crate) fn merged_small(
     if !builder.merges_two() {
         return Ok(None);
     }
+    let (left, right) = (left.whole()?, right.whole()?);
     let (left, right) = (left.rows(), right.rows());
     let (mut a_left, mut b_left) = (0..left.len(), 0..right.len());
     while !a_left.is_empty() && !b_left.is_empty() {

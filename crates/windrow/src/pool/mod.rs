@@ -75,6 +75,8 @@ const FINE_CHUNKS_PER_BUDGET: usize = 512;
 const LARGEST_FINE_CHUNK: usize = 256 << 10;
 /// Chunks of the budget that are left free for whoever works.
 const SPARE_CHUNKS: usize = 4;
+/// Buffers of an exact size are the allocator's below so many bytes, which glibc has at hand, and mappings above.
+const MOST_OF_ALLOCATOR: usize = 64 << 10;
 
 /// Memory under a budget, and temporary files for what does not fit. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -309,6 +311,21 @@ impl Pool {
     /// where the caller is about to give back more.
     pub(crate) fn small_buffer(&self, bytes: &[u8]) -> Buffer {
         Buffer { region: Region::of_allocator(bytes), _lease: self.inner.budget.lease(bytes.len()) }
+    }
+
+    /// A buffer of as many bytes as are asked for, and at most a page more, for what is kept for long; none if nobody has
+    /// them to spare.
+    pub(crate) fn exact_buffer(&self, len: usize) -> Option<Buffer> {
+        const PAGE: usize = 4 << 10;
+        if len < MOST_OF_ALLOCATOR {
+            return Some(self.small_buffer(&vec![0; len]));
+        }
+        let len = len.next_multiple_of(PAGE);
+        if self.spare() < len {
+            return None;
+        }
+        let lease = self.inner.budget.try_lease(len)?;
+        self.mapped(len, lease).ok()
     }
 
     /// As [`Pool::buffer`], if there is memory that nobody else will ask for.

@@ -1,0 +1,286 @@
+//! Chunks as batches keep them: without the times and diffs, where all rows have the same.
+//!
+//! ```text
+//! whole    | a 1 | t +1 | a 2 | t +1 | b 1 | t +1 |       what is merged and decoded
+//! short    | a 1 | a 2 | b 1 |     t +1                   read by cursors as it is, and made whole for all others
+//! ```
+//! Most of an index is old: the times of its rows were moved up to one, and each is there once. Of rows of two numbers that
+//! is half.
+//!
+//! Invariant: made whole, the rows are those that it was made of.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::elided::elided;
+use super::filter::Filter;
+use super::resident::Chunk;
+use super::times::{TimeCodes, time_codes};
+use super::view::View;
+use crate::error::Result;
+use crate::kernel::prefetch::prefetch_value;
+use crate::order::Layout;
+
+/// A chunk of fewer rows stays as it is: there is little to save.
+const LEAST_ROWS: usize = 4;
+/// Of the bytes of its rows, at least one in so many is to go.
+const LEAST_GAIN: usize = 8;
+
+/// Sorted rows in memory, to be read many times. Cheap to clone: clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// The rows, whole or short.
+    rows: Arc<Chunk>,
+    short: Option<Arc<Short>>,
+}
+
+/// What is known of short rows beside them.
+#[derive(Debug)]
+struct Short {
+    /// The time and the diffs of all.
+    end: Box<[u8]>,
+    /// The first row and the last, whole.
+    ends: [Box<[u8]>; 2],
+}
+
+impl From<Arc<Chunk>> for Kept {
+    fn from(rows: Arc<Chunk>) -> Self {
+        Self { rows, short: None }
+    }
+}
+
+impl Kept {
+    /// The rows of `chunk`, whose times and diffs take the last `behind` bytes, short if these are the same in all and there
+    /// is memory that nobody else asks for. Costs a comparison a row up to the first that differs, or a copy.
+    pub(crate) fn shortened(chunk: Arc<Chunk>, behind: usize) -> Self {
+        let rows = chunk.rows();
+        if rows.len() < LEAST_ROWS
+            || rows.len() * behind * LEAST_GAIN < chunk.bytes()
+            || !end_alike(rows, behind)
+        {
+            return chunk.into();
+        }
+        let last = rows.last();
+        let end = last[last.len() - behind..].into();
+        let Some(short) = chunk.without_ends(behind) else { return chunk.into() };
+        let ends = [rows.row(0), last].map(Box::from);
+        Self { rows: Arc::new(short), short: Some(Arc::new(Short { end, ends })) }
+    }
+
+    /// The rows; short ones without times and diffs.
+    #[inline(always)]
+    pub(crate) fn rows(&self) -> View<'_> {
+        self.rows.rows()
+    }
+
+    /// What short rows end with.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> Option<&[u8]> {
+        self.short.as_ref().map(|short| &short.end[..])
+    }
+
+    /// The chunk that it was made of: itself, if it is whole.
+    ///
+    /// # Errors
+    /// That there is no memory.
+    pub(crate) fn whole(&self) -> Result<Arc<Chunk>> {
+        match &self.short {
+            None => Ok(Arc::clone(&self.rows)),
+            Some(short) => Ok(Arc::new(self.rows.with_ends(&short.end)?)),
+        }
+    }
+
+    /// The chunk in as much memory as it needs, if nobody shares it and that is much less than it has.
+    pub(crate) fn trim(&mut self) {
+        if self.short.is_none()
+            && let Some(own) = Arc::get_mut(&mut self.rows)
+        {
+            own.trim();
+        }
+    }
+
+    /// Writes the starts of whole rows behind them, if nobody shares the chunk.
+    pub(super) fn write_starts(&mut self) {
+        if self.short.is_none()
+            && let Some(own) = Arc::get_mut(&mut self.rows)
+        {
+            own.write_starts();
+        }
+    }
+
+    /// The first row and the last, whole.
+    pub(crate) fn ends(&self) -> [&[u8]; 2] {
+        match &self.short {
+            None => [self.rows().row(0), self.rows().last()],
+            Some(short) => short.ends.each_ref().map(|end| &end[..]),
+        }
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes that the rows take when they are whole.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows.bytes() + self.len() * self.end().map_or(0, <[u8]>::len)
+    }
+
+    /// Bytes of memory that it holds.
+    pub(crate) fn leased_bytes(&self) -> usize {
+        self.rows.leased_bytes()
+    }
+
+    /// The length that all rows have when they are whole, if it is one.
+    pub(super) fn stride(&self) -> Option<usize> {
+        Some(self.rows.stride()? + self.end().map_or(0, <[u8]>::len))
+    }
+
+    /// The least and the greatest time code of the rows, whose times take `width` bytes.
+    pub(crate) fn times(&self, layout: &Layout, width: usize) -> TimeCodes {
+        match self.end() {
+            None => self.rows.times(layout, width),
+            Some(end) => time_codes(width, std::iter::once(&end[..width])),
+        }
+    }
+
+    /// The times, if they were found already.
+    pub(super) fn known_times(&self) -> Option<TimeCodes> {
+        self.rows.known_times()
+    }
+
+    /// Has a filter made of the keys, unless there is one or the rows are few.
+    pub(crate) fn make_filter(&self, layout: &Layout) {
+        self.rows.make_filter(layout);
+    }
+
+    /// The filter, if it was made.
+    pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
+        self.rows.filter()
+    }
+
+    /// True if somebody else has them too.
+    pub(super) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.rows) > 1
+    }
+
+    /// True if more is leased than the budget has.
+    pub(crate) fn is_beyond_limit(&self) -> bool {
+        self.rows.is_beyond_limit()
+    }
+
+    /// The bytes that a store keeps of an index: the rows without what all have, or as they are.
+    pub(super) fn elided(&self) -> Option<Vec<u8>> {
+        elided(self.rows().bytes, self.rows.stride()?, self.end().unwrap_or_default())
+    }
+
+    /// The bytes that a store keeps of whole rows.
+    ///
+    /// # Errors
+    /// As [`Kept::whole`].
+    pub(super) fn image(&self) -> Result<Cow<'_, [u8]>> {
+        match &self.short {
+            None => Ok(self.rows.image()),
+            Some(_) => Ok(Cow::Owned(self.whole()?.image().into_owned())),
+        }
+    }
+
+    /// Asks for the memory of what a merge looks at first.
+    pub(crate) fn prefetch(&self) {
+        self.rows.prefetch();
+    }
+
+    /// Asks for the memory of what is known of the rows, which says where they are.
+    pub(crate) fn prefetch_itself(&self) {
+        prefetch_value(&*self.rows);
+    }
+}
+
+/// True if the last `behind` bytes of all rows are the same.
+fn end_alike(rows: View<'_>, behind: usize) -> bool {
+    fn alike<const N: usize>(rows: View<'_>) -> bool {
+        let end = rows.last().last_chunk::<N>();
+        (0..rows.len()).all(|row| rows.row(row).last_chunk::<N>() == end)
+    }
+    match behind {
+        8 => alike::<8>(rows),
+        16 => alike::<16>(rows),
+        _ => {
+            let end = |row: &'_ [u8]| row.len() - behind;
+            let last = rows.last();
+            (0..rows.len()).all(|row| rows.row(row)[end(rows.row(row))..] == last[end(last)..])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pool::Pool;
+
+    const BEHIND: usize = 5;
+
+    /// A chunk of rows whose bodies have these bytes, and which end with this one many times.
+    fn chunk_of(rows: &[(Vec<u8>, u8)], fixed: bool) -> Arc<Chunk> {
+        let pool = Pool::tiny(4 << 10);
+        let (mut bytes, mut starts) = (Vec::new(), vec![0]);
+        for (body, end) in rows {
+            bytes.extend_from_slice(body);
+            bytes.extend_from_slice(&[*end; BEHIND]);
+            starts.push(bytes.len() as u32);
+        }
+        let mut buffer = pool.buffer(bytes.len()).unwrap();
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Arc::new(match fixed {
+            true => Chunk::strided(&pool, buffer, bytes.len(), bytes.len() / rows.len()),
+            false => Chunk::varying(&pool, buffer, starts),
+        })
+    }
+
+    /// A row as it is shown, without its end if that is there.
+    fn body_of<'a>(kept: &'a Kept, row: usize) -> &'a [u8] {
+        let row = kept.rows().row(row);
+        &row[..row.len() - if kept.end().is_some() { 0 } else { BEHIND }]
+    }
+
+    fn all(rows: View<'_>) -> Vec<&[u8]> {
+        (0..rows.len()).map(|row| rows.row(row)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn short_rows_are_what_they_were(
+            mut rows in prop::collection::vec((prop::collection::vec(0u8..3, 0..9), 0u8..2), 1..40),
+            fixed in any::<bool>(),
+            alike in any::<bool>(),
+        ) {
+            for (body, end) in &mut rows {
+                if fixed {
+                    body.resize(6, 7);
+                }
+                if alike {
+                    *end = 1;
+                }
+            }
+            let chunk = chunk_of(&rows, fixed);
+            let (whole, kept) = (Kept::from(Arc::clone(&chunk)), Kept::shortened(chunk, BEHIND));
+            let (has_body, has_end) = (|row: &(Vec<u8>, u8)| !row.0.is_empty(), rows[0].1);
+            let is_short = rows.len() >= LEAST_ROWS
+                && rows.iter().any(has_body)
+                && rows.iter().all(|&(_, end)| end == has_end);
+            prop_assert_eq!(kept.end(), is_short.then_some(&[has_end; BEHIND][..]));
+            prop_assert_eq!(all(kept.whole().unwrap().rows()), all(whole.rows()));
+            for (row, (body, _)) in rows.iter().enumerate() {
+                prop_assert_eq!(body_of(&kept, row), &body[..]);
+            }
+            prop_assert_eq!(kept.ends(), whole.ends());
+            prop_assert_eq!((kept.len(), kept.bytes()), (whole.len(), whole.bytes()));
+            prop_assert_eq!(kept.stride(), whole.stride());
+            prop_assert_eq!(kept.elided(), whole.elided());
+            prop_assert_eq!(kept.image().unwrap(), whole.image().unwrap());
+            prop_assert!(!is_short || kept.leased_bytes() < whole.leased_bytes());
+        }
+    }
+}
