@@ -42,7 +42,8 @@ fn merge_bytes(pool: &Pool, runs: &[Run]) -> usize {
     let chunk = held_by_chunk(pool);
     let window = |run: &Run| match run.resident_bytes() {
         0 => chunk.max(run.largest_chunk()),
-        resident => resident,
+        // A chunk that is kept short is made whole to be merged.
+        resident => resident + if run.is_kept() { chunk } else { 0 },
     };
     let largest = runs.iter().map(Run::largest_chunk).max().unwrap_or(0);
     let windows: usize = runs.iter().map(window).sum();

@@ -253,7 +253,7 @@ impl Paged for Page {
         let shorter = if self.pool.is_for_index() { chunk.elided() } else { None };
         let written = match &shorter {
             Some(image) => self.pool.store(image, how),
-            None => chunk.image().and_then(|image| self.pool.store(&image, how)),
+            None => self.pool.store(&chunk.image(), how),
         };
         let mut place = self.place();
         let extent = match written {

@@ -175,28 +175,42 @@ impl Chunk {
 
     /// The rows with `end` behind each: undoes [`Chunk::without_ends`].
     pub(super) fn with_ends(&self, end: &[u8]) -> Result<Self> {
-        let rows = self.rows();
-        let used = self.used + rows.len() * end.len();
-        let whole = if let Places::Every(stride) = self.places {
-            let mut buffer = self.pool.buffer(used)?;
-            let whole = buffer.chunks_exact_mut(stride + end.len());
-            for (row, head) in whole.zip(rows.bytes.chunks_exact(stride)) {
-                copy_short(row, head);
-                copy_short(&mut row[stride..], end);
-            }
-            Self::strided(&self.pool, buffer, used, stride + end.len())
-        } else {
-            let mut buffer = self.pool.buffer(used + rows.len() * OFFSET_BYTES)?;
-            let starts = self.copied_starts(|row, start| start + row * end.len());
-            let mut target = &mut buffer[..];
-            for head in (0..rows.len()).map(|row| rows.row(row)) {
-                copy_short(target, head);
-                copy_short(&mut target[head.len()..], end);
-                target = &mut target[head.len() + end.len()..];
-            }
-            Self::varying(&self.pool, buffer, starts)
+        let used = self.used + self.len() * end.len();
+        let starts = self.starts_with_ends(end);
+        let mut buffer = self.pool.buffer(used + starts.len() * OFFSET_BYTES)?;
+        self.put_with_ends(end, &mut buffer);
+        let whole = match self.stride() {
+            Some(stride) => Self::strided(&self.pool, buffer, used, stride + end.len()),
+            None => Self::varying(&self.pool, buffer, starts),
         };
         Ok(whole.with_times(self.known_times()).with_filter(self.filter()))
+    }
+
+    /// As [`Chunk::image`], with `end` behind each row.
+    pub(super) fn image_with_ends(&self, end: &[u8]) -> Vec<u8> {
+        let used = self.used + self.len() * end.len();
+        let starts = self.starts_with_ends(end);
+        let mut image = vec![0; used + starts.len().saturating_sub(1) * OFFSET_BYTES];
+        self.put_with_ends(end, &mut image);
+        if !starts.is_empty() {
+            put_starts(&starts, &mut image[used..]);
+        }
+        image
+    }
+
+    fn put_with_ends(&self, end: &[u8], mut target: &mut [u8]) {
+        let rows = self.rows();
+        for head in (0..rows.len()).map(|row| rows.row(row)) {
+            let (row, behind) = target.split_at_mut(head.len() + end.len());
+            copy_short(row, head);
+            copy_short(&mut row[head.len()..], end);
+            target = behind;
+        }
+    }
+
+    /// Where rows with `end` behind each start; nothing if they have one length.
+    fn starts_with_ends(&self, end: &[u8]) -> Vec<u32> {
+        self.copied_starts(|row, start| start + row * end.len())
     }
 
     /// The starts, each as `moved` has it.

@@ -163,6 +163,11 @@ impl Run {
         self.pieces[index].rows()
     }
 
+    /// True if chunks that came may be short.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.keeping.is_some()
+    }
+
     /// Puts a chunk behind the others.
     pub(crate) fn push(&mut self, chunk: Arc<Chunk>) {
         self.pieces.push_back(Piece::Resident(chunk.into()));
