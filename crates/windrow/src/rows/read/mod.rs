@@ -15,14 +15,15 @@
 //! rows of which each ends where its last part does have had all parts within their own bytes.
 
 mod anywhere;
+mod built;
 pub(super) mod cells;
-mod each;
+pub(super) mod each;
 mod numbers;
 mod part;
 mod plan;
-mod texts;
+pub(super) mod texts;
 mod tile;
-mod whole;
+pub(super) mod whole;
 
 use arrow_array::ArrayRef;
 use arrow_schema::Fields;
@@ -32,8 +33,8 @@ use crate::error::Result;
 use crate::order::Layout;
 
 pub(super) use anywhere::TILE;
-pub(super) use part::{Bits, Columns, Extent, Part, Room, take_all};
-pub(super) use tile::{Next, Tile, with_places};
+pub(super) use part::{Bits, Columns, Part, Room, take_all};
+pub(super) use tile::{Next, Tile};
 
 /// Rows that are read to columns.
 pub(super) struct Reader<'a> {
