@@ -85,7 +85,8 @@ impl Decoder {
         let values = bytes.saturating_sub(count * layout.shape().fixed) / (slots + payload).max(1);
         let tile = bytes / count.max(1) * count.min(read::TILE);
         let tile = (slots <= SPACIOUS).then_some(tile);
-        Reader::new(layout, &self.wanted, count, read::Room { values, tile })
+        let parts = read::plan(layout, &self.wanted, count, read::Room { values, tile })?;
+        Ok(Reader::new(parts, layout.schema().fields().clone()))
     }
 
     /// The record batch of all that was read.

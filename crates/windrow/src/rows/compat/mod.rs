@@ -249,7 +249,7 @@ impl Converter {
     fn reader(&self, rows: usize, bytes: usize) -> Result<Reader<'_>> {
         let varying = self.fields.iter().filter(|(_, node)| node.same_len().is_none()).count();
         let parts = decode::parts(&self.fields, &self.columns, rows, bytes / varying.max(1))?;
-        Ok(Reader::of_parts(parts, self.columns.clone()))
+        Ok(Reader::new(parts, self.columns.clone()))
     }
 
     fn check(&self, columns: &[ArrayRef]) -> Result<usize> {

@@ -30,10 +30,10 @@ use arrow_schema::Fields;
 
 use super::row_ref::corrupt;
 use crate::error::Result;
-use crate::order::Layout;
 
 pub(super) use anywhere::TILE;
 pub(super) use part::{Bits, Columns, Part, Room, take_all};
+pub(super) use plan::plan;
 pub(super) use tile::{Next, Tile};
 
 /// Rows that are read to columns.
@@ -43,19 +43,8 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of about `rows` rows to the columns of the layout's schema that are `wanted`.
-    pub(super) fn new(
-        layout: &'a Layout,
-        wanted: &[bool],
-        rows: usize,
-        room: Room,
-    ) -> Result<Self> {
-        let parts = plan::plan(layout, wanted, rows, room)?;
-        Ok(Self::of_parts(parts, layout.schema().fields().clone()))
-    }
-
     /// A reader of rows that have these parts, to columns of `fields`.
-    pub(super) fn of_parts(parts: Vec<Box<dyn Part + 'a>>, fields: Fields) -> Self {
+    pub(super) fn new(parts: Vec<Box<dyn Part + 'a>>, fields: Fields) -> Self {
         Self { parts, columns: Columns::new(fields, 0) }
     }
 

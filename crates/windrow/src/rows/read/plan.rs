@@ -24,7 +24,7 @@ use crate::rows::strings::{self, Strings};
 use crate::rows::{sequence, skip, text};
 
 /// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true.
-pub(super) fn plan<'a>(
+pub(in crate::rows) fn plan<'a>(
     layout: &'a Layout,
     wanted: &[bool],
     rows: usize,
