@@ -258,8 +258,7 @@ impl<T: Time> Batch<T> {
     /// [`crate::Error::Corrupt`] if they are not of the layout.
     pub fn bounds(&self) -> Result<Option<RecordBatch>> {
         let Some(ends) = self.body.sources.run().and_then(Run::ends) else { return Ok(None) };
-        let all: Vec<usize> = (0..self.body.layout.schema().fields().len()).collect();
-        Ok(Some(rows::Decoder::new(&self.body.layout, &all)?.decode(&ends)?))
+        Ok(Some(rows::Decoder::of_all(&self.body.layout)?.decode(&ends)?))
     }
 
     /// Merges all runs into one, now, in memory as far as the budget goes.

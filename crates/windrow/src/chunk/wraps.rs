@@ -148,8 +148,7 @@ pub(crate) fn overflow(layout: &Layout, body: &[u8]) -> Error {
 
 /// The columns of a row as text, for messages.
 pub(crate) fn describe(layout: &Layout, row: &[u8]) -> String {
-    let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
-    let decoded = crate::rows::Decoder::new(layout, &all).and_then(|d| d.decode(&[row]));
+    let decoded = crate::rows::Decoder::of_all(layout).and_then(|d| d.decode(&[row]));
     match decoded {
         Ok(batch) => {
             let fields = layout.schema().fields().iter().zip(batch.columns());

@@ -3,17 +3,20 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, downcast_primitive_array};
+use arrow_array::types::ByteArrayType;
+use arrow_array::{Array, ArrayRef, GenericByteArray, OffsetSizeTrait, downcast_primitive_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
 
 use super::lanes::{bits, validity};
+use super::length;
 use super::nested::{Nested, stored};
 use super::recode::recode;
 use crate::error::{Error, Result};
-use crate::kernel::rows::Bits;
-use crate::kernel::rows::exact::Text;
+use crate::kernel::rows::blocks::put_blocks;
+use crate::kernel::rows::exact::{Text, put_counted, put_exact};
 use crate::kernel::rows::lengths::{Form, add_each};
+use crate::kernel::rows::{Bits, text};
 use crate::kernel::viewed::Viewed;
 use crate::order::Slot;
 use crate::order::code::{PayloadCode, plain_type};
@@ -40,7 +43,6 @@ pub(crate) enum Column {
     Value {
         bytes: Vec<u8>,
         offsets: Vec<usize>,
-        nulls: Option<NullBuffer>,
     },
 }
 
@@ -91,7 +93,7 @@ impl Column {
             return Self::plain(array);
         }
         let (bytes, offsets) = stored(array)?;
-        Ok(Self::Value { bytes, offsets, nulls: None })
+        Ok(Self::Value { bytes, offsets })
     }
 
     fn plain(array: &ArrayRef) -> Result<Self> {
@@ -104,7 +106,7 @@ impl Column {
         Ok(match Physical::of(data_type).ok_or_else(no_width)? {
             Physical::Null => Self::Null,
             Physical::Boolean => Self::Bool { values: array.as_boolean().values().clone(), nulls },
-            Physical::Bytes(..) => Self::Bytes { values: Bytes::of(array)?, nulls },
+            Physical::Bytes(..) => Self::Bytes { values: Bytes::of(array), nulls },
             other => {
                 let width = other.width().ok_or_else(no_width)?;
                 let array = array.as_ref();
@@ -124,11 +126,10 @@ impl Column {
 
     pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
-            Self::Null => None,
-            Self::Bool { nulls, .. }
-            | Self::Fixed { nulls, .. }
-            | Self::Bytes { nulls, .. }
-            | Self::Value { nulls, .. } => nulls.as_ref(),
+            Self::Null | Self::Value { .. } => None,
+            Self::Bool { nulls, .. } | Self::Fixed { nulls, .. } | Self::Bytes { nulls, .. } => {
+                nulls.as_ref()
+            }
             Self::Nested(nested) => nested.nulls(),
         }
     }
@@ -145,6 +146,17 @@ impl Column {
         }
     }
 
+    /// Writes the strings of `rows` at the cursors, and moves those behind them.
+    pub(super) fn put(
+        &self,
+        rows: Range<usize>,
+        how: Written,
+        cursors: &mut [usize],
+        out: &mut [u8],
+    ) {
+        self.visit(rows, Put { how, cursors, out });
+    }
+
     /// Shows `visitor` the bytes of `rows`; nothing if the column's values do not vary in length.
     #[inline]
     pub(crate) fn visit(&self, rows: Range<usize>, visitor: impl Visit) {
@@ -154,12 +166,9 @@ impl Column {
                 let valid = bits(nulls);
                 values.visit(rows, |row| valid.get(row), visitor);
             }
-            Self::Value { bytes, offsets, nulls } => {
-                let valid =
-                    |row| nulls.as_ref().is_none_or(|nulls: &NullBuffer| nulls.is_valid(row));
+            Self::Value { bytes, offsets } => {
                 let len = |row: usize| offsets[row + 1] - offsets[row];
-                visitor
-                    .visit(rows.map(|row| Text::new(&bytes[offsets[row]..], len(row), valid(row))));
+                visitor.visit(rows.map(|row| Text::new(&bytes[offsets[row]..], len(row), true)));
             }
             Self::Null | Self::Bool { .. } | Self::Fixed { .. } | Self::Nested(_) => {}
         }
@@ -182,6 +191,36 @@ impl<F: FnMut(Text<'_>)> Visit for Each<F> {
     }
 }
 
+/// How strings are written.
+#[derive(Clone, Copy)]
+pub(super) enum Written {
+    /// As ordered codes, and the greatest byte that is to be escaped, if any.
+    Ordered(text::Form, Option<u8>),
+    /// Behind their lengths.
+    Counted,
+    /// In blocks: the marker of a null, and what complements them.
+    Blocks { null: u8, flip: u8 },
+}
+
+/// Writes them.
+struct Put<'a> {
+    how: Written,
+    cursors: &'a mut [usize],
+    out: &'a mut [u8],
+}
+
+impl Visit for Put<'_> {
+    #[inline]
+    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
+        let Self { how, cursors, out } = self;
+        match how {
+            Written::Ordered(form, escape) => put_exact(strings, form, escape, cursors, out),
+            Written::Counted => put_counted(strings, length::put, cursors, out),
+            Written::Blocks { null, flip } => put_blocks(strings, null, flip, cursors, out),
+        }
+    }
+}
+
 /// Byte strings in any of Arrow's layouts.
 pub(crate) enum Bytes {
     Small {
@@ -201,39 +240,23 @@ pub(crate) enum Bytes {
 }
 
 impl Bytes {
-    fn of(array: &ArrayRef) -> Result<Self> {
-        Ok(match array.data_type() {
-            DataType::Utf8 => {
-                let array = array.as_string::<i32>();
-                Self::Small {
-                    offsets: array.offsets().inner().clone(),
-                    data: array.values().clone(),
-                }
-            }
-            DataType::Binary => {
-                let array = array.as_binary::<i32>();
-                Self::Small {
-                    offsets: array.offsets().inner().clone(),
-                    data: array.values().clone(),
-                }
-            }
-            DataType::LargeUtf8 => {
-                let array = array.as_string::<i64>();
-                Self::Large {
-                    offsets: array.offsets().inner().clone(),
-                    data: array.values().clone(),
-                }
-            }
-            DataType::LargeBinary => {
-                let array = array.as_binary::<i64>();
-                Self::Large {
-                    offsets: array.offsets().inner().clone(),
-                    data: array.values().clone(),
-                }
-            }
+    fn of(array: &ArrayRef) -> Self {
+        match array.data_type() {
+            DataType::Utf8 => Self::small(array.as_string::<i32>()),
+            DataType::Binary => Self::small(array.as_binary::<i32>()),
+            DataType::LargeUtf8 => Self::large(array.as_string::<i64>()),
+            DataType::LargeBinary => Self::large(array.as_binary::<i64>()),
             DataType::Utf8View => Self::Views(Viewed::of(array.as_string_view())),
             _ => Self::Views(Viewed::of(array.as_binary_view())),
-        })
+        }
+    }
+
+    fn small(array: &GenericByteArray<impl ByteArrayType<Offset = i32>>) -> Self {
+        Self::Small { offsets: array.offsets().inner().clone(), data: array.values().clone() }
+    }
+
+    fn large(array: &GenericByteArray<impl ByteArrayType<Offset = i64>>) -> Self {
+        Self::Large { offsets: array.offsets().inner().clone(), data: array.values().clone() }
     }
 
     pub(crate) fn len(&self) -> usize {

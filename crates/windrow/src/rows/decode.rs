@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
 
+use super::encoded::Stretch;
 use super::read::{self, Reader};
 pub(super) use super::row_ref::corrupt;
 pub(crate) use super::row_ref::diff_of;
@@ -44,6 +45,12 @@ impl Decoder {
         })
     }
 
+    /// A decoder to all columns.
+    pub(crate) fn of_all(layout: &Layout) -> Result<Self> {
+        let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
+        Self::new(layout, &all)
+    }
+
     /// The schema of what is decoded.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -57,31 +64,16 @@ impl Decoder {
         self.assemble(reader)
     }
 
-    /// The columns of `count` rows of `stride` bytes each, one behind the other.
-    pub(crate) fn decode_strided(
-        &self,
-        bytes: &[u8],
-        stride: usize,
-        count: usize,
-    ) -> Result<RecordBatch> {
-        if self.layout.shape().common != Some(stride) {
+    /// The columns of rows that lie one behind the other.
+    pub(super) fn decode_stretch(&self, rows: &Stretch<'_>) -> Result<RecordBatch> {
+        if let Stretch::Strided { stride, .. } = rows
+            && self.layout.shape().common != Some(*stride)
+        {
             return Err(corrupt("a row does not end where its columns do"));
         }
-        let mut reader = self.reader(count, 0)?;
-        reader.read_strided(bytes, stride, count)?;
-        self.assemble(reader)
-    }
-
-    /// The columns of rows that lie one behind the other from `start` of `bytes` on, and end at `ends`.
-    pub(crate) fn decode_ended(
-        &self,
-        bytes: &[u8],
-        start: usize,
-        ends: &[u32],
-    ) -> Result<RecordBatch> {
-        let all = ends.last().map_or(0, |&end| end as usize - start);
-        let mut reader = self.reader(ends.len(), all)?;
-        reader.read_ended(bytes, start, ends)?;
+        let (count, bytes) = rows.size();
+        let mut reader = self.reader(count, bytes)?;
+        reader.read_stretch(rows)?;
         self.assemble(reader)
     }
 
@@ -93,7 +85,8 @@ impl Decoder {
         let values = bytes.saturating_sub(count * layout.shape().fixed) / (slots + payload).max(1);
         let tile = bytes / count.max(1) * count.min(read::TILE);
         let tile = (slots <= SPACIOUS).then_some(tile);
-        Reader::new(layout, &self.wanted, count, read::Room { values, tile })
+        let parts = read::plan(layout, &self.wanted, count, read::Room { values, tile })?;
+        Ok(Reader::new(parts, layout.schema().fields().clone()))
     }
 
     /// The record batch of all that was read.

@@ -72,6 +72,18 @@ pub(super) enum Stretch<'a> {
     Ended { bytes: &'a [u8], start: usize, ends: &'a [u32] },
 }
 
+impl Stretch<'_> {
+    /// How many rows there are, and their bytes.
+    pub(super) fn size(&self) -> (usize, usize) {
+        match *self {
+            Self::Strided { stride, count, .. } => (count, stride * count),
+            Self::Ended { start, ends, .. } => {
+                (ends.len(), ends.last().map_or(0, |&end| end as usize - start))
+            }
+        }
+    }
+}
+
 impl Clone for Rows {
     fn clone(&self) -> Self {
         let mut bytes = MutableBuffer::with_capacity(self.used);
@@ -329,14 +341,7 @@ impl RowEncoder {
     /// If there are no such rows.
     pub fn decode(&self, rows: &Rows, range: Range<usize>) -> Result<RecordBatch> {
         let stretch = rows.stretch(range);
-        let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
-        let decoder = Decoder::new(&self.layout, &all)?;
-        match stretch {
-            Stretch::Strided { bytes, stride, count } => {
-                decoder.decode_strided(bytes, stride, count)
-            }
-            Stretch::Ended { bytes, start, ends } => decoder.decode_ended(bytes, start, ends),
-        }
+        Decoder::of_all(&self.layout)?.decode_stretch(&stretch)
     }
 
     /// The record batch of rows that lie anywhere.
@@ -344,9 +349,8 @@ impl RowEncoder {
     /// # Errors
     /// As [`RowEncoder::decode`].
     pub fn decode_rows<'a>(&self, rows: impl IntoIterator<Item = &'a [u8]>) -> Result<RecordBatch> {
-        let all: Vec<usize> = (0..self.layout.schema().fields().len()).collect();
         let rows: Vec<&[u8]> = rows.into_iter().collect();
-        Decoder::new(&self.layout, &all)?.decode(&rows)
+        Decoder::of_all(&self.layout)?.decode(&rows)
     }
 }
 

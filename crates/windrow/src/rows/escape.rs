@@ -259,11 +259,6 @@ mod tests {
         Some(((!taken.is_null).then_some(taken.value), taken.len))
     }
 
-    /// A code of one byte, for which all pairs can be looked at.
-    fn code(value: Option<u8>, descending: bool, nulls_first: bool) -> Vec<u8> {
-        code_of(value, descending, nulls_first)
-    }
-
     fn compare(a: Option<u8>, b: Option<u8>, descending: bool, nulls_first: bool) -> Ordering {
         match (a, b) {
             (Some(a), Some(b)) if descending => b.cmp(&a),
@@ -281,8 +276,8 @@ mod tests {
         for (descending, nulls_first) in OPTIONS {
             for a in values() {
                 for b in values() {
-                    let (x, y) =
-                        (code(a, descending, nulls_first), code(b, descending, nulls_first));
+                    let code = |value| code_of::<u8>(value, descending, nulls_first);
+                    let (x, y) = (code(a), code(b));
                     let expected = compare(a, b, descending, nulls_first);
                     assert_eq!(x.cmp(&y), expected, "{a:?} {b:?} {descending} {nulls_first}");
                     assert!(x == y || !y.starts_with(&x), "{a:?} {b:?}: a prefix");
@@ -336,7 +331,7 @@ mod tests {
     #[test]
     fn bytes_behind_longer_codes_that_nobody_wrote_are_told() {
         for (descending, nulls_first) in OPTIONS {
-            let longer = code(Some(255), descending, nulls_first);
+            let longer = code_of(Some(255u8), descending, nulls_first);
             let wrong = [longer[0], if descending { 0xfd } else { 2 }];
             assert_eq!(taken::<u8>(escape(descending, nulls_first), &wrong), None);
             assert_eq!(taken::<u8>(escape(descending, nulls_first), &longer[..1]), None);
@@ -352,7 +347,8 @@ mod tests {
         for first in OPTIONS {
             for second in OPTIONS {
                 let bytes = |row: &[Option<u8>; 2]| {
-                    [code(row[0], first.0, first.1), code(row[1], second.0, second.1)].concat()
+                    [code_of(row[0], first.0, first.1), code_of(row[1], second.0, second.1)]
+                        .concat()
                 };
                 for a in &rows {
                     for b in &rows {

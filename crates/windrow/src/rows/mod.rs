@@ -12,7 +12,6 @@
 //! Invariant: see [`crate::order`]'s layout - `a < b` as bytes (without the tail) if and only if
 //! `a < b` under the layout; equal bytes if and only if equal rows. `docs/row-format.md` draws it.
 
-mod builder;
 mod check;
 pub(crate) mod column;
 pub mod compat;

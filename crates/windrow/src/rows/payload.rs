@@ -5,32 +5,17 @@
 //!   put_null_bits; lines                       put_bytes        put_bytes
 //! ```
 
-use super::column::{Column, Visit};
-use super::length;
+use super::column::{Column, Written};
 use super::slots::bits;
 use super::tile::{TILE, Tile};
 use crate::kernel::rows::Places;
-use crate::kernel::rows::exact::{Text, put_counted};
 use crate::order::Shape;
 
 /// Writes the length and the bytes of a column that varies, and goes on to the next part.
 pub(super) fn put_bytes(column: &Column, tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
-    column.visit(rows, PutCounted { cursors, out });
-}
-
-/// Writes strings behind their lengths.
-struct PutCounted<'a> {
-    cursors: &'a mut [usize],
-    out: &'a mut [u8],
-}
-
-impl Visit for PutCounted<'_> {
-    #[inline]
-    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
-        put_counted(strings, length::put, self.cursors, self.out);
-    }
+    column.put(rows, Written::Counted, cursors, out);
 }
 
 /// Writes one bit for each payload column that may be null.

@@ -1,12 +1,11 @@
 //! Ordered slots: one column of a tile of rows at a time.
 
-use super::column::{Column, Visit};
+use super::column::{Column, Written};
 use super::fixed::{Word, with_word};
 use super::tile::{TILE, Tile};
 use super::{escape, text};
 use crate::kernel::rows::Bits;
-use crate::kernel::rows::exact::{Text, put_exact};
-use crate::kernel::rows::text::{ESCAPE, Form};
+use crate::kernel::rows::text::ESCAPE;
 use crate::order::Slot;
 use crate::order::code::OrderedCode;
 
@@ -83,22 +82,5 @@ pub(super) fn put_varying(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
         _ => text::binary_form(flip),
     };
     let escape = (slot.code != OrderedCode::Text).then_some(ESCAPE);
-    column.visit(rows, PutExact { form, escape, cursors, out });
-}
-
-/// Writes strings where nothing behind them may be overwritten.
-struct PutExact<'a> {
-    form: Form,
-    /// The greatest byte that is to be escaped, if any.
-    escape: Option<u8>,
-    cursors: &'a mut [usize],
-    out: &'a mut [u8],
-}
-
-impl Visit for PutExact<'_> {
-    #[inline]
-    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
-        let Self { form, escape, cursors, out } = self;
-        put_exact(strings, form, escape, cursors, out);
-    }
+    column.put(rows, Written::Ordered(form, escape), cursors, out);
 }

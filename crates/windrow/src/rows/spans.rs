@@ -4,21 +4,30 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::RunEndIndexType;
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RunArray, downcast_run_array};
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, GenericListViewArray, OffsetSizeTrait, RunArray,
+    downcast_run_array,
+};
 use arrow_buffer::NullBuffer;
 
 /// Begin and end of each list.
 pub(super) type Spans = Vec<(usize, usize)>;
 
-/// Of lists with offsets.
+/// Of lists, and their elements.
+pub(super) fn of_list<O: OffsetSizeTrait>(array: &GenericListArray<O>) -> (Spans, ArrayRef) {
+    (of_offsets(array.offsets()), Arc::clone(array.values()))
+}
+
+/// Of what is between offsets.
 pub(super) fn of_offsets<O: OffsetSizeTrait>(offsets: &[O]) -> Spans {
     offsets.windows(2).map(|ends| (ends[0].as_usize(), ends[1].as_usize())).collect()
 }
 
-/// Of views.
-pub(super) fn of_views<O: OffsetSizeTrait>(offsets: &[O], sizes: &[O]) -> Spans {
+/// As [`of_list`], of views.
+pub(super) fn of_views<O: OffsetSizeTrait>(array: &GenericListViewArray<O>) -> (Spans, ArrayRef) {
     let span = |(start, size): (&O, &O)| (start.as_usize(), start.as_usize() + size.as_usize());
-    offsets.iter().zip(sizes).map(span).collect()
+    let spans = array.offsets().iter().zip(array.sizes()).map(span).collect();
+    (spans, Arc::clone(array.values()))
 }
 
 /// The elements that lists have, of an array that may hold many more; the spans then count from the

@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, GenericBinaryArray, OffsetSizeTrait};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 
 use super::row_ref::{Rest, corrupt};
 use super::text;
 use crate::error::{Error, Result};
 use crate::kernel::rows::take_text::{Coded, Texts, take_strings, take_views};
+use crate::kernel::rows::text::Form;
 use crate::kernel::strings::{StringData, string_array};
 use crate::kernel::views::Views;
 use crate::order::code::OrderedCode;
@@ -65,19 +66,15 @@ impl Strings {
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<()> {
         if let Offsets::Views(views) = &mut self.offsets {
-            return push_view(views, bytes);
+            return views.push(bytes).then_some(()).ok_or_else(not_a_view);
         }
         self.data.bytes_mut().extend_from_slice(bytes);
-        self.end(1);
+        self.push_empty(1);
         Ok(())
     }
 
-    /// Adds `count` strings without bytes.
+    /// Adds `count` strings without bytes: they end where the data does.
     pub(super) fn push_empty(&mut self, count: usize) {
-        self.end(count);
-    }
-
-    fn end(&mut self, count: usize) {
         match &mut self.offsets {
             Offsets::Small(offsets) => {
                 offsets.extend((0..count).map(|_| i32::usize_as(self.data.len())))
@@ -89,46 +86,17 @@ impl Strings {
         }
     }
 
-    /// Reads the ordered codes at the start of what is left of `rows`, which are then behind them. Where `null` says how a
-    /// byte in front marks those that there are not, bits are appended to `valid`.
+    /// Reads the strings at the start of what is left of `rows`, which are then behind them. Where `null` says how a byte in
+    /// front marks those that there are not, bits are appended to `valid`.
     pub(super) fn read_codes(
         &mut self,
-        code: OrderedCode,
-        descending: bool,
+        (coded, form): (Coded, Form),
         null: Option<u8>,
         rows: &mut Rest<'_, '_>,
         valid: &mut Vec<u64>,
     ) -> Result<()> {
-        let form = (code, descending);
-        self.read_codes_at(form, rows.bytes, rows.cursors, rows.ends, null, valid)
-    }
-
-    /// Reads the ordered codes at `cursors` of `bytes`, in rows that end at `ends`, and moves the cursors behind them.
-    /// Where `null` says how a byte in front marks those that there are not, bits are appended to `valid`.
-    pub(super) fn read_codes_at(
-        &mut self,
-        (code, descending): (OrderedCode, bool),
-        bytes: &[u8],
-        cursors: &mut [usize],
-        ends: &[usize],
-        null: Option<u8>,
-        valid: &mut Vec<u64>,
-    ) -> Result<()> {
-        let flip = if descending { 0xff } else { 0 };
-        let texts = Texts { bytes, ends, form: text::form(flip), null };
-        let coded = if code == OrderedCode::Text { Coded::Text } else { Coded::Binary };
-        self.read_at(coded, &texts, cursors, valid)
-    }
-
-    /// Reads `texts`, which are `coded` in some way, at `cursors`, and moves these behind them. Where a byte in front
-    /// marks those that there are not, bits are appended to `valid`.
-    pub(super) fn read_at(
-        &mut self,
-        coded: Coded,
-        texts: &Texts<'_>,
-        cursors: &mut [usize],
-        valid: &mut Vec<u64>,
-    ) -> Result<()> {
+        let texts = &Texts { bytes: rows.bytes, ends: rows.ends, form, null };
+        let cursors = &mut *rows.cursors;
         let fits = match &mut self.offsets {
             Offsets::Small(offsets) => {
                 take_next(coded, texts, cursors, &mut self.data, offsets, valid)
@@ -147,27 +115,22 @@ impl Strings {
     /// The array of all strings; there are none then.
     pub(super) fn finish(&mut self, name: &str, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let offsets = std::mem::replace(&mut self.offsets, Offsets::new(&self.data_type));
-        let bytes = self.data.len();
         let data = std::mem::take(&mut self.data);
-        let array: ArrayRef = match offsets {
-            Offsets::Large(offsets) => match self.data_type {
-                DataType::LargeBinary => Arc::new(binary_array(offsets, data, nulls)?),
-                _ => Arc::new(string_array(offsets, data, nulls)?),
-            },
-            Offsets::Small(_) if i32::try_from(bytes).is_err() => {
+        let is_binary = matches!(self.data_type, DataType::Binary | DataType::LargeBinary);
+        let array = match offsets {
+            Offsets::Large(offsets) => array(is_binary, offsets, data, nulls),
+            Offsets::Small(_) if i32::try_from(data.len()).is_err() => {
                 return Err(Error::Value {
                     column: name.to_owned(),
                     message: "over 2 GiB of strings in one record batch: ask for smaller ones"
                         .into(),
                 });
             }
-            Offsets::Small(offsets) => match self.data_type {
-                DataType::Binary => Arc::new(binary_array(offsets, data, nulls)?),
-                _ => Arc::new(string_array(offsets, data, nulls)?),
-            },
-            Offsets::Views(mut views) => views.finish(nulls)?,
+            Offsets::Small(offsets) => array(is_binary, offsets, data, nulls),
+            Offsets::Views(mut views) => views.finish(nulls),
         };
-        Ok(array)
+        // Those that were written passed the same tests.
+        array.map_err(|error| corrupt(&error.to_string()))
     }
 }
 
@@ -182,13 +145,24 @@ impl Offsets {
     }
 }
 
-fn binary_array<O: OffsetSizeTrait>(
+/// How strings of an ordered `code` stand in rows.
+pub(super) fn coded(code: OrderedCode, descending: bool) -> (Coded, Form) {
+    let flip = if descending { 0xff } else { 0 };
+    let coded = if code == OrderedCode::Text { Coded::Text } else { Coded::Binary };
+    (coded, text::form(flip))
+}
+
+fn array<O: OffsetSizeTrait>(
+    is_binary: bool,
     offsets: Vec<O>,
     data: StringData,
     nulls: Option<NullBuffer>,
-) -> Result<GenericBinaryArray<O>> {
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    Ok(GenericBinaryArray::try_new(offsets, Buffer::from_vec(data.into_bytes()), nulls)?)
+) -> Result<ArrayRef, ArrowError> {
+    if !is_binary {
+        return Ok(Arc::new(string_array(offsets, data, nulls)?));
+    }
+    let (offsets, data) = (ScalarBuffer::from(offsets), Buffer::from_vec(data.into_bytes()));
+    Ok(Arc::new(GenericBinaryArray::try_new(OffsetBuffer::new(offsets), data, nulls)?))
 }
 
 /// Appends the texts or byte strings at `cursors`, and where they end to `offsets`.
@@ -208,10 +182,6 @@ fn take_next<O: OffsetSizeTrait>(
         offsets.truncate(before);
     }
     fits
-}
-
-fn push_view(views: &mut Views, bytes: &[u8]) -> Result<()> {
-    views.push(bytes).then_some(()).ok_or_else(not_a_view)
 }
 
 fn not_a_view() -> Error {

@@ -53,10 +53,19 @@ pub(super) fn encode_from(layout: &Layout, batch: &RecordBatch, sequence: u64) -
         .collect()
 }
 
-fn decode(layout: &Layout, rows: &[Vec<u8>]) -> Result<RecordBatch> {
-    let all: Vec<usize> = (0..layout.schema().fields().len()).collect();
+fn decode(decoder: Result<Decoder>, rows: &[Vec<u8>]) -> Result<RecordBatch> {
     let rows: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
-    Decoder::new(layout, &all)?.decode(&rows)
+    decoder?.decode(&rows)
+}
+
+/// `back` is whole, and has the values of `batch`.
+fn assert_back(back: &RecordBatch, batch: &RecordBatch) {
+    back.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+    model::assert_same(&model::rows([back]), &model::rows([batch]), &batch.schema());
+}
+
+fn encoder(order: Order, batch: &RecordBatch) -> RowEncoder {
+    RowEncoder::new(&order.bind(&batch.schema()).unwrap())
 }
 
 /// Any layout for `batch`, whose first `keys` columns are ordered; and the same for the model.
@@ -82,10 +91,9 @@ fn check(rng: &mut Rng, batch: &RecordBatch, keys: usize) {
     let (layout, by) = layout(rng, batch, keys);
     let rows = encode(&layout, batch);
     let values = model::rows([batch]);
-    let back = decode(&layout, &rows).unwrap();
+    let back = decode(Decoder::of_all(&layout), &rows).unwrap();
     assert_eq!(back.schema(), batch.schema());
-    back.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
-    model::assert_same(&model::rows([&back]), &values, &batch.schema());
+    assert_back(&back, batch);
     assert_eq!(encode(&layout, &back), rows);
     if let Some(stride) = layout.stride() {
         assert!(rows.iter().all(|row| row.len() == stride), "{stride}");
@@ -172,15 +180,12 @@ proptest! {
         let rng = &mut Rng::new(seed);
         let batch = table(rng, keys, payload, rows);
         let layout = any_layout(rng, &batch, keys);
-        let encoded = encode(&layout, &batch);
-        let back = decode(&layout, &encoded).unwrap();
-        model::assert_same(&model::rows([&back]), &model::rows([&batch]), &batch.schema());
+        let rows = encode(&layout, &batch);
+        assert_back(&decode(Decoder::of_all(&layout), &rows).unwrap(), &batch);
         let columns = batch.num_columns();
         let projection: Vec<usize> = (0..rng.below(5)).map(|_| rng.below(columns)).collect();
-        let rows: Vec<&[u8]> = encoded.iter().map(|row| &row[..]).collect();
-        let part = Decoder::new(&layout, &projection).unwrap().decode(&rows).unwrap();
-        let expected = batch.project(&projection).unwrap();
-        model::assert_same(&model::rows([&part]), &model::rows([&expected]), &projection);
+        let part = decode(Decoder::new(&layout, &projection), &rows).unwrap();
+        assert_back(&part, &batch.project(&projection).unwrap());
     }
 
     #[test]
@@ -212,9 +217,8 @@ proptest! {
         let columns: Vec<_> = names.into_iter().map(&mut column).collect();
         let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
         let (layout, _) = layout(rng, &batch, keys);
-        let encoded = encode(&layout, &batch);
-        let back = decode(&layout, &encoded).unwrap();
-        model::assert_same(&model::rows([&back]), &model::rows([&batch]), &batch.schema());
+        let back = decode(Decoder::of_all(&layout), &encode(&layout, &batch)).unwrap();
+        assert_back(&back, &batch);
         let encoder = RowEncoder::new(&layout);
         let rows = encoder.encode(&batch).unwrap();
         prop_assert_eq!(encoder.decode(&rows, 0..rows.len()).unwrap(), batch.clone());
@@ -266,9 +270,7 @@ proptest! {
             let some: Vec<usize> = all.iter().copied().filter(|_| rng.flip()).collect();
             let _walked = key_len(&layout, &rows[victim]);
             for projection in [&all, &some] {
-                let decoder = Decoder::new(&layout, projection).unwrap();
-                let slices: Vec<&[u8]> = rows.iter().map(|row| &row[..]).collect();
-                match decoder.decode(&slices) {
+                match decode(Decoder::new(&layout, projection), &rows) {
                     Ok(batch) => {
                         batch.columns().iter().for_each(|c| c.to_data().validate_full().unwrap());
                     }
@@ -329,13 +331,11 @@ fn tiles_of_views_and_of_nested_values() {
             let names = schema.fields().iter().map(|field| field.name());
             let by = names.map(|name| if descending { desc(name) } else { asc(name) });
             let by: Vec<_> = by.collect();
-            let encoder = RowEncoder::new(&Order::by(by).bind(&batch.schema()).unwrap());
+            let encoder = encoder(Order::by(by), &batch);
             let encoded = encoder.encode(&batch).unwrap();
             for range in [0..rows, 7..rows - 5, 64..65, 9..9] {
                 let back = encoder.decode(&encoded, range.clone()).unwrap();
-                back.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
-                let expected = batch.slice(range.start, range.len());
-                model::assert_same(&model::rows([&back]), &model::rows([&expected]), &range);
+                assert_back(&back, &batch.slice(range.start, range.len()));
             }
         }
     }
@@ -354,7 +354,7 @@ fn views_of_what_is_not_utf8_are_refused() {
         for payload in [false, true] {
             let batch = batch(text);
             let order = Order::by(if payload { ["n"].as_slice() } else { &["n", "t"] });
-            let encoder = RowEncoder::new(&order.bind(&batch.schema()).unwrap());
+            let encoder = encoder(order, &batch);
             let mut rows: Vec<Vec<u8>> =
                 encoder.encode(&batch).unwrap().iter().map(<[u8]>::to_vec).collect();
             let decode = |rows: &[Vec<u8>]| encoder.decode_rows(rows.iter().map(|row| &row[..]));
@@ -415,7 +415,7 @@ fn byte_strings_have_one_code_however_many_there_are() {
     let mut expected: Option<Vec<u8>> = None;
     for column in columns {
         let batch = RecordBatch::try_from_iter_with_nullable([("a", column, true)]).unwrap();
-        let encoder = RowEncoder::new(&Order::by(["a"]).bind(&batch.schema()).unwrap());
+        let encoder = encoder(Order::by(["a"]), &batch);
         let whole = encoder.encode(&batch).unwrap();
         let parts = (0..9000).step_by(1000);
         let parts = parts

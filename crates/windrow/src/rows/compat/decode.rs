@@ -16,25 +16,26 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StructArray, new_null_array};
+use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef, Fields, SortOptions};
 
 use super::dictionaries::Dictionaries;
 use super::inner::Inner;
 use super::lists::{FixedLists, Lists};
 use super::node::{Node, inner};
-use super::{NOTHING, SortField, VALUE, corrupt, flip, null_byte};
-use crate::error::{Error, Result};
-use crate::kernel::rows::take_text::{Coded, Texts};
-use crate::kernel::rows::{Cell, Read, take_raw, take_some};
-use crate::kernel::values::Values;
-use crate::order::code::{Kind, Node as Tree, OrderedCode};
-use crate::rows::fixed::{Word, with_word};
+use super::{NOTHING, SortField, corrupt, flip, null_byte};
+use crate::error::Result;
+use crate::kernel::rows::Cell;
+use crate::kernel::rows::take_text::Coded;
+use crate::order::code::{Node as Tree, OrderedCode};
+use crate::rows::fixed::with_word;
 use crate::rows::nested::{Form, other_node};
 use crate::rows::read::cells::{Cells, held};
-use crate::rows::read::{Bits, Columns, Extent, Part, Tile, take_all, with_places};
+use crate::rows::read::each::{Coding, Each, Null, Raw};
+use crate::rows::read::texts::Texts;
+use crate::rows::read::whole::Nulls;
+use crate::rows::read::{Bits, Columns, Part, Room, Tile, take_all};
 use crate::rows::row_ref::Rest;
-use crate::rows::strings::Strings;
 use crate::rows::text::binary_form;
 use crate::rows::value::{self, ValueReader};
 
@@ -120,7 +121,7 @@ impl<'a> Plan<'a> {
     ) -> Result<()> {
         let (rows, null) = (self.rows, null_byte(options));
         match (node, data_type) {
-            (Node::Nothing, DataType::Null) => self.push(Nothings(column)),
+            (Node::Nothing, DataType::Null) => self.push(Nulls { column, width: NOTHING.len() }),
             (node, DataType::Dictionary(_, values)) if is_marked(node) => {
                 let fields = vec![Field::new("values", values.as_ref().clone(), true)].into();
                 let own = self.within([values.as_ref()], from_ref(node), options)?;
@@ -134,12 +135,17 @@ impl<'a> Plan<'a> {
                 }
                 match *code {
                     OrderedCode::Fixed(width, kind) => with_word!(width, W => {
-                        self.push(Wide::<W>::new(column, kind, options, rows));
+                        let (descending, null) = (options.descending, Null::Marker(null));
+                        self.push(Each::<W>::new(column, Coding { kind, descending, null }, rows));
                     }),
                     OrderedCode::FixedBinary(width) => {
-                        self.push(Raw::new(column, width, options, rows));
+                        self.push(Raw::new(column, width, flip(options), Some(null), rows));
                     }
-                    _ => self.push(BlockStrings::new(column, data_type, options, self)),
+                    _ => {
+                        let room = (rows, Room { values: self.bytes, tile: Some(0) });
+                        let coded = (Coded::Blocks, binary_form(flip(options)));
+                        self.push(Texts::new(column, data_type, coded, Some(null), room));
+                    }
                 }
             }
             (Node::Struct(nodes), DataType::Struct(fields)) if nodes.iter().all(is_by_parts) => {
@@ -203,143 +209,6 @@ fn is_by_parts(node: &Node) -> bool {
     }
 }
 
-/// A column of numbers that are wider, or made of several, and their markers.
-struct Wide<W: Word> {
-    column: usize,
-    kind: Kind,
-    options: SortOptions,
-    values: Values<W::Native>,
-}
-
-impl<W: Word> Wide<W> {
-    fn new(column: usize, kind: Kind, options: SortOptions, rows: usize) -> Self {
-        Self { column, kind, options, values: Values::with_capacity(rows) }
-    }
-}
-
-impl<W: Word> Part for Wide<W> {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(1 + W::BYTES)
-    }
-
-    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
-        let (rows, bytes, width) = (tile.len(), tile.bytes(), 1 + W::BYTES);
-        let (null, descending) = (null_byte(self.options), self.options.descending);
-        let Self { column, kind, values, .. } = self;
-        // A loop for each kind: none that asks for it.
-        macro_rules! of_kind {
-            ($kind:expr) => {
-                valid[*column].add(rows, |valid| {
-                    with_places!(tile.next(0), places => {
-                        take_some(width, rows, places, bytes, values, valid, |cell| {
-                            let (marker, code) = (cell[0], W::read_big(&cell[1..]));
-                            let valid = marker == VALUE;
-                            let value = code.value($kind, descending).and_if(valid);
-                            Read { value: value.native(), valid, fits: valid | (marker == null) }
-                        })
-                    })
-                })
-            };
-        }
-        let fits = match kind {
-            Kind::Float => of_kind!(Kind::Float),
-            Kind::DayTime => of_kind!(Kind::DayTime),
-            Kind::MonthDayNano => of_kind!(Kind::MonthDayNano),
-            Kind::Signed => of_kind!(Kind::Signed),
-            Kind::Unsigned => of_kind!(Kind::Unsigned),
-        };
-        tile.pass(width);
-        if fits { Ok(()) } else { Err(corrupt("a marker that is neither null nor value")) }
-    }
-
-    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
-        columns.put_numbers(self.column, self.values.into())
-    }
-}
-
-/// A column of bytes of one width, and their markers.
-struct Raw {
-    column: usize,
-    markers: Cells,
-    width: usize,
-    flip: u8,
-    values: Values<u8>,
-}
-
-impl Raw {
-    fn new(column: usize, width: usize, options: SortOptions, rows: usize) -> Self {
-        let markers = Cells::markers(column, null_byte(options));
-        let values = Values::with_capacity(rows * width);
-        Self { column, markers, width, flip: flip(options), values }
-    }
-}
-
-impl Part for Raw {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(1 + self.width)
-    }
-
-    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
-        self.markers.take(tile, valid)?;
-        let (rows, bytes) = (tile.len(), tile.bytes());
-        let Self { markers, width, flip, values, .. } = self;
-        with_places!(tile.next(0), places => take_raw(*width, *flip, rows, places, bytes, values));
-        tile.pass(*width);
-        let cells = markers.cells();
-        let words = cells.flat_map(|cell| &cell.valid);
-        let values = values.last_mut(rows * *width).chunks_mut(64 * *width);
-        for (word, values) in words.zip(values) {
-            let values = values.chunks_exact_mut(*width).enumerate();
-            values.filter(|(row, _)| word >> row & 1 == 0).for_each(|(_, value)| value.fill(0));
-        }
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
-        columns.put_numbers(self.column, self.values.into())
-    }
-}
-
-/// A column of texts or byte strings.
-struct BlockStrings {
-    column: usize,
-    options: SortOptions,
-    strings: Strings,
-}
-
-impl BlockStrings {
-    fn new(column: usize, data_type: &DataType, options: SortOptions, plan: &Plan<'_>) -> Self {
-        let mut strings = Strings::new(data_type);
-        strings.reserve(plan.rows, plan.bytes);
-        Self { column, options, strings }
-    }
-}
-
-impl Part for BlockStrings {
-    fn extent(&self) -> Extent {
-        Extent::Varies
-    }
-
-    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
-        let (rows, bytes) = (tile.len(), tile.bytes());
-        let (cursors, ends) = tile.cursors();
-        let (form, null) = (binary_form(flip(self.options)), Some(null_byte(self.options)));
-        let texts = Texts { bytes, ends, form, null };
-        let strings = &mut self.strings;
-        valid[self.column].add(rows, |valid| strings.read_at(Coded::Blocks, &texts, cursors, valid))
-    }
-
-    fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {
-        let nulls = columns.nulls(self.column);
-        let array = self.strings.finish(columns.name(self.column), nulls);
-        let array = array.map_err(|error| match error {
-            Error::Arrow(error) => corrupt(&error.to_string()),
-            other => other,
-        })?;
-        columns.put(self.column, array)
-    }
-}
-
 /// A column of structs: markers, and then the fields of all of them.
 struct Structs<'a> {
     column: usize,
@@ -352,10 +221,6 @@ struct Structs<'a> {
 }
 
 impl Part for Structs<'_> {
-    fn extent(&self) -> Extent {
-        Extent::Varies
-    }
-
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         tile.require(self.markers.bytes())?;
         self.markers.take(tile, valid)?;
@@ -386,24 +251,6 @@ impl Part for Structs<'_> {
     }
 }
 
-/// A column that takes its two bytes and has no values.
-struct Nothings(usize);
-
-impl Part for Nothings {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(NOTHING.len())
-    }
-
-    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
-        tile.pass(NOTHING.len());
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
-        columns.put(self.0, new_null_array(&DataType::Null, columns.rows))
-    }
-}
-
 /// A column of any other type.
 struct Others<'a> {
     column: usize,
@@ -415,10 +262,6 @@ struct Others<'a> {
 }
 
 impl Part for Others<'_> {
-    fn extent(&self) -> Extent {
-        Extent::Varies
-    }
-
     fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
         let (mut bytes, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         tile.for_each(|row| {

@@ -17,7 +17,7 @@ use super::inner::Inner;
 use super::node::Node;
 use super::{blocks, corrupt, flip, null_byte};
 use crate::error::Result;
-use crate::rows::read::{Bits, Columns, Extent, Part, Tile};
+use crate::rows::read::{Bits, Columns, Part, Tile};
 use crate::rows::value::Interner;
 use crate::rows::value::wire::{refused, too_many};
 
@@ -59,10 +59,6 @@ impl<'a> Dictionaries<'a> {
 }
 
 impl Part for Dictionaries<'_> {
-    fn extent(&self) -> Extent {
-        Extent::Varies
-    }
-
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let Self { column, options, node, null_len, keys, interner, string, values } = self;
         let (null, flip) = (null_byte(*options), flip(*options));

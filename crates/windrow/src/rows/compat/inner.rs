@@ -29,7 +29,7 @@ pub(super) struct Inner<'a> {
 impl<'a> Inner<'a> {
     /// Rows of columns of `fields`, which are the `nodes`, and have these parts.
     pub(super) fn new(parts: Vec<Box<dyn Part + 'a>>, nodes: &[Node], fields: Fields) -> Self {
-        let reader = Reader::of_parts(parts, fields);
+        let reader = Reader::new(parts, fields);
         let stride = nodes.iter().map(Node::same_len).sum();
         Self { reader, stride, bytes: Vec::new(), ends: Vec::new() }
     }

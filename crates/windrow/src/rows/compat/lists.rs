@@ -12,12 +12,12 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, FieldRef, SortOptions};
 
 use super::inner::Inner;
-use super::node::Node;
-use super::{VALUE, blocks, corrupt, flip, null_byte};
+use super::node::{Node, take_value};
+use super::{blocks, corrupt, flip, null_byte};
 use crate::error::Result;
-use crate::rows::read::{Bits, Columns, Extent, Part, Tile};
-use crate::rows::value::list_array;
-use crate::rows::value::wire::{refused, take, take_byte, too_many};
+use crate::rows::read::{Bits, Columns, Part, Tile};
+use crate::rows::value::wire::{refused, take};
+use crate::rows::value::{add_ends, list_array};
 
 /// A column of lists or of maps.
 pub(super) struct Lists<'a> {
@@ -39,22 +39,14 @@ impl<'a> Lists<'a> {
         values: ArrayRef,
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef> {
-        let (mut offsets, mut end) = (Vec::with_capacity(counts.len() + 1), 0);
+        let mut offsets = Vec::with_capacity(counts.len() + 1);
         offsets.push(O::default());
-        for count in counts {
-            end += count;
-            let end = O::from_usize(end);
-            offsets.push(end.ok_or_else(|| too_many(data_type, "the elements"))?);
-        }
+        add_ends(data_type, counts, &mut offsets)?;
         list_array(data_type, offsets, values, nulls)
     }
 }
 
 impl Part for Lists<'_> {
-    fn extent(&self) -> Extent {
-        Extent::Varies
-    }
-
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let Self { column, options, counts, elements } = self;
         let (null, flip) = (null_byte(*options), flip(*options));
@@ -126,23 +118,16 @@ impl<'a> FixedLists<'a> {
 }
 
 impl Part for FixedLists<'_> {
-    fn extent(&self) -> Extent {
-        Extent::Varies
-    }
-
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let Self { column, options, size, node, null, elements, .. } = self;
         let marker_of_null = null_byte(*options);
         tile.for_each_valid(&mut valid[*column], |row| {
-            let mut code = row.row();
-            let marker = take_byte(&mut code)?;
-            if marker == marker_of_null {
+            if row.first() == Some(&marker_of_null) {
                 (0..*size).try_for_each(|_| elements.push(null))?;
                 return Ok((1, false));
             }
-            if marker != VALUE {
-                return Err(corrupt("a marker that is neither null nor value"));
-            }
+            let mut code = row.row();
+            take_value(&mut code)?;
             for _ in 0..*size {
                 let len = node.code_len(code, *options)?;
                 elements.push(take(&mut code, len)?)?;

@@ -37,9 +37,11 @@ use self::framing::ArrowRow;
 use self::node::Node;
 use self::strip::{Strip, strips};
 use super::Rows as Bytes;
-use super::encoded::{Stretch, finish, finish_strided, room};
+use super::encoded::{finish, finish_strided, room};
+use super::lines::Line;
 use super::nested::Tree;
 use super::read::Reader;
+use super::value::wire::unsupported;
 use crate::error::{Error, Result};
 use crate::kernel::rows::Strided;
 
@@ -131,11 +133,7 @@ impl Converter {
     pub fn new(fields: Vec<SortField>) -> Result<Self> {
         let with_node = |field: SortField| match Node::of(&field.data_type) {
             Some(node) => Ok((field, node)),
-            None => Err(Error::UnsupportedColumn {
-                column: field.data_type.to_string(),
-                data_type: field.data_type,
-                role: ROLE,
-            }),
+            None => Err(unsupported(&field.data_type, ROLE)),
         };
         let fields: Vec<(SortField, Node)> =
             fields.into_iter().map(with_node).collect::<Result<_>>()?;
@@ -175,7 +173,7 @@ impl Converter {
         if let Some(stride) = strips.iter().map(Strip::width).sum::<Option<usize>>() {
             let out = room(rows, stride * count)?;
             let tile_rows = match strips[..] {
-                [Strip::Bytes(_)] => count.max(1),
+                [Strip::Line(Line::Bytes(_))] => count.max(1),
                 _ => STRIDED_ROWS,
             };
             for first in (0..count).step_by(tile_rows) {
@@ -222,19 +220,10 @@ impl Converter {
     /// # Panics
     /// If there are no such rows.
     pub fn decode(&self, rows: &Bytes, range: Range<usize>) -> Result<Vec<ArrayRef>> {
-        let reader = match rows.stretch(range) {
-            Stretch::Strided { bytes, stride, count } => {
-                let mut reader = self.reader(count, stride * count)?;
-                reader.read_strided(bytes, stride, count)?;
-                reader
-            }
-            Stretch::Ended { bytes, start, ends } => {
-                let all = ends.last().map_or(0, |&end| end as usize - start);
-                let mut reader = self.reader(ends.len(), all)?;
-                reader.read_ended(bytes, start, ends)?;
-                reader
-            }
-        };
+        let rows = rows.stretch(range);
+        let (count, bytes) = rows.size();
+        let mut reader = self.reader(count, bytes)?;
+        reader.read_stretch(&rows)?;
         finished(reader)
     }
 
@@ -260,7 +249,7 @@ impl Converter {
     fn reader(&self, rows: usize, bytes: usize) -> Result<Reader<'_>> {
         let varying = self.fields.iter().filter(|(_, node)| node.same_len().is_none()).count();
         let parts = decode::parts(&self.fields, &self.columns, rows, bytes / varying.max(1))?;
-        Ok(Reader::of_parts(parts, self.columns.clone()))
+        Ok(Reader::new(parts, self.columns.clone()))
     }
 
     fn check(&self, columns: &[ArrayRef]) -> Result<usize> {

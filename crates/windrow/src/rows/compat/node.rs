@@ -107,88 +107,78 @@ impl Node {
         options: SortOptions,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        match self {
-            Self::Nothing => return take(source, NOTHING.len()).map(|_| ()),
-            Self::Runs(values) => {
-                let mut row = Vec::new();
-                blocks::read(source, flip(options), &mut row)?;
-                let mut row = &row[..];
-                values.read(&mut row, inner(options), out)?;
-                return behind(row);
-            }
-            Self::Union(children) => {
-                let id = take_byte(source)? ^ flip(options);
-                let child = child(children, id)?;
-                out.push(id + 1);
-                return child.read(source, inner(options), out);
-            }
-            _ => {}
-        }
-        if source.first() == Some(&null_byte(options)) {
-            out.push(null_marker(Form::STORED.low));
-            return self.skip_null(source, options);
-        }
-        out.push(VALUE);
-        match self {
-            Self::Nothing | Self::Runs(_) | Self::Union(_) => Ok(()),
-            Self::Plain(code) => read_plain(*code, source, options, out),
-            Self::List(element) => {
-                read_list(source, options, out, |row, out| element.read(row, inner(options), out))
-            }
-            Self::Map(fields) => read_list(source, options, out, |row, out| {
-                out.push(VALUE);
-                fields.iter().try_for_each(|field| field.read(row, inner(options), out))
-            }),
-            Self::FixedList(element, size) => {
-                take_value(source)?;
-                (0..*size).try_for_each(|_| element.read(source, options, out))
-            }
-            Self::Struct(fields) => {
-                take_value(source)?;
-                fields.iter().try_for_each(|field| field.read(source, options, out))
-            }
-        }
+        self.walk(source, options, Some(out))
     }
 
     /// Bytes of the code at the start of `source`: of its lengths and its markers nothing is wrong.
     pub(super) fn code_len(&self, source: &[u8], options: SortOptions) -> Result<usize> {
         let mut rest = source;
-        self.skip(&mut rest, options)?;
+        self.walk(&mut rest, options, None)?;
         Ok(source.len() - rest.len())
     }
 
-    fn skip(&self, source: &mut &[u8], options: SortOptions) -> Result<()> {
+    /// As [`Node::read`]; without an `out`, what is in blocks is passed and not looked into.
+    fn walk(
+        &self,
+        source: &mut &[u8],
+        options: SortOptions,
+        mut out: Option<&mut Vec<u8>>,
+    ) -> Result<()> {
+        let (flip, inside) = (flip(options), inner(options));
+        let mut push = |byte| out.as_deref_mut().into_iter().for_each(|out| out.push(byte));
         match self {
             Self::Nothing => return take(source, NOTHING.len()).map(|_| ()),
-            Self::Runs(_) => return blocks::skip(source, flip(options)).map(|_| ()),
+            Self::Runs(values) => {
+                let Some(out) = out else { return blocks::skip(source, flip).map(|_| ()) };
+                let mut row = Vec::new();
+                blocks::read(source, flip, &mut row)?;
+                let mut row = &row[..];
+                values.read(&mut row, inside, out)?;
+                return behind(row);
+            }
             Self::Union(children) => {
-                let child = child(children, take_byte(source)? ^ flip(options))?;
-                return child.skip(source, inner(options));
+                let id = take_byte(source)? ^ flip;
+                let child = child(children, id)?;
+                push(id + 1);
+                return child.walk(source, inside, out);
             }
             _ => {}
         }
         if source.first() == Some(&null_byte(options)) {
+            push(null_marker(Form::STORED.low));
             return self.skip_null(source, options);
         }
-        match self {
-            Self::Plain(code) if code.varies() => blocks::skip(source, flip(options)).map(|_| ()),
-            Self::Plain(code) => {
+        push(VALUE);
+        match (self, out) {
+            (Self::Nothing | Self::Runs(_) | Self::Union(_), _) => Ok(()),
+            (Self::Plain(code), out) if !code.varies() => {
                 take_value(source)?;
-                take(source, code.width()).map(|_| ())
-            }
-            Self::List(_) | Self::Map(_) => {
-                while blocks::skip(source, flip(options))? {}
+                let code = take(source, code.width())?.iter().map(|byte| byte ^ flip);
+                out.into_iter().for_each(|out| out.extend(code.clone()));
                 Ok(())
             }
-            Self::FixedList(element, size) => {
-                take_value(source)?;
-                (0..*size).try_for_each(|_| element.skip(source, options))
+            (Self::Plain(_), None) => blocks::skip(source, flip).map(|_| ()),
+            (Self::Plain(code), Some(out)) => read_string(*code, source, flip, out),
+            (Self::List(_) | Self::Map(_), None) => {
+                while blocks::skip(source, flip)? {}
+                Ok(())
             }
-            Self::Struct(fields) => {
-                take_value(source)?;
-                fields.iter().try_for_each(|field| field.skip(source, options))
+            (Self::List(element), Some(out)) => {
+                read_list(source, flip, out, |row, out| element.read(row, inside, out))
             }
-            Self::Nothing | Self::Runs(_) | Self::Union(_) => Ok(()),
+            (Self::Map(fields), Some(out)) => read_list(source, flip, out, |row, out| {
+                out.push(VALUE);
+                fields.iter().try_for_each(|field| field.read(row, inside, out))
+            }),
+            (Self::FixedList(element, size), mut out) => {
+                take_value(source)?;
+                (0..*size).try_for_each(|_| element.walk(source, options, out.as_deref_mut()))
+            }
+            (Self::Struct(fields), mut out) => {
+                take_value(source)?;
+                let mut fields = fields.iter();
+                fields.try_for_each(|field| field.walk(source, options, out.as_deref_mut()))
+            }
         }
     }
 
@@ -206,7 +196,8 @@ fn child(children: &[(i8, Node)], id: u8) -> Result<&Node> {
     child.map(|(_, child)| child).ok_or_else(|| corrupt("no field of that type id"))
 }
 
-fn take_value(source: &mut &[u8]) -> Result<()> {
+/// The marker of a value.
+pub(super) fn take_value(source: &mut &[u8]) -> Result<()> {
     match take_byte(source)? {
         VALUE => Ok(()),
         _ => Err(corrupt("a marker that is neither null nor value")),
@@ -217,18 +208,7 @@ fn behind(rest: &[u8]) -> Result<()> {
     if rest.is_empty() { Ok(()) } else { Err(corrupt("bytes behind a value")) }
 }
 
-fn read_plain(
-    code: OrderedCode,
-    source: &mut &[u8],
-    options: SortOptions,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let flip = flip(options);
-    if !code.varies() {
-        take_value(source)?;
-        out.extend(take(source, code.width())?.iter().map(|byte| byte ^ flip));
-        return Ok(());
-    }
+fn read_string(code: OrderedCode, source: &mut &[u8], flip: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut bytes = Vec::new();
     blocks::read(source, flip, &mut bytes)?;
     // Ordered codes of text rely on it.
@@ -243,12 +223,12 @@ fn read_plain(
 
 fn read_list(
     source: &mut &[u8],
-    options: SortOptions,
+    flip: u8,
     out: &mut Vec<u8>,
     mut element: impl FnMut(&mut &[u8], &mut Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let mut row = Vec::new();
-    while blocks::read(source, flip(options), &mut row)? {
+    while blocks::read(source, flip, &mut row)? {
         out.push(MORE);
         let mut rest = &row[..];
         element(&mut rest, out)?;

@@ -10,18 +10,14 @@ use std::ops::Range;
 
 use super::framing::ArrowRow;
 use super::{VALUE, flip, null_byte};
-use crate::kernel::rows::blocks::put_blocks;
-use crate::kernel::rows::exact::Text;
 use crate::kernel::rows::lengths::Form;
-use crate::kernel::rows::{
-    ByteLane, Cells, Lane, Raw, Scattered, Strided, put_bytes, put_cells, put_raw,
-};
+use crate::kernel::rows::{ByteLane, Cells, Lane, Raw, Scattered, Strided};
 use crate::order::Slot;
 use crate::order::code::{Kind, OrderedCode};
-use crate::rows::column::{Column, Visit};
+use crate::rows::column::{Column, Written};
 use crate::rows::fixed::{Word, with_word};
 use crate::rows::lanes::{slot_code, validity};
-use crate::rows::lines::{add_bytes, marker_lane};
+use crate::rows::lines::{Line, add_bytes, marker_lane};
 use crate::rows::nested::Tree;
 
 type Part = Tree<ArrowRow>;
@@ -31,19 +27,13 @@ const WORD: usize = 64;
 
 /// Adjacent columns.
 pub(super) enum Strip<'a> {
-    Cells(Cells<'a>),
-    /// Booleans and numbers of one or two bytes, and their markers.
-    Bytes(Vec<ByteLane<'a>>),
-    /// A column whose bytes are moved as they are, and its markers.
-    Raw([ByteLane<'a>; 1], Raw<'a>),
-    /// A column of fixed width.
+    /// Numbers of 4 or 8 bytes behind their markers; Booleans, smaller numbers and markers; or bytes that are moved as they
+    /// are.
+    Line(Line<'a>),
+    /// A column of fixed width, and its marker.
     One(&'a Part, OrderedCode, &'a Column),
     /// Strings, what stands for a null, and what complements their bytes.
-    Strings {
-        column: &'a Column,
-        null: u8,
-        flip: u8,
-    },
+    Strings { column: &'a Column, null: u8, flip: u8 },
     /// A column that varies otherwise: it is written by its part.
     Varying(&'a Part),
 }
@@ -51,95 +41,74 @@ pub(super) enum Strip<'a> {
 /// The strips of columns of `rows` rows.
 pub(super) fn strips(columns: &[Part], rows: usize) -> Vec<Strip<'_>> {
     let mut out: Vec<Strip<'_>> = Vec::new();
-    let (mut lanes, mut nulls, mut last) = (Vec::new(), Vec::new(), 0);
-    for part in columns {
-        if let Some(cell) = bytes(part) {
-            if !lanes.is_empty() {
-                let cells =
-                    Cells::new(std::mem::take(&mut lanes), std::mem::take(&mut nulls), last);
-                out.push(Strip::Cells(cells));
-            }
-            match out.last_mut() {
-                Some(Strip::Bytes(cells)) => cells.extend(cell),
-                _ => out.push(Strip::Bytes(cell)),
-            }
+    let joins = |a: &Part, b: &Part| cell_width(a).is_some() && cell_width(a) == cell_width(b);
+    for parts in columns.chunk_by(joins) {
+        let part = &parts[0];
+        if let Some(width) = cell_width(part) {
+            let (lanes, nulls): (Vec<Lane<'_>>, Vec<u8>) = parts.iter().filter_map(lane).unzip();
+            debug_assert!(lanes.iter().all(|lane| lane.values.len() / width >= rows));
+            out.push(Strip::Line(Line::Cells(Cells::new(lanes, nulls, width))));
             continue;
         }
-        let plain = part.plain().filter(|_| part.same_len().is_some());
-        let lane = plain.and_then(|(code, column)| Some((lane(part, code, column)?, code.width())));
-        let width = lane.map_or(0, |(_, width)| width);
-        if width != last && !lanes.is_empty() {
-            let cells = Cells::new(std::mem::take(&mut lanes), std::mem::take(&mut nulls), last);
-            out.push(Strip::Cells(cells));
-        }
-        last = width;
-        match (lane, plain) {
-            (Some((lane, width)), _) => {
-                debug_assert!(lane.values.len() / width >= rows);
-                lanes.push(lane);
-                nulls.push(null_byte(part.framing().0));
-            }
-            (
-                None,
-                Some((OrderedCode::FixedBinary(width), column @ Column::Fixed { values, nulls })),
+        let Some((code, column)) = part.plain() else {
+            out.push(Strip::Varying(part));
+            continue;
+        };
+        let options = part.framing().0;
+        let (null, flip, width) = (null_byte(options), flip(options), code.width());
+        match (code, column) {
+            (OrderedCode::Bool, Column::Bool { .. })
+            | (
+                OrderedCode::Fixed(1 | 2, Kind::Signed | Kind::Unsigned | Kind::Float),
+                Column::Fixed { .. },
             ) => {
-                let marker = marker_lane(column, (null_byte(part.framing().0), VALUE));
-                let raw =
-                    Raw { values, width, valid: validity(nulls), flip: flip(part.framing().0) };
-                out.push(Strip::Raw([marker], raw));
+                let mut lanes = vec![marker_lane(column, (null, VALUE))];
+                add_bytes(column, code, options.descending, [flip, 1 ^ flip], &mut lanes);
+                push_bytes(lanes, &mut out);
             }
-            (None, Some((code, column))) => out.push(Strip::One(part, code, column)),
-            (None, None) => out.push(match part.plain() {
-                Some((_, column @ Column::Bytes { .. })) => {
-                    let (null, flip) = (null_byte(part.framing().0), flip(part.framing().0));
-                    Strip::Strings { column, null, flip }
-                }
-                _ => Strip::Varying(part),
-            }),
+            (OrderedCode::FixedBinary(_), Column::Fixed { values, nulls }) => {
+                push_bytes(vec![marker_lane(column, (null, VALUE))], &mut out);
+                let raw = Raw { values, width, valid: validity(nulls), flip };
+                out.push(Strip::Line(Line::Raw(raw)));
+            }
+            (_, Column::Bytes { .. }) => out.push(Strip::Strings { column, null, flip }),
+            _ => out.push(Strip::One(part, code, column)),
         }
-    }
-    if !lanes.is_empty() {
-        out.push(Strip::Cells(Cells::new(lanes, nulls, last)));
     }
     out
 }
 
-/// The marker and the value of a column of Booleans, or of numbers of one or two bytes.
-fn bytes(part: &Part) -> Option<Vec<ByteLane<'_>>> {
-    let (code, column) = part.plain()?;
-    let is_short = matches!(
-        code,
-        OrderedCode::Bool | OrderedCode::Fixed(1 | 2, Kind::Signed | Kind::Unsigned | Kind::Float)
-    );
-    if !is_short {
-        return None;
+/// Bytes of a number that the kernels write behind its marker, together with others of its width.
+fn cell_width(part: &Part) -> Option<usize> {
+    use Kind::{Float, Signed, Unsigned};
+    match part.plain()? {
+        (OrderedCode::Fixed(width @ (4 | 8), Signed | Unsigned | Float), _) => Some(width),
+        _ => None,
     }
-    let mut lanes = vec![marker_lane(column, (null_byte(part.framing().0), VALUE))];
-    let flip = flip(part.framing().0);
-    add_bytes(column, code, part.framing().0.descending, [flip, 1 ^ flip], &mut lanes)?;
-    Some(lanes)
 }
 
-/// A column that the kernels can write.
-fn lane<'a>(part: &Part, code: OrderedCode, column: &'a Column) -> Option<Lane<'a>> {
-    let (
-        OrderedCode::Fixed(4 | 8, Kind::Signed | Kind::Unsigned | Kind::Float),
-        Column::Fixed { values, nulls },
-    ) = (code, column)
-    else {
-        return None;
-    };
-    let slot = Slot { descending: part.framing().0.descending, ..Slot::of_number(0, code) };
-    Some(Lane { values, valid: validity(nulls), code: slot_code(&slot) })
+/// Such a column, and the marker of its nulls.
+fn lane(part: &Part) -> Option<(Lane<'_>, u8)> {
+    let (code, Column::Fixed { values, nulls }) = part.plain()? else { return None };
+    let options = part.framing().0;
+    let slot = Slot { descending: options.descending, ..Slot::of_number(0, code) };
+    let lane = Lane { values, valid: validity(nulls), code: slot_code(&slot) };
+    Some((lane, null_byte(options)))
+}
+
+/// Adds bytes, which are written together with those before.
+fn push_bytes<'a>(lanes: Vec<ByteLane<'a>>, out: &mut Vec<Strip<'a>>) {
+    match out.last_mut() {
+        Some(Strip::Line(Line::Bytes(before))) => before.extend(lanes),
+        _ => out.push(Strip::Line(Line::Bytes(lanes))),
+    }
 }
 
 impl Strip<'_> {
     /// Bytes that it takes in a row, if they are the same in all of them.
     pub(super) fn width(&self) -> Option<usize> {
         match self {
-            Self::Cells(cells) => Some(cells.bytes()),
-            Self::Bytes(lanes) => Some(lanes.len()),
-            Self::Raw(marker, raw) => Some(marker.len() + raw.width),
+            Self::Line(line) => Some(line.bytes()),
             Self::One(_, code, _) => Some(1 + code.width()),
             Self::Strings { .. } | Self::Varying(_) => None,
         }
@@ -171,21 +140,12 @@ impl Strip<'_> {
         out: &mut [u8],
     ) {
         match self {
-            Self::Cells(cells) => {
-                put_cells(cells, rows, Scattered { cursors, distance: 0 }, out);
-                cursors.iter_mut().for_each(|cursor| *cursor += cells.bytes());
-            }
-            Self::Bytes(lanes) => {
-                put_bytes(lanes, rows, Scattered { cursors, distance: 0 }, out);
-                cursors.iter_mut().for_each(|cursor| *cursor += lanes.len());
-            }
-            Self::Raw(marker, raw) => {
-                put_bytes(marker, rows.clone(), Scattered { cursors, distance: 0 }, out);
-                put_raw(raw, rows, Scattered { cursors, distance: marker.len() }, out);
-                cursors.iter_mut().for_each(|cursor| *cursor += marker.len() + raw.width);
+            Self::Line(line) => {
+                line.put(rows, Scattered { cursors, distance: 0 }, out);
+                cursors.iter_mut().for_each(|cursor| *cursor += line.bytes());
             }
             Self::Strings { column, null, flip } => {
-                column.visit(rows, PutBlocks { null: *null, flip: *flip, cursors, out });
+                column.put(rows, Written::Blocks { null: *null, flip: *flip }, cursors, out);
             }
             Self::One(part, ..) | Self::Varying(part) => part.put(picks, cursors, out),
         }
@@ -194,12 +154,9 @@ impl Strip<'_> {
     /// Writes the values of `rows`, of a fixed width, that of the first one at `places.first`.
     pub(super) fn put(&self, rows: Range<usize>, places: Strided, out: &mut [u8]) {
         let (part, code, column) = match self {
-            Self::Cells(cells) => return put_cells(cells, rows, places, out),
-            Self::Bytes(lanes) => return put_bytes(lanes, rows, places, out),
-            Self::Raw(marker, raw) => {
-                put_bytes(marker, rows.clone(), places, out);
-                let first = places.first + marker.len();
-                return put_raw(raw, rows, Strided { first, ..places }, out);
+            Self::Line(line) => {
+                line.put(rows, places, out);
+                return;
             }
             Self::One(part, code, column) => (part, *code, *column),
             Self::Strings { .. } | Self::Varying(_) => return,
@@ -227,20 +184,5 @@ impl Strip<'_> {
                 }
             }
         });
-    }
-}
-
-/// Writes strings in blocks.
-struct PutBlocks<'a> {
-    null: u8,
-    flip: u8,
-    cursors: &'a mut [usize],
-    out: &'a mut [u8],
-}
-
-impl Visit for PutBlocks<'_> {
-    #[inline]
-    fn visit<'a>(self, strings: impl Iterator<Item = Text<'a>> + Clone) {
-        put_blocks(strings, self.null, self.flip, self.cursors, self.out);
     }
 }

@@ -18,9 +18,9 @@ use crate::rows::value;
 fn converters(rng: &mut Rng, columns: &[ArrayRef]) -> Option<(Converter, RowConverter)> {
     let fields: Vec<SortField> = columns
         .iter()
-        .map(|column| SortField {
-            data_type: column.data_type().clone(),
-            options: SortOptions { descending: rng.flip(), nulls_first: rng.flip() },
+        .map(|column| {
+            let options = SortOptions { descending: rng.flip(), nulls_first: rng.flip() };
+            SortField::new_with_options(column.data_type().clone(), options)
         })
         .collect();
     let theirs = fields
@@ -140,6 +140,12 @@ fn damaged(rng: &mut Rng, converter: &Converter, rows: &[Vec<u8>]) {
     }
 }
 
+/// A column of `rows` rows, behind some that do not belong to it.
+fn slice_of(rng: &mut Rng, data_type: &DataType, rows: usize) -> ArrayRef {
+    let front = rng.below(9);
+    arrays::array_of(rng, data_type, true, front + rows).slice(front, rows)
+}
+
 #[test]
 fn every_plain_type() {
     let rng = &mut Rng::new(1);
@@ -170,20 +176,15 @@ fn rows_of_no_columns_and_columns_of_no_rows() {
     assert!(none.decode_rows([&[][..], &[]]).unwrap().is_empty());
     assert!(matches!(none.decode_rows([&[0][..]]), Err(Error::Corrupt { .. })));
     let types = [DataType::Int64, DataType::Utf8, DataType::Boolean, DataType::Null];
-    let field = |data_type: &DataType| SortField {
-        data_type: data_type.clone(),
-        options: SortOptions::default(),
-    };
-    let converter = Converter::new(types.iter().map(field).collect()).unwrap();
+    let converter = Converter::new(types.clone().map(SortField::new).into()).unwrap();
     let columns = converter.decode_rows([]).unwrap();
     assert!(columns.iter().zip(&types).all(|(c, t)| c.is_empty() && c.data_type() == t));
 }
 
 #[test]
 fn what_a_null_stands_in_front_of_is_not_looked_at() {
-    let field = |data_type| SortField { data_type, options: SortOptions::default() };
-    let fields = [DataType::Int64, DataType::Boolean, DataType::Int8, DataType::Decimal128(9, 2)];
-    let converter = Converter::new(fields.into_iter().map(field).collect()).unwrap();
+    let types = [DataType::Int64, DataType::Boolean, DataType::Int8, DataType::Decimal128(9, 2)];
+    let converter = Converter::new(types.map(SortField::new).into()).unwrap();
     let row: Vec<u8> =
         [9, 2, 2, 17].iter().flat_map(|&len| [vec![0], vec![7; len - 1]].concat()).collect();
     let rows = vec![&row[..]; 300];
@@ -208,8 +209,7 @@ proptest! {
                         plain[rng.below(plain.len())].clone()
                     }
                 };
-                let front = rng.below(9);
-                arrays::array_of(rng, &data_type, true, front + rows).slice(front, rows)
+                slice_of(rng, &data_type, rows)
             })
             .collect();
         check_many(rng, &columns);
@@ -225,8 +225,7 @@ proptest! {
         let columns: Vec<ArrayRef> = (0..columns)
             .map(|_| {
                 let data_type = arrays::data_type(rng, depth);
-                let front = rng.below(9);
-                arrays::array_of(rng, &data_type, true, front + rows).slice(front, rows)
+                slice_of(rng, &data_type, rows)
             })
             .collect();
         check(rng, &columns);

@@ -28,6 +28,16 @@ enum Places {
     Offsets(Vec<usize>),
 }
 
+/// Where values that take `lens` bytes begin, and the last one ends.
+pub(super) fn offsets(lens: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut end = 0;
+    let ends = lens.map(|len| {
+        end += len;
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
 /// Which values are coded.
 #[derive(Clone, Copy)]
 pub(super) enum Picks<'a> {
@@ -113,14 +123,8 @@ impl Codes {
             Frame::Behind(byte) => Self { bytes: [&[byte], &self.bytes[..]].concat(), ..self },
             Frame::Blocks(flip) => {
                 let lens = (0..count).map(|at| encoded_len(self.len_between(at, at + 1)));
-                let mut end = 0;
-                let mut offsets = Vec::with_capacity(count + 1);
-                offsets.push(0);
-                offsets.extend(lens.map(|len| {
-                    end += len;
-                    end
-                }));
-                let mut bytes = vec![0; end];
+                let offsets = offsets(lens);
+                let mut bytes = vec![0; offsets[count]];
                 for at in 0..count {
                     let code = &self.bytes[self.start(at)..self.start(at + 1)];
                     put_block_string(code, flip, &mut bytes[offsets[at]..]);

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
 use super::super::spans;
-use super::codes::{Codes, Picks};
+use super::codes::{Codes, Picks, offsets};
 use super::framing::{Frame, Ordered};
 use super::tree::Tree;
 use crate::error::Result;
@@ -80,16 +80,9 @@ impl Nested {
 
     /// The codes of all rows, one behind the other, and where each begins and the last one ends.
     pub(crate) fn codes(&self) -> (Vec<u8>, Vec<usize>) {
-        let mut offsets = Vec::with_capacity(self.lengths.len() + 1);
-        let mut end = 0;
-        offsets.push(0);
-        offsets.extend(self.lengths.iter().map(|length| {
-            end += length;
-            end
-        }));
-        let mut bytes = vec![0; end];
-        let mut cursors = offsets[..self.lengths.len()].to_vec();
-        self.put(0..self.lengths.len(), 0, &mut cursors, &mut bytes);
+        let (offsets, rows) = (offsets(self.lengths.iter().copied()), self.lengths.len());
+        let (mut bytes, mut cursors) = (vec![0; offsets[rows]], offsets[..rows].to_vec());
+        self.put(0..rows, 0, &mut cursors, &mut bytes);
         (bytes, offsets)
     }
 }

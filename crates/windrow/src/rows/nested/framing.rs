@@ -139,30 +139,18 @@ impl Framing for Ordered {
         cursors: &mut [usize],
         out: &mut [u8],
     ) {
-        put_each(strings, null, cursors, out, |string, out| {
-            out[0] = VALUE;
-            1 + text::encode(code, false, string, &mut out[1..])
-        });
-    }
-}
-
-/// Writes strings one after the other, by `put`, which returns their bytes.
-#[inline(always)]
-fn put_each<'a>(
-    strings: impl Iterator<Item = Text<'a>>,
-    null: &[u8],
-    cursors: &mut [usize],
-    out: &mut [u8],
-    put: impl Fn(&[u8], &mut [u8]) -> usize,
-) {
-    for (string, cursor) in strings.zip(cursors) {
-        let out = &mut out[*cursor..];
-        *cursor += match string.valid {
-            true => put(string.bytes(), out),
-            false => {
-                out[..null.len()].copy_from_slice(null);
-                null.len()
-            }
-        };
+        for (string, cursor) in strings.zip(cursors) {
+            let out = &mut out[*cursor..];
+            *cursor += match string.valid {
+                true => {
+                    out[0] = VALUE;
+                    1 + text::encode(code, false, string.bytes(), &mut out[1..])
+                }
+                false => {
+                    out[..null.len()].copy_from_slice(null);
+                    null.len()
+                }
+            };
+        }
     }
 }

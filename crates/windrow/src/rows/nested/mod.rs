@@ -121,9 +121,7 @@ impl Form {
     /// True for a value, false for a null.
     #[inline(always)]
     pub(super) fn marker(self, row: &mut RowRef<'_>) -> Result<bool> {
-        let is_value = self.value_at(row, 0)?;
-        row.byte();
-        Ok(is_value)
+        self.marked().is_value(row)
     }
 
     /// What the marker at `at` says: true for a value, false for a null.

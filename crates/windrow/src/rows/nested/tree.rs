@@ -22,10 +22,11 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use super::super::column::{Bytes, Column};
 use super::super::fixed::{Word, with_word};
 use super::super::spans::{self, Spans};
+use super::super::value::wire::unsupported;
 use super::VALUE;
 use super::codes::{Codes, Picks};
 use super::framing::{Frame, Framing};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::rows::exact::Text;
 use crate::order::code::OrderedCode;
 use crate::order::types::{Lists, Physical};
@@ -100,7 +101,8 @@ impl Coded {
 
 impl<F: Framing> Tree<F> {
     pub(in crate::rows) fn of(array: &ArrayRef, framing: F) -> Result<Self> {
-        let physical = Physical::of(array.data_type()).ok_or_else(|| unsupported::<F>(array))?;
+        let unsupported = || unsupported(array.data_type(), F::ROLE);
+        let physical = Physical::of(array.data_type()).ok_or_else(unsupported)?;
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         let null = nulls.as_ref().map_or_else(Vec::new, |_| framing.null(array.data_type()));
         let (marked, body) = match physical {
@@ -109,8 +111,7 @@ impl<F: Framing> Tree<F> {
             | Physical::Number(..)
             | Physical::FixedBinary(_)
             | Physical::Bytes(..) => {
-                let code = OrderedCode::of(array.data_type());
-                let code = code.ok_or_else(|| unsupported::<F>(array))?;
+                let code = OrderedCode::of(array.data_type()).ok_or_else(unsupported)?;
                 (false, Body::Plain(code, Column::plain_values(array)?))
             }
             Physical::Struct(_) => {
@@ -147,7 +148,7 @@ impl<F: Framing> Tree<F> {
                 let run = array.as_ref();
                 let (keys, values) = downcast_run_array! {
                     run => (spans::of_runs(run), run.values()),
-                    _ => return Err(unsupported::<F>(array)),
+                    _ => return Err(unsupported()),
                 };
                 let coded = Coded::keyed(&keys, values, framing.inside(), framing.run())?;
                 (false, Body::Coded(coded))
@@ -384,25 +385,13 @@ impl<F: Framing> Tree<F> {
 /// Lists of any length.
 fn list<F: Framing>(array: &ArrayRef, lists: Lists, framing: F) -> Result<Coded> {
     let (mut spans, elements) = match lists {
-        Lists::Small => {
-            let array = array.as_list::<i32>();
-            (spans::of_offsets(array.offsets()), Arc::clone(array.values()))
-        }
-        Lists::Large => {
-            let array = array.as_list::<i64>();
-            (spans::of_offsets(array.offsets()), Arc::clone(array.values()))
-        }
-        Lists::SmallViews => {
-            let array = array.as_list_view::<i32>();
-            (spans::of_views(array.offsets(), array.sizes()), Arc::clone(array.values()))
-        }
-        Lists::LargeViews => {
-            let array = array.as_list_view::<i64>();
-            (spans::of_views(array.offsets(), array.sizes()), Arc::clone(array.values()))
-        }
+        Lists::Small => spans::of_list(array.as_list::<i32>()),
+        Lists::Large => spans::of_list(array.as_list::<i64>()),
+        Lists::SmallViews => spans::of_views(array.as_list_view::<i32>()),
+        Lists::LargeViews => spans::of_views(array.as_list_view::<i64>()),
         Lists::Map => {
-            let array = array.as_map();
-            (spans::of_offsets(array.offsets()), Arc::new(array.entries().clone()) as ArrayRef)
+            let map = array.as_map();
+            (spans::of_offsets(map.offsets()), Arc::new(map.entries().clone()) as ArrayRef)
         }
     };
     let elements = spans::used(&mut spans, &elements);
@@ -445,13 +434,5 @@ impl Subset {
         let mut own: Vec<usize> = self.at.iter().map(|&at| all[at]).collect();
         f(&self.picks, &mut own);
         self.at.iter().zip(own).for_each(|(&at, own)| all[at] = own);
-    }
-}
-
-fn unsupported<F: Framing>(array: &ArrayRef) -> Error {
-    Error::UnsupportedColumn {
-        column: array.data_type().to_string(),
-        data_type: array.data_type().clone(),
-        role: F::ROLE,
     }
 }

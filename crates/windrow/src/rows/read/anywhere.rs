@@ -9,6 +9,7 @@
 use super::{Reader, Tile};
 use crate::error::Result;
 use crate::kernel::copy::copy_rows;
+use crate::rows::encoded::Stretch;
 
 /// Rows of different lengths that are read by all columns in turn: their places stay in the first-level cache.
 pub(in crate::rows) const TILE: usize = 1024;
@@ -67,6 +68,14 @@ impl Reader<'_> {
             tile = own.set_ended(&[], 0, std::iter::empty());
         }
         Ok(())
+    }
+
+    /// Reads rows that lie one behind the other.
+    pub(in crate::rows) fn read_stretch(&mut self, rows: &Stretch<'_>) -> Result<()> {
+        match *rows {
+            Stretch::Strided { bytes, stride, count } => self.read_strided(bytes, stride, count),
+            Stretch::Ended { bytes, start, ends } => self.read_ended(bytes, start, ends),
+        }
     }
 
     /// Reads the first `count` rows of `stride` bytes each, one behind the other.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 
-use super::part::{Bits, Columns, Extent, Part};
+use super::part::{Bits, Columns, Part};
 use super::tile::{Tile, with_places};
 use crate::error::Result;
 use crate::kernel::rows::{Cell, Code, Held, take_cell};
@@ -74,22 +74,18 @@ impl Cells {
 pub(super) struct Markers(pub(super) Cells);
 
 impl Part for Markers {
-    fn extent(&self) -> Extent {
-        self.0.extent()
+    fn width(&self) -> Option<usize> {
+        self.0.width()
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         self.0.take(tile, valid)
     }
-
-    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl Part for Cells {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(self.bytes())
+    fn width(&self) -> Option<usize> {
+        Some(self.bytes())
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {

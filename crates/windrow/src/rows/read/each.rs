@@ -3,71 +3,43 @@
 use arrow_buffer::{ArrowNativeType, MutableBuffer};
 use arrow_schema::DataType;
 
-use super::part::{Bits, Columns, Extent, Part};
+use super::cells::Cells;
+use super::part::{Bits, Columns, Part};
 use super::tile::{Tile, with_places};
 use crate::error::{Error, Result};
-use crate::kernel::rows::{Places, Read, take_each, take_flags, take_raw, take_some};
+use crate::kernel::rows::{Read, take_each, take_flags, take_raw, take_some};
 use crate::kernel::values::Values;
 use crate::order::Slot;
 use crate::order::code::Kind;
 use crate::rows::escape::{self, Escape};
 use crate::rows::fixed::{Word, with_kind};
+use crate::rows::nested::VALUE;
 use crate::rows::row_ref::{corrupt, diff_of};
 
 /// How numbers became codes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Coding {
-    kind: Kind,
-    descending: bool,
-    /// The null is one of the codes.
-    escape: Option<Escape>,
+pub(in crate::rows) struct Coding {
+    pub(in crate::rows) kind: Kind,
+    pub(in crate::rows) descending: bool,
+    pub(in crate::rows) null: Null,
+}
+
+/// What says that a number is null.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::rows) enum Null {
+    /// Another part, or nothing.
+    Elsewhere,
+    /// One of the codes.
+    Escape(Escape),
+    /// This byte in front of a code, which may be any then.
+    Marker(u8),
 }
 
 impl Coding {
     pub(super) fn of(slot: &Slot, kind: Kind) -> Self {
-        let escape = slot.escapes.then(|| Escape::of(slot));
-        Self { kind, descending: slot.descending, escape }
+        let null = if slot.escapes { Null::Escape(Escape::of(slot)) } else { Null::Elsewhere };
+        Self { kind, descending: slot.descending, null }
     }
-
-    /// Appends values and which are not null; false if one of them takes a byte more.
-    fn take_some<W: Word, P: Places>(
-        self,
-        escape: Escape,
-        rows: usize,
-        places: P,
-        bytes: &[u8],
-        values: &mut Values<W::Native>,
-        valid: &mut Vec<u64>,
-    ) -> bool {
-        with_kind!(self.kind, KIND => {
-            take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
-                let code = escape.read(W::read_big(code));
-                let value = code.value.value(KIND, false).and_if(!code.is_null);
-                Read { value: value.native(), valid: !code.is_null, fits: !code.is_longer }
-            })
-        })
-    }
-}
-
-/// Reads numbers by `take`, which appends them and tells which are null, unless it says that one takes a byte more.
-fn take_unless_longer<W: Word>(
-    coding: Coding,
-    tile: &mut Tile<'_>,
-    values: &mut Values<W::Native>,
-    valid: &mut Bits,
-    take: impl FnOnce(&mut Tile<'_>, &mut Values<W::Native>, &mut Vec<u64>) -> bool,
-) -> Result<()> {
-    let (rows, read, known) = (tile.len(), values.len(), valid.len);
-    if valid.add(rows, |valid| take(tile, values, valid)) {
-        tile.pass(W::BYTES);
-        return Ok(());
-    }
-    if tile.is_strided() {
-        return Err(corrupt("a number is cut off"));
-    }
-    values.truncate(read);
-    valid.truncate(known);
-    take_longer::<W>(coding, tile, values, valid)
 }
 
 /// Reads numbers one row after the other, of which some take a byte more.
@@ -77,8 +49,9 @@ pub(super) fn take_longer<W: Word>(
     values: &mut Values<W::Native>,
     valid: &mut Bits,
 ) -> Result<()> {
-    let Coding { kind, escape, .. } = coding;
-    let escape = escape.ok_or_else(|| corrupt("a number is cut off"))?;
+    let Coding { kind, null: Null::Escape(escape), .. } = coding else {
+        return Err(corrupt("a number is cut off"));
+    };
     let (rows, bytes) = (tile.len(), tile.bytes());
     let (cursors, ends) = tile.cursors();
     let mut words = Vec::with_capacity(rows.div_ceil(WORD));
@@ -109,47 +82,94 @@ pub(super) fn take_longer<W: Word>(
 const WORD: usize = 64;
 
 /// A column of numbers that are not read together with others, of any kind and width.
-pub(super) struct Each<W: Word> {
+pub(in crate::rows) struct Each<W: Word> {
     column: usize,
     coding: Coding,
     values: Values<W::Native>,
 }
 
 impl<W: Word> Each<W> {
-    pub(super) fn new(column: usize, coding: Coding, rows: usize) -> Self {
+    pub(in crate::rows) fn new(column: usize, coding: Coding, rows: usize) -> Self {
         Self { column, coding, values: Values::with_capacity(rows) }
     }
 
-    fn take_at<P: Places>(&mut self, rows: usize, places: P, bytes: &[u8]) {
-        let Coding { kind, descending, .. } = self.coding;
+    fn bytes(&self) -> usize {
+        W::BYTES + usize::from(matches!(self.coding.null, Null::Marker(_)))
+    }
+
+    /// Reads codes of which one is the null, unless one of them takes a byte more: those are read again, row by row.
+    fn take_escaped(
+        &mut self,
+        escape: Escape,
+        tile: &mut Tile<'_>,
+        valid: &mut Bits,
+    ) -> Result<()> {
+        let (rows, bytes, kind) = (tile.len(), tile.bytes(), self.coding.kind);
         let values = &mut self.values;
-        with_kind!(kind, KIND => {
-            take_each(W::BYTES, rows, places, bytes, values, |code| {
-                W::read_big(code).value(KIND, descending).native()
-            });
+        let (read, known) = (values.len(), valid.len);
+        let fits = valid.add(rows, |valid| {
+            with_places!(tile.next(0), places => with_kind!(kind, KIND => {
+                take_some(W::BYTES, rows, places, bytes, values, valid, |code| {
+                    let code = escape.read(W::read_big(code));
+                    let value = code.value.value(KIND, false).and_if(!code.is_null);
+                    Read { value: value.native(), valid: !code.is_null, fits: !code.is_longer }
+                })
+            }))
         });
+        if fits {
+            tile.pass(W::BYTES);
+            return Ok(());
+        }
+        if tile.is_strided() {
+            return Err(corrupt("a number is cut off"));
+        }
+        values.truncate(read);
+        valid.truncate(known);
+        take_longer::<W>(self.coding, tile, values, valid)
+    }
+
+    /// Reads codes behind markers, of which that of a null is `null`. False if one is neither.
+    fn take_marked(&mut self, null: u8, tile: &mut Tile<'_>, valid: &mut Vec<u64>) -> bool {
+        let (rows, bytes, width) = (tile.len(), tile.bytes(), self.bytes());
+        let Coding { kind, descending, .. } = self.coding;
+        with_places!(tile.next(0), places => with_kind!(kind, KIND => {
+            take_some(width, rows, places, bytes, &mut self.values, valid, |cell| {
+                let (marker, code) = (cell[0], W::read_big(&cell[1..]));
+                let valid = marker == VALUE;
+                let value = code.value(KIND, descending).and_if(valid);
+                Read { value: value.native(), valid, fits: valid | (marker == null) }
+            })
+        }))
     }
 }
 
 impl<W: Word> Part for Each<W> {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(W::BYTES)
+    fn width(&self) -> Option<usize> {
+        Some(self.bytes())
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
         let (rows, bytes) = (tile.len(), tile.bytes());
         let valid = &mut valid[self.column];
-        let coding = self.coding;
-        let Some(escape) = coding.escape else {
-            with_places!(tile.next(0), places => self.take_at(rows, places, bytes));
-            tile.pass(W::BYTES);
-            return Ok(());
-        };
-        take_unless_longer::<W>(coding, tile, &mut self.values, valid, |tile, values, valid| {
-            with_places!(tile.next(0), places => {
-                coding.take_some::<W, _>(escape, rows, places, bytes, values, valid)
-            })
-        })
+        let Coding { kind, descending, null } = self.coding;
+        match null {
+            Null::Escape(escape) => return self.take_escaped(escape, tile, valid),
+            Null::Marker(null) => {
+                if !valid.add(rows, |valid| self.take_marked(null, tile, valid)) {
+                    return Err(corrupt("a marker that is neither null nor value"));
+                }
+            }
+            Null::Elsewhere => {
+                let values = &mut self.values;
+                with_places!(tile.next(0), places => with_kind!(kind, KIND => {
+                    take_each(W::BYTES, rows, places, bytes, values, |code| {
+                        W::read_big(code).value(KIND, descending).native()
+                    });
+                }));
+            }
+        }
+        tile.pass(self.bytes());
+        Ok(())
     }
 
     fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()> {
@@ -157,18 +177,28 @@ impl<W: Word> Part for Each<W> {
     }
 }
 
-/// A column of bytes of one width, as they are or turned around.
-pub(super) struct Raw {
+/// A column of bytes of one width, as they are or complemented by `flip`.
+pub(in crate::rows) struct Raw {
     column: usize,
     width: usize,
     flip: u8,
+    /// In front of values that are of no meaning where they are null.
+    markers: Option<Cells>,
     values: Values<u8>,
 }
 
 impl Raw {
-    pub(super) fn new(column: usize, width: usize, descending: bool, rows: usize) -> Self {
-        let flip = if descending { 0xff } else { 0 };
-        Self { column, width, flip, values: Values::with_capacity(rows * width + Self::SLACK) }
+    /// `null` is the marker of a null, if any bytes may stand behind it.
+    pub(in crate::rows) fn new(
+        column: usize,
+        width: usize,
+        flip: u8,
+        null: Option<u8>,
+        rows: usize,
+    ) -> Self {
+        let markers = null.map(|null| Cells::markers(column, null));
+        let values = Values::with_capacity(rows * width + Self::SLACK);
+        Self { column, width, flip, markers, values }
     }
 
     /// Bytes behind the values that reading them may write.
@@ -176,15 +206,26 @@ impl Raw {
 }
 
 impl Part for Raw {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(self.width)
+    fn width(&self) -> Option<usize> {
+        Some(self.markers.as_ref().map_or(0, Cells::bytes) + self.width)
     }
 
-    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
-        let Self { width, flip, values, .. } = self;
+    fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
+        let Self { width, flip, markers, values, .. } = self;
+        if let Some(markers) = markers {
+            markers.take(tile, valid)?;
+        }
         let (rows, bytes) = (tile.len(), tile.bytes());
         with_places!(tile.next(0), places => take_raw(*width, *flip, rows, places, bytes, values));
         tile.pass(*width);
+        if let Some(markers) = markers {
+            let words = markers.cells().flat_map(|cell| &cell.valid);
+            let values = values.last_mut(rows * *width).chunks_mut(WORD * *width);
+            for (word, values) in words.zip(values) {
+                let values = values.chunks_exact_mut(*width).enumerate();
+                values.filter(|(row, _)| word >> row & 1 == 0).for_each(|(_, value)| value.fill(0));
+            }
+        }
         Ok(())
     }
 
@@ -200,8 +241,8 @@ pub(super) struct NullBits {
 }
 
 impl Part for NullBits {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(self.bytes.len())
+    fn width(&self) -> Option<usize> {
+        Some(self.bytes.len())
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
@@ -218,26 +259,18 @@ impl Part for NullBits {
         tile.pass(self.bytes.len());
         Ok(())
     }
-
-    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
-        Ok(())
-    }
 }
 
 /// Bytes that nobody wants.
 pub(super) struct Skip(pub(super) usize);
 
 impl Part for Skip {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(self.0)
+    fn width(&self) -> Option<usize> {
+        Some(self.0)
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
         tile.pass(self.0);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
         Ok(())
     }
 }
@@ -255,8 +288,8 @@ impl Diffs {
 }
 
 impl Part for Diffs {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(8)
+    fn width(&self) -> Option<usize> {
+        Some(8)
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {

@@ -15,25 +15,26 @@
 //! rows of which each ends where its last part does have had all parts within their own bytes.
 
 mod anywhere;
+mod built;
 pub(super) mod cells;
-mod each;
+pub(super) mod each;
 mod numbers;
 mod part;
 mod plan;
-mod texts;
+pub(super) mod texts;
 mod tile;
-mod whole;
+pub(super) mod whole;
 
 use arrow_array::ArrayRef;
 use arrow_schema::Fields;
 
 use super::row_ref::corrupt;
 use crate::error::Result;
-use crate::order::Layout;
 
 pub(super) use anywhere::TILE;
-pub(super) use part::{Bits, Columns, Extent, Part, Room, take_all};
-pub(super) use tile::{Next, Tile, with_places};
+pub(super) use part::{Bits, Columns, Part, Room, take_all};
+pub(super) use plan::plan;
+pub(super) use tile::{Next, Tile};
 
 /// Rows that are read to columns.
 pub(super) struct Reader<'a> {
@@ -42,19 +43,8 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of about `rows` rows to the columns of the layout's schema that are `wanted`.
-    pub(super) fn new(
-        layout: &'a Layout,
-        wanted: &[bool],
-        rows: usize,
-        room: Room,
-    ) -> Result<Self> {
-        let parts = plan::plan(layout, wanted, rows, room)?;
-        Ok(Self::of_parts(parts, layout.schema().fields().clone()))
-    }
-
     /// A reader of rows that have these parts, to columns of `fields`.
-    pub(super) fn of_parts(parts: Vec<Box<dyn Part + 'a>>, fields: Fields) -> Self {
+    pub(super) fn new(parts: Vec<Box<dyn Part + 'a>>, fields: Fields) -> Self {
         Self { parts, columns: Columns::new(fields, 0) }
     }
 

@@ -1,7 +1,7 @@
 //! Adjacent columns that the kernels read in one go: numbers of 4, 8 and 16 bytes.
 
 use super::each::{Coding, take_longer};
-use super::part::{Bits, Columns, Extent, Part};
+use super::part::{Bits, Columns, Part};
 use super::tile::{Tile, with_places};
 use crate::error::Result;
 use crate::kernel::prefetch::prefetch_all;
@@ -39,14 +39,14 @@ impl<T: Word + fixed::Word<Native = T>> Numbers<T> {
         Self { valid: vec![Vec::new(); numbers.len()], values, numbers }
     }
 
-    fn width(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.numbers.len() * size_of::<T>()
     }
 }
 
 impl<T: Word + fixed::Word<Native = T>> Part for Numbers<T> {
-    fn extent(&self) -> Extent {
-        Extent::Fixed(self.width())
+    fn width(&self) -> Option<usize> {
+        Some(self.bytes())
     }
 
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()> {
@@ -68,7 +68,7 @@ impl<T: Word + fixed::Word<Native = T>> Part for Numbers<T> {
                     valid[number.column].add(rows, |valid| valid.extend_from_slice(words));
                 }
             }
-            tile.pass(self.width());
+            tile.pass(self.bytes());
             return Ok(());
         }
         if tile.is_strided() {

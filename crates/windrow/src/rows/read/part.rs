@@ -9,18 +9,23 @@ use super::tile::Tile;
 use crate::error::Result;
 use crate::order::code::plain_type;
 use crate::rows::recode::recode;
+use crate::rows::strings::Strings;
 
 /// Some adjacent bytes of every row, and what they become.
 pub(in crate::rows) trait Part {
-    /// Bytes that it has in each row at least, and mostly all of them; what follows a part that varies is not known.
-    fn extent(&self) -> Extent;
+    /// Bytes that it has in each row at least, and mostly all of them; nothing if it varies: what follows is not known.
+    fn width(&self) -> Option<usize> {
+        None
+    }
 
     /// Reads it from all rows of the tile, which goes on behind it; those that are null are told of in `valid`, which has
     /// bits for each column that says so apart from its values.
     fn take(&mut self, tile: &mut Tile<'_>, valid: &mut [Bits]) -> Result<()>;
 
-    /// Makes arrays of all that was read.
-    fn finish(self: Box<Self>, columns: &mut Columns) -> Result<()>;
+    /// Makes arrays of all that was read; none, if nobody wants it.
+    fn finish(self: Box<Self>, _columns: &mut Columns) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Bytes that are reserved before rows are read.
@@ -31,13 +36,6 @@ pub(in crate::rows) struct Room {
     /// Beyond them, for kernels that overwrite: as many as a tile has left. `None` where many columns vary: each
     /// reservation would touch new pages.
     pub(in crate::rows) tile: Option<usize>,
-}
-
-/// What a part takes of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::rows) enum Extent {
-    Fixed(usize),
-    Varies,
 }
 
 /// Columns that were read, to be made arrays of.
@@ -54,10 +52,6 @@ impl Columns {
         let valid = fields.iter().map(|_| Bits::default()).collect();
         let ready = vec![None; fields.len()];
         Self { fields, rows, valid, ready }
-    }
-
-    pub(in crate::rows) fn name(&self, column: usize) -> &str {
-        self.fields[column].name()
     }
 
     pub(in crate::rows) fn data_type(&self, column: usize) -> &DataType {
@@ -80,6 +74,17 @@ impl Columns {
         self.put(column, make_array(data.build()?))
     }
 
+    /// `strings` are those of `column`.
+    pub(in crate::rows) fn put_strings(
+        &mut self,
+        column: usize,
+        mut strings: Strings,
+    ) -> Result<()> {
+        let nulls = self.nulls(column);
+        let array = strings.finish(self.fields[column].name(), nulls)?;
+        self.put(column, array)
+    }
+
     /// `array` holds the values of `column`, which has dictionaries or run ends of them if that is its type.
     pub(in crate::rows) fn put(&mut self, column: usize, array: ArrayRef) -> Result<()> {
         let data_type = self.data_type(column);
@@ -96,7 +101,7 @@ pub(in crate::rows) fn take_all<'a>(
     valid: &mut [Bits],
 ) -> Result<()> {
     for part in parts {
-        if let Extent::Fixed(bytes) = part.extent() {
+        if let Some(bytes) = part.width() {
             tile.require(bytes)?;
         }
         part.take(tile, valid)?;

@@ -6,24 +6,25 @@
 //!                                                        be one with others behind markers
 //! ```
 
+use super::built::Built;
 use super::cells::{Cells, Markers, held};
 use super::each::{Coding, Diffs, Each, NullBits, Raw, Skip};
 use super::numbers::{Number, Numbers};
-use super::part::{Extent, Part, Room};
+use super::part::{Part, Room};
 use super::texts::Texts;
-use super::whole::{Bodies, Nested, Nulls, Pass, Sequence};
+use super::whole::{Bodies, Nulls, Pass, body};
 use crate::error::Result;
 use crate::kernel::rows::{Cell, Code, Held};
-use crate::order::code::{OrderedCode, PayloadCode};
-use crate::order::{self, Layout, Slot, Tail};
-use crate::rows::builder::Builder;
+use crate::order::code::{OrderedCode, PayloadCode, plain_type};
+use crate::order::{Layout, Sequence, Slot, Tail};
 use crate::rows::encode::time_slot;
 use crate::rows::fixed::with_word;
 use crate::rows::lanes::{self, RAW};
-use crate::rows::text;
+use crate::rows::strings::{self, Strings};
+use crate::rows::{sequence, skip, text};
 
 /// The parts of `rows` rows of `layout`, of which the columns are `wanted` that are true.
-pub(super) fn plan<'a>(
+pub(in crate::rows) fn plan<'a>(
     layout: &'a Layout,
     wanted: &[bool],
     rows: usize,
@@ -34,11 +35,11 @@ pub(super) fn plan<'a>(
         plan.slot(slot)?;
     }
     match layout.sequence() {
-        order::Sequence::None => {}
-        order::Sequence::Wide => plan.skip(8),
-        order::Sequence::Short => {
+        Sequence::None => {}
+        Sequence::Wide => plan.skip(8),
+        Sequence::Short => {
             let flip = if layout.sequence_descends() { 0xff } else { 0 };
-            plan.add(Sequence { flip });
+            plan.add(Pass(move |row: &[u8]| Ok(sequence::skip_short(row, 0, flip))));
         }
     }
     plan.payload()?;
@@ -101,7 +102,7 @@ impl<'a> Plan<'a, '_> {
 
     fn add(&mut self, part: impl Part + 'a) {
         // What has no bytes does not come between others.
-        if part.extent() != Extent::Fixed(0) {
+        if part.width() != Some(0) {
             self.close();
         }
         self.parts.push(Box::new(part));
@@ -116,6 +117,12 @@ impl<'a> Plan<'a, '_> {
                 self.open = Open::Skip(bytes);
             }
         }
+    }
+
+    /// A slot that varies, or whose codes may be longer, and that nobody wants.
+    fn pass(&mut self, slot: &Slot) {
+        let slot = slot.clone();
+        self.add(Pass(move |row: &[u8]| Ok(skip::skip(&slot, row, 0))));
     }
 
     /// A byte that is 0 or 1.
@@ -148,19 +155,21 @@ impl<'a> Plan<'a, '_> {
         let is_wanted = self.wanted[column];
         if slot.code == OrderedCode::Null {
             if is_wanted {
-                self.add(Nulls(column));
+                self.add(Nulls { column, width: 0 });
             }
             return Ok(());
         }
-        if Builder::reads(slot, self.layout.schema().field(column).data_type()) && is_wanted {
-            let builder = Builder::new(self.layout, column)?;
-            self.add(Nested { slot: slot.clone(), builder });
+        let data_type = self.layout.schema().field(column).data_type();
+        if Built::reads(slot, data_type) && is_wanted {
+            self.add(Built::new(self.layout, column)?);
             return Ok(());
         }
+        let null = slot.has_marker().then(|| text::markers(slot).0);
         if slot.code.varies() {
+            let (coded, room) = (strings::coded(slot.code, slot.descending), (rows, self.room));
             match is_wanted {
-                true => self.add(Texts::new(self.layout, slot, rows, self.room)),
-                false => self.add(Pass(slot.clone())),
+                true => self.add(Texts::new(column, plain_type(data_type), coded, null, room)),
+                false => self.pass(slot),
             }
             return Ok(());
         }
@@ -168,7 +177,6 @@ impl<'a> Plan<'a, '_> {
             self.skip(slot.fixed_len());
             return Ok(());
         }
-        let null = slot.has_marker().then(|| text::markers(slot).0);
         if (null.is_some() || is_narrow(slot.code))
             && let Some(held) = held(slot.code, slot.descending, slot.descending.into())
         {
@@ -184,7 +192,7 @@ impl<'a> Plan<'a, '_> {
                 let longer = slot.escapes.then(|| Coding::of(slot, kind));
                 self.number(width, Number { column, code, longer, is_wanted });
             }
-            (OrderedCode::Fixed(..), _) if !is_wanted => self.add(Pass(slot.clone())),
+            (OrderedCode::Fixed(..), _) if !is_wanted => self.pass(slot),
             (OrderedCode::Fixed(width, kind), _) => {
                 let coding = Coding::of(slot, kind);
                 with_word!(width, W => self.add(Each::<W>::new(column, coding, rows)));
@@ -215,7 +223,8 @@ impl<'a> Plan<'a, '_> {
             let code = Code { flip, ..RAW };
             self.number(width, Number { column, code, longer: None, is_wanted: true });
         } else {
-            self.add(Raw::new(column, width, descending, self.rows));
+            let flip = if descending { 0xff } else { 0 };
+            self.add(Raw::new(column, width, flip, None, self.rows));
         }
     }
 
@@ -237,19 +246,25 @@ impl<'a> Plan<'a, '_> {
         for &(column, code) in payload {
             match code {
                 _ if !self.wanted[column] => self.skip(code.width()),
-                PayloadCode::Null => self.add(Nulls(column)),
+                PayloadCode::Null => self.add(Nulls { column, width: 0 }),
                 PayloadCode::Bool => self.boolean(column),
                 PayloadCode::Fixed(width) => self.raw(column, width, false),
                 PayloadCode::Bytes | PayloadCode::Value => {}
             }
         }
         for &(column, code) in payload.iter().filter(|(_, code)| code.varies()) {
-            let part = match code {
-                _ if !self.wanted[column] => Bodies::passed(column),
-                PayloadCode::Value => Bodies::values(column, Builder::new(layout, column)?),
-                _ => Bodies::bytes(layout, column, rows, self.room.values),
-            };
-            self.add(part);
+            match code {
+                _ if !self.wanted[column] => {
+                    self.add(Pass(|row: &[u8]| body(row).map(|(head, value)| head + value.len())));
+                }
+                PayloadCode::Value => self.add(Built::new(layout, column)?),
+                _ => {
+                    let data_type = plain_type(layout.schema().field(column).data_type());
+                    let mut strings = Strings::new(data_type);
+                    strings.reserve(rows, self.room.values);
+                    self.add(Bodies { column, strings });
+                }
+            }
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::super::nested::{Form, Marked, null_id};
 use super::super::row_ref::{Rest, left};
 use super::interner::Interner;
 use super::list::Elements;
-use super::wire::{refused, too_many};
+use super::wire::{append, refused, too_many};
 use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::kernel::rows::block::{self, BLOCK};
@@ -116,15 +116,9 @@ impl<K: ArrowDictionaryKeyType> DictionaryReader<K> {
 }
 
 impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
-    fn push_null(&mut self) -> Result<()> {
-        self.add_null();
-        Ok(())
-    }
-
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         if matches!(node, Node::Nothing) {
-            (0..rows.len()).for_each(|_| self.add_null());
-            return Ok(());
+            return self.fill(rows.len(), false);
         }
         self.read_keys(node, form, None, rows)
     }
@@ -144,9 +138,9 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
     }
 
     /// Placeholders stand for the first value, whatever it will be: they never use up a key.
-    fn fill(&mut self, count: usize) -> Result<()> {
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
         self.keys.resize(self.keys.len() + count, K::Native::default());
-        self.nulls.append_n_non_nulls(count);
+        append(&mut self.nulls, count, valid);
         Ok(())
     }
 
@@ -154,7 +148,7 @@ impl<K: ArrowDictionaryKeyType> ValueReader for DictionaryReader<K> {
         let keys = std::mem::take(&mut self.keys).into();
         let keys = PrimitiveArray::<K>::try_new(keys, self.nulls.finish()).map_err(refused)?;
         if self.interned.is_empty() && keys.null_count() < keys.len() {
-            self.values.fill(1)?;
+            self.values.fill(1, true)?;
         }
         self.interned.clear();
         let array = DictionaryArray::try_new(keys, self.values.finish()?).map_err(refused)?;
@@ -190,9 +184,7 @@ impl<R: RunEndIndexType> RunReader<R> {
         len.and_then(|len| Some((len, R::Native::from_usize(len)?)))
             .ok_or_else(|| too_many(&self.data_type, "the rows"))
     }
-}
 
-impl<R: RunEndIndexType> RunReader<R> {
     /// One row more; true if its value begins a run, and is to be added.
     fn extend<'b>(&mut self, value: impl Iterator<Item = &'b u8> + Clone) -> Result<bool> {
         let (len, end) = self.longer(1)?;
@@ -211,10 +203,6 @@ impl<R: RunEndIndexType> RunReader<R> {
 }
 
 impl<R: RunEndIndexType> ValueReader for RunReader<R> {
-    fn push_null(&mut self) -> Result<()> {
-        if self.extend([NULL].iter())? { self.values.push_null() } else { Ok(()) }
-    }
-
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let mut new = Elements::with_capacity(0);
         for at in 0..rows.len() {
@@ -229,8 +217,15 @@ impl<R: RunEndIndexType> ValueReader for RunReader<R> {
         self.values.read_bodies(node, form, &mut new.rest(rows.bytes))
     }
 
-    /// Placeholders lengthen the run they fall into: they never cut one.
-    fn fill(&mut self, count: usize) -> Result<()> {
+    /// Placeholders lengthen the run they fall into: they never cut one. Nulls are a run of their own.
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
+        if !valid {
+            let null = |_| match self.extend([NULL].iter())? {
+                true => self.values.fill(1, false),
+                false => Ok(()),
+            };
+            return (0..count).try_for_each(null);
+        }
         let (len, end) = self.longer(count)?;
         if let Some(last) = self.ends.last_mut() {
             *last = end;
@@ -242,7 +237,7 @@ impl<R: RunEndIndexType> ValueReader for RunReader<R> {
     fn finish(&mut self) -> Result<ArrayRef> {
         if self.ends.is_empty() && self.len > 0 {
             let (_, end) = self.longer(0)?;
-            self.values.fill(1)?;
+            self.values.fill(1, true)?;
             self.ends.push(end);
         }
         self.last.clear();

@@ -1,4 +1,4 @@
-//! Nulls, booleans and fixed-width numbers.
+//! Nulls, booleans, and what is of fixed width: numbers and byte strings.
 //!
 //! Invariant: a number comes back with its bits, whatever they are: -0.0 differs from 0.0, and NaNs with different
 //! payloads from each other.
@@ -15,22 +15,22 @@ use super::super::fixed::{Word, with_word};
 use super::super::nested::{Form, Marked, cut_off, other_node};
 use super::super::row_ref::Rest;
 use super::ValueReader;
-use super::wire::{corrupt, refused, too_many};
+use super::wire::{append, corrupt, refused, too_many};
 use crate::error::Result;
 use crate::kernel::rows::take_lists::{Lists, take_lists};
 use crate::order::code::{Node, OrderedCode};
 
-/// Gathers the bytes of the array.
-pub(super) struct NumberReader {
+/// Numbers, and byte strings of one width: gathers the bytes of the array.
+pub(super) struct FixedReader {
     data_type: DataType,
-    /// Bytes of a number.
+    /// Bytes of a value.
     width: usize,
     /// Arrow's own, because it is aligned for all of them.
     values: MutableBuffer,
     nulls: NullBufferBuilder,
 }
 
-impl NumberReader {
+impl FixedReader {
     pub(super) fn new(data_type: &DataType, width: usize) -> Self {
         Self {
             data_type: data_type.clone(),
@@ -40,40 +40,70 @@ impl NumberReader {
         }
     }
 
-    /// Room for `count` more numbers; where it begins.
-    fn grow(&mut self, count: usize) -> usize {
-        let start = self.values.len();
-        self.values.resize(start + count * self.width, 0);
-        start
+    /// Reads values, each behind a marker if they are `marked`.
+    fn read(
+        &mut self,
+        node: &Node,
+        form: Form,
+        marked: Option<Marked>,
+        rows: &mut Rest<'_, '_>,
+    ) -> Result<()> {
+        match *node {
+            Node::Plain(OrderedCode::Fixed(_, kind)) => with_word!(self.width, W => {
+                self.read_each(W::BYTES, marked, rows, |code, value| {
+                    W::read_big(code).value(kind, form.descending()).write_native(value);
+                })
+            }),
+            Node::Plain(OrderedCode::FixedBinary(width)) => {
+                self.read_each(width, marked, rows, |code, value| {
+                    value.iter_mut().zip(code).for_each(|(value, code)| *value = code ^ form.flip);
+                })
+            }
+            _ => Err(other_node()),
+        }
+    }
+
+    /// As [`FixedReader::read`], by `read`, which is given a code of `width` bytes and where its value goes.
+    #[inline(always)]
+    fn read_each(
+        &mut self,
+        width: usize,
+        marked: Option<Marked>,
+        rows: &mut Rest<'_, '_>,
+        read: impl Fn(&[u8], &mut [u8]),
+    ) -> Result<()> {
+        let (start, bytes) = (self.values.len(), rows.bytes);
+        self.values.resize(start + rows.len() * width, 0);
+        let (values, nulls) = (&mut self.values[start..], &mut self.nulls);
+        let mut targets = values.chunks_exact_mut(width.max(1));
+        let Some(marked) = marked else {
+            nulls.append_n_non_nulls(rows.len());
+            for ((cursor, &end), target) in rows.cursors.iter_mut().zip(rows.ends).zip(targets) {
+                let behind = *cursor + width;
+                let code = bytes.get(*cursor..behind).filter(|_| behind <= end);
+                read(code.ok_or_else(cut_off)?, target);
+                *cursor = behind;
+            }
+            return Ok(());
+        };
+        // Markers and values in one pass.
+        rows.for_each(|row| {
+            let valid = marked.is_value(row)?;
+            let target = targets.next();
+            if let (true, Some(target)) = (valid, target) {
+                read(row.take(width).ok_or_else(cut_off)?, target);
+            }
+            nulls.append(valid);
+            Ok(())
+        })
     }
 }
 
-impl ValueReader for NumberReader {
-    fn push_null(&mut self) -> Result<()> {
-        self.values.extend_zeros(self.width);
-        self.nulls.append_null();
-        Ok(())
-    }
-
+impl ValueReader for FixedReader {
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
-        let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
-        let start = self.grow(rows.len());
-        self.nulls.append_n_non_nulls(rows.len());
-        let bytes = rows.bytes;
-        with_word!(self.width, W => {
-            let targets = self.values[start..].chunks_exact_mut(W::BYTES);
-            for ((cursor, &end), target) in rows.cursors.iter_mut().zip(rows.ends).zip(targets) {
-                let behind = *cursor + W::BYTES;
-                let code = bytes.get(*cursor..behind).filter(|_| behind <= end);
-                let code = code.ok_or_else(cut_off)?;
-                W::read_big(code).value(kind, form.descending()).write_native(target);
-                *cursor = behind;
-            }
-        });
-        Ok(())
+        self.read(node, form, None, rows)
     }
 
-    /// Markers and values in one pass.
     fn read_marked(
         &mut self,
         node: &Node,
@@ -81,20 +111,7 @@ impl ValueReader for NumberReader {
         marked: Marked,
         rows: &mut Rest<'_, '_>,
     ) -> Result<()> {
-        let Node::Plain(OrderedCode::Fixed(_, kind)) = *node else { return Err(other_node()) };
-        let start = self.grow(rows.len());
-        let targets = self.values[start..].chunks_exact_mut(self.width);
-        let (mut targets, nulls) = (targets, &mut self.nulls);
-        with_word!(self.width, W => rows.for_each(|row| {
-            let valid = marked.is_value(row)?;
-            let target = targets.next();
-            if let (true, Some(target)) = (valid, target) {
-                let code = row.take(W::BYTES).ok_or_else(cut_off)?;
-                W::read_big(code).value(kind, form.descending()).write_native(target);
-            }
-            nulls.append(valid);
-            Ok(())
-        }))
+        self.read(node, form, Some(marked), rows)
     }
 
     fn read_lists(
@@ -120,9 +137,9 @@ impl ValueReader for NumberReader {
         read
     }
 
-    fn fill(&mut self, count: usize) -> Result<()> {
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
         self.values.extend_zeros(count * self.width);
-        self.nulls.append_n_non_nulls(count);
+        append(&mut self.nulls, count, valid);
         Ok(())
     }
 
@@ -146,11 +163,6 @@ impl BooleanReader {
 }
 
 impl ValueReader for BooleanReader {
-    fn push_null(&mut self) -> Result<()> {
-        self.0.append_null();
-        Ok(())
-    }
-
     fn read_bodies(&mut self, _: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         rows.for_each(|row| match form.byte(row)? {
             byte @ (0 | 1) => {
@@ -161,8 +173,11 @@ impl ValueReader for BooleanReader {
         })
     }
 
-    fn fill(&mut self, count: usize) -> Result<()> {
-        self.0.append_n(count, false);
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
+        match valid {
+            true => self.0.append_n(count, false),
+            false => self.0.append_nulls(count),
+        }
         Ok(())
     }
 
@@ -176,15 +191,11 @@ impl ValueReader for BooleanReader {
 pub(super) struct NullReader(usize);
 
 impl ValueReader for NullReader {
-    fn push_null(&mut self) -> Result<()> {
-        self.fill(1)
-    }
-
     fn read_bodies(&mut self, _: &Node, _: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
-        self.fill(rows.len())
+        self.fill(rows.len(), false)
     }
 
-    fn fill(&mut self, count: usize) -> Result<()> {
+    fn fill(&mut self, count: usize, _valid: bool) -> Result<()> {
         let total = self.0.checked_add(count);
         self.0 = total.ok_or_else(|| too_many(&DataType::Null, "the rows"))?;
         Ok(())

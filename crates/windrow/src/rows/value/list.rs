@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::{Rest, RowRef};
-use super::wire::{refused, too_many};
+use super::wire::{append, refused, too_many};
 use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
@@ -59,6 +59,23 @@ impl Elements {
     pub(super) fn rest<'a>(&mut self, bytes: &'a [u8]) -> Rest<'a, '_> {
         Rest { bytes, cursors: &mut self.starts, ends: &self.ends }
     }
+}
+
+/// Appends where lists of `data_type` end, of which each has one of `counts` elements.
+///
+/// # Errors
+/// If an offset cannot hold that.
+pub(in crate::rows) fn add_ends<O: OffsetSizeTrait>(
+    data_type: &DataType,
+    counts: &[usize],
+    offsets: &mut Vec<O>,
+) -> Result<()> {
+    let mut end = offsets.last().map_or(0, |end| end.as_usize());
+    for count in counts {
+        end = end.saturating_add(*count);
+        offsets.push(O::from_usize(end).ok_or_else(|| too_many(data_type, "the elements"))?);
+    }
+    Ok(())
 }
 
 /// The array of lists, or maps, of `data_type`, which have offsets of `O`.
@@ -115,10 +132,6 @@ impl<O: OffsetSizeTrait> ListReader<O> {
         })
     }
 
-    fn end(&self) -> O {
-        self.offsets.last().copied().unwrap_or_default()
-    }
-
     /// Reads the elements of lists one after the other, and how many each has.
     fn read_each(
         &mut self,
@@ -160,12 +173,6 @@ impl<O: OffsetSizeTrait> ListReader<O> {
 }
 
 impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
-    fn push_null(&mut self) -> Result<()> {
-        self.offsets.push(self.end());
-        self.nulls.append_null();
-        Ok(())
-    }
-
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::List(element) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
@@ -182,20 +189,16 @@ impl<O: OffsetSizeTrait> ValueReader for ListReader<O> {
             };
             let own = &mut rows.part(stopped..behind);
             self.read_each(element, form, own, &mut counts[stopped..behind])?;
-            let mut end = self.end().as_usize();
-            for count in &counts[first..behind] {
-                end = end.saturating_add(*count);
-                let end = O::from_usize(end);
-                self.offsets.push(end.ok_or_else(|| too_many(&self.data_type, "the elements"))?);
-            }
+            add_ends(&self.data_type, &counts[first..behind], &mut self.offsets)?;
             first = behind;
         }
         Ok(())
     }
 
-    fn fill(&mut self, count: usize) -> Result<()> {
-        self.offsets.resize(self.offsets.len() + count, self.end());
-        self.nulls.append_n_non_nulls(count);
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
+        let end = self.offsets.last().copied().unwrap_or_default();
+        self.offsets.resize(self.offsets.len() + count, end);
+        append(&mut self.nulls, count, valid);
         Ok(())
     }
 

@@ -23,28 +23,22 @@ mod union;
 pub(super) mod wire;
 
 pub(crate) use interner::Interner;
-pub(super) use list::list_array;
+pub(super) use list::{add_ends, list_array};
 
 use arrow_array::{ArrayRef, downcast_integer, downcast_run_end_index};
 use arrow_schema::DataType;
 
 use super::nested::{Form, Marked};
 use super::row_ref::Rest;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::order::code::Node;
 use crate::order::types::{Lists, Physical};
-
-/// What columns are for, in errors.
-const ROLE: &str = "held in a row";
 
 /// Reads values back and builds an array of the same type.
 ///
 /// After an error a reader holds part of a value: drop it. (`finish` then reports an error or gives
 /// an array of no meaning, but does not panic.)
 pub(crate) trait ValueReader: Send {
-    /// Appends a null, in a slot whose parts nobody looks at.
-    fn push_null(&mut self) -> Result<()>;
-
     /// Reads the ordered code of a value, without its marker, from each of `rows`, which are then
     /// behind it. None of them is null. Text is not checked before the end.
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()>;
@@ -73,7 +67,7 @@ pub(crate) trait ValueReader: Send {
         for at in 0..rows.len() {
             if !rows.read(at, |row| marked.is_value(row))? {
                 self.read_bodies(node, form, &mut rows.part(first..at))?;
-                self.push_null()?;
+                self.fill(1, false)?;
                 first = at + 1;
             }
         }
@@ -93,9 +87,9 @@ pub(crate) trait ValueReader: Send {
         0
     }
 
-    /// Appends `count` placeholders, valid where the type allows it, for slots that nobody looks
-    /// at: the fields of a null struct, the other children of a sparse union.
-    fn fill(&mut self, count: usize) -> Result<()>;
+    /// Appends `count` nulls; or, `valid` where the type allows it, placeholders for slots that nobody looks at: the fields of
+    /// a null struct, the other children of a sparse union.
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()>;
 
     /// The array of all values read since the last call; the reader is empty again.
     fn finish(&mut self) -> Result<ArrayRef>;
@@ -113,12 +107,14 @@ pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
             Box::new(encoded::RunReader::<$t>::new(data_type, $values)?)
         };
     }
-    let physical = Physical::of(data_type).ok_or_else(|| unsupported(data_type))?;
+    let unsupported = || wire::unsupported(data_type, "held in a row");
+    let physical = Physical::of(data_type).ok_or_else(unsupported)?;
     Ok(match physical {
         Physical::Null => Box::<flat::NullReader>::default(),
         Physical::Boolean => Box::new(flat::BooleanReader::new()),
-        Physical::Number(width, _) => Box::new(flat::NumberReader::new(data_type, width)),
-        Physical::FixedBinary(width) => Box::new(bytes::FixedBinaryReader::new(width)),
+        Physical::Number(width, _) | Physical::FixedBinary(width) => {
+            Box::new(flat::FixedReader::new(data_type, width))
+        }
         Physical::Bytes(..) => Box::new(bytes::BytesReader::new(data_type)),
         Physical::List(Lists::Small | Lists::SmallViews | Lists::Map, field) => {
             Box::new(list::ListReader::<i32>::new(data_type, field)?)
@@ -135,19 +131,11 @@ pub(crate) fn reader(data_type: &DataType) -> Result<Box<dyn ValueReader>> {
         }
         Physical::Dictionary(key, values) => downcast_integer! {
             key => (dictionary, values),
-            _ => return Err(unsupported(data_type)),
+            _ => return Err(unsupported()),
         },
         Physical::Runs(ends, values) => downcast_run_end_index! {
             ends.data_type() => (runs, values),
-            _ => return Err(unsupported(data_type)),
+            _ => return Err(unsupported()),
         },
     })
-}
-
-fn unsupported(data_type: &DataType) -> Error {
-    Error::UnsupportedColumn {
-        column: data_type.to_string(),
-        data_type: data_type.clone(),
-        role: ROLE,
-    }
 }

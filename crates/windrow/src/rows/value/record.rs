@@ -13,7 +13,7 @@ use arrow_schema::{DataType, FieldRef, Fields};
 use super::super::nested::{Form, other_node};
 use super::super::row_ref::Rest;
 use super::list::Elements;
-use super::wire::{refused, too_many};
+use super::wire::{append, refused, too_many};
 use super::{ValueReader, reader};
 use crate::error::Result;
 use crate::order::code::Node;
@@ -39,11 +39,6 @@ impl StructReader {
 }
 
 impl ValueReader for StructReader {
-    fn push_null(&mut self) -> Result<()> {
-        self.nulls.append_null();
-        self.fields.iter_mut().try_for_each(|field| field.fill(1))
-    }
-
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::Struct(nodes) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
@@ -51,9 +46,9 @@ impl ValueReader for StructReader {
         fields.try_for_each(|(field, node)| field.read_codes(node, form, rows))
     }
 
-    fn fill(&mut self, count: usize) -> Result<()> {
-        self.nulls.append_n_non_nulls(count);
-        self.fields.iter_mut().try_for_each(|field| field.fill(count))
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
+        append(&mut self.nulls, count, valid);
+        self.fields.iter_mut().try_for_each(|field| field.fill(count, true))
     }
 
     fn finish(&mut self) -> Result<ArrayRef> {
@@ -86,18 +81,13 @@ impl FixedListReader {
 
     fn fill_elements(&mut self, lists: usize) -> Result<()> {
         match lists.checked_mul(self.size) {
-            Some(count) if count <= MAX_FILL => self.values.fill(count),
+            Some(count) if count <= MAX_FILL => self.values.fill(count, true),
             _ => Err(too_many(&self.data_type, "the elements")),
         }
     }
 }
 
 impl ValueReader for FixedListReader {
-    fn push_null(&mut self) -> Result<()> {
-        self.nulls.append_null();
-        self.fill_elements(1)
-    }
-
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::FixedList(element, size) = node else { return Err(other_node()) };
         self.nulls.append_n_non_nulls(rows.len());
@@ -113,8 +103,8 @@ impl ValueReader for FixedListReader {
         self.values.read_codes(element, form, &mut elements.rest(rows.bytes))
     }
 
-    fn fill(&mut self, count: usize) -> Result<()> {
-        self.nulls.append_n_non_nulls(count);
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
+        append(&mut self.nulls, count, valid);
         self.fill_elements(count)
     }
 

@@ -51,7 +51,7 @@ impl Child {
 
     fn fill_to(&mut self, len: usize) -> Result<()> {
         if len > self.len {
-            self.values.fill(len - self.len)?;
+            self.values.fill(len - self.len, true)?;
             self.len = len;
         }
         Ok(())
@@ -91,11 +91,6 @@ impl UnionReader {
 }
 
 impl ValueReader for UnionReader {
-    /// Arrow's unions have no nulls of their own.
-    fn push_null(&mut self) -> Result<()> {
-        Err(corrupt("a null in place of a union's value"))
-    }
-
     fn read_bodies(&mut self, node: &Node, form: Form, rows: &mut Rest<'_, '_>) -> Result<()> {
         let Node::Union(nodes) = node else { return Err(other_node()) };
         // Neighbours of one type are read at once.
@@ -128,8 +123,11 @@ impl ValueReader for UnionReader {
         Ok(())
     }
 
-    /// Placeholders are of the first type; in a dense union, all share one slot.
-    fn fill(&mut self, count: usize) -> Result<()> {
+    /// Placeholders are of the first type; in a dense union, all share one slot. Arrow's unions have no nulls of their own.
+    fn fill(&mut self, count: usize, valid: bool) -> Result<()> {
+        if !valid {
+            return Err(corrupt("a null in place of a union's value"));
+        }
         let (Some((id, _)), Some(child)) = (self.fields.iter().next(), self.children.first_mut())
         else {
             return Err(corrupt("a union without fields has no values"));

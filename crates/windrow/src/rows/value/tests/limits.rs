@@ -34,7 +34,7 @@ fn keys_run_out() {
     let data_type = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::UInt8));
     let mut one = One::of(&data_type);
     // Placeholders take no key, so all 128 are left.
-    one.0.fill(1).unwrap();
+    one.0.fill(1, true).unwrap();
     (0..128).for_each(|value| one.read(&[1, value]).unwrap());
     one.read(&[1, 7]).unwrap();
     assert!(matches!(one.read(&[1, 128]), Err(Error::Value { .. })));

@@ -2,38 +2,40 @@
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
-use super::nested::{Form, Marked, other_node};
-use super::row_ref::Rest;
-use super::text;
-use super::value::{self, ValueReader};
+use super::part::{Bits, Columns, Part};
+use super::tile::Tile;
+use super::whole::body;
 use crate::error::{Error, Result};
 use crate::order::code::{Node, plain_type};
 use crate::order::{Layout, Slot};
+use crate::rows::nested::{Form, Marked, other_node};
+use crate::rows::row_ref::{Rest, left};
+use crate::rows::text;
+use crate::rows::value::{self, ValueReader};
 
-/// Builds one column.
-pub(super) struct Builder {
+/// One of them: ordered values with their markers, or payload behind its length.
+pub(super) struct Built {
+    column: usize,
     name: String,
     reader: Box<dyn ValueReader>,
     node: Arc<Node>,
+    /// Its part of the order; nothing for payload.
+    slot: Option<Slot>,
 }
 
-impl Builder {
-    /// The builder of `column` of `layout`.
+impl Built {
+    /// `column` of `layout`.
     pub(super) fn new(layout: &Layout, column: usize) -> Result<Self> {
         let field = layout.schema().field(column);
-        let slot = layout.slots().iter().find(|slot| slot.column == column);
-        let node = match slot {
+        let slot = layout.slots().iter().find(|slot| slot.column == column).cloned();
+        let node = match &slot {
             Some(slot) => tree(slot, field.data_type()),
             None => Node::of(field.data_type()).map(Arc::new),
         };
-        Ok(Self {
-            name: field.name().clone(),
-            reader: value::reader(field.data_type())?,
-            node: node.ok_or_else(other_node)?,
-        })
+        let (node, reader) = (node.ok_or_else(other_node)?, value::reader(field.data_type())?);
+        Ok(Self { column, name: field.name().clone(), reader, node, slot })
     }
 
     /// True if the values of `slot`, a column of `data_type`, are to be read this way.
@@ -41,10 +43,20 @@ impl Builder {
         tree(slot, data_type).is_some()
     }
 
-    /// Values that take no part in the order: all that is left of each row, which is then empty.
-    pub(super) fn extend_stored(&mut self, rest: &mut Rest<'_, '_>) -> Result<()> {
+    /// Reads payload: a code is all that its length says.
+    fn take_bodies(&mut self, tile: &mut Tile<'_>) -> Result<()> {
+        let bytes = tile.bytes();
+        let (cursors, row_ends) = tile.cursors();
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
+        for (cursor, &end) in cursors.iter_mut().zip(row_ends) {
+            let (head, code) = body(left(bytes, *cursor, end).row())?;
+            starts.push(*cursor + head);
+            *cursor += head + code.len();
+            ends.push(*cursor);
+        }
+        let rest = &mut Rest { bytes, cursors: &mut starts, ends: &ends };
         in_column(&self.name, self.reader.read_codes(&self.node, Form::STORED, rest))?;
-        if &*rest.cursors == rest.ends {
+        if *rest.cursors == *rest.ends {
             return Ok(());
         }
         Err(Error::Corrupt {
@@ -52,10 +64,12 @@ impl Builder {
             message: "bytes behind a value".into(),
         })
     }
+}
 
-    /// Ordered values of a slot with their markers, at the start of what is left of each row; that is then behind them.
-    pub(super) fn extend_values(&mut self, slot: &Slot, rest: &mut Rest<'_, '_>) -> Result<()> {
-        let (node, form) = (&*self.node, Form::of(slot));
+impl Part for Built {
+    fn take(&mut self, tile: &mut Tile<'_>, _valid: &mut [Bits]) -> Result<()> {
+        let Some(slot) = &self.slot else { return self.take_bodies(tile) };
+        let (node, form, rest) = (&*self.node, Form::of(slot), &mut tile.rest());
         let (null, value) = text::markers(slot);
         let read = match slot.has_marker() {
             true => self.reader.read_marked(node, form, Marked { null, value }, rest),
@@ -64,9 +78,9 @@ impl Builder {
         in_column(&self.name, read)
     }
 
-    /// The column of all that was read.
-    pub(super) fn finish(&mut self) -> Result<ArrayRef> {
-        in_column(&self.name, self.reader.finish())
+    fn finish(mut self: Box<Self>, columns: &mut Columns) -> Result<()> {
+        columns.ready[self.column] = Some(in_column(&self.name, self.reader.finish())?);
+        Ok(())
     }
 }
 
