@@ -264,12 +264,13 @@ mod tests {
             }
             let chunk = chunk_of(&rows, fixed);
             let (whole, kept) = (Kept::from(Arc::clone(&chunk)), Kept::shortened(chunk, BEHIND));
-            let (has_body, has_end) = (|row: &(Vec<u8>, u8)| !row.0.is_empty(), rows[0].1);
+            let end = [rows[0].1; BEHIND];
             let is_short = rows.len() >= LEAST_ROWS
-                && rows.iter().any(has_body)
-                && rows.iter().all(|&(_, end)| end == has_end);
-            prop_assert_eq!(kept.end(), is_short.then_some(&[has_end; BEHIND][..]));
-            prop_assert_eq!(all(kept.whole().unwrap().rows()), all(whole.rows()));
+                && rows.iter().any(|(body, _)| !body.is_empty())
+                && rows.iter().all(|row| row.1 == end[0]);
+            prop_assert_eq!(kept.end(), is_short.then_some(&end[..]));
+            let again = kept.whole().unwrap();
+            prop_assert_eq!(all(again.rows()), all(whole.rows()));
             for (row, (body, _)) in rows.iter().enumerate() {
                 prop_assert_eq!(body_of(&kept, row), &body[..]);
             }
