@@ -124,6 +124,8 @@ fn spread(bits: u64, [zero, one]: [u8; 2]) -> [u8; ROWS] {
 ///
 /// # Panics
 /// If a place lies outside of `out`, or a row outside of the lanes.
+// A function of its own: inlined into its one caller, Booleans took 7 % longer.
+#[inline(never)]
 pub(crate) fn put_bytes<P: Places>(
     lanes: &[ByteLane<'_>],
     rows: Range<usize>,

@@ -26,6 +26,8 @@ pub(crate) struct Raw<'a> {
 ///
 /// # Panics
 /// If a place lies outside of `out`, or a row outside of the column.
+// As `put_bytes`.
+#[inline(never)]
 pub(crate) fn put_raw<P: Places>(raw: &Raw<'_>, rows: Range<usize>, places: P, out: &mut [u8]) {
     let width = raw.width;
     super::lanes::check_bounds(width, rows.len(), places, out.len());
