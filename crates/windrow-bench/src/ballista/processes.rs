@@ -75,7 +75,7 @@ pub(crate) fn executor(options: &ExecutorOptions) -> Result<()> {
         grpc_port: options.grpc,
         vcores: 1,
         work_dir: Some(directory.to_owned()),
-        memory_pool_size: (options.limit > 0).then(|| options.limit << 20),
+        memory_pool_size: (options.limit > 0).then_some(options.limit.saturating_mul(1 << 20)),
         override_execution_engine: engine,
         ..ExecutorProcessConfig::default()
     };
