@@ -2,6 +2,8 @@
 //!
 //! Every command is deterministic: the same options write the same file.
 
+#[cfg(feature = "ballista")]
+mod ballista;
 mod batcher;
 mod cells;
 #[cfg(feature = "dataflow")]
@@ -96,6 +98,17 @@ enum Command {
     #[cfg(feature = "datafusion")]
     #[command(hide = true)]
     DatafusionRun(datafusion::RunOptions),
+    /// Take the latest rows on two executors of Ballista, beside its own operators
+    #[cfg(feature = "ballista")]
+    Ballista(ballista::Options),
+    /// The scheduler of a run of `ballista`
+    #[cfg(feature = "ballista")]
+    #[command(hide = true)]
+    BallistaScheduler(ballista::SchedulerOptions),
+    /// An executor of a run of `ballista`
+    #[cfg(feature = "ballista")]
+    #[command(hide = true)]
+    BallistaExecutor(ballista::ExecutorOptions),
 }
 
 fn main() -> ExitCode {
@@ -118,6 +131,12 @@ fn main() -> ExitCode {
         Command::Datafusion(options) => return end(datafusion::run(&options)),
         #[cfg(feature = "datafusion")]
         Command::DatafusionRun(options) => return end(datafusion::run_one(&options)),
+        #[cfg(feature = "ballista")]
+        Command::Ballista(options) => return end(ballista::run(&options)),
+        #[cfg(feature = "ballista")]
+        Command::BallistaScheduler(options) => return end(ballista::scheduler(&options)),
+        #[cfg(feature = "ballista")]
+        Command::BallistaExecutor(options) => return end(ballista::executor(&options)),
     };
     match done {
         Ok(summary) => {

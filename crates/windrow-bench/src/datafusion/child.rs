@@ -4,8 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::RecordBatch;
-use arrow::row::{OwnedRow, RowConverter, SortField};
 use clap::Args;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{
@@ -17,6 +15,7 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use futures::StreamExt;
 use windrow_datafusion::WithWindrow;
 
+use super::check::Check;
 use super::queries::Query;
 use super::{Outcome, Side, files, tpch};
 use crate::Result;
@@ -61,6 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut outcome = Outcome {
         error: String::new(),
         seconds: 0.0,
+        each: Vec::new(),
         cpu_seconds: 0.0,
         peak_rss: 0,
         pool_peak: 0,
@@ -131,48 +131,13 @@ async fn measured(
                 check.add(&batch, key)?;
             }
         }
-        outcome.seconds += begun.elapsed().as_secs_f64();
+        let seconds = begun.elapsed().as_secs_f64();
+        outcome.seconds += seconds;
+        outcome.each.push(seconds);
         outcome.spilled += spilled(&plan);
     }
     outcome.checksum = check.map_or(0, |check| check.sum);
     Ok(())
-}
-
-/// Rows in order, and a sum of all of them that does not depend on it.
-#[derive(Default)]
-struct Check {
-    sum: u64,
-    before: Option<OwnedRow>,
-}
-
-impl Check {
-    fn add(&mut self, batch: &RecordBatch, key: usize) -> Result<()> {
-        let hasher = ahash::RandomState::with_seeds(1, 2, 3, 4);
-        let fields = |columns: &[_]| -> Vec<SortField> {
-            columns
-                .iter()
-                .map(|column: &arrow::array::ArrayRef| SortField::new(column.data_type().clone()))
-                .collect()
-        };
-        let rows = RowConverter::new(fields(batch.columns()))?.convert_columns(batch.columns())?;
-        for row in &rows {
-            self.sum = self.sum.wrapping_add(hasher.hash_one(row.as_ref()));
-        }
-        if key == 0 {
-            return Ok(());
-        }
-        let columns = &batch.columns()[..key];
-        let keys = RowConverter::new(fields(columns))?.convert_columns(columns)?;
-        for row in &keys {
-            let ascends =
-                self.before.as_ref().is_none_or(|before| before.row().as_ref() <= row.as_ref());
-            if !ascends {
-                return Err("rows are out of order".into());
-            }
-            self.before = Some(row.owned());
-        }
-        Ok(())
-    }
 }
 
 /// Bytes that the operators of `plan` spilled.

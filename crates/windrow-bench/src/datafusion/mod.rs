@@ -4,6 +4,7 @@
 //! fastest counts. Stock runs with its default settings and with those that suit a small pool. What an unsorted scan of
 //! the same columns takes is measured, too: files are decoded in memory that no pool counts.
 
+mod check;
 mod child;
 mod data;
 mod queries;
@@ -17,6 +18,8 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+#[cfg(feature = "ballista")]
+pub(crate) use check::Check;
 pub(crate) use child::{Options as RunOptions, run as run_one};
 use queries::{QUERIES, Query};
 
@@ -65,6 +68,8 @@ pub(crate) struct Outcome {
     /// Empty, or why there is no result.
     pub(crate) error: String,
     pub(crate) seconds: f64,
+    /// Of each statement.
+    pub(crate) each: Vec<f64>,
     pub(crate) cpu_seconds: f64,
     pub(crate) peak_rss: u64,
     pub(crate) pool_peak: u64,
@@ -102,6 +107,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         for &limit in options.limits.iter().filter(|limit| !of_tpch || **limit == 0) {
             let best = cell(options, query, limit)?;
             report(query.name, limit, &best);
+            report_each(&best);
             all.extend(best.into_iter().map(|(side, outcome)| Row {
                 query: query.name.to_owned(),
                 limit_mib: limit,
@@ -177,6 +183,19 @@ fn report(query: &str, limit: usize, best: &BTreeMap<Side, Outcome>) {
             outcome.spilled >> 20,
         );
     }
+}
+
+/// Where a query is many statements: each of them beside stock, the slowest first.
+fn report_each(best: &BTreeMap<Side, Outcome>) {
+    let (Some(stock), Some(ours)) = (best.get(&Side::Stock), best.get(&Side::Ours)) else { return };
+    if stock.each.len() < 2 || stock.each.len() != ours.each.len() {
+        return;
+    }
+    let ratios = ours.each.iter().zip(&stock.each).map(|(ours, stock)| ours / stock);
+    let mut ratios: Vec<(usize, f64)> = (1..).zip(ratios).collect();
+    ratios.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let ratios = ratios.iter().map(|(number, ratio)| format!("{number}: {ratio:.2}"));
+    println!("of stock, each: {}", ratios.collect::<Vec<_>>().join(", "));
 }
 
 /// The geometric mean of ours over the better of stock's, at each limit; and how many of either had a result.
