@@ -29,9 +29,9 @@ const UNKNOWN_LIMIT: usize = 1 << 30;
 /// Whatever a pool says, chunks are planned for so many bytes.
 const LEAST_LIMIT: usize = 4 << 20;
 /// What is taken beside chunks by code that a scan does not run, and by those who encode and order rows.
-const WORKING: usize = 8 << 20;
+const WORKING: usize = 16 << 20;
 /// Of a small limit it is no more than this part.
-const WORKING_PART: usize = 8;
+const WORKING_PART: usize = 4;
 
 /// Memory and disk for one sort.
 #[derive(Debug)]
