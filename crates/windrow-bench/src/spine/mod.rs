@@ -243,8 +243,8 @@ fn rest(options: &Options, cells: &mut Cells) -> Result<()> {
         ])?)
     };
     let numbers = |time: u64| changes((0..options.keys).map(|key| key * FAN_IN + time), time);
-    in_memory("(u64, u64)", 32.0, &numbers, cells)?;
-    in_memory("edges (u32, u32)", 24.0, &edges, cells)?;
+    in_memory("(u64, u64)", 32.0, numbers, cells)?;
+    in_memory("edges (u32, u32)", 24.0, edges, cells)?;
     at_rest("(u64, u64)", 32.0, numbers, options, cells)?;
     at_rest("edges (u32, u32)", 24.0, edges, options, cells)
 }

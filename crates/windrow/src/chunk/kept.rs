@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// A row as it is shown, without its end if that is there.
-    fn body_of<'a>(kept: &'a Kept, row: usize) -> &'a [u8] {
+    fn body_of(kept: &Kept, row: usize) -> &[u8] {
         let row = kept.rows().row(row);
         &row[..row.len() - if kept.end().is_some() { 0 } else { BEHIND }]
     }
