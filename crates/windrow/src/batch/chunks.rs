@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::Batch;
-use crate::chunk::{Kept, time_width};
+use crate::chunk::{Kept, end_width};
 use crate::error::{Error, Result};
 use crate::merge::FencedRun;
 use crate::order::Rule;
@@ -41,6 +41,7 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub struct ChunkReader {
     run: Arc<FencedRun>,
+    /// Bytes of the time and the diffs of a row.
     behind: usize,
 }
 
@@ -62,8 +63,7 @@ impl ChunkReader {
             return Err(Error::InvalidOrder("a reader of chunks needs an order with diffs".into()));
         }
         let run = batch.settled_run()?.unwrap_or_default();
-        let behind = time_width(batch.layout()) + batch.layout().tail().len();
-        Ok(Self { run, behind })
+        Ok(Self { run, behind: end_width(batch.layout()) })
     }
 
     /// Number of chunks.
@@ -127,10 +127,6 @@ impl ChunkRows {
 
     #[inline(always)]
     fn split(&self, index: usize) -> (&[u8], &[u8]) {
-        let row = self.chunk.rows().row(index);
-        match self.chunk.end() {
-            Some(end) => (row, end),
-            None => row.split_at(row.len() - self.behind),
-        }
+        self.chunk.split(self.chunk.rows().row(index), self.behind)
     }
 }

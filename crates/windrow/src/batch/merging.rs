@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::settle::within_budget;
 use super::{Batch, Body, Sources, rested};
-use crate::chunk::{Finish, Wraps, time_width};
+use crate::chunk::{Finish, Wraps, end_width, time_width};
 use crate::error::{Error, Result};
 use crate::merge::{Advance, Merger, Run, Source, merged_small};
 use crate::order::Layout;
@@ -172,7 +172,7 @@ impl<T: Time> Merging<T> {
         if self.wraps.any() || out.chunks() < LEAST_PART {
             return None;
         }
-        let behind = self.layout.tail().len() + time_width(&self.layout);
+        let behind = end_width(&self.layout);
         let data = |row: &'_ [u8]| row.len() - behind;
         // What is equal but for its time stands on one side.
         let last = (1..out.chunks()).rev().find(|&at| {
@@ -193,7 +193,7 @@ impl<T: Time> Batch<T> {
         };
         let Body { layout, pool, lower, .. } = &*oldest.body;
         let upper = newest.upper();
-        let behind = layout.tail().len() + time_width(layout);
+        let behind = end_width(layout);
         let before = |row: &[u8]| row[..row.len() - behind] < part.bound[..];
         let mut left = Vec::with_capacity(batches.len());
         for batch in batches {

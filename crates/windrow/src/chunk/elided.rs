@@ -9,7 +9,8 @@
 //!         what differs, row by row      row 0, zeros there      a bit a byte, set if it differs, from the lowest on
 //! ```
 //! Keys that repeat, a time and a diff that a whole page has, and the leading bytes of small numbers take no space. An
-//! image is in a store, or on its way; in memory rows have all of their key and value, since whoever reads them wants a slice of both.
+//! image is in a store, or on its way; in memory rows have all of their key and value, since whoever reads them wants a
+//! slice of both.
 //!
 //! Invariant: an image is smaller than its rows, so that a length tells which of the two there is; what it is expanded to
 //! are the rows that it was made of, or it is an error.

@@ -79,6 +79,15 @@ impl Kept {
         self.short.as_ref().map(|short| &short.end[..])
     }
 
+    /// A row of [`Kept::rows`], whose time and diffs take `behind` bytes: its key and value, then its time and diffs.
+    #[inline(always)]
+    pub(crate) fn split<'a>(&'a self, row: &'a [u8], behind: usize) -> (&'a [u8], &'a [u8]) {
+        match self.end() {
+            Some(end) => (row, end),
+            None => row.split_at(row.len() - behind),
+        }
+    }
+
     /// The chunk that it was made of: itself, if it is whole.
     ///
     /// # Errors
@@ -196,19 +205,9 @@ impl Kept {
 
 /// True if the last `behind` bytes of all rows are the same.
 fn end_alike(rows: View<'_>, behind: usize) -> bool {
-    fn alike<const N: usize>(rows: View<'_>) -> bool {
-        let end = rows.last().last_chunk::<N>();
-        (0..rows.len()).all(|row| rows.row(row).last_chunk::<N>() == end)
-    }
-    match behind {
-        8 => alike::<8>(rows),
-        16 => alike::<16>(rows),
-        _ => {
-            let end = |row: &'_ [u8]| row.len() - behind;
-            let last = rows.last();
-            (0..rows.len()).all(|row| rows.row(row)[end(rows.row(row))..] == last[end(last)..])
-        }
-    }
+    let last = rows.last();
+    let end = &last[last.len() - behind..];
+    (0..rows.len()).all(|row| rows.row(row).ends_with(end))
 }
 
 #[cfg(test)]
@@ -235,12 +234,6 @@ mod tests {
             true => Chunk::strided(&pool, buffer, bytes.len(), bytes.len() / rows.len()),
             false => Chunk::varying(&pool, buffer, starts),
         })
-    }
-
-    /// A row as it is shown, without its end if that is there.
-    fn body_of(kept: &Kept, row: usize) -> &[u8] {
-        let row = kept.rows().row(row);
-        &row[..row.len() - if kept.end().is_some() { 0 } else { BEHIND }]
     }
 
     fn all(rows: View<'_>) -> Vec<&[u8]> {
@@ -271,8 +264,9 @@ mod tests {
             prop_assert_eq!(kept.end(), is_short.then_some(&end[..]));
             let again = kept.whole().unwrap();
             prop_assert_eq!(all(again.rows()), all(whole.rows()));
-            for (row, (body, _)) in rows.iter().enumerate() {
-                prop_assert_eq!(body_of(&kept, row), &body[..]);
+            for (row, (body, end)) in rows.iter().enumerate() {
+                let split = kept.split(kept.rows().row(row), BEHIND);
+                prop_assert_eq!(split, (&body[..], &[*end; BEHIND][..]));
             }
             prop_assert_eq!(kept.ends(), whole.ends());
             prop_assert_eq!((kept.len(), kept.bytes()), (whole.len(), whole.bytes()));

@@ -41,6 +41,6 @@ pub(crate) use output::FEW_SMALL;
 pub(crate) use page::Page;
 pub(crate) use resident::{Chunk, OFFSET_BYTES};
 pub(crate) use sought::{Sought, between, word_at};
-pub(crate) use times::{TimeCodes, time_of, time_width};
+pub(crate) use times::{TimeCodes, end_width, time_of, time_width};
 pub(crate) use view::{Starts, View};
 pub(crate) use wraps::{Wraps, describe};

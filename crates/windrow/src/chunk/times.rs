@@ -55,6 +55,11 @@ pub(crate) fn time_width(layout: &Layout) -> usize {
         .map_or(0, OrderedCode::width)
 }
 
+/// Bytes behind the value of a row: of its time and its diffs.
+pub(crate) fn end_width(layout: &Layout) -> usize {
+    time_width(layout) + layout.tail().len()
+}
+
 /// The time of a row, which takes `width` bytes before the last `tail` ones.
 #[inline(always)]
 pub(crate) fn time_of(row: &[u8], width: usize, tail: usize) -> &[u8] {

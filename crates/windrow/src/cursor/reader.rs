@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::probe::Hash;
-use crate::chunk::{Kept, Sought, View, time_width, word_at};
+use crate::chunk::{Kept, Sought, View, end_width, word_at};
 use crate::error::Result;
 use crate::merge::FencedRun;
 use crate::order::Layout;
@@ -38,8 +38,7 @@ impl Reader {
     /// Nowhere in `run`, whose rows are of `layout` and of which nothing is read.
     pub(super) fn new(layout: &Layout, run: Arc<FencedRun>) -> Self {
         run.make_fences(layout);
-        let behind = time_width(layout) + layout.tail().len();
-        Self { run, place: Place::default(), chunk: None, behind }
+        Self { run, place: Place::default(), chunk: None, behind: end_width(layout) }
     }
 
     /// The row at the place, with or without its time and diffs; none behind the last one.
@@ -51,10 +50,7 @@ impl Reader {
     /// A row of the chunk that is held: its key and value, then its time and diffs.
     #[inline(always)]
     fn split<'a>(&'a self, row: &'a [u8]) -> (&'a [u8], &'a [u8]) {
-        match self.chunk.as_ref().and_then(Kept::end) {
-            Some(end) => (row, end),
-            None => row.split_at(row.len() - self.behind),
-        }
+        self.chunk.as_ref().map_or((row, &[]), |chunk| chunk.split(row, self.behind))
     }
 
     /// The key and the value at the place; nothing behind the last row.

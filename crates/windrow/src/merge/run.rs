@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::chunks::ChunkSource;
 use crate::chunk::{
-    Builder, Chunk, Filter, Finish, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, time_width,
+    Builder, Chunk, Filter, Finish, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, end_width,
 };
 use crate::error::Result;
 use crate::order::{Layout, Rule};
@@ -124,7 +124,7 @@ impl Run {
     /// of all if they are to be `filtered`.
     pub(crate) fn keeping(mut self, layout: &Layout, filtered: bool) -> Self {
         if layout.rule() == Rule::Sum {
-            let behind = time_width(layout) + layout.tail().len();
+            let behind = end_width(layout);
             self.keeping = Some(Keeping { layout: layout.clone(), behind, filtered });
         }
         self

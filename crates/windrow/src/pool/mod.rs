@@ -313,8 +313,8 @@ impl Pool {
         Buffer { region: Region::of_allocator(bytes), _lease: self.inner.budget.lease(bytes.len()) }
     }
 
-    /// A buffer of as many bytes as are asked for, and at most a page more, for what is kept for long; none if nobody has
-    /// them to spare.
+    /// A buffer of as many bytes as are asked for, and at most a page more, for what is kept for long, where the caller
+    /// is about to give back more; none if it is large and nobody has that to spare.
     pub(crate) fn exact_buffer(&self, len: usize) -> Option<Buffer> {
         const PAGE: usize = 4 << 10;
         if len < MOST_OF_ALLOCATOR {
