@@ -15,7 +15,7 @@
 
 use windrow::Diff;
 
-use crate::diff::{DiffCode, LANE};
+use crate::diff::{self, DiffCode, LANE};
 use crate::row::RowCode;
 use crate::time::TimeCode;
 use crate::updates::Updates;
@@ -88,7 +88,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
             }
             let (old, lanes) = self.rows.bytes_mut()[start..start + row.len()].split_at_mut(body);
             if old == &row[..body]
-                && let Some(is_zero) = add(lanes, &row[body..])
+                && let Some(is_zero) = diff::add::<R>(lanes, &row[body..])
             {
                 self.combined += 1;
                 self.has_zero |= is_zero;
@@ -104,10 +104,7 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
     pub(crate) fn take(&mut self) -> Updates<K, V, T, R> {
         let mut rows = std::mem::take(&mut self.rows);
         if self.has_zero {
-            let is_zero = |row: &[u8]| {
-                row[row.len() - R::Lanes::LANES * LANE..].iter().all(|&byte| byte == 0)
-            };
-            rows.retain(|row| !is_zero(row));
+            rows.retain(|row| !diff::is_zero::<R>(&row[row.len() - R::Lanes::LANES * LANE..]));
         }
         if self.pause > 0 {
             self.pause -= 1;
@@ -120,25 +117,6 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Piece<K, V, T, R> {
         (self.combined, self.has_zero) = (0, false);
         rows
     }
-}
-
-/// Adds lanes to others, and whether their sums are all zero; none, and nothing is changed, if one does not fit.
-fn add(to: &mut [u8], lanes: &[u8]) -> Option<bool> {
-    let (to, _) = to.as_chunks_mut::<LANE>();
-    let (lanes, _) = lanes.as_chunks::<LANE>();
-    let sum = |to: &[u8; LANE], lane: &[u8; LANE]| {
-        i64::from_le_bytes(*to).checked_add(i64::from_le_bytes(*lane))
-    };
-    if to.iter().zip(lanes).any(|(to, lane)| sum(to, lane).is_none()) {
-        return None;
-    }
-    let mut is_zero = true;
-    for (to, lane) in to.iter_mut().zip(lanes) {
-        let sum = sum(to, lane)?;
-        is_zero &= sum == 0;
-        *to = sum.to_le_bytes();
-    }
-    Some(is_zero)
 }
 
 #[cfg(test)]

@@ -1,12 +1,54 @@
-//! Diffs of a dataflow as lanes of `i64`, which the engine adds up.
+//! Diffs of a dataflow as lanes of `i64`, which the engine adds up, or has their type add up.
+
+use std::any::type_name;
+use std::fmt;
+use std::marker::PhantomData;
 
 use differential_dataflow::difference::{Present, Semigroup};
-use windrow::Diff;
+use windrow::{Diff, Fold};
+
+use crate::of::Of;
 
 /// Bytes of a lane.
 pub(crate) const LANE: usize = 8;
 
-/// A diff that adds up lane by lane, and is zero if all its lanes are: numbers, and tuples of them.
+/// A diff of some lanes. Numbers and tuples of them add up lane by lane, and are zero if all lanes are. Any other semigroup
+/// says with [`DiffCode::FOLD`] that it adds up in its own way:
+///
+/// ```
+/// use differential_dataflow::difference::{IsZero, Semigroup};
+/// use windrow::Fold;
+/// use windrow_differential::{DiffCode, folds};
+///
+/// /// The least of all values that a row came with.
+/// #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// struct Least(i64);
+///
+/// impl IsZero for Least {
+///     fn is_zero(&self) -> bool {
+///         false
+///     }
+/// }
+///
+/// impl Semigroup for Least {
+///     fn plus_equals(&mut self, other: &Self) {
+///         self.0 = self.0.min(other.0);
+///     }
+/// }
+///
+/// impl DiffCode for Least {
+///     type Lanes = i64;
+///     const FOLD: Option<&'static dyn Fold> = Some(folds::<Self>());
+///
+///     fn lanes(&self) -> i64 {
+///         self.0
+///     }
+///
+///     fn of_lanes(lane: i64) -> Self {
+///         Self(lane)
+///     }
+/// }
+/// ```
 ///
 /// Sums that do not fit into an `i64` end the dataflow with the engine's `DiffOverflow`, those that do not fit their type
 /// with a message of their own.
@@ -14,11 +56,48 @@ pub trait DiffCode: Semigroup + Ord + 'static {
     /// The same as a diff of the engine.
     type Lanes: Diff;
 
+    /// None if lanes add up; what [`folds`] makes of the type if they do not.
+    const FOLD: Option<&'static dyn Fold> = None;
+
     /// The diff as the engine has it.
     fn lanes(&self) -> Self::Lanes;
 
     /// The diff of the engine's.
     fn of_lanes(lanes: Self::Lanes) -> Self;
+
+    /// Adds another diff, where one of a tuple folds and the engine adds none of it up.
+    fn add(&mut self, other: &Self) {
+        self.plus_equals(other);
+    }
+}
+
+/// Diffs of this type, as the engine folds them: decoded, added up as the type does, and encoded again.
+pub const fn folds<R: DiffCode>() -> &'static dyn Fold {
+    &Folds::<R>(PhantomData)
+}
+
+struct Folds<R>(Of<R>);
+
+impl<R> fmt::Debug for Folds<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(type_name::<R>())
+    }
+}
+
+impl<R: DiffCode> Fold for Folds<R> {
+    fn name(&self) -> &str {
+        type_name::<R>()
+    }
+
+    fn fold(&self, into: &mut [u8], diff: &[u8]) {
+        let mut sum = take::<R>(into);
+        sum.add(&take(diff));
+        sum.lanes().encode(into);
+    }
+
+    fn is_zero(&self, diff: &[u8]) -> bool {
+        take::<R>(diff).is_zero()
+    }
 }
 
 macro_rules! number {
@@ -34,6 +113,10 @@ macro_rules! number {
             #[inline(always)]
             fn of_lanes(lane: i64) -> Self {
                 Self::try_from(lane).expect("a diff fits its type")
+            }
+
+            fn add(&mut self, other: &Self) {
+                *self = self.checked_add(*other).expect("a sum of diffs fits its type");
             }
         }
     )+};
@@ -57,6 +140,8 @@ macro_rules! tuple {
     ($($part:ident $at:tt),+) => {
         impl<$($part: DiffCode),+> DiffCode for ($($part,)+) {
             type Lanes = ($($part::Lanes,)+);
+            const FOLD: Option<&'static dyn Fold> =
+                if $($part::FOLD.is_none())&&+ { None } else { Some(folds::<Self>()) };
 
             #[inline(always)]
             fn lanes(&self) -> Self::Lanes {
@@ -66,6 +151,10 @@ macro_rules! tuple {
             #[inline(always)]
             fn of_lanes(lanes: Self::Lanes) -> Self {
                 ($($part::of_lanes(lanes.$at),)+)
+            }
+
+            fn add(&mut self, other: &Self) {
+                $(self.$at.add(&other.$at);)+
             }
         }
     };
@@ -81,6 +170,37 @@ pub(crate) fn put<R: DiffCode>(diff: &R, out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + R::Lanes::LANES * LANE, 0);
     diff.lanes().encode(&mut out[start..]);
+}
+
+/// Adds a diff to another one, and whether they come to zero; none, and nothing is changed, if a sum does not fit.
+pub(crate) fn add<R: DiffCode>(into: &mut [u8], diff: &[u8]) -> Option<bool> {
+    if let Some(fold) = R::FOLD {
+        fold.fold(into, diff);
+        return Some(fold.is_zero(into));
+    }
+    let (into, _) = into.as_chunks_mut::<LANE>();
+    let (lanes, _) = diff.as_chunks::<LANE>();
+    let sum = |to: &[u8; LANE], lane: &[u8; LANE]| {
+        i64::from_le_bytes(*to).checked_add(i64::from_le_bytes(*lane))
+    };
+    if into.iter().zip(lanes).any(|(to, lane)| sum(to, lane).is_none()) {
+        return None;
+    }
+    let mut is_zero = true;
+    for (to, lane) in into.iter_mut().zip(lanes) {
+        let sum = sum(to, lane)?;
+        is_zero &= sum == 0;
+        *to = sum.to_le_bytes();
+    }
+    Some(is_zero)
+}
+
+/// True if a diff is zero.
+pub(crate) fn is_zero<R: DiffCode>(diff: &[u8]) -> bool {
+    match R::FOLD {
+        Some(fold) => fold.is_zero(diff),
+        None => diff.iter().all(|&byte| byte == 0),
+    }
 }
 
 /// The diff of so many bytes.

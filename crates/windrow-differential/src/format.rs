@@ -47,6 +47,7 @@ impl<K: Row, V: Row, T: TimeCode, R: DiffCode> Format<K, V, T, R> {
         let lanes: Vec<_> =
             lanes.map(|lane| Field::new(format!("diff{lane}"), DataType::Int64, false)).collect();
         let order = order.diffs(lanes.iter().map(|lane| lane.name().clone()));
+        let order = R::FOLD.into_iter().fold(order, Order::fold);
         fields.extend(time.into_iter().chain(lanes));
         done(order.bind(&Arc::new(Schema::new(fields))))
     }

@@ -100,7 +100,7 @@ pub use columns::{
     Columns, Pick, count, left, max, min, right, sum,
 };
 pub use context::Context;
-pub use diff::DiffCode;
+pub use diff::{DiffCode, folds};
 pub use enc::{Enc, EncVec};
 pub use operators::{ArrangeRows, RowArranged, RowArrangement, RowCollection, RowSpine, RowTrace};
 pub use row::{Row, RowCode};

@@ -172,7 +172,7 @@ pub use cursor::{Cursor, TakenRows};
 pub use error::{Error, Result};
 pub use kernel::allocator::{give_back_free_blocks, give_back_large_blocks};
 pub use merge::OrderCheck;
-pub use order::{IntoColumns, Layout, Order, Rule, SortColumn, asc, desc};
+pub use order::{Fold, IntoColumns, Layout, Order, Rule, SortColumn, asc, desc};
 #[cfg(feature = "ipc")]
 pub use page::IpcPages;
 #[cfg(any(feature = "ipc", feature = "presto"))]

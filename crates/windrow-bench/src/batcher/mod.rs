@@ -48,8 +48,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             &mut cells,
             &[
                 ("columnation 0.22", d::batcher_columnation),
-                ("Vec 0.25.1", d::batcher_vec),
-                ("trie 0.25.1", d::batcher_trie),
+                ("Vec 0.26", d::batcher_vec),
+                ("trie 0.26", d::batcher_trie),
             ],
         )?;
         shape::<RowKeyed>(
@@ -57,14 +57,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             &mut cells,
             &[
                 ("columnation 0.22", d::batcher_columnation),
-                ("Vec 0.25.1", d::batcher_vec),
-                ("trie 0.25.1", d::batcher_trie),
+                ("Vec 0.26", d::batcher_vec),
+                ("trie 0.26", d::batcher_trie),
             ],
         )?;
         shape::<Wide>(
             options,
             &mut cells,
-            &[("columnation 0.22", d::batcher_columnation), ("Vec 0.25.1", d::batcher_vec)],
+            &[("columnation 0.22", d::batcher_columnation), ("Vec 0.26", d::batcher_vec)],
         )?;
     }
     #[cfg(not(feature = "differential"))]

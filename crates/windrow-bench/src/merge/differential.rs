@@ -14,16 +14,17 @@ use differential_022::trace::implementations::merge_batcher::{
     MergeBatcher as MergeBatcher022, Merger,
 };
 use differential_022::trace::{Builder, Description};
-use differential_025::columnar::layout::ColumnarUpdate;
-use differential_025::columnar::trace::ColChunk;
-use differential_025::consolidation::Consolidate;
-use differential_025::trace::Batcher as _;
-use differential_025::trace::chunk::vec::VecChunk;
-use differential_025::trace::chunk::{Chunk, ChunkBatcher, merge_chains};
-use differential_025::trace::implementations::chunker::ContainerChunker;
+use differential_026::batcher::merge::chunker::ContainerChunker;
+use differential_026::batcher::{Batcher as _, Extract as _};
+use differential_026::columnar::layout::ColumnarUpdate;
+use differential_026::columnar::trace::ColChunk;
+use differential_026::consolidation::Consolidate;
+use differential_026::trace::chunk::vec::VecChunk;
+use differential_026::trace::chunk::{Chunk, ChunkBatcher, merge_chains};
 use timely_028::container::{ContainerBuilder as _, PushInto as _};
-use timely_031::Container;
-use timely_031::container::{ContainerBuilder, PushInto, SizableContainer};
+use timely_032::Container;
+use timely_032::container::{ContainerBuilder, PushInto, SizableContainer};
+use timely_032::progress::Antichain;
 
 use super::Outcome;
 use super::data::Change;
@@ -92,7 +93,7 @@ where
     (elapsed, out.iter().map(<C as Chunk>::len).sum())
 }
 
-/// The chunks of 0.25.1 over vectors.
+/// The chunks of 0.26 over vectors.
 pub(crate) fn vec<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
 where
     K: Ord + Clone + 'static,
@@ -101,7 +102,7 @@ where
     merge_chunks::<VecChunk<K, V, u64, i64>, K, V>(a, b)
 }
 
-/// The chunks of 0.25.1 over columnar tries.
+/// The chunks of 0.26 over columnar tries.
 pub(crate) fn trie<K, V>(a: &[Change<K, V>], b: &[Change<K, V>]) -> Outcome
 where
     (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,
@@ -175,23 +176,17 @@ where
 {
     let mut pushes = pushes;
     let watch = Stopwatch::start();
-    let mut chunker = ContainerChunker::<C>::default();
-    let mut batcher = ChunkBatcher::<C>::new(None, 0);
+    let mut batcher = ChunkBatcher::<ContainerChunker<C>, C>::new(None, 0);
     for push in &mut pushes {
-        PushInto::push_into(&mut chunker, push);
-        while let Some(chunk) = ContainerBuilder::extract(&mut chunker) {
-            PushInto::push_into(&mut batcher, std::mem::take(chunk));
-        }
+        batcher.insert(push);
     }
-    while let Some(chunk) = ContainerBuilder::finish(&mut chunker) {
-        PushInto::push_into(&mut batcher, std::mem::take(chunk));
-    }
-    let (sealed, _) = batcher.seal(timely_031::progress::Antichain::new());
+    let (sealed, _) = batcher.extract(Antichain::new().borrow());
     let elapsed = watch.seconds();
-    (elapsed, sealed.iter().map(<C as Chunk>::len).sum())
+    let chunks = sealed.iter().flat_map(|batch| &batch.chunks);
+    (elapsed, chunks.map(<C as Chunk>::len).sum())
 }
 
-/// The batcher of 0.25.1 over vectors.
+/// The batcher of 0.26 over vectors.
 pub(crate) fn batcher_vec<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
 where
     K: Ord + Clone + 'static,
@@ -200,7 +195,7 @@ where
     batcher_chunks::<VecChunk<K, V, u64, i64>, K, V>(pushes)
 }
 
-/// The batcher of 0.25.1 over columnar tries.
+/// The batcher of 0.26 over columnar tries.
 pub(crate) fn batcher_trie<K, V>(pushes: Vec<Vec<Change<K, V>>>) -> Outcome
 where
     (K, V, u64, i64): ColumnarUpdate<Key = K, Val = V, Time = u64, Diff = i64>,

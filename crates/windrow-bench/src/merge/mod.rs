@@ -8,7 +8,7 @@
 //! from a pool that lives through the bench, the rivals' from the allocator's heap and their stash.
 //!
 //! The rivals need the feature `differential`: differential-dataflow 0.22's columnation merger, and
-//! the Vec and trie chunks of 0.25.1. The floor is one `memcpy` of both inputs' rows, into memory that
+//! the Vec and trie chunks of 0.26. The floor is one `memcpy` of both inputs' rows, into memory that
 //! was touched before. `resident` cells are bytes a record that our merged chunks hold, against the
 //! bytes of the records as Rust values.
 
@@ -95,25 +95,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         shape::<Integers>(
             options,
             &mut cells,
-            &[
-                ("columnation 0.22", d::columnation),
-                ("Vec 0.25.1", d::vec),
-                ("trie 0.25.1", d::trie),
-            ],
+            &[("columnation 0.22", d::columnation), ("Vec 0.26", d::vec), ("trie 0.26", d::trie)],
         )?;
         shape::<RowKeyed>(
             options,
             &mut cells,
-            &[
-                ("columnation 0.22", d::columnation),
-                ("Vec 0.25.1", d::vec),
-                ("trie 0.25.1", d::trie),
-            ],
+            &[("columnation 0.22", d::columnation), ("Vec 0.26", d::vec), ("trie 0.26", d::trie)],
         )?;
         shape::<Wide>(
             options,
             &mut cells,
-            &[("columnation 0.22", d::columnation), ("Vec 0.25.1", d::vec)],
+            &[("columnation 0.22", d::columnation), ("Vec 0.26", d::vec)],
         )?;
     }
     #[cfg(not(feature = "differential"))]

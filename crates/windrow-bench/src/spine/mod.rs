@@ -4,10 +4,12 @@
 //! up in a batch with filters and in one without, in memory and where no chunk is. `table` takes reads and upserts, nine
 //! reads to one, a thousand at a time, of rows of a u64 and 100 bytes; rivals are a `BTreeMap` and, with the
 //! feature `stores`, redb in memory and fjall in files that the system caches, whose transactions are as large. There is a
-//! table more that is merged by a thread, as fjall's are, and with `--part N` one that may take so little memory as an
-//! N-th of its rows does. `rest` counts bytes a
+//! table more that is merged by a thread, as fjall's are. `limited` has the same, each in a memory group of the kernel's that
+//! may take a part of what the rows do (`--part`), files that the system caches with it. `rest` counts bytes a
 //! row of what is in memory. With the feature `dataflow`, differential-dataflow's spine takes probes, too.
 
+#[cfg(feature = "stores")]
+mod limited;
 #[cfg(feature = "dataflow")]
 mod ord_val;
 #[cfg(feature = "stores")]
@@ -37,6 +39,9 @@ const BATCH: usize = 1000;
 /// Batches that the spine is made of.
 const BATCHES: u64 = 16;
 
+/// Bytes of fjall's own cache, where memory is ample.
+#[cfg(feature = "stores")]
+const CACHE: u64 = 4 << 30;
 /// Memory for the one chunk that is looked at.
 const ROOM: usize = 1 << 20;
 
@@ -49,9 +54,12 @@ pub(crate) struct Options {
     /// Calls of a thousand rows each of the table
     #[arg(long, default_value_t = 500)]
     calls: usize,
-    /// A table beside that has memory for one part in so many of the keys; 0 for none
+    /// `limited` has memory for one part in so many of the rows
     #[arg(long, default_value_t = 4)]
     part: u64,
+    /// What the process of one store measures
+    #[arg(long, hide = true)]
+    engine: Option<String>,
     /// Rounds, of which the fastest counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -62,6 +70,10 @@ pub(crate) struct Options {
 
 /// Measures and writes the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    #[cfg(feature = "stores")]
+    if let Some(engine) = &options.engine {
+        return limited::child(options, engine);
+    }
     keep_freed_memory();
     let mut cells = Cells::new("spine", "ns/key");
     if "probes".contains(&options.only) {
@@ -75,6 +87,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if "table".contains(&options.only) {
         table(options, &mut cells)?;
+    }
+    #[cfg(feature = "stores")]
+    if "limited".contains(&options.only) {
+        limited::limited(options, &mut cells)?;
     }
     cells.finish()
 }
@@ -398,17 +414,12 @@ fn table(options: &Options, cells: &mut Cells) -> Result<()> {
         ("ours", Box::new(Ours(Table::new(&schema, "key", &pool)?))),
         ("ours, merging on a thread", Box::new(Ours(threaded))),
     ];
-    // A row takes 24 bytes beside its value.
-    if let Some(bytes) = (options.keys * (VALUE as u64 + 24)).checked_div(options.part) {
-        let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(bytes as usize))?;
-        stores.push(("ours, limited", Box::new(Ours(Table::new(&schema, "key", &pool)?))));
-    }
     let ours = stores.len();
     stores.push(("BTreeMap", Box::new(BTreeMap::new())));
     #[cfg(feature = "stores")]
     {
         stores.push(("redb in memory", Box::new(stores::Redb::new()?)));
-        stores.push(("fjall", Box::new(stores::Fjall::new()?)));
+        stores.push(("fjall", Box::new(stores::Fjall::new(CACHE)?)));
     }
     let mut rng = Rng::new(11);
     let value = |rng: &mut Rng| -> Vec<u8> {

@@ -2,25 +2,38 @@
 
 use fjall::{Database as FjallDatabase, Keyspace, KeyspaceCreateOptions};
 use redb::backends::InMemoryBackend;
-use redb::{Database, ReadableDatabase, TableDefinition};
+use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
 use super::Store;
 use crate::Result;
 
 const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
 
-/// redb in memory, a transaction a call.
-pub(super) struct Redb(Database);
+/// redb in memory or in a file, a transaction a call, nothing synced.
+pub(super) struct Redb {
+    database: Database,
+    _directory: Option<tempfile::TempDir>,
+}
 
 impl Redb {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self(Database::builder().create_with_backend(InMemoryBackend::new())?))
+        let database = Database::builder().create_with_backend(InMemoryBackend::new())?;
+        Ok(Self { database, _directory: None })
+    }
+
+    /// With a cache of so many bytes.
+    pub(super) fn on_disk(cache: u64) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("redb");
+        let database = Database::builder().set_cache_size(cache as usize).create(path)?;
+        Ok(Self { database, _directory: Some(directory) })
     }
 }
 
 impl Store for Redb {
     fn upsert(&mut self, keys: &[u64], values: &[Vec<u8>]) -> Result<()> {
-        let transaction = self.0.begin_write()?;
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(Durability::None)?;
         {
             let mut table = transaction.open_table(TABLE)?;
             for (key, value) in keys.iter().zip(values) {
@@ -31,7 +44,7 @@ impl Store for Redb {
     }
 
     fn read(&mut self, keys: &[u64]) -> Result<usize> {
-        let table = self.0.begin_read()?.open_table(TABLE)?;
+        let table = self.database.begin_read()?.open_table(TABLE)?;
         let mut found = Vec::new();
         for key in keys {
             found.extend(table.get(key)?.map(|value| value.value().to_vec()));
@@ -40,20 +53,18 @@ impl Store for Redb {
     }
 }
 
-/// fjall in files that the system caches, with a cache of its own for all of it; a batch a call, nothing synced.
+/// fjall in files that the system caches, with a cache of its own; a batch a call, nothing synced.
 pub(super) struct Fjall {
     database: FjallDatabase,
     table: Keyspace,
     _directory: tempfile::TempDir,
 }
 
-/// Bytes of fjall's own cache.
-const CACHE: u64 = 4 << 30;
-
 impl Fjall {
-    pub(super) fn new() -> Result<Self> {
+    /// With a cache of so many bytes.
+    pub(super) fn new(cache: u64) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let database = FjallDatabase::builder(directory.path()).cache_size(CACHE).open()?;
+        let database = FjallDatabase::builder(directory.path()).cache_size(cache).open()?;
         let table = database.keyspace("table", KeyspaceCreateOptions::default)?;
         Ok(Self { database, table, _directory: directory })
     }

@@ -8,8 +8,8 @@ use differential_dataflow::operators::reduce::reduce_with_tactic;
 use differential_dataflow::trace::TraceReader;
 use timely::dataflow::{ProbeHandle, Scope};
 use timely::progress::frontier::AntichainRef;
-use windrow::Result;
 use windrow::arrow_schema::SchemaRef;
+use windrow::{Error, Result};
 
 use super::aggregate::{Aggregate, Aggregates};
 use super::build::{ChangesBuilder, Plan};
@@ -98,11 +98,17 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
     /// # Errors
     /// [`Error::MissingColumn`](windrow::Error::MissingColumn);
     /// [`Error::UnsupportedColumn`](windrow::Error::UnsupportedColumn) for a sum of what is not a number;
-    /// [`Error::InvalidOrder`](windrow::Error::InvalidOrder) for a column of the key, and for two results of one name.
+    /// [`Error::InvalidOrder`](windrow::Error::InvalidOrder) for a column of the key, for two results of one name, and for aggregates
+    /// where diffs have a [fold](DiffCode::FOLD).
     pub fn reduce_columns(self, aggregates: impl IntoIterator<Item = Aggregate>) -> Result<Self>
     where
         R: DiffCode<Lanes = i64> + Abelian + From<i8>,
     {
+        let aggregates: Vec<Aggregate> = aggregates.into_iter().collect();
+        if R::FOLD.is_some() && !aggregates.is_empty() {
+            let message = "rows are counted by diffs that are numbers, not by those that fold";
+            return Err(Error::InvalidOrder(message.into()));
+        }
         let mut aggregates = Aggregates::new(&self.shape, aggregates)?;
         let shape = Rc::new(Shape::new::<T, R>(&aggregates.schema, self.shape.key.clone())?);
         let logic = move |_key: Enc<'_, Columns>,

@@ -97,7 +97,8 @@ fn with_tail<T: TimeCode, R: DiffCode>(schema: &Schema, key: &[SortColumn]) -> R
     let lanes: Vec<String> = (0..R::Lanes::LANES).map(|lane| free(format!("diff{lane}"))).collect();
     let lane = |name: &String| Arc::new(Field::new(name, DataType::Int64, false));
     fields.extend(lanes.iter().map(lane));
-    order.diffs(lanes).bind(&Schema::new(fields))
+    let order = R::FOLD.into_iter().fold(order.diffs(lanes), Order::fold);
+    order.bind(&Schema::new(fields))
 }
 
 /// Fails unless record batches of `got` are of the schema that was expected, by names and types.

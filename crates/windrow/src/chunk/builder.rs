@@ -165,7 +165,7 @@ impl Builder {
                 self.push_winners(order.iter().map(|place| block.row(place.index())))
             }
             Rule::LastKnown => self.push_known(order.iter().map(|place| block.row(place.index()))),
-            Rule::Sum if self.layout.tail().lanes() > 1 => {
+            Rule::Sum if !self.layout.tail().is_one_sum() => {
                 self.check_finish()?;
                 self.push_lanes(block, order, ahead)
             }
@@ -340,7 +340,7 @@ impl Builder {
 
     /// Fails if rows are to be counted that have no one number.
     fn check_finish(&self) -> Result<()> {
-        if self.finish == Finish::Log || self.layout.tail().lanes() == 1 {
+        if self.finish == Finish::Log || self.layout.tail().is_one_sum() {
             return Ok(());
         }
         Err(Error::InvalidOrder("how often a row is there takes an order with one diff".into()))

@@ -24,7 +24,7 @@ impl Builder {
             Rule::Keep => true,
             Rule::First | Rule::Last | Rule::LastKnown => false,
             // The kernels add up diffs of one lane.
-            Rule::Sum => self.finish == Finish::Log && self.layout.tail().lanes() == 1,
+            Rule::Sum => self.finish == Finish::Log && self.layout.tail().is_one_sum(),
         }
     }
 

@@ -36,7 +36,6 @@ pub(crate) use builder::{Builder, Findings};
 pub(crate) use chunker::{Chunker, Failure, Runs};
 pub(crate) use filter::{Filter, KeyHash};
 pub(crate) use kept::Kept;
-pub(crate) use lanes::{add_lanes, is_zero};
 pub(crate) use output::FEW_SMALL;
 pub(crate) use page::Page;
 pub(crate) use resident::{Chunk, OFFSET_BYTES};

@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-use super::lanes::{LANE, is_zero};
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::view::{Starts, View};
 use crate::error::Result;
@@ -150,8 +149,8 @@ fn ascend(rows: View<'_>, tail: usize, diffs: bool) -> bool {
 /// out by the first few.
 fn is_ordered(layout: &Layout, rows: View<'_>) -> bool {
     let (tail, sums) = (layout.tail().len(), layout.rule() == Rule::Sum);
-    if tail > LANE {
-        let zero = |index| is_zero(&rows.row(index)[rows.row(index).len() - tail..]);
+    if sums && !layout.tail().is_one_sum() {
+        let zero = |index| layout.tail().is_zero(&rows.row(index)[rows.row(index).len() - tail..]);
         return ascend(rows, tail, false) && !(0..rows.len()).any(zero);
     }
     if !layout.rule().is_by_key() {

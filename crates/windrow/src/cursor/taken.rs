@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 
 use super::Cursor;
 use crate::batch::Decoder;
-use crate::chunk::{add_lanes, describe, is_zero};
+use crate::chunk::describe;
 use crate::error::{Error, Result};
 use crate::order::Layout;
 use crate::time::Time;
@@ -144,9 +144,13 @@ impl<T: Time> Cursor<T> {
             wraps.clear();
             wraps.resize(self.layout.tail().lanes(), 0);
             let sum = &mut bytes[code + width..];
+            let (layout, mut is_there) = (self.layout.clone(), false);
             let visited = self.visit_times(|at, diff| {
-                if at.less_equal(time) {
-                    add_lanes(sum, diff, |lane, times| wraps[lane] += times);
+                if !at.less_equal(time) {
+                } else if std::mem::replace(&mut is_there, true) {
+                    layout.tail().add(sum, diff, |lane, times| wraps[lane] += times);
+                } else {
+                    sum.copy_from_slice(diff);
                 }
             });
             if visited.is_err() {
@@ -158,9 +162,9 @@ impl<T: Time> Cursor<T> {
                 bytes.truncate(start);
                 return Err(Error::DiffOverflow { row });
             }
-            match is_zero(sum) {
-                true => bytes.truncate(start),
-                false => ends.push(bytes.len()),
+            match is_there && !layout.tail().is_zero(sum) {
+                true => ends.push(bytes.len()),
+                false => bytes.truncate(start),
             }
             self.step_value()?;
         }

@@ -16,9 +16,9 @@
 use std::sync::Arc;
 
 use super::run::Run;
-use crate::chunk::{Builder, Chunk, Finish, Wraps, add_lanes, is_zero};
+use crate::chunk::{Builder, Chunk, Finish, Wraps};
 use crate::error::Result;
-use crate::order::Layout;
+use crate::order::{Layout, Tail};
 use crate::pool::Pool;
 use crate::time::{Antichain, Time};
 
@@ -53,10 +53,11 @@ impl<T: Time> Group<T> {
         self.diffs.extend_from_slice(diff);
     }
 
-    /// Brings the times into order, each once, with diffs of `tail` bytes. Calls `wrapped` with the time and the lane of
+    /// Brings the times into order, each once, with one diff. Calls `wrapped` with the time and the lane of
     /// each sum that does not fit.
-    fn add_up(&mut self, tail: usize, mut wrapped: impl FnMut(&[u8], T, usize, i64)) {
+    fn add_up(&mut self, tail: &Tail, mut wrapped: impl FnMut(&[u8], T, usize, i64)) {
         let Self { data, times, diffs, sorted } = self;
+        let len = tail.len();
         if times.len() > 1 {
             times.sort_unstable();
             times.dedup_by(|next, kept| {
@@ -64,21 +65,21 @@ impl<T: Time> Group<T> {
                 if same {
                     let (low, high) = (kept.1.min(next.1), kept.1.max(next.1));
                     let (head, rest) = diffs.split_at_mut(high);
-                    let (sum, diff) = (&mut head[low..low + tail], &rest[..tail]);
-                    add_lanes(sum, diff, |lane, times| wrapped(data, kept.0, lane, times));
+                    let (sum, diff) = (&mut head[low..low + len], &rest[..len]);
+                    tail.add(sum, diff, |lane, times| wrapped(data, kept.0, lane, times));
                     kept.1 = low;
                 }
                 same
             });
-            let mut kept = Vec::with_capacity(times.len() * tail);
+            let mut kept = Vec::with_capacity(times.len() * len);
             for (_, at) in &mut *times {
-                let diff = *at..*at + tail;
+                let diff = *at..*at + len;
                 *at = kept.len();
                 kept.extend_from_slice(&diffs[diff]);
             }
             *diffs = kept;
         }
-        times.retain(|&(_, at)| !is_zero(&diffs[at..at + tail]));
+        times.retain(|&(_, at)| !tail.is_zero(&diffs[at..at + len]));
         *sorted = times.len();
     }
 }
@@ -184,8 +185,8 @@ impl<T: Time> Advance<T> {
 
     /// Brings the times of the group into order, each once.
     fn add_up(&mut self) {
-        let Self { group, wraps, pool, tail, .. } = self;
-        group.add_up(*tail, |data, time, lane, times| {
+        let Self { group, wraps, pool, layout, .. } = self;
+        group.add_up(layout.tail(), |data, time, lane, times| {
             let mut body = data.to_vec();
             body.resize(data.len() + T::WIDTH, 0);
             time.encode(&mut body[data.len()..]);

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::code::{Node, OrderedCode, PayloadCode, plain_type};
+use super::fold::{Diffs, Fold, LANE};
 use super::shape::{Sequence, Shape};
 use super::{Order, Rule, SortColumn, find};
 use crate::error::{Error, Result};
@@ -91,8 +92,8 @@ pub(crate) enum Tail {
     None,
     /// One byte: 1 if the row deletes its key. The column's position.
     Tombstone(usize),
-    /// Lanes of eight bytes, little-endian. The columns' positions.
-    Diffs(Vec<usize>),
+    /// Lanes of eight bytes, little-endian.
+    Diffs(Diffs),
 }
 
 impl Tail {
@@ -100,7 +101,7 @@ impl Tail {
         match self {
             Self::None => 0,
             Self::Tombstone(_) => 1,
-            Self::Diffs(lanes) => LANE * lanes.len(),
+            Self::Diffs(diffs) => LANE * diffs.columns.len(),
         }
     }
 
@@ -109,18 +110,47 @@ impl Tail {
         self.len() / LANE
     }
 
+    /// True if it is one number, which kernels add up.
+    pub(crate) fn is_one_sum(&self) -> bool {
+        self.diffs().is_some_and(Diffs::are_one_sum)
+    }
+
+    /// Adds a diff to another one of the same row: [`Diffs::add`].
+    #[inline]
+    pub(crate) fn add(&self, into: &mut [u8], diff: &[u8], wrapped: impl FnMut(usize, i64)) {
+        if let Some(diffs) = self.diffs() {
+            diffs.add(into, diff, wrapped);
+        }
+    }
+
+    /// True if a row with this diff is gone.
+    #[inline]
+    pub(crate) fn is_zero(&self, diff: &[u8]) -> bool {
+        self.diffs().is_some_and(|diffs| diffs.is_zero(diff))
+    }
+
+    /// What is made of diffs in place of sums.
+    pub(super) fn fold(&self) -> Option<&'static dyn Fold> {
+        self.diffs().and_then(|diffs| diffs.fold)
+    }
+
+    fn diffs(&self) -> Option<&Diffs> {
+        match self {
+            Self::Diffs(diffs) => Some(diffs),
+            Self::None | Self::Tombstone(_) => None,
+        }
+    }
+
     /// The columns that stand here.
     fn columns(&self) -> &[usize] {
         match self {
             Self::None => &[],
             Self::Tombstone(column) => std::slice::from_ref(column),
-            Self::Diffs(lanes) => lanes,
+            Self::Diffs(diffs) => &diffs.columns,
         }
     }
 }
 
-/// Bytes of a diff.
-const LANE: usize = 8;
 /// Diffs of a row, at the most: headers count them in a byte.
 const MOST_LANES: usize = u8::MAX as usize;
 
@@ -162,13 +192,18 @@ impl Layout {
             let message = format!("the rule `sum` needs diff columns, up to {MOST_LANES}");
             return Err(Error::InvalidOrder(message));
         }
+        if order.fold.is_some() && !sums {
+            return Err(Error::InvalidOrder("a fold needs diff columns".into()));
+        }
         if order.time.is_some() && !sums {
             return Err(Error::InvalidOrder("a time column needs a diff column".into()));
         }
         let time = order.time.as_deref().map(|name| time_column(&schema, name)).transpose()?;
         let diffs = order.diffs.iter().map(|name| diff_column(&schema, name));
         let tail = match &order.tombstone {
-            _ if sums => Tail::Diffs(diffs.collect::<Result<_>>()?),
+            _ if sums => {
+                Tail::Diffs(Diffs { columns: diffs.collect::<Result<_>>()?, fold: order.fold })
+            }
             Some(name) => Tail::Tombstone(tombstone_column(&schema, name)?),
             None => Tail::None,
         };

@@ -14,6 +14,7 @@
 //! binaries by bytes; floats by IEEE 754 totalOrder (-NaN, -inf, ..., -0.0, +0.0, ..., inf, NaN).
 
 pub(crate) mod code;
+mod fold;
 mod header;
 mod layout;
 mod node;
@@ -22,6 +23,7 @@ pub(crate) mod types;
 
 use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
 
+pub use fold::Fold;
 pub use layout::Layout;
 pub(crate) use layout::{Slot, Tail, check_fields};
 pub(crate) use shape::{Sequence, Shape};
@@ -211,6 +213,7 @@ pub struct Order {
     rule: Rule,
     time: Option<String>,
     diffs: Vec<String>,
+    fold: Option<&'static dyn Fold>,
     tombstone: Option<String>,
 }
 
@@ -223,6 +226,7 @@ impl Order {
             rule: Rule::Keep,
             time: None,
             diffs: Vec::new(),
+            fold: None,
             tombstone: None,
         }
     }
@@ -313,6 +317,43 @@ impl Order {
     pub fn diffs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.diffs = names.into_iter().map(Into::into).collect();
         self.rule = Rule::Sum;
+        self
+    }
+
+    /// Diffs of equal rows are not added up, but become what `fold` makes of them: all the diff columns together are one
+    /// value of it. No kernel knows it: such rows are ordered as those of several diffs are.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    /// use windrow::{Diff, Fold, Order, consolidate};
+    ///
+    /// #[derive(Debug)]
+    /// struct Least;
+    ///
+    /// impl Fold for Least {
+    ///     fn name(&self) -> &str {
+    ///         "least"
+    ///     }
+    ///
+    ///     fn fold(&self, into: &mut [u8], diff: &[u8]) {
+    ///         i64::decode(into).min(i64::decode(diff)).encode(into);
+    ///     }
+    /// }
+    ///
+    /// let batch = RecordBatch::try_from_iter([
+    ///     ("node", Arc::new(Int64Array::from(vec![2, 1, 2, 2])) as ArrayRef),
+    ///     ("distance", Arc::new(Int64Array::from(vec![5, 0, 3, 4])) as ArrayRef),
+    /// ])?;
+    /// let layout = Order::by("node").diff("distance").fold(&Least).bind(&batch.schema())?;
+    /// let rows = consolidate(&layout, &batch)?;
+    /// assert_eq!(rows.column(0).as_ref(), &Int64Array::from(vec![1, 2]));
+    /// assert_eq!(rows.column(1).as_ref(), &Int64Array::from(vec![0, 3]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn fold(mut self, fold: &'static dyn Fold) -> Self {
+        self.fold = Some(fold);
         self
     }
 

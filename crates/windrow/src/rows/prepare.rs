@@ -123,9 +123,9 @@ pub(super) fn prepare(
         Tail::Tombstone(column) => {
             TailColumn::Tombstone(required(*column, false)?.as_boolean().values().clone())
         }
-        Tail::Diffs(columns) => {
+        Tail::Diffs(of) => {
             let lane = |&column: &usize| Ok(diffs(required(column, false)?.as_ref()));
-            TailColumn::Diffs(columns.iter().map(lane).collect::<Result<_>>()?)
+            TailColumn::Diffs(of.columns.iter().map(lane).collect::<Result<_>>()?)
         }
     };
     let rows = batch.num_rows();

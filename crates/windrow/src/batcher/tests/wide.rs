@@ -1,5 +1,7 @@
 //! Times of up to 32 bytes and diffs of several lanes: batcher, merges, cursors and spines against a map from (key, time)
-//! to sums.
+//! to sums, or to what a fold makes of them.
+
+use std::collections::btree_map::Entry;
 
 use arrow_array::FixedSizeBinaryArray;
 use arrow_schema::{Field, Schema};
@@ -7,8 +9,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batch::{Merging, RecordBatches};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, TakenRows};
 use crate::error::Error;
+use crate::order::Fold;
 use crate::pool::ForceSpill;
 use crate::spine::Spine;
 use crate::time::{Antichain, Diff};
@@ -54,6 +57,74 @@ impl Grid for ((u64, u64), (i64, usize)) {
     }
 }
 
+/// What is made of diffs.
+trait Meaning: std::fmt::Debug {
+    const FOLD: Option<&'static dyn Fold>;
+    fn add(sum: &mut i64, diff: i64, lane: usize);
+    /// True if zeros change nothing.
+    const ZEROS: bool;
+}
+
+#[derive(Debug)]
+struct Sum;
+
+impl Meaning for Sum {
+    const FOLD: Option<&'static dyn Fold> = None;
+    const ZEROS: bool = true;
+
+    fn add(sum: &mut i64, diff: i64, _lane: usize) {
+        *sum += diff;
+    }
+}
+
+/// The least of the first lane, the greatest of all others.
+#[derive(Debug)]
+struct Bounds;
+
+impl Meaning for Bounds {
+    const FOLD: Option<&'static dyn Fold> = Some(&Folds(Self));
+    const ZEROS: bool = false;
+
+    fn add(sum: &mut i64, diff: i64, lane: usize) {
+        *sum = if lane == 0 { diff.min(*sum) } else { diff.max(*sum) };
+    }
+}
+
+/// What is there an odd number of times.
+#[derive(Debug)]
+struct Parity;
+
+impl Meaning for Parity {
+    const FOLD: Option<&'static dyn Fold> = Some(&Folds(Self));
+    const ZEROS: bool = true;
+
+    fn add(sum: &mut i64, diff: i64, _lane: usize) {
+        *sum ^= diff;
+    }
+}
+
+#[derive(Debug)]
+struct Folds<M>(M);
+
+impl<M: Meaning + Send + Sync + 'static> Fold for Folds<M> {
+    fn name(&self) -> &str {
+        std::any::type_name::<M>()
+    }
+
+    fn fold(&self, into: &mut [u8], diff: &[u8]) {
+        let lanes = into.chunks_mut(8).zip(diff.chunks(8)).enumerate();
+        lanes.for_each(|(lane, (into, diff))| {
+            let mut sum = <i64 as Diff>::decode(into);
+            M::add(&mut sum, <i64 as Diff>::decode(diff), lane);
+            Diff::encode(sum, into);
+        });
+    }
+
+    fn is_zero(&self, diff: &[u8]) -> bool {
+        M::ZEROS && diff.iter().all(|&byte| byte == 0)
+    }
+}
+
 fn code<T: Time>(time: T) -> Vec<u8> {
     let mut code = vec![0; T::WIDTH];
     time.encode(&mut code);
@@ -70,10 +141,11 @@ fn schema<T: Time>(keys: Keys, lanes: usize) -> Schema {
     Schema::new(fields)
 }
 
-fn layout<T: Time>(keys: Keys, lanes: usize) -> Layout {
+fn layout<T: Time, M: Meaning>(keys: Keys, lanes: usize) -> Layout {
     let schema = schema::<T>(keys, lanes);
     let order = Order::by("key").diffs((0..lanes).map(|lane| format!("lane{lane}")));
     let order = if T::WIDTH > 0 { order.time("time") } else { order };
+    let order = M::FOLD.into_iter().fold(order, Order::fold);
     order.bind(&schema).unwrap()
 }
 
@@ -92,26 +164,35 @@ fn record_batch<T: Grid>(keys: Keys, lanes: usize, changes: &[Wide]) -> RecordBa
     RecordBatch::try_new(Arc::new(schema::<T>(keys, lanes)), columns).unwrap()
 }
 
-fn add(sums: &mut Sums, key: String, time: Vec<u8>, diff: &[i64]) {
-    let sum = sums.entry((key, time)).or_insert_with(|| vec![0; diff.len()]);
-    sum.iter_mut().zip(diff).for_each(|(sum, diff)| *sum += diff);
+fn add<M: Meaning>(sums: &mut Sums, key: String, time: Vec<u8>, diff: &[i64]) {
+    match sums.entry((key, time)) {
+        Entry::Vacant(entry) => drop(entry.insert(diff.to_vec())),
+        Entry::Occupied(mut entry) => {
+            let lanes = entry.get_mut().iter_mut().zip(diff).enumerate();
+            lanes.for_each(|(lane, (sum, diff))| M::add(sum, *diff, lane));
+        }
+    }
 }
 
-fn without_zeros(mut sums: Sums) -> Sums {
-    sums.retain(|_, sum| sum.iter().any(|&lane| lane != 0));
+fn is_there<M: Meaning>(lanes: &[i64]) -> bool {
+    !M::ZEROS || lanes.iter().any(|&lane| lane != 0)
+}
+
+fn without_zeros<M: Meaning>(mut sums: Sums) -> Sums {
+    sums.retain(|_, sum| is_there::<M>(sum));
     sums
 }
 
-fn model<T: Grid>(keys: Keys, lanes: usize, changes: &[Wide]) -> Sums {
+fn model<T: Grid, M: Meaning>(keys: Keys, lanes: usize, changes: &[Wide]) -> Sums {
     let mut sums = Sums::new();
     for &(key, at, diff) in changes {
-        add(&mut sums, keys.text(key), code(T::of(at)), &diff[..lanes]);
+        add::<M>(&mut sums, keys.text(key), code(T::of(at)), &diff[..lanes]);
     }
-    without_zeros(sums)
+    without_zeros::<M>(sums)
 }
 
 /// The rows of a batch, which must ascend strictly and have no zeros.
-fn read<T: Time>(keys: Keys, lanes: usize, batch: Batch<T>) -> Sums {
+fn read<T: Time, M: Meaning>(keys: Keys, lanes: usize, batch: Batch<T>) -> Sums {
     let mut rows = Vec::new();
     for batch in batch.record_batches(100).unwrap() {
         let batch = batch.unwrap();
@@ -130,12 +211,16 @@ fn read<T: Time>(keys: Keys, lanes: usize, batch: Batch<T>) -> Sums {
         }
     }
     assert!(rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "rows ascend");
-    assert!(rows.iter().all(|row| row.1.iter().any(|&lane| lane != 0)), "not all are zero");
+    assert!(rows.iter().all(|row| is_there::<M>(&row.1)), "not all are zero");
     rows.into_iter().collect()
 }
 
 /// What a cursor shows, times moved up to `since`.
-fn seen<T: Time, D: Diff>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T>) -> Sums {
+fn seen<T: Time, D: Diff, M: Meaning>(
+    keys: Keys,
+    mut cursor: Cursor<T>,
+    since: &Antichain<T>,
+) -> Sums {
     let mut sums = Sums::new();
     let mut decoder = crate::batch::Decoder::new(cursor.layout(), &[0]).unwrap();
     while cursor.has_key() {
@@ -154,29 +239,33 @@ fn seen<T: Time, D: Diff>(keys: Keys, mut cursor: Cursor<T>, since: &Antichain<T
                     .map(|lane| i64::from_le_bytes(lane.try_into().unwrap()))
                     .collect();
                 if let Some(time) = since.advance(time) {
-                    add(&mut sums, key.clone(), code(time), &lanes);
+                    add::<M>(&mut sums, key.clone(), code(time), &lanes);
                 }
             })
             .unwrap();
         cursor.step_key().unwrap();
     }
-    without_zeros(sums)
+    without_zeros::<M>(sums)
 }
 
-fn advanced<T: Time>(sums: &Sums, since: &Antichain<T>) -> Sums {
+fn advanced<T: Time, M: Meaning>(sums: &Sums, since: &Antichain<T>) -> Sums {
     let mut out = Sums::new();
     for ((key, time), diff) in sums {
         if let Some(time) = since.advance(T::decode(time)) {
-            add(&mut out, key.clone(), code(time), diff);
+            add::<M>(&mut out, key.clone(), code(time), diff);
         }
     }
-    without_zeros(out)
+    without_zeros::<M>(out)
 }
 
 /// Seals the rounds of changes, each of which ends with a frontier; reads each batch, the spine of them, and all of them
 /// merged, with times as they are and moved up to `since`.
-fn agree<T: Grid, D: Diff>(keys: Keys, pool: &Pool, rounds: &[(Vec<Wide>, Antichain<T>)]) {
-    let (lanes, layout) = (D::LANES, layout::<T>(keys, D::LANES));
+fn agree<T: Grid, D: Diff, M: Meaning>(
+    keys: Keys,
+    pool: &Pool,
+    rounds: &[(Vec<Wide>, Antichain<T>)],
+) {
+    let (lanes, layout) = (D::LANES, layout::<T, M>(keys, D::LANES));
     let mut batcher = Batcher::<T>::timed(&layout, pool);
     let mut spine = Spine::<T>::new(&layout, pool).unwrap();
     let (mut pending, mut all) = (Sums::new(), Sums::new());
@@ -188,24 +277,27 @@ fn agree<T: Grid, D: Diff>(keys: Keys, pool: &Pool, rounds: &[(Vec<Wide>, Antich
         for piece in changes.chunks(30) {
             batcher.push(&record_batch::<T>(keys, lanes, piece)).unwrap();
         }
-        for ((key, time), diff) in model::<T>(keys, lanes, &changes) {
-            add(&mut pending, key, time, &diff);
+        for ((key, time), diff) in model::<T, M>(keys, lanes, &changes) {
+            add::<M>(&mut pending, key, time, &diff);
         }
         let batch = batcher.seal(&upper).unwrap();
-        let (kept, shipped): (Sums, Sums) = without_zeros(std::mem::take(&mut pending))
+        let (kept, shipped): (Sums, Sums) = without_zeros::<M>(std::mem::take(&mut pending))
             .into_iter()
             .partition(|((_, time), _)| upper.less_equal(T::decode(time)));
         let frontier: Antichain<T> = kept.keys().map(|row| T::decode(&row.1)).collect();
         assert_eq!(batcher.frontier(), &frontier);
-        assert_eq!(read(keys, lanes, batch.try_clone().unwrap()), shipped);
+        assert_eq!(read::<T, M>(keys, lanes, batch.try_clone().unwrap()), shipped);
         let cursor = Cursor::new([&batch]).unwrap();
-        assert_eq!(seen::<T, D>(keys, cursor, &Antichain::least()), shipped);
+        assert_eq!(seen::<T, D, M>(keys, cursor, &Antichain::least()), shipped);
         all.extend(shipped);
         spine.insert(batch.try_clone().unwrap()).unwrap();
         batches.push(batch);
         spine.work(&mut 20).unwrap();
         let since = spine.since().clone();
-        assert_eq!(seen::<T, D>(keys, spine.cursor().unwrap(), &since), advanced(&all, &since));
+        assert_eq!(
+            seen::<T, D, M>(keys, spine.cursor().unwrap(), &since),
+            advanced::<T, M>(&all, &since)
+        );
         if !upper.is_empty() {
             spine.set_since(&lower).unwrap();
         }
@@ -213,10 +305,13 @@ fn agree<T: Grid, D: Diff>(keys: Keys, pool: &Pool, rounds: &[(Vec<Wide>, Antich
     }
     let since = spine.since().clone();
     let merged = Batch::union(&layout, pool, batches.iter().filter_map(Batch::try_clone));
-    assert_eq!(read(keys, lanes, merged.settle().unwrap()), all);
+    assert_eq!(read::<T, M>(keys, lanes, merged.settle().unwrap()), all);
     let mut merging = Merging::new(&layout, pool, batches).advancing(&since).unwrap();
     while !merging.work(&mut 7).unwrap() {}
-    assert_eq!(read(keys, lanes, merging.finish().unwrap()), advanced(&all, &since));
+    assert_eq!(
+        read::<T, M>(keys, lanes, merging.finish().unwrap()),
+        advanced::<T, M>(&all, &since)
+    );
 }
 
 fn rounds() -> impl Strategy<Value = Vec<(Vec<Wide>, [[u64; 4]; 2])>> {
@@ -243,12 +338,16 @@ proptest! {
             let upper = |corners: &[[u64; 4]; 2]| corners.iter().map(|&at| T::of(at)).collect();
             rounds.iter().map(|(changes, corners)| (changes.clone(), upper(corners))).collect()
         }
-        agree::<u64, (i64, i64)>(keys, &pool, &of(&rounds));
-        agree::<(), [i64; 3]>(keys, &pool, &of(&rounds));
-        agree::<[u8; 13], i64>(keys, &pool, &of(&rounds));
-        agree::<(u64, u32), (i64, [i64; 2])>(keys, &pool, &of(&rounds));
-        agree::<((u64, u64), (i64, usize)), i64>(keys, &pool, &of(&rounds));
-        agree::<((u64, u64), (i64, usize)), [i64; 2]>(keys, &pool, &of(&rounds));
+        agree::<u64, (i64, i64), Sum>(keys, &pool, &of(&rounds));
+        agree::<(), [i64; 3], Sum>(keys, &pool, &of(&rounds));
+        agree::<[u8; 13], i64, Sum>(keys, &pool, &of(&rounds));
+        agree::<(u64, u32), (i64, [i64; 2]), Sum>(keys, &pool, &of(&rounds));
+        agree::<((u64, u64), (i64, usize)), i64, Sum>(keys, &pool, &of(&rounds));
+        agree::<((u64, u64), (i64, usize)), [i64; 2], Sum>(keys, &pool, &of(&rounds));
+        agree::<u64, i64, Bounds>(keys, &pool, &of(&rounds));
+        agree::<(), [i64; 3], Bounds>(keys, &pool, &of(&rounds));
+        agree::<u64, i64, Parity>(keys, &pool, &of(&rounds));
+        agree::<((u64, u64), (i64, usize)), [i64; 2], Parity>(keys, &pool, &of(&rounds));
     }
 }
 
@@ -259,7 +358,7 @@ fn all(record_batches: Result<RecordBatches>) -> Result<Vec<RecordBatch>> {
 #[test]
 fn lanes_that_do_not_fit_are_told_whatever_meets_first() {
     let keys = Keys::Texts;
-    let layout = layout::<u64>(keys, 2);
+    let layout = layout::<u64, Sum>(keys, 2);
     let pool = Pool::tiny(300);
     let sealed = |diff: [i64; 3]| {
         let mut batcher = Batcher::new(&layout, &pool);
@@ -272,7 +371,7 @@ fn lanes_that_do_not_fit_are_told_whatever_meets_first() {
             let batches = order[..count].iter().map(|&at| sealed(parts[at]));
             Batch::union(&layout, &pool, batches).settle().unwrap()
         };
-        let sums = read(keys, 2, of(3));
+        let sums = read::<u64, Sum>(keys, 2, of(3));
         assert_eq!(sums.into_values().collect::<Vec<_>>(), [vec![0, i64::MAX - 2]], "{order:?}");
         let found = all(of(2).record_batches(10));
         let wraps = matches!(found, Err(Error::DiffOverflow { .. }));
@@ -283,7 +382,7 @@ fn lanes_that_do_not_fit_are_told_whatever_meets_first() {
 #[test]
 fn what_lanes_cannot_say_is_refused() {
     let keys = Keys::Numbers;
-    let layout = layout::<u64>(keys, 2);
+    let layout = layout::<u64, Sum>(keys, 2);
     let mut batcher = Batcher::new(&layout, &Pool::unlimited());
     batcher.push(&record_batch::<u64>(keys, 2, &[(1, [0; 4], [1, 1, 0])])).unwrap();
     let batch = batcher.finish().unwrap().settle().unwrap();
@@ -308,4 +407,33 @@ fn what_lanes_cannot_say_is_refused() {
     ]);
     let bound = Order::by("lane").time("time").diff("lane").bind(&wide);
     assert!(matches!(bound, Err(Error::UnsupportedColumn { .. })));
+}
+
+#[test]
+fn folds_are_taken_and_are_refused_where_there_are_none() {
+    let keys = Keys::Numbers;
+    let layout = layout::<u64, Bounds>(keys, 1);
+    let sealed = |changes: &[Wide]| {
+        let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+        batcher.push(&record_batch::<u64>(keys, 1, changes)).unwrap();
+        batcher.finish().unwrap().settle().unwrap()
+    };
+    let at = |time, diff| (1, [time, 0, 0, 0], [diff, 0, 0]);
+    let batches = [sealed(&[at(0, 7), at(1, 5)]), sealed(&[at(0, 6), at(2, 1)])];
+    let mut cursor = Cursor::new(&batches).unwrap();
+    let mut taken = TakenRows::new();
+    cursor.take_rows(1u64, &mut taken).unwrap();
+    let least: Vec<i64> =
+        taken.iter().map(|row| <i64 as Diff>::decode(&row[row.len() - 8..])).collect();
+    assert_eq!(least, [5]);
+
+    let snapshot = all(batches[0].try_clone().unwrap().snapshot(10));
+    assert!(matches!(snapshot, Err(Error::InvalidOrder(_))), "{snapshot:?}");
+    let directory = tempfile::tempdir().unwrap();
+    let spine = Spine::<u64>::new(&layout, &Pool::unlimited()).unwrap();
+    assert!(matches!(spine.save(directory.path()), Err(Error::InvalidOrder(_))));
+    assert!(matches!(Layout::from_bytes(&layout.to_bytes()), Err(Error::InvalidOrder(_))));
+    assert_ne!(layout.to_bytes(), self::layout::<u64, Parity>(keys, 1).to_bytes());
+    let sorted = Order::by("key").fold(&Folds(Bounds)).bind(layout.schema());
+    assert!(matches!(sorted, Err(Error::InvalidOrder(_))));
 }

@@ -1,9 +1,10 @@
 //! Layouts as bytes: the header of a run that is written apart and compared later.
 //!
 //! ```text
-//! "WRWL" | version 2 | floats 1 | rule 1 | key | then | time | diffs | tombstone | schema
+//! "WRWL" | version 2 | floats 1 | rule 1 | key | then | time | diffs | tombstone | fold | schema
 //! columns    count 4, then each: name, flags 1 (1 descending, 2 nulls first)
 //! name       length 4, UTF-8; time, diffs and tombstone are a number of names, of one byte, and the names
+//! fold       its name, if the rule is that: the layout is compared, and not read back
 //! schema     fields and metadata, as drawn in `types`
 //! ```
 //! Numbers are little-endian.
@@ -26,6 +27,10 @@ const VERSION: u16 = 2;
 /// Floats in IEEE 754 totalOrder, bit for bit: the only policy there is.
 const TOTAL_ORDER: u8 = 0;
 
+/// The numbers of [`Rule::Sum`]: diffs are added up, or folded.
+const SUM: u8 = 3;
+const FOLD: u8 = 5;
+
 const DESCENDING: u8 = 1;
 const NULLS_FIRST: u8 = 2;
 
@@ -42,7 +47,13 @@ impl Layout {
             Rule::Keep => 0,
             Rule::First => 1,
             Rule::Last => 2,
-            Rule::Sum => 3,
+            Rule::Sum => {
+                if self.tail().fold().is_none() {
+                    SUM
+                } else {
+                    FOLD
+                }
+            }
             Rule::LastKnown => 4,
         });
         let (key, then) = self.order().split_at(self.key().count());
@@ -57,12 +68,15 @@ impl Layout {
         }
         let (diffs, tombstone) = match self.tail() {
             Tail::None => (&[][..], None),
-            Tail::Diffs(columns) => (&columns[..], None),
+            Tail::Diffs(diffs) => (&diffs.columns[..], None),
             Tail::Tombstone(column) => (&[][..], Some(*column)),
         };
         for columns in [self.time().as_slice(), diffs, tombstone.as_slice()] {
             out.byte(columns.len() as u8);
             columns.iter().for_each(|&column| out.text(self.schema().field(column).name()));
+        }
+        if let Some(fold) = self.tail().fold() {
+            out.text(fold.name());
         }
         types::put_schema(self.schema(), &mut out);
         out.finish()
@@ -71,7 +85,8 @@ impl Layout {
     /// The layout that [`Layout::to_bytes`] wrote.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if these are not its bytes, or those of another version; what
+    /// [`Error::Corrupt`] if these are not its bytes, or those of another version; [`Error::InvalidOrder`] if diffs are
+    /// [folded](Order::fold), since functions have no bytes; what
     /// [`Order::bind`] reports if the order does not fit the schema.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut input = Reader::new(bytes);
@@ -86,19 +101,27 @@ impl Layout {
         if input.byte()? != TOTAL_ORDER {
             return Err(corrupt("an unknown order of floats"));
         }
-        let rule = match input.byte()? {
+        let number = input.byte()?;
+        let rule = match number {
             0 => Rule::Keep,
             1 => Rule::First,
             2 => Rule::Last,
-            3 => Rule::Sum,
+            SUM | FOLD => Rule::Sum,
             4 => Rule::LastKnown,
             other => return Err(corrupt(format!("no rule has the number {other}"))),
         };
         let (key, then) = (columns(&mut input)?, columns(&mut input)?);
         let (time, diffs, tombstone) = (input.option()?, input.texts()?, input.option()?);
+        if number == FOLD {
+            let message = format!(
+                "diffs of these rows are folded by {:?}, which has no bytes",
+                input.text()?
+            );
+            return Err(Error::InvalidOrder(message));
+        }
         let schema: Schema = types::take_schema(&mut input)?;
         input.end()?;
-        let order = Order { key, then, rule, time, diffs, tombstone };
+        let order = Order { key, then, rule, time, diffs, fold: None, tombstone };
         Self::bind(&order, SchemaRef::new(schema))
     }
 }

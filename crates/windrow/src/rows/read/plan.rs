@@ -50,7 +50,7 @@ pub(in crate::rows) fn plan<'a>(
         Tail::None => {}
         Tail::Tombstone(column) if wanted[*column] => plan.boolean(*column),
         Tail::Tombstone(_) => plan.skip(1),
-        Tail::Diffs(columns) => columns.iter().for_each(|&column| match wanted[column] {
+        Tail::Diffs(diffs) => diffs.columns.iter().for_each(|&column| match wanted[column] {
             true => plan.add(Diffs::new(column, rows)),
             false => plan.skip(8),
         }),

@@ -43,8 +43,11 @@ impl<T: Time> Spine<T> {
     ///
     /// # Errors
     /// [`Error::Io`] if a file cannot be written; what reading chunks reports; [`Error::DiffOverflow`] and
-    /// [`Error::Value`] for sums that a diff column cannot hold. What was saved before is still there then.
+    /// [`Error::Value`] for sums that a diff column cannot hold; [`Error::InvalidOrder`] if diffs are
+    /// [folded](crate::Order::fold). What was saved before is still there then.
     pub fn save(&self, directory: impl AsRef<Path>) -> Result<()> {
+        let layout = self.layout.to_bytes();
+        Layout::from_bytes(&layout)?;
         let directory = directory.as_ref();
         fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
         let last = match Manifest::read(&directory.join(MANIFEST)) {
@@ -59,7 +62,7 @@ impl<T: Time> Spine<T> {
         }
         let manifest = Manifest {
             generation,
-            layout: self.layout.to_bytes(),
+            layout,
             since: manifest::codes(&self.since),
             upper: manifest::codes(&self.upper),
             batches,
