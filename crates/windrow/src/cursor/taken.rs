@@ -146,11 +146,11 @@ impl<T: Time> Cursor<T> {
             let sum = &mut bytes[code + width..];
             let (layout, mut is_there) = (self.layout.clone(), false);
             let visited = self.visit_times(|at, diff| {
-                if !at.less_equal(time) {
-                } else if std::mem::replace(&mut is_there, true) {
-                    layout.tail().add(sum, diff, |lane, times| wraps[lane] += times);
-                } else {
-                    sum.copy_from_slice(diff);
+                if at.less_equal(time) {
+                    match std::mem::replace(&mut is_there, true) {
+                        true => layout.tail().add(sum, diff, |lane, times| wraps[lane] += times),
+                        false => sum.copy_from_slice(diff),
+                    }
                 }
             });
             if visited.is_err() {

@@ -1,22 +1,31 @@
 //! What of a CPU decides which of two ways is taken: the instructions it has, and how its caches are built.
 //!
 //! Every kernel asks [`detected`] for the instructions of a path, and nothing else. With the feature `portable` of this
-//! crate the answer is no everywhere, so that what other CPUs run is tested and measured on this one.
+//! crate the answer is no everywhere, and so it is in builds with debug assertions where `WINDROW_PORTABLE` is set: what
+//! other CPUs run is measured and tested on this one.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
 #[cfg(target_arch = "x86_64")]
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// Whether this CPU has all of these instruction sets, and this build may use them.
 #[cfg(target_arch = "x86_64")]
 macro_rules! detected {
     ($($feature:tt),+) => {
-        !cfg!(feature = "portable") $(&& std::arch::is_x86_feature_detected!($feature))+
+        $crate::kernel::cpu::may_use_them() $(&& std::arch::is_x86_feature_detected!($feature))+
     };
 }
 #[cfg(target_arch = "x86_64")]
 pub(crate) use detected;
+
+/// Whether instruction sets are to be used at all.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn may_use_them() -> bool {
+    static OFF: LazyLock<bool> = LazyLock::new(|| std::env::var_os("WINDROW_PORTABLE").is_some());
+    !cfg!(feature = "portable") && !(cfg!(debug_assertions) && *OFF)
+}
 
 /// Defines a function that runs the loop `$each`, which is always inlined, compiled for instruction sets that this CPU has:
 /// a compiler makes vectors of it. What has to be written for each of them by hand is not for this.
