@@ -78,6 +78,9 @@ const SPARE_CHUNKS: usize = 4;
 /// Buffers of an exact size are the allocator's below so many bytes, which glibc has at hand, and mappings above.
 const MOST_OF_ALLOCATOR: usize = 64 << 10;
 
+/// Mappings are made of pages of so many bytes, or of larger ones.
+const PAGE: usize = 4 << 10;
+
 /// Memory under a budget, and temporary files for what does not fit. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Pool {
@@ -316,7 +319,6 @@ impl Pool {
     /// A buffer of as many bytes as are asked for, and at most a page more, for what is kept for long, where the caller
     /// is about to give back more; none if it is large and nobody has that to spare.
     pub(crate) fn exact_buffer(&self, len: usize) -> Option<Buffer> {
-        const PAGE: usize = 4 << 10;
         if len < MOST_OF_ALLOCATOR {
             return Some(self.small_buffer(&vec![0; len]));
         }
@@ -326,6 +328,13 @@ impl Pool {
         }
         let lease = self.inner.budget.try_lease(len)?;
         self.mapped(len, lease).ok()
+    }
+
+    /// A buffer of `len` bytes and at most a page more, which is not recycled. The budget may be passed by it.
+    pub(crate) fn page_buffer(&self, len: usize) -> Result<Buffer> {
+        let len = len.next_multiple_of(PAGE);
+        let lease = self.inner.budget.lease(len);
+        self.mapped(len, lease)
     }
 
     /// As [`Pool::buffer`], if there is memory that nobody else will ask for.
@@ -541,6 +550,13 @@ impl std::ops::Deref for Buffer {
 
     fn deref(&self) -> &[u8] {
         &self.region
+    }
+}
+
+/// For whoever shares it.
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 
