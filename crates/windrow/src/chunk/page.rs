@@ -50,8 +50,8 @@ pub(crate) struct Page {
     place: Mutex<Place>,
     /// Told when reading ends.
     read: Condvar,
-    /// For the page itself and its ends, if it is of an index: of those there are many, and they stay.
-    _lease: Option<Lease>,
+    /// For the page itself and its ends: there may be many, and they stay.
+    lease: Lease,
 }
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Page {
         let ends = short.then(|| ends.map(<[u8]>::to_vec));
         let bytes = size_of::<Self>() + BESIDE + ends.iter().flatten().map(Vec::len).sum::<usize>();
         Self {
-            _lease: pool.is_for_index().then(|| pool.budget().lease(bytes)),
+            lease: pool.lease_page(bytes),
             pool: pool.clone(),
             rows: chunk.len(),
             used: chunk.bytes(),
@@ -315,6 +315,7 @@ impl Drop for Page {
         if let Place::Leaving(..) = place {
             self.pool.write_spared(self.used, false);
         }
+        self.pool.page_is_gone(&self.lease);
     }
 }
 

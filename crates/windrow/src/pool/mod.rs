@@ -33,7 +33,7 @@ mod sync {
 
 use std::any::Any;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::{Budget, Memory};
@@ -102,6 +102,8 @@ struct Inner {
     kept: Mutex<Kept>,
     residents: Mutex<Residents>,
     spiller: Spiller,
+    /// Bytes leased for pages themselves, wherever their rows are, but for those of indexes.
+    pages: AtomicUsize,
     settings: Mutex<Settings>,
     /// The policy is the usual one: without a limit it keeps every chunk, and is not asked.
     usual: AtomicBool,
@@ -186,6 +188,7 @@ impl Pool {
             recycled: Mutex::default(),
             kept: Mutex::default(),
             residents: Mutex::default(),
+            pages: AtomicUsize::new(0),
             usual: AtomicBool::new(is_usual(&*settings.policy)),
             settings: Mutex::new(settings),
             metrics: Metrics::default(),
@@ -274,6 +277,26 @@ impl Pool {
     /// Bytes of the buffer that so many are asked for: those of a chunk, of either size, if they are not more.
     fn buffer_bytes(&self, len: usize) -> usize {
         if len <= self.chunk_bytes() { self.chunk_bytes() } else { len.max(self.inner.chunk_bytes) }
+    }
+
+    /// Bytes of the budget that rows may take together: pages, which stay when rows leave, have the others.
+    pub(crate) fn limit_of_rows(&self) -> usize {
+        self.inner.budget.limit().saturating_sub(self.inner.pages.load(Ordering::Relaxed))
+    }
+
+    /// Leases `bytes` for a page itself. The budget may be passed by it.
+    pub(crate) fn lease_page(&self, bytes: usize) -> Lease {
+        if !self.fine {
+            self.inner.pages.fetch_add(bytes, Ordering::Relaxed);
+        }
+        self.inner.budget.lease(bytes)
+    }
+
+    /// Notes that a page is gone, and what was leased for it is about to go.
+    pub(crate) fn page_is_gone(&self, lease: &Lease) {
+        if !self.fine {
+            self.inner.pages.fetch_sub(lease.bytes(), Ordering::Relaxed);
+        }
     }
 
     /// True if what is spilled is compressed.
