@@ -32,6 +32,8 @@ const LEAST_LIMIT: usize = 4 << 20;
 const WORKING: usize = 16 << 20;
 /// Of a small limit it is no more than this part.
 const WORKING_PART: usize = 4;
+/// The part of it, one of so many, that is there still when rows come out: code, and what heaps keep.
+const LASTING_PART: usize = 2;
 
 /// Memory and disk for one sort.
 #[derive(Debug)]
@@ -58,9 +60,7 @@ impl Workspace {
             let adopted = Some(own.adopt(&pool));
             let reservation = MemoryConsumer::new(name).register(memory);
             let reserved = Arc::new(Reserved(reservation));
-            let aside = Aside { reserved, whole: None, bytes: AtomicUsize::new(0) };
-            aside.set(&pool, working(pool.budget().limit()))?;
-            let aside = Some(aside);
+            let aside = Some(Aside::open(&pool, reserved, None, pool.budget().limit())?);
             return Ok(Self { pool, aside, told: None, adopted, _runtime: runtime });
         }
         let reservation = MemoryConsumer::new(name).with_can_spill(true).register(memory);
@@ -77,17 +77,18 @@ impl Workspace {
         let reserved = Arc::new(Reserved(reservation));
         let budget = Budget::within(limit, Arc::clone(&reserved) as Arc<dyn Memory>);
         let pool = Pool::new(budget, options).map_err(datafusion_error)?;
-        let aside = Aside { reserved, whole: Some(limit), bytes: AtomicUsize::new(0) };
-        aside.set(&pool, working(limit))?;
-        Ok(Self { pool, aside: Some(aside), told: None, adopted: None, _runtime: runtime })
+        let aside = Some(Aside::open(&pool, reserved, Some(limit), limit)?);
+        Ok(Self { pool, aside, told: None, adopted: None, _runtime: runtime })
     }
 
-    /// Leaves `bytes` to what is no chunk, from now on; chunks leave memory for it.
+    /// From now on rows come out, as record batches of `bytes` bytes: leaves those to what is no chunk, and what lasts of
+    /// the work before. Chunks leave memory for it.
     ///
     /// # Errors
     /// What writing them out reports.
-    pub(crate) fn set_aside(&self, bytes: usize) -> Result<()> {
-        self.aside.as_ref().map_or(Ok(()), |aside| aside.set(&self.pool, bytes))
+    pub(crate) fn set_aside_for(&self, bytes: usize) -> Result<()> {
+        let Some(aside) = &self.aside else { return Ok(()) };
+        aside.set(&self.pool, bytes + aside.working / LASTING_PART)
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -114,10 +115,25 @@ struct Aside {
     reserved: Arc<Reserved>,
     /// Bytes for chunks and for that, where they do not follow from what is reserved.
     whole: Option<usize>,
+    /// What those who work take.
+    working: usize,
     bytes: AtomicUsize,
 }
 
 impl Aside {
+    /// What those take who work with `limit` bytes.
+    fn open(
+        pool: &Pool,
+        reserved: Arc<Reserved>,
+        whole: Option<usize>,
+        limit: usize,
+    ) -> Result<Self> {
+        let working = WORKING.min(limit / WORKING_PART);
+        let aside = Self { reserved, whole, working, bytes: AtomicUsize::new(0) };
+        aside.set(pool, working)?;
+        Ok(aside)
+    }
+
     /// Makes it `bytes`. What the memory pool refuses is not counted.
     fn set(&self, pool: &Pool, bytes: usize) -> Result<()> {
         if self.whole.is_some_and(|whole| whole <= LEAST_LIMIT) {
@@ -135,11 +151,6 @@ impl Aside {
         self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
     }
-}
-
-/// What those who work with `limit` bytes take beside chunks.
-fn working(limit: usize) -> usize {
-    WORKING.min(limit / WORKING_PART)
 }
 
 /// The most bytes, at most `limit`, that the pool would grant at once, by steps of an eighth.

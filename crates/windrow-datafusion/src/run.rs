@@ -118,7 +118,7 @@ impl Run {
             let inputs = inputs.into_iter().enumerate();
             let batch = merge_in(self.shape.layout(), workspace.pool(), inputs);
             let bytes = slab_bytes(workspace.pool());
-            workspace.set_aside(RECORD_BATCHES * bytes)?;
+            workspace.set_aside_for(RECORD_BATCHES * bytes)?;
             let slabs = slabs_of(self.merging(batch, bytes, &workspace))?;
             // The tasks go with the rows that come of them.
             let rows = self.decoded(slabs).map(move |batch| {
@@ -157,12 +157,12 @@ impl Run {
         blocking(move || {
             let _timer = elapsed.timer();
             let bytes = slab_bytes(workspace.pool());
-            workspace.set_aside(RECORD_BATCHES * bytes)?;
+            workspace.set_aside_for(RECORD_BATCHES * bytes)?;
             let mut batch = batcher.finish().map_err(datafusion_error)?;
             if workspace.gives_way() {
                 // A merge holds a chunk of each run, which may be all there are; of one run the others can leave.
                 batch = batch.settle().map_err(datafusion_error)?;
-                workspace.set_aside(RECORD_BATCHES * bytes.min(bytes_of(&batch, rows)))?;
+                workspace.set_aside_for(RECORD_BATCHES * bytes.min(bytes_of(&batch, rows)))?;
             }
             workspace.tell();
             Ok((batch, bytes))

@@ -167,6 +167,22 @@ fn a_limit_that_shrinks_takes_memory_back_and_one_that_grows_gives_it() {
 }
 
 #[test]
+fn pages_count_when_their_rows_have_left() {
+    let rng = &mut Rng::new(24);
+    let input = numbers(rng, 400_000);
+    let layout = Order::by("key").bind(&input.schema()).unwrap();
+    let pool = Way { budget: 4 << 20, ..Way::PLAIN }.pool();
+    let batch = sorted(&layout, &pool, &input).settle().unwrap().spill().unwrap();
+    pool.wait_for_spills();
+    pool.release();
+    assert_eq!(batch.resident_bytes(), 0);
+    let (leased, pages) = (pool.budget().used(), batch.chunks().unwrap());
+    assert!((256..1024).contains(&(leased / pages)), "{leased} bytes of {pages} pages");
+    drop(batch);
+    assert_eq!(pool.budget().used(), 0);
+}
+
+#[test]
 fn a_batch_in_memory_leaves_it_when_the_limit_shrinks() {
     let rng = &mut Rng::new(23);
     let input = numbers(rng, 200_000);

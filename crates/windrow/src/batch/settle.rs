@@ -33,7 +33,7 @@ pub(crate) fn own_bytes(pool: &Pool) -> usize {
 
 /// Runs that can be merged at once within the budget of `pool`, unless rows are longer than chunks.
 pub fn fan_in(pool: &Pool) -> usize {
-    let windows = pool.budget().limit().saturating_sub(own_bytes(pool));
+    let windows = pool.limit_of_rows().saturating_sub(own_bytes(pool));
     (windows / held_by_chunk(pool)).clamp(2, MOST_RUNS)
 }
 
@@ -55,7 +55,7 @@ fn merge_bytes(pool: &Pool, runs: &[Run]) -> usize {
 fn fits(pool: &Pool, runs: &[Run]) -> bool {
     let usual = runs.iter().all(|run| run.largest_chunk() <= pool.chunk_bytes());
     runs.len() <= if usual { 2 } else { 1 }
-        || runs.len() <= MOST_RUNS && merge_bytes(pool, runs) <= pool.budget().limit()
+        || runs.len() <= MOST_RUNS && merge_bytes(pool, runs) <= pool.limit_of_rows()
 }
 
 /// A merge of runs that keeps deletions and diffs.
@@ -71,7 +71,7 @@ pub(crate) fn settle(
     wraps: &Wraps,
     mut runs: Vec<Run>,
 ) -> Result<Vec<Run>> {
-    let limit = pool.budget().limit();
+    let limit = pool.limit_of_rows();
     let in_memory = runs.iter().all(|run| run.resident_bytes() > 0);
     if in_memory && runs.len() <= 2 && !pool.budget().is_limited() {
         return Ok(runs);

@@ -102,6 +102,7 @@ impl Pile {
         if !pool.budget().is_limited() {
             return share;
         }
+        let share = share.min(pool.limit_of_rows() / self.pushers);
         let usual = held_by_chunk(pool);
         let own = own_bytes(pool) + 2 * self.longest.saturating_sub(usual);
         let room = share.saturating_sub(own);

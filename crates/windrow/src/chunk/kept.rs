@@ -222,7 +222,7 @@ mod tests {
     /// A chunk of rows whose bodies have these bytes, and which end with this one many times.
     fn chunk_of(rows: &[(Vec<u8>, u8)], fixed: bool) -> Arc<Chunk> {
         let pool = Pool::tiny(4 << 10);
-        let (mut bytes, mut starts) = (Vec::new(), vec![0]);
+        let (mut bytes, mut starts) = (Vec::new(), vec![0u32]);
         for (body, end) in rows {
             bytes.extend_from_slice(body);
             bytes.extend_from_slice(&[*end; BEHIND]);
@@ -232,7 +232,7 @@ mod tests {
         buffer[..bytes.len()].copy_from_slice(&bytes);
         Arc::new(match fixed {
             true => Chunk::strided(&pool, buffer, bytes.len(), bytes.len() / rows.len()),
-            false => Chunk::varying(&pool, buffer, starts),
+            false => Chunk::varying(&pool, buffer, &mut starts),
         })
     }
 

@@ -19,6 +19,7 @@ mod filter;
 mod kept;
 mod known;
 mod lanes;
+mod listed;
 mod merging;
 mod output;
 mod page;

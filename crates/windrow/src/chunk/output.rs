@@ -299,8 +299,11 @@ impl Output {
         let chunk = match self.stride {
             Some(stride) => Chunk::strided(&self.pool, buffer, used, stride),
             None => {
-                let starts = std::mem::replace(&mut self.starts, self.pool.starts());
-                Chunk::varying(&self.pool, buffer, starts)
+                let chunk = Chunk::varying(&self.pool, buffer, &mut self.starts);
+                if self.starts.is_empty() {
+                    self.starts = self.pool.starts();
+                }
+                chunk
             }
         };
         self.done.push(Arc::new(chunk));

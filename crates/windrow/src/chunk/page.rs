@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::elided::expand;
 use super::filter::Filter;
 use super::kept::Kept;
+use super::listed::Listed;
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
 use crate::error::{Error, Result};
@@ -49,8 +50,8 @@ pub(crate) struct Page {
     place: Mutex<Place>,
     /// Told when reading ends.
     read: Condvar,
-    /// For the page itself and its ends, if it is of an index: of those there are many, and they stay.
-    _lease: Option<Lease>,
+    /// For the page itself and its ends: there may be many, and they stay.
+    lease: Lease,
 }
 
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl Page {
         let ends = short.then(|| ends.map(<[u8]>::to_vec));
         let bytes = size_of::<Self>() + BESIDE + ends.iter().flatten().map(Vec::len).sum::<usize>();
         Self {
-            _lease: pool.is_for_index().then(|| pool.budget().lease(bytes)),
+            lease: pool.lease_page(bytes),
             pool: pool.clone(),
             rows: chunk.len(),
             used: chunk.bytes(),
@@ -159,14 +160,11 @@ impl Page {
             if extent.len() != self.used + self.rows * OFFSET_BYTES {
                 return Err(corrupt("more or fewer bytes than rows and their ends"));
             }
-            let mut starts = Vec::with_capacity(self.rows + 1);
-            starts.push(0);
-            let ends = buffer[self.used..extent.len()].chunks_exact(OFFSET_BYTES);
-            starts.extend(ends.map(|end| u32::from_le_bytes([end[0], end[1], end[2], end[3]])));
+            let starts = Listed::read(&self.pool, &buffer[self.used..extent.len()]);
             if !starts.is_sorted() || starts.last() != Some(&(self.used as u32)) {
                 return Err(corrupt("row ends that do not ascend to the end"));
             }
-            Chunk::varying(&self.pool, buffer, starts)
+            Chunk::listed(&self.pool, buffer, starts)
         };
         Ok(chunk.with_times(self.times).with_filter(self.filter.get()))
     }
@@ -317,6 +315,7 @@ impl Drop for Page {
         if let Place::Leaving(..) = place {
             self.pool.write_spared(self.used, false);
         }
+        self.pool.page_is_gone(&self.lease);
     }
 }
 

@@ -11,13 +11,14 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use super::filter::Filter;
+use super::listed::Listed;
 use super::times::{TimeCodes, time_codes, time_of};
 use super::view::{Starts, View};
 use crate::error::Result;
 use crate::kernel::copy::copy_short;
 use crate::kernel::prefetch::prefetch_all;
 use crate::order::Layout;
-use crate::pool::{Buffer, Lease, Pool};
+use crate::pool::{Buffer, Pool};
 
 /// Bytes that the start of a row takes when a chunk is spilled.
 pub(crate) const OFFSET_BYTES: usize = 4;
@@ -35,7 +36,7 @@ const LONG_ROW: usize = 1 << 10;
 #[derive(Debug)]
 enum Places {
     Every(usize),
-    At(Vec<u32>),
+    At(Listed),
 }
 
 /// Sorted rows in memory.
@@ -51,8 +52,6 @@ pub(crate) struct Chunk {
     places: Places,
     /// Whether the starts stand behind the rows, too.
     written: bool,
-    /// For the starts, if there are any; the buffer has its own.
-    lease: Option<Lease>,
     /// Found when first asked for.
     times: OnceLock<TimeCodes>,
     /// Which keys there are, once somebody had it made.
@@ -67,23 +66,22 @@ impl Chunk {
         let times = OnceLock::new();
         let pool = pool.clone();
         let (buffer, filter) = (Some(buffer), OnceLock::new());
-        Self { pool, buffer, gone: 0, used, places, written: false, lease: None, times, filter }
+        Self { pool, buffer, gone: 0, used, places, written: false, times, filter }
     }
 
-    /// A chunk of rows that start at `starts`, the last of which is the end.
-    pub(super) fn varying(pool: &Pool, buffer: Buffer, mut starts: Vec<u32>) -> Self {
+    /// A chunk of rows that start at `starts`, the last of which is the end, as [`Listed::take`] has them.
+    pub(super) fn varying(pool: &Pool, buffer: Buffer, starts: &mut Vec<u32>) -> Self {
+        Self::listed(pool, buffer, Listed::take(pool, starts))
+    }
+
+    /// The same, of starts that are kept already.
+    pub(super) fn listed(pool: &Pool, buffer: Buffer, starts: Listed) -> Self {
         debug_assert!(starts.len() > 1, "a chunk is not empty");
-        // Without a limit they are recycled as they are.
-        if pool.budget().is_limited() {
-            starts.shrink_to_fit();
-        }
-        let lease = Some(pool.budget().lease(starts.capacity() * size_of::<u32>()));
         let used = *starts.last().unwrap_or(&0) as usize;
         let places = Places::At(starts);
         let times = OnceLock::new();
         let (pool, buffer, filter) = (pool.clone(), Some(buffer), OnceLock::new());
-        let mut chunk =
-            Self { pool, buffer, gone: 0, used, places, written: false, lease, times, filter };
+        let mut chunk = Self { pool, buffer, gone: 0, used, places, written: false, times, filter };
         if used >= chunk.len() * LONG_ROW {
             chunk.write_starts();
         }
@@ -139,9 +137,7 @@ impl Chunk {
         }
         (self.gone, self.written) = (0, false);
         if let Places::At(starts) = &mut self.places {
-            let exact = starts.as_slice().to_vec();
-            self.lease = Some(self.pool.budget().lease(exact.capacity() * size_of::<u32>()));
-            self.pool.recycle_starts(std::mem::replace(starts, exact));
+            starts.trim(&self.pool);
         }
     }
 
@@ -161,14 +157,14 @@ impl Chunk {
             }
             Self::strided(&self.pool, buffer, used, stride - behind)
         } else {
-            let starts = self.copied_starts(|row, start| start - row * behind);
+            let mut starts = self.copied_starts(|row, start| start - row * behind);
             let mut target = &mut buffer[..];
             for row in (0..rows.len()).map(|row| rows.row(row)) {
                 let (head, _) = row.split_at(row.len() - behind);
                 copy_short(target, head);
                 target = &mut target[head.len()..];
             }
-            Self::varying(&self.pool, buffer, starts)
+            Self::varying(&self.pool, buffer, &mut starts)
         };
         Some(short.with_times(self.known_times()).with_filter(self.filter()))
     }
@@ -176,12 +172,12 @@ impl Chunk {
     /// The rows with `end` behind each: undoes [`Chunk::without_ends`].
     pub(super) fn with_ends(&self, end: &[u8]) -> Result<Self> {
         let used = self.used + self.len() * end.len();
-        let starts = self.starts_with_ends(end);
+        let mut starts = self.starts_with_ends(end);
         let mut buffer = self.pool.buffer(used + starts.len() * OFFSET_BYTES)?;
         self.put_with_ends(end, &mut buffer);
         let whole = match self.stride() {
             Some(stride) => Self::strided(&self.pool, buffer, used, stride + end.len()),
-            None => Self::varying(&self.pool, buffer, starts),
+            None => Self::varying(&self.pool, buffer, &mut starts),
         };
         Ok(whole.with_times(self.known_times()).with_filter(self.filter()))
     }
@@ -232,8 +228,11 @@ impl Chunk {
 
     /// Bytes of memory that the chunk holds.
     pub(crate) fn leased_bytes(&self) -> usize {
-        self.buffer.as_ref().map_or(0, |buffer| buffer.len())
-            + self.lease.as_ref().map_or(0, Lease::bytes)
+        let starts = match &self.places {
+            Places::Every(_) => 0,
+            Places::At(starts) => starts.leased_bytes(),
+        };
+        self.buffer.as_ref().map_or(0, |buffer| buffer.len()) + starts
     }
 
     /// Prefetches what a merge looks at first: the first rows, and the last one.
@@ -333,7 +332,7 @@ impl Drop for Chunk {
             self.pool.recycle(buffer);
         }
         if let Places::At(starts) = &mut self.places {
-            self.pool.recycle_starts(std::mem::take(starts));
+            starts.recycle(&self.pool);
         }
     }
 }

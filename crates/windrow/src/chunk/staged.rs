@@ -119,14 +119,14 @@ impl Staged {
     }
 
     /// The rows as they are, which are in order, as a chunk; nothing if there are none.
-    pub(super) fn into_chunk(self, layout: &Layout, pool: &Pool) -> Option<Chunk> {
+    pub(super) fn into_chunk(mut self, layout: &Layout, pool: &Pool) -> Option<Chunk> {
         if self.rows == 0 {
             self.recycle(pool);
             return None;
         }
         Some(match layout.stride() {
             Some(stride) => Chunk::strided(pool, self.buffer, self.used, stride),
-            None => Chunk::varying(pool, self.buffer, self.starts),
+            None => Chunk::varying(pool, self.buffer, &mut self.starts),
         })
     }
 

@@ -33,7 +33,7 @@ mod sync {
 
 use std::any::Any;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use budget::{Budget, Memory};
@@ -78,6 +78,9 @@ const SPARE_CHUNKS: usize = 4;
 /// Buffers of an exact size are the allocator's below so many bytes, which glibc has at hand, and mappings above.
 const MOST_OF_ALLOCATOR: usize = 64 << 10;
 
+/// Mappings are made of pages of so many bytes, or of larger ones.
+const PAGE: usize = 4 << 10;
+
 /// Memory under a budget, and temporary files for what does not fit. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Pool {
@@ -99,6 +102,8 @@ struct Inner {
     kept: Mutex<Kept>,
     residents: Mutex<Residents>,
     spiller: Spiller,
+    /// Bytes leased for pages themselves, wherever their rows are, but for those of indexes.
+    pages: AtomicUsize,
     settings: Mutex<Settings>,
     /// The policy is the usual one: without a limit it keeps every chunk, and is not asked.
     usual: AtomicBool,
@@ -183,6 +188,7 @@ impl Pool {
             recycled: Mutex::default(),
             kept: Mutex::default(),
             residents: Mutex::default(),
+            pages: AtomicUsize::new(0),
             usual: AtomicBool::new(is_usual(&*settings.policy)),
             settings: Mutex::new(settings),
             metrics: Metrics::default(),
@@ -273,6 +279,26 @@ impl Pool {
         if len <= self.chunk_bytes() { self.chunk_bytes() } else { len.max(self.inner.chunk_bytes) }
     }
 
+    /// Bytes of the budget that rows may take together: pages, which stay when rows leave, have the others.
+    pub(crate) fn limit_of_rows(&self) -> usize {
+        self.inner.budget.limit().saturating_sub(self.inner.pages.load(Ordering::Relaxed))
+    }
+
+    /// Leases `bytes` for a page itself. The budget may be passed by it.
+    pub(crate) fn lease_page(&self, bytes: usize) -> Lease {
+        if !self.fine {
+            self.inner.pages.fetch_add(bytes, Ordering::Relaxed);
+        }
+        self.inner.budget.lease(bytes)
+    }
+
+    /// Notes that a page is gone, and what was leased for it is about to go.
+    pub(crate) fn page_is_gone(&self, lease: &Lease) {
+        if !self.fine {
+            self.inner.pages.fetch_sub(lease.bytes(), Ordering::Relaxed);
+        }
+    }
+
     /// True if what is spilled is compressed.
     pub(crate) fn compresses(&self) -> bool {
         self.settings().codec != Codec::None
@@ -316,7 +342,6 @@ impl Pool {
     /// A buffer of as many bytes as are asked for, and at most a page more, for what is kept for long, where the caller
     /// is about to give back more; none if it is large and nobody has that to spare.
     pub(crate) fn exact_buffer(&self, len: usize) -> Option<Buffer> {
-        const PAGE: usize = 4 << 10;
         if len < MOST_OF_ALLOCATOR {
             return Some(self.small_buffer(&vec![0; len]));
         }
@@ -326,6 +351,13 @@ impl Pool {
         }
         let lease = self.inner.budget.try_lease(len)?;
         self.mapped(len, lease).ok()
+    }
+
+    /// A buffer of `len` bytes and at most a page more, which is not recycled. The budget may be passed by it.
+    pub(crate) fn page_buffer(&self, len: usize) -> Result<Buffer> {
+        let len = len.next_multiple_of(PAGE);
+        let lease = self.inner.budget.lease(len);
+        self.mapped(len, lease)
     }
 
     /// As [`Pool::buffer`], if there is memory that nobody else will ask for.
@@ -541,6 +573,13 @@ impl std::ops::Deref for Buffer {
 
     fn deref(&self) -> &[u8] {
         &self.region
+    }
+}
+
+/// For whoever shares it.
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 

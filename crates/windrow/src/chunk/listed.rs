@@ -1,0 +1,174 @@
+//! Where the rows of a chunk start, if their lengths differ, in memory that goes when the chunk does.
+//!
+//! ```text
+//! few, or no limit   | 0 | o1 | ... | used |              the allocator's, which has it at hand
+//! many               | 0 | o1 | ... | used | to a page |  a mapping of its own
+//! ```
+//! Of short rows the starts are a tenth. Chunks come and go in any order and have different numbers of rows, so the
+//! allocator keeps more than is leased: holes that other lists do not fit into, in the heap of each thread that has
+//! merged, written or read one.
+
+use std::ops::Deref;
+
+use arrow_buffer::ScalarBuffer;
+use bytes::Bytes;
+
+use super::resident::OFFSET_BYTES;
+use crate::pool::{Lease, Pool};
+
+/// With a limit, lists of so many bytes and more are mappings: a page is little beside them.
+const LEAST_MAPPED: usize = 16 << 10;
+
+/// Starts of rows, of which the last is the end; leased.
+#[derive(Debug)]
+pub(super) enum Listed {
+    Allocated(Vec<u32>, Lease),
+    Mapped(ScalarBuffer<u32>, usize),
+}
+
+impl Listed {
+    /// What `starts` has. Of what is copied a zero is left, and the memory for the next rows; else nothing is.
+    pub(super) fn take(pool: &Pool, starts: &mut Vec<u32>) -> Self {
+        if let Some(mapped) = Self::mapped(pool, starts.len(), |bytes| {
+            for (place, start) in bytes.chunks_exact_mut(OFFSET_BYTES).zip(&*starts) {
+                place.copy_from_slice(&start.to_ne_bytes());
+            }
+        }) {
+            starts.truncate(1);
+            return mapped;
+        }
+        Self::allocated(pool, std::mem::take(starts))
+    }
+
+    /// The starts of rows that end at `ends`, as a store keeps them.
+    pub(super) fn read(pool: &Pool, ends: &[u8]) -> Self {
+        let ends = ends.as_chunks::<OFFSET_BYTES>().0;
+        let mapped = Self::mapped(pool, ends.len() + 1, |bytes| {
+            let places = bytes.chunks_exact_mut(OFFSET_BYTES).skip(1);
+            for (place, &end) in places.zip(ends) {
+                place.copy_from_slice(&u32::from_le_bytes(end).to_ne_bytes());
+            }
+        });
+        mapped.unwrap_or_else(|| {
+            let mut starts = Vec::with_capacity(ends.len() + 1);
+            starts.push(0);
+            starts.extend(ends.iter().map(|&end| u32::from_le_bytes(end)));
+            Self::allocated(pool, starts)
+        })
+    }
+
+    /// So many starts in a mapping, which is all zeros where `fill` leaves it, if they are to have one.
+    fn mapped(pool: &Pool, count: usize, fill: impl FnOnce(&mut [u8])) -> Option<Self> {
+        let len = count * OFFSET_BYTES;
+        if !pool.budget().is_limited() || len < LEAST_MAPPED {
+            return None;
+        }
+        // Where the system has no more mappings, the allocator may have memory.
+        let mut buffer = pool.page_buffer(len).ok()?;
+        fill(&mut buffer[..len]);
+        let leased = buffer.len();
+        Some(Self::Mapped(ScalarBuffer::new(Bytes::from_owner(buffer).into(), 0, count), leased))
+    }
+
+    fn allocated(pool: &Pool, mut starts: Vec<u32>) -> Self {
+        // Without a limit they are recycled as they are.
+        if pool.budget().is_limited() {
+            starts.shrink_to_fit();
+        }
+        let lease = pool.budget().lease(starts.capacity() * OFFSET_BYTES);
+        Self::Allocated(starts, lease)
+    }
+
+    /// Bytes of memory that they take.
+    pub(super) fn leased_bytes(&self) -> usize {
+        match self {
+            Self::Allocated(_, lease) => lease.bytes(),
+            Self::Mapped(_, leased) => *leased,
+        }
+    }
+
+    /// Moves them into as much memory as they take.
+    pub(super) fn trim(&mut self, pool: &Pool) {
+        let exact = self.to_vec();
+        let lease = pool.budget().lease(exact.capacity() * OFFSET_BYTES);
+        if let Self::Allocated(starts, _) = std::mem::replace(self, Self::Allocated(exact, lease)) {
+            pool.recycle_starts(starts);
+        }
+    }
+
+    /// Leaves the memory to other rows, if it is the allocator's.
+    pub(super) fn recycle(&mut self, pool: &Pool) {
+        if let Self::Allocated(starts, _) = self {
+            pool.recycle_starts(std::mem::take(starts));
+        }
+    }
+}
+
+impl Deref for Listed {
+    type Target = [u32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u32] {
+        match self {
+            Self::Allocated(starts, _) => starts,
+            Self::Mapped(starts, _) => starts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::{Budget, Pool, PoolOptions};
+
+    const LIMIT: usize = 1 << 20;
+
+    fn limited() -> Pool {
+        Pool::new(Budget::bytes(LIMIT), PoolOptions::default()).unwrap()
+    }
+
+    fn starts(rows: u32) -> Vec<u32> {
+        (0..=rows).map(|row| row * 7).collect()
+    }
+
+    fn ends(starts: &[u32]) -> Vec<u8> {
+        starts[1..].iter().flat_map(|start| start.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn long_lists_are_mappings_where_memory_has_a_limit() {
+        let rows = (LEAST_MAPPED / OFFSET_BYTES) as u32;
+        for (pool, rows, maps) in [
+            (limited(), rows, true),
+            (limited(), rows - 1, true),
+            (limited(), rows - 2, false),
+            (Pool::unlimited(), rows, false),
+        ] {
+            let expected = starts(rows);
+            let mut filled = expected.clone();
+            let taken = Listed::take(&pool, &mut filled);
+            assert_eq!(filled, if maps { vec![0] } else { vec![] }, "{rows} rows");
+            let read = Listed::read(&pool, &ends(&expected));
+            for listed in [&taken, &read] {
+                assert_eq!(listed[..], expected);
+                assert_eq!(matches!(listed, Listed::Mapped(..)), maps, "{rows} rows");
+            }
+            let leased = taken.leased_bytes() + read.leased_bytes();
+            assert_eq!(pool.budget().used(), leased);
+            assert!(leased >= 2 * expected.len() * OFFSET_BYTES);
+            drop((taken, read));
+            assert_eq!(pool.budget().used(), 0);
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_trimmed_takes_what_it_has() {
+        let pool = limited();
+        for rows in [3, 10_000] {
+            let mut listed = Listed::take(&pool, &mut starts(rows));
+            listed.trim(&pool);
+            assert_eq!(listed[..], starts(rows));
+            assert_eq!(pool.budget().used(), listed.len() * OFFSET_BYTES);
+        }
+    }
+}
