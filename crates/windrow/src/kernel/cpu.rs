@@ -24,7 +24,8 @@ pub(crate) use detected;
 #[inline(always)]
 pub(crate) fn may_use_them() -> bool {
     static OFF: LazyLock<bool> = LazyLock::new(|| std::env::var_os("WINDROW_PORTABLE").is_some());
-    !cfg!(feature = "portable") && !(cfg!(debug_assertions) && *OFF)
+    let off = cfg!(feature = "portable") || cfg!(debug_assertions) && *OFF;
+    !off
 }
 
 /// Defines a function that runs the loop `$each`, which is always inlined, compiled for instruction sets that this CPU has:
