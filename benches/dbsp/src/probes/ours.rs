@@ -23,13 +23,7 @@ fn probe(mut cursor: Cursor, layout: &Layout, keys: &[u64]) -> Result<i64> {
     let keys: ArrayRef = Arc::new(UInt64Array::from(keys.to_vec()));
     let rows = RowEncoder::of_keys(layout).encode(&RecordBatch::try_from_iter([("key", keys)])?)?;
     let mut sum = 0;
-    cursor.probe(&rows, |_, cursor| {
-        while cursor.has_value() {
-            cursor.map_times(|_, diff| sum += diff)?;
-            cursor.step_value()?;
-        }
-        Ok(())
-    })?;
+    cursor.probe(&rows, |_, cursor| cursor.map_changes(|_, _, diff: i64| sum += diff))?;
     Ok(sum)
 }
 
