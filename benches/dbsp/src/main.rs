@@ -1,0 +1,89 @@
+//! Windrow beside DBSP: merges of K sorted batches, and sorted look-ups in a spine, of the same rows in one process.
+//!
+//! ```text
+//! merges   rows --> batches of each engine, untimed --> merged by its own merger, timed --> rows again, compared
+//! probes   rows --> spine of each engine, untimed ----> keys looked up, timed -----------> sums of diffs, compared
+//! ```
+//! Both run on one thread, in turns, and the fastest of the rounds counts. Everything happens on the worker of a
+//! DBSP runtime, which is where DBSP finds its storage and its caches; Windrow needs none of that, and is not hindered by it.
+//! `scripts/bench-dbsp` pins the process to one core, and says why it sets what it sets.
+
+#[path = "../../../crates/windrow-bench/src/cells.rs"]
+#[expect(dead_code, reason = "shared with windrow-bench, which has tables of other kinds too")]
+mod cells;
+mod kway;
+mod probes;
+#[path = "../../../crates/windrow-bench/src/gen/rng.rs"]
+#[expect(dead_code, reason = "shared with windrow-bench, whose data need more of it")]
+mod rng;
+mod runtime;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cells::Cells;
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: dbsp::mimalloc::MiMalloc = dbsp::mimalloc::MiMalloc;
+
+/// What a measurement returns; it comes from the worker's thread.
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// What to measure.
+#[derive(Clone, Debug, Parser)]
+#[command(about = "Measures Windrow's merges and look-ups beside DBSP's own")]
+pub(crate) struct Options {
+    /// Only cases whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Numbers of batches that are merged
+    #[arg(long, value_delimiter = ',', default_value = "8,32,64")]
+    batches: Vec<usize>,
+    /// Records of a merge, in all
+    #[arg(long, default_value_t = 2_000_000)]
+    records: usize,
+    /// Keys of a spine
+    #[arg(long, default_value_t = 2_000_000)]
+    keys: u64,
+    /// Rounds, of which the fastest counts
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+impl Options {
+    /// True if `case` is to be measured.
+    pub(crate) fn wants(&self, case: &str) -> bool {
+        case.contains(&self.only)
+    }
+}
+
+/// A comparison of one case with one way that DBSP has of doing it.
+pub(crate) struct Compared {
+    pub(crate) case: String,
+    /// Nanoseconds a record, or a key.
+    pub(crate) ours: f64,
+    pub(crate) theirs: &'static str,
+    pub(crate) theirs_ns: f64,
+    pub(crate) unit: &'static str,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("windrow-dbsp-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    let mut cells = Cells::new("dbsp", "ns/record");
+    for compared in kway::run(options)?.into_iter().chain(probes::run(options)?) {
+        let Compared { case, ours, theirs, theirs_ns, unit } = compared;
+        cells.push_in(&case, ours, theirs, theirs_ns, unit);
+    }
+    cells.finish()
+}

@@ -1,0 +1,77 @@
+//! Windrow's side: a spine of changes with times, and cursors over batches without.
+
+use std::sync::Arc;
+
+use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+use windrow::{Antichain, Batch, Batcher, Cursor, Layout, Order, Pool, RowEncoder, Spine};
+
+use super::keys_of;
+use crate::Result;
+
+/// Changes of keys that are their own values, at `time` if there is one.
+fn changes(keys: Vec<u64>, time: Option<u64>) -> Result<RecordBatch> {
+    let numbers = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
+    let count = keys.len();
+    let mut columns = vec![("key", numbers(keys.clone())), ("value", numbers(keys))];
+    columns.extend(time.map(|time| ("time", numbers(vec![time; count]))));
+    columns.push(("diff", Arc::new(Int64Array::from(vec![1; count]))));
+    Ok(RecordBatch::try_from_iter(columns)?)
+}
+
+/// The sum of the diffs of all values of the keys that are found.
+fn probe(mut cursor: Cursor, layout: &Layout, keys: &[u64]) -> Result<i64> {
+    let keys: ArrayRef = Arc::new(UInt64Array::from(keys.to_vec()));
+    let rows = RowEncoder::of_keys(layout).encode(&RecordBatch::try_from_iter([("key", keys)])?)?;
+    let mut sum = 0;
+    cursor.probe(&rows, |_, cursor| cursor.map_changes(|_, _, diff: i64| sum += diff))?;
+    Ok(sum)
+}
+
+/// A spine, each of whose batches came at a time of its own.
+pub(super) struct Timed(Spine);
+
+impl Timed {
+    pub(super) fn new(batches: u64, keys: u64) -> Result<Self> {
+        let schema = changes(Vec::new(), Some(0))?.schema();
+        let layout = Order::by("key").time("time").diff("diff").bind(&schema)?;
+        let pool = Pool::unlimited();
+        let (mut batcher, mut spine) = (Batcher::new(&layout, &pool), Spine::new(&layout, &pool)?);
+        for time in 0..batches {
+            batcher.push(&changes(keys_of(time, batches, keys).collect(), Some(time))?)?;
+            spine.insert(batcher.seal(&Antichain::at(time + 1))?)?;
+        }
+        Ok(Self(spine))
+    }
+
+    pub(super) fn batches(&self) -> usize {
+        self.0.batches().count()
+    }
+
+    pub(super) fn probe(&self, keys: &[u64]) -> Result<i64> {
+        probe(self.0.idle_cursor()?, self.0.layout(), keys)
+    }
+}
+
+/// Batches with filters, as a spine has them.
+pub(super) struct Untimed {
+    layout: Layout,
+    batches: Vec<Batch>,
+}
+
+impl Untimed {
+    pub(super) fn new(batches: u64, keys: u64) -> Result<Self> {
+        let layout = Order::by("key").diff("diff").bind(&changes(Vec::new(), None)?.schema())?;
+        let pool = Pool::unlimited();
+        let batch = |batch| {
+            let mut batcher = Batcher::new(&layout, &pool);
+            batcher.push(&changes(keys_of(batch, batches, keys).collect(), None)?)?;
+            Ok(batcher.finish()?.filtered()?)
+        };
+        let batches: Result<Vec<Batch>> = (0..batches).map(batch).collect();
+        Ok(Self { batches: batches?, layout })
+    }
+
+    pub(super) fn probe(&self, keys: &[u64]) -> Result<i64> {
+        probe(Cursor::idle(&self.layout, &self.batches)?, &self.layout, keys)
+    }
+}

@@ -1,0 +1,145 @@
+//! DBSP's side: its spine of indexed Z-sets, as circuits keep tables, and of batches with times, as loops inside circuits
+//! keep them; and its cursor over a list of batches.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dbsp::dynamic::{DynData, Erase};
+use dbsp::trace::{Batch, BatchReader, Cursor, Spine, SpineSnapshot, Trace as _};
+use dbsp::typed_batch::{
+    BatchReader as TypedReader, DynOrdIndexedZSet, DynOrdValBatch, OrdValBatch,
+};
+use dbsp::utils::Tup2;
+use dbsp::{DynZWeight, OrdIndexedZSet, ZWeight};
+
+use super::keys_of;
+
+type Untimed = DynOrdIndexedZSet<DynData, DynData>;
+type Timed = DynOrdValBatch<DynData, DynData, u32, DynZWeight>;
+
+/// How long a spine must have been as it is for its threads to be at rest. They take less than this for a merge of all.
+const REST: Duration = Duration::from_millis(500);
+
+/// Keys that are their own values.
+fn changes(batch: u64, batches: u64, keys: u64) -> Vec<Tup2<Tup2<u64, u64>, ZWeight>> {
+    keys_of(batch, batches, keys).map(|key| Tup2(Tup2(key, key), 1)).collect()
+}
+
+/// A spine into which batches have been inserted, each when there was nothing to merge any more.
+fn spine<B: Batch>(factories: &B::Factories, batches: impl Iterator<Item = B>) -> Spine<B> {
+    let mut spine = Spine::new(factories, Arc::new("probes".into()));
+    for batch in batches {
+        spine.insert_without_blocking(batch);
+        wait_for_merges(&spine);
+    }
+    spine
+}
+
+fn wait_for_merges<B: Batch>(spine: &Spine<B>) {
+    let mut before = (spine.get_batches(), Instant::now());
+    while before.1.elapsed() < REST {
+        sleep(REST / 50);
+        let now = spine.get_batches();
+        let same = |(a, b): (&Arc<B>, &Arc<B>)| Arc::ptr_eq(a, b);
+        if now.len() != before.0.len() || !now.iter().zip(&before.0).all(same) {
+            before = (now, Instant::now());
+        }
+    }
+}
+
+/// A spine of batches, each at a time of its own.
+pub(super) fn timed(batches: u64, keys: u64) -> Spine<Timed> {
+    type Typed = OrdValBatch<u64, u64, u32, ZWeight, DynZWeight>;
+    let batch = |at| Typed::from_tuples(at as u32, changes(at, batches, keys)).into_inner();
+    spine(&<Typed as TypedReader>::factories(), (0..batches).map(batch))
+}
+
+fn batch(batch: u64, batches: u64, keys: u64) -> Untimed {
+    OrdIndexedZSet::from_tuples((), changes(batch, batches, keys)).into_inner()
+}
+
+/// A spine of batches without times.
+pub(super) fn untimed(batches: u64, keys: u64) -> Spine<Untimed> {
+    let factories = <OrdIndexedZSet<u64, u64> as TypedReader>::factories();
+    spine(&factories, (0..batches).map(|at| batch(at, batches, keys)))
+}
+
+/// Batches as they are, under one cursor.
+pub(super) fn snapshot(batches: u64, keys: u64) -> SpineSnapshot<Untimed> {
+    let factories = <OrdIndexedZSet<u64, u64> as TypedReader>::factories();
+    let all = (0..batches).map(|at| Arc::new(batch(at, batches, keys))).collect();
+    SpineSnapshot::with_batches(&factories, all)
+}
+
+/// The sum of the diffs of the keys' values, each key gone to from the one before.
+pub(super) fn seek<B>(trace: &B, keys: &[u64]) -> i64
+where
+    B: BatchReader<Key = DynData, Val = DynData, Time = (), R = DynZWeight>,
+{
+    sought(trace.cursor(), keys, |cursor| **cursor.weight())
+}
+
+/// As [`seek`], where there are times.
+pub(super) fn seek_timed(trace: &Spine<Timed>, keys: &[u64]) -> i64 {
+    sought(trace.cursor(), keys, weights)
+}
+
+/// The sum of the diffs of the keys' values, each key looked up.
+pub(super) fn find<B>(trace: &B, keys: &[u64]) -> i64
+where
+    B: BatchReader<Key = DynData, Val = DynData, Time = (), R = DynZWeight>,
+{
+    found(trace.cursor(), keys, |cursor| **cursor.weight())
+}
+
+/// As [`find`], where there are times.
+pub(super) fn find_timed(trace: &Spine<Timed>, keys: &[u64]) -> i64 {
+    found(trace.cursor(), keys, weights)
+}
+
+fn weights<C: Cursor<DynData, DynData, u32, DynZWeight>>(cursor: &mut C) -> i64 {
+    let mut sum = 0;
+    cursor.map_times(&mut |_, diff| sum += **diff);
+    sum
+}
+
+fn sought<T, C>(mut cursor: C, keys: &[u64], diffs: impl Fn(&mut C) -> i64) -> i64
+where
+    C: Cursor<DynData, DynData, T, DynZWeight>,
+{
+    let mut sum = 0;
+    for key in keys {
+        let key: &DynData = key.erase();
+        cursor.seek_key(key);
+        if cursor.key_valid() && cursor.key() == key {
+            sum += of_values(&mut cursor, &diffs);
+        }
+    }
+    sum
+}
+
+fn found<T, C>(mut cursor: C, keys: &[u64], diffs: impl Fn(&mut C) -> i64) -> i64
+where
+    C: Cursor<DynData, DynData, T, DynZWeight>,
+{
+    let mut sum = 0;
+    for key in keys {
+        if cursor.seek_key_exact(key.erase(), None) {
+            sum += of_values(&mut cursor, &diffs);
+        }
+    }
+    sum
+}
+
+fn of_values<T, C>(cursor: &mut C, diffs: impl Fn(&mut C) -> i64) -> i64
+where
+    C: Cursor<DynData, DynData, T, DynZWeight>,
+{
+    let mut sum = 0;
+    while cursor.val_valid() {
+        sum += diffs(cursor);
+        cursor.step_val();
+    }
+    sum
+}
