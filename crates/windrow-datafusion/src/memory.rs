@@ -88,7 +88,7 @@ impl Workspace {
     /// What writing them out reports.
     pub(crate) fn set_aside_for(&self, bytes: usize) -> Result<()> {
         let Some(aside) = &self.aside else { return Ok(()) };
-        aside.set(&self.pool, bytes + aside.working / LASTING_PART)
+        aside.set(&self.pool, bytes + aside.lasting)
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -115,8 +115,8 @@ struct Aside {
     reserved: Arc<Reserved>,
     /// Bytes for chunks and for that, where they do not follow from what is reserved.
     whole: Option<usize>,
-    /// What those who work take.
-    working: usize,
+    /// What of the work before is still there when rows come out.
+    lasting: usize,
     bytes: AtomicUsize,
 }
 
@@ -129,7 +129,9 @@ impl Aside {
         limit: usize,
     ) -> Result<Self> {
         let working = WORKING.min(limit / WORKING_PART);
-        let aside = Self { reserved, whole, working, bytes: AtomicUsize::new(0) };
+        // Where batches give way, what others ask for is more than a guess.
+        let lasting = if whole.is_some() { working / LASTING_PART } else { 0 };
+        let aside = Self { reserved, whole, lasting, bytes: AtomicUsize::new(0) };
         aside.set(pool, working)?;
         Ok(aside)
     }

@@ -9,6 +9,7 @@
 //! what they read comes by way of the system's, which needs the rest. None of them syncs. All get the same calls.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,8 +27,8 @@ const BESIDE: u64 = 48 << 20;
 const GROUPS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 const ENGINES: [&str; 4] = ["ours", "ours, merging on a thread", "redb", "fjall"];
-/// Of [`ENGINES`], those that are ours.
-const OWN: usize = 2;
+/// The signal that ends a process which takes more memory than its group has.
+const KILLED: i32 = 9;
 /// Rows of a call that loads.
 const LOAD: usize = 10 * BATCH;
 /// A prime, so that its multiples modulo the number of keys are all of them in no order.
@@ -43,21 +44,28 @@ struct Figures {
 
 /// Measures all stores, one process after the other.
 pub(super) fn limited(options: &Options, cells: &mut Cells) -> Result<()> {
-    let figures: Vec<Figures> =
-        ENGINES.iter().map(|engine| in_group(options, engine)).collect::<Result<_>>()?;
-    if figures.iter().any(|one| one.bytes != figures[0].bytes) {
+    let mut figures = Vec::new();
+    for engine in ENGINES {
+        match in_group(options, engine)? {
+            Some(one) => {
+                println!("{engine}: peak {} MiB", one.peak >> 20);
+                figures.push((engine, one));
+            }
+            None => println!("{engine}: killed, it takes more memory than there is"),
+        }
+    }
+    if figures.windows(2).any(|pair| pair[0].1.bytes != pair[1].1.bytes) {
         return Err("stores have read different bytes".into());
     }
-    for (engine, one) in ENGINES.iter().zip(&figures) {
-        println!("{engine}: peak {} MiB", one.peak >> 20);
-    }
+    let (own, rivals): (Vec<_>, Vec<_>) =
+        figures.iter().partition(|(engine, _)| engine.starts_with("ours"));
     let calls = (options.calls * BATCH) as f64;
     let kinds = [("load", options.keys as f64), ("upserts", calls), ("reads", 9.0 * calls)];
     for (at, (kind, rows)) in kinds.into_iter().enumerate() {
         let per_row = |one: &Figures| one.times[at] * 1e9 / rows;
-        for (own, ours) in ENGINES.iter().zip(&figures).take(OWN) {
-            let case = format!("table of {own}, one part of {}: {kind}", options.part);
-            for (rival, theirs) in ENGINES.iter().zip(&figures).skip(OWN) {
+        for (name, ours) in &own {
+            let case = format!("table of {name}, one part of {}: {kind}", options.part);
+            for (rival, theirs) in &rivals {
                 cells.push(&case, per_row(ours), rival, per_row(theirs));
             }
         }
@@ -71,8 +79,8 @@ fn part(options: &Options) -> u64 {
     options.keys * (VALUE as u64 + 24) / options.part.max(1)
 }
 
-/// Runs a store in a group of its own.
-fn in_group(options: &Options, engine: &str) -> Result<Figures> {
+/// Runs a store in a group of its own; none if the kernel killed it.
+fn in_group(options: &Options, engine: &str) -> Result<Option<Figures>> {
     let (root, limit) = GROUPS
         .into_iter()
         .find(|(root, _)| Path::new(root).join("cgroup.procs").exists())
@@ -88,11 +96,14 @@ fn in_group(options: &Options, engine: &str) -> Result<Figures> {
         .args(["--keys", &options.keys.to_string(), "--calls", &options.calls.to_string()])
         .args(["--part", &options.part.to_string()])
         .output()?;
+    if output.status.signal() == Some(KILLED) {
+        return Ok(None);
+    }
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(format!("{engine}: {} {error}", output.status).into());
     }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    Ok(Some(serde_json::from_slice(&output.stdout)?))
 }
 
 /// A memory group, which goes when its process has.

@@ -53,6 +53,9 @@ impl Store for Redb {
     }
 }
 
+/// Bytes that fjall collects before it writes them, where memory is ample: twice what it takes by itself.
+const MEMTABLE: u64 = 128 << 20;
+
 /// fjall in files that the system caches, with a cache of its own; a batch a call, nothing synced.
 pub(super) struct Fjall {
     database: FjallDatabase,
@@ -61,11 +64,16 @@ pub(super) struct Fjall {
 }
 
 impl Fjall {
-    /// With a cache of so many bytes.
+    /// With a cache of so many bytes, and at the most half as many to be written.
     pub(super) fn new(cache: u64) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let database = FjallDatabase::builder(directory.path()).cache_size(cache).open()?;
-        let table = database.keyspace("table", KeyspaceCreateOptions::default)?;
+        let written = (cache / 2).min(MEMTABLE);
+        let database = FjallDatabase::builder(directory.path())
+            .cache_size(cache)
+            .max_write_buffer_size(Some(written))
+            .open()?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(written / 2);
+        let table = database.keyspace("table", options)?;
         Ok(Self { database, table, _directory: directory })
     }
 }
