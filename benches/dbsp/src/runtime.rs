@@ -4,14 +4,16 @@ use std::sync::mpsc;
 
 use dbsp::Runtime;
 use dbsp::circuit::{CircuitConfig, CircuitStorageConfig};
+use feldera_types::config::dev_tweaks::DevTweaks;
 use feldera_types::config::{StorageCacheConfig, StorageConfig, StorageOptions};
 
 use crate::Result;
 
 /// Runs `work` on the worker; with `storage`, batches can be in files of a temporary directory, read through the system's
-/// page cache and DBSP's own.
+/// page cache and DBSP's own, and with `filters` they have bitmaps of their keys where DBSP sees fit.
 pub(crate) fn run<T: Send + 'static>(
     storage: Option<StorageOptions>,
+    filters: bool,
     work: impl FnOnce() -> Result<T> + Clone + Send + 'static,
 ) -> Result<T> {
     let place = tempfile::tempdir()?;
@@ -20,7 +22,9 @@ pub(crate) fn run<T: Send + 'static>(
         let config = StorageConfig { path, cache: StorageCacheConfig::PageCache };
         CircuitStorageConfig::for_config(config, options)
     });
-    let config = CircuitConfig::with_workers(1).with_storage(storage.transpose()?);
+    let tweaks = DevTweaks { enable_roaring: Some(filters), ..DevTweaks::default() };
+    let config =
+        CircuitConfig::with_workers(1).with_storage(storage.transpose()?).with_dev_tweaks(tweaks);
     let (sender, receiver) = mpsc::channel();
     let handle = Runtime::run(config, move |_parker| {
         // The receiver waits below.

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | in memory | vectors to vectors | chunks to chunks of a pool that recycles them |
 //! | files | as they are, no filters, a cache of 32 MiB | as they are, no filters, 32 MiB in all |
-//! | files, as they come | Snappy, Bloom filters of 1e-4, caches of 512 MiB | LZ4, filters, 32 MiB in all |
+//! | files, as they come | Snappy, Bloom filters or bitmaps, caches of 512 MiB | LZ4, filters, 32 MiB in all |
 //!
 //! Batches are made before the clock starts. Ours takes its inputs apart while it merges them; DBSP's are dropped when the
 //! clock has stopped. Files are whole when it stops.
@@ -13,6 +13,7 @@ mod data;
 mod ours;
 mod theirs;
 
+use dbsp::storage::file::FilterKind;
 use dbsp::trace::{BatchLocation, BatchReader as _};
 use feldera_types::config::{StorageCompression, StorageOptions};
 use windrow::{Batch, Budget, Codec, ForceSpill, Layout, Pool, PoolOptions};
@@ -45,7 +46,8 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Compared>> {
     let mut compared = Vec::new();
     for (place, name) in PLACES {
         let options = options.clone();
-        compared.extend(runtime::run(place.storage(), move || cases(place, name, &options))?);
+        let work = move || cases(place, name, &options);
+        compared.extend(runtime::run(place.storage(), place.filters(), work)?);
     }
     Ok(compared)
 }
@@ -122,6 +124,11 @@ impl Place {
         }
     }
 
+    /// True if batches have filters of their keys.
+    fn filters(self) -> bool {
+        self == Self::AsTheyCome
+    }
+
     /// Where ours has its chunks.
     fn pool(self) -> Result<Pool> {
         let limited = |options| Pool::new(Budget::bytes(LIMIT), options);
@@ -165,6 +172,10 @@ impl Place {
         if merged.location() != to {
             return Err(format!("DBSP merged to {:?}", merged.location()).into());
         }
+        let filter = merged.membership_filter_kind();
+        if (filter != FilterKind::None) != self.filters() {
+            return Err(format!("DBSP merged to a batch with filters: {filter:?}").into());
+        }
         Ok((seconds, theirs::digest(&merged)))
     }
 }
@@ -176,7 +187,7 @@ mod tests {
     #[test]
     fn both_merge_to_the_same_records_everywhere() {
         for (place, _) in PLACES {
-            let done = runtime::run(place.storage(), move || {
+            let done = runtime::run(place.storage(), place.filters(), move || {
                 let (layout, pool) = (ours::layout()?, place.pool()?);
                 for (keys, _) in KEYS {
                     round_of(place, &layout, &pool, &runs(keys, 5, 20_000, 1), true)?;

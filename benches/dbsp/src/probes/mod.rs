@@ -30,7 +30,7 @@ fn keys_of(batch: u64, batches: u64, keys: u64) -> impl Iterator<Item = u64> {
 /// Measures all cases that are wanted.
 pub(crate) fn run(options: &Options) -> Result<Vec<Compared>> {
     let options = options.clone();
-    runtime::run(None, move || {
+    runtime::run(None, true, move || {
         let mut compared = spines(&options)?;
         for batches in UNDER_CURSORS {
             compared.extend(cursors(batches, &options)?);
