@@ -16,7 +16,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use windrow::{Budget, Mergers, Pool, Table};
 
-use super::{BATCH, Options, Ours, Store, VALUE, rows_of, stores};
+use super::{BATCH, LIMITED, Options, Ours, Store, VALUE, rows_of, stores};
 use crate::Result;
 use crate::cells::{Cells, seconds};
 use crate::r#gen::rng::Rng;
@@ -92,7 +92,7 @@ fn in_group(options: &Options, engine: &str) -> Result<Option<Figures>> {
         .args(["-c", "echo $$ > \"$0\"; exec \"$@\""])
         .arg(group.0.join("cgroup.procs"))
         .arg(std::env::current_exe()?)
-        .args(["spine", "--only", "limited", "--engine", engine])
+        .args(["spine", "--only", LIMITED, "--engine", engine])
         .args(["--keys", &options.keys.to_string(), "--calls", &options.calls.to_string()])
         .args(["--part", &options.part.to_string()])
         .output()?;

@@ -47,13 +47,8 @@ impl Layout {
             Rule::Keep => 0,
             Rule::First => 1,
             Rule::Last => 2,
-            Rule::Sum => {
-                if self.tail().fold().is_none() {
-                    SUM
-                } else {
-                    FOLD
-                }
-            }
+            Rule::Sum if self.tail().fold().is_some() => FOLD,
+            Rule::Sum => SUM,
             Rule::LastKnown => 4,
         });
         let (key, then) = self.order().split_at(self.key().count());
@@ -113,10 +108,8 @@ impl Layout {
         let (key, then) = (columns(&mut input)?, columns(&mut input)?);
         let (time, diffs, tombstone) = (input.option()?, input.texts()?, input.option()?);
         if number == FOLD {
-            let message = format!(
-                "diffs of these rows are folded by {:?}, which has no bytes",
-                input.text()?
-            );
+            let fold = input.text()?;
+            let message = format!("diffs of these rows are folded by {fold:?}, which has no bytes");
             return Err(Error::InvalidOrder(message));
         }
         let schema: Schema = types::take_schema(&mut input)?;
