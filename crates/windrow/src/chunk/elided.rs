@@ -35,7 +35,7 @@ pub(super) fn elided(rows: &[u8], stride: usize, end: &[u8]) -> Option<Vec<u8>> 
     }
     let kept: usize = differing.iter().filter(|&&byte| byte != 0).count();
     let count = rows.len() / stride;
-    let len = count * kept + whole + mask_bytes(whole);
+    let len = count * kept + head_bytes(whole);
     // An image is told from rows by its length.
     if len + (count * whole / LEAST_GAIN).max(1) > count * whole {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn elided(rows: &[u8], stride: usize, end: &[u8]) -> Option<Vec<u8>> 
 /// Expands the image in the first `len` bytes of `buffer` to `used` bytes of rows of `stride` bytes. False, and the buffer
 /// has anything, if that is not what it is an image of.
 pub(super) fn expand(buffer: &mut [u8], len: usize, used: usize, stride: usize) -> bool {
-    let head = stride + mask_bytes(stride);
+    let head = head_bytes(stride);
     if stride == 0 || !used.is_multiple_of(stride) || len < head || len.max(used) > buffer.len() {
         return false;
     }
@@ -87,6 +87,11 @@ pub(super) fn expand(buffer: &mut [u8], len: usize, used: usize, stride: usize) 
         }
     }
     true
+}
+
+/// Bytes that an image of rows of `stride` bytes has behind what differs in them.
+pub(super) fn head_bytes(stride: usize) -> usize {
+    stride + mask_bytes(stride)
 }
 
 fn mask_bytes(stride: usize) -> usize {

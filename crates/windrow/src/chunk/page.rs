@@ -6,18 +6,21 @@
 //!     ^             in memory                ^                               |
 //!     |  take: the chunk itself              |  take: reads it               |  leave: at once
 //! ```
-//! How many rows there are, their bytes, the first and the last of them stay in memory.
+//! How many rows there are, their bytes, the first and the last of them stay in memory. Of a page that is out, and of an
+//! index, parts can be read.
 //!
 //! Invariant: a page has its rows at any time, in one place at the least; a write that ends after its
 //! page was taken, or died, leaves nothing in the store.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::elided::expand;
 use super::filter::Filter;
 use super::kept::Kept;
 use super::listed::Listed;
+use super::parts::{PartRows, Parts, Whereabouts};
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
 use crate::error::{Error, Result};
@@ -47,6 +50,8 @@ pub(crate) struct Page {
     generation: u8,
     /// Used since it was last asked to leave.
     touched: AtomicBool,
+    /// Bytes of parts that were read since all was.
+    parted: AtomicUsize,
     place: Mutex<Place>,
     /// Told when reading ends.
     read: Condvar,
@@ -57,14 +62,32 @@ pub(crate) struct Page {
 #[derive(Debug)]
 enum Place {
     /// In memory; in the store too, if it was read from there.
-    Memory(Kept, Option<Arc<Extent>>),
+    Memory(Kept, Option<Arc<Stored>>),
     /// In memory, to be written in this way.
     Leaving(Kept, (SpillTo, Codec)),
     /// As before, and the write has begun.
     Writing(Kept),
-    Store(Arc<Extent>),
+    Store(Arc<Stored>),
     /// On the way from the store.
-    Reading(Arc<Extent>),
+    Reading(Arc<Stored>),
+}
+
+/// An image in a store, and its parts if it can be read in such.
+#[derive(Debug)]
+struct Stored {
+    extent: Extent,
+    parts: Option<Parts>,
+}
+
+/// What is found of a key in a page.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// It is not there.
+    Nowhere,
+    /// If it is there, its first row is among these.
+    Within(PartRows),
+    /// Nothing: the page is to be read as a whole.
+    Unread,
 }
 
 impl Page {
@@ -86,6 +109,7 @@ impl Page {
             filter: chunk.filter().map_or_else(OnceLock::new, |filter| Arc::clone(filter).into()),
             generation,
             touched: AtomicBool::new(false),
+            parted: AtomicUsize::new(0),
             place: Mutex::new(Place::Memory(chunk, None)),
             read: Condvar::new(),
         }
@@ -114,19 +138,54 @@ impl Page {
         }
         self.touched.store(true, Ordering::Relaxed);
         match &*place {
-            Place::Memory(chunk, extent) => {
-                if extent.is_some() {
+            Place::Memory(chunk, stored) => {
+                if stored.is_some() {
                     self.pool.read_ahead_hit();
                 }
                 Ok(chunk.clone())
             }
             Place::Leaving(chunk, _) | Place::Writing(chunk) => Ok(chunk.clone()),
-            Place::Store(extent) | Place::Reading(extent) => {
-                let extent = Arc::clone(extent);
+            Place::Store(stored) | Place::Reading(stored) => {
+                let stored = Arc::clone(stored);
                 drop(place);
-                let chunk = self.restored(&extent, self.pool.load(&extent, self.used)?)?;
+                let extent = &stored.extent;
+                let chunk = self.restored(extent, self.pool.load(extent, self.used)?)?;
                 Ok(Arc::new(chunk).into())
             }
+        }
+    }
+
+    /// Looks for the first row with `key`, and reads a part of the page for it, if the page is in a store; `near` is the part
+    /// that was read for the key before, which is less. Nothing is read of pages in memory, where many keys that follow each
+    /// other are looked for, and where parts would have come to more than the whole.
+    pub(crate) fn find(&self, key: &[u8], near: Option<usize>) -> Result<Found> {
+        let stored = match &*self.place() {
+            Place::Store(stored) => Arc::clone(stored),
+            _ => return Ok(Found::Unread),
+        };
+        let Some(parts) = &stored.parts else { return Ok(Found::Unread) };
+        let number = match parts.find(key) {
+            Whereabouts::Nowhere => return Ok(Found::Nowhere),
+            Whereabouts::Unknown => return Ok(Found::Unread),
+            Whereabouts::Part(number) => number,
+        };
+        let bytes = parts.bytes(number).len();
+        let follows = near.is_some_and(|near| number == near || number == near + 1);
+        if follows || self.parted.fetch_add(bytes, Ordering::Relaxed) > stored.extent.len() {
+            self.parted.store(0, Ordering::Relaxed);
+            return Ok(Found::Unread);
+        }
+        parts.read(&self.pool, &stored.extent, number).map(Found::Within)
+    }
+
+    /// A part of the page is about to be read for `key`: starts that, if the page is in a store.
+    pub(crate) fn prefetch_part(&self, key: &[u8]) {
+        if let Place::Store(stored) = &*self.place()
+            && let Some(parts) = &stored.parts
+            && let Whereabouts::Part(number) = parts.find(key)
+        {
+            let ranges = parts.ends(number).into_iter().chain([parts.bytes(number)]);
+            ranges.for_each(|range| self.pool.prefetch_part(&stored.extent, &range));
         }
     }
 
@@ -140,8 +199,8 @@ impl Page {
     /// The chunk is asked for soon: reads it ahead, if the budget has room for it.
     pub(crate) fn prefetch(self: &Arc<Self>) {
         self.touched.store(true, Ordering::Relaxed);
-        if let Place::Store(extent) = &*self.place() {
-            self.pool.prefetch(extent);
+        if let Place::Store(stored) = &*self.place() {
+            self.pool.prefetch(&stored.extent);
         } else {
             return;
         }
@@ -249,13 +308,16 @@ impl Paged for Page {
         };
         // An index stays where it is for long, and its pages are read one by one.
         let shorter = if self.pool.is_for_index() { chunk.elided() } else { None };
-        let written = match &shorter {
-            Some(image) => self.pool.store(image, how),
-            None => self.pool.store(&chunk.image(), how),
-        };
+        let image = shorter.map_or_else(|| chunk.image(), Cow::Owned);
+        let written = self.pool.store(&image, how).map(|extent| {
+            let ends = self.ends().filter(|_| extent.has_parts());
+            let parts = ends.and_then(|ends| Parts::of(&self.pool, &chunk, ends, &image));
+            Stored { extent, parts }
+        });
+        drop(image);
         let mut place = self.place();
-        let extent = match written {
-            Ok(extent) => extent,
+        let stored = match written {
+            Ok(stored) => stored,
             Err(error) => {
                 *place = Place::Memory(chunk, None);
                 return Err(error);
@@ -265,25 +327,25 @@ impl Paged for Page {
             // Nobody is left to read it.
             self.spared(true);
         } else {
-            *place = Place::Store(Arc::new(extent));
+            *place = Place::Store(Arc::new(stored));
         }
         Ok(())
     }
 
     fn read_in(self: Arc<Self>) {
-        let extent = {
+        let stored = {
             let mut place = self.place();
-            let Place::Store(extent) = &*place else { return };
-            let extent = Arc::clone(extent);
-            *place = Place::Reading(Arc::clone(&extent));
-            extent
+            let Place::Store(stored) = &*place else { return };
+            let stored = Arc::clone(stored);
+            *place = Place::Reading(Arc::clone(&stored));
+            stored
         };
-        let loaded = self.pool.load_ahead(&extent, self.used);
+        let loaded = self.pool.load_ahead(&stored.extent, self.used);
         // Whoever takes the page meets an error again, and reports it.
-        let chunk = loaded.and_then(|buffer| self.restored(&extent, buffer.ok()?).ok());
+        let chunk = loaded.and_then(|buffer| self.restored(&stored.extent, buffer.ok()?).ok());
         *self.place() = match chunk {
-            Some(chunk) => Place::Memory(Arc::new(chunk).into(), Some(extent)),
-            None => Place::Store(extent),
+            Some(chunk) => Place::Memory(Arc::new(chunk).into(), Some(stored)),
+            None => Place::Store(stored),
         };
         self.read.notify_all();
         let generation = self.generation;
@@ -292,12 +354,12 @@ impl Paged for Page {
 
     fn leave(&self) -> Leave {
         let mut place = self.place();
-        let Place::Memory(chunk, extent) = &*place else { return Leave::Cannot };
+        let Place::Memory(chunk, stored) = &*place else { return Leave::Cannot };
         if chunk.is_shared() || self.touched.swap(false, Ordering::Relaxed) {
             return Leave::Later;
         }
-        if let Some(extent) = extent {
-            *place = Place::Store(Arc::clone(extent));
+        if let Some(stored) = stored {
+            *place = Place::Store(Arc::clone(stored));
             return Leave::Left;
         }
         let Decision::Spill { to, codec } = self.pool.decide(self.used, self.generation, false)

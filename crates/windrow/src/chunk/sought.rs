@@ -61,6 +61,11 @@ impl<'a> Sought<'a> {
         Self { key, at, low, high, inexact: key.len() > at + 8 }
     }
 
+    /// What is looked for.
+    pub(crate) fn key(&self) -> &'a [u8] {
+        self.key
+    }
+
     /// The least word of a row with the key.
     #[inline(always)]
     pub(crate) fn word(&self) -> u64 {

@@ -387,11 +387,9 @@ impl<T: Time> Cursor<T> {
         };
         for &at in &self.with_value {
             let reader = &mut self.readers[at];
-            if reader.each_in_chunk(body, &mut change) {
-                continue;
-            }
+            let Some(next) = reader.each_in_held(body, &mut change) else { continue };
             let place = reader.place();
-            reader.go_to(Place { chunk: place.chunk + 1, row: 0 })?;
+            reader.go_to(next)?;
             while reader.row().is_some_and(|row| row.starts_with(body)) {
                 change(reader.end());
                 reader.step()?;

@@ -204,6 +204,7 @@ fn scatter(
                     spots[number] = if is_there { Spot::At(place) } else { Spot::Absent };
                 }
                 Some(rows) => prefetch_row(rows.row(row)),
+                None if keys.len() > 1 => reader.run().prefetch_part(chunk, keys[number]),
                 None => {}
             }
         }

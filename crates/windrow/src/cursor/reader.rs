@@ -3,16 +3,17 @@
 //! ```text
 //! run   | chunk | chunk | chunk | ...      their first and last rows stay in memory, wherever they are
 //!                   ^ chunk, row           the chunk that is looked at is held, no other
+//!                  |-|                     or, where a key was looked up in a store, a part of it
 //! ```
 //!
-//! Invariant: there is a row at the place, and its chunk is held; or the place is behind the last row. A reader that did
-//! not find a key may be at neither: it is moved before it is read.
+//! Invariant: there is a row at the place, and its chunk is held, or a part that has it; or the place is behind the last
+//! row. A reader that did not find a key may be at neither: it is moved before it is read.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::probe::Hash;
-use crate::chunk::{Kept, Sought, View, end_width, word_at};
+use crate::chunk::{Found, Kept, PartRows, Sought, View, end_width, word_at};
 use crate::error::Result;
 use crate::merge::FencedRun;
 use crate::order::Layout;
@@ -24,12 +25,40 @@ pub(super) struct Place {
     pub(super) row: usize,
 }
 
+/// Rows of a chunk, all of them or a part.
+#[derive(Clone, Debug)]
+struct Held {
+    rows: Kept,
+    /// Which row of the chunk the first of them is.
+    first: usize,
+    /// The part that they are.
+    part: Option<usize>,
+}
+
+impl Held {
+    fn whole(rows: Kept) -> Self {
+        Self { rows, first: 0, part: None }
+    }
+
+    /// True if the first row of all with `key` is among them, or none is.
+    fn is_around(&self, key: &[u8]) -> bool {
+        let rows = self.rows.rows();
+        rows.row(0) < key && rows.last() >= key
+    }
+
+    /// True if a row of the chunk is among them.
+    #[inline]
+    fn has(&self, row: usize) -> bool {
+        self.part.is_none() || (self.first..self.first + self.rows.len()).contains(&row)
+    }
+}
+
 /// A run that is read from anywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     run: Arc<FencedRun>,
     place: Place,
-    chunk: Option<Kept>,
+    held: Option<Held>,
     /// Bytes of the time and the diffs behind a row.
     behind: usize,
 }
@@ -38,19 +67,20 @@ impl Reader {
     /// Nowhere in `run`, whose rows are of `layout` and of which nothing is read.
     pub(super) fn new(layout: &Layout, run: Arc<FencedRun>) -> Self {
         run.make_fences(layout);
-        Self { run, place: Place::default(), chunk: None, behind: end_width(layout) }
+        Self { run, place: Place::default(), held: None, behind: end_width(layout) }
     }
 
     /// The row at the place, with or without its time and diffs; none behind the last one.
     #[inline]
     pub(super) fn row(&self) -> Option<&[u8]> {
-        self.chunk.as_ref().map(|chunk| chunk.rows().row(self.place.row))
+        let held = self.held.as_ref()?;
+        Some(held.rows.rows().row(self.place.row - held.first))
     }
 
     /// A row of the chunk that is held: its key and value, then its time and diffs.
     #[inline(always)]
     fn split<'a>(&'a self, row: &'a [u8]) -> (&'a [u8], &'a [u8]) {
-        self.chunk.as_ref().map_or((row, &[]), |chunk| chunk.split(row, self.behind))
+        self.held.as_ref().map_or((row, &[]), |held| held.rows.split(row, self.behind))
     }
 
     /// The key and the value at the place; nothing behind the last row.
@@ -73,51 +103,72 @@ impl Reader {
         &self.run
     }
 
-    /// The rows of the chunk that is held, all with their times and diffs or all without.
+    /// The rows that are held, all with their times and diffs or all without, and which of them is at the place.
     #[inline]
-    pub(super) fn rows(&self) -> Option<View<'_>> {
-        self.chunk.as_ref().map(|chunk| chunk.rows())
+    fn here(&self) -> Option<(View<'_>, usize)> {
+        let held = self.held.as_ref()?;
+        Some((held.rows.rows(), self.place.row - held.first))
     }
 
     /// The rows of a chunk, if they are in memory to stay, or held.
     #[inline]
     pub(super) fn rows_at_hand(&self, chunk: usize) -> Option<View<'_>> {
-        if self.place.chunk == chunk && self.chunk.is_some() {
-            return self.rows();
+        match &self.held {
+            Some(held) if self.place.chunk == chunk && held.part.is_none() => {
+                Some(held.rows.rows())
+            }
+            _ => self.run.resident_at(chunk).map(Kept::rows),
         }
-        self.run.resident_at(chunk).map(Kept::rows)
     }
 
     /// Goes to a place that there is, or behind the last row.
     pub(super) fn go_to(&mut self, place: Place) -> Result<()> {
-        if self.chunk.is_none() || place.chunk != self.place.chunk {
-            self.chunk = None;
+        let is_held = |held: &Held| place.chunk == self.place.chunk && held.has(place.row);
+        if !self.held.as_ref().is_some_and(is_held) {
+            self.held = None;
             if place.chunk < self.run.chunks() {
-                self.chunk = Some(self.run.read(place.chunk)?);
+                self.held = Some(Held::whole(self.run.read(place.chunk)?));
             }
         }
         self.place = place;
         Ok(())
     }
 
+    /// Has all of the chunk at the place.
+    fn hold_whole(&mut self) -> Result<()> {
+        if self.held.as_ref().is_some_and(|held| held.part.is_some()) {
+            self.held = None;
+            self.go_to(self.place)?;
+        }
+        Ok(())
+    }
+
+    /// Where the rows go on behind those that are held.
+    fn behind_held(&self) -> Place {
+        let Place { chunk, row } = self.place;
+        let end = self.held.as_ref().map_or(row, |held| held.first + held.rows.len());
+        match end < self.run.rows_of(chunk) {
+            true => Place { chunk, row: end },
+            false => Place { chunk: chunk + 1, row: 0 },
+        }
+    }
+
     /// Goes to the next row.
     pub(super) fn step(&mut self) -> Result<()> {
-        let Some(chunk) = &self.chunk else { return Ok(()) };
-        let Place { chunk: at, row } = self.place;
-        if row + 1 < chunk.len() {
+        let Some((rows, row)) = self.here() else { return Ok(()) };
+        if row + 1 < rows.len() {
             self.place.row += 1;
             return Ok(());
         }
-        self.go_to(Place { chunk: at + 1, row: 0 })
+        self.go_to(self.behind_held())
     }
 
     /// Goes to the first row of all for which `below`, true for the rows up to some one, is false. Costs a few
     /// comparisons if that is the place or close behind it, else as many as the number of rows has binary digits; one
     /// chunk is read at the most, but for those with a last row that is not kept.
     pub(super) fn seek(&mut self, below: impl Fn(&[u8]) -> bool) -> Result<()> {
-        let Some(rows) = self.chunk.as_ref().map(|chunk| chunk.rows()) else {
-            return self.seek_chunk(0, below);
-        };
+        self.hold_whole()?;
+        let Some((rows, _)) = self.here() else { return self.seek_chunk(0, below) };
         let Place { chunk, row } = self.place;
         if !below(rows.row(row)) {
             let before = match row.checked_sub(1) {
@@ -135,8 +186,7 @@ impl Reader {
 
     /// Goes on to the first row for which `below` is false, from the place on.
     pub(super) fn skip(&mut self, below: impl Fn(&[u8]) -> bool) -> Result<()> {
-        let Some(rows) = self.rows() else { return Ok(()) };
-        let row = self.place.row;
+        let Some((rows, row)) = self.here() else { return Ok(()) };
         if !below(rows.row(row)) {
             return Ok(());
         }
@@ -174,16 +224,45 @@ impl Reader {
         sought: &Sought<'_>,
         words: [u64; 2],
     ) -> Result<bool> {
-        self.go_to(Place { chunk, row: 0 })?;
-        let Some(rows) = self.rows() else { return Ok(false) };
-        let row = sought.find(rows, sought.closer(rows, guess, words));
+        if !self.hold_for(chunk, sought)? {
+            return Ok(false);
+        }
+        let Some(held) = &self.held else { return Ok(false) };
+        let rows = held.rows.rows();
+        let near = match held.part {
+            None => sought.closer(rows, guess, words),
+            Some(_) => rows.len() / 2,
+        };
+        let row = sought.find(rows, near);
         let found = row < rows.len() && sought.is(rows, row);
         if found {
-            self.place.row = row;
+            self.place.row = held.first + row;
         } else {
             self.let_go();
         }
         Ok(found)
+    }
+
+    /// Holds the chunk, or the part of it that has the first row which does not stand before the key; false if that is known
+    /// not to have it.
+    fn hold_for(&mut self, chunk: usize, sought: &Sought<'_>) -> Result<bool> {
+        let held = self.held.as_ref().filter(|_| self.place.chunk == chunk);
+        let near = match held {
+            Some(held) if held.part.is_none() || held.is_around(sought.key()) => return Ok(true),
+            _ => held.and_then(|held| held.part),
+        };
+        match self.run.find_in(chunk, sought.key(), near)? {
+            Found::Nowhere => return Ok(false),
+            Found::Within(PartRows { rows, first, number }) => {
+                self.place = Place { chunk, row: first };
+                self.held = Some(Held { rows, first, part: Some(number) });
+            }
+            Found::Unread => {
+                self.held = None;
+                self.go_to(Place { chunk, row: 0 })?;
+            }
+        }
+        Ok(true)
     }
 
     /// As [`Reader::find_near`], in a run that has fences.
@@ -194,28 +273,29 @@ impl Reader {
     }
 
     /// Calls `each` with the times and diffs of the rows from the place on that start with `body`, as that at the place does;
-    /// false if the next chunk may have more of them.
+    /// where there may be more of them, if that is beyond what is held.
     #[inline]
-    pub(super) fn each_in_chunk(&self, body: &[u8], mut each: impl FnMut(&[u8])) -> bool {
-        let Some(rows) = self.rows() else { return true };
+    pub(super) fn each_in_held(&self, body: &[u8], mut each: impl FnMut(&[u8])) -> Option<Place> {
+        let (rows, mut at) = self.here()?;
         let last = body.len().saturating_sub(size_of::<u64>());
         let end = word_at(body, last);
-        let mut at = self.place.row;
         loop {
             each(self.split(rows.row(at)).1);
             at += 1;
             if at == rows.len() {
-                let next = self.run.first_row_of(self.place.chunk + 1);
-                return match next {
-                    Some(next) => !next.starts_with(body),
-                    None => self.place.chunk + 1 == self.run.chunks(),
+                let next = self.behind_held();
+                let first = if next.row == 0 { self.run.first_row_of(next.chunk) } else { None };
+                let ends = match first {
+                    Some(first) => !first.starts_with(body),
+                    None => next.chunk == self.run.chunks(),
                 };
+                return (!ends).then_some(next);
             }
             // The ends of values that follow each other differ, mostly.
             let row = rows.row(at);
             if body.len() >= size_of::<u64>() && word_at(row, last) != end || !row.starts_with(body)
             {
-                return true;
+                return None;
             }
         }
     }
@@ -233,8 +313,8 @@ impl Reader {
         let is_of_key = |row: &[u8]| {
             (word_at(row, 0) ^ word) & mask == 0 && (key.len() <= WORD || row.starts_with(key))
         };
-        while let Some(rows) = self.rows() {
-            let behind = (self.place.row..rows.len()).find(|&at| {
+        while let Some((rows, row)) = self.here() {
+            let behind = (row..rows.len()).find(|&at| {
                 let row = rows.row(at);
                 let is_behind = !is_of_key(row);
                 if !is_behind {
@@ -243,19 +323,19 @@ impl Reader {
                 }
                 is_behind
             });
-            if let Some(row) = behind {
-                self.place.row = row;
+            if let Some(behind) = behind {
+                self.place.row += behind - row;
                 return Ok(());
             }
-            self.go_to(Place { chunk: self.place.chunk + 1, row: 0 })?;
+            self.go_to(self.behind_held())?;
         }
         Ok(())
     }
 
     /// Where many readers hold more than the budget has, one that does not find its key lets go of its chunk.
     fn let_go(&mut self) {
-        if self.chunk.as_ref().is_some_and(|chunk| chunk.is_beyond_limit()) {
-            self.chunk = None;
+        if self.held.as_ref().is_some_and(|held| held.rows.is_beyond_limit()) {
+            self.held = None;
         }
     }
 
@@ -274,8 +354,8 @@ impl Reader {
     fn seek_chunk(&mut self, first: usize, below: impl Fn(&[u8]) -> bool) -> Result<()> {
         let chunk = self.chunk_of(first, &below)?;
         self.go_to(Place { chunk, row: 0 })?;
-        if let Some(chunk) = &self.chunk {
-            let rows = chunk.rows();
+        self.hold_whole()?;
+        if let Some((rows, _)) = self.here() {
             self.place.row = rows.partition_point(0..rows.len(), below);
         }
         Ok(())

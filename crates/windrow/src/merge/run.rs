@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::chunks::ChunkSource;
 use crate::chunk::{
-    Builder, Chunk, Filter, Finish, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, end_width,
+    Builder, Chunk, Filter, Finish, Found, Kept, OFFSET_BYTES, Page, TimeCodes, Wraps, end_width,
 };
 use crate::error::Result;
 use crate::order::{Layout, Rule};
@@ -368,6 +368,21 @@ impl Run {
         match &self.pieces[index] {
             Piece::Resident(chunk) => Ok(chunk.clone()),
             Piece::Paged(page) => page.read(),
+        }
+    }
+
+    /// Looks for `key` in the chunk at `index`, which there is: see [`Page::find`].
+    pub(crate) fn find_in(&self, index: usize, key: &[u8], near: Option<usize>) -> Result<Found> {
+        match &self.pieces[index] {
+            Piece::Resident(_) => Ok(Found::Unread),
+            Piece::Paged(page) => page.find(key, near),
+        }
+    }
+
+    /// The chunk at `index`, which there is, is about to be looked at for `key`.
+    pub(crate) fn prefetch_part(&self, index: usize, key: &[u8]) {
+        if let Piece::Paged(page) = &self.pieces[index] {
+            page.prefetch_part(key);
         }
     }
 

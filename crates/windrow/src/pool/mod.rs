@@ -32,6 +32,7 @@ mod sync {
 }
 
 use std::any::Any;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,8 +49,8 @@ use residents::Residents;
 use scratch::Kept;
 use spiller::Spiller;
 pub(crate) use spiller::{Leave, Paged};
-pub(crate) use store::Extent;
 use store::Store;
+pub(crate) use store::{Extent, Part};
 
 use crate::error::{Error, Result};
 use crate::kernel::cpu::has_wide_caches;
@@ -73,6 +74,9 @@ const CHUNKS_PER_BUDGET: usize = 96;
 /// most bytes. At 32 MiB a look-up reads 64 KiB instead of 341, and a merge that waits holds as much less.
 const FINE_CHUNKS_PER_BUDGET: usize = 512;
 const LARGEST_FINE_CHUNK: usize = 256 << 10;
+/// A chunk of an index in a store is read in parts, of which the smallest chunks have so many, and which are those of a disk.
+const PARTS: usize = 16;
+const MOST_OF_PART: usize = 4 << 10;
 /// Chunks of the budget that are left free for whoever works.
 const SPARE_CHUNKS: usize = 4;
 /// Buffers of an exact size are the allocator's below so many bytes, which glibc has at hand, and mappings above.
@@ -481,9 +485,9 @@ impl Pool {
         self.inner.spiller.failure().map_or(Ok(()), Err)
     }
 
-    /// Writes `bytes` out.
+    /// Writes `bytes` out; those of an index so that they can be read in parts.
     pub(crate) fn store(&self, bytes: &[u8], how: (SpillTo, Codec)) -> Result<Extent> {
-        let written = self.inner.store.write(bytes, how);
+        let written = self.inner.store.write(bytes, how, self.fine);
         match &written {
             Ok(extent) => {
                 let stored = extent.stored_len();
@@ -521,6 +525,24 @@ impl Pool {
     /// Tells the system that `extent` is read soon.
     pub(crate) fn prefetch(&self, extent: &Extent) {
         self.inner.store.prefetch(extent);
+    }
+
+    /// Bytes `range` of an extent that [has parts](Extent::has_parts). The budget may be passed by them.
+    pub(crate) fn load_part(&self, extent: &Extent, range: Range<usize>) -> Result<Part> {
+        let part = self.inner.store.read_part(extent, range)?;
+        self.inner.metrics.loaded(part.len());
+        self.tell(SpillEvent::PagedIn { bytes: part.len() });
+        Ok(part)
+    }
+
+    /// Tells the system that bytes `range` of `extent` are read soon.
+    pub(crate) fn prefetch_part(&self, extent: &Extent, range: &Range<usize>) {
+        self.inner.store.prefetch_part(extent, range);
+    }
+
+    /// Bytes of a part of a page, about.
+    pub(crate) fn part_bytes(&self) -> usize {
+        (self.chunk_bytes() / PARTS).clamp(1, MOST_OF_PART)
     }
 
     /// Notes that a write was spared, and whether it had begun.

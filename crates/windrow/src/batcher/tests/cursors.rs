@@ -160,7 +160,8 @@ fn agree(keys: Keys, pool: &Pool, batches: &[Vec<Change>], moves: &[Move], filte
 pub(super) fn spilling(chunk: usize) -> Pool {
     let pool = Pool::tiny(chunk);
     pool.set_policy(Arc::new(ForceSpill));
-    pool
+    // Pages of an index are read in parts.
+    pool.for_index()
 }
 
 proptest! {
@@ -296,6 +297,40 @@ fn keys_that_are_not_there_are_told_without_their_chunks() {
     assert!(told >= 970, "{told} of 1000");
     for key in (0..1000).map(|n| (n * 7919 % 100_000) * 2) {
         assert!(cursor.find_key(&keys.key_bytes(key)).unwrap());
+    }
+}
+
+#[test]
+fn a_key_of_a_page_in_a_store_is_read_with_few_others() {
+    for (keys, most) in [(Keys::Numbers, 4500), (Keys::Texts, 6500)] {
+        let options = PoolOptions::new().policy(ForceSpill).chunk_bytes(64 << 10);
+        let pool = Pool::new(Budget::bytes(16 << 20), options).unwrap().for_index();
+        let changes: Vec<Change> = (0..100_000).map(|n| (n * 2, n * 7919, n % 5, 1)).collect();
+        let batch = keys.sealed(&pool, &changes).spill().unwrap();
+        pool.wait_for_spills();
+        pool.release();
+        // No room to keep what is read.
+        pool.set_limit(pool.budget().used() + pool.chunk_bytes()).unwrap();
+        let (before, mut cursor) = (pool.stats(), Cursor::idle(batch.layout(), [&batch]).unwrap());
+        for at in (0..1000).map(|n| n * 7919 % 100_000) {
+            assert!(!cursor.find_key(&keys.key_bytes(at as u64 * 2 + 1)).unwrap());
+            assert!(cursor.find_key(&keys.key_bytes(at as u64 * 2)).unwrap());
+            assert_eq!(cursor.value(), Some(&changes[at].1.to_be_bytes()[..]));
+            let mut times = Vec::new();
+            cursor.map_times(|time, diff| times.push((time, diff))).unwrap();
+            assert_eq!(times, [(at as u64 % 5, 1)]);
+            cursor.step_value().unwrap();
+            assert!(!cursor.has_value() && cursor.has_key());
+        }
+        let read = pool.stats().loaded_bytes - before.loaded_bytes;
+        assert!(read < 2000 * most, "{read}");
+        // All of them, in their order: each page is read once, after a part or two of it.
+        let before = pool.stats();
+        for (at, change) in changes.iter().enumerate() {
+            assert!(cursor.find_key(&keys.key_bytes(change.0)).unwrap(), "{at}");
+        }
+        let read = pool.stats().loaded_bytes - before.loaded_bytes;
+        assert!(read < 2 * before.stored_bytes, "{read}");
     }
 }
 

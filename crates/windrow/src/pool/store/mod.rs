@@ -11,11 +11,13 @@
 //! neighbours and used again, best fit first. No extent costs a create, an unlink or a rename. A
 //! directory that is full is passed over while another has room.
 //!
-//! Invariant: an extent is read back whole and as written - its checksum covers the bytes, the volume
-//! and the offset, so that a misdirected or damaged block is [`Error::Corrupt`].
+//! Invariant: what is read back is as written - checksums cover the bytes, the volume and the offset, so that a
+//! misdirected or damaged block is [`Error::Corrupt`]. There is one of an extent, which is then read whole, or one of each
+//! of its blocks, and then parts of it are read, too.
 
 mod direct;
 mod medium;
+mod part;
 mod space;
 mod volume;
 
@@ -28,6 +30,7 @@ use super::options::{PoolOptions, SpillTo};
 use crate::error::{Error, Result};
 use crate::kernel::region::Region;
 use medium::{Medium, TempFile};
+pub(crate) use part::Part;
 use volume::Volume;
 
 const BLOCK: u64 = 4096;
@@ -78,7 +81,15 @@ pub(crate) struct Extent {
     stored_len: usize,
     len: usize,
     codec: Codec,
-    checksum: u32,
+    checksums: Checksums,
+}
+
+/// What bytes in a store are told damage by.
+#[derive(Clone, Debug)]
+enum Checksums {
+    Whole(u32),
+    /// Of each [`BLOCK`].
+    Blocks(Box<[u32]>),
 }
 
 impl Extent {
@@ -90,6 +101,33 @@ impl Extent {
     /// Bytes that they take in the store.
     pub(super) fn stored_len(&self) -> usize {
         self.stored_len
+    }
+
+    /// True if parts of it can be read.
+    pub(crate) fn has_parts(&self) -> bool {
+        matches!(self.checksums, Checksums::Blocks(_))
+    }
+
+    /// Fails unless `stored`, the bytes from block `first` on, is what was written there.
+    fn check(&self, stored: &[u8], first: usize) -> Result<()> {
+        let check = |stored: &[u8], offset: u64, expected: u32| {
+            let got = checksum(stored, self.volume.index, offset);
+            if got == expected {
+                return Ok(());
+            }
+            Err(Error::Corrupt {
+                place: self.volume.place(offset),
+                message: format!("expected checksum {expected:08x}, got {got:08x}"),
+            })
+        };
+        match &self.checksums {
+            Checksums::Whole(expected) => check(stored, self.offset, *expected),
+            Checksums::Blocks(all) => {
+                let blocks = stored.chunks(BLOCK as usize).zip(&all[first..]);
+                let offsets = (self.offset + first as u64 * BLOCK..).step_by(BLOCK as usize);
+                blocks.zip(offsets).try_for_each(|((block, &sum), at)| check(block, at, sum))
+            }
+        }
     }
 }
 
@@ -154,15 +192,22 @@ impl Store {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Writes `bytes` to where `to` says, compressed if they are a chunk and that makes them smaller.
-    pub(super) fn write(&self, bytes: &[u8], (to, codec): (SpillTo, Codec)) -> Result<Extent> {
+    /// Writes `bytes` to where `to` says, compressed if they are a chunk and that makes them smaller. Parts of them can be
+    /// read if they are written `in_parts`, and not compressed.
+    pub(super) fn write(
+        &self,
+        bytes: &[u8],
+        (to, codec): (SpillTo, Codec),
+        in_parts: bool,
+    ) -> Result<Extent> {
         // A row that is longer than chunks has no memory to be packed into.
         if codec == Codec::None || bytes.len() > self.usual {
-            return self.write_packed(to, Codec::None, bytes, bytes.len());
+            return self.write_packed(to, (Codec::None, in_parts), bytes, bytes.len());
         }
         let mut scratch = self.scratch_for(codec)?;
         let (codec, stored) = compress(codec, bytes, &mut scratch.bytes);
-        let extent = self.write_packed(to, codec, stored, bytes.len());
+        let in_parts = in_parts && codec == Codec::None;
+        let extent = self.write_packed(to, (codec, in_parts), stored, bytes.len());
         self.scratch().push(scratch);
         extent
     }
@@ -184,7 +229,13 @@ impl Store {
     }
 
     /// Writes what `len` bytes were packed into.
-    fn write_packed(&self, to: SpillTo, codec: Codec, stored: &[u8], len: usize) -> Result<Extent> {
+    fn write_packed(
+        &self,
+        to: SpillTo,
+        (codec, in_parts): (Codec, bool),
+        stored: &[u8],
+        len: usize,
+    ) -> Result<Extent> {
         let volumes = match to {
             SpillTo::Disk => &self.disks,
             SpillTo::Memory => &self.memory,
@@ -207,7 +258,7 @@ impl Store {
                     stored_len: stored.len(),
                     len,
                     codec,
-                    checksum: checksum(stored, volume.index, offset),
+                    checksums: checksums(stored, volume.index, offset, in_parts),
                 };
                 volume.write(stored, offset).map(|()| extent)
             });
@@ -235,14 +286,7 @@ impl Store {
     /// Reads what the bytes of `extent` were packed into, and checks it.
     fn read_packed(&self, extent: &Extent, stored: &mut [u8]) -> Result<()> {
         extent.volume.read(stored, extent.offset)?;
-        let got = checksum(stored, extent.volume.index, extent.offset);
-        if got == extent.checksum {
-            return Ok(());
-        }
-        Err(Error::Corrupt {
-            place: extent.volume.place(extent.offset),
-            message: format!("expected checksum {:08x}, got {got:08x}", extent.checksum),
-        })
+        extent.check(stored, 0)
     }
 
     /// Starts reading `extent`.
@@ -261,6 +305,16 @@ impl Store {
             }),
         }
     }
+}
+
+/// The checksum of bytes in their place, or those of each of their blocks.
+fn checksums(bytes: &[u8], volume: usize, offset: u64, blocks: bool) -> Checksums {
+    if !blocks {
+        return Checksums::Whole(checksum(bytes, volume, offset));
+    }
+    let offsets = (offset..).step_by(BLOCK as usize);
+    let blocks = bytes.chunks(BLOCK as usize).zip(offsets);
+    Checksums::Blocks(blocks.map(|(block, offset)| checksum(block, volume, offset)).collect())
 }
 
 /// The checksum of bytes in their place.

@@ -1,0 +1,59 @@
+//! A part of an extent: the blocks that it lies in, each with a checksum of its own.
+//!
+//! ```text
+//! extent   | block | block | block | block |
+//! read             | block | block |                  at an address that is a multiple of a block's bytes
+//! part                 ^^^^^^^^                       where the file is read past the page cache it can be so
+//! ```
+
+use std::ops::{Deref, Range};
+
+use super::{BLOCK, Extent, Store};
+use crate::error::Result;
+use crate::pool::Lease;
+
+/// Bytes of an extent, and memory for the blocks that they lie in.
+#[derive(Debug)]
+pub(crate) struct Part {
+    blocks: Vec<u8>,
+    range: Range<usize>,
+    _lease: Lease,
+}
+
+impl Deref for Part {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.blocks[self.range.clone()]
+    }
+}
+
+/// The blocks of an extent of `len` bytes that `range` lies in: the bytes from the first to the end of the last.
+fn around(range: &Range<usize>, len: usize) -> Range<usize> {
+    let block = BLOCK as usize;
+    range.start - range.start % block..range.end.next_multiple_of(block).min(len)
+}
+
+impl Store {
+    /// Reads bytes `range` of `extent`, which [has parts](Extent::has_parts) and so many bytes. The budget may be passed by
+    /// it.
+    pub(in crate::pool) fn read_part(&self, extent: &Extent, range: Range<usize>) -> Result<Part> {
+        debug_assert!(extent.has_parts() && range.end <= extent.len, "a part that there is");
+        let around = around(&range, extent.stored_len);
+        let block = BLOCK as usize;
+        let lease = self.budget.lease(around.len() + block);
+        let mut blocks = vec![0; around.len() + block];
+        let skipped = blocks.as_ptr().align_offset(block).min(block);
+        let stored = &mut blocks[skipped..][..around.len()];
+        extent.volume.read(stored, extent.offset + around.start as u64)?;
+        extent.check(stored, around.start / block)?;
+        let start = skipped + range.start - around.start;
+        Ok(Part { blocks, range: start..start + range.len(), _lease: lease })
+    }
+
+    /// Starts reading bytes `range` of `extent`.
+    pub(in crate::pool) fn prefetch_part(&self, extent: &Extent, range: &Range<usize>) {
+        let around = around(range, extent.stored_len);
+        extent.volume.prefetch(extent.offset + around.start as u64, around.len());
+    }
+}
