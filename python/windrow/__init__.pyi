@@ -720,6 +720,7 @@ class Stats(_Result):
     memory_limit_bytes: int | None
     seconds: float
     phase_seconds: dict[str, float]
+    serial_seconds: dict[str, float]
     phase_spilled_bytes: dict[str, int]
     phase_loaded_bytes: dict[str, int]
 

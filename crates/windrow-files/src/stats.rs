@@ -74,10 +74,23 @@ pub struct Stats {
     pub seconds: f64,
     /// The same, of each phase.
     pub phase_seconds: PerPhase<f64>,
+    /// Seconds in which one thread at a time could work, however many there are.
+    pub serial_seconds: Serial,
     /// Bytes of rows that went to temporary files, in each phase.
     pub phase_spilled_bytes: PerPhase<u64>,
     /// Bytes of rows that were read back, in each phase.
     pub phase_loaded_bytes: PerPhase<u64>,
+}
+
+/// Seconds in which one thread at a time could work, by what it did. Where there is but one, the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Serial {
+    /// It merged rows, while others encoded what was merged before.
+    pub merge: f64,
+    /// It appended what was encoded to the output.
+    pub append: f64,
+    /// It did what comes before reading and behind it, and before writing and behind that.
+    pub other: f64,
 }
 
 /// What went over the network.

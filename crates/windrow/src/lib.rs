@@ -164,7 +164,8 @@ pub use arrow_schema;
 pub use argsort::{Argsorter, argsort};
 pub use arrange::{consolidate, merge, merge_in};
 pub use batch::{
-    Batch, ChunkReader, ChunkRows, Decoder, Merging, RecordBatches, Slab, Slabs, fan_in,
+    Batch, ChunkReader, ChunkRows, Decoder, MergeHelper, Merging, RecordBatches, Slab, Slabs,
+    fan_in,
 };
 pub use batcher::{Accounting, Batcher, Pusher};
 pub use chunk::Finish;

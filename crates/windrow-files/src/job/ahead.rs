@@ -1,8 +1,8 @@
 //! Record batches decoded ahead of whoever takes them, on threads of their own.
 //!
 //! ```text
-//! thread A  [merge 0][decode 0......][merge 2][decode 2......]      one at a time merges
-//! thread B           [merge 1][decode 1......][merge 3]...
+//! thread A  [merge ahead][take 0][decode 0......][take 2][decode 2......]
+//! thread B  [merge ahead........][take 1][decode 1......][take 3]...
 //!                            |
 //!           waiting   [0][1][2]  --in order--> caller
 //! ```
@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use arrow::array::RecordBatch;
+use windrow::MergeHelper;
 
 use super::decode::RowDecoder;
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
@@ -31,6 +32,9 @@ pub(super) struct Ahead {
 
 struct Shared {
     source: Mutex<Source>,
+    helper: Option<MergeHelper>,
+    /// Bytes of rows that are merged ahead.
+    ahead: usize,
     line: Mutex<Line>,
     changed: Condvar,
     watch: Watch,
@@ -68,6 +72,8 @@ impl Ahead {
     ) -> Result<Self> {
         let most = decoders.len();
         let shared = Arc::new(Shared {
+            helper: rows.helper(),
+            ahead: 2 * most * BATCH_BYTES,
             source: Mutex::new(Source { rows: Some(rows), next: 0 }),
             line: Mutex::new(Line { room: most, at_work: most, ..Line::default() }),
             changed: Condvar::new(),
@@ -125,12 +131,20 @@ impl Drop for Ahead {
 
 impl Shared {
     fn work(&self, mut decoder: RowDecoder) {
-        while let Some((number, taken)) = self.take() {
+        while let Some((number, taken)) = self.merge_and_take() {
             let batch = taken.and_then(|taken| taken.decode(&mut decoder));
             if !self.hand_over(number, batch) {
                 return;
             }
         }
+    }
+
+    /// Merges rows ahead, unless enough of them wait, and takes the next.
+    fn merge_and_take(&self) -> Option<(usize, Result<Taken>)> {
+        if let Some(helper) = &self.helper {
+            helper.help(self.ahead);
+        }
+        self.take()
     }
 
     /// The next rows, merged; none if there are no more to be had.

@@ -58,7 +58,8 @@ impl Batches {
         running.tally.enter(Phase::Write);
         running.tally.set_runs(batch.runs());
         let slabs = batch.slabs(job.arrangement.finish);
-        let rows = Rows::open(slabs, &job.arrangement, (BATCH_ROWS, BATCH_BYTES), None)?;
+        let ahead = (BATCH_ROWS, BATCH_BYTES);
+        let rows = Rows::open(slabs, &job.arrangement, ahead, None, plan.writers)?;
         let rows = match plan.writers {
             1 => Decoded::Here(Box::new((rows, decoder()?))),
             threads => {

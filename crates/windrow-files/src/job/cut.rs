@@ -158,6 +158,11 @@ impl<'a> Cutter<'a> {
         Self { rows, part_rows, part_bytes, files, ready: VecDeque::new(), part: 0 }
     }
 
+    /// Bytes of the rows of a part at the most.
+    pub(super) fn part_bytes(&self) -> usize {
+        self.part_bytes
+    }
+
     /// Columns that tell apart what goes to different files.
     pub(super) fn keys(&self) -> Option<&[usize]> {
         match &self.files {

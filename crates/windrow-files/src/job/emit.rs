@@ -1,17 +1,19 @@
 //! Writing: sorted rows cut into parts, encoded on all threads, appended in order.
 //!
 //! ```text
-//! thread A   [merge part 0][decode, encode 0......][append 0][merge part 2]...
-//! thread B                 [merge part 1][decode, encode 1......][append 1]...
+//! thread A   [merge ahead][take part 0][decode, encode 0......][append 0][merge ahead][take part 2]...
+//! thread B   [merge ahead.....][take part 1][decode, encode 1......][append 1]...
 //! ```
 //!
-//! Merging is cheap beside encoding, so one thread at a time merges while the others encode. Where
-//! parts end depends on the rows and the settings alone: the file is the same bytes whatever the
+//! All threads merge, each a share of the rows, before they take a part; what is not merged by then is by who takes it.
+//! Where parts end depends on the rows and the settings alone: the file is the same bytes whatever the
 //! threads and the limit. With one thread a part is never held: its rows are encoded as they are
 //! merged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use windrow::MergeHelper;
 
 use super::cut::{Begun, Cutter, Decoders, Extent, Piece};
 use super::finish::Out;
@@ -21,8 +23,15 @@ use crate::error::Result;
 use crate::output::Written;
 use crate::stats::Spread;
 
+/// Parts that are merged ahead of who takes them, and their bytes at the most.
+const PARTS_AHEAD: usize = 2;
+const MOST_AHEAD: usize = 64 << 20;
+
 struct Shared<'a> {
     cutter: Mutex<Cutter<'a>>,
+    helper: Option<MergeHelper>,
+    /// Bytes of rows that are merged ahead.
+    ahead: usize,
     out: Mutex<Out<'a>>,
     appended: Condvar,
     failed: AtomicBool,
@@ -42,6 +51,8 @@ pub(super) fn emit(
 ) -> Result<(Written, Option<Spread>)> {
     let shared = Shared {
         keys: cutter.keys().map(<[usize]>::to_vec),
+        helper: cutter.rows.helper(),
+        ahead: cutter.part_bytes().saturating_mul(PARTS_AHEAD).min(MOST_AHEAD),
         cutter: Mutex::new(cutter),
         out: Mutex::new(out),
         appended: Condvar::new(),
@@ -49,24 +60,18 @@ pub(super) fn emit(
         job,
         running,
     };
-    std::thread::scope(|scope| {
-        let held = writers > 1;
-        let workers: Vec<_> = (0..writers)
-            .map(|_| {
-                let shared = &shared;
-                scope.spawn(move || {
-                    let done = if held { shared.hold() } else { shared.stream() };
-                    if done.is_err() {
-                        shared.failed.store(true, Ordering::Relaxed);
-                        // Under the lock, or a worker about to wait would miss it.
-                        let _turn = lock(&shared.out);
-                        shared.appended.notify_all();
-                    }
-                    done
-                })
-            })
-            .collect();
-        join(workers)
+    let work = || {
+        let done = if writers > 1 { shared.hold() } else { shared.stream() };
+        if done.is_err() {
+            shared.failed.store(true, Ordering::Relaxed);
+            // Under the lock, or a worker about to wait would miss it.
+            let _turn = lock(&shared.out);
+            shared.appended.notify_all();
+        }
+        done
+    };
+    running.tally.together(|| {
+        std::thread::scope(|scope| join((0..writers).map(|_| scope.spawn(work)).collect()))
     })?;
     running.watch.cancel.check()?;
     let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -80,12 +85,17 @@ impl Shared<'_> {
     fn hold(&self) -> Result<()> {
         let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
         loop {
+            if let Some(helper) = &self.helper {
+                while !self.failed.load(Ordering::Relaxed) && helper.help(self.ahead) {
+                    self.pause()?;
+                }
+            }
             let taken = {
                 let mut cutter = lock(&self.cutter);
                 if self.failed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                let taken = self.take(&mut cutter, &mut decoders);
+                let taken = self.running.tally.merging(|| self.take(&mut cutter, &mut decoders));
                 if taken.is_err() {
                     // Before anybody else has the rows: there are no more behind an error.
                     self.failed.store(true, Ordering::Relaxed);
@@ -111,8 +121,10 @@ impl Shared<'_> {
                 turn = self.appended.wait(turn).unwrap_or_else(PoisonError::into_inner);
             }
             let rows = part.rows();
-            let opened = opened.map_or(Ok(()), |opened| turn.open(opened));
-            let appended = opened.and_then(|()| turn.append(part, starts_key));
+            let appended = self.running.tally.appending(|| {
+                opened.map_or(Ok(()), |opened| turn.open(opened))?;
+                turn.append(part, starts_key)
+            });
             if appended.is_err() {
                 // Before anybody else has the turn: nothing follows half of a part.
                 self.failed.store(true, Ordering::Relaxed);
@@ -147,7 +159,9 @@ impl Shared<'_> {
             opened.map_or(Ok(()), |opened| turn.open(opened))?;
             let mut extent = Extent::default();
             let mut batches = std::iter::from_fn(|| {
-                let piece = self.pause().and_then(|()| cutter.next(&mut extent, &mut decoders));
+                let next =
+                    |()| self.running.tally.merging(|| cutter.next(&mut extent, &mut decoders));
+                let piece = self.pause().and_then(next);
                 Some(piece.transpose()?.and_then(|piece| decoders.decode(piece)))
             });
             let rows = turn.encode(&*encoder, &mut batches, starts_key)?;

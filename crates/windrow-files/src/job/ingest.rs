@@ -26,24 +26,27 @@ pub(super) fn ingest(
     let units = Units::new(inputs, &running.watch);
     // The first rows are those that one thread comes to first.
     let readers = if arrangement.head.is_some() { 1 } else { readers };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = batcher
-            .pushers(readers)
-            .into_iter()
-            .map(|pusher| {
-                let units = &units;
-                scope.spawn(move || {
-                    let mut reader = units.reader();
-                    let done = work(inputs, &mut reader, pusher, arrangement, running);
-                    done.or_else(|error| {
-                        units.fail(&reader, error);
-                        Ok(())
+    let push_all = || {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = batcher
+                .pushers(readers)
+                .into_iter()
+                .map(|pusher| {
+                    let units = &units;
+                    scope.spawn(move || {
+                        let mut reader = units.reader();
+                        let done = work(inputs, &mut reader, pusher, arrangement, running);
+                        done.or_else(|error| {
+                            units.fail(&reader, error);
+                            Ok(())
+                        })
                     })
                 })
-            })
-            .collect();
-        join(workers)
-    })?;
+                .collect();
+            join(workers)
+        })
+    };
+    running.tally.together(push_all)?;
     units.outcome()
 }
 
@@ -151,17 +154,17 @@ pub(super) fn merge(
     let groups: Vec<&[usize]> = files.chunks(plan.open_files).collect();
     let runs = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let work = || -> Result<()> {
-            while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let run = open(group).spill().inspect_err(|_| {
-                    next.store(groups.len(), Ordering::Relaxed);
-                })?;
-                runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
-            }
-            Ok(())
-        };
-        join((0..plan.readers).map(|_| scope.spawn(work)).collect())
+    let work = || -> Result<()> {
+        while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let run = open(group).spill().inspect_err(|_| {
+                next.store(groups.len(), Ordering::Relaxed);
+            })?;
+            runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+        }
+        Ok(())
+    };
+    running.tally.together(|| {
+        std::thread::scope(|scope| join((0..plan.readers).map(|_| scope.spawn(work)).collect()))
     })?;
     let plan = running.met.replan()?;
     pool.budget().set_limit(plan.settle_budget);

@@ -113,7 +113,9 @@ impl<'a> Passage<'a> {
             }
             Ok(())
         };
-        std::thread::scope(|scope| join((0..readers).map(|_| scope.spawn(work)).collect()))?;
+        running.tally.together(|| {
+            std::thread::scope(|scope| join((0..readers).map(|_| scope.spawn(work)).collect()))
+        })?;
         Ok(ends.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 

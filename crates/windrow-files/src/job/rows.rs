@@ -4,9 +4,10 @@
 //! slabs --------------------------------> Taken::Slab      decoded by whoever encodes it
 //!    \--decode--> Sift --record batch---> Taken::Batch     one thread: a sift sees rows in order
 //! ```
+//! Other threads may merge ahead of who takes them (`helper`).
 
 use arrow::record_batch::RecordBatch;
-use windrow::{Decoder, Slab, Slabs};
+use windrow::{Decoder, MergeHelper, Slab, Slabs};
 
 use super::decode::RowDecoder;
 use super::plan::SIFTED_BYTES;
@@ -16,6 +17,7 @@ use crate::verbs::{Arrangement, Sift};
 /// The sorted rows, the first of them read ahead.
 pub(super) struct Rows {
     slabs: Slabs,
+    helper: Option<MergeHelper>,
     sift: Option<Sifted>,
     first: Option<Taken>,
 }
@@ -50,22 +52,29 @@ impl Taken {
 }
 
 impl Rows {
-    /// Those of `slabs`, of which at most `rows` or `bytes` are read ahead. Beside what is written, `keys` are wanted of
-    /// the first so many rows.
+    /// Those of `slabs`, of which at most `rows` or `bytes` are read ahead; merged by all `threads` that have a helper.
+    /// Beside what is written, `keys` are wanted of the first so many rows.
     pub(super) fn open(
-        slabs: Slabs,
+        mut slabs: Slabs,
         arrangement: &Arrangement,
         (rows, bytes): (usize, usize),
         keys: Option<&[usize]>,
+        threads: usize,
     ) -> Result<Self> {
+        let helper = if threads > 1 { slabs.helper()? } else { None };
         let sift = arrangement.sifting.as_ref().map(|sifting| -> Result<Sifted> {
             let decoder = RowDecoder::new(arrangement)?;
             let keys = keys.map(|keys| Decoder::new(&arrangement.layout, keys)).transpose()?;
             Ok(Sifted { sift: (sifting.start)(), decoder, keys, ended: false })
         });
-        let mut all = Self { slabs, sift: sift.transpose()?, first: None };
+        let mut all = Self { slabs, helper, sift: sift.transpose()?, first: None };
         all.first = all.read(rows, bytes)?;
         Ok(all)
+    }
+
+    /// What merges ahead of who takes them, if anything can.
+    pub(super) fn helper(&self) -> Option<MergeHelper> {
+        self.helper.clone()
     }
 
     /// The first of them, until they are taken.

@@ -15,7 +15,7 @@ use windrow::{Pool, PoolStats};
 use crate::input::Inputs;
 use crate::output::Written;
 use crate::progress::{Moment, Phase, Progress};
-use crate::stats::{Evicted, PerPhase, Spread, Stats};
+use crate::stats::{Evicted, PerPhase, Serial, Spread, Stats};
 use crate::store::Stores;
 use crate::system;
 
@@ -45,6 +45,10 @@ pub(super) struct Tally {
     deleted: AtomicU64,
     runs: AtomicU64,
     passed: AtomicU64,
+    /// Nanoseconds: of merging, of appending, and those in which all threads could work.
+    merging: AtomicU64,
+    appending: AtomicU64,
+    together: AtomicU64,
     start: Instant,
     phases: Mutex<Vec<Begun>>,
 }
@@ -71,6 +75,9 @@ impl Tally {
             deleted: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             passed: AtomicU64::new(0),
+            merging: AtomicU64::new(0),
+            appending: AtomicU64::new(0),
+            together: AtomicU64::new(0),
             start: Instant::now(),
             phases: Mutex::default(),
         }
@@ -112,6 +119,21 @@ impl Tally {
         self.passed.store(row_groups, Ordering::Relaxed);
     }
 
+    /// Does what one thread at a time can do: merges.
+    pub(super) fn merging<T>(&self, work: impl FnOnce() -> T) -> T {
+        timed(&self.merging, work)
+    }
+
+    /// Does what one thread at a time can do: appends.
+    pub(super) fn appending<T>(&self, work: impl FnOnce() -> T) -> T {
+        timed(&self.appending, work)
+    }
+
+    /// Does what all threads do together.
+    pub(super) fn together<T>(&self, work: impl FnOnce() -> T) -> T {
+        timed(&self.together, work)
+    }
+
     fn advance(&self, rows: u64) {
         let rows = self.in_phase.fetch_add(rows, Ordering::Relaxed) + rows;
         let phase = self.phases().last().map_or(Phase::Read, |last| last.phase);
@@ -143,6 +165,16 @@ impl Tally {
         self.bytes_out.store(written.bytes, Ordering::Relaxed);
         if let Some(spread) = spread {
             self.spread.get_or_init(|| spread);
+        }
+    }
+
+    /// Of `all` the time, that of one thread.
+    fn serial(&self, all: Duration) -> Serial {
+        let time = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed));
+        Serial {
+            merge: time(&self.merging).as_secs_f64(),
+            append: time(&self.appending).as_secs_f64(),
+            other: all.saturating_sub(time(&self.together)).as_secs_f64(),
         }
     }
 
@@ -215,10 +247,20 @@ impl Tally {
             memory_limit_bytes: self.limit,
             seconds: end.at.duration_since(self.start).as_secs_f64(),
             phase_seconds: per_phase(seconds),
+            serial_seconds: self.serial(end.at.duration_since(self.start)),
             phase_spilled_bytes: figures(|pool| pool.spilled_bytes),
             phase_loaded_bytes: figures(|pool| pool.loaded_bytes),
         }
     }
+}
+
+/// Does `work`, and adds the nanoseconds that it takes to `all`.
+fn timed<T>(all: &AtomicU64, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let done = work();
+    let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    all.fetch_add(nanos, Ordering::Relaxed);
+    done
 }
 
 fn per_phase<T>(figure: impl Fn(Phase) -> T) -> PerPhase<T> {

@@ -294,7 +294,7 @@ impl Emission<'_> {
     fn rows(&self, batch: Batch, ahead: (usize, usize), keys: Option<&[usize]>) -> Result<Rows> {
         let arrangement = &self.job.arrangement;
         let slabs = batch.slabs(arrangement.finish);
-        Rows::open(slabs, arrangement, ahead, keys)
+        Rows::open(slabs, arrangement, ahead, keys, self.plan.writers)
     }
 
     fn limits(&self) -> (usize, usize) {

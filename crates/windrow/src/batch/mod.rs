@@ -27,7 +27,7 @@ pub(crate) use merging::check_times;
 use merging::{IN_CACHES, merged};
 pub use settle::fan_in;
 pub(crate) use settle::{held_by_chunk, merger, own_bytes, settle};
-pub use slabs::{Decoder, RecordBatches, Slab, Slabs};
+pub use slabs::{Decoder, MergeHelper, RecordBatches, Slab, Slabs};
 use sources::Refused;
 pub(crate) use sources::Sources;
 

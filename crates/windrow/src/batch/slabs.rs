@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! sources --brought down to what the budget merges at once--> merger --> slab, slab, ... --> RecordBatch
+//!                                                       \--> shares ---^
+//!                                            merged ahead by helpers, on threads of theirs
 //! ```
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +17,7 @@ use super::Batch;
 use super::settle::within_budget;
 use crate::chunk::{Chunk, Findings, Finish, Wraps, describe};
 use crate::error::{Error, Result};
-use crate::merge::{Merger, Source};
+use crate::merge::{Merger, Shares, Source};
 use crate::order::Layout;
 use crate::pool::Pool;
 use crate::rows;
@@ -27,11 +30,30 @@ pub struct Slabs {
     pool: Pool,
     wraps: Wraps,
     finish: Finish,
-    /// What is to be merged, until the first rows are asked for.
-    sources: Vec<Source>,
-    merger: Option<Merger>,
+    rows: Rows,
     pending: Option<(Arc<Chunk>, usize)>,
     failed: bool,
+}
+
+/// Where rows come from.
+enum Rows {
+    /// What is to be merged, until the first rows are asked for.
+    Unmerged(Vec<Source>),
+    Merged(Box<Merger>),
+    /// With the chunks of a share that was taken.
+    Shared(Arc<Shares>, VecDeque<Arc<Chunk>>),
+}
+
+/// Merges rows of [`Slabs`] ahead of who takes them.
+#[derive(Clone, Debug)]
+pub struct MergeHelper(Arc<Shares>);
+
+impl MergeHelper {
+    /// Merges some MiB of rows, while less than `bytes` of them wait to be taken and there is memory to spare; false if it did
+    /// not. What goes wrong is told to who takes the rows.
+    pub fn help(&self, bytes: usize) -> bool {
+        self.0.help(bytes)
+    }
 }
 
 /// A few thousand rows in order, not decoded yet.
@@ -67,26 +89,71 @@ impl Slabs {
             pool: pool.clone(),
             wraps,
             finish,
-            sources,
-            merger: None,
+            rows: Rows::Unmerged(sources),
             pending: None,
             failed: false,
         }
     }
 
-    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
-        let merger = match &mut self.merger {
-            Some(merger) => merger,
-            none => {
-                let sources = std::mem::take(&mut self.sources);
-                let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
-                let sources = within_budget(layout, pool, wraps, sources)?;
-                let mut merger = Merger::new(layout, pool, self.finish, wraps, sources);
-                merger.fold_keys();
-                none.insert(merger)
+    /// Lets other threads merge ahead, before any rows are asked for: by what is returned, as often as they have time. None if
+    /// there is nothing to merge, or rows come from streams or from a store. The rows are the same, and where slabs end.
+    ///
+    /// # Errors
+    /// What merging reports, where there are more runs than can be merged at once.
+    pub fn helper(&mut self) -> Result<Option<MergeHelper>> {
+        let Rows::Unmerged(sources) = &mut self.rows else { return Ok(None) };
+        let sources = std::mem::take(sources);
+        let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
+        let sources = within_budget(layout, pool, wraps, sources)?;
+        if sources.iter().any(|source| source.run().is_none()) {
+            self.rows = Rows::Unmerged(sources);
+            return Ok(None);
+        }
+        let runs: Vec<_> = sources.into_iter().filter_map(Source::into_run).collect();
+        match Shares::new(layout, pool, wraps, self.finish, runs) {
+            Ok(shares) => {
+                let shares = Arc::new(shares);
+                self.rows = Rows::Shared(Arc::clone(&shares), VecDeque::new());
+                Ok(Some(MergeHelper(shares)))
             }
-        };
-        merger.next_chunk()
+            Err(runs) => {
+                self.rows = Rows::Unmerged(runs.into_iter().map(Source::Run).collect());
+                Ok(None)
+            }
+        }
+    }
+
+    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
+        if let Rows::Unmerged(sources) = &mut self.rows {
+            let sources = std::mem::take(sources);
+            let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
+            let sources = within_budget(layout, pool, wraps, sources)?;
+            let mut merger = Merger::new(layout, pool, self.finish, wraps, sources);
+            merger.fold_keys();
+            self.rows = Rows::Merged(Box::new(merger));
+        }
+        match &mut self.rows {
+            Rows::Unmerged(_) => Ok(None),
+            Rows::Merged(merger) => merger.next_chunk(),
+            Rows::Shared(shares, chunks) => loop {
+                if let Some(chunk) = chunks.pop_front() {
+                    return Ok(Some(chunk));
+                }
+                match shares.next()? {
+                    Some(share) => chunks.extend(share),
+                    None => return Ok(None),
+                }
+            },
+        }
+    }
+
+    /// What the rules did to the rows so far.
+    fn findings(&self) -> Findings {
+        match &self.rows {
+            Rows::Unmerged(_) => Findings::default(),
+            Rows::Merged(merger) => merger.findings().clone(),
+            Rows::Shared(shares, _) => shares.findings(),
+        }
     }
 
     /// The next rows: at most `rows` of them, and no more once they take `bytes` bytes, but always
@@ -131,11 +198,10 @@ impl Slabs {
         }
         self.pool.release_recycled();
         self.wraps.check(&self.layout)?;
-        let Some(merger) = &self.merger else { return Ok(None) };
-        let Findings { negative, negative_rows, .. } = merger.findings();
-        if *negative > 0 {
+        let Findings { negative, negative_rows, .. } = self.findings();
+        if negative > 0 {
             return Err(Error::NegativeDiff {
-                count: *negative,
+                count: negative,
                 rows: negative_rows.iter().map(|row| describe(&self.layout, row)).collect(),
             });
         }
@@ -144,7 +210,7 @@ impl Slabs {
 
     /// Keys left out so far because their last change deletes them.
     pub fn deleted(&self) -> u64 {
-        self.merger.as_ref().map_or(0, |merger| merger.findings().deleted)
+        self.findings().deleted
     }
 }
 

@@ -58,6 +58,16 @@ pub(crate) struct Findings {
     pub(crate) negative_rows: Vec<Vec<u8>>,
 }
 
+impl Findings {
+    /// Adds what was found in rows behind those.
+    pub(crate) fn add(&mut self, mut behind: Self) {
+        self.deleted += behind.deleted;
+        self.negative += behind.negative;
+        behind.negative_rows.truncate(SHOWN - self.negative_rows.len().min(SHOWN));
+        self.negative_rows.append(&mut behind.negative_rows);
+    }
+}
+
 /// Rows between equal ones that are not worth gathering.
 const FEW_ALONE: usize = 4;
 /// Rows that are looked over before they are copied.

@@ -180,8 +180,11 @@ impl Page {
 
     /// A part of the page is about to be read for `key`: starts that, if the page is in a store.
     pub(crate) fn prefetch_part(&self, key: &[u8]) {
-        if let Place::Store(stored) = &*self.place()
-            && let Some(parts) = &stored.parts
+        let stored = match &*self.place() {
+            Place::Store(stored) => Arc::clone(stored),
+            _ => return,
+        };
+        if let Some(parts) = &stored.parts
             && let Whereabouts::Part(number) = parts.find(key)
         {
             let ranges = parts.ends(number).into_iter().chain([parts.bytes(number)]);

@@ -7,7 +7,8 @@
 //! row = key | value | time | diff
 //! ```
 //! Keys and values are bytes that compare as the columns do. A cursor holds one chunk of each batch at a time, which it
-//! reads when it gets there and lets go of when it leaves: a scan of any length takes no more memory than that.
+//! reads when it gets there and lets go of when it leaves: a scan of any length takes no more memory than that. Of a key
+//! that is looked up in a store it reads a part of the chunk.
 //!
 //! Invariant: of the readers, those with the current key stand at the current value, or at the first one behind it;
 //! all others stand at a greater key or at their end, unless the cursor is scattered: then they stand anywhere.

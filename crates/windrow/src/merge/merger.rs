@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::chunks::ChunkSource;
 use super::many::Blocks;
 use super::source::Source;
-use super::window::Window;
+use super::window::{Between, Window};
 use crate::chunk::{Builder, Chunk, Findings, Finish, Wraps};
 use crate::error::Result;
 use crate::order::Layout;
@@ -47,10 +47,23 @@ impl Merger {
         wraps: &Wraps,
         sources: Vec<Source>,
     ) -> Self {
+        Self::between(layout, pool, finish, wraps, sources, &Arc::default())
+    }
+
+    /// The same, of the rows of `sources` that are between two.
+    pub(super) fn between(
+        layout: &Layout,
+        pool: &Pool,
+        finish: Finish,
+        wraps: &Wraps,
+        sources: Vec<Source>,
+        between: &Arc<Between>,
+    ) -> Self {
+        let windows = sources.into_iter().map(|source| Window::new(source, between));
         let builder = Builder::new(layout, pool, finish, wraps);
         let tail = layout.tail().len();
         Self {
-            windows: sources.into_iter().map(Window::new).collect(),
+            windows: windows.collect(),
             tail,
             two_way: builder.merges_two(),
             blocks: Blocks::new(layout, pool, &builder),

@@ -19,6 +19,8 @@
 //! more, or rules that pick a row        a block is ordered as a chunk is, and gathered                  many
 //! ```
 //!
+//! Where several threads merge, they do so share by share (`shares`), each as above.
+//!
 //! Invariant: the output is sorted and the rule holds over all of it, not only within a chunk.
 
 mod advance;
@@ -29,6 +31,7 @@ mod many;
 mod merger;
 mod ranges;
 mod run;
+mod shares;
 mod small;
 mod sorted;
 mod source;
@@ -41,6 +44,7 @@ pub(crate) use fences::{FencedRun, Fences};
 pub(crate) use merger::Merger;
 pub(crate) use ranges::merge_ranges;
 pub(crate) use run::Run;
+pub(crate) use shares::Shares;
 pub(crate) use small::merged_small;
 pub use sorted::OrderCheck;
 pub(crate) use sorted::SortedInput;

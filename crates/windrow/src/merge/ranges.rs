@@ -110,7 +110,7 @@ fn splitters(layout: &Layout, runs: &[Run], ranges: usize) -> Vec<Vec<u8>> {
 }
 
 /// What rows that must meet have in common.
-fn key<'a>(layout: &Layout, row: &'a [u8]) -> &'a [u8] {
+pub(super) fn key<'a>(layout: &Layout, row: &'a [u8]) -> &'a [u8] {
     match layout.rule() {
         Rule::First | Rule::Last | Rule::LastKnown => &row[..key_len(layout, row)],
         Rule::Keep | Rule::Sum => &row[..row.len() - layout.tail().len()],

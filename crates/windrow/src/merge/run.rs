@@ -48,7 +48,7 @@ impl Piece {
     }
 
     /// Bytes that the rows take.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Resident(chunk) => chunk.bytes(),
             Self::Paged(page) => page.bytes(),
@@ -75,7 +75,7 @@ impl Piece {
     }
 
     /// The first row, if no disk has to be read for it.
-    fn first_row(&self) -> Option<&[u8]> {
+    pub(super) fn first_row(&self) -> Option<&[u8]> {
         match self {
             Self::Resident(chunk) => Some(chunk.ends()[0]),
             Self::Paged(page) => page.ends().map(|ends| ends[0]),
@@ -83,7 +83,7 @@ impl Piece {
     }
 
     /// The last row, if no disk has to be read for it.
-    fn last_row(&self) -> Option<&[u8]> {
+    pub(super) fn last_row(&self) -> Option<&[u8]> {
         match self {
             Self::Resident(chunk) => Some(chunk.ends()[1]),
             Self::Paged(page) => page.ends().map(|ends| ends[1]),
@@ -414,6 +414,11 @@ impl Run {
     /// Bytes of memory that the run holds.
     pub(crate) fn resident_bytes(&self) -> usize {
         self.pieces.iter().map(Piece::resident_bytes).sum()
+    }
+
+    /// True if all its chunks are in memory, and the ends of those that may leave it.
+    pub(super) fn is_at_hand(&self) -> bool {
+        self.pieces.iter().all(|piece| piece.last_row().is_some() && piece.resident_bytes() > 0)
     }
 
     /// Chunks that are in memory.

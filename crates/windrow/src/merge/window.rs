@@ -4,6 +4,7 @@
 //! chunk | . . . . x x x |     next | x x x x |        position 7 is the next one's first row
 //!                 ^ at
 //! ```
+//! Of a run that has rows beyond what is merged, a window begins and ends between two of them ([`Between`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,22 +17,57 @@ use crate::error::Result;
 /// One chunk of a run, of which the rows from `at` on are left.
 pub(super) struct Window {
     source: Source,
-    chunk: Option<Arc<Chunk>>,
+    chunk: Option<Portion>,
     /// The chunk behind it, if it was in memory when it was looked for.
-    next: Option<Arc<Chunk>>,
+    next: Option<Portion>,
     pub(super) at: usize,
     /// Nothing was read ahead since this chunk came.
     fresh: bool,
+    /// Rows that are not in it stand before the lower one of these, or not before the upper.
+    between: Arc<Between>,
+}
+
+/// Beginnings of rows: there are no rows before the first, and none from the second on.
+#[derive(Debug, Default)]
+pub(super) struct Between {
+    pub(super) lower: Option<Vec<u8>>,
+    pub(super) upper: Option<Vec<u8>>,
+}
+
+/// The first rows of a chunk, up to `end`.
+struct Portion {
+    chunk: Arc<Chunk>,
+    end: usize,
+}
+
+impl Portion {
+    fn of(chunk: Arc<Chunk>, between: &Between) -> Self {
+        let rows = chunk.rows();
+        let end = match &between.upper {
+            Some(upper) if rows.last() >= &upper[..] => {
+                rows.partition_point(0..rows.len(), |row| row < &upper[..])
+            }
+            _ => rows.len(),
+        };
+        Self { chunk, end }
+    }
+
+    fn rows(&self) -> View<'_> {
+        let rows = self.chunk.rows();
+        if self.end == rows.len() { rows } else { rows.part(0..self.end) }
+    }
 }
 
 impl Window {
-    pub(super) fn new(source: Source) -> Self {
-        Self { source, chunk: None, next: None, at: 0, fresh: false }
+    /// The rows of `source` that are between two.
+    pub(super) fn new(source: Source, between: &Arc<Between>) -> Self {
+        let between = Arc::clone(between);
+        Self { source, chunk: None, next: None, at: 0, fresh: false, between }
     }
 
     /// True if there is a row at `at`.
     pub(super) fn has_rows(&self) -> bool {
-        self.chunk.as_ref().is_some_and(|chunk| self.at < chunk.len())
+        self.chunk.as_ref().is_some_and(|chunk| self.at < chunk.end)
     }
 
     /// Lets go of a chunk that is used up: it may be as large as its one row.
@@ -50,14 +86,29 @@ impl Window {
             self.chunk = None;
             self.chunk = match self.next.take() {
                 Some(next) => Some(next),
-                None => self.source.next_chunk()?,
+                None => {
+                    let chunk = self.source.next_chunk()?;
+                    chunk.map(|chunk| Portion::of(chunk, &self.between))
+                }
             };
             self.fresh = self.chunk.is_some();
             if !self.fresh {
                 return Ok(false);
             }
+            self.skip();
         }
         Ok(true)
+    }
+
+    /// Goes on from the beginning of a chunk to the first row that is in the window.
+    fn skip(&mut self) {
+        if let Some(lower) = &self.between.lower
+            && self.at == 0
+            && self.has_rows()
+            && self.head() < &lower[..]
+        {
+            self.at = self.rows().partition_point(self.left(), |row| row < &lower[..]);
+        }
     }
 
     /// True if the rows that are left stand before the head of `other`; rows end in `tail` bytes that are not
@@ -95,9 +146,11 @@ impl Window {
         let left = self.left();
         let greater = self.at > 0 && 2 * left.len() >= self.len();
         if greater
-            && let Some(chunk) = self.chunk.as_mut().and_then(Arc::get_mut)
+            && let Some(portion) = &mut self.chunk
+            && let Some(chunk) = Arc::get_mut(&mut portion.chunk)
             && chunk.let_go(left.start)
         {
+            portion.end -= left.start;
             self.at = 0;
         }
         self.left()
@@ -107,13 +160,14 @@ impl Window {
     /// to be read for it.
     pub(super) fn reach(&mut self, rows: usize) {
         if self.next.is_none() && self.at + rows > self.len() {
-            self.next = self.source.next_resident();
+            let next = self.source.next_resident();
+            self.next = next.map(|chunk| Portion::of(chunk, &self.between));
         }
     }
 
     /// The position `rows` rows from `at` on, or the end of what is there.
     pub(super) fn ahead(&self, rows: usize) -> usize {
-        let next = self.next.as_ref().map_or(0, |next| next.len());
+        let next = self.next.as_ref().map_or(0, |next| next.end);
         (self.at + rows).min(self.len() + next)
     }
 
@@ -141,24 +195,23 @@ impl Window {
         let len = self.len();
         let own = self.rows().span(start.min(len)..(start + rows).min(len));
         let next = self.next.as_ref().filter(|_| start + rows > len).map(|next| {
-            let next = next.rows();
-            let range = start.saturating_sub(len)..(start + rows - len).min(next.len());
-            next.span(range)
+            let range = start.saturating_sub(len)..(start + rows - len).min(next.end);
+            next.rows().span(range)
         });
         std::iter::once(own).chain(next)
     }
 
     pub(super) fn chunk(&self) -> Option<&Arc<Chunk>> {
-        self.chunk.as_ref()
+        self.chunk.as_ref().map(|portion| &portion.chunk)
     }
 
     pub(super) fn rows(&self) -> View<'_> {
         let none = View { bytes: &[], starts: Starts::Every(1) };
-        self.chunk.as_ref().map_or(none, |chunk| chunk.rows())
+        self.chunk.as_ref().map_or(none, Portion::rows)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.rows().len()
+        self.chunk.as_ref().map_or(0, |portion| portion.end)
     }
 
     /// The rows that are left.

@@ -387,6 +387,11 @@ impl Pool {
         self.inner.budget.limit().saturating_sub(used.saturating_sub(recycled))
     }
 
+    /// True if there are so many bytes of memory that nobody else will ask for.
+    pub(crate) fn has_to_spare(&self, bytes: usize) -> bool {
+        self.spare() >= bytes
+    }
+
     /// A recycled buffer.
     fn reused(&self, len: usize) -> Option<Buffer> {
         self.recycled().take(len)

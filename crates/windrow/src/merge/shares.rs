@@ -1,0 +1,302 @@
+//! A merge in shares, which any threads do, and whose chunks come out in order.
+//!
+//! ```text
+//! run 0    [ piece  | piece    | piece ]      in memory, though a piece may leave it while others are merged
+//! run 1    [ piece      |  piece       ]
+//! cuts            ^     ^    ^                a share begins at one and ends before the next: about as many bytes each
+//! share       0      1    2     3             merged by whoever comes; a piece that a cut goes through is in both
+//! taken       0      1 ...                    by one reader, in turn; what it comes to first it merges itself
+//! ```
+//! A cut is a key, or a row without its tail: a rule sees all it is about in one share. To find one takes a look at the ends of
+//! pieces alone.
+//!
+//! Invariant: shares cover all rows once, and every row of a share stands before all of the next one's; a piece is read once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::chunks::ChunkSource;
+use super::merger::Merger;
+use super::ranges::key;
+use super::run::{Piece, Run};
+use super::source::Source;
+use super::window::Between;
+use crate::chunk::{Chunk, Findings, Finish, Wraps};
+use crate::error::{Error, Result};
+use crate::order::Layout;
+use crate::pool::Pool;
+
+/// Chunks of a share: to begin one costs some microseconds, and the blocks of a merge get larger from then on.
+const CHUNKS: usize = 16;
+/// Bytes of a share where memory has a limit, unless a chunk has more.
+const LIMITED_BYTES: usize = 1 << 20;
+/// Where memory has a limit, a share is merged ahead only while it has so many times its bytes to spare: what goes in, and
+/// what comes out.
+const TIMES_SPARE: usize = 3;
+
+/// A merge of runs by several threads.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    layout: Layout,
+    pool: Pool,
+    wraps: Wraps,
+    finish: Finish,
+    /// Bytes of a share, about.
+    bytes: usize,
+    state: Mutex<State>,
+    /// Told when a share is merged.
+    merged: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Of each run, the pieces that are left; the first may be begun.
+    runs: Vec<VecDeque<Arc<Shared>>>,
+    /// Where the next share begins.
+    lower: Option<Vec<u8>>,
+    /// All shares are begun.
+    ended: bool,
+    /// The number of the share that is taken next.
+    taken: usize,
+    /// The outcomes of the shares from that one on; none while they are being merged.
+    outcomes: VecDeque<Option<Result<Outcome>>>,
+    findings: Findings,
+}
+
+#[derive(Debug)]
+struct Outcome {
+    chunks: Vec<Arc<Chunk>>,
+    findings: Findings,
+}
+
+/// A piece that is in one share, or in several that follow each other.
+#[derive(Debug)]
+struct Shared {
+    piece: Piece,
+    /// Its chunk, once a share had it read.
+    chunk: Mutex<Option<Arc<Chunk>>>,
+}
+
+impl Shared {
+    fn new(piece: Piece) -> Arc<Self> {
+        Arc::new(Self { piece, chunk: Mutex::new(None) })
+    }
+
+    fn first_row(&self) -> &[u8] {
+        self.piece.first_row().unwrap_or_default()
+    }
+
+    fn last_row(&self) -> &[u8] {
+        self.piece.last_row().unwrap_or_default()
+    }
+
+    fn chunk(&self) -> MutexGuard<'_, Option<Arc<Chunk>>> {
+        self.chunk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self) -> Result<Arc<Chunk>> {
+        let mut chunk = self.chunk();
+        match &*chunk {
+            Some(chunk) => Ok(Arc::clone(chunk)),
+            None => Ok(Arc::clone(chunk.insert(self.piece.clone().take()?))),
+        }
+    }
+}
+
+/// The pieces of a run that are in a share.
+struct Pieces(VecDeque<Arc<Shared>>);
+
+impl ChunkSource for Pieces {
+    fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
+        self.0.pop_front().map(|piece| piece.read()).transpose()
+    }
+
+    fn next_resident(&mut self) -> Option<Arc<Chunk>> {
+        let next = self.0.front()?;
+        let is_there = matches!(next.piece, Piece::Resident(_)) || next.chunk().is_some();
+        // Who asks for it as the next chunk meets an error again.
+        let chunk = if is_there { next.read().ok()? } else { return None };
+        self.0.pop_front();
+        Some(chunk)
+    }
+}
+
+/// Rows to be merged.
+struct Share {
+    number: usize,
+    runs: Vec<Pieces>,
+    between: Arc<Between>,
+}
+
+impl Shares {
+    /// A merge of `runs`, of which all that there is in the end comes out; they are given back if they are less than two, or
+    /// not all in memory: what is in a store is read ahead best where one thread goes through it.
+    pub(crate) fn new(
+        layout: &Layout,
+        pool: &Pool,
+        wraps: &Wraps,
+        finish: Finish,
+        runs: Vec<Run>,
+    ) -> std::result::Result<Self, Vec<Run>> {
+        if runs.len() < 2 || !runs.iter().all(Run::is_at_hand) {
+            return Err(runs);
+        }
+        let chunk = pool.chunk_bytes();
+        let pieces = |mut run: Run| std::iter::from_fn(|| run.pop()).map(Shared::new).collect();
+        let state = State {
+            runs: runs.into_iter().map(pieces).collect(),
+            lower: None,
+            ended: false,
+            taken: 0,
+            outcomes: VecDeque::new(),
+            findings: Findings::default(),
+        };
+        Ok(Self {
+            layout: layout.clone(),
+            pool: pool.clone(),
+            wraps: wraps.clone(),
+            finish,
+            bytes: match pool.budget().is_limited() {
+                true => (CHUNKS * chunk).min(LIMITED_BYTES).max(chunk),
+                false => CHUNKS * chunk,
+            },
+            state: Mutex::new(state),
+            merged: Condvar::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Merges the next share ahead of who takes it, if fewer than `most` bytes of rows wait, and there is memory to spare;
+    /// false if not, or if there is none.
+    pub(crate) fn help(&self, most: usize) -> bool {
+        let mut state = self.state();
+        let room = self.pool.has_to_spare(TIMES_SPARE * self.bytes);
+        if !room || (state.outcomes.len() + 1) * self.bytes > most.max(self.bytes) {
+            return false;
+        }
+        let Some(share) = self.begin(&mut state) else { return false };
+        drop(state);
+        self.merge(share);
+        true
+    }
+
+    /// The chunks of the next share, in order; none at the end.
+    pub(crate) fn next(&self) -> Result<Option<Vec<Arc<Chunk>>>> {
+        let mut state = self.state();
+        loop {
+            match state.outcomes.front_mut() {
+                Some(Some(_)) => {
+                    state.taken += 1;
+                    let Some(Some(outcome)) = state.outcomes.pop_front() else { return Ok(None) };
+                    let Outcome { chunks, findings } = outcome?;
+                    state.findings.add(findings);
+                    return Ok(Some(chunks));
+                }
+                Some(None) => {
+                    state = self.merged.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                None => {
+                    let Some(share) = self.begin(&mut state) else { return Ok(None) };
+                    drop(state);
+                    self.merge(share);
+                    state = self.state();
+                }
+            }
+        }
+    }
+
+    /// What the rules did to the rows of the shares that were taken.
+    pub(crate) fn findings(&self) -> Findings {
+        self.state().findings.clone()
+    }
+
+    /// Begins the next share; none if there are no more rows.
+    fn begin(&self, state: &mut State) -> Option<Share> {
+        if state.ended {
+            return None;
+        }
+        let upper = self.cut(state);
+        let is_in =
+            |piece: &Shared| upper.as_ref().is_none_or(|upper| piece.first_row() < &upper[..]);
+        let goes_on =
+            |piece: &Shared| upper.as_ref().is_some_and(|upper| piece.last_row() >= &upper[..]);
+        let mut runs = Vec::with_capacity(state.runs.len());
+        for run in &mut state.runs {
+            let pieces: VecDeque<_> =
+                run.iter().take_while(|piece| is_in(piece)).map(Arc::clone).collect();
+            while run.front().is_some_and(|piece| !goes_on(piece)) {
+                run.pop_front();
+            }
+            if !pieces.is_empty() {
+                runs.push(Pieces(pieces));
+            }
+        }
+        let lower = std::mem::replace(&mut state.lower, upper.clone());
+        state.ended = upper.is_none();
+        let number = state.taken + state.outcomes.len();
+        state.outcomes.push_back(None);
+        Some(Share { number, runs, between: Arc::new(Between { lower, upper }) })
+    }
+
+    /// Where the next share ends; none if that is the end of all rows.
+    fn cut(&self, state: &State) -> Option<Vec<u8>> {
+        // By run, the first piece that is not wholly in front of the cut.
+        let mut at = vec![0; state.runs.len()];
+        let mut bytes = 0;
+        loop {
+            let pieces = state.runs.iter().zip(&at).enumerate();
+            // Of a run that is used up, no rows are in the way.
+            let pieces = pieces.filter_map(|(number, (run, &at))| {
+                let piece = run.get(at)?;
+                Some((number, piece, key(&self.layout, piece.last_row())))
+            });
+            let (number, piece, cut) = pieces.min_by(|a, b| a.2.cmp(b.2))?;
+            at[number] += 1;
+            bytes += piece.piece.bytes();
+            let goes_on = state.lower.as_ref().is_none_or(|lower| cut > &lower[..]);
+            if bytes >= self.bytes && goes_on {
+                return Some(cut.to_vec());
+            }
+        }
+    }
+
+    /// Merges a share, and puts what comes of it where it is taken.
+    fn merge(&self, Share { number, runs, between }: Share) {
+        let mut put = Put { shares: self, number, outcome: Err(Error::Lost) };
+        put.outcome = self.merged(runs, &between);
+    }
+
+    fn merged(&self, runs: Vec<Pieces>, between: &Arc<Between>) -> Result<Outcome> {
+        let Self { layout, pool, wraps, finish, .. } = self;
+        let sources = runs.into_iter().map(|run| Source::Stream(Box::new(run))).collect();
+        let mut merger = Merger::between(layout, pool, *finish, wraps, sources, between);
+        merger.fold_keys();
+        let mut chunks = Vec::new();
+        while let Some(chunk) = merger.next_chunk()? {
+            chunks.push(chunk);
+        }
+        Ok(Outcome { chunks, findings: merger.findings().clone() })
+    }
+}
+
+/// Puts the outcome of a share in its place when it drops: an error, if the thread panics.
+struct Put<'a> {
+    shares: &'a Shares,
+    number: usize,
+    outcome: Result<Outcome>,
+}
+
+impl Drop for Put<'_> {
+    fn drop(&mut self) {
+        let outcome = std::mem::replace(&mut self.outcome, Err(Error::Lost));
+        let mut state = self.shares.state();
+        let at = self.number - state.taken;
+        if let Some(place) = state.outcomes.get_mut(at) {
+            *place = Some(outcome);
+        }
+        self.shares.merged.notify_all();
+    }
+}
