@@ -195,7 +195,7 @@ fn a_byte_that_is_not_as_written_is_corruption_wherever_it_is() {
 #[test]
 fn parts_are_as_written_whatever_else_is_damaged() {
     let (media, store) = shaky(1);
-    let bytes: Vec<u8> = (0..10_000u32).map(|at| (at * 7919 >> 5) as u8).collect();
+    let bytes: Vec<u8> = (0..10_000u32).map(|at| (at * 7919 / 32) as u8).collect();
     let before = store.write(&[1; 9000], RAW, false).unwrap();
     let extent = store.write(&bytes, RAW, true).unwrap();
     assert!(extent.has_parts() && !before.has_parts());
