@@ -138,6 +138,11 @@ struct Resident {
 }
 
 impl Watch {
+    /// True if memory has a limit.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.resident.is_some()
+    }
+
     /// Looks at `cancel`, and, if there is a limit, at resident memory; at its peak too if the job is `alone`.
     pub(crate) fn new(cancel: &Cancel, limit: Option<u64>, alone: bool) -> Self {
         let resident = limit.map(|limit| {

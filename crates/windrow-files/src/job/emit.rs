@@ -6,21 +6,23 @@
 //! ```
 //!
 //! All threads merge, each a share of the rows, before they take a part; what is not merged by then is by who takes it.
+//! A part that is encoded before its turn waits, where memory has no limit; else its thread does.
 //! Where parts end depends on the rows and the settings alone: the file is the same bytes whatever the
 //! threads and the limit. With one thread a part is never held: its rows are encoded as they are
 //! merged.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use windrow::MergeHelper;
 
-use super::cut::{Begun, Cutter, Decoders, Extent, Piece};
+use super::cut::{Begun, Cutter, Decoders, Extent, Opened, Piece};
 use super::finish::Out;
 use super::ingest::join;
 use super::{Job, Running};
 use crate::error::Result;
-use crate::output::Written;
+use crate::output::{Part, Written};
 use crate::stats::Spread;
 
 /// Parts that are merged ahead of who takes them, and their bytes at the most.
@@ -32,13 +34,42 @@ struct Shared<'a> {
     helper: Option<MergeHelper>,
     /// Bytes of rows that are merged ahead.
     ahead: usize,
-    out: Mutex<Out<'a>>,
+    line: Mutex<Line<'a>>,
     appended: Condvar,
+    /// Parts that may wait for others before them, when nobody does: without a limit, one for each thread.
+    waiting: usize,
     failed: AtomicBool,
     job: &'a Job,
     /// Columns that tell apart what goes to different files.
     keys: Option<Vec<usize>>,
     running: &'a Running,
+}
+
+/// The output, and parts that are encoded before their turn.
+struct Line<'a> {
+    out: Out<'a>,
+    waiting: BTreeMap<usize, Encoded>,
+}
+
+/// A part, the file that begins with it, and whether its first row is the first of its key.
+struct Encoded {
+    part: Part,
+    opened: Option<Opened>,
+    starts_key: bool,
+}
+
+impl Line<'_> {
+    /// Appends the part whose turn it is, and those behind it that wait; returns their rows.
+    fn append(&mut self, encoded: Encoded) -> Result<u64> {
+        let (mut next, mut rows) = (Some(encoded), 0);
+        while let Some(Encoded { part, opened, starts_key }) = next {
+            rows += part.rows();
+            opened.map_or(Ok(()), |opened| self.out.open(opened))?;
+            self.out.append(part, starts_key)?;
+            next = self.waiting.remove(&self.out.ordinal);
+        }
+        Ok(rows)
+    }
 }
 
 /// Writes all rows of `cutter` to `out`, encoding on so many threads.
@@ -54,7 +85,8 @@ pub(super) fn emit(
         helper: cutter.rows.helper(),
         ahead: cutter.part_bytes().saturating_mul(PARTS_AHEAD).min(MOST_AHEAD),
         cutter: Mutex::new(cutter),
-        out: Mutex::new(out),
+        line: Mutex::new(Line { out, waiting: BTreeMap::new() }),
+        waiting: if running.watch.is_limited() { 0 } else { writers },
         appended: Condvar::new(),
         failed: AtomicBool::new(false),
         job,
@@ -65,7 +97,7 @@ pub(super) fn emit(
         if done.is_err() {
             shared.failed.store(true, Ordering::Relaxed);
             // Under the lock, or a worker about to wait would miss it.
-            let _turn = lock(&shared.out);
+            let _line = lock(&shared.line);
             shared.appended.notify_all();
         }
         done
@@ -77,7 +109,7 @@ pub(super) fn emit(
     let cutter = shared.cutter.into_inner().unwrap_or_else(PoisonError::into_inner);
     running.tally.deleted(cutter.rows.deleted());
     running.watch.kept()?;
-    shared.out.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    shared.line.into_inner().unwrap_or_else(PoisonError::into_inner).out.finish()
 }
 
 impl Shared<'_> {
@@ -110,29 +142,34 @@ impl Shared<'_> {
             });
             let Begun { ordinal, encoder, opened, starts_key } = begun;
             let part = encoder.encode(&mut batches)?;
-            let mut turn = lock(&self.out);
-            loop {
-                if self.failed.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                if turn.ordinal == ordinal {
-                    break;
-                }
-                turn = self.appended.wait(turn).unwrap_or_else(PoisonError::into_inner);
-            }
-            let rows = part.rows();
-            let appended = self.running.tally.appending(|| {
-                opened.map_or(Ok(()), |opened| turn.open(opened))?;
-                turn.append(part, starts_key)
-            });
-            if appended.is_err() {
-                // Before anybody else has the turn: nothing follows half of a part.
-                self.failed.store(true, Ordering::Relaxed);
-            }
-            appended?;
-            self.running.tally.wrote(rows);
-            self.appended.notify_all();
+            self.append(ordinal, Encoded { part, opened, starts_key })?;
         }
+    }
+
+    /// Appends a part in its turn, or has it wait for that.
+    fn append(&self, ordinal: usize, encoded: Encoded) -> Result<()> {
+        let mut line = lock(&self.line);
+        loop {
+            if self.failed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if line.out.ordinal == ordinal {
+                break;
+            }
+            if line.waiting.len() < self.waiting {
+                line.waiting.insert(ordinal, encoded);
+                return Ok(());
+            }
+            line = self.appended.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+        let appended = self.running.tally.appending(|| line.append(encoded));
+        if appended.is_err() {
+            // Before anybody else has the turn: nothing follows half of a part.
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        self.running.tally.wrote(appended?);
+        self.appended.notify_all();
+        Ok(())
     }
 
     /// The next part and all its rows, if there is one.
@@ -154,7 +191,8 @@ impl Shared<'_> {
     fn stream(&self) -> Result<()> {
         let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
         let mut cutter = lock(&self.cutter);
-        let mut turn = lock(&self.out);
+        let mut line = lock(&self.line);
+        let turn = &mut line.out;
         while let Some(Begun { encoder, opened, starts_key, .. }) = cutter.begin(&mut decoders)? {
             opened.map_or(Ok(()), |opened| turn.open(opened))?;
             let mut extent = Extent::default();

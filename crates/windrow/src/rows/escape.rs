@@ -31,12 +31,11 @@ pub(super) struct Escape {
     descending: bool,
 }
 
-/// A code that is written, and the byte behind it if it is longer.
-#[derive(Clone, Copy, Debug)]
-struct Put<W> {
-    code: W,
-    is_longer: bool,
-    tail: u8,
+/// Codes of some rows, a bit for each that is longer, and for each of the greatest value.
+struct Codes<'a, W> {
+    codes: &'a [W],
+    longer: u64,
+    tops: u64,
 }
 
 /// A code of a column's width.
@@ -66,15 +65,12 @@ impl Escape {
         W::filled(true).less(u8::from(!self.low))
     }
 
-    /// The code of the value whose ordered code is `value`, ascending, or of a null. Which values are null, and which
-    /// longer, is not to be predicted.
+    /// The code of the value whose ordered code is `value`, ascending, or of a null, unless it is longer. Which values are null
+    /// is not to be predicted.
     #[inline(always)]
-    fn put<W: Word>(self, value: W, is_valid: bool) -> Put<W> {
-        let is_top = value == W::filled(true);
-        let is_longer = is_valid & is_longer(value);
-        let code = select_unpredictable(is_longer, self.longer(), value.plus(u8::from(self.low)));
-        let code = select_unpredictable(is_valid, code.flipped(self.descending), self.null());
-        Put { code, is_longer, tail: u8::from(is_top) ^ self.flip() }
+    fn put<W: Word>(self, value: W, is_valid: bool) -> W {
+        let code = value.plus(u8::from(self.low)).flipped(self.descending);
+        select_unpredictable(is_valid, code, self.null())
     }
 
     fn flip(self) -> u8 {
@@ -128,29 +124,31 @@ pub(super) fn add_longer(slot: &Slot, column: &Column, lengths: &mut [u32]) -> b
 const BLOCK: usize = 64;
 
 /// Calls `f` with the codes of each block of rows: to make them and to write them in one loop takes more registers than there
-/// are.
+/// are. What stands for those that are longer is to be written over.
 #[inline(always)]
 fn for_each_block<W: Word>(
     slot: &Slot,
     column: &Column,
     rows: Range<usize>,
     kind: Kind,
-    mut f: impl FnMut(&[Put<W>]),
+    mut f: impl FnMut(Codes<'_, W>),
 ) {
     let Column::Fixed { values, nulls } = column else { return };
     let (escape, valid) = (Escape::of(slot), validity(nulls));
-    let none = Put { code: W::filled(false), is_longer: false, tail: 0 };
-    let mut own = [none; BLOCK];
+    let mut own = [W::filled(false); BLOCK];
     let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
     for (values, first) in values.chunks(BLOCK * W::BYTES).zip(rows.step_by(BLOCK)) {
-        let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
+        let valid = valid.map_or(u64::MAX, |valid| valid.word(first));
+        let (mut longer, mut tops) = (0, 0);
         with_kind!(kind, KIND => {
-            for (value, code) in values.chunks_exact(W::BYTES).zip(&mut own) {
-                *code = escape.put(W::read_native(value).code(KIND, false), valid & 1 == 1);
-                valid >>= 1;
+            for ((value, code), row) in values.chunks_exact(W::BYTES).zip(&mut own).zip(0..) {
+                let value = W::read_native(value).code(KIND, false);
+                *code = escape.put(value, valid >> row & 1 == 1);
+                longer |= u64::from(is_longer(value)) << row;
+                tops |= u64::from(value == W::filled(true)) << row;
             }
         });
-        f(&own[..values.len() / W::BYTES]);
+        f(Codes { codes: &own[..values.len() / W::BYTES], longer: longer & valid, tops });
     }
 }
 
@@ -162,11 +160,11 @@ pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     {
         let (places, out) = tile.places();
         let mut places = places.each();
-        with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |codes| {
-            for (code, place) in codes.iter().zip(places.by_ref()) {
-                code.code.write_big(&mut out[place..][..W::BYTES]);
-                escaped |= code.is_longer;
+        with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |block| {
+            for (code, place) in block.codes.iter().zip(places.by_ref()) {
+                code.write_big(&mut out[place..][..W::BYTES]);
             }
+            escaped |= block.longer != 0;
         }));
     }
     tile.distance += width;
@@ -176,22 +174,24 @@ pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
 /// Writes the codes of a tile, some of which are longer, and moves the cursors behind them.
 pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     let OrderedCode::Fixed(width, kind) = slot.code else { return };
-    let rows = tile.rows.clone();
+    let (escape, rows) = (Escape::of(slot), tile.rows.clone());
     let (cursors, out) = tile.next_part();
-    let mut cursors = cursors.iter_mut();
-    with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |codes| {
-        for (code, cursor) in codes.iter().zip(cursors.by_ref()) {
-            let target = &mut out[*cursor..];
-            match target.get_mut(..W::BYTES + 1) {
-                Some(target) => {
-                    code.code.write_big(&mut target[..W::BYTES]);
-                    // What is behind a code that is not longer stays.
-                    let behind = &mut target[W::BYTES];
-                    *behind = select_unpredictable(code.is_longer, code.tail, *behind);
-                }
-                None => code.code.write_big(&mut target[..W::BYTES]),
-            }
-            *cursor += W::BYTES + usize::from(code.is_longer);
+    let mut cursors = cursors.chunks_mut(BLOCK);
+    with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |block| {
+        let Some(cursors) = cursors.next() else { return };
+        for (code, cursor) in block.codes.iter().zip(&mut *cursors) {
+            code.write_big(&mut out[*cursor..][..W::BYTES]);
+            *cursor += W::BYTES;
+        }
+        let code = escape.longer::<W>().flipped(escape.descending);
+        let mut longer = block.longer;
+        while longer != 0 {
+            let row = longer.trailing_zeros() as usize;
+            longer &= longer - 1;
+            let end = cursors[row];
+            code.write_big(&mut out[end - W::BYTES..end]);
+            out[end] = (block.tops >> row & 1) as u8 ^ escape.flip();
+            cursors[row] += 1;
         }
     }));
 }
@@ -246,10 +246,15 @@ mod tests {
     /// The code of a value by the rule of this module.
     fn code_of<W: Word>(value: Option<W>, descending: bool, nulls_first: bool) -> Vec<u8> {
         let escape = escape(descending, nulls_first);
-        let put = escape.put(value.unwrap_or(W::filled(true)), value.is_some());
         let mut code = vec![0; W::BYTES];
-        put.code.write_big(&mut code);
-        code.extend(put.is_longer.then_some(put.tail));
+        let longer = value.filter(|&value| is_longer(value));
+        match longer {
+            Some(_) => escape.longer::<W>().flipped(descending),
+            None => escape.put(value.unwrap_or(W::filled(true)), value.is_some()),
+        }
+        .write_big(&mut code);
+        let is_top = |value| u8::from(value == W::filled(true));
+        code.extend(longer.map(|value| is_top(value) ^ escape.flip()));
         code
     }
 
