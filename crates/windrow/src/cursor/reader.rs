@@ -245,13 +245,25 @@ impl Reader {
 
     /// Holds the chunk, or the part of it that has the first row which does not stand before the key; false if that is known
     /// not to have it.
+    #[inline]
     fn hold_for(&mut self, chunk: usize, sought: &Sought<'_>) -> Result<bool> {
+        if self.place.chunk == chunk
+            && let Some(held) = &self.held
+            && (held.part.is_none() || held.is_around(sought.key()))
+        {
+            return Ok(true);
+        }
+        match self.run.resident_at(chunk) {
+            Some(_) => self.go_to(Place { chunk, row: 0 }).map(|()| true),
+            None => self.hold_of_page(chunk, sought.key()),
+        }
+    }
+
+    /// The same, of a chunk that is not in memory to stay, and of which a part is held at the most.
+    #[cold]
+    fn hold_of_page(&mut self, chunk: usize, key: &[u8]) -> Result<bool> {
         let held = self.held.as_ref().filter(|_| self.place.chunk == chunk);
-        let near = match held {
-            Some(held) if held.part.is_none() || held.is_around(sought.key()) => return Ok(true),
-            _ => held.and_then(|held| held.part),
-        };
-        match self.run.find_in(chunk, sought.key(), near)? {
+        match self.run.find_in(chunk, key, held.and_then(|held| held.part))? {
             Found::Nowhere => return Ok(false),
             Found::Within(PartRows { rows, first, number }) => {
                 self.place = Place { chunk, row: first };

@@ -380,6 +380,7 @@ impl Run {
     }
 
     /// The chunk at `index`, which there is, is about to be looked at for `key`.
+    #[cold]
     pub(crate) fn prefetch_part(&self, index: usize, key: &[u8]) {
         if let Piece::Paged(page) = &self.pieces[index] {
             page.prefetch_part(key);
