@@ -36,7 +36,7 @@ struct Shared<'a> {
     ahead: usize,
     line: Mutex<Line<'a>>,
     appended: Condvar,
-    /// Parts that may wait for others before them, when nobody does: without a limit, one for each thread.
+    /// Parts that may wait for others before them, in place of their threads.
     waiting: usize,
     failed: AtomicBool,
     job: &'a Job,
@@ -72,12 +72,13 @@ impl Line<'_> {
     }
 }
 
-/// Writes all rows of `cutter` to `out`, encoding on so many threads.
+/// Writes all rows of `cutter` to `out`, encoding on so many threads. Where memory has no limit as many parts may wait for
+/// their turn, up to `most_waiting`.
 pub(super) fn emit(
     cutter: Cutter<'_>,
     out: Out<'_>,
     job: &Job,
-    writers: usize,
+    (writers, most_waiting): (usize, usize),
     running: &Running,
 ) -> Result<(Written, Option<Spread>)> {
     let shared = Shared {
@@ -86,7 +87,7 @@ pub(super) fn emit(
         ahead: cutter.part_bytes().saturating_mul(PARTS_AHEAD).min(MOST_AHEAD),
         cutter: Mutex::new(cutter),
         line: Mutex::new(Line { out, waiting: BTreeMap::new() }),
-        waiting: if running.watch.is_limited() { 0 } else { writers },
+        waiting: if running.watch.is_limited() { 0 } else { writers.min(most_waiting) },
         appended: Condvar::new(),
         failed: AtomicBool::new(false),
         job,

@@ -225,7 +225,7 @@ impl Emission<'_> {
         drop(sample);
         self.running.watch.room_for(self.plan.writing_bytes());
         let cutter = Cutter::one(rows, self.limits(), encoder);
-        let writers = self.plan.writers;
+        let writers = (self.plan.writers, usize::MAX);
         let (written, _) = emit(cutter, Out::one(appender), self.job, writers, self.running)?;
         self.running.tally.written(written, None);
         Ok(())
@@ -249,7 +249,8 @@ impl Emission<'_> {
         self.running.watch.room_for(self.plan.writing_bytes());
         let cutter = Cutter::sized(rows, self.limits(), encoder, keys);
         let out = Out::sized(files, appender);
-        let (written, spread) = emit(cutter, out, self.job, self.plan.writers, self.running)?;
+        let writers = (self.plan.writers, usize::MAX);
+        let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
         self.commit(directory, written, spread)
     }
 
@@ -274,9 +275,10 @@ impl Emission<'_> {
             empty: None,
             spread: Spread::default(),
         });
-        // Each writer has a file open at the most, and one is being finished.
+        // Each writer and each part that waits has a file open at the most, and one is being finished.
         let allowed = system::open_files().saturating_sub(plan::OTHER_FILES).max(1);
-        let writers = self.plan.writers.min(allowed);
+        let threads = self.plan.writers.min(allowed);
+        let writers = (threads, allowed - threads);
         let (written, spread) = emit(cutter, out, self.job, writers, self.running)?;
         self.commit(directory, written, spread)
     }

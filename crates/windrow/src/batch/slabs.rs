@@ -101,10 +101,8 @@ impl Slabs {
     /// # Errors
     /// What merging reports, where there are more runs than can be merged at once.
     pub fn helper(&mut self) -> Result<Option<MergeHelper>> {
-        let Rows::Unmerged(sources) = &mut self.rows else { return Ok(None) };
-        let sources = std::mem::take(sources);
+        let Some(sources) = self.sources()? else { return Ok(None) };
         let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
-        let sources = within_budget(layout, pool, wraps, sources)?;
         if sources.iter().any(|source| source.run().is_none()) {
             self.rows = Rows::Unmerged(sources);
             return Ok(None);
@@ -123,11 +121,19 @@ impl Slabs {
         }
     }
 
+    /// What is to be merged, brought down to what is merged at once, if nothing was asked for yet. There are no rows after an
+    /// error.
+    fn sources(&mut self) -> Result<Option<Vec<Source>>> {
+        let Rows::Unmerged(sources) = &mut self.rows else { return Ok(None) };
+        let sources = std::mem::take(sources);
+        let sources = within_budget(&self.layout, &self.pool, &self.wraps, sources);
+        self.failed |= sources.is_err();
+        sources.map(Some)
+    }
+
     fn next_chunk(&mut self) -> Result<Option<Arc<Chunk>>> {
-        if let Rows::Unmerged(sources) = &mut self.rows {
-            let sources = std::mem::take(sources);
+        if let Some(sources) = self.sources()? {
             let (layout, pool, wraps) = (&self.layout, &self.pool, &self.wraps);
-            let sources = within_budget(layout, pool, wraps, sources)?;
             let mut merger = Merger::new(layout, pool, self.finish, wraps, sources);
             merger.fold_keys();
             self.rows = Rows::Merged(Box::new(merger));

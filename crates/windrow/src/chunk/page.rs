@@ -20,10 +20,10 @@ use super::elided::expand;
 use super::filter::Filter;
 use super::kept::Kept;
 use super::listed::Listed;
-use super::parts::{PartRows, Parts, Whereabouts};
+use super::parts::{PartRows, Parts, Whereabouts, corrupt};
 use super::resident::{Chunk, OFFSET_BYTES};
 use super::times::TimeCodes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::order::Layout;
 use crate::pool::{Buffer, Codec, Decision, Extent, Lease, Leave, Paged, Pool, SpillTo};
 
@@ -382,8 +382,4 @@ impl Drop for Page {
         }
         self.pool.page_is_gone(&self.lease);
     }
-}
-
-fn corrupt(message: &str) -> Error {
-    Error::Corrupt { place: "spilled chunk".into(), message: message.into() }
 }

@@ -195,7 +195,8 @@ fn end_before(ends: &[u8], row: usize) -> u32 {
     ends.as_chunks::<OFFSET_BYTES>().0.get(before).map_or(0, |&end| u32::from_le_bytes(end))
 }
 
-fn corrupt(message: &str) -> Error {
+/// An error of what was read from a store.
+pub(super) fn corrupt(message: &str) -> Error {
     Error::Corrupt { place: "spilled chunk".into(), message: message.into() }
 }
 
