@@ -19,6 +19,10 @@ use super::sought::{Sought, word_at};
 use crate::error::{Error, Result};
 use crate::pool::{Extent, Lease, Pool};
 
+/// The smallest chunks have so many parts; none has more bytes than what a disk reads at once.
+const PARTS: usize = 16;
+const MOST_BYTES: usize = 4 << 10;
+
 /// Rows of a page that stand together.
 #[derive(Debug)]
 pub(crate) struct PartRows {
@@ -76,7 +80,8 @@ impl Parts {
             Some(stride) => (Some((stride, stride, &[][..])), used),
             None => (None, used),
         };
-        let each = (pool.part_bytes() * rows / kept_bytes.max(1)).max(1);
+        let bytes = (pool.chunk_bytes() / PARTS).clamp(1, MOST_BYTES);
+        let each = (bytes * rows / kept_bytes.max(1)).max(1);
         let count = rows.div_ceil(each);
         if count < 2 {
             return None;

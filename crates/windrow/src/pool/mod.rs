@@ -74,9 +74,6 @@ const CHUNKS_PER_BUDGET: usize = 96;
 /// most bytes. At 32 MiB a look-up reads 64 KiB instead of 341, and a merge that waits holds as much less.
 const FINE_CHUNKS_PER_BUDGET: usize = 512;
 const LARGEST_FINE_CHUNK: usize = 256 << 10;
-/// A chunk of an index in a store is read in parts, of which the smallest chunks have so many, and which are those of a disk.
-const PARTS: usize = 16;
-const MOST_OF_PART: usize = 4 << 10;
 /// Chunks of the budget that are left free for whoever works.
 const SPARE_CHUNKS: usize = 4;
 /// Buffers of an exact size are the allocator's below so many bytes, which glibc has at hand, and mappings above.
@@ -543,11 +540,6 @@ impl Pool {
     /// Tells the system that bytes `range` of `extent` are read soon.
     pub(crate) fn prefetch_part(&self, extent: &Extent, range: &Range<usize>) {
         self.inner.store.prefetch_part(extent, range);
-    }
-
-    /// Bytes of a part of a page, about.
-    pub(crate) fn part_bytes(&self) -> usize {
-        (self.chunk_bytes() / PARTS).clamp(1, MOST_OF_PART)
     }
 
     /// Notes that a write was spared, and whether it had begun.

@@ -113,10 +113,18 @@ impl Keys {
 
 /// A batch of one run.
 pub(super) fn batch_of(keys: Keys, pool: &Pool, changes: &[Change]) -> Batch {
-    let mut batcher = Batcher::new(&keys.layout(), pool);
-    for piece in changes.chunks(50) {
-        batcher.push(&keys.record_batch(piece)).unwrap();
-    }
+    let pieces = changes.chunks(50).map(|piece| keys.record_batch(piece));
+    batch_in(&keys.layout(), pool, pieces)
+}
+
+/// A batch of one run, of rows of any layout.
+pub(super) fn batch_in(
+    layout: &Layout,
+    pool: &Pool,
+    pieces: impl Iterator<Item = RecordBatch>,
+) -> Batch {
+    let mut batcher = Batcher::new(layout, pool);
+    pieces.for_each(|piece| batcher.push(&piece).unwrap());
     batcher.finish().unwrap().settle().unwrap()
 }
 

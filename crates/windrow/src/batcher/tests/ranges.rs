@@ -57,9 +57,7 @@ proptest! {
             let pool = Pool::tiny(chunk);
             let union = || {
                 let batch = |rows: &Vec<(u64, u64)>| {
-                    let mut batcher = Batcher::new(&layout, &pool);
-                    rows.chunks(50).for_each(|rows| batcher.push(&record_batch(rows)).unwrap());
-                    batcher.finish().unwrap().settle().unwrap()
+                    batch_in(&layout, &pool, rows.chunks(50).map(record_batch))
                 };
                 Batch::union(&layout, &pool, inputs.iter().map(batch))
             };
@@ -97,11 +95,8 @@ proptest! {
                 let layout = order.bind(&schema).unwrap();
                 let union = || {
                     let batch = |rows: &Vec<Change>| {
-                        let mut batcher: Batcher = Batcher::new(&layout, &pool);
-                        for rows in rows.chunks(50) {
-                            batcher.push(&keys.record_batch(rows)).unwrap();
-                        }
-                        batcher.finish().unwrap().settle().unwrap()
+                        let pieces = rows.chunks(50).map(|rows| keys.record_batch(rows));
+                        batch_in(&layout, &pool, pieces)
                     };
                     Batch::union(&layout, &pool, inputs.iter().map(batch))
                 };
