@@ -4,34 +4,31 @@
 //! slabs     [ 8192 rows ][ 8192 rows ][ 8192 rows ]...
 //! files     [ file a ][ b ][ c                         ]...    by what tells partitions apart
 //! parts     [        ][   ][             ][             ]...   of a file, and of so many rows or bytes
-//! pieces    [slice   ][sl.][slice][slab  ][...                 a slab that files share is decoded here
+//! pieces    [slice   ][sl.][slice][slab  ][...                 see [`super::piece`]
 //! ```
 //!
 //! Files of limited size are not opened here: how long a part is, is known when it is encoded (see [`super::sized`]).
 //! A part of theirs ends, where it can, between two keys, since a file may end only there.
 //!
-//! Invariant: cuts follow from the rows and the settings. A file is opened with its first part, in the
-//! order of the output; what its writer knows of it beforehand is a sample of its own rows.
+//! Invariant: cuts follow from the rows and the settings. Nothing is decoded here but what tells files apart, since
+//! one thread at a time cuts; a file is opened by who takes its first part ([`super::opening`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::compute::{concat_batches, partition};
+use arrow::compute::partition;
 use arrow::record_batch::RecordBatch;
-use windrow::{Decoder, Slab};
+use windrow::Slab;
 
-use super::decode::RowDecoder;
+use super::opening::{File, First, Opening};
+use super::piece::{Decoders, Piece, Whole};
 use super::plan::{BATCH_BYTES, BATCH_ROWS};
 use super::rows::{Rows, Taken};
 use super::sized::{self, Edges, Keys};
 use crate::error::{Error, Result};
-use crate::output::{self, Appender, Encoder, Folder, OutputOptions, SAMPLE_ROWS};
+use crate::output::{Encoder, Folder, OutputOptions};
 use crate::partition::{Name, Partitioning};
-use crate::verbs::Arrangement;
-
-/// Bytes of a row, on average, that is long: a chunk of the smallest size has a few of them.
-const LONG_ROW: usize = 8 << 10;
 
 /// Rows to take, and where they are cut.
 pub(super) struct Cutter<'a> {
@@ -53,27 +50,11 @@ pub(super) struct Extent {
 }
 
 /// A part that begins: its pieces are to be taken next.
-pub(super) struct Begun {
+pub(super) struct Begun<'a> {
     pub(super) ordinal: usize,
-    pub(super) encoder: Arc<dyn Encoder>,
-    /// If it is the first of its file.
-    pub(super) opened: Option<Opened>,
+    pub(super) file: File<'a>,
     /// Whether its first row is the first of its key, where that was looked for.
     pub(super) starts_key: bool,
-}
-
-/// A file that begins.
-pub(super) struct Opened {
-    pub(super) name: Name,
-    pub(super) appender: Box<dyn Appender>,
-}
-
-/// Rows of one file, neighbours in one slab.
-pub(super) enum Piece {
-    Rows(Slab),
-    Decoded(RecordBatch),
-    /// Rows that are cut out when they are taken: many short runs of many columns are more than the rows.
-    Within(Arc<RecordBatch>, Range<usize>),
 }
 
 struct Run {
@@ -84,30 +65,6 @@ struct Run {
     bytes: usize,
     /// The first row that is the first of its key, where that was looked for.
     edge: Option<usize>,
-}
-
-/// A thread's way from rows to columns.
-pub(super) struct Decoders {
-    rows: RowDecoder,
-    /// Of what tells partitions apart, if anything does.
-    keys: Option<Decoder>,
-}
-
-impl Decoders {
-    pub(super) fn new(arrangement: &Arrangement, keys: Option<&[usize]>) -> Result<Self> {
-        let layout = &arrangement.layout;
-        let keys = keys.map(|keys| Decoder::new(layout, keys));
-        Ok(Self { rows: RowDecoder::new(arrangement)?, keys: keys.transpose()? })
-    }
-
-    /// The columns of a piece that are written.
-    pub(super) fn decode(&mut self, piece: Piece) -> Result<RecordBatch> {
-        match piece {
-            Piece::Rows(slab) => self.rows.decode(&slab),
-            Piece::Decoded(batch) => Ok(batch),
-            Piece::Within(batch, rows) => Ok(batch.slice(rows.start, rows.len())),
-        }
-    }
 }
 
 /// Which files there are.
@@ -123,7 +80,7 @@ struct Many<'a> {
     partitioning: &'a Partitioning,
     options: &'a OutputOptions,
     folder: Folder,
-    current: Option<(Name, Arc<dyn Encoder>)>,
+    current: Option<Arc<Opening<'a>>>,
 }
 
 impl<'a> Cutter<'a> {
@@ -173,31 +130,33 @@ impl<'a> Cutter<'a> {
     }
 
     /// The next part; `None` when all rows are taken.
-    pub(super) fn begin(&mut self, decoders: &mut Decoders) -> Result<Option<Begun>> {
+    pub(super) fn begin(&mut self, decoders: &mut Decoders) -> Result<Option<Begun<'a>>> {
         if self.ready.is_empty() {
             self.fill(Extent::default(), decoders)?;
         }
         let Some(run) = self.ready.front() else { return Ok(None) };
         let starts_key = run.edge == Some(0);
-        let (encoder, opened) = match &mut self.files {
-            Files::One(encoder) => (Arc::clone(encoder), None),
+        let file = match &mut self.files {
+            Files::One(encoder) => File::Open(Arc::clone(encoder)),
             Files::Sized(encoder, edges) => {
                 edges.begin(starts_key);
-                (Arc::clone(encoder), None)
+                File::Open(Arc::clone(encoder))
             }
-            Files::Many(many) => match &many.current {
-                Some((name, encoder)) if Some(name) == run.name.as_ref() => {
-                    (Arc::clone(encoder), None)
+            Files::Many(many) => match (&many.current, &run.name) {
+                (Some(current), Some(name)) if current.name == *name => {
+                    File::Later(Arc::clone(current))
                 }
-                _ => {
-                    let (encoder, opened) = self.open(decoders)?;
-                    (encoder, Some(opened))
+                (_, name) => {
+                    let name = name.clone().ok_or_else(nameless)?;
+                    let opening = Opening::new(name, many.folder.clone(), many.options);
+                    many.current = Some(Arc::clone(&opening));
+                    File::First(First::new(opening))
                 }
             },
         };
         let ordinal = self.part;
         self.part += 1;
-        Ok(Some(Begun { ordinal, encoder, opened, starts_key }))
+        Ok(Some(Begun { ordinal, file, starts_key }))
     }
 
     /// The next piece of a part that has come as far as `extent`; `None` at its end.
@@ -218,14 +177,14 @@ impl<'a> Cutter<'a> {
             (Files::Sized(_, edges), Some(run)) => match run.edge {
                 Some(edge) if edges.ends_at_edge((extent.rows, extent.bytes)) => {
                     if edge > 0 {
-                        self.cut_ready(edge, decoders)?;
+                        self.cut_ready(edge);
                     }
                     edge > 0
                 }
                 _ => true,
             },
             (Files::Many(many), Some(run)) => {
-                many.current.as_ref().map(|(name, _)| name) == run.name.as_ref()
+                many.current.as_ref().map(|current| &current.name) == run.name.as_ref()
             }
         };
         let next = if same { self.ready.pop_front() } else { None };
@@ -270,12 +229,7 @@ impl<'a> Cutter<'a> {
                     }
                     _ => None,
                 };
-                // A slab holds on to the whole chunks that its rows lie in. Short rows are many in
-                // each; a few long ones would keep the memory of all runs, and are soon copied.
-                let piece = match bytes >= rows * LONG_ROW {
-                    true => Piece::Decoded(decoders.rows.decode(&slab)?),
-                    false => Piece::Rows(slab),
-                };
+                let piece = decoders.piece(slab)?;
                 self.ready.push_back(Run { name: None, piece, rows, bytes, edge });
             }
             Files::Many(many) => many.split(slab, &mut self.ready, decoders)?,
@@ -284,56 +238,15 @@ impl<'a> Cutter<'a> {
     }
 
     /// Cuts the run that is ready in two, before the row `edge`.
-    fn cut_ready(&mut self, edge: usize, decoders: &mut Decoders) -> Result<()> {
-        let Some(run) = self.ready.pop_front() else { return Ok(()) };
-        let whole = Arc::new(decoders.decode(run.piece)?);
+    fn cut_ready(&mut self, edge: usize) {
+        let Some(run) = self.ready.pop_front() else { return };
+        let whole = Whole::of(run.piece);
         let bytes = run.bytes * edge / run.rows.max(1);
         let piece = |rows: Range<usize>| Piece::Within(Arc::clone(&whole), rows);
         let (head, tail) = (piece(0..edge), piece(edge..run.rows));
         let (rows, rest) = (run.rows - edge, run.bytes - bytes);
         self.ready.push_front(Run { name: None, piece: tail, rows, bytes: rest, edge: Some(0) });
         self.ready.push_front(Run { name: None, piece: head, rows: edge, bytes, edge: None });
-        Ok(())
-    }
-
-    /// Opens the file of the run that is ready.
-    fn open(&mut self, decoders: &mut Decoders) -> Result<(Arc<dyn Encoder>, Opened)> {
-        let mut sample = vec![self.decode_ready(0, decoders)?];
-        let run = self.ready.front().ok_or_else(nothing_ready)?;
-        let (rows, bytes) = (run.rows, run.bytes);
-        // A file that begins at the end of a slab would be judged by a few rows.
-        if self.ready.len() == 1 && rows < SAMPLE_ROWS && bytes < self.part_bytes {
-            self.fill(Extent { rows, bytes }, decoders)?;
-            if let (Some(first), Some(second)) = (self.ready.front(), self.ready.get(1))
-                && first.name == second.name
-            {
-                sample.push(self.decode_ready(1, decoders)?);
-            }
-        }
-        let Files::Many(many) = &mut self.files else { return Err(nothing_ready()) };
-        let name = self.ready.front().and_then(|run| run.name.clone()).ok_or_else(nothing_ready)?;
-        let schema = decoders.rows.schema();
-        let sample = match concat_batches(schema, &sample) {
-            Ok(sample) => sample,
-            // Dictionaries with too many values between them.
-            Err(_) => sample.swap_remove(0),
-        };
-        let target = many.folder.file(&name.path)?;
-        let (encoder, appender) = output::open(&target, schema, &sample, many.options)?;
-        many.current = Some((name.clone(), Arc::clone(&encoder)));
-        Ok((encoder, Opened { name, appender }))
-    }
-
-    /// The rows of a run that is ready; it is decoded once.
-    fn decode_ready(&mut self, index: usize, decoders: &mut Decoders) -> Result<RecordBatch> {
-        let run = self.ready.get_mut(index).ok_or_else(nothing_ready)?;
-        let decoded = match &run.piece {
-            Piece::Rows(slab) => decoders.rows.decode(slab)?,
-            Piece::Decoded(decoded) => decoded.clone(),
-            Piece::Within(batch, rows) => batch.slice(rows.start, rows.len()),
-        };
-        run.piece = Piece::Decoded(decoded.clone());
-        Ok(decoded)
     }
 }
 
@@ -341,23 +254,27 @@ impl Many<'_> {
     /// Appends the runs of `slab` to `ready`.
     fn split(&self, slab: Slab, ready: &mut VecDeque<Run>, decoders: &mut Decoders) -> Result<()> {
         let extension = &self.options.extension();
-        let keys = decoders.keys.as_mut().ok_or_else(nothing_ready)?.decode(&slab)?;
-        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
-        let ranges = partition(keys.columns()).map_err(failed)?.ranges();
         let (rows, bytes) = (slab.rows(), slab.bytes());
-        if let [_whole] = ranges.as_slice() {
-            let name = Some(self.partitioning.names.of(&keys, 0, extension)?);
-            ready.push_back(Run { name, piece: Piece::Rows(slab), rows, bytes, edge: None });
+        let mut decode = |slab: &Slab| {
+            decoders.keys.as_mut().ok_or_else(nameless)?.decode(slab).map_err(Error::from)
+        };
+        // Rows in order: where the last is of the same file as the first, all are.
+        let ends = decode(&slab.ends())?;
+        if let [_whole] = files(&ends)?.as_slice() {
+            let name = Some(self.partitioning.names.of(&ends, 0, extension)?);
+            let piece = decoders.piece(slab)?;
+            ready.push_back(Run { name, piece, rows, bytes, edge: None });
             return Ok(());
         }
-        let decoded = Arc::new(decoders.rows.decode(&slab)?);
-        for range in ranges {
+        let keys = decode(&slab)?;
+        let whole = Whole::of(decoders.piece(slab)?);
+        for range in files(&keys)? {
             let name = self.partitioning.names.of(&keys, range.start, extension)?;
             ready.push_back(Run {
                 name: Some(name),
                 rows: range.len(),
                 bytes: bytes * range.len() / rows,
-                piece: Piece::Within(Arc::clone(&decoded), range),
+                piece: Piece::Within(Arc::clone(&whole), range),
                 edge: None,
             });
         }
@@ -365,6 +282,12 @@ impl Many<'_> {
     }
 }
 
-fn nothing_ready() -> Error {
-    Error::data("internal error: a file was opened without rows")
+/// Which rows go to the same file, by what tells files apart.
+fn files(keys: &RecordBatch) -> Result<Vec<Range<usize>>> {
+    let files = partition(keys.columns()).map_err(|error| Error::data(error.to_string()))?;
+    Ok(files.ranges())
+}
+
+fn nameless() -> Error {
+    Error::data("internal error: rows that no file is known of")
 }

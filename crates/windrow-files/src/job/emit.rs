@@ -17,9 +17,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use windrow::MergeHelper;
 
-use super::cut::{Begun, Cutter, Decoders, Extent, Opened, Piece};
+use super::cut::{Begun, Cutter, Extent};
 use super::finish::Out;
 use super::ingest::join;
+use super::opening::Opened;
+use super::piece::{Decoders, Piece};
 use super::{Job, Running};
 use crate::error::Result;
 use crate::output::{Part, Written};
@@ -113,7 +115,7 @@ pub(super) fn emit(
     shared.line.into_inner().unwrap_or_else(PoisonError::into_inner).out.finish()
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
     /// Takes the rows of a whole part, then encodes them while others take theirs.
     fn hold(&self) -> Result<()> {
         let mut decoders = Decoders::new(&self.job.arrangement, self.keys.as_deref())?;
@@ -135,13 +137,17 @@ impl Shared<'_> {
                 }
                 taken?
             };
-            let Some((begun, pieces)) = taken else { return Ok(()) };
+            let Some((Begun { ordinal, file, starts_key }, mut pieces)) = taken else {
+                return Ok(());
+            };
+            let Some((encoder, opened)) = file.open(&mut pieces, &mut decoders)? else {
+                return Ok(());
+            };
             // Each slab's memory is free as soon as it is decoded.
             let mut batches = pieces.into_iter().map(|piece| {
                 self.pause()?;
                 decoders.decode(piece)
             });
-            let Begun { ordinal, encoder, opened, starts_key } = begun;
             let part = encoder.encode(&mut batches)?;
             self.append(ordinal, Encoded { part, opened, starts_key })?;
         }
@@ -176,9 +182,9 @@ impl Shared<'_> {
     /// The next part and all its rows, if there is one.
     fn take(
         &self,
-        cutter: &mut Cutter<'_>,
+        cutter: &mut Cutter<'a>,
         decoders: &mut Decoders,
-    ) -> Result<Option<(Begun, Vec<Piece>)>> {
+    ) -> Result<Option<(Begun<'a>, Vec<Piece>)>> {
         let Some(begun) = cutter.begin(decoders)? else { return Ok(None) };
         let (mut pieces, mut extent) = (Vec::new(), Extent::default());
         while let Some(piece) = cutter.next(&mut extent, decoders)? {
@@ -194,13 +200,26 @@ impl Shared<'_> {
         let mut cutter = lock(&self.cutter);
         let mut line = lock(&self.line);
         let turn = &mut line.out;
-        while let Some(Begun { encoder, opened, starts_key, .. }) = cutter.begin(&mut decoders)? {
-            opened.map_or(Ok(()), |opened| turn.open(opened))?;
+        while let Some(Begun { file, starts_key, .. }) = cutter.begin(&mut decoders)? {
             let mut extent = Extent::default();
+            let mut next = |decoders: &mut Decoders| {
+                self.pause()?;
+                self.running.tally.merging(|| cutter.next(&mut extent, decoders))
+            };
+            let mut head = Vec::new();
+            while !file.is_sampled(&head)
+                && let Some(piece) = next(&mut decoders)?
+            {
+                head.push(piece);
+            }
+            let Some((encoder, opened)) = file.open(&mut head, &mut decoders)? else {
+                return Ok(());
+            };
+            opened.map_or(Ok(()), |opened| turn.open(opened))?;
+            let mut head = head.into_iter();
             let mut batches = std::iter::from_fn(|| {
-                let next =
-                    |()| self.running.tally.merging(|| cutter.next(&mut extent, &mut decoders));
-                let piece = self.pause().and_then(next);
+                let piece =
+                    head.next().map_or_else(|| next(&mut decoders), |piece| Ok(Some(piece)));
                 Some(piece.transpose()?.and_then(|piece| decoders.decode(piece)))
             });
             let rows = turn.encode(&*encoder, &mut batches, starts_key)?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
-use super::cut::Opened;
+use super::opening::Opened;
 use super::sized::SizedFiles;
 use crate::error::{Error, Result};
 use crate::output::{self, Appender, Destination, Encoder, Folder, OutputOptions, Part, Written};

@@ -50,6 +50,9 @@ pub(super) fn descriptor(path: &Path) -> Option<u32> {
 /// Write-back starts in steps of this many bytes: a few milliseconds of a disk each.
 const WRITE_BEHIND: u64 = 8 << 20;
 
+/// What is left at the end of a file of many is written back with the others if it is less: they lie together then.
+const LEFT_BEHIND: u64 = 256 << 10;
+
 impl Sink {
     pub(super) fn open(target: &Destination, options: &OutputOptions) -> Result<Self> {
         let cancel = &options.watch.cancel;
@@ -102,12 +105,17 @@ impl Sink {
 
     /// Starts the disk on what has been written, so that the sync at the end has little left to wait for.
     pub(super) fn write_behind(&mut self) {
+        self.start_disk(WRITE_BEHIND);
+    }
+
+    /// Starts the disk on what it has not begun with, if that is so many bytes or more.
+    fn start_disk(&mut self, least: u64) {
         let file = match &self.end {
             Some(End::Atomic(atomic)) => atomic.file(),
             Some(End::Within(file)) => file,
             Some(End::Upload(_) | End::Direct(_)) | None => return,
         };
-        if self.bytes - self.behind < WRITE_BEHIND {
+        if self.bytes - self.behind < least {
             return;
         }
         #[cfg(target_os = "linux")]
@@ -123,6 +131,9 @@ impl Sink {
 
     /// Completes the output; returns its bytes.
     pub(super) fn finish(&mut self) -> Result<u64> {
+        if let Some(End::Within(_)) = self.end {
+            self.start_disk(LEFT_BEHIND);
+        }
         match self.end.take() {
             Some(End::Atomic(atomic)) => atomic.commit()?,
             Some(End::Upload(upload)) => upload.finish()?,

@@ -74,6 +74,16 @@ impl Slab {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// A slab of its first and its last row, which tell whether all are of one key; of the only one, if there is no other.
+    pub fn ends(&self) -> Self {
+        let first = self.pieces.first().map(|(chunk, rows)| (chunk, rows.start));
+        let last = self.pieces.last().map(|(chunk, rows)| (chunk, rows.end - 1));
+        let ends = first.into_iter().chain(last.filter(|_| self.rows > 1));
+        let pieces: Vec<_> = ends.map(|(chunk, row)| (Arc::clone(chunk), row..row + 1)).collect();
+        let bytes = pieces.iter().map(|(chunk, row)| chunk.rows().span(row.clone()).len()).sum();
+        Self { rows: pieces.len(), pieces, bytes }
+    }
 }
 
 impl Slabs {

@@ -46,9 +46,7 @@ pub(crate) fn up_to(block: Block, most: u8) -> u32 {
 /// The sixteen bytes of `bytes` from `at` on.
 #[inline(always)]
 pub(crate) fn block_at(bytes: &[u8], at: usize) -> Block {
-    let mut block = [0; BLOCK];
-    block.copy_from_slice(&bytes[at..at + BLOCK]);
-    block
+    *bytes[at..].first_chunk().expect("a block")
 }
 
 /// A bit for each byte: whether it is `byte`.
@@ -67,6 +65,15 @@ pub(crate) fn joined<const OF: usize>(a: Block, b: Block) -> [Block; 2] {
     return sse2::joined::<OF>(a, b);
     #[cfg(not(target_arch = "x86_64"))]
     portable::joined::<OF>(a, b)
+}
+
+/// A byte for each bit: all ones if it is set, else none.
+#[inline(always)]
+pub(crate) fn spread(bits: u16) -> Block {
+    #[cfg(target_arch = "x86_64")]
+    return sse2::spread(bits);
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::spread(bits)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -136,6 +143,19 @@ mod sse2 {
         };
         [store(low), store(high)]
     }
+
+    #[inline(always)]
+    pub(super) fn spread(bits: u16) -> Block {
+        // SAFETY: SSE2 is part of the architecture.
+        unsafe {
+            // Each of the two bytes eight times, of which each keeps a bit of its own.
+            let bytes = _mm_cvtsi32_si128(bits.into());
+            let words = _mm_shufflelo_epi16::<0b01_01_00_00>(_mm_unpacklo_epi8(bytes, bytes));
+            let own = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+            let each = _mm_and_si128(_mm_shuffle_epi32::<0b01_01_00_00>(words), own);
+            store(_mm_cmpeq_epi8(each, own))
+        }
+    }
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
@@ -169,6 +189,10 @@ mod portable {
             })
         })
     }
+
+    pub(super) fn spread(bits: u16) -> Block {
+        std::array::from_fn(|at| if bits >> at & 1 == 1 { 0xff } else { 0 })
+    }
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -198,6 +222,8 @@ mod tests {
             ] {
                 prop_assert_eq!(one, other);
             }
+            let bits = u16::from_le_bytes([add, flip]);
+            prop_assert_eq!(sse2::spread(bits), portable::spread(bits));
         }
     }
 }

@@ -7,11 +7,11 @@
 //! numbers   h0 l0 h1 l1 ...          | m2 | a2 | h2 | l2 |
 //! ```
 //!
-//! 64 rows of up to eight of them are made side by side, joined to words of a row, and these are stored.
+//! 64 rows of up to eight of them are made side by side, joined to words of a row, sixteen rows at a time, and these are stored.
 
 use std::ops::Range;
 
-use super::block::{BLOCK, Block, joined};
+use super::block::{self, BLOCK, Block, block_at, joined};
 use super::lanes::{Bits, Places, check_bounds};
 
 /// Columns that are written at once: the bytes of a word.
@@ -63,16 +63,16 @@ impl<'a> ByteLane<'a> {
         has && self.valid.is_none_or(|bits| bits.holds(rows))
     }
 
-    /// The bytes of `count` rows from `row` on.
+    /// Writes the bytes of `count` rows from `row` on; what is behind them is of no meaning.
     #[inline(always)]
-    fn bytes(&self, row: usize, count: usize) -> [u8; ROWS] {
-        let mut out = [0; ROWS];
+    fn put(&self, row: usize, count: usize, out: &mut [u8; ROWS]) {
         match self.source {
-            Source::Same(byte) => out = [byte; ROWS],
-            Source::Bits(bits, bytes) => out = spread(bits.word(row), bytes),
+            Source::Same(byte) => *out = [byte; ROWS],
+            Source::Bits(bits, bytes) => *out = spread(bits.word(row), bytes),
             Source::Values { values, width: 1, flip, float, .. } => {
                 for (out, value) in out.iter_mut().zip(&values[row..row + count]) {
-                    *out = value ^ flip ^ (float & negative(*value));
+                    let negative = (value.cast_signed() >> 7).cast_unsigned();
+                    *out = value ^ flip ^ (float & negative);
                 }
             }
             Source::Values { values, at, flip, float, .. } => {
@@ -95,27 +95,16 @@ impl<'a> ByteLane<'a> {
                 *out = *out & keep | self.null & !keep;
             }
         }
-        out
     }
-}
-
-/// All ones if the highest bit of a number, whose last byte this is, is set.
-#[inline(always)]
-fn negative(last: u8) -> u8 {
-    (last.cast_signed() >> 7).cast_unsigned()
 }
 
 /// A byte for each bit: the first if it is not set, else the second.
 #[inline(always)]
 fn spread(bits: u64, [zero, one]: [u8; 2]) -> [u8; ROWS] {
-    const ONES: u64 = 0x0101_0101_0101_0101;
     let mut out = [0; ROWS];
-    for (byte, out) in bits.to_le_bytes().into_iter().zip(out.as_chunks_mut::<8>().0) {
-        // In byte `i` nothing but bit `i`, if it is set; adding 7F carries any of them to the top bit.
-        let each = (u64::from(byte) * ONES) & 0x8040_2010_0804_0201;
-        let set = ((each + 0x7f * ONES) >> 7) & ONES;
-        let differ = set * u64::from(zero ^ one);
-        *out = (differ ^ (u64::from(zero) * ONES)).to_le_bytes();
+    for (at, out) in out.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        let set = block::spread((bits >> (BLOCK * at)) as u16);
+        *out = set.map(|set| zero ^ set & (zero ^ one));
     }
     out
 }
@@ -159,44 +148,39 @@ unsafe fn put_of<const N: usize, P: Places>(
     places: P,
     out: *mut u8,
 ) {
+    // Rows that are these bytes and nothing else.
+    let is_whole = lanes.len() == N && places.stride() == Some(N);
+    let mut columns = [[0; ROWS]; N];
     for first in (0..rows.len()).step_by(ROWS) {
         let count = ROWS.min(rows.len() - first);
-        let mut columns = [[0; ROWS]; N];
         for (column, lane) in columns.iter_mut().zip(lanes) {
-            *column = lane.bytes(rows.start + first, count);
+            lane.put(rows.start + first, count, column);
         }
-        let words = words(&columns);
-        let places = places.behind(first);
-        for (row, word) in words.iter().enumerate().take(count) {
-            // SAFETY: as this function's.
-            unsafe { store(word, out.add(places.place(row)), lanes.len()) };
+        for at in (0..count).step_by(BLOCK) {
+            let mut blocks = columns.each_ref().map(|column| block_at(column, at));
+            // Words of one byte become words of two, four and eight.
+            if N > 1 {
+                blocks = joined_all::<N, 1>(blocks);
+            }
+            if N > 2 {
+                blocks = joined_all::<N, 2>(blocks);
+            }
+            if N > 4 {
+                blocks = joined_all::<N, 4>(blocks);
+            }
+            let (places, count) = (places.behind(first + at), BLOCK.min(count - at));
+            if is_whole && count == BLOCK {
+                // SAFETY: as this function's: so many rows, one behind the other.
+                unsafe { out.add(places.place(0)).cast::<[Block; N]>().write(blocks) };
+                continue;
+            }
+            for (row, word) in blocks.as_flattened().as_chunks::<N>().0[..count].iter().enumerate()
+            {
+                // SAFETY: as this function's.
+                unsafe { store(word, out.add(places.place(row)), lanes.len()) };
+            }
         }
     }
-}
-
-/// A byte of each column, for each row.
-#[inline(always)]
-fn words<const N: usize>(columns: &[[u8; ROWS]; N]) -> [[u8; N]; ROWS] {
-    let mut words = [[0; N]; ROWS];
-    let out = words.as_flattened_mut().as_chunks_mut::<BLOCK>().0;
-    for (at, out) in out.chunks_mut(N).enumerate() {
-        let mut blocks = [[0; BLOCK]; N];
-        for (block, column) in blocks.iter_mut().zip(columns) {
-            *block = column.as_chunks::<BLOCK>().0[at];
-        }
-        // Words of one byte become words of two, four and eight.
-        if N > 1 {
-            blocks = joined_all::<N, 1>(blocks);
-        }
-        if N > 2 {
-            blocks = joined_all::<N, 2>(blocks);
-        }
-        if N > 4 {
-            blocks = joined_all::<N, 4>(blocks);
-        }
-        out.copy_from_slice(&blocks);
-    }
-    words
 }
 
 /// Words of twice the length: each of `OF` bytes, in as many blocks, and the one whose words stand behind them.
@@ -252,21 +236,15 @@ mod tests {
         let source = match kind {
             0 => Source::Same(bytes[0]),
             1 => Source::Bits(Bits { bytes: data, first: at }, [bytes[0], bytes[1]]),
-            2 => Source::Values {
-                values: &data[at..],
-                width: 1,
-                at: 0,
-                flip: bytes[0],
-                float: bytes[1],
-            },
             _ => {
-                let at_byte = usize::from(kind) % 2;
+                let width = if kind == 2 { 1 } else { 2 };
+                let [flip, float, _] = bytes;
                 Source::Values {
                     values: &data[at..],
-                    width: 2,
-                    at: at_byte,
-                    flip: bytes[0],
-                    float: bytes[1],
+                    width,
+                    at: usize::from(kind) % width,
+                    flip,
+                    float,
                 }
             }
         };
@@ -304,11 +282,9 @@ mod tests {
             let cursors: Vec<usize> = (0..rows.len()).map(|row| row * stride).collect();
             let mut out = vec![0xaa; 2 + rows.len() * stride];
             let mut twin = out.clone();
+            let by_cursor = Scattered { cursors: &cursors, distance: 2 };
             match scattered {
-                true => {
-                    let places = Scattered { cursors: &cursors, distance: 2 };
-                    put_bytes(&lanes, rows.clone(), places, &mut out);
-                }
+                true => put_bytes(&lanes, rows.clone(), by_cursor, &mut out),
                 false => put_bytes(&lanes, rows.clone(), places, &mut out),
             }
             for (at, row) in rows.enumerate() {

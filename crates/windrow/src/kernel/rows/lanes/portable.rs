@@ -73,16 +73,13 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn turned<const W: usize>(self, float: Self) -> Self {
-        if float.0 == 0 {
-            return self;
-        }
-        let is_negative = match W {
-            4 => self.0 as u32 >> 31 == 1,
-            8 => self.0 as u64 >> 63 == 1,
-            _ => false,
+        // Not chosen by a branch: signs are not to be predicted.
+        let negative = match W {
+            4 => (self.0 as i32 >> 31) as u32 as u128,
+            8 => (self.0 as i64 >> 63) as u64 as u128,
+            _ => 0,
         };
-        // Signs are not to be predicted.
-        Self(self.0 ^ u128::from(select_unpredictable(is_negative, float.0 as u64, 0)))
+        Self(self.0 ^ negative & float.0)
     }
 
     #[inline(always)]

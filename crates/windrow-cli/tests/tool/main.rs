@@ -1,0 +1,30 @@
+//! The command line tool, as a process. One program: each would be linked with all of Arrow and Parquet.
+
+mod atomic;
+mod bad_input;
+mod change_logs;
+mod cli;
+mod common;
+mod csv_options;
+mod diff;
+mod exact_values;
+mod full_disk;
+mod hive;
+mod inputs;
+mod json_inputs;
+mod killed;
+mod limit_sweep;
+mod memory;
+mod memory_of_inputs;
+mod messages;
+mod modules;
+mod names;
+mod near_the_floor;
+mod odd_inputs;
+mod outputs;
+mod packed;
+mod parquet_types;
+mod partition;
+mod spilling;
+mod union;
+mod verbs;

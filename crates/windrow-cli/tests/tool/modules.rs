@@ -1,0 +1,25 @@
+//! The command line is thin: a module uses only what stands before it, and all of them together are short.
+
+#[path = "../../../windrow-files/tests/files/sources/mod.rs"]
+mod sources;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Modules in the order of dependence.
+const ORDER: [&str; 10] =
+    ["values", "args", "advice", "help", "spec", "bar", "stdout", "report", "signals", "run"];
+
+#[test]
+fn a_module_uses_only_those_before_it() {
+    sources::check_order(ROOT, &ORDER);
+}
+
+#[test]
+fn files_and_functions_are_short_and_the_whole_is_thin() {
+    sources::check_lengths(ROOT);
+    let lines = sources::lines_of_code(ROOT);
+    assert!(
+        lines < 2500,
+        "{lines} lines of code: what is no argument and no word is the library's"
+    );
+}

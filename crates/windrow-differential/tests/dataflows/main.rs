@@ -1,0 +1,17 @@
+//! Arrangements beside differential-dataflow's own. What starts itself as processes is in files beside this folder.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod batches;
+mod beside_stock;
+mod change_log;
+mod column_errors;
+mod column_sums;
+mod columns;
+mod damage;
+mod logging;
+mod loops;
+mod partial_times;
+mod rows_keep_the_law;
+mod semigroups;

@@ -1,0 +1,48 @@
+//! The folder is the architecture: a module uses only what stands before it, and no part is too long to read.
+
+#[path = "sources/mod.rs"]
+mod sources;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Modules in the order of the data.
+const ORDER: [&str; 28] = [
+    "setting",
+    "error",
+    "size",
+    "columns",
+    "paths",
+    "equality",
+    "derived",
+    "packing",
+    "rewrite",
+    "format",
+    "offset",
+    "preset",
+    "raw",
+    "thrift",
+    "system",
+    "longest",
+    "watch",
+    "limits",
+    "progress",
+    "stats",
+    "store",
+    "input",
+    "output",
+    "changelog",
+    "partition",
+    "verbs",
+    "job",
+    "inspect",
+];
+
+#[test]
+fn a_module_uses_only_those_before_it() {
+    sources::check_order(ROOT, &ORDER);
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    sources::check_lengths(ROOT);
+}

@@ -1,0 +1,119 @@
+//! What is leased stays within the budget, whatever is done with the rows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::common::arrays::Rng;
+use crate::common::engine::{Way, collect};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use windrow::{Batcher, Budget, Finish, Memory, Order, Pool, PoolOptions};
+
+#[test]
+fn while_sorting_and_compacting() {
+    let rng = &mut Rng::new(10);
+    let rows = 1_000_000;
+    let mut random = |below: usize| {
+        let numbers = (0..rows).map(|_| rng.below(below) as i64);
+        Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef
+    };
+    let input = RecordBatch::try_from_iter([
+        ("key", random(300_000)),
+        ("value", random(usize::MAX)),
+        ("diff", random(2)),
+    ])
+    .unwrap();
+    for order in [Order::by("key"), Order::by("key").last(), Order::by("key").diff("diff")] {
+        let layout = order.bind(&input.schema()).unwrap();
+        for (budget, pushers) in [(4 << 20, 0), (16 << 20, 0), (16 << 20, 3), (64 << 20, 4)] {
+            let way = Way { budget, rows: 20_000, pushers, ..Way::PLAIN };
+            let pool = way.pool();
+            let batch = way.arrange(rng, &layout, &pool, &input).unwrap();
+            let mut slabs = batch.slabs(Finish::Log);
+            while slabs.next(8192, budget / 64).unwrap().is_some() {}
+            let peak = pool.stats().peak_leased;
+            // By one chunk it may be passed, to go on at all; 64 KiB are the least that a chunk has.
+            let chunk = (budget / 96).max(64 << 10);
+            assert!(peak <= budget + chunk, "{way:?} {:?} leased {peak}", layout.rule());
+            pool.wait_for_spills();
+            assert_eq!(pool.budget().used(), 0, "all leases returned");
+        }
+    }
+}
+
+/// Memory that somebody else counts, and has less of than the budget.
+#[derive(Debug, Default)]
+struct Shared {
+    used: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Shared {
+    const LIMIT: usize = 8 << 20;
+}
+
+impl Memory for Shared {
+    fn try_grow(&self, bytes: usize) -> bool {
+        let fits = |used: usize| Some(used + bytes).filter(|sum| *sum <= Self::LIMIT);
+        let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        if let Ok(used) = before {
+            self.peak.fetch_max(used + bytes, Ordering::Relaxed);
+        }
+        before.is_ok()
+    }
+
+    fn grow(&self, bytes: usize) {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        self.peak.fetch_max(used + bytes, Ordering::Relaxed);
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn of_memory_that_is_counted_elsewhere() {
+    let rng = &mut Rng::new(11);
+    let numbers = (0..2_000_000).map(|_| rng.below(usize::MAX) as i64);
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers));
+    let input = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+    let layout = Order::by("number").bind(&input.schema()).unwrap();
+    let memory = Arc::new(Shared::default());
+    let budget = Budget::within(32 << 20, Arc::clone(&memory) as _);
+    let pool = Pool::new(budget, PoolOptions::new()).unwrap();
+    let way = Way { rows: 20_000, pushers: 1, ..Way::PLAIN };
+    let batch = way.arrange(rng, &layout, &pool, &input).unwrap();
+    let sorted = collect(batch.record_batches(100_000)).unwrap();
+    let sorted: Vec<i64> = (sorted.iter())
+        .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec())
+        .collect();
+    assert!(sorted.is_sorted() && sorted.len() == 2_000_000);
+    let peak = memory.peak.load(Ordering::Relaxed);
+    // By some chunks it may be passed, to go on at all.
+    assert!(peak <= Shared::LIMIT + (4 << 20), "leased {peak}");
+    assert!(pool.stats().peak_leased <= peak);
+    pool.wait_for_spills();
+    assert_eq!(memory.used.load(Ordering::Relaxed), 0, "all leases returned");
+}
+
+#[test]
+fn memory_that_had_nothing_at_first_is_found_again() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100_000));
+    let input = RecordBatch::try_from_iter([("number", numbers)]).unwrap();
+    let layout = Order::by("number").bind(&input.schema()).unwrap();
+    let memory = Arc::new(Shared::default());
+    memory.grow(Shared::LIMIT);
+    let budget = Budget::within(32 << 20, Arc::clone(&memory) as _);
+    let pool = Pool::new(budget, PoolOptions::new()).unwrap();
+    let mut batcher: Batcher = Batcher::new(&layout, &pool);
+    batcher.push(&input).unwrap();
+    memory.shrink(Shared::LIMIT);
+    for _ in 0..40 {
+        batcher.push(&input).unwrap();
+    }
+    let limit = pool.budget().limit();
+    assert!(limit > 1 << 20, "{limit} of {}", Shared::LIMIT);
+    assert_eq!(collect(batcher.finish().unwrap().record_batches(100_000)).unwrap().len(), 41);
+}
