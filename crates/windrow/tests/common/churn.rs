@@ -1,11 +1,12 @@
-//! A table of four times the memory that it may take, under random inserts and reads.
+//! A table of four times the memory that it may take, under random inserts and reads: of tests, and of a program of
+//! windrow-bench, which is optimized.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt64Array};
+use windrow::arrow_array::cast::AsArray;
+use windrow::arrow_array::types::UInt64Type;
+use windrow::arrow_array::{ArrayRef, BinaryArray, RecordBatch, UInt64Array};
 use windrow::{Budget, Mergers, Pool, Table};
 
 /// Bytes that all of it may take.
