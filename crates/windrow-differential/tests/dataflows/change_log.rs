@@ -30,10 +30,10 @@ fn totals_at_each_time() {
     let tests = std::env::current_exe().unwrap();
     let built = tests.parent().and_then(Path::parent).unwrap().join("examples/change_log");
     let out = tempfile::tempdir().unwrap();
-    let ran = Command::new(built)
+    let ran = Command::new(&built)
         .args([data.join("orders.csv"), data.join("people.csv"), out.path().to_owned()])
         .output()
-        .unwrap();
+        .unwrap_or_else(|error| panic!("{}: {error}", built.display()));
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let at = |time: i64| rows(&out.path().join(format!("{time}.parquet")));
     let of = |country: &str, numbers| (country.to_owned(), numbers);
