@@ -29,6 +29,10 @@ impl<T: ArrowNativeType> Values<T> {
         self.buffer.push(value);
     }
 
+    pub(crate) fn extend(&mut self, values: &[T]) {
+        self.buffer.extend_from_slice(values);
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.buffer.len() / size_of::<T>()

@@ -31,11 +31,35 @@ pub(super) struct Escape {
     descending: bool,
 }
 
-/// Codes of some rows, a bit for each that is longer, and for each of the greatest value.
-struct Codes<'a, W> {
-    codes: &'a [W],
-    longer: u64,
-    tops: u64,
+/// The code of a value or a null.
+#[derive(Clone, Copy, Debug)]
+struct Code<W> {
+    code: W,
+    /// A byte more stands behind it.
+    is_longer: bool,
+    behind: u8,
+}
+
+impl<W: Word> Code<W> {
+    fn len(self) -> usize {
+        W::BYTES + usize::from(self.is_longer)
+    }
+
+    /// Writes it to the start of `out`; what is behind it stays as it is.
+    #[inline(always)]
+    fn write(self, out: &mut [u8]) {
+        match out.get_mut(..W::BYTES + 1) {
+            // Which are longer is not to be predicted: of others the code is written over the byte.
+            Some(out) => {
+                out[W::BYTES - 1 + usize::from(self.is_longer)] = self.behind;
+                self.code.write_big(&mut out[..W::BYTES]);
+            }
+            None => {
+                assert!(!self.is_longer, "room for the code");
+                self.code.write_big(&mut out[..W::BYTES]);
+            }
+        }
+    }
 }
 
 /// A code of a column's width.
@@ -65,12 +89,14 @@ impl Escape {
         W::filled(true).less(u8::from(!self.low))
     }
 
-    /// The code of the value whose ordered code is `value`, ascending, or of a null, unless it is longer. Which values are null
-    /// is not to be predicted.
+    /// The code of the value whose ordered code is `value`, ascending, or of a null. Which values are null is not to be
+    /// predicted.
     #[inline(always)]
-    fn put<W: Word>(self, value: W, is_valid: bool) -> W {
-        let code = value.plus(u8::from(self.low)).flipped(self.descending);
-        select_unpredictable(is_valid, code, self.null())
+    fn code<W: Word>(self, value: W, is_valid: bool) -> Code<W> {
+        let is_longer = is_longer(value) & is_valid;
+        let code = select_unpredictable(is_longer, self.longer(), value.plus(u8::from(self.low)));
+        let code = select_unpredictable(is_valid, code.flipped(self.descending), self.null());
+        Code { code, is_longer, behind: u8::from(value == W::filled(true)) ^ self.flip() }
     }
 
     fn flip(self) -> u8 {
@@ -123,33 +149,28 @@ pub(super) fn add_longer(slot: &Slot, column: &Column, lengths: &mut [u32]) -> b
 /// Rows that are looked at together: bits of a word.
 const BLOCK: usize = 64;
 
-/// Calls `f` with the codes of each block of rows: to make them and to write them in one loop takes more registers than there
-/// are. What stands for those that are longer is to be written over.
+/// Calls `f` with the code of each row and what there is to each of them.
 #[inline(always)]
-fn for_each_block<W: Word>(
+fn for_each_code<W: Word, T>(
     slot: &Slot,
     column: &Column,
     rows: Range<usize>,
     kind: Kind,
-    mut f: impl FnMut(Codes<'_, W>),
+    mut each: impl Iterator<Item = T>,
+    mut f: impl FnMut(Code<W>, T),
 ) {
     let Column::Fixed { values, nulls } = column else { return };
     let (escape, valid) = (Escape::of(slot), validity(nulls));
-    let mut own = [W::filled(false); BLOCK];
     let values = &values[rows.start * W::BYTES..rows.end * W::BYTES];
-    for (values, first) in values.chunks(BLOCK * W::BYTES).zip(rows.step_by(BLOCK)) {
-        let valid = valid.map_or(u64::MAX, |valid| valid.word(first));
-        let (mut longer, mut tops) = (0, 0);
-        with_kind!(kind, KIND => {
-            for ((value, code), row) in values.chunks_exact(W::BYTES).zip(&mut own).zip(0..) {
-                let value = W::read_native(value).code(KIND, false);
-                *code = escape.put(value, valid >> row & 1 == 1);
-                longer |= u64::from(is_longer(value)) << row;
-                tops |= u64::from(value == W::filled(true)) << row;
+    with_kind!(kind, KIND => {
+        for (values, first) in values.chunks(BLOCK * W::BYTES).zip(rows.step_by(BLOCK)) {
+            let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
+            for (value, to) in values.chunks_exact(W::BYTES).zip(each.by_ref()) {
+                f(escape.code(W::read_native(value).code(KIND, false), valid & 1 == 1), to);
+                valid >>= 1;
             }
-        });
-        f(Codes { codes: &own[..values.len() / W::BYTES], longer: longer & valid, tops });
-    }
+        }
+    });
 }
 
 /// Writes the codes of a tile, all of one width. True if a value has none: the rows are then wrong.
@@ -159,12 +180,9 @@ pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     let rows = tile.rows.clone();
     {
         let (places, out) = tile.places();
-        let mut places = places.each();
-        with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |block| {
-            for (code, place) in block.codes.iter().zip(places.by_ref()) {
-                code.write_big(&mut out[place..][..W::BYTES]);
-            }
-            escaped |= block.longer != 0;
+        with_word!(width, W => for_each_code(slot, column, rows, kind, places.each(), |code: Code<W>, place| {
+            code.code.write_big(&mut out[place..][..W::BYTES]);
+            escaped |= code.is_longer;
         }));
     }
     tile.distance += width;
@@ -174,25 +192,12 @@ pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
 /// Writes the codes of a tile, some of which are longer, and moves the cursors behind them.
 pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     let OrderedCode::Fixed(width, kind) = slot.code else { return };
-    let (escape, rows) = (Escape::of(slot), tile.rows.clone());
+    let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
-    let mut cursors = cursors.chunks_mut(BLOCK);
-    with_word!(width, W => for_each_block::<W>(slot, column, rows, kind, |block| {
-        let Some(cursors) = cursors.next() else { return };
-        for (code, cursor) in block.codes.iter().zip(&mut *cursors) {
-            code.write_big(&mut out[*cursor..][..W::BYTES]);
-            *cursor += W::BYTES;
-        }
-        let code = escape.longer::<W>().flipped(escape.descending);
-        let mut longer = block.longer;
-        while longer != 0 {
-            let row = longer.trailing_zeros() as usize;
-            longer &= longer - 1;
-            let end = cursors[row];
-            code.write_big(&mut out[end - W::BYTES..end]);
-            out[end] = (block.tops >> row & 1) as u8 ^ escape.flip();
-            cursors[row] += 1;
-        }
+    let cursors = cursors.iter_mut();
+    with_word!(width, W => for_each_code(slot, column, rows, kind, cursors, |code: Code<W>, cursor| {
+        code.write(&mut out[*cursor..]);
+        *cursor += code.len();
     }));
 }
 
@@ -246,16 +251,10 @@ mod tests {
     /// The code of a value by the rule of this module.
     fn code_of<W: Word>(value: Option<W>, descending: bool, nulls_first: bool) -> Vec<u8> {
         let escape = escape(descending, nulls_first);
-        let mut code = vec![0; W::BYTES];
-        let longer = value.filter(|&value| is_longer(value));
-        match longer {
-            Some(_) => escape.longer::<W>().flipped(descending),
-            None => escape.put(value.unwrap_or(W::filled(true)), value.is_some()),
-        }
-        .write_big(&mut code);
-        let is_top = |value| u8::from(value == W::filled(true));
-        code.extend(longer.map(|value| is_top(value) ^ escape.flip()));
-        code
+        let code = escape.code(value.unwrap_or(W::filled(true)), value.is_some());
+        let mut out = vec![0; code.len()];
+        code.write(&mut out);
+        out
     }
 
     /// The value at the start of `near`, if there is one, and the bytes of its code.

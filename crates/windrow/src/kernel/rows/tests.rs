@@ -54,6 +54,7 @@ fn rows_outside_of_their_bytes_are_neither_written_nor_read() {
             bounds_are_kept("take", columns * width, &|cursors, bytes| take(cursors, bytes));
             if width < 16 {
                 bounds_are_kept("put_cells", columns * (width + 1), &|cursors, out| {
+                    let lane = Lane { code: Code { big: true, ..Code::RAW }, ..lane };
                     let cells = Cells::new(vec![lane; columns], vec![0; columns], width);
                     put_cells(&cells, 0..ROWS, places(cursors), out);
                 });

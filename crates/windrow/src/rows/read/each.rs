@@ -56,9 +56,10 @@ pub(super) fn take_longer<W: Word>(
     let (cursors, ends) = tile.cursors();
     let mut words = Vec::with_capacity(rows.div_ceil(WORD));
     for (cursors, ends) in cursors.chunks_mut(WORD).zip(ends.chunks(WORD)) {
-        let (mut word, mut wrong) = (0, false);
+        let (mut word, mut wrong, mut block) = (0, false, [W::Native::default(); WORD]);
         with_kind!(kind, KIND => {
-            for ((cursor, &end), row) in cursors.iter_mut().zip(ends).zip(0..) {
+            let each = cursors.iter_mut().zip(ends).zip(&mut block);
+            for (row, ((cursor, &end), value)) in each.enumerate() {
                 let near = bytes.get(*cursor..).unwrap_or(&[]);
                 let Some(taken) = escape::take::<W>(escape, near) else {
                     return Err(corrupt("a number is cut off"));
@@ -66,12 +67,13 @@ pub(super) fn take_longer<W: Word>(
                 *cursor += taken.len;
                 wrong |= !taken.fits | (*cursor > end);
                 word |= u64::from(!taken.is_null) << row;
-                values.push(taken.value.value(KIND, false).and_if(!taken.is_null).native());
+                *value = taken.value.value(KIND, false).and_if(!taken.is_null).native();
             }
         });
         if wrong {
             return Err(corrupt("a number is cut off or has no such code"));
         }
+        values.extend(&block[..cursors.len()]);
         words.push(word);
     }
     valid.add(rows, |valid| valid.extend_from_slice(&words));

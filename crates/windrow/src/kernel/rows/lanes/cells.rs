@@ -4,21 +4,21 @@
 //! | 01 | code of a value: W bytes |    | null marker | zeros |
 //! ```
 //!
-//! The codes of 64 rows of a column are made in registers, side by side, and then stored one by one behind their markers.
+//! One column after the other, 64 rows at a time, a number at a time: two stores a cell are what it takes, and codes that were
+//! made in registers first took as long.
 
 use std::hint::select_unpredictable;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::lane::Lane;
-use super::places::{Anywhere, Places, check_bounds, of_any};
+use super::lane::{Code, Lane};
+use super::places::{Places, check_bounds};
 use super::portable::Portable;
 use super::put::Constants;
-use super::vector::{Kernel, Level, Vector};
+use super::vector::Vector;
 
 /// The marker of a value.
 pub(super) const VALUE: u8 = 1;
-/// Rows whose codes are made before they are stored: bits of a word of validity.
+/// Rows of a column that are written before those of the next one: bits of a word of validity.
 const ROWS: usize = 64;
 
 /// Adjacent columns of one width, and what marks their nulls.
@@ -35,11 +35,12 @@ impl<'a> Cells<'a> {
     /// Columns of `width` bytes, 4 or 8, whose nulls are marked with the byte of `nulls`.
     ///
     /// # Panics
-    /// If the width is another, there are not as many lanes as markers, or a lane has a code for nulls.
+    /// If the width is another, there are not as many lanes as markers, or codes of a lane are not big-endian or one of
+    /// them is the null's.
     pub(crate) fn new(lanes: Vec<Lane<'a>>, nulls: Vec<u8>, width: usize) -> Self {
         assert!(width == 4 || width == 8, "numbers of 4 or 8 bytes");
         assert_eq!(lanes.len(), nulls.len(), "a marker for each lane");
-        assert!(lanes.iter().all(|lane| !lane.code.escapes), "nulls are marked");
+        assert!(lanes.iter().all(|lane| lane.code.big && !lane.code.escapes), "nulls are marked");
         Self { lanes, nulls, width }
     }
 
@@ -59,132 +60,61 @@ pub(crate) fn put_cells<P: Places>(
     places: P,
     out: &mut [u8],
 ) {
-    put_by(cells, rows, places.anywhere(), out, Level::detected());
-}
-
-/// As [`put_cells`], by a level that was detected.
-fn put_by(
-    cells: &Cells<'_>,
-    rows: Range<usize>,
-    places: Anywhere<'_>,
-    out: &mut [u8],
-    level: Level,
-) {
     assert!(rows.start <= rows.end, "rows in order");
     check_bounds(cells.bytes(), rows.len(), places, out.len());
     for lane in &cells.lanes {
         assert!(lane.values.len() / cells.width >= rows.end, "a value for each row");
         assert!(lane.valid.is_none_or(|bits| bits.holds(rows.end)), "a bit for each row");
     }
-    let out = out.as_mut_ptr();
-    // SAFETY: the level was detected; cells, values and bits were checked above.
-    unsafe {
-        match cells.width {
-            4 => level.run(Put::<'_, 4> { cells, rows, places, out }),
-            _ => level.run(Put::<'_, 8> { cells, rows, places, out }),
-        }
-    }
-}
-
-/// Writes cells of `W` bytes and a marker.
-struct Put<'a, const W: usize> {
-    cells: &'a Cells<'a>,
-    rows: Range<usize>,
-    places: Anywhere<'a>,
-    out: *mut u8,
-}
-
-impl<const W: usize> Kernel for Put<'_, W> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<V: Vector>(self) {
-        let Cells { lanes, nulls, .. } = self.cells;
-        let mut codes = [MaybeUninit::<u64>::uninit(); ROWS];
-        let codes = codes.as_mut_ptr().cast::<u8>();
-        let mut first = 0;
-        while first < self.rows.len() {
-            let (row, count) = (self.rows.start + first, ROWS.min(self.rows.len() - first));
-            for (at, (lane, &null)) in lanes.iter().zip(nulls).enumerate() {
-                let valid = match lane.valid {
-                    Some(bits) => bits.word(row),
-                    None => u64::MAX,
-                };
-                // SAFETY: as the trait's: the lane holds these rows, whose cells lie within `out`; the codes of 64 rows
-                // have room.
-                unsafe {
-                    match count < V::rows(W) {
-                        true => make::<Portable, W>(lane, row, count, valid, codes),
-                        false => make::<V, W>(lane, row, count, valid, codes),
-                    }
-                    let places = self.places.shifted(at * (W + 1)).behind(first);
-                    of_any!(places, places => {
-                        scatter::<W>(codes, count, (valid, null), places, self.out);
-                    });
+    for first in rows.clone().step_by(ROWS) {
+        let block = first..rows.end.min(first + ROWS);
+        let mut places = places.behind(first - rows.start);
+        for (lane, &null) in cells.lanes.iter().zip(&cells.nulls) {
+            let valid = lane.valid.map_or(u64::MAX, |bits| bits.word(first));
+            let (block, out) = (block.clone(), out.as_mut_ptr());
+            // SAFETY: values and bits are those of the rows, whose cells lie within `out`.
+            unsafe {
+                match (cells.width, valid) {
+                    (4, u64::MAX) => put_block::<4, false>(lane, block, valid, null, places, out),
+                    (4, _) => put_block::<4, true>(lane, block, valid, null, places, out),
+                    (_, u64::MAX) => put_block::<8, false>(lane, block, valid, null, places, out),
+                    _ => put_block::<8, true>(lane, block, valid, null, places, out),
                 }
             }
-            first += count;
+            places = places.shifted(cells.width + 1);
         }
     }
 }
 
-/// Writes `count` codes behind their markers.
+/// Writes the cells of a column of `W` bytes. `NULLS` if not all are `valid`.
 ///
 /// # Safety
-/// They are there; the cells of these rows lie within `out`.
+/// The lane holds the rows, whose cells lie within `out`.
 #[inline(always)]
-unsafe fn scatter<const W: usize>(
-    codes: *const u8,
-    count: usize,
-    (mut valid, null): (u64, u8),
+unsafe fn put_block<const W: usize, const NULLS: bool>(
+    lane: &Lane<'_>,
+    rows: Range<usize>,
+    valid: u64,
+    null: u8,
     places: impl Places,
     out: *mut u8,
 ) {
-    for row in 0..count {
-        // SAFETY: as this function's.
-        unsafe {
-            let cell = out.add(places.place(row));
-            cell.write(select_unpredictable(valid & 1 == 1, VALUE, null));
-            let code = codes.add(row * W).cast::<[u8; W]>().read();
-            cell.add(1).cast::<[u8; W]>().write(code);
-        }
-        valid >>= 1;
-    }
-}
-
-/// Writes the codes of `count` rows from `row` on to `codes`; those that are not `valid` are zeros.
-///
-/// # Safety
-/// The CPU has the instruction set of `V`; the lane holds the rows, as many as in a register or more; there is room.
-#[inline(always)]
-unsafe fn make<V: Vector, const W: usize>(
-    lane: &Lane<'_>,
-    row: usize,
-    count: usize,
-    valid: u64,
-    codes: *mut u8,
-) {
-    let group = V::rows(W);
     // SAFETY: as this function's.
     unsafe {
-        let with = Constants::<V>::of::<W>(&lane.code);
-        let values = lane.values.as_ptr().add(row * W);
-        let mut edges = V::mask::<W>(0);
-        let mut at = 0;
-        while at < count {
-            // The last rows, and some once more, where a register is not filled by them.
-            let first = at.min(count - group);
-            let v = V::load::<W>(values.add(first * W));
-            let code = with.code::<W, true>(v, valid >> first, &mut edges);
-            code.store::<W>(codes.add(first * W));
-            at += group;
+        let with = Constants::<Portable>::of::<W>(&Code { big: true, ..lane.code });
+        let values = lane.values.as_ptr().add(rows.start * W);
+        for at in 0..rows.len() {
+            let (v, valid) = (Portable::load::<W>(values.add(at * W)), valid >> at);
+            let cell = out.add(places.place(at));
+            cell.write(select_unpredictable(!NULLS || valid & 1 == 1, VALUE, null));
+            with.code::<W, false, NULLS>(v, valid, &mut false).store::<W>(cell.add(1));
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::lane::{Bits, Code};
+    use super::super::lane::Bits;
     use super::super::places::{Scattered, Strided};
     use super::*;
 
@@ -232,18 +162,13 @@ mod tests {
         }
         let cells = Cells::new(lanes, nulls, width);
         let cursors: Vec<usize> = (0..rows).map(|row| row * stride).collect();
-        for level in Level::all() {
-            let mut out = vec![0xaa; expected.len()];
-            let half = rows / 2;
-            let front = Strided { first: 3, stride };
-            put_by(&cells, 0..half, front.anywhere(), &mut out, level);
-            let behind = Strided { first: 3 + half * stride, stride };
-            put_by(&cells, half..rows, behind.anywhere(), &mut out, level);
-            assert_eq!(out, expected, "{columns} columns of {width}, {level:?}");
-            out.fill(0xaa);
-            let places = Scattered { cursors: &cursors, distance: 3 };
-            put_by(&cells, 0..rows, places.anywhere(), &mut out, level);
-            assert_eq!(out, expected, "{columns} columns of {width}, scattered, {level:?}");
-        }
+        let mut out = vec![0xaa; expected.len()];
+        let half = rows / 2;
+        put_cells(&cells, 0..half, Strided { first: 3, stride }, &mut out);
+        put_cells(&cells, half..rows, Strided { first: 3 + half * stride, stride }, &mut out);
+        assert_eq!(out, expected, "{columns} columns of {width}");
+        out.fill(0xaa);
+        put_cells(&cells, 0..rows, Scattered { cursors: &cursors, distance: 3 }, &mut out);
+        assert_eq!(out, expected, "{columns} columns of {width}, scattered");
     }
 }

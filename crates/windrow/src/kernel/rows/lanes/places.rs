@@ -39,7 +39,6 @@ macro_rules! of_any {
         }
     };
 }
-pub(super) use of_any;
 
 impl Places for Anywhere<'_> {
     #[inline(always)]

@@ -101,7 +101,20 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn equal<const W: usize>(self, other: Self) -> bool {
-        self.0 == other.0
+        match W {
+            16 => self.0 == other.0,
+            _ => self.0 as u64 == other.0 as u64,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn is_of<const W: usize>(self, [least, _]: [Self; 2]) -> bool {
+        // SAFETY: as the trait's.
+        let above = unsafe { self.sub::<W>(least) };
+        match W {
+            16 => above.0 <= 1,
+            _ => above.0 as u64 <= 1,
+        }
     }
 
     #[inline(always)]

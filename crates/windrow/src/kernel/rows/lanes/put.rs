@@ -143,21 +143,23 @@ impl<const W: usize, const N: usize, const NULLS: bool> Kernel for Put<'_, W, N,
                 with[lane] = Constants::of::<W>(&self.lanes[lane].code);
                 values[lane] = self.lanes[lane].values.as_ptr().add(self.rows.start * W);
             }
-            let (mut edges, mut valid) = (V::mask::<W>(0), [u64::MAX; N]);
-            let mut at = 0;
-            while at < count {
-                // The last rows, and some once more, where a register is not filled by them.
-                let first = at.min(count - group);
-                if NULLS && (at.is_multiple_of(WORD) || first < at) {
-                    valid = self.valid(first);
-                }
-                self.group(first, &values, &with, &valid, &mut edges);
-                if NULLS {
-                    for valid in &mut valid {
-                        *valid >>= group;
+            let mut edges = V::mask::<W>(0);
+            // Without nulls there is nothing to look at in between.
+            let step = if NULLS { WORD } else { count.max(1) };
+            for first in (0..count).step_by(step) {
+                let rows = first..count.min(first + step);
+                match self.valid(first) {
+                    valid if valid == [u64::MAX; N] => {
+                        self.groups::<V, false>(rows, &values, &with, valid, &mut edges);
                     }
+                    valid => self.groups::<V, NULLS>(rows, &values, &with, valid, &mut edges),
                 }
-                at += group;
+            }
+            if !count.is_multiple_of(group) {
+                // The last rows, and some once more, where a register is not filled by them.
+                let rows = count - group..count;
+                let valid = self.valid(rows.start);
+                self.groups::<V, NULLS>(rows, &values, &with, valid, &mut edges);
             }
             V::bits::<W>(edges) != 0
         }
@@ -179,25 +181,34 @@ impl<const W: usize, const N: usize, const NULLS: bool> Put<'_, W, N, NULLS> {
         words
     }
 
+    /// Writes rows by registers, but for those that fill none. `SOME` if not all are `valid`.
+    ///
     /// # Safety
-    /// As [`Kernel::run`]; there is a register of rows from `first` on.
+    /// As [`Kernel::run`]; they are some of these rows.
     #[inline(always)]
-    unsafe fn group<V: Vector>(
+    unsafe fn groups<V: Vector, const SOME: bool>(
         &self,
-        first: usize,
+        rows: Range<usize>,
         values: &[*const u8; N],
         with: &[Constants<V>; N],
-        valid: &[u64; N],
+        mut valid: [u64; N],
         edges: &mut V::Mask,
     ) {
-        // SAFETY: as this function's.
-        unsafe {
-            let mut columns = [V::splat::<W>(0); N];
-            for lane in 0..N {
-                let v = V::load::<W>(values[lane].add(first * W));
-                columns[lane] = with[lane].code::<W, NULLS>(v, valid[lane], edges);
+        let (group, mut first) = (V::rows(W), rows.start);
+        while first + group <= rows.end {
+            // SAFETY: as this function's.
+            unsafe {
+                let mut columns = [V::splat::<W>(0); N];
+                for lane in 0..N {
+                    let v = V::load::<W>(values[lane].add(first * W));
+                    columns[lane] = with[lane].code::<W, NULLS, SOME>(v, valid[lane], edges);
+                    if SOME {
+                        valid[lane] >>= group;
+                    }
+                }
+                V::store_rows::<W, N, _>(columns, self.places.behind(first), self.out);
             }
-            V::store_rows::<W, N, _>(columns, self.places.behind(first), self.out);
+            first += group;
         }
     }
 }
@@ -241,12 +252,13 @@ impl<V: Vector> Constants<V> {
         }
     }
 
-    /// Codes of values; `edges` collects those that are `valid` and have none.
+    /// Codes of values; `edges` collects those that are `valid` and have none, which some may that `ESCAPE`. `NULLS` if not all
+    /// are valid.
     ///
     /// # Safety
     /// As [`Vector`]'s.
     #[inline(always)]
-    pub(super) unsafe fn code<const W: usize, const NULLS: bool>(
+    pub(super) unsafe fn code<const W: usize, const ESCAPE: bool, const NULLS: bool>(
         &self,
         value: V,
         valid: u64,
@@ -255,12 +267,18 @@ impl<V: Vector> Constants<V> {
         // SAFETY: as this function's.
         unsafe {
             let mut v = value.turned::<W>(self.float).xor(self.flip);
-            if NULLS {
+            let mut edge = V::mask::<W>(0);
+            if ESCAPE {
                 v = v.add::<W>(self.delta);
+                edge = v.is_of::<W>(self.edges) & self.escapes;
+            }
+            if NULLS {
                 let valid = V::mask::<W>(valid);
-                let edge = v.equal::<W>(self.edges[0]) | v.equal::<W>(self.edges[1]);
-                *edges = *edges | (edge & valid & self.escapes);
+                edge = edge & valid;
                 v = V::select::<W>(valid, v, self.null);
+            }
+            if ESCAPE {
+                *edges = *edges | edge;
             }
             v.ordered::<W>(self.order)
         }

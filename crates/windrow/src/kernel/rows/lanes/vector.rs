@@ -54,6 +54,14 @@ pub(super) trait Vector: Copy {
     unsafe fn ordered<const W: usize>(self, order: Self::Order) -> Self;
 
     unsafe fn equal<const W: usize>(self, other: Self) -> Self::Mask;
+
+    /// Whether numbers are one of `pair`: a number and the next one.
+    #[inline(always)]
+    unsafe fn is_of<const W: usize>(self, pair: [Self; 2]) -> Self::Mask {
+        // SAFETY: as this function's.
+        unsafe { self.equal::<W>(pair[0]) | self.equal::<W>(pair[1]) }
+    }
+
     unsafe fn mask<const W: usize>(bits: u64) -> Self::Mask;
     unsafe fn bits<const W: usize>(mask: Self::Mask) -> u64;
 
