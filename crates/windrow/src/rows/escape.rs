@@ -149,14 +149,14 @@ pub(super) fn add_longer(slot: &Slot, column: &Column, lengths: &mut [u32]) -> b
 /// Rows that are looked at together: bits of a word.
 const BLOCK: usize = 64;
 
-/// Calls `f` with the code of each row and what there is to each of them.
+/// Calls `f` with the code of each row and the target of each.
 #[inline(always)]
 fn for_each_code<W: Word, T>(
     slot: &Slot,
     column: &Column,
     rows: Range<usize>,
     kind: Kind,
-    mut each: impl Iterator<Item = T>,
+    mut targets: impl Iterator<Item = T>,
     mut f: impl FnMut(Code<W>, T),
 ) {
     let Column::Fixed { values, nulls } = column else { return };
@@ -165,8 +165,8 @@ fn for_each_code<W: Word, T>(
     with_kind!(kind, KIND => {
         for (values, first) in values.chunks(BLOCK * W::BYTES).zip(rows.step_by(BLOCK)) {
             let mut valid = valid.map_or(u64::MAX, |valid| valid.word(first));
-            for (value, to) in values.chunks_exact(W::BYTES).zip(each.by_ref()) {
-                f(escape.code(W::read_native(value).code(KIND, false), valid & 1 == 1), to);
+            for (value, target) in values.chunks_exact(W::BYTES).zip(targets.by_ref()) {
+                f(escape.code(W::read_native(value).code(KIND, false), valid & 1 == 1), target);
                 valid >>= 1;
             }
         }
@@ -180,8 +180,9 @@ pub(super) fn put(slot: &Slot, column: &Column, tile: &mut Tile<'_>) -> bool {
     let rows = tile.rows.clone();
     {
         let (places, out) = tile.places();
-        with_word!(width, W => for_each_code(slot, column, rows, kind, places.each(), |code: Code<W>, place| {
-            code.code.write_big(&mut out[place..][..W::BYTES]);
+        let places = places.each();
+        with_word!(width, W => for_each_code(slot, column, rows, kind, places, |code: Code<W>, at| {
+            code.code.write_big(&mut out[at..][..W::BYTES]);
             escaped |= code.is_longer;
         }));
     }
@@ -195,9 +196,9 @@ pub(super) fn put_longer(slot: &Slot, column: &Column, tile: &mut Tile<'_>) {
     let rows = tile.rows.clone();
     let (cursors, out) = tile.next_part();
     let cursors = cursors.iter_mut();
-    with_word!(width, W => for_each_code(slot, column, rows, kind, cursors, |code: Code<W>, cursor| {
-        code.write(&mut out[*cursor..]);
-        *cursor += code.len();
+    with_word!(width, W => for_each_code(slot, column, rows, kind, cursors, |code: Code<W>, at| {
+        code.write(&mut out[*at..]);
+        *at += code.len();
     }));
 }
 

@@ -1,7 +1,7 @@
 //! Kernels of rows: columns into rows and back.
 //!
 //! ```text
-//! lanes      numbers of 4, 8 and 16 bytes, alone or behind markers: turned in registers, any width of these
+//! lanes      numbers of 4, 8 and 16 bytes: turned in registers, any width of these; or each behind its marker
 //! bytes      one byte of each row: Booleans, markers, bytes of small numbers
 //! each, raw  values of any width, one column after the other
 //! text ..    strings, of any layout of Arrow's, in any form of rows

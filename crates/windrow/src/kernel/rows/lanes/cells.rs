@@ -40,7 +40,8 @@ impl<'a> Cells<'a> {
     pub(crate) fn new(lanes: Vec<Lane<'a>>, nulls: Vec<u8>, width: usize) -> Self {
         assert!(width == 4 || width == 8, "numbers of 4 or 8 bytes");
         assert_eq!(lanes.len(), nulls.len(), "a marker for each lane");
-        assert!(lanes.iter().all(|lane| lane.code.big && !lane.code.escapes), "nulls are marked");
+        assert!(lanes.iter().all(|lane| !lane.code.escapes), "nulls are marked");
+        assert!(lanes.iter().all(|lane| lane.code.big), "codes are big-endian");
         Self { lanes, nulls, width }
     }
 
@@ -101,6 +102,7 @@ unsafe fn put_block<const W: usize, const NULLS: bool>(
 ) {
     // SAFETY: as this function's.
     unsafe {
+        // Said once more for a compiler, whose loop then does not ask for it.
         let with = Constants::<Portable>::of::<W>(&Code { big: true, ..lane.code });
         let values = lane.values.as_ptr().add(rows.start * W);
         for at in 0..rows.len() {

@@ -108,7 +108,7 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
-    unsafe fn is_of<const W: usize>(self, [least, _]: [Self; 2]) -> bool {
+    unsafe fn is_either<const W: usize>(self, [least, _]: [Self; 2]) -> bool {
         // SAFETY: as the trait's.
         let above = unsafe { self.sub::<W>(least) };
         match W {

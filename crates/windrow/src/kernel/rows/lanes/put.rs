@@ -252,8 +252,8 @@ impl<V: Vector> Constants<V> {
         }
     }
 
-    /// Codes of values; `edges` collects those that are `valid` and have none, which some may that `ESCAPE`. `NULLS` if not all
-    /// are valid.
+    /// Codes of values; `edges` collects those that are `valid` and have none. `ESCAPE` if the code may make room for a null's, so
+    /// that there may be some; `NULLS` if not all are valid.
     ///
     /// # Safety
     /// As [`Vector`]'s.
@@ -270,7 +270,7 @@ impl<V: Vector> Constants<V> {
             let mut edge = V::mask::<W>(0);
             if ESCAPE {
                 v = v.add::<W>(self.delta);
-                edge = v.is_of::<W>(self.edges) & self.escapes;
+                edge = v.is_either::<W>(self.edges) & self.escapes;
             }
             if NULLS {
                 let valid = V::mask::<W>(valid);

@@ -1,7 +1,7 @@
 //! A register of numbers, and the choice of the widest one that a CPU has.
 //!
 //! ```text
-//! kernel    one loop over `trait Vector`                                    put.rs, take.rs, cells.rs
+//! kernel    one loop over `trait Vector`                                    put.rs, take.rs
 //! Vector    Portable: a number     Avx2: 32 bytes     Avx512: 64 bytes      a file each: so would a fourth be
 //! dispatch  the kernel compiled for each of them, one chosen at run time
 //! ```
@@ -57,7 +57,7 @@ pub(super) trait Vector: Copy {
 
     /// Whether numbers are one of `pair`: a number and the next one.
     #[inline(always)]
-    unsafe fn is_of<const W: usize>(self, pair: [Self; 2]) -> Self::Mask {
+    unsafe fn is_either<const W: usize>(self, pair: [Self; 2]) -> Self::Mask {
         // SAFETY: as this function's.
         unsafe { self.equal::<W>(pair[0]) | self.equal::<W>(pair[1]) }
     }
