@@ -19,7 +19,7 @@ use windrow::{Error, Order, Partitioner, RowEncoder, asc, desc};
 
 /// Columns whose values follow from the bytes, and the number of the row in front.
 fn record_batch(bytes: &[u8]) -> RecordBatch {
-    let valid = |row: usize| bytes[row] % 7 > 0;
+    let valid = |row: usize| !bytes[row].is_multiple_of(7);
     let text = |row: usize| {
         let len = usize::from(bytes[row]) % 40;
         valid(row).then(|| &bytes[row..bytes.len().min(row + len)])
@@ -43,7 +43,7 @@ fn record_batch(bytes: &[u8]) -> RecordBatch {
     ];
     let field = |index: usize| Field::new("item", columns[index].data_type().clone(), true);
     let fields: Fields = vec![field(3), field(4)].into();
-    let nulls = NullBuffer::from_iter((0..rows).map(|row| bytes[row] % 5 > 0));
+    let nulls = NullBuffer::from_iter((0..rows).map(|row| !bytes[row].is_multiple_of(5)));
     let parts = vec![columns[3].clone(), columns[4].clone()];
     let pairs: ArrayRef = Arc::new(StructArray::new(fields, parts, Some(nulls.clone())));
     let ends = (0..=rows).map(|end| (end - end % 3) as i32).collect::<Vec<_>>();
@@ -59,7 +59,11 @@ fn record_batch(bytes: &[u8]) -> RecordBatch {
 /// Splits by one column, by a hash and in ranges, beside the rows of that column alone.
 fn by_rule(batch: &RecordBatch, column: usize, partitions: usize) {
     let field = batch.schema_ref().field(column).clone();
-    let order = Order::by(if partitions % 2 == 0 { asc(field.name()) } else { desc(field.name()) });
+    let order = Order::by(if partitions.is_multiple_of(2) {
+        asc(field.name())
+    } else {
+        desc(field.name())
+    });
     let batch = batch.project(&[column]).expect("one of its columns");
     let layout = order.bind(batch.schema_ref()).expect("any type is a key");
     let rows = RowEncoder::new(&layout).encode(&batch).expect("any value has a row");

@@ -139,7 +139,9 @@ fn moved(cursor: &mut Cursor, layout: &Layout, shown: &Shown, since: u64, moves:
             2 => {
                 let before = cursor.key().map(<[u8]>::to_vec);
                 cursor.step_key().expect("a chunk can be read");
-                assert!(cursor.key().is_none_or(|key| before.is_some_and(|before| *key > before[..])));
+                assert!(
+                    cursor.key().is_none_or(|key| before.is_some_and(|before| *key > before[..]))
+                );
             }
             3 if cursor.has_key() => {
                 let value = u64::from(key % 4);

@@ -14,7 +14,7 @@ use windrow::arrow_array::{
     StringArray, StructArray, UInt64Array,
 };
 use windrow::arrow_schema::{DataType, Field, Schema, SortOptions};
-use windrow::{SortColumn, Order, RowEncoder, argsort, compat};
+use windrow::{Order, RowEncoder, SortColumn, argsort, compat};
 
 /// Bytes that are used up from the front; zeros when there are no more.
 struct Bytes<'a>(&'a [u8]);
@@ -48,7 +48,8 @@ impl<'a> Bytes<'a> {
 
 /// A column of `rows` values of a kind; no nulls if it is not `nullable`.
 fn column(kind: u8, nullable: bool, rows: usize, bytes: &mut Bytes<'_>) -> ArrayRef {
-    let valid: Vec<bool> = (0..rows).map(|_| !nullable || bytes.byte() % 8 > 0).collect();
+    let valid: Vec<bool> =
+        (0..rows).map(|_| !nullable || !bytes.byte().is_multiple_of(8)).collect();
     macro_rules! each {
         ($Array:ty, $value:expr) => {
             Arc::new(

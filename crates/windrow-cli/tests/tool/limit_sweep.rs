@@ -280,60 +280,75 @@ fn end(work: &Work, line: &str, output: &str, mebibytes: u64, ends: &mut Ends) -
     }
 }
 
-#[test]
-fn the_limit_holds_or_the_job_is_refused() {
-    let chosen = std::env::var("WINDROW_SWEEP").unwrap_or_default();
-    let mut ends = Ends::default();
-    for (ordinal, Shape { name, file, write }) in shapes().into_iter().enumerate() {
-        let whole = chosen == "all" || chosen == name;
-        if !chosen.is_empty() && !whole {
-            continue;
-        }
-        println!("{name}:");
-        let work = Work::new();
-        let input = format!("in/{file}");
-        write(&work.path(&input));
-        let mut written: BTreeMap<usize, u64> = BTreeMap::new();
-        let mut asked = None;
-        for (place, &limit) in LIMITS.iter().enumerate() {
-            for (job, (line, output)) in JOBS.iter().enumerate() {
-                for threads in [1, 4] {
-                    // A part that has every shape, job, limit and number of threads in it.
-                    let part = (job + ordinal) % JOBS.len() == place;
-                    if !whole && (!part || threads != [1, 4][(place + ordinal) % 2]) {
-                        continue;
-                    }
-                    if name == "list" && output.ends_with("csv") {
-                        continue;
-                    }
-                    let line = format!("{} --threads {threads}", line.replace("{}", &input));
-                    match end(&work, &line, output, limit, &mut ends) {
-                        Ok(sum) => {
-                            if *written.entry(job).or_insert(sum) != sum {
-                                ends.wrong.push(format!("{line} at {limit} MiB: other bytes"));
-                            }
+/// Runs jobs on a shape: all combinations of them, or a part that has every shape, job, limit and number of threads in it.
+fn sweep(ordinal: usize, shape: &Shape, whole: bool, ends: &mut Ends) {
+    let Shape { name, file, write } = shape;
+    println!("{name}:");
+    let work = Work::released();
+    let input = format!("in/{file}");
+    write(&work.path(&input));
+    let mut written: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut asked = None;
+    for (place, &limit) in LIMITS.iter().enumerate() {
+        for (job, (line, output)) in JOBS.iter().enumerate() {
+            for threads in [1, 4] {
+                let part = (job + ordinal) % JOBS.len() == place;
+                if !whole && (!part || threads != [1, 4][(place + ordinal) % 2]) {
+                    continue;
+                }
+                if *name == "list" && output.ends_with("csv") {
+                    continue;
+                }
+                let line = format!("{} --threads {threads}", line.replace("{}", &input));
+                match end(&work, &line, output, limit, ends) {
+                    Ok(sum) => {
+                        if *written.entry(job).or_insert(sum) != sum {
+                            ends.wrong.push(format!("{line} at {limit} MiB: other bytes"));
                         }
-                        Err(enough) => asked = asked.or(Some((line, output, enough))),
                     }
+                    Err(enough) => asked = asked.or(Some((line, output, enough))),
                 }
-            }
-        }
-        // What a message asks for is enough, if the row that was met behind the sample is known.
-        if let Some((line, output, mut enough)) = asked {
-            let mut ask = || match end(&work, &line, output, enough, &mut ends) {
-                Ok(_) => true,
-                Err(more) => {
-                    enough = more;
-                    false
-                }
-            };
-            if !ask() && !ask() {
-                ends.wrong.push(format!("{line}: refused at what it asked for"));
             }
         }
     }
-    println!("{} done, {} refused, {} in the end", ends.done, ends.refused, ends.last_resort);
-    assert!(ends.wrong.is_empty(), "{:#?}", ends.wrong);
-    assert_eq!(ends.last_resort, 0, "planning should have known");
-    assert!(ends.done > 0);
+    // What a message asks for is enough, if the row that was met behind the sample is known.
+    if let Some((line, output, mut enough)) = asked {
+        let mut ask = || match end(&work, &line, output, enough, ends) {
+            Ok(_) => true,
+            Err(more) => {
+                enough = more;
+                false
+            }
+        };
+        if !ask() && !ask() {
+            ends.wrong.push(format!("{line}: refused at what it asked for"));
+        }
+    }
+}
+
+#[test]
+fn the_limit_holds_or_the_job_is_refused() {
+    let chosen = std::env::var("WINDROW_SWEEP").unwrap_or_default();
+    let shapes = shapes();
+    let every_other = |first: usize| {
+        let mut ends = Ends::default();
+        for (ordinal, shape) in shapes.iter().enumerate().skip(first).step_by(2) {
+            let whole = chosen == "all" || chosen == shape.name;
+            if chosen.is_empty() || whole {
+                sweep(ordinal, shape, whole, &mut ends);
+            }
+        }
+        ends
+    };
+    let all = std::thread::scope(|threads| {
+        let other = threads.spawn(|| every_other(1));
+        [every_other(0), other.join().expect("it ends")]
+    });
+    let count = |of: fn(&Ends) -> usize| all.iter().map(of).sum::<usize>();
+    let (done, last_resort) = (count(|ends| ends.done), count(|ends| ends.last_resort));
+    println!("{done} done, {} refused, {last_resort} in the end", count(|ends| ends.refused));
+    let wrong: Vec<&String> = all.iter().flat_map(|ends| &ends.wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(last_resort, 0, "planning should have known");
+    assert!(done > 0);
 }

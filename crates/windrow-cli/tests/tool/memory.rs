@@ -37,7 +37,7 @@ fn holds_in(work: &Work, verb: &str, limits: [u64; 2], threads: [u64; 2]) {
 
 /// The same of a log.
 fn holds(verb: &str) -> (Work, RecordBatch) {
-    let work = Work::new();
+    let work = Work::released();
     write_log(&work.path("in/a.parquet"), ROWS);
     let verb = format!("{verb} --row-group-size 4MiB --output-format parquet");
     holds_in(&work, &verb, [64, 96], [1, 2]);
@@ -77,7 +77,7 @@ fn compacting_keeps_the_limit() {
 
 #[test]
 fn text_on_many_threads_keeps_the_limit() {
-    let work = Work::new();
+    let work = Work::released();
     let place = |row: u64| row * 0x9E37_79B1 % ROWS;
     let mut csv = String::from("id,note,amount\n");
     let mut json = String::new();

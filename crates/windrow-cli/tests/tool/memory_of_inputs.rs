@@ -57,7 +57,7 @@ fn place(row: u64) -> u64 {
 
 #[test]
 fn text_that_is_carried() {
-    let work = Work::new();
+    let work = Work::released();
     let mut csv = String::from("id");
     (0..20).for_each(|column| write!(csv, ",c{column}").expect("text"));
     csv.push('\n');
@@ -80,7 +80,7 @@ fn text_that_is_carried() {
 
 #[test]
 fn files_of_limited_size() {
-    let work = Work::new();
+    let work = Work::released();
     write_log(&work.path("in/a.parquet"), ROWS);
     for format in ["parquet", "arrow", "csv", "ndjson --compression gzip"] {
         let sort =
@@ -93,7 +93,7 @@ fn files_of_limited_size() {
 
 #[test]
 fn dedupe_and_diff() {
-    let work = Work::new();
+    let work = Work::released();
     write_log(&work.path("in/a.parquet"), ROWS);
     write_parquet(&work.path("in/b.parquet"), &log_rows(1000, ROWS - 2000, ROWS, ROWS / 7));
     for dedupe in [
@@ -128,7 +128,7 @@ fn holds_or_is_empty(work: &Work, job: &str) {
 /// A transaction that is a line: no reader may hold it.
 #[test]
 fn one_transaction_of_wal2json() {
-    let work = Work::new();
+    let work = Work::released();
     let mut first = String::from("{\"xid\":1,\"change\":[");
     let mut pretty = String::from("{\n\t\"xid\": 1,\n\t\"change\": [\n");
     for row in 0..ROWS {
@@ -163,7 +163,7 @@ fn one_transaction_of_wal2json() {
 
 #[test]
 fn compressed_text_and_arrays() {
-    let work = Work::new();
+    let work = Work::released();
     let mut array = String::from("[");
     for row in 0..ROWS {
         let comma = if row == 0 { "" } else { "," };

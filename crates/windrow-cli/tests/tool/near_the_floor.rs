@@ -87,7 +87,7 @@ fn write_stream(work: &Work, batch: &RecordBatch, times: usize, codec: Option<Co
 
 #[test]
 fn many_files_of_many_columns() {
-    let work = Work::new();
+    let work = Work::released();
     write_file(&work, &wide(2000, 400), 2000);
     let line = "partition in/a.arrow --by k --into 100 --output-format parquet -o out/parts";
     assert!(holds_at_the_floor(&work, line, None) < 80);
@@ -95,7 +95,7 @@ fn many_files_of_many_columns() {
 
 #[test]
 fn many_row_groups_of_many_columns() {
-    let work = Work::new();
+    let work = Work::released();
     write_file(&work, &wide(20_000, 1000), 2000);
     let line = "sort in/a.arrow --by k -o out/o.parquet --row-group-size 64KiB";
     holds_at_the_floor(&work, line, None);
@@ -103,7 +103,7 @@ fn many_row_groups_of_many_columns() {
 
 #[test]
 fn large_record_batches_of_a_stream() {
-    let work = Work::new();
+    let work = Work::released();
     write_stream(&work, &texts(20_000, 1000), 4, None);
     let line = "sort --by k -o out/o.parquet --input-format arrow-stream";
     let passing = holds_at_the_floor(&work, &format!("{line} -"), Some("in/a.arrows"));
@@ -113,7 +113,7 @@ fn large_record_batches_of_a_stream() {
 
 #[test]
 fn a_compressed_stream_that_passes() {
-    let work = Work::new();
+    let work = Work::released();
     write_stream(&work, &texts(30_000, 1500), 2, Some(CompressionType::ZSTD));
     let line = "sort - --by k -o out/o.parquet --input-format arrow-stream";
     holds_at_the_floor(&work, line, Some("in/a.arrows"));
@@ -121,7 +121,7 @@ fn a_compressed_stream_that_passes() {
 
 #[test]
 fn thousands_of_texts() {
-    let work = Work::new();
+    let work = Work::released();
     let columns = 2000;
     let mut file = BufWriter::new(File::create(work.path("in/a.csv")).expect("created"));
     let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
@@ -149,7 +149,7 @@ fn long_text(key: i64) -> String {
 
 #[test]
 fn rows_that_are_filled_with_megabytes_of_others() {
-    let work = Work::new();
+    let work = Work::released();
     let column = |rest: i64| {
         let texts = (0..24).map(|row| (row % 3 == rest).then(|| long_text(row)));
         Arc::new(texts.collect::<StringArray>()) as ArrayRef
@@ -173,7 +173,7 @@ fn rows_that_are_filled_with_megabytes_of_others() {
 
 #[test]
 fn merges_of_rows_of_a_megabyte() {
-    let work = Work::new();
+    let work = Work::released();
     let columns: [(&str, ArrayRef); 2] = [
         ("k", Arc::new(Int64Array::from_iter_values(0..20))),
         ("s", Arc::new(StringArray::from_iter_values((0..20).map(long_text)))),
@@ -186,7 +186,7 @@ fn merges_of_rows_of_a_megabyte() {
 
 #[test]
 fn messages_of_long_lists() {
-    let work = Work::new();
+    let work = Work::released();
     let list = |key: i64| Some((0..key % 50_000).map(Some).collect::<Vec<_>>());
     let lists =
         ListArray::from_iter_primitive::<Int64Type, _, _>(mixed(120).map(|k| list(k * 417)));

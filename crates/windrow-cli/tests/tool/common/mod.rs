@@ -49,15 +49,26 @@ impl Ran {
 /// A directory with inputs in `in`, outputs in `out` and temporary files in `temp`.
 pub(crate) struct Work {
     dir: TempDir,
+    binary: String,
 }
 
 impl Work {
+    /// For the binary that was built with the tests, assertions and all.
     pub(crate) fn new() -> Self {
+        Self::with(env!("CARGO_BIN_EXE_windrow").to_owned())
+    }
+
+    /// For the binary that users have, where memory is looked at: `WINDROW`, if it is set.
+    pub(crate) fn released() -> Self {
+        std::env::var("WINDROW").map_or_else(|_| Self::new(), Self::with)
+    }
+
+    fn with(binary: String) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["in", "out", "temp"] {
             fs::create_dir(dir.path().join(name)).expect("created");
         }
-        Self { dir }
+        Self { dir, binary }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -88,7 +99,7 @@ impl Work {
 
     /// The binary, to be run in this directory with `line`, its arguments separated by blanks.
     pub(crate) fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+        let mut command = Command::new(&self.binary);
         command.args(line.split_whitespace()).current_dir(self.dir.path());
         command.env("TMPDIR", self.path("temp"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -113,7 +124,7 @@ impl Work {
 
     /// Runs with `limit` as an option of the shell's `ulimit`.
     pub(crate) fn run_limited(&self, limit: &str, line: &str) -> Ran {
-        let script = format!("ulimit {limit} && exec {} {line}", env!("CARGO_BIN_EXE_windrow"));
+        let script = format!("ulimit {limit} && exec {} {line}", self.binary);
         let mut command = Command::new("sh");
         command.args(["-c", &script]).current_dir(self.dir.path());
         command.env("TMPDIR", self.path("temp"));
@@ -123,7 +134,7 @@ impl Work {
 
     /// Runs `line` in a shell, with the binary for {}.
     pub(crate) fn shell(&self, line: &str) -> Ran {
-        let line = line.replace("{}", env!("CARGO_BIN_EXE_windrow"));
+        let line = line.replace("{}", &self.binary);
         let mut command = Command::new("sh");
         command.args(["-c", &line]).current_dir(self.dir.path());
         command.env("TMPDIR", self.path("temp"));

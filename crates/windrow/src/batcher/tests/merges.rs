@@ -81,24 +81,22 @@ proptest! {
     }
 }
 
-/// Every way to give each of `inputs` any of the diffs -1, 0, 1 for each of `keys`.
-fn every_small_world(inputs: u32, keys: u32, see: impl Fn(&[Vec<Change>])) {
-    for world in 0..3u64.pow(inputs * keys) {
-        let mut digits = world;
-        let mut all = Vec::new();
-        for _ in 0..inputs {
-            let mut input = Vec::new();
-            for key in 0..u64::from(keys) {
-                let diff = (digits % 3) as i64 - 1;
-                digits /= 3;
-                if diff != 0 {
-                    input.push((key / 2, key % 2, 0, diff));
-                }
-            }
-            all.push(input);
+/// Every way to give each of `inputs` any of the diffs -1, 0, 1 for each of `keys`, seen by two threads.
+fn every_small_world(inputs: u32, keys: u32, see: impl Fn(&[Vec<Change>]) + Sync) {
+    let input = |world: u64, input: u32| {
+        let diff = |key: u32| (world / 3u64.pow(input * keys + key) % 3) as i64 - 1;
+        let changes = (0..keys).map(|key| (u64::from(key / 2), u64::from(key % 2), 0, diff(key)));
+        changes.filter(|change| change.3 != 0).collect::<Vec<Change>>()
+    };
+    let see_from = |first: u64| {
+        for world in (first..3u64.pow(inputs * keys)).step_by(2) {
+            see(&(0..inputs).map(|i| input(world, i)).collect::<Vec<_>>());
         }
-        see(&all);
-    }
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(|| see_from(1));
+        see_from(0);
+    });
 }
 
 /// Merges `world` with every fuel up to one that suffices, and at once.
