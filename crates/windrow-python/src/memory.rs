@@ -1,7 +1,8 @@
 //! How much memory a job may take in a process that is somebody else's.
 //!
 //! ```text
-//! limit of the process = resident now + `memory` - code of this package that is yet to be loaded
+//! limit of the process = resident now, of code as much as a job has of it at least
+//!                      + `memory` - code of this package that is yet to be loaded
 //! ```
 //!
 //! The library's limit is on the whole process, and counts what is resident when it plans. What is promised here is
@@ -29,7 +30,10 @@ pub(crate) struct Memory {
 impl Memory {
     /// Measures the process, and adds what is asked for.
     pub(crate) fn new(asked: Option<Limit>) -> Self {
-        let base = resident().saturating_sub(code_to_load().min(CODE));
+        // The library counts code that is not resident, too: else the floor would move with what the system takes away.
+        let [whole, of_files] = resident();
+        let counted = whole + CODE.saturating_sub(of_files);
+        let base = whole.min(counted.saturating_sub(code_to_load().min(CODE)));
         let grow = |bytes: u64| Limit::Bytes(base.saturating_add(bytes));
         let share = |percent: f64| grow((free() as f64 * percent / 100.0) as u64);
         let limit = match asked {
@@ -47,10 +51,10 @@ impl Memory {
     }
 }
 
-/// The memory that this process has resident now, in bytes.
-fn resident() -> u64 {
+/// The memory that this process has resident now, in bytes: of all, and of files that are mapped.
+fn resident() -> [u64; 2] {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    kilobytes(&status, "VmRSS:").unwrap_or(0)
+    ["VmRSS:", "RssFile:"].map(|field| kilobytes(&status, field).unwrap_or(0))
 }
 
 /// Bytes of this package's own code that are mapped, and not resident yet.
