@@ -1,16 +1,21 @@
-"""The pages of the reference, from the package as it is installed: docstrings, and the command's own help.
+"""The Python reference, from the docstrings of the installed package, and the files of docs/ that the site shows.
 
-A hook of MkDocs; see mkdocs.yml.
+A hook of MkDocs; see mkdocs.yml. Pages link files outside of docs/site by their relative paths, so that the links work on a
+code host too: the hook turns such a link into one to the page or picture of the site, or else to the repository.
 """
 
 import inspect
-import os
+import posixpath
 import re
-import subprocess
-import sys
+from pathlib import Path
 
 import windrow
 from mkdocs.structure.files import File
+
+DOCS = Path(__file__).resolve().parent
+# Files of docs/ that are part of the site, under the same names.
+SHARED = ["change-logs.md", "images/memory-light.svg", "images/memory-dark.svg"]
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#]+)")
 
 CALLS = ["sort", "compact", "dedupe", "diff", "merge", "partition", "head", "check", "inspect", "col"]
 OBJECTS = ["Table", "Reader", "RecordBatch", "Schema", "Column", "Stats", "Check", "Inspect", "Explain", "Progress"]
@@ -22,8 +27,27 @@ ERRORS = [
 
 def on_files(files, config):
     files.append(File.generated(config, "reference/python.md", content=python()))
-    files.append(File.generated(config, "reference/cli.md", content=command()))
+    for name in SHARED:
+        files.append(File.generated(config, name, abs_src_path=str(DOCS / name)))
     return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Links of a page, as the site has them."""
+    path = page.file.src_uri
+    folder = posixpath.dirname(path if path in SHARED else f"site/{path}")
+
+    def linked(match):
+        target = posixpath.normpath(posixpath.join(folder, match[1]))
+        if target.startswith("site/"):
+            target = target.removeprefix("site/")
+        elif target not in SHARED:
+            # In docs/, or above it.
+            in_repository = posixpath.normpath(posixpath.join("docs", target))
+            return f"{config.repo_url.rstrip('/')}/blob/main/{in_repository}"
+        return posixpath.relpath(target, posixpath.dirname(path) or ".")
+
+    return LINK.sub(linked, markdown)
 
 
 def python():
@@ -93,16 +117,3 @@ def inline(text):
         return f"[`{name}`](python.md#{name.lower()})" if known else f"`{name}`"
 
     return re.sub(r"`(\w+)`", linked, text).replace("\0", "`")
-
-
-def command():
-    def help_of(*verb):
-        done = subprocess.run(
-            [sys.executable, "-m", "windrow", "help", *verb], capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "100"}
-        )
-        return done.stdout
-
-    verbs = re.findall(r"^  ([a-z]+) ", help_of().split("Commands:")[1].split("Options:")[0], re.M)
-    parts = ["# Command line", f"```text\n{help_of()}```"]
-    parts += [f"## windrow {verb}\n\n```text\n{help_of(verb)}```" for verb in verbs if verb != "help"]
-    return "\n\n".join(parts) + "\n"
