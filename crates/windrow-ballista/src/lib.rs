@@ -102,3 +102,8 @@ fn stage(root: Arc<dyn ExecutionPlan>, config: &WindrowConfig) -> Result<Arc<dyn
     let children = children.collect::<Result<Vec<_>>>()?;
     replace_children_if_necessary(root, children)
 }
+
+/// The example in the README, which is tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -48,3 +48,8 @@ pub use exec::{WindrowExec, Work};
 pub use frame::WindrowFrame;
 pub use pool::WindrowMemoryPool;
 pub use rule::{WindrowRule, WithWindrow, rewrite, rewrite_above};
+
+/// The example in the README, which is tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -109,3 +109,8 @@ pub use tactic::{RowJoin, RowReduce};
 pub use time::TimeCode;
 pub use updates::Updates;
 pub use windrow_differential_derive::Row;
+
+/// The example in the README, which is tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -125,3 +125,8 @@ impl QueryPlanner for Planner {
         replace_children_if_necessary(plan, children)
     }
 }
+
+/// The example in the README, which is tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

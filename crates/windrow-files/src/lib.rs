@@ -93,3 +93,8 @@ pub use verbs::{
     PartitionSpec, Partitions, Shown, SortSpec, check,
 };
 pub use watch::Cancel;
+
+/// The example in the README, which is tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -190,3 +190,8 @@ pub use rows::{RowEncoder, Rows, column_ends, key_len};
 pub use spine::{Mergers, Spine, SpineWork};
 pub use table::{Scan, Scanned, Table};
 pub use time::{Antichain, Diff, Time};
+
+/// The example in the README, which is tested with those of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
