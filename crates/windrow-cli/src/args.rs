@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow_files::{
     Charset, Columns, Compression, Format, Limit, Names, OpMap, OrderBy, Preset, Size,
@@ -15,26 +16,13 @@ use windrow_files::{
 pub(crate) use csv::{Csv, Decimal, Quote};
 pub(crate) use rows::{Dedupe, Diff, FloatOrder, Head, Kept, Rows, Shown};
 
+use crate::texts;
 use crate::values::{self, Completion};
 
-/// Sort, compact, merge, compare, deduplicate, partition and check files inside a memory limit.
-///
-/// The limit is the peak resident memory of the process. Formats are Parquet, Arrow IPC (file and
-/// stream), CSV, NDJSON and, of inputs, Avro, told by the extension or by --input-format and
-/// --output-format. Output appears whole or not at all, and may take the place of an input.
 #[derive(Debug, Parser)]
-#[command(name = "windrow", version, max_term_width = 100)]
-#[command(after_help = "\
-Exit codes:
-    0  done
-    1  check failed
-    2  usage
-    3  data
-    4  memory limit below the floor
-    5  output or temporary files cannot be written: no space, no permission
-    6  corrupt temporary data
-  130  interrupted
-  141  nobody reads the standard output")]
+#[command(name = "windrow", version, about = texts::ABOUT, max_term_width = 100)]
+#[command(disable_help_subcommand = true, subcommand_value_name = "VERB")]
+#[command(help_template = texts::OVERVIEW)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -42,101 +30,54 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Sort rows by columns; equal rows keep their order.
-    #[command(after_help = "\
-Examples:
-  windrow sort lineitem.parquet --by l_shipdate,l_orderkey:desc -o sorted.parquet --memory-limit 128MiB
-  windrow sort 'logs/*.ndjson' --by ts:desc:nulls-first -o - --output-format csv
-  windrow sort big.parquet --by id -o big.parquet --temp-dir /mnt/a --temp-dir /mnt/b
-  windrow sort events.parquet --by user,ts -o by_user --max-file-size 256MiB
-  windrow sort events.ndjson --by amount:desc --limit 100 --where \"user.country = nl\" -o top.csv
-
-Order: numbers by value, strings by bytes, false before true, floats by IEEE totalOrder (-NaN first,
--0.0 before 0.0, NaN last) or as DuckDB and Polars have them (--float-order sql); nulls last unless told
-otherwise, whatever the direction.")]
+    /// Sort rows by columns; equal rows keep their order
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::SORT, after_help = texts::SORT_NOTES)]
     Sort(Sort),
-    /// Reduce a change log to the latest state of each key, or sum (row, time, diff) changes.
-    #[command(after_help = "\
-Examples:
-  windrow compact changes/*.parquet --key id --order-by lsn --op-column op -o snapshot.parquet
-  windrow compact cdc.ndjson --op-preset auto --key id -o state.parquet
-  windrow compact cdc.ndjson --op-preset debezium --key id --order-by source.lsn -o state.parquet
-  windrow compact slot.ndjson --op-preset wal2json --table public.users --key id --order-by lsn \\
-      -o users.parquet
-  windrow compact cdf/*.parquet --op-preset delta-cdf --key id --order-by _commit_version \\
-      --mode log -o latest.parquet
-  windrow compact diffs.parquet --time ts --diff delta --as-of 2026-01-31T23:59:59.999999 -o january.parquet
-
-Of the rows of one key the greatest by --order-by wins; of equals, the later in the input. A winning
-delete removes the key from a snapshot. Nulls are the greatest: --order-by updated_at:nulls-first has
-them lose.")]
+    /// Reduce a change log to the latest row of each key
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::COMPACT, after_help = texts::COMPACT_NOTES)]
     Compact(Compact),
-    /// Merge files that are sorted already.
-    #[command(after_help = "\
-Examples:
-  windrow merge a.parquet b.parquet --by id -o ab.parquet
-  windrow merge 'runs/*.parquet' --by id --unique -o all.parquet
-  windrow merge 'diffs/*.parquet' --by id --time ts --diff delta --consolidate -o diffs.parquet
-
-Equal rows come in the order of the files. A file that is not sorted is an error that names the row.")]
+    /// Merge files that are sorted already
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::MERGE, after_help = texts::MERGE_NOTES)]
     Merge(Merge),
-    /// Split rows into files by a hash, ranges or the values of columns.
-    #[command(after_help = "\
-Examples:
-  windrow partition events.parquet --by user --into 64 -o parts
-  windrow partition 'logs/*.ndjson' --by country,day --hive --sort ts -o lake
-  windrow partition orders.parquet --by o_orderdate --range --into 16 -o by_date
-  windrow partition orders.csv --by id --range-at 1000 --range-at 2000 -o three --output-format csv
-
-Rows with equal keys go to the same file, and keep their order in it unless --sort says otherwise.
-Numbered files are part-00000.parquet and on, those without rows included; --hive makes directories,
-country=nl/part-0.parquet, and leaves the columns out of the files. The directory appears whole or
-not at all; it must be new or empty.")]
+    /// Split rows into files by hash, range or value
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::PARTITION, after_help = texts::PARTITION_NOTES)]
     Partition(Partition),
-    /// Keep one row of each key, or of each set of equal rows.
-    #[command(after_help = "\
-Examples:
-  windrow dedupe events.parquet -o distinct.parquet
-  windrow dedupe 'days/*.csv' --key user.id --keep last -o latest.csv
-  windrow dedupe orders.csv --key id --keep none -o alone.csv
-
-The output is sorted by the key. Keys are equal as in SQL: nulls are one key, -0.0 and 0.0 are, and all
-NaN; they are written as 0.0 and as one NaN.")]
+    /// Keep one row of each key
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::DEDUPE, after_help = texts::DEDUPE_NOTES)]
     Dedupe(Dedupe),
-    /// Write what changed from one side to another, by key: a log that compact takes, or a summary.
-    #[command(after_help = "\
-Examples:
-  windrow diff monday.parquet tuesday.parquet --key id -o changes.parquet
-  windrow diff 'old/*.csv' 'new/*.csv' --key id,line --select amount --format summary -o -
-  windrow compact monday.parquet changes.parquet --union-by-name --key id --op-column op \\
-      --op-map =insert -o tuesday.parquet
-
-A row for each key that differs, sorted by the key: the new row (op: insert, update), or the old one
-(delete). Either side may be in any order; one that has a key twice is an error. Keys are equal as in
-SQL, all other values to the last bit. --select says which columns are compared.")]
+    /// Write the rows that two sides do not share
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::DIFF, after_help = texts::DIFF_NOTES)]
     Diff(Diff),
-    /// Write the first rows, as they come; no more is read.
-    #[command(after_help = "\
-Examples:
-  windrow head big.parquet -o first.csv
-  windrow head 'logs/*.ndjson' --rows 100 --where \"status >= 500\" -o -")]
+    /// Write the first rows
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::HEAD, after_help = texts::HEAD_NOTES)]
     Head(Head),
-    /// Check that files are sorted, each by itself; exit code 1 and the first offending row if not.
-    #[command(after_help = "\
-Examples:
-  windrow check sorted.parquet --by id
-  windrow check 'runs/*.parquet' --by user,ts:desc --unique")]
+    /// Check that files are sorted
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::CHECK, after_help = texts::CHECK_NOTES)]
     Check(Check),
-    /// Show schema, rows, row groups, sizes, statistics, and whether a declared order holds.
-    #[command(after_help = "\
-Examples:
-  windrow inspect sorted.parquet
-  windrow inspect 'runs/*.parquet' --json")]
+    /// Show schema, row groups, sizes and statistics
+    #[command(help_template = texts::VERB)]
+    #[command(before_help = texts::INSPECT, after_help = texts::INSPECT_NOTES)]
     Inspect(Inspect),
-    /// Print shell completions or the man page.
+    /// Print shell completions or the man page
+    #[command(help_template = texts::VERB, before_help = texts::COMPLETIONS)]
     Completions {
         /// The shell, or `man` for a man page in roff.
         shell: Completion,
+    },
+    /// Explain a verb, `examples` (ten recipes) or `exit-codes`
+    #[command(help_template = texts::VERB, before_help = texts::HELP)]
+    Help {
+        /// What to explain; the overview unless given.
+        #[arg(value_name = "TOPIC", value_parser = PossibleValuesParser::new(values::TOPICS))]
+        topic: Option<String>,
     },
 }
 
@@ -351,8 +292,9 @@ pub(crate) struct Inspect {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Input {
-    /// Files, directories, globs, or - for standard input; or addresses of objects and globs of them:
-    /// s3://, gs://, az://, abfss://, https://; a directory of these ends with a slash.
+    /// Files, directories, globs, or - for standard input; in builds with the feature `cloud` also addresses
+    /// of objects and globs of them: s3://, gs://, az://, abfss://, https://; a directory of these ends
+    /// with a slash.
     #[arg(value_name = "FILES", required = true)]
     pub(crate) files: Vec<OsString>,
     /// Format of all inputs.

@@ -1,14 +1,29 @@
-//! Completions and the man page.
+//! What `windrow help` and `windrow completions` print: help by topic, completions, the man page.
 
 use std::io::{self, Write};
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::advice::{Failure, Result};
 use crate::args::Cli;
-use crate::values::Completion;
+use crate::texts;
+use crate::values::{Completion, EXAMPLES, EXIT_CODES};
+
+/// Prints the help of a topic, or the overview.
+pub(crate) fn show(topic: Option<&str>) -> io::Result<()> {
+    let text = match topic {
+        Some(EXAMPLES) => texts::RECIPES,
+        Some(EXIT_CODES) => texts::EXIT_CODES,
+        verb => {
+            let arguments = ["windrow"].into_iter().chain(verb).chain(["--help"]);
+            // To the parser, help is an error.
+            return Cli::try_parse_from(arguments).map_or_else(|help| help.print(), |_| Ok(()));
+        }
+    };
+    io::stdout().lock().write_all(text.as_bytes())
+}
 
 impl Completion {
     /// The shell; `None` for the man page.
@@ -37,7 +52,8 @@ impl Completion {
 }
 
 /// One page for all verbs: there are no others for it to refer to.
-fn man_page(mut command: clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
+fn man_page(command: clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
+    let mut command = command.about(texts::NAME).long_about(texts::DESCRIPTION);
     command.build();
     let page = Man::new(command.clone());
     page.render_title(out)?;
@@ -48,12 +64,93 @@ fn man_page(mut command: clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
         writeln!(out, ".SH \"WINDROW {}\"", verb.get_name().to_uppercase())?;
         let (page, mut part) = (Man::new(verb.clone()), Vec::new());
         page.render_description_section(&mut part)?;
+        if let Some(examples) = verb.get_before_help() {
+            paragraphs(&examples.to_string(), &mut part)?;
+        }
         page.render_synopsis_section(&mut part)?;
         page.render_options_section(&mut part)?;
-        page.render_extra_section(&mut part)?;
+        if let Some(notes) = verb.get_after_help() {
+            writeln!(part, ".SH NOTES")?;
+            paragraphs(&notes.to_string(), &mut part)?;
+        }
         let part = String::from_utf8_lossy(&part).replace(".SH DESCRIPTION\n", "");
         out.extend_from_slice(part.replace("\n.SH ", "\n.SS ").as_bytes());
     }
-    page.render_extra_section(out)?;
+    writeln!(out, ".SH EXAMPLES")?;
+    paragraphs(texts::RECIPES, out)?;
+    writeln!(out, ".SH \"EXIT STATUS\"")?;
+    paragraphs(texts::EXIT_CODES, out)?;
     page.render_version_section(out)
+}
+
+/// Writes text in roff: indented lines as they stand, others as paragraphs.
+fn paragraphs(text: &str, out: &mut impl Write) -> io::Result<()> {
+    let mut literal = false;
+    writeln!(out, ".PP")?;
+    for line in text.lines() {
+        if literal != line.starts_with("  ") {
+            literal = !literal;
+            writeln!(out, "{}", if literal { ".nf" } else { ".fi" })?;
+        }
+        match line {
+            "" => writeln!(out, ".PP")?,
+            line => writeln!(out, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?,
+        }
+    }
+    if literal {
+        writeln!(out, ".fi")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::TOPICS;
+
+    #[test]
+    fn every_verb_is_a_topic() {
+        let command = Cli::command();
+        let verbs = command.get_subcommands().map(clap::Command::get_name);
+        assert!(verbs.chain([EXAMPLES, EXIT_CODES]).eq(TOPICS));
+    }
+
+    #[test]
+    fn every_example_parses() {
+        let command = Cli::command();
+        let texts = [texts::OVERVIEW, texts::RECIPES].map(str::to_owned).into_iter();
+        let texts = texts.chain(command.get_subcommands().flat_map(|verb| {
+            let texts = [verb.get_before_help(), verb.get_after_help()];
+            texts.into_iter().flatten().map(ToString::to_string)
+        }));
+        let mut parsed = 0;
+        for text in texts {
+            let mut indented = text.lines().filter(|line| line.starts_with("  "));
+            assert!(indented.all(|line| line.chars().count() <= 80), "{text}");
+            let text = text.replace("\\\n", " ");
+            for line in text.lines().filter(|line| line.starts_with("  windrow ")) {
+                let arguments = words(line.split(" > ").next().unwrap_or_default());
+                if let Err(error) = Cli::try_parse_from(arguments) {
+                    panic!("{line}: {error}");
+                }
+                parsed += 1;
+            }
+        }
+        assert!(parsed > 50, "{parsed}");
+    }
+
+    /// The words of a line, as a shell reads quotes.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+        for letter in line.chars().chain([' ']) {
+            match (letter, quote) {
+                (' ', None) if word.is_empty() => {}
+                (' ', None) => words.push(std::mem::take(&mut word)),
+                ('\'' | '"', None) => quote = Some(letter),
+                (letter, Some(open)) if letter == open => quote = None,
+                _ => word.push(letter),
+            }
+        }
+        words
+    }
 }

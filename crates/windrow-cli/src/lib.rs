@@ -15,6 +15,7 @@ mod run;
 mod signals;
 mod spec;
 mod stdout;
+mod texts;
 mod values;
 
 use std::ffi::OsString;

@@ -14,6 +14,7 @@ use windrow_files::{
 use crate::advice::{Failure, Result};
 use crate::args::{self, Cli, Verb};
 use crate::bar::{Bar, say};
+use crate::help;
 use crate::report;
 use crate::stdout;
 
@@ -78,6 +79,7 @@ pub(crate) fn run(cli: &Cli, cancel: &Cancel) -> Result<()> {
         Verb::Check(args) => check(args, cancel),
         Verb::Inspect(args) => inspect(args, cancel),
         Verb::Completions { shell } => print(&shell.text()?),
+        Verb::Help { topic } => Ok(help::show(topic.as_deref()).map_err(unwritten)?),
     }
 }
 
@@ -219,6 +221,10 @@ fn inspect(args: &args::Inspect, cancel: &Cancel) -> Result<()> {
 
 /// Writes to standard output.
 fn print(text: &[u8]) -> Result<()> {
-    let written = io::stdout().lock().write_all(text);
-    Ok(written.map_err(|error| Error::output(Path::new(OsStr::new("standard output")), &error))?)
+    Ok(io::stdout().lock().write_all(text).map_err(unwritten)?)
+}
+
+/// The error for text that standard output does not take.
+fn unwritten(error: io::Error) -> Error {
+    Error::output(Path::new(OsStr::new("standard output")), &error)
 }

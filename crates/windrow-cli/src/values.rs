@@ -15,6 +15,25 @@ pub(crate) enum Completion {
     Man,
 }
 
+/// What `help` explains: every verb, and topics of its own.
+pub(crate) const TOPICS: [&str; 13] = [
+    "sort",
+    "compact",
+    "merge",
+    "partition",
+    "dedupe",
+    "diff",
+    "head",
+    "check",
+    "inspect",
+    "completions",
+    "help",
+    EXAMPLES,
+    EXIT_CODES,
+];
+pub(crate) const EXAMPLES: &str = "examples";
+pub(crate) const EXIT_CODES: &str = "exit-codes";
+
 /// Formats by name.
 pub(crate) fn format() -> impl TypedValueParser<Value = Format> {
     named(Format::ALL.map(|format| (format.name(), format.about())))

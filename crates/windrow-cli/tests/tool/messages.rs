@@ -68,10 +68,36 @@ fn addresses() {
     }
     let line = "sort file:///data/a.csv --by a -o out/o.csv";
     work.run(line).says(2, &["is an address", "its path, /data/a.csv"]);
-    let line = "sort https://host/*.csv --by a -o out/o.csv";
-    work.run(line).says(2, &["https://host/", "does not list"]);
+    if cfg!(feature = "cloud") {
+        let line = "sort https://host/*.csv --by a -o out/o.csv";
+        work.run(line).says(2, &["https://host/", "does not list"]);
+    }
     let parts = "partition in/a.csv --by a --into 2 -o ftp://b/parts";
     work.run(parts).says(2, &["ftp://b/parts", "no store that is known"]);
+    work.holds_only(&[]);
+}
+
+#[cfg(not(feature = "cloud"))]
+#[test]
+fn a_build_without_object_stores_says_how_to_get_them() {
+    let work = Work::new();
+    work.put("in/a.csv", "a\n1\n");
+    let says = |line: &str, address: &str| {
+        let how = ["cargo install --path crates/windrow-cli --features cloud", "windrow-arrow"];
+        work.run(line).says(2, &[address, "no object stores", how[0], how[1]]);
+    };
+    for address in ["s3://b/a.csv", "gs://b/*.csv", "az://b/day/", "https://host/a.csv"] {
+        let named = address.trim_end_matches("*.csv");
+        says(&format!("sort {address} --by a --input-format csv -o out/o.csv"), named);
+        says(&format!("inspect {address} --input-format csv"), named);
+    }
+    for store in ["s3", "gs", "az", "abfss", "https"] {
+        let address = format!("{store}://b/o.csv");
+        says(&format!("sort in/a.csv --by a -o {address}"), &address);
+        let address = format!("{store}://b/parts");
+        says(&format!("partition in/a.csv --by a --into 2 -o {address}"), &address);
+    }
+    says("sort in/a.csv --by a -o out/o.csv --store-option region=nl", "--store-option");
     work.holds_only(&[]);
 }
 

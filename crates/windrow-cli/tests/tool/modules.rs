@@ -6,8 +6,10 @@ mod sources;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Modules in the order of dependence.
-const ORDER: [&str; 10] =
-    ["values", "args", "advice", "help", "spec", "bar", "stdout", "report", "signals", "run"];
+const ORDER: [&str; 11] = [
+    "texts", "values", "args", "advice", "help", "spec", "bar", "stdout", "report", "signals",
+    "run",
+];
 
 #[test]
 fn a_module_uses_only_those_before_it() {

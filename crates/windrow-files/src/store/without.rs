@@ -14,14 +14,30 @@ use crate::watch::Cancel;
 
 use super::{Stores, refuse_local};
 
+/// How addresses of object stores begin.
+const SCHEMES: [&str; 10] =
+    ["s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https"];
+
+/// The error for what only a build with object stores can do; `typed` is an address or an option.
+fn lacking(typed: &str) -> Error {
+    Error::usage(format!(
+        "{typed}: this build of windrow reads and writes no object stores; a build with the feature `cloud` does: \
+         `cargo install --path crates/windrow-cli --features cloud`, a release package, or the Python package \
+         windrow-arrow"
+    ))
+}
+
 /// The error for an address.
 fn refused<T>(address: &Path) -> Result<T> {
     refuse_local(address)?;
-    Err(Error::usage(format!(
-        "{}: is an address, and this build reads and writes files alone (it lacks the feature `cloud`); fetch it \
-         first, or pipe it: FETCH | windrow ... -",
-        address.display()
-    )))
+    let address = address.display().to_string();
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !SCHEMES.contains(&scheme) {
+        return Err(Error::usage(format!(
+            "{address}: is the address of no store that is known: they begin with s3, gs, az, abfss, http or https"
+        )));
+    }
+    Err(lacking(&address))
 }
 
 /// Never there.
@@ -31,10 +47,7 @@ impl Client {
     pub(super) fn check(options: &[(String, String)]) -> Result<()> {
         match options.first() {
             None => Ok(()),
-            Some((key, _)) => Err(Error::usage(format!(
-                "{} {key}: this build reads and writes files alone (it lacks the feature `cloud`)",
-                Setting::StoreOption
-            ))),
+            Some((key, _)) => Err(lacking(&format!("{} {key}", Setting::StoreOption))),
         }
     }
 
@@ -49,8 +62,8 @@ impl Client {
 
 impl Stores {
     pub(crate) fn list(&self, address: &Path, _: &Cancel) -> Result<Vec<PathBuf>> {
-        self.client()?;
-        refused(address)
+        refused::<()>(address)?;
+        match self.client()?.0 {}
     }
 
     pub(crate) fn probe(&self, address: &Path, _: &Cancel) -> Result<()> {
