@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator};
 use windrow_files::{Inputs, Job, Limits, ReadOptions, SortSpec, Source, desc};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
 
 use windrow::SortColumn;
 
@@ -104,7 +104,7 @@ impl Derived {
 
     /// `batch`, with them.
     pub(crate) fn append(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
+        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         let mut columns = batch.columns().to_vec();
         for Copied { from, one_form: is_brought } in &self.columns {
             let values = paths::values(batch, from).map_err(failed)?;

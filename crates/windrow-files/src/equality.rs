@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, RecordBatch};
-use arrow::compute::cast;
-use arrow::datatypes::{
-    ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type, Schema,
-};
-use arrow::error::ArrowError;
+use arrow_array::ArrowNativeTypeOp;
+use arrow_array::cast::AsArray;
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Schema};
 
 /// Which floats are equal in an order, and where they stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +91,7 @@ type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Float64Array;
+    use arrow_array::Float64Array;
 
     use super::*;
 

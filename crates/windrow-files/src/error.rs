@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
 
 use crate::setting::{self, Setting};
 

@@ -3,15 +3,15 @@
 //! Before a zone had a standard time it had that of its capital's longitude: Kolkata was 5 hours, 53 minutes and
 //! 28 seconds ahead. Text tells hours and minutes, so that it would tell another instant, and the same of two.
 
-use arrow::array::temporal_conversions::as_datetime_with_timezone;
-use arrow::array::timezone::Tz;
-use arrow::array::types::{
+use arrow_array::cast::AsArray;
+use arrow_array::temporal_conversions::as_datetime_with_timezone;
+use arrow_array::timezone::Tz;
+use arrow_array::types::{
     ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
-use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
-use arrow::compute::min;
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_schema::{DataType, TimeUnit};
 
 /// When the last offset with seconds ended, that of Liberia: 1972-01-07T00:44:30Z.
 const LAST: i64 = 63_593_070;
@@ -31,7 +31,7 @@ pub(crate) fn first_with_seconds(values: &ArrayRef) -> Option<i64> {
 }
 
 fn first<T: ArrowTimestampType>(values: &PrimitiveArray<T>, zone: &str, units: i64) -> Option<i64> {
-    if min(values).is_none_or(|least| least >= LAST * units) {
+    if values.iter().flatten().min().is_none_or(|least| least >= LAST * units) {
         return None;
     }
     let zone: Tz = zone.parse().ok()?;
@@ -47,7 +47,7 @@ fn first<T: ArrowTimestampType>(values: &PrimitiveArray<T>, zone: &str, units: i
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{TimestampNanosecondArray, TimestampSecondArray};
+    use arrow_array::{TimestampNanosecondArray, TimestampSecondArray};
 
     use super::*;
 

@@ -7,11 +7,12 @@
 //! ```
 //! A name that a column has is that column: a path is what no column is called. A value within a null is null.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
-use arrow::buffer::NullBuffer;
-use arrow::compute::nullif;
-use arrow::datatypes::{DataType, Field, Fields, Schema};
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_buffer::NullBuffer;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_select::nullif::nullif;
 
 /// Where a value is: the place of a column, and of the members within it.
 pub(crate) type Steps = Vec<usize>;
@@ -130,7 +131,7 @@ pub(crate) fn values(batch: &RecordBatch, steps: &[usize]) -> Result<ArrayRef, A
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Int64Array, StructArray};
+    use arrow_array::{Int64Array, StructArray};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use arrow::datatypes::Schema;
+use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
 use crate::setting::Setting;

@@ -38,10 +38,10 @@ fn the_output_of_a_failed_job_never_appears() {
     let work = Work::new();
     // The order breaks in the last row, when all others are written already.
     let batch = log_rows(0, 400_000, 400_000, 1000);
-    let order = arrow::compute::sort_to_indices(batch.column(1), None, None).expect("sorted");
-    let sorted = arrow::compute::take_record_batch(&batch, &order).expect("taken");
+    let order = arrow_ord::sort::sort_to_indices(batch.column(1), None, None).expect("sorted");
+    let sorted = arrow_select::take::take_record_batch(&batch, &order).expect("taken");
     let parts = [&sorted, &sorted.slice(0, 1)];
-    let broken = arrow::compute::concat_batches(&sorted.schema(), parts).expect("one schema");
+    let broken = arrow_select::concat::concat_batches(&sorted.schema(), parts).expect("one schema");
     write_parquet(&work.path("in/a.parquet"), &broken);
     for threads in [1, 2] {
         for name in ["o.parquet", "o.arrow", "o.csv", "o.ndjson"] {

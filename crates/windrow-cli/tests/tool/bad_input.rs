@@ -5,8 +5,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use crate::common::{self, Work, log_rows, write_log, write_parquet};
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
-use arrow::datatypes::Int64Type;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
 
 /// Runs `verb` (with its inputs and options) into a new and into an existing Parquet file; it must end
 /// with `code` and a message that holds `parts`, and change nothing.
@@ -213,19 +213,19 @@ fn times_and_diffs_of_no_use() {
 fn merged_files_that_are_not_sorted() {
     let work = Work::new();
     let batch = log_rows(0, 30_000, 30_000, 100);
-    let order = arrow::compute::sort_to_indices(batch.column(1), None, None).expect("sorted");
-    let sorted = arrow::compute::take_record_batch(&batch, &order).expect("taken");
+    let order = arrow_ord::sort::sort_to_indices(batch.column(1), None, None).expect("sorted");
+    let sorted = arrow_select::take::take_record_batch(&batch, &order).expect("taken");
     write_parquet(&work.path("in/a.parquet"), &sorted);
     let mut order: Vec<u64> = order.values().iter().map(|&row| u64::from(row)).collect();
     order.swap(20_000, 20_001);
-    let swapped = arrow::compute::take_record_batch(&batch, &UInt64Array::from(order));
+    let swapped = arrow_select::take::take_record_batch(&batch, &UInt64Array::from(order));
     write_parquet(&work.path("in/b.parquet"), &swapped.expect("taken"));
     let verb = "merge in/a.parquet in/b.parquet --by lsn";
     refuses(&work, verb, 3, &["in/b.parquet", "row 20001"]);
     work.run("check in/a.parquet --by lsn --unique").succeeds();
     work.run("check in/b.parquet --by lsn").says(1, &["in/b.parquet", "row 20001"]);
     work.run("check in/b.parquet --by lsn -q").says(1, &[]);
-    let batch = arrow::compute::concat_batches(
+    let batch = arrow_select::concat::concat_batches(
         &sorted.schema(),
         [&sorted.slice(0, 5), &sorted.slice(4, 5)],
     );
@@ -253,7 +253,7 @@ fn numbers_too_large_to_sum() {
     let work = Work::new();
     let diffs: ArrayRef = Arc::new(Int64Array::from(vec![i64::MAX, i64::MAX]));
     let ids: ArrayRef =
-        Arc::new(arrow::array::PrimitiveArray::<Int64Type>::from_iter_values([7, 7]));
+        Arc::new(arrow_array::PrimitiveArray::<Int64Type>::from_iter_values([7, 7]));
     let batch = RecordBatch::try_from_iter([("id", ids), ("d", diffs)]).expect("columns");
     write_parquet(&work.path("in/a.parquet"), &batch);
     refuses(&work, "compact in/a.parquet --diff d", 3, &["overflow", "id=7"]);

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use arrow::datatypes::{Field, Schema};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch};
-use arrow::compute::{filter_record_batch, take_record_batch};
-use arrow::datatypes::Int64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use arrow_select::take::take_record_batch;
 
 use crate::common::{Work, read_parquet, write_log, write_parquet};
 
@@ -160,7 +162,7 @@ fn sides(work: &Work, rows: u64) -> (RecordBatch, RecordBatch) {
     columns[1] = std::sync::Arc::new(Int64Array::from_iter_values(lsns)) as ArrayRef;
     let new = RecordBatch::try_new(new.schema(), columns).expect("columns");
     let places = (0..new.num_rows() as u64).rev().collect::<Vec<_>>();
-    let new = take_record_batch(&new, &arrow::array::UInt64Array::from(places)).expect("rows");
+    let new = take_record_batch(&new, &arrow_array::UInt64Array::from(places)).expect("rows");
     (old, new)
 }
 

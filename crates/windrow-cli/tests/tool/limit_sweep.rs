@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{Work, ran};
-use arrow::array::{ArrayRef, Int64Array, Int64Builder, ListBuilder, RecordBatch, StringArray};
+use arrow_array::builder::{Int64Builder, ListBuilder};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};

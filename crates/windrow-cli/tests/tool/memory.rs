@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Work, peak_of, read_parquet, write_log};
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 
 const ROWS: u64 = 1_000_000;
 

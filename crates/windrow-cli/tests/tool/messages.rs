@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::common::{Work, read_parquet, write_parquet};
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 

@@ -5,10 +5,10 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use crate::common::{self, Work, ran, write_parquet};
-use arrow::array::{ArrayRef, Int16Array, Int64Array, ListArray, RecordBatch, StringArray};
-use arrow::datatypes::Int64Type;
-use arrow::ipc::CompressionType;
-use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int16Array, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 
 /// Runs `line` on one thread, with `input` for its standard input.
 fn run(work: &Work, line: &str, input: Option<&str>, mebibytes: u64) -> common::Ran {

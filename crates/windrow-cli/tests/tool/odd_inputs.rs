@@ -4,12 +4,13 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::common::{Work, write_arrow, write_log};
-use arrow::array::{
+use arrow_array::types::{Int8Type, Int32Type};
+use arrow_array::{
     ArrayRef, DictionaryArray, Int8Array, Int32Array, Int64Array, RecordBatch, StringArray,
     TimestampSecondArray,
 };
-use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema, UnionFields};
+use arrow_buffer::ScalarBuffer;
+use arrow_schema::{DataType, Field, Schema, UnionFields};
 use parquet::basic::Encoding;
 use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
 use parquet::file::metadata::ParquetMetaDataReader;
@@ -83,7 +84,7 @@ fn columns_that_parquet_has_no_name_for_are_refused() {
     let fields = UnionFields::try_new([0], [Field::new("i", DataType::Int64, true)]).unwrap();
     let child: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     let types = ScalarBuffer::from(vec![0i8, 0]);
-    let union = arrow::array::UnionArray::try_new(fields, types, None, vec![child]).unwrap();
+    let union = arrow_array::UnionArray::try_new(fields, types, None, vec![child]).unwrap();
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![2, 1]));
     let batch = RecordBatch::try_from_iter([("id", ids), ("u", Arc::new(union) as ArrayRef)]);
     write_arrow(&work, "in/a.arrow", &batch.unwrap());

@@ -4,18 +4,22 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::common::{Work, read_parquet, write_arrow, write_parquet};
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, Date64Array, Decimal128Array,
-    Decimal256Array, DictionaryArray, DurationNanosecondArray, FixedSizeBinaryArray,
-    FixedSizeListArray, Float32Array, Int8Array, Int32Array, Int64Array, IntervalDayTimeArray,
-    ListArray, ListBuilder, MapArray, NullArray, RecordBatch, RunArray, StringArray, StringBuilder,
-    StringViewArray, StructArray, Time32SecondArray, TimestampMicrosecondArray,
-    TimestampSecondArray,
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date64Array, Decimal128Array, Decimal256Array,
+    DictionaryArray, DurationNanosecondArray, FixedSizeBinaryArray, FixedSizeListArray,
+    Float32Array, Int8Array, Int32Array, Int64Array, IntervalDayTimeArray, ListArray, MapArray,
+    NullArray, RecordBatch, RunArray, StringArray, StringViewArray, StructArray, Time32SecondArray,
+    TimestampMicrosecondArray, TimestampSecondArray,
 };
-use arrow::buffer::OffsetBuffer;
-use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, TimeUnit, i256};
-use arrow::ipc::reader::FileReader;
+use arrow_buffer::OffsetBuffer;
+use arrow_buffer::i256;
+use arrow_cast::cast;
+use arrow_ipc::reader::FileReader;
+use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_select::take::take;
 use parquet::basic::Encoding;
 use parquet::file::metadata::ParquetMetaDataReader;
 

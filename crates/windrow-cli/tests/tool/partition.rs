@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::common::{Work, ran, read_parquet, wait_until, write_arrow, write_log};
-use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, DictionaryArray, DurationSecondArray, Int8Array, Int64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, DictionaryArray, DurationSecondArray, Int8Array, Int64Array,
     RecordBatch, StringArray, TimestampSecondArray,
 };
-use arrow::datatypes::Int64Type;
 
 const ROWS: u64 = 60_000;
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::{
     Array, ArrayRef, Float32Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
     StructArray, TimestampMicrosecondArray,
 };
-use arrow::buffer::OffsetBuffer;
-use arrow::compute::cast;
-use arrow::datatypes::{DataType as D, Field, TimeUnit};
+use arrow_buffer::OffsetBuffer;
+use arrow_cast::cast;
+use arrow_schema::{DataType as D, Field, TimeUnit};
 
 use crate::common::{Work, read_parquet, write_parquet};
 
@@ -76,7 +76,7 @@ fn types_that_hold_both_are_found() {
     ] {
         let work = Work::new();
         let column = |values: &[i64], kind: &D| match kind {
-            D::Null => arrow::array::new_null_array(kind, values.len()),
+            D::Null => arrow_array::new_null_array(kind, values.len()),
             D::Dictionary(..) | D::Binary => {
                 let text = cast(&numbers(values, &D::Int64), &D::Utf8).expect("text");
                 cast(&text, kind).expect("a cast of text")

@@ -22,13 +22,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, make_comparator, new_null_array,
-};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::{SortOptions, can_cast_types, kernels::zip::zip, nullif};
-use arrow::datatypes::{DataType, Field, Fields, Schema};
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, new_null_array};
+use arrow_buffer::BooleanBuffer;
+use arrow_cast::can_cast_types;
+use arrow_ord::ord::make_comparator;
+use arrow_schema::ArrowError;
+use arrow_schema::SortOptions;
+use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_select::nullif::nullif;
+use arrow_select::zip::zip;
 
 use super::op::Change;
 use super::{misfit, missing_op};

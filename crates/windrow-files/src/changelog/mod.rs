@@ -52,11 +52,12 @@ mod unchanged;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::{filter_record_batch, interleave_record_batch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_array::{ArrayRef, BooleanArray, Int8Array, RecordBatch, UInt32Array};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use arrow_select::interleave::interleave_record_batch;
 
 use windrow::SortColumn as Column;
 

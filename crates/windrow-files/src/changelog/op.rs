@@ -1,8 +1,10 @@
 //! What a row of a change log does, by the text, number or flag in its operation column.
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field};
 
 use crate::error::{Error, Result};
 use crate::preset::{Meaning, OpMap, Preset};

@@ -8,10 +8,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal256Builder, RecordBatch, UInt64Builder};
-use arrow::compute::cast;
-use arrow::compute::kernels::cast_utils::parse_decimal;
-use arrow::datatypes::{DataType, Decimal256Type, Field, Schema, SchemaRef, i256};
+use arrow_array::builder::{Decimal256Builder, UInt64Builder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal256Type;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::i256;
+use arrow_cast::cast;
+use arrow_cast::parse::parse_decimal;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use windrow::SortColumn as Column;
 
 use super::misfit;

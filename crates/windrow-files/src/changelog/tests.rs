@@ -3,14 +3,16 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Int8Array, Int64Array,
-    LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt32Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int8Array, Int64Array, LargeStringArray,
+    RecordBatch, StringArray, StringViewArray, UInt32Array,
 };
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Int64Type, Schema, SchemaRef};
-use arrow::json::ReaderBuilder;
-use arrow::json::reader::infer_json_schema_from_seekable;
+use arrow_json::ReaderBuilder;
+use arrow_json::reader::infer_json_schema_from_seekable;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 
 use super::{ChangeLog, Said};
 use crate::error::Error;

@@ -9,9 +9,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, OffsetSizeTrait};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, OffsetSizeTrait};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field};
 
 use super::op::Change;
 use super::{Said, misfit};
@@ -216,8 +217,8 @@ fn lists<O: OffsetSizeTrait>(column: &ArrayRef) -> Vec<usize> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{DictionaryArray, Int64Array, ListArray, StringArray};
-    use arrow::datatypes::Int32Type;
+    use arrow_array::types::Int32Type;
+    use arrow_array::{DictionaryArray, Int64Array, ListArray, StringArray};
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
 
 use super::csv_options::CsvOptions;
 use super::expand::Source;

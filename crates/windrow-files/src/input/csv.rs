@@ -21,9 +21,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::csv::reader::Format as Reader;
-use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
-use arrow::error::ArrowError;
+use arrow_csv::reader::Format as Reader;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::paths;
@@ -329,12 +329,12 @@ fn look_at_values(csv: &CsvOptions, text: &[u8], schema: &Schema) -> Vec<Seen> {
     let as_text = fields.map(|field| Field::new(field.name(), DataType::Utf8, true));
     let schema = Arc::new(Schema::new(as_text.collect::<Vec<_>>()));
     let batches = reader(csv).and_then(|reader| {
-        arrow::csv::ReaderBuilder::new(schema).with_format(reader).with_batch_size(1024).build(text)
+        arrow_csv::ReaderBuilder::new(schema).with_format(reader).with_batch_size(1024).build(text)
     });
     // A fault in the sample is told when the file is read.
     for batch in batches.into_iter().flatten().map_while(Result::ok) {
         for (column, seen) in columns.iter_mut().enumerate() {
-            let values = arrow::array::AsArray::as_string::<i32>(batch.column(column));
+            let values = arrow_array::cast::AsArray::as_string::<i32>(batch.column(column));
             values.iter().flatten().for_each(|value| seen.note(value));
         }
     }

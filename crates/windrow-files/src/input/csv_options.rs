@@ -10,8 +10,8 @@
 
 use std::path::Path;
 
-use arrow::csv::reader::Format;
-use arrow::error::ArrowError;
+use arrow_csv::reader::Format;
+use arrow_schema::ArrowError;
 
 use crate::error::{Error, Result};
 use crate::packing::Packing;

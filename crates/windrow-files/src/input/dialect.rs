@@ -1,8 +1,8 @@
 //! How text is written down, and the decoder for each way.
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::CsvOptions;
@@ -62,7 +62,7 @@ pub(super) struct Columns {
 
 /// Either decoder.
 pub(super) enum Decoder {
-    Csv(Box<arrow::csv::reader::Decoder>, Exact, CsvOptions),
+    Csv(Box<arrow_csv::reader::Decoder>, Exact, CsvOptions),
     Ndjson(Box<ndjson::Decoder>),
 }
 
@@ -94,7 +94,7 @@ impl Columns {
         Ok(match dialect {
             Dialect::Csv(csv) => {
                 let exact = Exact::of_csv(&self.schema, named, csv);
-                let mut decoder = arrow::csv::ReaderBuilder::new(exact.text().clone())
+                let mut decoder = arrow_csv::ReaderBuilder::new(exact.text().clone())
                     .with_format(csv.format(false)?.with_header(csv.has_header && at_start))
                     .with_batch_size(batch_rows)
                     .build_decoder();

@@ -8,7 +8,7 @@
 //! Lengths on the wire are not trusted with memory: a buffer that claims to decompress to more than its codec can
 //! yield is refused.
 
-use arrow::ipc::{
+use arrow_ipc::{
     CompressionType, Message, MessageHeader, RecordBatch as BatchHead, root_as_message,
 };
 

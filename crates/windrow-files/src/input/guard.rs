@@ -12,8 +12,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch, make_array};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch, make_array};
+use arrow_schema::{DataType, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::watch::Watch;

@@ -11,9 +11,9 @@ use std::ops::Range;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::take::take;
 
 use crate::error::{Error, Result};
 use crate::setting::Setting;
@@ -293,7 +293,7 @@ impl Appendix {
         let rows = batch.num_rows();
         let first = UInt32Array::from(vec![0; rows]);
         let mut columns = batch.columns().to_vec();
-        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
+        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         for value in &self.values {
             columns.push(take(value, &first, None).map_err(failed)?);
         }

@@ -14,10 +14,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{
-    DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit, TimestampSecondType,
-};
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampSecondType;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,

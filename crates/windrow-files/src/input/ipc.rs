@@ -14,11 +14,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::buffer::Buffer;
-use arrow::datatypes::SchemaRef;
-use arrow::ipc::reader::FileDecoder;
-use arrow::ipc::{Block, MetadataVersion, convert, root_as_footer};
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::FileDecoder;
+use arrow_ipc::{Block, MetadataVersion, convert, root_as_footer};
+use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;

@@ -14,12 +14,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::builder::{BooleanBuilder, StringBuilder};
-use arrow::array::{
-    Array, ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchOptions, StructArray,
-};
-use arrow::buffer::NullBuffer;
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_array::builder::{BooleanBuilder, StringBuilder};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use memchr::memchr2;
 
 use super::exact::is_named;
@@ -307,7 +306,7 @@ mod tests {
             field("d", DataType::Struct(deeper)),
         ]
         .into();
-        let at = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("UTC".into()));
+        let at = DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, Some("UTC".into()));
         Arc::new(Schema::new(vec![
             field("n", DataType::Int64),
             field("t", DataType::Utf8),

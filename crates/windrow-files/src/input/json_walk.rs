@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use arrow::datatypes::DataType;
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
+use arrow_schema::DataType;
 use memchr::memchr2;
 
 /// Lists and objects within each other, the record among them: what `serde_json` reads in the sample.

@@ -5,8 +5,10 @@
 
 use std::ops::{Range, Sub};
 
-use arrow::array::{Array, AsArray, GenericByteViewArray, RecordBatch};
-use arrow::datatypes::{ByteViewType, DataType};
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteViewType;
+use arrow_array::{Array, GenericByteViewArray, RecordBatch};
+use arrow_schema::DataType;
 
 /// A row of `batch` that has more than `most` bytes, the longest of them, and how many.
 pub(super) fn longest_row(batch: &RecordBatch, most: u64) -> Option<(usize, u64)> {
@@ -160,10 +162,9 @@ fn items<O: Copy + Into<i64>>(values: &dyn Array, offsets: &[O], rows: &mut [u64
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{
-        ArrayRef, DictionaryArray, Int64Array, ListArray, StringArray, StructArray,
-    };
-    use arrow::datatypes::{Field, Int8Type, Int64Type};
+    use arrow_array::types::{Int8Type, Int64Type};
+    use arrow_array::{ArrayRef, DictionaryArray, Int64Array, ListArray, StringArray, StructArray};
+    use arrow_schema::Field;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use arrow::datatypes::Schema;
+use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
 use crate::format::Format;

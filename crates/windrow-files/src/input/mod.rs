@@ -74,9 +74,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;

@@ -4,7 +4,7 @@
 //! NDJSON tells its columns by the way: the keys of a sample, and of the rest of a file while a named column has
 //! not been seen. A stream cannot be looked at further. A key that is named may come behind its sample.
 
-use arrow::datatypes::Schema;
+use arrow_schema::Schema;
 
 use crate::error::{Error, Result};
 use crate::setting::Setting;

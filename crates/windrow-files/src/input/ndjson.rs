@@ -22,9 +22,9 @@ use std::fmt;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
@@ -207,7 +207,7 @@ fn infer(origin: &Origin, schema: Option<&Schema>, named: &mut Named) -> Result<
 /// The decoder of arrow, what is looked at beside it, and what is parsed after it.
 pub(super) struct Decoder {
     plain: Option<Plain>,
-    decoder: arrow::json::reader::Decoder,
+    decoder: arrow_json::reader::Decoder,
     records: Records,
     exact: Exact,
 }
@@ -221,7 +221,7 @@ impl Decoder {
     ) -> Result<Self, ArrowError> {
         let (records, exact) = (Records::new(schema, named), Exact::of_json(schema, named));
         let plain = Plain::of(schema, named, exact.text(), batch_rows);
-        let decoder = arrow::json::ReaderBuilder::new(exact.text().clone())
+        let decoder = arrow_json::ReaderBuilder::new(exact.text().clone())
             .with_batch_size(batch_rows)
             // A column of text keeps what numbers and booleans it meets.
             .with_coerce_primitive(true)

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use arrow::datatypes::SchemaRef;
+use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;

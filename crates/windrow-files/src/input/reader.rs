@@ -11,9 +11,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{Array, RecordBatch, RecordBatchReader};
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
 
 use super::content::{Pieces, decoded};
 use super::{Content, Opened, Source, Span};

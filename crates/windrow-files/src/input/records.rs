@@ -17,8 +17,8 @@
 //!                a number: a walk, if some column of numbers is called zip
 //! ```
 
-use arrow::datatypes::{DataType, Field, Schema};
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Schema};
 use memchr::memrchr;
 
 use super::exact::{is_json_number, is_named};
@@ -203,7 +203,7 @@ pub(super) fn is_of_numbers(kind: &DataType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use arrow::datatypes::Fields;
+    use arrow_schema::Fields;
 
     use super::*;
 

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::timezone::Tz;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_array::timezone::Tz;
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Result};
 

@@ -9,11 +9,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::buffer::Buffer;
-use arrow::datatypes::SchemaRef;
-use arrow::ipc::convert;
-use arrow::ipc::reader::StreamDecoder;
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::convert;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::SchemaRef;
 
 use crate::error::{Error, Result};
 use crate::format::Format;

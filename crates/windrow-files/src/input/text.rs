@@ -15,8 +15,8 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use memchr::memchr_iter;
 
 use crate::error::Result;

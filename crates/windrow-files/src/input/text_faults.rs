@@ -14,8 +14,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
 
 use super::blocks::{Place, mark, newlines};
 use super::dialect::{BUFFER, Columns, Dialect};

@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 
 use super::content::{Piece, Pieces};
 use super::guard::{Guarded, Kept, Promise, no_panic};

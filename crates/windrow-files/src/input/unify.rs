@@ -20,9 +20,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::compute::can_cast_types;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_cast::can_cast_types;
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::setting::Setting;
@@ -273,7 +273,7 @@ pub(super) fn conform(
     batch: RecordBatch,
     order: &Order,
     schema: &SchemaRef,
-) -> Result<RecordBatch, arrow::error::ArrowError> {
+) -> Result<RecordBatch, arrow_schema::ArrowError> {
     if order.is_none() && Arc::ptr_eq(batch.schema_ref(), schema) {
         return Ok(batch);
     }

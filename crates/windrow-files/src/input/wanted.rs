@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 
 use super::filter::Filter;
 use super::unify::{Order, Unifier};

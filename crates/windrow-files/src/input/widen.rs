@@ -12,12 +12,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait, StructArray, new_null_array,
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray, new_null_array,
 };
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use arrow::error::ArrowError;
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
 /// The most digits of a decimal.
 const MOST_DIGITS: u8 = 76;

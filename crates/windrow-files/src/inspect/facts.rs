@@ -1,9 +1,10 @@
 //! The facts of a file, as `--json` prints them.
 
-use arrow::array::Array;
-use arrow::compute::{SortOptions, sort_to_indices};
-use arrow::datatypes::{DataType, Field};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_array::Array;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_ord::sort::sort_to_indices;
+use arrow_schema::SortOptions;
+use arrow_schema::{DataType, Field};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;

@@ -18,8 +18,9 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
-    use arrow::datatypes::{DataType, Field, Int64Type};
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
+    use arrow_schema::{DataType, Field};
     use parquet::arrow::ArrowWriter;
     use parquet::file::metadata::SortingColumn;
     use parquet::file::properties::WriterProperties;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use windrow::MergeHelper;
 
 use super::decode::RowDecoder;

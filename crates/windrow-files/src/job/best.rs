@@ -11,8 +11,8 @@
 
 use std::collections::BinaryHeap;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::filter_record_batch;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
 use windrow::{Layout, Order, RowEncoder, Rows};
 
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ impl Best {
     /// Of rows of `layout` the first `rows`.
     pub(super) fn new(layout: &Layout, rows: u64) -> Result<Self> {
         let columns: Vec<usize> = layout.key().collect();
-        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
+        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         let schema = layout.schema().project(&columns).map_err(failed)?;
         let order = Order::by(layout.order().to_vec()).bind(&schema)?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl Best {
 
     /// The rows of `batch` that can be among the first.
     pub(super) fn keep(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let failed = |error: arrow::error::ArrowError| Error::data(error.to_string());
+        let failed = |error: arrow_schema::ArrowError| Error::data(error.to_string());
         let Some(heap) = &mut self.heap else { return Ok(batch.clone()) };
         let ordered = batch.project(&self.columns).map_err(failed)?;
         self.encoder.encode_into(&ordered, &mut self.orders)?;
@@ -93,8 +93,9 @@ impl Best {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, AsArray, Int64Array};
-    use arrow::datatypes::Int64Type;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Int64Array};
     use windrow::{asc, desc};
 
     use super::*;

@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::compute::partition;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_ord::partition::partition;
 use windrow::Slab;
 
 use super::opening::{File, First, Opening};

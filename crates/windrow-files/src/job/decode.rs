@@ -3,8 +3,8 @@
 //! Rows hold the values of a dictionary, not its keys: a column is made anew of each slab. The values that
 //! meet there may come from many dictionaries, and be more than one can have.
 
-use arrow::datatypes::SchemaRef;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use windrow::{Decoder, Error, Slab};
 
 use crate::error::{self, Result};

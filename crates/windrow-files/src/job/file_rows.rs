@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
 
 use super::Running;
 use super::tally::Tally;

@@ -11,8 +11,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 
 use super::opening::Opened;
 use super::sized::SizedFiles;

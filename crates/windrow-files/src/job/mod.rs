@@ -35,7 +35,7 @@ mod write;
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow_schema::SchemaRef;
 use windrow::{Batch, Batcher, Budget, Pool};
 
 pub use batches::Batches;

@@ -11,8 +11,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arrow::compute::concat_batches;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
 
 use super::piece::{Decoders, Piece};
 use crate::error::{Error, Result};

@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use arrow::array::{ArrayRef, DynComparator, RecordBatch, make_comparator};
-use arrow::compute::SortOptions;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ord::ord::{DynComparator, make_comparator};
+use arrow_schema::SortOptions;
+use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use windrow::{Layout, OrderCheck, RowEncoder, SortColumn, key_len};
 

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
 use windrow::{Decoder, Slab};
 
 use super::decode::RowDecoder;

@@ -6,7 +6,7 @@
 //! ```
 //! Other threads may merge ahead of who takes them (`helper`).
 
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
 use windrow::{Decoder, MergeHelper, Slab, Slabs};
 
 use super::decode::RowDecoder;

@@ -16,10 +16,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
-use arrow::compute::{concat, partition, take};
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_ord::partition::partition;
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat;
+use arrow_select::take::take;
 use windrow::Rule;
 
 use super::plan::{BATCH_BYTES, BATCH_ROWS};

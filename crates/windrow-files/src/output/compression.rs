@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use arrow::ipc::CompressionType;
-use arrow::ipc::writer::IpcWriteOptions;
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::IpcWriteOptions;
 use parquet::basic::{BrotliLevel, Compression as ParquetCodec, GzipLevel, ZstdLevel};
 
 use crate::error::{Error, Result};

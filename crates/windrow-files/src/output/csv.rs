@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use arrow::compute::cast;
-use arrow::csv::WriterBuilder;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_cast::cast;
+use arrow_csv::WriterBuilder;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::input::CsvOptions;
@@ -24,7 +25,7 @@ pub(super) fn writer(csv: &CsvOptions, header: bool) -> WriterBuilder {
         .with_null(csv.null_text().to_owned());
     writer = match csv.quote {
         Some(quote) => writer.with_quote(quote),
-        None => writer.with_quote_style(arrow::csv::QuoteStyle::Never),
+        None => writer.with_quote_style(arrow_csv::QuoteStyle::Never),
     };
     writer
 }

@@ -10,17 +10,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayData, ArrayRef, AsArray, PrimitiveArray, UInt64Array, make_array, new_empty_array,
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
-use arrow::compute::take;
-use arrow::datatypes::{
-    ArrowNativeType, ArrowPrimitiveType, DataType, Field, FieldRef, Int8Type, Int16Type, Int32Type,
-    Int64Type, Schema, SchemaRef, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow::error::ArrowError;
-use arrow::record_batch::RecordBatch;
-use arrow::row::{RowConverter, SortField};
+use arrow_array::{Array, ArrayRef, PrimitiveArray, UInt64Array, make_array, new_empty_array};
+use arrow_buffer::ArrowNativeType;
+use arrow_data::ArrayData;
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::take::take;
 
 use super::views::own_rows;
 use crate::error::{Error, Result};

@@ -18,15 +18,15 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::ipc::convert::IpcSchemaEncoder;
-use arrow::ipc::writer::{
+use arrow_array::RecordBatch;
+use arrow_ipc::convert::IpcSchemaEncoder;
+use arrow_ipc::writer::{
     DictionaryTracker, EncodedData, IpcDataGenerator, IpcWriteContext, IpcWriteOptions,
     write_message,
 };
-use arrow::ipc::{Block, FooterBuilder, MetadataVersion};
-use arrow::record_batch::RecordBatch;
+use arrow_ipc::{Block, FooterBuilder, MetadataVersion};
+use arrow_schema::ArrowError;
+use arrow_schema::{Schema, SchemaRef};
 
 use super::dictionaries::Dictionaries;
 use super::rebatch::{Runs, rebatch};

@@ -16,10 +16,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
-use arrow::ipc::writer::EncodedData;
-use arrow::record_batch::RecordBatch;
+use arrow_array::ArrayRef;
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::EncodedData;
+use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
 
 use crate::error::{Error, Result};
 use crate::format::Format;

@@ -10,8 +10,8 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, IntervalUnit, Schema, SchemaRef};
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, IntervalUnit, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};

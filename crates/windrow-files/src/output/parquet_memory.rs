@@ -24,7 +24,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 
 use super::properties::DICTIONARY_BYTES;

@@ -21,11 +21,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, OffsetSizeTrait};
-use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Int64Type, Schema};
-use arrow::record_batch::RecordBatch;
-use arrow::row::{RowConverter, SortField};
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, OffsetSizeTrait};
+use arrow_cast::cast;
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::{DataType, Schema};
+use arrow_select::take::take;
 use parquet::arrow::add_encoded_arrow_schema_to_metadata;
 use parquet::basic::{Encoding, Type};
 use parquet::file::metadata::{KeyValue, SortingColumn};
@@ -321,7 +324,7 @@ fn ends<O: OffsetSizeTrait>(offsets: &[O]) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Float64Array, StringArray};
+    use arrow_array::{Float64Array, StringArray};
 
     use super::*;
 

@@ -11,8 +11,8 @@
 //! Invariant: where runs end follows from the rows. Values that are shorter than [`LONG`] do not count, so that
 //! nothing needs to be added up where there are no others.
 
-use arrow::compute::concat_batches;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
 
 use super::array_bytes;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ pub(super) fn rebatch(
                 drop(pieces);
                 each(run)
             }
-            Err(arrow::error::ArrowError::DictionaryKeyOverflowError) => {
+            Err(arrow_schema::ArrowError::DictionaryKeyOverflowError) => {
                 pieces.into_iter().try_for_each(&mut each)
             }
             Err(error) => Err(Error::data(error.to_string())),
@@ -135,8 +135,9 @@ pub(super) fn pieces_at(
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Int32Array, StringArray, cast::AsArray};
-    use arrow::datatypes::Int32Type;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
+    use arrow_array::{Int32Array, StringArray};
 
     use super::*;
 

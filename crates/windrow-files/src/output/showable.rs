@@ -5,15 +5,16 @@
 
 use std::ops::RangeInclusive;
 
-use arrow::array::types::{
+use arrow_array::ArrowNumericType;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Date64Type, DurationMillisecondType, DurationSecondType,
     Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampSecondType,
 };
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::{max, min};
-use arrow::datatypes::{ArrowNumericType, DataType, TimeUnit};
-use arrow::record_batch::RecordBatch;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::offset::first_with_seconds;
@@ -104,19 +105,19 @@ where
     <T as ArrowPrimitiveType>::Native: Into<i64>,
 {
     let values = column.as_primitive::<T>();
-    let ends = [min(values), max(values)];
-    ends.into_iter().flatten().map(Into::into).find(|value| !range.contains(value))
+    let mut present = values.iter().flatten().map(Into::into);
+    present.find(|value| !range.contains(value))
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Int64Array, ListArray};
-    use arrow::buffer::OffsetBuffer;
-    use arrow::compute::cast;
-    use arrow::datatypes::Field;
-    use arrow::util::display::{ArrayFormatter, FormatOptions};
+    use arrow_array::{Int64Array, ListArray};
+    use arrow_buffer::OffsetBuffer;
+    use arrow_cast::cast;
+    use arrow_cast::display::{ArrayFormatter, FormatOptions};
+    use arrow_schema::Field;
 
     use super::*;
 
@@ -137,7 +138,7 @@ mod tests {
             let column = |value: i64| -> ArrayRef {
                 let data = Int64Array::from(vec![Some(0), None, Some(value)]).into_data();
                 let data = data.into_builder().data_type(data_type.clone()).build();
-                arrow::array::make_array(data.expect("of the same width"))
+                arrow_array::make_array(data.expect("of the same width"))
             };
             for end in [*range.start(), *range.end()] {
                 let column = column(end);

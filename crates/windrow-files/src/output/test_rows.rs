@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::*;
-use arrow::datatypes::*;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::builder::*;
+use arrow_array::types::*;
+use arrow_array::*;
+use arrow_schema::*;
 
 fn some<T>(i: usize, value: T) -> Option<T> {
     (i % 7 != 3).then_some(value)

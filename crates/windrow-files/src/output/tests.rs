@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use arrow::array::*;
-use arrow::buffer::OffsetBuffer;
-use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::*;
-use arrow::ipc::reader::{FileReader, StreamReader};
+use arrow_array::types::*;
+use arrow_array::*;
+use arrow_buffer::OffsetBuffer;
+use arrow_cast::cast;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::*;
+use arrow_select::concat::concat_batches;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
@@ -97,12 +99,12 @@ fn read(bytes: &[u8], schema: &SchemaRef, format: Format) -> RecordBatch {
             assert_eq!(&reader.schema(), schema);
             reader.collect()
         }
-        Format::Csv => arrow::csv::ReaderBuilder::new(Arc::clone(schema))
+        Format::Csv => arrow_csv::ReaderBuilder::new(Arc::clone(schema))
             .with_header(true)
             .build(cursor)
             .expect("a reader")
             .collect(),
-        Format::Ndjson => arrow::json::ReaderBuilder::new(Arc::clone(schema))
+        Format::Ndjson => arrow_json::ReaderBuilder::new(Arc::clone(schema))
             .build(cursor)
             .expect("a reader")
             .collect(),

@@ -11,12 +11,12 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use arrow::array::new_null_array;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::json::WriterBuilder as JsonBuilder;
-use arrow::json::writer::LineDelimited;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::new_null_array;
+use arrow_json::WriterBuilder as JsonBuilder;
+use arrow_json::writer::LineDelimited;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::{
     Appender, Compression, Destination, Encoder, OutputOptions, Part, Payload, Rope, Sink, Written,

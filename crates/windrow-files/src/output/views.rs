@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt64Array, make_array};
-use arrow::compute::take;
-use arrow::datatypes::DataType;
-use arrow::error::ArrowError;
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, UInt64Array, make_array};
+use arrow_schema::ArrowError;
+use arrow_schema::DataType;
+use arrow_select::take::take;
 
 /// The batch with every view array in its shortest form.
 pub(super) fn compact_views(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {

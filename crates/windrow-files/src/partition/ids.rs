@@ -10,8 +10,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use windrow::{Layout, Partitioner};
 
 use super::Sample;

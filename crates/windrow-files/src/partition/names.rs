@@ -13,16 +13,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, Float16Array, PrimitiveArray, RecordBatch,
-    UInt32Array, make_array,
+use arrow_array::ArrowNativeTypeOp;
+use arrow_array::cast::AsArray;
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type, UInt32Type};
+use arrow_array::{
+    Array, ArrayRef, Float16Array, PrimitiveArray, RecordBatch, UInt32Array, make_array,
 };
-use arrow::compute::cast;
-use arrow::datatypes::{
-    ArrowNativeTypeOp, DataType, Float16Type, Float32Type, Float64Type, UInt32Type,
-};
-use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_cast::cast;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::ArrowError;
+use arrow_schema::DataType;
 
 use crate::error::{Error, Result};
 use crate::input::HIVE_NULL as NULL;
@@ -102,7 +103,7 @@ pub(crate) fn numbered(number: u32, files: u32, extension: &str) -> Name {
 }
 
 /// A value as text; `None` for a null.
-fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow::error::ArrowError> {
+fn text(values: &ArrayRef, row: usize) -> Result<Option<String>, arrow_schema::ArrowError> {
     let mut value = values.slice(row, 1);
     if value.logical_null_count() > 0 {
         return Ok(None);
@@ -190,9 +191,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    use arrow::array::{
-        BooleanArray, Date32Array, Float64Array, StringArray, TimestampSecondArray,
-    };
+    use arrow_array::{BooleanArray, Date32Array, Float64Array, StringArray, TimestampSecondArray};
 
     use super::*;
 

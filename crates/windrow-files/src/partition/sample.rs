@@ -12,11 +12,13 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array};
-use arrow::compute::{CastOptions, cast, cast_with_options, partition, take};
-use arrow::datatypes::{DataType, FieldRef, Schema};
-use arrow::error::ArrowError;
-use arrow::row::{RowConverter, SortField};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, make_array};
+use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_ord::partition::partition;
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, FieldRef, Schema};
+use arrow_select::take::take;
 use windrow::{Layout, Order, Partitioner, SortColumn as Column};
 
 use crate::error::{Error, Result};
@@ -177,8 +179,9 @@ fn mix(place: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray};
-    use arrow::datatypes::Int64Type;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{ArrayRef, Int64Array, StringArray};
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::Array;
-use arrow::record_batch::RecordBatch;
+use arrow_array::Array;
+use arrow_array::RecordBatch;
 use windrow::{Finish, Layout, Rule, SortColumn as Column};
 
 use super::sift::Sifting;

@@ -9,12 +9,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray, make_comparator,
-};
-use arrow::compute::{SortOptions, concat_batches, interleave_record_batch};
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
-use arrow::util::display::array_value_to_string;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_cast::display::array_value_to_string;
+use arrow_ord::ord::make_comparator;
+use arrow_schema::SortOptions;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
+use arrow_select::interleave::interleave_record_batch;
 
 use super::diff::{DiffSpec, Shown};
 use super::sift::{Sift, copied, failed, same_key, starts};

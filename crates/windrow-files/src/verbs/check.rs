@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::Field;
+use arrow_schema::Field;
 use windrow::{IntoColumns, Layout, OrderCheck, SortColumn as Column};
 
 use super::sort::Bound;

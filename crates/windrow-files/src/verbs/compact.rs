@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Datum, RecordBatch, Scalar};
-use arrow::compute::kernels::cmp::lt_eq;
-use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow_array::{Array, ArrayRef, Datum, RecordBatch, Scalar};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_ord::cmp::lt_eq;
+use arrow_schema::{DataType, SchemaRef};
+use arrow_select::filter::filter_record_batch;
 use windrow::{Decoder, Finish, IntoColumns, Order, SortColumn as Column};
 
 use super::known::{Filling, Known};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
 
 use super::sift::{Alone, Sifting};

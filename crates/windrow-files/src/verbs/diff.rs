@@ -11,8 +11,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
 use windrow::{Decoder, IntoColumns, Order, SortColumn as Column};
 
 use super::changes::{Changes, NEW, OLD, Pairing};

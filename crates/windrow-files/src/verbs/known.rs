@@ -11,10 +11,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, RecordBatch};
-use arrow::compute::{interleave, interleave_record_batch};
-use arrow::datatypes::SchemaRef;
-use arrow::util::display::array_value_to_string;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, RecordBatch};
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::SchemaRef;
+use arrow_select::interleave::{interleave, interleave_record_batch};
 
 use super::sift::{Sift, failed, same_key, starts};
 use crate::error::{Error, Result};

@@ -8,9 +8,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::compute::concat;
-use arrow::datatypes::Schema;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::Schema;
+use arrow_select::concat::concat;
 use windrow::{IntoColumns, Layout, Order, Partitioner, SortColumn as Column, asc};
 
 use super::compact::parse;
@@ -168,7 +168,7 @@ fn by_value(spec: &PartitionSpec, inputs: &Inputs) -> Result<(Arrangement, Parti
 }
 
 fn has_nan(schema: &Schema, column: usize) -> bool {
-    use arrow::datatypes::DataType as D;
+    use arrow_schema::DataType as D;
     match schema.field(column).data_type() {
         D::Dictionary(_, values) => values.is_floating(),
         D::RunEndEncoded(_, values) => values.data_type().is_floating(),
@@ -205,7 +205,7 @@ fn ranges(layout: &Layout, splitters: &[String]) -> Result<Partitioner> {
         let values: Vec<_> = values.iter().map(AsRef::as_ref).collect();
         Ok((layout.schema().field(column).name(), concat(&values)?))
     });
-    let columns: Result<Vec<_>, arrow::error::ArrowError> = columns.collect();
+    let columns: Result<Vec<_>, arrow_schema::ArrowError> = columns.collect();
     let batch = columns.and_then(RecordBatch::try_from_iter).map_err(|e| usage(e.to_string()))?;
     Partitioner::range(layout, &batch).map_err(|error| match error {
         windrow::Error::OutOfOrder { row, .. } => {

@@ -1,6 +1,6 @@
 //! Which columns are written.
 
-use arrow::datatypes::Schema;
+use arrow_schema::Schema;
 
 use crate::changelog;
 use crate::error::{Error, Result};

@@ -5,10 +5,12 @@
 //! ```
 //! A sift sees every row once, in order, on one thread. It remembers a row or two, and no more.
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
-use arrow::compute::{concat, concat_batches, filter_record_batch, partition};
-use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow_ord::partition::partition;
+use arrow_schema::ArrowError;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::{concat, concat_batches};
+use arrow_select::filter::filter_record_batch;
 
 use crate::error::{Error, Result};
 
@@ -161,8 +163,9 @@ pub(super) fn copied(rows: &RecordBatch) -> Result<RecordBatch> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{AsArray, Int64Array};
-    use arrow::datatypes::Int64Type;
+    use arrow_array::Int64Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
 
     use super::*;
 

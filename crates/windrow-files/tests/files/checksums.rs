@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::types::Int32Type;
+use arrow_array::{
     ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, RecordBatchIterator, StringArray,
 };
-use arrow::compute::concat_batches;
-use arrow::datatypes::Int32Type;
+use arrow_select::concat::concat_batches;
 use windrow_files::{
     Compression, Inputs, Job, Limit, Limits, ReadOptions, SortSpec, Source, Target, WriteOptions,
     expand,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::array::{RecordBatchIterator, RecordBatchReader};
-use arrow::datatypes::Int64Type;
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use arrow_schema::ArrowError;
 use windrow_files::{
     Cancel, CompactSpec, Error, ErrorKind, Inputs, Job, Limit, Limits, MergeSpec, Moment,
     PartitionSpec, Partitions, Phase, Progress, ReadOptions, SortSpec, Source, Target,

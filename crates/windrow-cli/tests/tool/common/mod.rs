@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
-use arrow::ipc::writer::FileWriter;
+use arrow_ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::properties::WriterProperties;
@@ -293,5 +293,5 @@ pub(crate) fn read_parquet(path: &Path) -> RecordBatch {
     let schema = reader.schema().clone();
     let batches: Vec<RecordBatch> =
         reader.build().expect("a reader").map(|batch| batch.expect("a batch")).collect();
-    arrow::compute::concat_batches(&schema, &batches).expect("one schema")
+    arrow_select::concat::concat_batches(&schema, &batches).expect("one schema")
 }

@@ -7,8 +7,8 @@ use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::error::ArrowError;
 use arrow_avro::reader::read_header_info;
+use arrow_schema::ArrowError;
 
 use super::shape::{Shape, long};
 use crate::error::{Error, Result};

@@ -20,10 +20,10 @@ use std::io::{BufReader, Cursor, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow_array::RecordBatch;
 use arrow_avro::codec::Tz;
 use arrow_avro::reader::{Reader, ReaderBuilder};
+use arrow_schema::SchemaRef;
 
 use crate::error::Result;
 use crate::format::Format;

@@ -5,8 +5,9 @@
 //! "abc"      an error: the decoder of arrow would make ab 0c of it
 //! ```
 
-use arrow::array::{Array, ArrayRef, BinaryArray, BinaryBuilder, StringArray};
-use arrow::datatypes::DataType;
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::{Array, ArrayRef, BinaryArray, StringArray};
+use arrow_schema::DataType;
 
 use super::{Fault, cast_strictly};
 
@@ -33,7 +34,7 @@ fn decoded(value: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::AsArray;
+    use arrow_array::cast::AsArray;
 
     use super::*;
 

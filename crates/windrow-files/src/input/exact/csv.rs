@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, StringArray};
-use arrow::datatypes::DataType;
+use arrow_array::{Array, ArrayRef, BooleanArray, StringArray};
+use arrow_schema::DataType;
 
 use super::{Fault, Reading};
 

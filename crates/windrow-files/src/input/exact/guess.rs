@@ -15,8 +15,8 @@
 //!
 //! What is no value at all may pass here: it is parsed next.
 
-use arrow::array::StringArray;
-use arrow::datatypes::DataType;
+use arrow_array::StringArray;
+use arrow_schema::DataType;
 
 use super::times::has_offset;
 use super::{Fault, Reading, Writing, values};

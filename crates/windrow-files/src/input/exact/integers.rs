@@ -1,6 +1,6 @@
 //! Integers as most of them are written: a digit after another, the first of them no zero.
 
-use arrow::array::{Array, Int64Array, StringArray};
+use arrow_array::{Array, Int64Array, StringArray};
 
 /// Digits that 64 bits hold, whatever they are.
 const MOST_DIGITS: usize = 19;

@@ -33,15 +33,16 @@ mod times;
 
 use std::sync::Arc;
 
-use arrow::array::builder::PrimitiveBuilder;
-use arrow::array::types::ArrowPrimitiveType;
-use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
+use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
     ListViewArray, MapArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
 };
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use super::csv_options::CsvOptions;
 

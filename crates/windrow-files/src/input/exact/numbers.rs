@@ -8,12 +8,13 @@
 
 use std::fmt::LowerExp;
 
-use arrow::array::types::{
+use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type,
 };
-use arrow::array::{ArrayRef, StringArray};
-use arrow::compute::kernels::cast_utils::Parser;
-use arrow::datatypes::{DataType, i256};
+use arrow_array::{ArrayRef, StringArray};
+use arrow_buffer::i256;
+use arrow_cast::parse::Parser;
+use arrow_schema::DataType;
 
 use super::{Fault, cast, each, no_value};
 

@@ -1,11 +1,11 @@
 //! Values that are kept whole, and values that are refused.
 
-use arrow::array::Int64Array;
-use arrow::array::types::{
+use arrow_array::Int64Array;
+use arrow_array::types::{
     Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int64Type,
     TimestampMicrosecondType,
 };
-use arrow::datatypes::TimeUnit;
+use arrow_schema::TimeUnit;
 
 use super::*;
 
@@ -303,7 +303,7 @@ fn parts_of_nested_columns_are_parsed_too() {
         let schema = Arc::new(Schema::new(vec![Field::new("c", kind, true)]));
         let exact = Exact::of_json(&schema, None);
         let decode = |text: &str| {
-            let decoder = arrow::json::ReaderBuilder::new(exact.text().clone());
+            let decoder = arrow_json::ReaderBuilder::new(exact.text().clone());
             let mut decoder = decoder.with_coerce_primitive(true).build_decoder().unwrap();
             decoder.decode(format!("{{\"c\": {text}}}\n{{\"c\": null}}\n").as_bytes()).unwrap();
             exact.parse(decoder.flush().unwrap().unwrap())

@@ -6,16 +6,16 @@
 //!    date             a fraction, which a unit may not keep
 //! ```
 
-use arrow::array::timezone::Tz;
-use arrow::array::types::{
+use arrow_array::timezone::Tz;
+use arrow_array::types::{
     ArrowPrimitiveType, ArrowTimestampType, Date32Type, Date64Type, Time32MillisecondType,
     Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use arrow::array::{ArrayRef, StringArray};
-use arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
-use arrow::datatypes::{DataType, TimeUnit};
-use arrow::error::ArrowError;
+use arrow_array::{ArrayRef, StringArray};
+use arrow_cast::parse::{Parser, string_to_datetime};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, TimeUnit};
 
 use super::{Fault, cast, each, no_value};
 

@@ -12,12 +12,15 @@ mod prune;
 #[cfg(test)]
 mod tests;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, Scalar};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::kernels::cmp;
-use arrow::compute::{CastOptions, cast, cast_with_options, filter_record_batch, take};
-use arrow::datatypes::{DataType, Schema};
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum, RecordBatch, Scalar};
+use arrow_buffer::BooleanBuffer;
+use arrow_cast::{CastOptions, cast, cast_with_options};
+use arrow_ord::cmp;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Schema};
+use arrow_select::filter::filter_record_batch;
+use arrow_select::take::take;
 
 use crate::equality::{one_form, plain_type};
 use crate::error::{Error, Result};

@@ -6,10 +6,13 @@
 
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, UInt64Array};
-use arrow::compute::{cast, kernels::cmp};
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Schema};
-use arrow::error::ArrowError;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum, Scalar, UInt64Array};
+use arrow_cast::cast;
+use arrow_ord::cmp;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Schema};
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::basic::{LogicalType, Type};
 use parquet::file::metadata::ParquetMetaData;

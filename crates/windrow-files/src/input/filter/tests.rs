@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::file::properties::WriterProperties;
-use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int64Type};
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
     Int32Array, Int64Array, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
 };
-use arrow::datatypes::{DataType, Field, Fields, Int8Type, Int64Type};
+use arrow_schema::{DataType, Field, Fields};
 
 use super::super::{Inputs, ReadOptions, Source};
 use super::Filter;

@@ -131,7 +131,7 @@ fn dialects() -> Vec<CsvOptions> {
 fn arrow_csv(csv: &CsvOptions, text: &[u8], schema: &Schema) -> Option<Vec<String>> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let text: Vec<u8> = lines.skip(csv.skip_lines).flatten().copied().collect();
-    let reader = arrow::csv::ReaderBuilder::new(Arc::new(schema.clone()))
+    let reader = arrow_csv::ReaderBuilder::new(Arc::new(schema.clone()))
         .with_format(csv.format(false).unwrap())
         .build(&text[..])
         .ok()?;
@@ -245,7 +245,7 @@ fn ndjson_is_the_same_in_blocks_of_every_size() {
             if line.trim() == "null" { "\n" } else { line }
         });
         let plain: String = lines.collect();
-        let reader = arrow::json::ReaderBuilder::new(Arc::new(schema.clone()))
+        let reader = arrow_json::ReaderBuilder::new(Arc::new(schema.clone()))
             .with_coerce_primitive(true)
             .with_strict_mode(true)
             .build(plain.as_bytes())

@@ -14,11 +14,13 @@ use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, ZstdLevel};
 use ::parquet::file::metadata::SortingColumn;
 use ::parquet::file::properties::WriterProperties;
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int64Array, StringArray};
-use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, TimeUnit};
-use arrow::ipc::CompressionType;
-use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, StringArray};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_select::concat::concat_batches;
 use tempfile::TempDir;
 
 use super::*;

@@ -7,7 +7,7 @@
 //! ```
 //! All of it is in bytes. Nothing here looks at the limit.
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow_schema::{DataType, SchemaRef};
 use windrow::Codec;
 
 use super::super::best::MOST_BYTES as MOST_BEST_BYTES;
