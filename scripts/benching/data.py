@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .jobs import DATA, LOG_COLUMNS, RELEASE, TABLES, TEMP
+from .jobs import DATA, LOG_COLUMNS, BUILT, TABLES, TEMP
 
 # u: in [0, 1), n: a number below `end`, pick: one of a list; each its own for each salt.
 MACROS = """
@@ -83,7 +83,7 @@ def make_lineitem(factor, out):
 
 def make_log(rows, out):
     keys = max(1, rows // 4)
-    tool = RELEASE / "windrow-bench"
+    tool = BUILT / "windrow-testdata"
     subprocess.run([tool, "gen-log", "--rows", str(rows), "--keys", str(keys), "-o", out], check=True)
 
 
@@ -119,7 +119,7 @@ def make(name, options):
         make_lineitem(options.sf * options.scale, unfinished)
     elif name == "lineitem-declared":
         make("lineitem", options)
-        subprocess.run([RELEASE / "windrow", "sort", TABLES["lineitem"].source(options), "--by", "l_orderkey,l_linenumber",
+        subprocess.run([BUILT / "windrow", "sort", TABLES["lineitem"].source(options), "--by", "l_orderkey,l_linenumber",
                         "-o", unfinished, "--output-format", "parquet", "--quiet"], check=True)
     elif name == "log":
         make_log(rows, unfinished)

@@ -23,7 +23,7 @@ of the key in the others, which have no such verb.
 import os
 from pathlib import Path
 
-from .jobs import JOBS, MIB, PARTITIONS, RELEASE, RUST_CSV, TABLES
+from .jobs import JOBS, MIB, PARTITIONS, BUILT, RUST_CSV, TABLES
 
 GNU_SORT = """in=$1; out=$2; shift 2; head -n 1 "$in" >"$out"; tail -n +2 "$in" | LC_ALL=C sort "$@" >>"$out" """
 
@@ -56,7 +56,7 @@ def windrow(job, limit, threads, source, out, temp):
         "hive": ["partition", source, "--by", by, "--hive"],
     }[job.verb]
     limit = f"{limit}MiB" if limit else "unlimited"
-    return [RELEASE / "windrow", *verb, "-o", out, "--memory-limit", limit, "--threads", str(threads),
+    return [BUILT / "windrow", *verb, "-o", out, "--memory-limit", limit, "--threads", str(threads),
             "--temp-dir", temp, "--quiet"]
 
 

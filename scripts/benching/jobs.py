@@ -15,7 +15,8 @@ DATA = TARGET / "bench-data"
 OUT = DATA / "jobs-out"
 TEMP = DATA / "jobs-temp"
 RESULTS = TARGET / "windrow-bench"
-RELEASE = TARGET / "release"
+# The profile of packages.
+BUILT = TARGET / "dist"
 RUST_CSV = TARGET / "rust-csv"
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@
 //! DBSP runtime, which is where DBSP finds its storage and its caches; Windrow needs none of that, and is not hindered by it.
 //! `scripts/bench-dbsp` pins the process to one core, and says why it sets what it sets.
 
-#[path = "../../../crates/windrow-bench/src/cells.rs"]
+#[path = "../../windrow-bench/src/cells.rs"]
 #[expect(dead_code, reason = "shared with windrow-bench, which has tables of other kinds too")]
 mod cells;
 mod kway;

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use windrow_files::{Error, Result};
@@ -70,7 +70,7 @@ fn column(name: &str, keys: &[Bound<'_, PyAny>], key: &SchemaRef, at: usize) -> 
     };
     let values = keys.iter().map(value).collect::<PyResult<Vec<_>>>()?;
     let Some(first) = keys.first() else {
-        return Ok(arrow::array::new_empty_array(field.data_type()));
+        return Ok(arrow_array::new_empty_array(field.data_type()));
     };
     let bytes: BinaryArray = values.iter().map(Option::as_deref).collect();
     let made = match field.data_type() {
@@ -86,7 +86,7 @@ fn column(name: &str, keys: &[Bound<'_, PyAny>], key: &SchemaRef, at: usize) -> 
 
 /// A cast that fails where a value has no equal.
 fn strictly(
-    values: &dyn arrow::array::Array,
+    values: &dyn arrow_array::Array,
     to: &DataType,
 ) -> std::result::Result<ArrayRef, ArrowError> {
     cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })

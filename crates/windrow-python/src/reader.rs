@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::{ArrayRef, RecordBatchReader, StructArray};
-use arrow::datatypes::{Field, FieldRef, SchemaRef};
-use arrow::error::ArrowError;
+use arrow_array::{ArrayRef, RecordBatchReader, StructArray};
+use arrow_schema::ArrowError;
+use arrow_schema::{Field, FieldRef, SchemaRef};
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -48,7 +48,7 @@ enum Rows {
 }
 
 impl Rows {
-    fn next(&mut self) -> Option<Result<arrow::array::RecordBatch, Error>> {
+    fn next(&mut self) -> Option<Result<arrow_array::RecordBatch, Error>> {
         match self {
             Self::Job(batches) => {
                 batches.next().map(|next| next.map_err(|error| windrow::Error::Arrow(error).into()))
@@ -84,7 +84,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Option<Result<arrow::array::RecordBatch, Failed>> {
+    fn next(&self) -> Option<Result<arrow_array::RecordBatch, Failed>> {
         let mut state = self.state();
         let rows = match &mut *state {
             State::Open(rows) => rows,
@@ -208,7 +208,7 @@ impl Reader {
 
 /// A record batch as a stream has it; errors are text there.
 fn exported(
-    next: Result<arrow::array::RecordBatch, Failed>,
+    next: Result<arrow_array::RecordBatch, Failed>,
     shared: &Shared,
 ) -> Result<ArrayRef, ArrowError> {
     let text = match next {
@@ -237,7 +237,7 @@ fn described(schema: &SchemaRef) -> String {
 
 /// Some rows of a `Reader`, for Arrow libraries.
 #[pyclass(frozen, module = "windrow")]
-pub(crate) struct RecordBatch(pub(crate) arrow::array::RecordBatch);
+pub(crate) struct RecordBatch(pub(crate) arrow_array::RecordBatch);
 
 #[pymethods]
 impl RecordBatch {

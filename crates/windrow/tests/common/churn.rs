@@ -1,5 +1,5 @@
 //! A table of four times the memory that it may take, under random inserts and reads: of tests, and of a program of
-//! windrow-bench, which is optimized.
+//! windrow-testdata, which is optimized.
 
 use std::collections::HashMap;
 use std::sync::Arc;

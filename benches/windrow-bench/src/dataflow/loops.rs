@@ -1,0 +1,98 @@
+//! Distances, and strongly connected components, in a graph that changes.
+
+use differential_026::algorithms::graphs::bfs::bfs;
+use differential_026::algorithms::graphs::scc::strongly_connected;
+use differential_026::input::Input;
+use timely_032::dataflow::ProbeHandle;
+use windrow::Pool;
+use windrow_differential::{Context, algorithms};
+
+use super::{Options, percentile};
+use crate::Result;
+use crate::cells::{Cells, Stopwatch};
+use windrow_testdata::rng::Rng;
+
+/// Rounds of one edge more and one less.
+const CHANGES: usize = 300;
+
+/// What is computed.
+#[derive(Clone, Copy)]
+enum Program {
+    Bfs,
+    Scc,
+}
+
+/// Seconds for the whole graph at first, and of each round after it.
+fn run(program: Program, edges: usize, ours: bool) -> (f64, Vec<f64>) {
+    timely_032::execute_directly(move |worker| {
+        let context = Context::new(Pool::unlimited());
+        let probe = ProbeHandle::new();
+        let (mut graph, mut roots) = worker.dataflow::<u64, _, _>(|scope| {
+            let (graph, edges) = scope.new_collection::<(u32, u32), isize>();
+            let (roots, nodes) = scope.new_collection::<u32, isize>();
+            match (program, ours) {
+                (Program::Bfs, true) => {
+                    algorithms::bfs(edges, nodes, &context).probe_with(&probe);
+                }
+                (Program::Bfs, false) => {
+                    bfs(edges, nodes).probe_with(&probe);
+                }
+                (Program::Scc, true) => {
+                    algorithms::strongly_connected(edges, &context).probe_with(&probe);
+                }
+                (Program::Scc, false) => {
+                    strongly_connected(edges).probe_with(&probe);
+                }
+            }
+            (graph, roots)
+        });
+        let nodes = (edges / 4).max(1) as u64;
+        let mut rng = Rng::new(3);
+        let mut edge = || ((rng.next() % nodes) as u32, (rng.next() % nodes) as u32);
+        let mut there: Vec<(u32, u32)> = (0..edges).map(|_| edge()).collect();
+        roots.insert(0);
+        let mut round = |changes: Vec<((u32, u32), isize)>, time: u64| {
+            let watch = Stopwatch::start();
+            changes.into_iter().for_each(|(edge, diff)| graph.update(edge, diff));
+            graph.advance_to(time);
+            graph.flush();
+            roots.advance_to(time);
+            roots.flush();
+            while probe.less_than(&time) {
+                worker.step();
+            }
+            watch.seconds()
+        };
+        let first = round(there.iter().map(|edge| (*edge, 1)).collect(), 1);
+        let rounds = (0..CHANGES).map(|number| {
+            let (new, at) = (edge(), number * 37 % there.len());
+            let gone = std::mem::replace(&mut there[at], new);
+            round(vec![(new, 1), (gone, -1)], number as u64 + 2)
+        });
+        (first, rounds.collect())
+    })
+}
+
+/// Measures both sides.
+pub(super) fn measure(options: &Options, cells: &mut Cells) -> Result<()> {
+    for (name, program) in [("bfs", Program::Bfs), ("scc", Program::Scc)] {
+        let mut best = [(f64::INFINITY, Vec::new()), (f64::INFINITY, Vec::new())];
+        for _ in 0..options.rounds {
+            for (best, ours) in best.iter_mut().zip([true, false]) {
+                let (first, rounds) = run(program, options.edges, ours);
+                if first < best.0 {
+                    *best = (first, rounds);
+                }
+            }
+        }
+        let [(ours, mut our_rounds), (stock, mut rounds)] = best;
+        cells.push_in(&format!("{name}, all at once"), ours * 1e3, "stock", stock * 1e3, "ms");
+        for hundredths in [50, 99] {
+            let (ours, stock) =
+                (percentile(&mut our_rounds, hundredths), percentile(&mut rounds, hundredths));
+            let case = format!("{name}, a round, p{hundredths}");
+            cells.push_in(&case, ours, "stock", stock, "us/round");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Benches of the engine beside its rivals: each prints a table and writes `target/windrow-bench/NAME.json`.
+
+#[cfg(feature = "ballista")]
+mod ballista;
+mod batcher;
+mod cells;
+#[cfg(feature = "dataflow")]
+mod dataflow;
+#[cfg(feature = "datafusion")]
+mod datafusion;
+mod kway;
+mod merge;
+mod partition;
+mod pipeline;
+mod rows;
+mod spill;
+mod spine;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a command returns; the text of an error is all that a caller needs here.
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[derive(Parser)]
+#[command(version, about = "Measures Windrow beside its rivals")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Merge two chains of chunks, beside differential-dataflow's mergers
+    Merge(merge::Options),
+    /// Push 64 times and seal, beside differential-dataflow's batchers
+    Batcher(merge::Options),
+    /// Measure what a memory limit costs the engine
+    Spill(spill::Options),
+    /// Look keys up in batches of changes, and keep a table up to date
+    Spine(spine::Options),
+    /// Merge K sorted runs, beside a binary heap and a loser tree
+    Kway(kway::Options),
+    /// Measure the stages of a sort in memory against arrow-rs
+    Pipeline {
+        /// The change log, as written by gen-log
+        log: PathBuf,
+        /// Rows of it to sort
+        #[arg(long, default_value_t = 3_000_000)]
+        rows: usize,
+        /// Rounds, of which the fastest counts
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+    },
+    /// Measure splits of record batches against scatter loops and takes
+    Partition(partition::Options),
+    /// Arrange, join and loop in a dataflow, beside differential-dataflow's own traces
+    #[cfg(feature = "dataflow")]
+    Dataflow(dataflow::Options),
+    /// Measure rows against arrow-row: encode, decode, compare, sort
+    Rows(rows::Options),
+    /// Sort and take the latest rows inside DataFusion, beside its own operators
+    #[cfg(feature = "datafusion")]
+    Datafusion(datafusion::Options),
+    /// One run of `datafusion`
+    #[cfg(feature = "datafusion")]
+    #[command(hide = true)]
+    DatafusionRun(datafusion::RunOptions),
+    /// Take the latest rows on two executors of Ballista, beside its own operators
+    #[cfg(feature = "ballista")]
+    Ballista(ballista::Options),
+    /// The scheduler of a run of `ballista`
+    #[cfg(feature = "ballista")]
+    #[command(hide = true)]
+    BallistaScheduler(ballista::SchedulerOptions),
+    /// An executor of a run of `ballista`
+    #[cfg(feature = "ballista")]
+    #[command(hide = true)]
+    BallistaExecutor(ballista::ExecutorOptions),
+}
+
+fn main() -> ExitCode {
+    let measured = match Cli::parse().command {
+        Command::Pipeline { log, rows, rounds } => pipeline::run(&log, rows, rounds),
+        Command::Merge(options) => merge::run(&options),
+        Command::Kway(options) => kway::run(&options),
+        Command::Batcher(options) => batcher::run(&options),
+        Command::Spill(options) => spill::run(&options),
+        Command::Spine(options) => spine::run(&options),
+        Command::Partition(options) => partition::run(&options),
+        #[cfg(feature = "dataflow")]
+        Command::Dataflow(options) => dataflow::run(&options),
+        Command::Rows(options) => rows::run(&options),
+        #[cfg(feature = "datafusion")]
+        Command::Datafusion(options) => datafusion::run(&options),
+        #[cfg(feature = "datafusion")]
+        Command::DatafusionRun(options) => datafusion::run_one(&options),
+        #[cfg(feature = "ballista")]
+        Command::Ballista(options) => ballista::run(&options),
+        #[cfg(feature = "ballista")]
+        Command::BallistaScheduler(options) => ballista::scheduler(&options),
+        #[cfg(feature = "ballista")]
+        Command::BallistaExecutor(options) => ballista::executor(&options),
+    };
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("windrow-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

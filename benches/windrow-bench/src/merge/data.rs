@@ -1,0 +1,265 @@
+//! Changes `((key, value), time, diff)` in the regimes in which merge batchers differ.
+//!
+//! Every data set is made from a seed of its own: a kernel that sees the same keys twice is timed by
+//! what the branch predictor remembers.
+
+use std::sync::{Arc, OnceLock};
+
+use windrow::arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
+use windrow::arrow_schema::SchemaRef;
+
+use windrow_testdata::rng::Rng;
+
+/// One change.
+pub(crate) type Change<K, V> = ((K, V), u64, i64);
+/// A change of two integers: 32 bytes as rows and as Rust values.
+pub(crate) type Ints = Change<u64, u64>;
+/// Half of the columns of a wide record.
+pub(crate) type Half = (u64, u64, u64, u64, u64);
+
+/// How the keys of the inputs lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Regime {
+    Random,
+    Alternating,
+    Equal,
+    Runs,
+    Disjoint,
+    Sorted,
+}
+
+impl Regime {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Alternating => "alternating",
+            Self::Equal => "40% equal",
+            Self::Runs => "runs of ~64",
+            Self::Disjoint => "disjoint",
+            Self::Sorted => "sorted",
+        }
+    }
+}
+
+fn diff(rng: &mut Rng) -> i64 {
+    let diff = rng.below(6) as i64 - 3;
+    if diff >= 0 { diff + 1 } else { diff }
+}
+
+/// Sorted, equal changes added up, zeros dropped.
+fn consolidated<K: Ord, V: Ord>(mut changes: Vec<Change<K, V>>) -> Vec<Change<K, V>> {
+    changes.sort_unstable();
+    changes.dedup_by(|next, kept| {
+        let equal = next.0 == kept.0 && next.1 == kept.1;
+        kept.2 += i64::from(equal) * next.2;
+        equal
+    });
+    changes.retain(|change| change.2 != 0);
+    changes
+}
+
+/// Two inputs of a merge, each consolidated, about `count` changes a side.
+pub(crate) fn pair(regime: Regime, count: usize, seed: u64) -> (Vec<Ints>, Vec<Ints>) {
+    let mut rng = Rng::new(seed);
+    let range = count as u64;
+    let random = |rng: &mut Rng, base: u64, keys: u64| {
+        let change = |_| ((base + rng.below(keys), rng.below(keys)), rng.below(4), diff(rng));
+        consolidated((0..count).map(change).collect())
+    };
+    match regime {
+        Regime::Random => (random(&mut rng, 0, 2 * range), random(&mut rng, 0, 2 * range)),
+        Regime::Disjoint => (random(&mut rng, 0, range), random(&mut rng, range, range)),
+        Regime::Alternating => {
+            let base = rng.below(1 << 32);
+            let side = |value| (0..range).map(|i| ((base + i, value), i & 3, 1)).collect();
+            (side(7), side(9))
+        }
+        Regime::Equal => {
+            // About 40 % of a side's keys are in the other too.
+            let mut side = || {
+                let change = |_| {
+                    let key = rng.below(range);
+                    ((key >> 3, key & 7), rng.below(2), diff(&mut rng))
+                };
+                consolidated((0..count).map(change).collect())
+            };
+            (side(), side())
+        }
+        Regime::Runs => {
+            let mut sides = [Vec::new(), Vec::new()];
+            let (mut key, mut side) = (rng.below(1 << 32), 0);
+            while sides.iter().any(|side| side.len() < count) {
+                for _ in 0..1 + rng.below(127) {
+                    key += 1 + rng.below(3);
+                    let change = ((key, rng.below(1000)), rng.below(4), diff(&mut rng));
+                    if sides[side].len() < count {
+                        sides[side].push(change);
+                    }
+                }
+                side = 1 - side;
+            }
+            let [a, b] = sides;
+            (a, b)
+        }
+        Regime::Sorted => {
+            // Stretches of the sides take turns in one sorted whole, as long as chunks of integers.
+            let change =
+                |_| ((rng.below(4 * range), rng.below(range)), rng.below(4), diff(&mut rng));
+            let all = consolidated((0..2 * count).map(change).collect());
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            for (index, piece) in all.chunks((1 << 16).min(count.max(1))).enumerate() {
+                if index % 2 == 0 { a.extend_from_slice(piece) } else { b.extend_from_slice(piece) }
+            }
+            (a, b)
+        }
+    }
+}
+
+/// `rounds` pushes of unordered changes, `total` in all.
+pub(crate) fn pushes(regime: Regime, total: usize, rounds: usize, seed: u64) -> Vec<Vec<Ints>> {
+    let mut rng = Rng::new(seed);
+    let (range, each) = (total as u64, total.div_ceil(rounds));
+    let mut all: Vec<Ints> = Vec::with_capacity(total);
+    for index in 0..total {
+        let round = (index / each) as u64;
+        let key = match regime {
+            Regime::Equal => {
+                let key = rng.below(range);
+                (key >> 3, key & 7)
+            }
+            Regime::Disjoint => (round * range + rng.below(range), rng.below(range)),
+            Regime::Alternating => (index as u64 % each as u64, round),
+            Regime::Runs => (rng.below(range / 64 + 1) * 64 + index as u64 % 64, round),
+            Regime::Random | Regime::Sorted => (rng.below(2 * range), rng.below(2 * range)),
+        };
+        all.push((key, rng.below(4), diff(&mut rng)));
+    }
+    if regime == Regime::Sorted {
+        all = consolidated(all);
+    }
+    all.chunks(each).map(<[Ints]>::to_vec).collect()
+}
+
+/// What a record is made of.
+pub(crate) trait Shape {
+    type Key: Ord + Clone + 'static;
+    type Val: Ord + Clone + 'static;
+    const NAME: &'static str;
+    /// Columns of the order, of which the last two are time and diff.
+    const COLUMNS: &'static [&'static str];
+    /// Bytes that a record counts for in sizes.
+    const BYTES: usize;
+    /// The record of two integers in this shape.
+    fn of(key: u64, val: u64) -> (Self::Key, Self::Val);
+    fn columns(changes: &[Change<Self::Key, Self::Val>]) -> Vec<ArrayRef>;
+    /// The schema that all record batches share.
+    fn schema() -> &'static OnceLock<SchemaRef>;
+
+    fn changes(ints: &[Ints]) -> Vec<Change<Self::Key, Self::Val>> {
+        ints.iter().map(|&((key, val), time, diff)| (Self::of(key, val), time, diff)).collect()
+    }
+
+    fn sorted(ints: &[Ints]) -> Vec<Change<Self::Key, Self::Val>> {
+        let mut changes = Self::changes(ints);
+        changes.sort_unstable();
+        changes
+    }
+
+    fn record_batch(changes: &[Change<Self::Key, Self::Val>]) -> RecordBatch {
+        let mut columns = Self::columns(changes);
+        columns.push(u64s(changes.iter().map(|change| change.1)));
+        columns.push(Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.2))));
+        let named = Self::COLUMNS.iter().copied().zip(columns).map(|(n, c)| (n, c, false));
+        let batch = RecordBatch::try_from_iter_with_nullable(named).expect("columns of one length");
+        // One producer, one schema.
+        let schema = Self::schema().get_or_init(|| batch.schema());
+        batch.with_schema(Arc::clone(schema)).expect("the same schema")
+    }
+}
+
+fn u64s(values: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(values))
+}
+
+/// `((u64, u64), u64, i64)`.
+pub(crate) struct Integers;
+
+impl Shape for Integers {
+    type Key = u64;
+    type Val = u64;
+    const NAME: &'static str = "ints";
+    const COLUMNS: &'static [&'static str] = &["a", "b", "time", "diff"];
+    const BYTES: usize = 32;
+
+    fn of(key: u64, val: u64) -> (u64, u64) {
+        (key, val)
+    }
+
+    fn schema() -> &'static OnceLock<SchemaRef> {
+        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
+        &SCHEMA
+    }
+
+    fn columns(changes: &[Ints]) -> Vec<ArrayRef> {
+        vec![u64s(changes.iter().map(|c| c.0.0)), u64s(changes.iter().map(|c| c.0.1))]
+    }
+}
+
+/// `((i64, 24-character string), u64, i64)`.
+pub(crate) struct RowKeyed;
+
+impl Shape for RowKeyed {
+    type Key = i64;
+    type Val = String;
+    const NAME: &'static str = "row-keyed";
+    const COLUMNS: &'static [&'static str] = &["a", "b", "time", "diff"];
+    const BYTES: usize = 64;
+
+    fn of(key: u64, val: u64) -> (i64, String) {
+        let hash = val.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (key as i64, format!("{hash:016x}{:08x}", val as u32))
+    }
+
+    fn schema() -> &'static OnceLock<SchemaRef> {
+        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
+        &SCHEMA
+    }
+
+    fn columns(changes: &[Change<i64, String>]) -> Vec<ArrayRef> {
+        vec![
+            Arc::new(Int64Array::from_iter_values(changes.iter().map(|c| c.0.0))),
+            Arc::new(StringArray::from_iter_values(changes.iter().map(|c| &c.0.1))),
+        ]
+    }
+}
+
+/// Ten integers, time and diff.
+pub(crate) struct Wide;
+
+impl Shape for Wide {
+    type Key = Half;
+    type Val = Half;
+    const NAME: &'static str = "12 columns";
+    const COLUMNS: &'static [&'static str] =
+        &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "time", "diff"];
+    const BYTES: usize = 96;
+
+    fn of(key: u64, val: u64) -> (Half, Half) {
+        ((key, val, 3, 4, val), (key ^ val, 7, 8, 9, key))
+    }
+
+    fn schema() -> &'static OnceLock<SchemaRef> {
+        static SCHEMA: OnceLock<SchemaRef> = OnceLock::new();
+        &SCHEMA
+    }
+
+    fn columns(changes: &[Change<Half, Half>]) -> Vec<ArrayRef> {
+        type HalfOf = fn(&Change<Half, Half>) -> &Half;
+        let halves: [HalfOf; 2] = [|c| &c.0.0, |c| &c.0.1];
+        let fields: [fn(&Half) -> u64; 5] = [|h| h.0, |h| h.1, |h| h.2, |h| h.3, |h| h.4];
+        let column = |half: fn(&Change<Half, Half>) -> &Half, field: fn(&Half) -> u64| {
+            u64s(changes.iter().map(|change| field(half(change))))
+        };
+        halves.iter().flat_map(|&half| fields.map(|field| column(half, field))).collect()
+    }
+}

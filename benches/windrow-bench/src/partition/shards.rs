@@ -1,0 +1,103 @@
+//! Pushers that share no key against pushers that share all: what it would bring to spread work by a
+//! hash of the key.
+//!
+//! One thread works for all of them, one after the other, so that the figures are work, not luck:
+//! `push` is what threads would share between them, `merge` what one of them does at a time. The rows
+//! that come out are counted and summed, and have to be the same.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::Int64Type;
+use windrow::{Batcher, Order, Partitioner, Pool, Pusher};
+
+use super::Options;
+use crate::Result;
+use crate::cells::{Cells, seconds};
+use windrow_testdata::rng::Rng;
+
+const ROWS: usize = 8192;
+const BATCHES: usize = 250;
+/// Runs of each way, in turn, of which the least counts.
+const ROUNDS: usize = 3;
+
+pub(super) fn run(options: &Options, cells: &mut Cells) -> Result<()> {
+    println!(
+        "{:<34} {:>10} {:>10} | {:>10} {:>10}   ns a row",
+        "pushers", "push", "merge", "by hash", "merge"
+    );
+    for (name, keys) in [("1 change a key", u64::MAX), ("4", 500_000), ("40", 50_000)] {
+        for pushers in [2, 4] {
+            let name = format!("shards {pushers} {name}");
+            if !options.wants(&name) {
+                continue;
+            }
+            let batches = changes(keys);
+            let mut least = [[f64::INFINITY; 2]; 2];
+            let mut sums = Vec::new();
+            for _ in 0..ROUNDS {
+                for (hashed, least) in [false, true].into_iter().zip(&mut least) {
+                    let (push, merge, sum) = arranged(&batches, pushers, hashed)?;
+                    least[0] = least[0].min(push * 1e9 / (ROWS * BATCHES) as f64);
+                    least[1] = least[1].min(merge * 1e9 / (ROWS * BATCHES) as f64);
+                    sums.push(sum);
+                }
+            }
+            assert!(sums.iter().all(|sum| *sum == sums[0]), "the same rows either way");
+            let [[push, merge], [hashed, hashed_merge]] = least;
+            println!("{name:<34} {push:>10.1} {merge:>10.1} | {hashed:>10.1} {hashed_merge:>10.1}");
+            cells.push_in(&format!("{name}, push"), hashed, "any pusher", push, "ns");
+            cells.push_in(&format!("{name}, merge"), hashed_merge, "any pusher", merge, "ns");
+        }
+    }
+    Ok(())
+}
+
+/// Seconds to push, seconds to merge and decode, and what came out: rows, and the sum of the counts.
+fn arranged(
+    batches: &[RecordBatch],
+    count: usize,
+    hashed: bool,
+) -> Result<(f64, f64, (usize, i64))> {
+    let layout = Order::by("key").diff("diff").bind(&batches[0].schema())?;
+    let by_key = Order::by("key").bind(&batches[0].schema())?;
+    let pool = Pool::unlimited();
+    let batcher = Batcher::new(&layout, &pool);
+    let mut pushers = batcher.pushers(count);
+    let mut partitioner = Partitioner::hash(&by_key, count);
+    let (push, ()) = seconds(|| {
+        for (turn, batch) in batches.iter().enumerate() {
+            let sequence = (turn * ROWS) as u64;
+            if hashed {
+                let parts = partitioner.split(batch)?;
+                for (part, rows) in parts.occupied() {
+                    pushers[part].push(&rows, sequence)?;
+                }
+            } else {
+                pushers[turn % count].push(batch, sequence)?;
+            }
+        }
+        Ok(pushers.iter_mut().try_for_each(Pusher::flush)?)
+    })?;
+    let (merge, sum) = seconds(|| {
+        let (mut rows, mut sum) = (0, 0);
+        for batch in batcher.finish()?.record_batches(ROWS)? {
+            let batch = batch?;
+            rows += batch.num_rows();
+            sum += batch.column(1).as_primitive::<Int64Type>().values().iter().sum::<i64>();
+        }
+        Ok((rows, sum))
+    })?;
+    Ok((push, merge, sum))
+}
+
+fn changes(keys: u64) -> Vec<RecordBatch> {
+    let mut rng = Rng::new(5);
+    let batches = (0..BATCHES).map(|_| {
+        let number = |_| rng.below(keys) as i64;
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values((0..ROWS).map(number)));
+        let diffs: ArrayRef = Arc::new(Int64Array::from(vec![1; ROWS]));
+        RecordBatch::try_from_iter([("key", keys), ("diff", diffs)]).expect("columns of one length")
+    });
+    batches.collect()
+}

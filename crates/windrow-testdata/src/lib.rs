@@ -1,0 +1,83 @@
+//! Files made from a seed: the same seed writes the same bytes.
+//!
+//! [`log`] writes the large synthetic change log of the benches and of `scripts/check-memory`; [`orders`] writes the small
+//! change log of a shop in `examples/data`. Both are change logs: a key's first event is an
+//! insert, updates follow, a delete may end it and a second insert may bring it back.
+
+pub mod log;
+pub mod orders;
+pub mod rng;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The error of a generator: its text is all that a caller needs.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What was written, for the last line of the command.
+pub struct Summary {
+    file: PathBuf,
+    rows: u64,
+    inserts: u64,
+    updates: u64,
+    deletes: u64,
+    /// Keys alive after the last event by sequence number: the rows of a snapshot.
+    live: u64,
+    bytes: u64,
+}
+
+impl Summary {
+    fn new(file: &Path) -> Self {
+        Self {
+            file: file.to_owned(),
+            rows: 0,
+            inserts: 0,
+            updates: 0,
+            deletes: 0,
+            live: 0,
+            bytes: 0,
+        }
+    }
+
+    fn count(&mut self, op: Op) {
+        match op {
+            Op::Insert => self.inserts += 1,
+            Op::Update => self.updates += 1,
+            Op::Delete => self.deletes += 1,
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {} rows ({} inserts, {} updates, {} deletes), {} keys live at the end, {} bytes",
+            self.file.display(),
+            self.rows,
+            self.inserts,
+            self.updates,
+            self.deletes,
+            self.live,
+            self.bytes
+        )
+    }
+}
+
+/// What an event does to its key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Op {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Insert => "I",
+            Self::Update => "U",
+            Self::Delete => "D",
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A shop's change log: TPC-H orders, inserted, updated, deleted, brought back.
+//!
+//! ```text
+//! order -> its events, each at a time -> all events by time, numbered (lsn)
+//!       -> shuffled within windows -> some delivered twice -> file
+//! ```
+//!
+//! An order that is updated starts open (O) and goes to P and F, its price changing on the way
+//! to the one that TPC-H gives it; the others keep the status of TPC-H. A delete carries the
+//! row as it was. Rows, keys and texts are TPC-H's; times after the order date are ours.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    Date32Builder, Decimal128Builder, Int32Builder, Int64Builder, StringBuilder,
+    TimestampMicrosecondBuilder,
+};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use tpchgen::generators::{Order, OrderGenerator};
+
+use crate::rng::Rng;
+use crate::{Op, Result, Summary};
+
+/// Events are out of place by less than this many rows.
+const WINDOW: usize = 512;
+const BATCH: usize = 8192;
+/// Small enough for a small file to have several.
+const ROW_GROUP: usize = 16_384;
+
+/// Shares of the orders, in percent.
+const UPDATED: u64 = 33;
+const DELETED: u64 = 5;
+/// Of the deleted.
+const REINSERTED: u64 = 15;
+/// Of the events.
+const DUPLICATED: u64 = 1;
+
+const DAY: i64 = 86_400_000_000;
+
+/// One change, before and after it has its sequence number.
+#[derive(Clone)]
+struct Event<'a> {
+    order: &'a Order<'a>,
+    op: Op,
+    status: &'static str,
+    /// In cents.
+    price: i64,
+    at: i64,
+    lsn: i64,
+}
+
+/// Writes the change log of the orders of TPC-H at this scale factor.
+pub fn write(file: &Path, scale: f64, seed: u64) -> Result<Summary> {
+    if !(scale > 0.0 && scale <= 1.0) {
+        return Err("--scale must be above 0 and at most 1: all events are held in memory".into());
+    }
+    let mut rng = Rng::new(seed);
+    let generator = OrderGenerator::new(scale, 1, 1);
+    let orders: Vec<Order<'_>> = generator.iter().collect();
+    let mut summary = Summary::new(file);
+    let mut events = Vec::new();
+    for order in &orders {
+        let last = live(order, &mut rng, &mut events);
+        summary.live += u64::from(last != Op::Delete);
+    }
+    number(&mut events, &mut rng);
+    let delivered = deliver(events, &mut rng);
+    delivered.iter().for_each(|event| summary.count(event.op));
+
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_max_row_group_row_count(Some(ROW_GROUP))
+        .build();
+    let schema = schema();
+    let mut writer = ArrowWriter::try_new(File::create(file)?, schema.clone(), Some(properties))?;
+    for events in delivered.chunks(BATCH) {
+        writer.write(&batch(&schema, events)?)?;
+    }
+    writer.close()?;
+    summary.rows = delivered.len() as u64;
+    summary.bytes = std::fs::metadata(file)?.len();
+    Ok(summary)
+}
+
+/// Appends the events of one order's life; returns what the last one did.
+fn live<'a>(order: &'a Order<'a>, rng: &mut Rng, events: &mut Vec<Event<'a>>) -> Op {
+    let updates = if rng.percent(UPDATED) { rng.between(1, 3) } else { 0 };
+    let mut event = Event {
+        order,
+        op: Op::Insert,
+        status: if updates > 0 { "O" } else { order.o_orderstatus.as_str() },
+        price: order.o_totalprice.0,
+        at: i64::from(order.o_orderdate.to_unix_epoch()) * DAY + rng.below(DAY as u64) as i64,
+        lsn: 0,
+    };
+    let last_price = event.price;
+    if updates > 0 {
+        event.price = last_price * rng.between(80, 120) as i64 / 100;
+    }
+    events.push(event.clone());
+    event.op = Op::Update;
+    for left in (0..updates).rev() {
+        event.at += later(rng, 30);
+        event.status = if event.status == "O" && left > 0 { "P" } else { "F" };
+        event.price =
+            if left == 0 { last_price } else { last_price * rng.between(95, 105) as i64 / 100 };
+        events.push(event.clone());
+    }
+    if !rng.percent(DELETED) {
+        return Op::Update;
+    }
+    event.at += later(rng, 60);
+    event.op = Op::Delete;
+    events.push(event.clone());
+    if !rng.percent(REINSERTED) {
+        return Op::Delete;
+    }
+    event.at += later(rng, 10);
+    event.op = Op::Insert;
+    event.status = "O";
+    events.push(event);
+    Op::Insert
+}
+
+/// A time span of up to `days`, never zero: the events of an order have an order.
+fn later(rng: &mut Rng, days: i64) -> i64 {
+    1 + rng.below((days * DAY) as u64) as i64
+}
+
+/// Puts the events in the order of their time and gives each its place in the log. Places have
+/// gaps, as byte positions do.
+fn number(events: &mut [Event<'_>], rng: &mut Rng) {
+    events.sort_by_key(|event| event.at);
+    let mut lsn = 26_000_000;
+    for event in events {
+        lsn += 8 * rng.between(12, 60) as i64;
+        event.lsn = lsn;
+    }
+}
+
+/// The events in the order in which they arrive, some of them a second time, a little later.
+fn deliver<'a>(mut events: Vec<Event<'a>>, rng: &mut Rng) -> Vec<Event<'a>> {
+    for window in events.chunks_mut(WINDOW) {
+        if rng.percent(60) {
+            rng.shuffle(window);
+        }
+    }
+    let mut delivered = Vec::with_capacity(events.len());
+    let mut again = Vec::new();
+    for (i, event) in events.into_iter().enumerate() {
+        if rng.percent(DUPLICATED) {
+            again.push(event.clone());
+        }
+        delivered.push(event);
+        if (i + 1) % (WINDOW / 4) == 0 {
+            delivered.append(&mut again);
+        }
+    }
+    delivered.append(&mut again);
+    delivered
+}
+
+fn batch(schema: &SchemaRef, events: &[Event<'_>]) -> Result<RecordBatch> {
+    let mut lsn = Int64Builder::new();
+    let mut op = StringBuilder::new();
+    let mut orderkey = Int64Builder::new();
+    let mut custkey = Int64Builder::new();
+    let mut status = StringBuilder::new();
+    let mut price = Decimal128Builder::new().with_precision_and_scale(15, 2)?;
+    let mut date = Date32Builder::new();
+    let mut priority = StringBuilder::new();
+    let mut clerk = StringBuilder::new();
+    let mut shippriority = Int32Builder::new();
+    let mut comment = StringBuilder::new();
+    let mut committed = TimestampMicrosecondBuilder::new();
+    for event in events {
+        let order = event.order;
+        lsn.append_value(event.lsn);
+        op.append_value(event.op.as_str());
+        orderkey.append_value(order.o_orderkey);
+        custkey.append_value(order.o_custkey);
+        status.append_value(event.status);
+        price.append_value(i128::from(event.price));
+        date.append_value(order.o_orderdate.to_unix_epoch());
+        priority.append_value(order.o_orderpriority);
+        clerk.append_value(order.o_clerk.to_string());
+        shippriority.append_value(order.o_shippriority);
+        comment.append_value(order.o_comment);
+        committed.append_value(event.at);
+    }
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(lsn.finish()),
+        Arc::new(op.finish()),
+        Arc::new(orderkey.finish()),
+        Arc::new(custkey.finish()),
+        Arc::new(status.finish()),
+        Arc::new(price.finish()),
+        Arc::new(date.finish()),
+        Arc::new(priority.finish()),
+        Arc::new(clerk.finish()),
+        Arc::new(shippriority.finish()),
+        Arc::new(comment.finish()),
+        Arc::new(committed.finish()),
+    ];
+    Ok(RecordBatch::try_new(schema.clone(), columns)?)
+}
+
+fn schema() -> SchemaRef {
+    let of = |name: &str, kind| Field::new(name, kind, false);
+    Arc::new(Schema::new(vec![
+        of("lsn", DataType::Int64),
+        of("op", DataType::Utf8),
+        of("o_orderkey", DataType::Int64),
+        of("o_custkey", DataType::Int64),
+        of("o_orderstatus", DataType::Utf8),
+        of("o_totalprice", DataType::Decimal128(15, 2)),
+        of("o_orderdate", DataType::Date32),
+        of("o_orderpriority", DataType::Utf8),
+        of("o_clerk", DataType::Utf8),
+        of("o_shippriority", DataType::Int32),
+        of("o_comment", DataType::Utf8),
+        of("committed_at", DataType::Timestamp(TimeUnit::Microsecond, None)),
+    ]))
+}
