@@ -100,32 +100,41 @@ fn every_small_world(inputs: u32, keys: u32, see: impl Fn(&[Vec<Change>]) + Sync
 }
 
 /// Merges `world` with every fuel up to one that suffices, and at once.
-fn merges_with_every_fuel(keys: Keys, chunk: usize, world: &[Vec<Change>]) {
+fn merges_with_every_fuel(keys: Keys, pool: &Pool, world: &[Vec<Change>]) {
     let expected = keys.model(&world.concat());
     for fuel in 1..=world.concat().len() as i64 + 1 {
-        let (batch, _) = merged(keys, &Pool::tiny(chunk), world, fuel);
+        let (batch, _) = merged(keys, pool, world, fuel);
         assert_eq!(keys.read(batch).unwrap(), expected, "{world:?} {fuel}");
     }
-    let settled = union(keys, &Pool::tiny(chunk), world).settle().unwrap();
+    let settled = union(keys, pool, world).settle().unwrap();
     assert_eq!(keys.read(settled).unwrap(), expected, "{world:?}");
 }
 
 #[test]
 fn every_small_world_with_every_fuel() {
+    // One row a chunk, and all in one.
+    let pools = [Pool::tiny(40), Pool::tiny(1000)];
     for (inputs, rows) in [(2, 2), (2, 3), (3, 2)] {
         every_small_world(inputs, rows, |world| {
             for keys in [Keys::Numbers, Keys::Texts] {
-                // One row a chunk, and all in one.
-                for chunk in [40, 1000] {
-                    merges_with_every_fuel(keys, chunk, world);
+                for pool in &pools {
+                    merges_with_every_fuel(keys, pool, world);
                 }
             }
         });
     }
-    // Two keys of two values; three inputs of three rows.
-    for (inputs, rows) in [(2, 4), (3, 3)] {
-        every_small_world(inputs, rows, |world| merges_with_every_fuel(Keys::Numbers, 40, world));
-    }
+}
+
+#[test]
+fn every_world_of_two_keys_with_two_values() {
+    let pool = Pool::tiny(40);
+    every_small_world(2, 4, |world| merges_with_every_fuel(Keys::Numbers, &pool, world));
+}
+
+#[test]
+fn every_world_of_three_inputs_with_three_rows() {
+    let pool = Pool::tiny(40);
+    every_small_world(3, 3, |world| merges_with_every_fuel(Keys::Numbers, &pool, world));
 }
 
 #[test]
