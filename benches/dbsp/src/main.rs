@@ -13,7 +13,7 @@
 mod cells;
 mod kway;
 mod probes;
-#[path = "../../../crates/windrow-bench/src/gen/rng.rs"]
+#[path = "../../../crates/windrow-testdata/src/rng.rs"]
 #[expect(dead_code, reason = "shared with windrow-bench, whose data need more of it")]
 mod rng;
 mod runtime;

@@ -75,9 +75,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// A key in no order, a number and a short text.
 fn rows(rng: &mut Rng, count: usize) -> Result<RecordBatch> {
-    let keys = UInt64Array::from_iter_values((0..count).map(|_| rng.next()));
+    let keys = UInt64Array::from_iter_values((0..count).map(|_| rng.next_u64()));
     let numbers = Int64Array::from_iter_values((0..count as i64).map(|i| i * 3));
-    let texts = (0..count).map(|_| format!("item {:016x}", rng.next() >> 20));
+    let texts = (0..count).map(|_| format!("item {:016x}", rng.next_u64() >> 20));
     let texts = StringArray::from_iter_values(texts);
     Ok(RecordBatch::try_from_iter([
         ("key", Arc::new(keys) as ArrayRef),

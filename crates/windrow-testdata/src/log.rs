@@ -201,7 +201,7 @@ impl Text {
         self.buffer.push_str("\",\"note\":\"");
         while self.buffer.len() < length - 2 {
             // A few words are frequent and most are rare, as in prose.
-            let uniform = (self.rng.next() >> 11) as f64 / (1u64 << 53) as f64;
+            let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
             let rank = (uniform.powi(RANK_POWER) * WORDS as f64) as usize;
             self.buffer.push_str(&self.words[rank]);
             self.buffer.push(' ');

@@ -39,7 +39,7 @@ pub(super) fn runs(keys: Keys, count: usize, records: usize, seed: u64) -> Vec<V
         };
         let mut of_key = Rng::new(key);
         let from = if keys == Keys::Duplicates { &mut of_key } else { &mut rng };
-        Record { key, values: std::array::from_fn(|_| from.next()), diff: 1 }
+        Record { key, values: std::array::from_fn(|_| from.next_u64()), diff: 1 }
     };
     let mut run = |_| {
         let mut run: Vec<Record> = (0..records / count).map(&mut record).collect();

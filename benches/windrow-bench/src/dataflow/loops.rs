@@ -48,7 +48,7 @@ fn run(program: Program, edges: usize, ours: bool) -> (f64, Vec<f64>) {
         });
         let nodes = (edges / 4).max(1) as u64;
         let mut rng = Rng::new(3);
-        let mut edge = || ((rng.next() % nodes) as u32, (rng.next() % nodes) as u32);
+        let mut edge = || ((rng.next_u64() % nodes) as u32, (rng.next_u64() % nodes) as u32);
         let mut there: Vec<(u32, u32)> = (0..edges).map(|_| edge()).collect();
         roots.insert(0);
         let mut round = |changes: Vec<((u32, u32), isize)>, time: u64| {

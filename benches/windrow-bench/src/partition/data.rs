@@ -166,9 +166,9 @@ fn column(kind: Kind, rows: usize, nulls: bool, rng: &mut Rng) -> ArrayRef {
     }
     match kind {
         Kind::Boolean => array!(BooleanArray, |rng: &mut Rng| rng.below(2) == 1),
-        Kind::Integer | Kind::Mixed => array!(Int32Array, |rng: &mut Rng| rng.next() as i32),
-        Kind::BigInt => array!(Int64Array, |rng: &mut Rng| rng.next() as i64),
-        Kind::HugeInt => array!(Decimal128Array, |rng: &mut Rng| i128::from(rng.next())),
+        Kind::Integer | Kind::Mixed => array!(Int32Array, |rng: &mut Rng| rng.next_u64() as i32),
+        Kind::BigInt => array!(Int64Array, |rng: &mut Rng| rng.next_u64() as i64),
+        Kind::HugeInt => array!(Decimal128Array, |rng: &mut Rng| i128::from(rng.next_u64())),
         Kind::VarChar => {
             let texts: Vec<Option<String>> =
                 valid.iter().map(|valid| valid.then(|| text(rng))).collect();

@@ -103,9 +103,9 @@ fn absorb(state: &RandomState, column: &ArrayRef, more: bool, hashes: &mut [u64]
 
 fn record_batch(rows: usize, seed: u64) -> RecordBatch {
     let mut rng = Rng::new(seed);
-    let a = Int64Array::from_iter_values((0..rows).map(|_| rng.next() as i64));
-    let b = Int64Array::from_iter_values((0..rows).map(|_| rng.next() as i64));
-    let c = Int32Array::from_iter_values((0..rows).map(|_| rng.next() as i32));
+    let a = Int64Array::from_iter_values((0..rows).map(|_| rng.next_u64() as i64));
+    let b = Int64Array::from_iter_values((0..rows).map(|_| rng.next_u64() as i64));
+    let c = Int32Array::from_iter_values((0..rows).map(|_| rng.next_u64() as i32));
     let d = StringArray::from_iter_values(
         (0..rows).map(|_| format!("{:.*}", rng.below(25) as usize, "abcdefghijklmnopqrstuvwxyz")),
     );

@@ -48,12 +48,12 @@ fn valid(rng: &mut Rng, rows: usize, nulls: u64) -> Option<NullBuffer> {
 }
 
 fn longs(rng: &mut Rng, rows: usize, nulls: u64) -> ArrayRef {
-    let values: Vec<u64> = (0..rows).map(|_| rng.next()).collect();
+    let values: Vec<u64> = (0..rows).map(|_| rng.next_u64()).collect();
     Arc::new(UInt64Array::new(values.into(), valid(rng, rows, nulls)))
 }
 
 fn signed(rng: &mut Rng, rows: usize) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.next() as i64)))
+    Arc::new(Int64Array::from_iter_values((0..rows).map(|_| rng.next_u64() as i64)))
 }
 
 fn below(rng: &mut Rng, rows: usize, bound: u64) -> ArrayRef {
@@ -61,7 +61,7 @@ fn below(rng: &mut Rng, rows: usize, bound: u64) -> ArrayRef {
 }
 
 fn doubles(rng: &mut Rng, rows: usize) -> ArrayRef {
-    Arc::new(Float64Array::from_iter_values((0..rows).map(|_| rng.next() as f64 - 9e18)))
+    Arc::new(Float64Array::from_iter_values((0..rows).map(|_| rng.next_u64() as f64 - 9e18)))
 }
 
 pub(super) fn word(rng: &mut Rng, least: u64, most: u64) -> String {
@@ -91,7 +91,7 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
     }
     shapes.push(Shape::new("4 x i32", |rng, rows| {
         let column =
-            |rng: &mut Rng| Int32Array::from_iter_values((0..rows).map(|_| rng.next() as i32));
+            |rng: &mut Rng| Int32Array::from_iter_values((0..rows).map(|_| rng.next_u64() as i32));
         (0..4).map(|_| Arc::new(column(rng)) as ArrayRef).collect()
     }));
     shapes.push(Shape::new("4 x i64", |rng, rows| (0..4).map(|_| signed(rng, rows)).collect()));
@@ -102,7 +102,8 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
         (0..4).map(|_| Arc::new(column(rng)) as ArrayRef).collect()
     }));
     shapes.push(Shape::new("4 x decimal128", |rng, rows| {
-        let value = |rng: &mut Rng| i128::from(rng.next() as i64) * i128::from(rng.next() >> 8);
+        let value =
+            |rng: &mut Rng| i128::from(rng.next_u64() as i64) * i128::from(rng.next_u64() >> 8);
         let column = |rng: &mut Rng| {
             Decimal128Array::from_iter_values((0..rows).map(|_| value(rng)))
                 .with_precision_and_scale(38, 4)
@@ -123,7 +124,7 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
         let value = |rng: &mut Rng| match rng.below(10) {
             0 => u64::MAX,
             1 => 0,
-            _ => rng.next(),
+            _ => rng.next_u64(),
         };
         let column = |rng: &mut Rng| {
             let values: Vec<u64> = (0..rows).map(|_| value(rng)).collect();
@@ -148,7 +149,7 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
         vec![
             signed(rng, rows),
             doubles(rng, rows),
-            Arc::new(Int32Array::from_iter_values((0..rows).map(|_| rng.next() as i32))),
+            Arc::new(Int32Array::from_iter_values((0..rows).map(|_| rng.next_u64() as i32))),
             Arc::new(BooleanArray::from_iter((0..rows).map(|_| Some(rng.percent(50))))),
             text(rng, rows, 4, 12, ""),
         ]
@@ -159,8 +160,9 @@ pub(super) fn codec_shapes() -> Vec<Shape> {
         vec![Arc::new(DictionaryArray::<Int32Type>::from_iter(picked))]
     }));
     shapes.push(Shape::new("list", |rng, rows| {
-        let lists = (0..rows)
-            .map(|_| Some((0..rng.below(6)).map(|_| Some(rng.next() as i32)).collect::<Vec<_>>()));
+        let lists = (0..rows).map(|_| {
+            Some((0..rng.below(6)).map(|_| Some(rng.next_u64() as i32)).collect::<Vec<_>>())
+        });
         vec![Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))]
     }));
     shapes.push(Shape::new("struct", |rng, rows| {
@@ -245,7 +247,7 @@ pub(super) fn sort_shapes() -> Vec<Shape> {
         }),
         Shape::new("u64 skewed", |rng, rows| {
             let value = |rng: &mut Rng| match rng.below(10) {
-                0 => rng.next(),
+                0 => rng.next_u64(),
                 _ => rng.below(20),
             };
             vec![Arc::new(UInt64Array::from_iter_values((0..rows).map(|_| value(rng))))]

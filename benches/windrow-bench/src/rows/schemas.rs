@@ -27,7 +27,7 @@ enum Kind {
 
 /// `rows` values of a kind, so many percent of them null.
 fn column(kind: Kind, rng: &mut Rng, rows: usize, nulls: u64) -> ArrayRef {
-    let numbers: Vec<u64> = (0..rows).map(|_| rng.next()).collect();
+    let numbers: Vec<u64> = (0..rows).map(|_| rng.next_u64()).collect();
     let some: Vec<bool> = (0..rows).map(|_| !rng.percent(nulls)).collect();
     let valid = (nulls > 0).then(|| NullBuffer::from(some.clone()));
     macro_rules! numbers {
