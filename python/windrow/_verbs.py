@@ -184,7 +184,7 @@ def compact(
         Columns that tell rows apart; with ``diff``, columns to sort by first.
     order_by
         Columns that say which change of a key is the latest; what text in them stands for is told as
-        ``"scn:number"`` or ``"pos:lsn"``.
+        ``"scn:number"``, ``"pos:lsn"``, ``"at:time"``, ``"seq:hex"``, ``"id:uuid-time"`` or ``"code:text"``.
     op
         The column that says what a change does: insert, update, delete, ...
     preset

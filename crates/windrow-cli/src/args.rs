@@ -110,9 +110,9 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "COLS", required_unless_present = "diff")]
     pub(crate) key: Option<Columns>,
     /// Columns that say which change of a key is the latest, the greatest last:
-    /// COL[:asc|desc][:nulls-first|nulls-last][:number|lsn|text],... Input order decides between
-    /// equals. A null is the latest unless :nulls-first says otherwise. Text that stands for numbers
-    /// needs :number, PostgreSQL's 0/16B2D80 :lsn; :text is for the order of bytes.
+    /// COL[:asc|desc][:nulls-first|nulls-last][:KIND],... Input order decides between equals. A null
+    /// is the latest unless :nulls-first says otherwise. KIND says what text stands for: number, lsn
+    /// (PostgreSQL's 0/16B2D80), time, hex, uuid-time (version 1), or text for the order of bytes.
     #[arg(long, value_name = "COLS", conflicts_with = "diff")]
     pub(crate) order_by: Option<OrderBy>,
     /// Count only what happened at or before this time (or first --order-by column).

@@ -55,6 +55,12 @@ pub enum TextAs {
     Number,
     /// Log sequence numbers of PostgreSQL: 0/10000000 is behind 0/FFFFFFF
     Lsn,
+    /// Times with or without fractions and offsets; without an offset they are in UTC
+    Time,
+    /// Hexadecimal numbers of one to four sections, as BigQuery's `_CHANGE_SEQUENCE_NUMBER`: 10/0 is behind F/7
+    Hex,
+    /// UUIDs of version 1, by their time
+    UuidTime,
     /// Nothing else
     Text,
 }
@@ -64,6 +70,9 @@ impl fmt::Display for TextAs {
         f.write_str(match self {
             Self::Number => "number",
             Self::Lsn => "lsn",
+            Self::Time => "time",
+            Self::Hex => "hex",
+            Self::UuidTime => "uuid-time",
             Self::Text => "text",
         })
     }
@@ -90,6 +99,9 @@ impl FromStr for OrderBy {
                 match option.as_str() {
                     "number" if place > 0 => said = Some(TextAs::Number),
                     "lsn" if place > 0 => said = Some(TextAs::Lsn),
+                    "time" if place > 0 => said = Some(TextAs::Time),
+                    "hex" if place > 0 => said = Some(TextAs::Hex),
+                    "uuid-time" if place > 0 => said = Some(TextAs::UuidTime),
                     "text" if place > 0 => said = Some(TextAs::Text),
                     _ => kept.push(option),
                 }
@@ -97,7 +109,7 @@ impl FromStr for OrderBy {
             let column = column(&kept.join(":")).map_err(|what| {
                 what.replace(
                     "nulls-first, nulls-last",
-                    "nulls-first, nulls-last, number, lsn, text",
+                    "nulls-first, nulls-last, number, lsn, time, hex, uuid-time, text",
                 )
             })?;
             order.texts.extend(said.map(|said| (column.name.clone(), said)));
@@ -239,7 +251,11 @@ mod tests {
             })
         );
         assert_eq!(order("number,lsn").map(|order| order.texts), Ok(vec![]));
-        assert!(order("a:down").unwrap_err().contains("nulls-last, number, lsn, text"));
+        assert!(
+            order("a:down")
+                .unwrap_err()
+                .contains("nulls-last, number, lsn, time, hex, uuid-time, text")
+        );
         assert!(order("").is_err() && order("a,,b").is_err() && order(":lsn").is_err());
         let names = |text: &str| text.parse::<Names>().map(|names| names.to_vec());
         assert_eq!(names("b,\"a,b\",c:d"), Ok(["b", "a,b", "c:d"].map(String::from).to_vec()));

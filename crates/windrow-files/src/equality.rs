@@ -9,7 +9,10 @@ use arrow_array::ArrowNativeTypeOp;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, LargeListArray, LargeListViewArray, ListArray,
+    ListViewArray, MapArray, PrimitiveArray, RecordBatch, StructArray,
+};
 use arrow_cast::cast;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, Schema};
@@ -33,13 +36,27 @@ pub(crate) fn plain_type(kind: &DataType) -> &DataType {
     }
 }
 
-/// Those of `columns` that are floats in `schema`.
+/// Those of `columns` that are floats in `schema`, or hold some.
 pub(crate) fn floats(schema: &Schema, columns: impl IntoIterator<Item = usize>) -> Vec<usize> {
-    let is_float = |column: &usize| {
+    let has_floats = |column: &usize| {
         let field = schema.fields().get(*column);
-        field.is_some_and(|field| plain_type(field.data_type()).is_floating())
+        field.is_some_and(|field| holds_floats(field.data_type()))
     };
-    columns.into_iter().filter(is_float).collect()
+    columns.into_iter().filter(has_floats).collect()
+}
+
+/// Whether values of `kind` are floats, or have some in them.
+pub(crate) fn holds_floats(kind: &DataType) -> bool {
+    match plain_type(kind) {
+        DataType::Struct(fields) => fields.iter().any(|field| holds_floats(field.data_type())),
+        DataType::List(of)
+        | DataType::LargeList(of)
+        | DataType::ListView(of)
+        | DataType::LargeListView(of)
+        | DataType::FixedSizeList(of, _)
+        | DataType::Map(of, _) => holds_floats(of.data_type()),
+        kind => kind.is_floating(),
+    }
 }
 
 /// `batch` with one zero and one NaN in the `floats` of its columns.
@@ -73,11 +90,52 @@ pub(crate) fn one_form(values: &ArrayRef) -> ArrayRef {
         DataType::Float16 => of::<Float16Type>(values, Half::NAN),
         DataType::Float32 => of::<Float32Type>(values, f32::NAN),
         DataType::Float64 => of::<Float64Type>(values, f64::NAN),
-        DataType::Dictionary(_, kind) if kind.is_floating() => {
+        kind if !holds_floats(kind) => ArrayRef::clone(values),
+        DataType::Struct(fields) => {
+            let parts = values.as_struct();
+            let columns = parts.columns().iter().map(one_form).collect();
+            // The length is that of the parts, of which there is one that has floats.
+            Arc::new(StructArray::new(fields.clone(), columns, parts.nulls().cloned()))
+        }
+        DataType::List(of) => {
+            let list = values.as_list::<i32>();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            Arc::new(ListArray::new(Arc::clone(of), offsets, one_form(list.values()), nulls))
+        }
+        DataType::LargeList(of) => {
+            let list = values.as_list::<i64>();
+            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
+            Arc::new(LargeListArray::new(Arc::clone(of), offsets, one_form(list.values()), nulls))
+        }
+        DataType::ListView(of) => {
+            let list = values.as_list_view::<i32>();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (items, nulls) = (one_form(list.values()), list.nulls().cloned());
+            Arc::new(ListViewArray::new(Arc::clone(of), offsets, sizes, items, nulls))
+        }
+        DataType::LargeListView(of) => {
+            let list = values.as_list_view::<i64>();
+            let (offsets, sizes) = (list.offsets().clone(), list.sizes().clone());
+            let (items, nulls) = (one_form(list.values()), list.nulls().cloned());
+            Arc::new(LargeListViewArray::new(Arc::clone(of), offsets, sizes, items, nulls))
+        }
+        DataType::FixedSizeList(of, length) => {
+            let list = values.as_fixed_size_list();
+            let (items, nulls) = (one_form(list.values()), list.nulls().cloned());
+            Arc::new(FixedSizeListArray::new(Arc::clone(of), *length, items, nulls))
+        }
+        DataType::Map(of, sorted) => {
+            let map = values.as_map();
+            let entries: ArrayRef = Arc::new(map.entries().clone());
+            let entries = one_form(&entries).as_struct().clone();
+            let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
+            Arc::new(MapArray::new(Arc::clone(of), offsets, entries, nulls, *sorted))
+        }
+        DataType::Dictionary(..) => {
             let dictionary = values.as_any_dictionary();
             dictionary.with_values(one_form(dictionary.values()))
         }
-        DataType::RunEndEncoded(_, field) if field.data_type().is_floating() => {
+        DataType::RunEndEncoded(_, field) => {
             let kind = values.data_type();
             let plain = cast(values, field.data_type()).map(|plain| one_form(&plain));
             // A cast there and back is of types that are known to have both.
@@ -92,6 +150,8 @@ type Half = <Float16Type as ArrowPrimitiveType>::Native;
 #[cfg(test)]
 mod tests {
     use arrow_array::Float64Array;
+    use arrow_buffer::OffsetBuffer;
+    use arrow_schema::{Field, Fields};
 
     use super::*;
 
@@ -109,5 +169,38 @@ mod tests {
         let found = one_form(&cast(&values, &kind).unwrap());
         assert_eq!(found.data_type(), &kind);
         assert_eq!(cast(&found, &DataType::Float64).unwrap().len(), 5);
+    }
+
+    #[test]
+    fn so_do_those_within_structs_lists_and_maps() {
+        let floats =
+            |values: [f64; 2]| -> ArrayRef { Arc::new(Float64Array::from(values.to_vec())) };
+        let item = |name: &str| Arc::new(Field::new(name, DataType::Float64, true));
+        let of_struct = |values| -> ArrayRef {
+            Arc::new(StructArray::new(Fields::from(vec![item("x")]), vec![floats(values)], None))
+        };
+        let of_list = |values| -> ArrayRef {
+            let offsets = OffsetBuffer::from_lengths([1, 1]);
+            Arc::new(ListArray::new(item("item"), offsets, floats(values), None))
+        };
+        let of_fixed = |values| -> ArrayRef {
+            Arc::new(FixedSizeListArray::new(item("item"), 1, floats(values), None))
+        };
+        let of_map = |values| -> ArrayRef {
+            let fields = Fields::from(vec![
+                Field::new("key", DataType::Float64, false),
+                Field::new("value", DataType::Float64, true),
+            ]);
+            let entries =
+                StructArray::new(fields.clone(), vec![floats([1.0, 2.0]), floats(values)], None);
+            let of = Arc::new(Field::new("entries", DataType::Struct(fields), false));
+            Arc::new(MapArray::new(of, OffsetBuffer::from_lengths([1, 1]), entries, None, false))
+        };
+        let odd = [-0.0, f64::from_bits(0xfff8_0000_0000_0001)];
+        let makes: [&dyn Fn([f64; 2]) -> ArrayRef; 4] = [&of_struct, &of_list, &of_fixed, &of_map];
+        for make in makes {
+            let (found, expected) = (one_form(&make(odd)), make([0.0, f64::NAN]));
+            assert_eq!(found.to_data(), expected.to_data(), "{:?}", found.data_type());
+        }
     }
 }

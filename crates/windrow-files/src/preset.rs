@@ -47,6 +47,8 @@ presets! {
     Debezium = "debezium",
     /// Delta Lake change data feed: plain rows and `_change_type`
     DeltaCdf = "delta-cdf",
+    /// Apache Iceberg changelog: plain rows, `_change_type` and `_change_ordinal`
+    Iceberg = "iceberg",
     /// wal2json of format 1 or 2 as PostgreSQL writes it, or flattened to plain columns and `action`
     Wal2json = "wal2json",
     /// Apache Paimon changelog: plain rows and a row kind (+I -U +U -D, or 0 to 3)
@@ -67,13 +69,16 @@ presets! {
     Qlik = "qlik",
 }
 
+/// The columns of an Iceberg changelog beside the operation: which snapshot of the log a change is of, and its id.
+pub(crate) const ICEBERG: [&str; 2] = ["_change_ordinal", "_commit_snapshot_id"];
+
 impl Preset {
     /// The columns that hold the operation when `op_column` does not say, best first.
     pub(crate) fn op_columns(self) -> &'static [&'static str] {
         match self {
             Self::Generic | Self::Auto => &[],
             Self::Debezium => &["op"],
-            Self::DeltaCdf => &["_change_type"],
+            Self::DeltaCdf | Self::Iceberg => &["_change_type"],
             Self::Wal2json => &["action", "kind"],
             Self::Paimon => &["_ROW_KIND", "rowkind", "_VALUE_KIND"],
             Self::Maxwell | Self::Canal => &["type"],
@@ -92,6 +97,7 @@ impl Preset {
     pub(crate) fn adds(self, name: &str, schema: &Schema) -> bool {
         match self {
             Self::DeltaCdf => matches!(name, "_commit_version" | "_commit_timestamp"),
+            Self::Iceberg => ICEBERG.contains(&name),
             // Data files of a Paimon table repeat the key's columns under this prefix.
             Self::Paimon => match name.strip_prefix("_KEY_") {
                 Some(of) => schema.column_with_name(of).is_some(),
@@ -152,6 +158,10 @@ impl Preset {
         }
         if let Some(name) = Self::FLATTENED.into_iter().find(|name| has(name)) {
             return Some((Self::Debezium, format!("flattened, `{name}`")));
+        }
+        // Delta's column of operations has the same name.
+        if let Some(name) = ICEBERG.into_iter().find(|name| has(name) && has("_change_type")) {
+            return Some((Self::Iceberg, format!("`_change_type` and `{name}`")));
         }
         let plain = [
             Self::DeltaCdf,

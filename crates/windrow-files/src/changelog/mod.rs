@@ -21,6 +21,7 @@
 //! | wal2json | `action`, `kind` | `after`, `before` as [`raw`](crate::raw) makes them; flattened plain columns | I U | D | B C M |
 //! | maxwell, canal | `type` | `after`, `before` as [`raw`](crate::raw) makes them | insert, update | delete | |
 //! | delta-cdf | `_change_type` | plain columns | insert, update_postimage | delete; update_preimage, by commit | else it |
+//! | iceberg | `_change_type` | plain columns | INSERT UPDATE_AFTER | DELETE UPDATE_BEFORE | |
 //! | snowflake | `METADATA$ACTION` | plain columns | INSERT | DELETE | |
 //! | dms | `Op` | plain columns | I U, snapshot: null, or no `Op` | D | |
 //! | paimon | `_ROW_KIND`, `rowkind`, `_VALUE_KIND` | plain columns | +I +U 0 2 | -D 3 | -U 1 |
@@ -34,7 +35,8 @@
 //! and the two images of an update may have different keys. So with `_commit_version` in `order_by` the old
 //! side of a commit comes before the new one, whatever the order of the rows, and an `update_preimage` is a
 //! delete: one that shows where no new row has its key. What is read of a Snowflake stream is such a set too:
-//! of rows that are equal in `order_by`, one that is inserted wins over one that is deleted.
+//! of rows that are equal in `order_by`, one that is inserted wins over one that is deleted. So is a snapshot of an Iceberg
+//! table, behind `_change_ordinal`, by which its changes are ordered first if nobody says so.
 //!
 //! A truncate is an error in every format: it deletes rows that the log does not list. An update without all
 //! columns of its row has marks of those, is refused, or taken as it is ([`Unchanged`]).
@@ -67,7 +69,7 @@ pub(crate) use self::ranks::Ranks;
 use self::unchanged::Partial;
 use crate::derived::OWN;
 use crate::error::{Error, Result};
-use crate::preset::{OpMap, Preset, Unchanged};
+use crate::preset::{ICEBERG, OpMap, Preset, Unchanged};
 use crate::raw::CARRIED;
 
 /// True where the row deletes its key.
@@ -213,12 +215,23 @@ impl ChangeLog {
         self
     }
 
-    /// Puts the side of a set of changes into the order: behind the number of a Delta commit, and behind all
-    /// columns for a Snowflake stream.
+    /// Puts the side of a set of changes into the order: behind the number of a Delta commit or of an Iceberg snapshot, and behind
+    /// all columns for a Snowflake stream.
     pub(crate) fn ordered_by(mut self, order_by: &mut Vec<Column>) -> Self {
         let is_commit = |column: &Column| column.name == COMMIT && !column.descending;
         let behind = match self.operations.preset() {
             Preset::DeltaCdf => order_by.iter().position(is_commit).map(|commit| commit + 1),
+            Preset::Iceberg => {
+                let [ordinal, _] = ICEBERG;
+                let is_ordinal = |column: &Column| column.name == ordinal && !column.descending;
+                if order_by.iter().all(|column| column.name != ordinal)
+                    && self.schema.index_of(ordinal).is_ok()
+                {
+                    order_by.insert(0, windrow::asc(ordinal));
+                }
+                let place = order_by.iter().position(is_ordinal);
+                Some(place.map_or(order_by.len(), |ordinal| ordinal + 1))
+            }
             Preset::Snowflake => Some(order_by.len()),
             _ => None,
         };

@@ -40,6 +40,9 @@ const GENERIC: &[Word] = &[
     ("delete", Some(Change::Delete)),
     ("update_preimage", Some(Change::Ignore)),
     ("update_postimage", Some(Change::Upsert)),
+    // Flink's, which writes them out.
+    ("update_before", Some(Change::Ignore)),
+    ("update_after", Some(Change::Upsert)),
     ("+i", Some(Change::Upsert)),
     ("-u", Some(Change::Ignore)),
     ("+u", Some(Change::Upsert)),
@@ -119,6 +122,14 @@ const DMS: &[Word] = &[
     ("", Some(Change::Snapshot)),
 ];
 
+/// What a snapshot deletes and what it inserts are a set, in which the old side of an update is a delete.
+const ICEBERG: &[Word] = &[
+    ("insert", Some(Change::Upsert)),
+    ("delete", Some(Change::Delete)),
+    ("update_before", Some(Change::Delete)),
+    ("update_after", Some(Change::Upsert)),
+];
+
 const SNOWFLAKE: &[Word] = &[("insert", Some(Change::Upsert)), ("delete", Some(Change::Delete))];
 
 const HUDI: &[Word] = &[
@@ -181,6 +192,7 @@ impl Operations {
             Preset::Generic | Preset::Auto => GENERIC,
             Preset::Debezium => DEBEZIUM,
             Preset::DeltaCdf => DELTA_CDF,
+            Preset::Iceberg => ICEBERG,
             Preset::Wal2json => WAL2JSON,
             Preset::Paimon => PAIMON,
             Preset::Maxwell => MAXWELL,

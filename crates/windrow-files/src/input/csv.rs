@@ -10,7 +10,8 @@
 //!    UTC; if some have them and others do not, they are text.
 //! 3. Integers beyond 64 bits would be text, which has another order: they are decimals, or integers
 //!    without a sign.
-//! 4. Numbers with leading zeros (postal codes) would come out without them: they are text.
+//! 4. Fractions of more digits than a float keeps would be rounded: they are decimals, or text.
+//! 5. Numbers with leading zeros (postal codes) would come out without them: they are text.
 //!
 //! Columns that nothing compares are text as it stands, if that is what is written of them
 //! ([`ReadOptions::carried_as_text`]).
@@ -31,7 +32,7 @@ use crate::setting::Setting;
 
 use super::blocks::newlines;
 use super::dialect::{Columns, Dialect};
-use super::exact::{has_offset, is_named, is_padded};
+use super::exact::{has_offset, is_a_float, is_named, is_padded};
 use super::filter::Filter;
 use super::origin::Origin;
 use super::text::{TextFile, line_bytes, longest_line, rest_of_line};
@@ -242,8 +243,9 @@ fn first_file(
             (None, DataType::Int64 | DataType::Float64) if seen[column].padded => DataType::Utf8,
             // A point is no part of a number.
             (None, DataType::Float64) if csv.decimal_comma => DataType::Utf8,
+            (None, DataType::Float64) => seen[column].fractions(),
             (None, DataType::Utf8) if csv.decimal_comma && seen[column].has_commas() => {
-                DataType::Float64
+                seen[column].fractions()
             }
             (None, DataType::Utf8) => seen[column].large_integers().unwrap_or(DataType::Utf8),
             (None, DataType::Timestamp(unit, _)) => match seen[column] {
@@ -282,6 +284,13 @@ struct Seen {
     /// A number with a comma, and a value that is none with or without it.
     comma: bool,
     no_number: bool,
+    /// A number that no float prints as; a value that is no number; a number with an exponent; the most digits before and behind
+    /// the point.
+    rounded: bool,
+    word: bool,
+    exponent: bool,
+    whole: usize,
+    places: usize,
 }
 
 impl Seen {
@@ -295,11 +304,21 @@ impl Seen {
             self.digits = self.digits.max(digits.len());
             self.beyond_u64 |= digits.len() > 19 && value.parse::<u64>().is_err();
         }
-        let of_numbers = |byte| matches!(byte, b'0'..=b'9' | b',' | b'+' | b'-' | b'e' | b'E');
+        let of_numbers =
+            |byte| matches!(byte, b'0'..=b'9' | b'.' | b',' | b'+' | b'-' | b'e' | b'E');
         let is_number =
             value.bytes().all(of_numbers) && value.replacen(',', ".", 1).parse::<f64>().is_ok();
         self.comma |= is_number && value.contains(',');
-        self.no_number |= !is_number;
+        self.no_number |= !is_number || value.contains('.');
+        self.word |= !is_number;
+        if is_number {
+            let number = value.replacen(',', ".", 1);
+            self.rounded |= !is_a_float(&number);
+            let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+            self.exponent |= number.bytes().any(|byte| byte.is_ascii_alphabetic());
+            self.whole = self.whole.max(whole.trim_start_matches(['+', '-']).len());
+            self.places = self.places.max(fraction.len());
+        }
         match has_offset(value) {
             true => self.offsets = true,
             false => self.local = true,
@@ -309,6 +328,20 @@ impl Seen {
     /// Whether all values are numbers with commas.
     fn has_commas(self) -> bool {
         self.comma && !self.no_number && !self.padded
+    }
+
+    /// The type of a column of numbers, some of which have fractions.
+    fn fractions(self) -> DataType {
+        match self {
+            Self { rounded: false, .. } => DataType::Float64,
+            Self { exponent: false, word: false, whole, places, .. } if whole + places <= 38 => {
+                DataType::Decimal128(38, places as i8)
+            }
+            Self { exponent: false, word: false, whole, places, .. } if whole + places <= 76 => {
+                DataType::Decimal256(76, places as i8)
+            }
+            _ => DataType::Utf8,
+        }
     }
 
     /// The type of a column of nothing but integers, some of which are beyond 64 bits with a sign.

@@ -13,6 +13,7 @@ use crate::format::Format;
 use crate::store::is_far;
 
 use super::reader::Reader;
+use super::tables::{Table, is_marked, is_version};
 use super::{ReadOptions, pattern};
 
 /// One input, before it is opened.
@@ -125,6 +126,9 @@ fn in_store(address: &Path, options: &ReadOptions) -> Result<Option<Vec<PathBuf>
         }
     } else {
         found = options.stores.list(address, &options.cancel)?;
+        for path in &found {
+            are_no_table(path, address)?;
+        }
         found.retain(|path| {
             let below = path.strip_prefix(address).unwrap_or(path);
             let marked = below.components().any(|part| is_marked(part.as_os_str()));
@@ -141,13 +145,22 @@ fn in_store(address: &Path, options: &ReadOptions) -> Result<Option<Vec<PathBuf>
     Ok(Some(found))
 }
 
-fn known_extensions() -> String {
-    Format::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(", ")
+/// Refuses an object below `address` that belongs to the log of a table.
+fn are_no_table(object: &Path, address: &Path) -> Result<()> {
+    let file = object.file_name().unwrap_or_default().as_encoded_bytes();
+    let directories =
+        object.ancestors().skip(1).take_while(|directory| directory.starts_with(address));
+    for directory in directories.filter(|directory| *directory != address) {
+        let name = directory.file_name().unwrap_or_default().as_encoded_bytes();
+        if let Some(table) = Table::of_entry(name, || is_version(file)) {
+            return table.refused(directory.parent().unwrap_or(address));
+        }
+    }
+    Ok(())
 }
 
-/// Whether writers of data sets mark by this name what is not data (`_SUCCESS`, `_temporary`, `.part.crc`).
-fn is_marked(name: &OsStr) -> bool {
-    matches!(name.as_encoded_bytes().first(), Some(b'.' | b'_'))
+fn known_extensions() -> String {
+    Format::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(", ")
 }
 
 /// The files in `directory`, and in those below it, whose extension is known, sorted by name.
@@ -159,7 +172,15 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
         for entry in std::fs::read_dir(&directory).map_err(cannot_list)? {
             let entry = entry.map_err(cannot_list)?;
             let path = entry.path();
-            if path.file_name().is_some_and(is_marked) {
+            let name = entry.file_name();
+            let has_versions = || {
+                let within = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                within.into_iter().any(|file| is_version(file.file_name().as_encoded_bytes()))
+            };
+            if let Some(table) = Table::of_entry(name.as_encoded_bytes(), has_versions) {
+                return table.refused(&directory);
+            }
+            if is_marked(&name) {
                 continue;
             }
             // Links to directories are not followed: they may lead back.
@@ -245,6 +266,30 @@ mod tests {
         let dir = directory(&["a.csv", "b.csv"]);
         let found = expand(&[arg(&dir, "b.csv"), "-".into(), arg(&dir, "a.csv")]).unwrap();
         assert_eq!(names(&found), ["b.csv", "-", "a.csv"].map(String::from));
+    }
+
+    #[test]
+    fn tables_are_refused_as_directories() {
+        for (log, name) in [
+            ("_delta_log/0.json", "a Delta table"),
+            (".hoodie/hoodie.properties", "a Hudi table"),
+            ("metadata/v1.metadata.json", "an Iceberg table"),
+        ] {
+            let dir = directory(&["a.csv"]);
+            let log = dir.path().join("t").join(log);
+            std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+            std::fs::write(log, "").unwrap();
+            std::fs::write(dir.path().join("t/b.csv"), "a\n1\n").unwrap();
+            for table in ["", "t"] {
+                let error = expand(&[arg(&dir, table)]).unwrap_err();
+                assert!(error.to_string().contains(name), "{error}");
+            }
+            assert_eq!(names(&expand(&[arg(&dir, "t/*.csv")]).unwrap()), ["b.csv".to_string()]);
+        }
+        let dir = directory(&["a.csv"]);
+        std::fs::create_dir(dir.path().join("metadata")).unwrap();
+        std::fs::write(dir.path().join("metadata/c.csv"), "a\n1\n").unwrap();
+        assert_eq!(names(&expand(&[arg(&dir, "")]).unwrap()), ["a.csv", "c.csv"].map(String::from));
     }
 
     #[test]

@@ -60,6 +60,7 @@ mod schema_text;
 mod segments;
 mod sniff;
 mod stream;
+mod tables;
 mod text;
 mod text_faults;
 mod turns;

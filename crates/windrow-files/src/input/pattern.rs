@@ -8,7 +8,7 @@
 //! ```
 //! Names are bytes here, as they are on disk: a character is one of UTF-8 where the bytes are that, or else
 //! one byte, which no name in a pattern can be meant by, but `?` and `*` match. Hidden names are matched by
-//! parts that begin with a dot alone, and `**` passes them by. Links are followed, but by `**` not to a
+//! parts that begin with a dot alone, and `**` passes them by, and directories such as `_temporary`. Links are followed, but by `**` not to a
 //! directory that it is in.
 
 use std::ffi::{OsStr, OsString};
@@ -18,6 +18,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+
+use super::tables::is_marked;
 
 /// Whether a name has a character of patterns.
 pub(super) fn is_pattern(name: &OsStr) -> bool {
@@ -81,7 +83,7 @@ fn are_like(names: &[&OsStr], parts: &[Part]) -> bool {
     match (parts.split_first(), names.split_first()) {
         (None, None) => true,
         (Some((Part::Directories, rest)), first) => {
-            let further = first.filter(|(name, _)| !is_hidden(name));
+            let further = first.filter(|(name, _)| !is_marked(name));
             are_like(names, rest) || further.is_some_and(|(_, names)| are_like(names, parts))
         }
         (Some((Part::Name(own), rest)), Some((name, names))) => {
@@ -284,7 +286,7 @@ impl Walk {
                 self.within.push(identity);
                 self.go(directory, rest)?;
                 for path in children(directory)? {
-                    if !path.file_name().is_some_and(is_hidden) && path.is_dir() {
+                    if !path.file_name().is_some_and(is_marked) && path.is_dir() {
                         self.go(&path, parts)?;
                     }
                 }
@@ -371,7 +373,7 @@ mod tests {
     fn trees_are_walked_as_by_the_glob_crate() {
         let mut random = Random(0xD1B5_4A32_D192_ED03);
         let dir = tempfile::tempdir().expect("a directory");
-        let names = ["a", "b", "ab", "a.csv", "b.csv", ".h", "_x"];
+        let names = ["a", "b", "ab", "a.csv", "b.csv", ".h", "x_"];
         for _ in 0..80 {
             let path: PathBuf =
                 (0..1 + random.below(4)).map(|_| names[random.below(names.len())]).collect();
@@ -440,6 +442,13 @@ mod tests {
         assert_eq!(found("d/.*.csv"), [at("d/.a.csv")]);
         assert_eq!(found("d/.h/*"), [at("d/.h/a.csv")]);
         assert_eq!(found("**/a.csv"), [at("d/a.csv")]);
+        fs::create_dir_all(at("e/_temporary")).expect("created");
+        fs::create_dir_all(at("e/_c0=1")).expect("created");
+        for name in ["e/_temporary/c.csv", "e/_c0=1/c.csv"] {
+            fs::write(at(name), "").expect("written");
+        }
+        assert_eq!(found("e/**/c.csv"), [at("e/_c0=1/c.csv")]);
+        assert_eq!(found("e/_temporary/*.csv"), [at("e/_temporary/c.csv")]);
         assert_eq!(found("d/round/*.csv"), [at("d/round/a.csv"), at("d/round/b.csv")]);
         for pattern in ["d/", "*/", "**", "d/**", "a**", "[", "a[]", "[!]"] {
             assert!(files(at(pattern).as_os_str()).is_err(), "{pattern}");

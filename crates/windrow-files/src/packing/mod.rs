@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use bzip2::read::MultiBzDecoder;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder;
 use lzma_rust2::XzReader;
 
@@ -132,9 +132,9 @@ impl Packing {
         let window = self.window(head);
         let packed = BufReader::with_capacity(BUFFER, packed);
         let text: Box<dyn Read + Send> = match self {
-            Self::Gzip => Box::new(MultiGzDecoder::new(packed)),
+            Self::Gzip => Box::new(Gzip(Some(GzDecoder::new(packed)))),
             Self::Bzip2 => Box::new(MultiBzDecoder::new(packed)),
-            Self::Lz4 => Box::new(Lz4(FrameDecoder::new(packed))),
+            Self::Lz4 => Box::new(Lz4(FrameDecoder::new(ToItsEnd { packed, ended: false }))),
             Self::Xz => {
                 let kib = u32::try_from(window / 1024 + 256).unwrap_or(u32::MAX);
                 Box::new(XzReader::new_mem_limit(packed, true, kib))
@@ -149,15 +149,72 @@ impl Packing {
     }
 }
 
-/// LZ4 frames, of which the decoder ends its text with each.
-struct Lz4(FrameDecoder<BufReader<Box<dyn Read + Send>>>);
+/// A compressed file.
+type Packed = BufReader<Box<dyn Read + Send>>;
+
+/// Members of gzip. Zeros behind a member are padding, as tapes and `dd` leave it.
+struct Gzip(Option<GzDecoder<Packed>>);
+
+impl Read for Gzip {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let read = member.read(bytes)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            let packed = self.0.take().map(GzDecoder::into_inner);
+            self.0 = packed.map(next_member).transpose()?.flatten();
+        }
+        Ok(0)
+    }
+}
+
+/// The member behind the padding that `packed` is at, if there is one.
+fn next_member(mut packed: Packed) -> io::Result<Option<GzDecoder<Packed>>> {
+    loop {
+        let bytes = packed.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        match bytes.iter().position(|&byte| byte != 0) {
+            Some(0) => return Ok(Some(GzDecoder::new(packed))),
+            zeros => {
+                let zeros = zeros.unwrap_or(bytes.len());
+                packed.consume(zeros);
+            }
+        }
+    }
+}
+
+/// LZ4 frames. The decoder ends its text at the end mark of a frame, and at the end of the file too: a file that ends within a
+/// frame is cut short.
+struct Lz4(FrameDecoder<ToItsEnd>);
+
+/// A compressed file that remembers whether more was asked for than there is.
+struct ToItsEnd {
+    packed: Packed,
+    ended: bool,
+}
+
+impl Read for ToItsEnd {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.packed.read(bytes)?;
+        self.ended |= read == 0 && !bytes.is_empty();
+        Ok(read)
+    }
+}
 
 impl Read for Lz4 {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.0.read(bytes)? {
-                0 if !self.0.get_mut().fill_buf()?.is_empty() => {}
-                read => return Ok(read),
+            let read = self.0.read(bytes)?;
+            let file = self.0.get_mut();
+            if read == 0 && file.ended {
+                let what = "a frame without its end mark";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+            }
+            if read > 0 || file.packed.fill_buf()?.is_empty() {
+                return Ok(read);
             }
         }
     }

@@ -91,6 +91,66 @@ fn damage_is_an_error_and_no_panic() {
 }
 
 #[test]
+fn a_file_cut_anywhere_is_cut_short() {
+    for packing in Packing::ALL {
+        let whole = packed(packing, 3, &text(3_000));
+        for cut in 1..whole.len() {
+            let Err(error) = unpacked(packing, &whole[..cut]) else {
+                panic!("{packing:?} cut at {cut} of {}", whole.len())
+            };
+            assert!(error.to_string().contains(packing.name()), "{error}");
+        }
+    }
+}
+
+/// A writer that was killed leaves whole blocks.
+#[test]
+fn frames_of_lz4_without_their_end_mark_are_cut_short() {
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    let text = text(200_000);
+    for mode in [BlockMode::Independent, BlockMode::Linked] {
+        for (checksum, size) in [(false, None), (true, Some(text.len() as u64))] {
+            let info = FrameInfo::new()
+                .block_size(BlockSize::Max64KB)
+                .block_mode(mode)
+                .content_checksum(checksum)
+                .content_size(size);
+            let mut frame = FrameEncoder::with_frame_info(info, Vec::new());
+            frame.write_all(&text).unwrap();
+            let frame = frame.finish().unwrap();
+            assert!(unpacked(Packing::Lz4, &frame).unwrap() == text);
+            let mut block = if size.is_some() { 15 } else { 7 };
+            let mut blocks = 0;
+            loop {
+                let length = u32::from_le_bytes(frame[block..block + 4].try_into().unwrap());
+                let cut = unpacked(Packing::Lz4, &frame[..block]).unwrap_err();
+                assert!(cut.to_string().contains("cut short"), "{cut}");
+                if length == 0 {
+                    break;
+                }
+                block += 4 + (length & 0x7fff_ffff) as usize;
+                blocks += 1;
+            }
+            assert!(blocks > 3);
+            // A frame that is whole, and one that is not.
+            let both = [&frame[..], &frame[..block]].concat();
+            assert!(unpacked(Packing::Lz4, &both).is_err());
+        }
+    }
+}
+
+#[test]
+fn zeros_behind_gzip_are_padding() {
+    let member = packed(Packing::Gzip, 6, b"id\n1\n");
+    for zeros in [1, 511, 200_000] {
+        let padded = [&member[..], &vec![0; zeros]].concat();
+        assert_eq!(unpacked(Packing::Gzip, &padded).unwrap(), b"id\n1\n");
+        let garbage = [&padded[..], b"x"].concat();
+        assert!(unpacked(Packing::Gzip, &garbage).is_err());
+    }
+}
+
+#[test]
 fn packings_are_told_by_magic_and_by_name() {
     for (name, expected) in [
         ("a.csv.gz", Some((Packing::Gzip, "a.csv"))),

@@ -317,6 +317,9 @@ fn operation(spec: &CompactSpec, inputs: &Inputs) -> Option<Derived> {
     Derived::of(schema, is_within.then_some(name))
 }
 
+/// The column of operations of a Snowflake stream.
+const SNOWFLAKE_ACTION: &str = "METADATA$ACTION";
+
 /// The format of the changes, bound to the inputs; nothing for rows that are all there is.
 fn change_log(
     spec: &CompactSpec,
@@ -337,7 +340,10 @@ fn change_log(
     }
     let schema = operation.map_or(inputs.schema(), Derived::schema);
     let told = inputs.log();
+    let is_snowflake = spec.op_column.as_deref() == Some(SNOWFLAKE_ACTION);
     let preset = match told.map(|told| told.preset).or(spec.op_preset).unwrap_or_default() {
+        // No other producer has this column, and its changes are a set.
+        Preset::Generic if is_snowflake => Preset::Snowflake,
         Preset::Auto => Preset::told_by(schema)?.0,
         preset => preset,
     };

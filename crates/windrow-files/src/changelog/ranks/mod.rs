@@ -1,33 +1,31 @@
-//! What the text in `order_by` stands for, where bytes have another order: `1000000` is behind `999999`, and
-//! `0/10000000` behind `0/FFFFFFF`.
+//! The order of text that stands for something else: `1000000` is behind `999999`, and `0/10000000` behind `0/FFFFFFF`.
 //!
-//! A column that is read as numbers gets one of our own beside it with these, and the order is by that. Of text
-//! that nobody said anything about, what all values look like is looked at while rows pass: where that has another
-//! order than its bytes, the job is refused.
+//! ```text
+//!  seq:number   "999999", "1000000"  --forms-->  a column of numbers behind all others, which the order is by
+//!  at           "10:00:00.5", ...    --looks-->  nothing, or the job is refused once all rows have passed
+//! ```
+
+mod forms;
+mod looks;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
-use arrow_array::builder::{Decimal256Builder, UInt64Builder};
+use arrow_array::builder::{BinaryBuilder, Decimal256Builder, UInt64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Decimal256Type;
+use arrow_array::types::{Decimal256Type, DecimalType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_buffer::i256;
 use arrow_cast::cast;
-use arrow_cast::parse::parse_decimal;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use windrow::SortColumn as Column;
 
+use self::forms::{DIGITS, FRACTION, SECTIONS, hex, lsn, number, time, uuid_time};
+use self::looks::Plain;
 use super::misfit;
 use crate::columns::TextAs;
 use crate::derived::OWN;
 use crate::error::{Error, Result};
 use crate::preset::Preset;
 use crate::setting::Setting;
-
-/// Digits of numbers, and those of them behind the point.
-const DIGITS: u8 = 76;
-const FRACTION: i8 = 20;
 
 /// The columns of an order whose text stands for something else.
 pub(crate) struct Ranks {
@@ -41,14 +39,6 @@ struct Read {
     column: usize,
     name: String,
     text: TextAs,
-}
-
-/// A column of text that is ordered by its bytes.
-struct Plain {
-    column: usize,
-    name: String,
-    /// What its values are, of [`Looks`], so far.
-    seen: AtomicU8,
 }
 
 impl Ranks {
@@ -81,7 +71,11 @@ impl Ranks {
             let text = match said.or_else(|| known(preset, &name)) {
                 None if is_gtid_column(&name) => return Err(gtids(&name)),
                 None => {
-                    plain.push(Plain { column: index, name, seen: AtomicU8::new(0) });
+                    let column = Plain::new(index, name);
+                    if let Some(as_of) = as_of.as_deref().filter(|_| place == 0) {
+                        column.look_at(as_of);
+                    }
+                    plain.push(column);
                     continue;
                 }
                 Some(TextAs::Text) => continue,
@@ -90,7 +84,10 @@ impl Ranks {
             column.name = format!("{OWN}{}_{name}", read.len());
             let kind = match text {
                 TextAs::Lsn => DataType::UInt64,
-                _ => DataType::Decimal256(DIGITS, FRACTION),
+                TextAs::Hex | TextAs::UuidTime => DataType::Binary,
+                TextAs::Number | TextAs::Time | TextAs::Text => {
+                    DataType::Decimal256(DIGITS, FRACTION)
+                }
             };
             fields.push(Arc::new(Field::new(&column.name, kind, true)));
             if place == 0 {
@@ -99,13 +96,19 @@ impl Ranks {
             read.push(Read { column: index, name, text });
         }
         if let (Some(as_of), Some(text)) = (as_of, first) {
+            let fault = |what| Error::usage(format!("{}: {as_of:?} {what}", Setting::AsOf));
             let number = match text {
                 TextAs::Lsn => lsn(as_of).map(|number| number.to_string()),
-                _ => number(as_of).map(|_| as_of.trim().to_owned()),
+                TextAs::Time => time(as_of)
+                    .map(|time| Decimal256Type::format_decimal(time.seconds(), DIGITS, FRACTION)),
+                TextAs::Hex | TextAs::UuidTime => {
+                    return Err(fault(format!(
+                        "cannot be compared to a column that is ordered as {text}"
+                    )));
+                }
+                TextAs::Number | TextAs::Text => number(as_of).map(|_| as_of.trim().to_owned()),
             };
-            *as_of = number.ok_or_else(|| {
-                Error::usage(format!("{}: {as_of:?} is no {}", Setting::AsOf, text.example()))
-            })?;
+            *as_of = number.ok_or_else(|| fault(format!("is no {}", text.example())))?;
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         Ok(Self { schema, read, plain })
@@ -133,7 +136,7 @@ impl Ranks {
         row: impl Fn(usize) -> u64,
     ) -> Result<RecordBatch> {
         for plain in &self.plain {
-            plain.look(batch.column(plain.column))?;
+            plain.look(batch.column(plain.column), &row)?;
         }
         if self.read.is_empty() {
             return Ok(batch);
@@ -154,7 +157,6 @@ impl Ranks {
 impl Read {
     fn numbers(&self, column: &ArrayRef, row: impl Fn(usize) -> u64) -> Result<ArrayRef> {
         let text = cast(column, &DataType::Utf8).map_err(misfit)?;
-        let values = || text.as_string::<i32>().iter().enumerate();
         let fault = |i: usize, text: &str| {
             let (row, name) = (row(i), &self.name);
             Error::data(format!(
@@ -165,105 +167,46 @@ impl Read {
             .in_column(name)
         };
         // CSV has nothing where it has a null.
-        let given = |text: Option<&'_ str>| text.is_some_and(|text| !text.trim().is_empty());
-        if self.text == TextAs::Lsn {
-            let mut numbers = UInt64Builder::with_capacity(text.len());
-            for (i, text) in values() {
-                let text = text.filter(|text| given(Some(*text)));
-                let parsed = text.map(|text| lsn(text).ok_or_else(|| fault(i, text)));
-                numbers.append_option(parsed.transpose()?);
+        let values =
+            text.as_string::<i32>().iter().map(|text| text.filter(|text| !text.trim().is_empty()));
+        let values = values.enumerate();
+        let rows = text.len();
+        macro_rules! read {
+            ($builder:expr, $read:expr) => {{
+                let mut column = $builder;
+                for (i, text) in values {
+                    let read = text.map(|text| $read(text).ok_or_else(|| fault(i, text)));
+                    column.append_option(read.transpose()?);
+                }
+                column.finish()
+            }};
+        }
+        Ok(match self.text {
+            TextAs::Lsn => Arc::new(read!(UInt64Builder::with_capacity(rows), lsn)),
+            TextAs::Hex => {
+                Arc::new(read!(BinaryBuilder::with_capacity(rows, rows * 16 * SECTIONS), hex))
             }
-            return Ok(Arc::new(numbers.finish()));
-        }
-        let mut numbers = Decimal256Builder::with_capacity(text.len());
-        for (i, text) in values() {
-            let text = text.filter(|text| given(Some(*text)));
-            let parsed = text.map(|text| number(text).ok_or_else(|| fault(i, text)));
-            numbers.append_option(parsed.transpose()?);
-        }
-        let numbers = numbers.finish().with_precision_and_scale(DIGITS, FRACTION);
-        Ok(Arc::new(numbers.map_err(misfit)?))
-    }
-}
-
-/// What a value looks like.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Looks {
-    Text = 1,
-    Number = 2,
-    Lsn = 4,
-    Gtids = 8,
-    Position = 16,
-}
-
-impl Looks {
-    fn of(value: &str) -> Option<Self> {
-        let value = value.trim();
-        if value.is_empty() {
-            return None;
-        }
-        let digits =
-            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        Some(if number(value).is_some() {
-            Self::Number
-        } else if lsn(value).is_some() {
-            Self::Lsn
-        } else if value.split(',').all(is_gtid) {
-            Self::Gtids
-        } else if value.rsplit_once(':').is_some_and(|(file, place)| {
-            digits(place) && file.rsplit_once('.').is_some_and(|(_, number)| digits(number))
-        }) {
-            Self::Position
-        } else {
-            Self::Text
+            TextAs::UuidTime => {
+                Arc::new(read!(BinaryBuilder::with_capacity(rows, rows * 16), uuid_time))
+            }
+            kind => {
+                let decimals = Decimal256Builder::with_capacity(rows);
+                let numbers = match kind {
+                    TextAs::Time => read!(decimals, |text| time(text).map(|time| time.seconds())),
+                    _ => read!(decimals, number),
+                };
+                Arc::new(numbers.with_precision_and_scale(DIGITS, FRACTION).map_err(misfit)?)
+            }
         })
-    }
-}
-
-impl Plain {
-    fn look(&self, column: &ArrayRef) -> Result<()> {
-        let mut seen = self.seen.load(Ordering::Relaxed);
-        if seen & Looks::Text as u8 != 0 {
-            return Ok(());
-        }
-        let text = cast(column, &DataType::Utf8).map_err(misfit)?;
-        for value in text.as_string::<i32>().iter().flatten() {
-            seen |= Looks::of(value).map_or(0, |looks| looks as u8);
-            if seen & Looks::Text as u8 != 0 {
-                break;
-            }
-        }
-        self.seen.fetch_or(seen, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn check(&self) -> Result<()> {
-        let name = &self.name;
-        let seen = self.seen.load(Ordering::Relaxed);
-        let what = if seen == Looks::Number as u8 {
-            format!(
-                "holds numbers as text; say {name}:number, or {name}:text for the order of bytes"
-            )
-        } else if seen == Looks::Lsn as u8 {
-            format!(
-                "holds log sequence numbers as text; say {name}:lsn, or {name}:text for the order of bytes"
-            )
-        } else if seen == Looks::Gtids as u8 {
-            return Err(gtids(name));
-        } else if seen == Looks::Position as u8 {
-            format!(
-                "holds files and positions as text, where position 1000 is before 999; order by \
-                 columns of their own, or say {name}:text for the order of bytes"
-            )
-        } else {
-            return Ok(());
-        };
-        Err(Error::usage(format!("column {name:?} {what}")).of(Setting::OrderBy).in_column(name))
     }
 }
 
 /// The columns of which a format's documentation says what their text is.
 fn known(preset: Option<Preset>, name: &str) -> Option<TextAs> {
+    // Of BigQuery's storage API, whoever writes it.
+    if name.eq_ignore_ascii_case("_CHANGE_SEQUENCE_NUMBER") {
+        return Some(TextAs::Hex);
+    }
     let known = match preset? {
         Preset::Wal2json => return matches!(name, "lsn" | "nextlsn").then_some(TextAs::Lsn),
         Preset::Debezium => {
@@ -281,14 +224,6 @@ fn known(preset: Option<Preset>, name: &str) -> Option<TextAs> {
 fn is_gtid_column(name: &str) -> bool {
     let last = name.rsplit(['.', '_']).next().unwrap_or(name);
     matches!(last.to_ascii_lowercase().as_str(), "gtid" | "gtids")
-}
-
-/// `UUID:1-5:7`, one of a set.
-fn is_gtid(text: &str) -> bool {
-    let Some((uuid, intervals)) = text.trim().split_once(':') else { return false };
-    uuid.len() == 36
-        && uuid.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
-        && intervals.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-' | b':'))
 }
 
 fn gtids(name: &str) -> Error {
@@ -314,6 +249,8 @@ impl TextAs {
         match self {
             Self::Number => kind.is_numeric() || kind.is_null(),
             Self::Lsn => kind.is_integer() || kind.is_null(),
+            Self::Time => kind.is_temporal() || kind.is_null(),
+            Self::Hex | Self::UuidTime => kind.is_null(),
             Self::Text => kind.is_null(),
         }
     }
@@ -321,90 +258,20 @@ impl TextAs {
     fn example(self) -> String {
         match self {
             Self::Lsn => "log sequence number such as 16/B374D848".to_owned(),
-            _ => {
+            Self::Time => {
+                "time such as 2026-01-31T12:00:00.5Z, 2026-01-31 12:00 or 2026-01-31".to_owned()
+            }
+            Self::Hex => {
+                "hexadecimal number such as 1B374D84800/10, of at most 4 sections of 32 digits"
+                    .to_owned()
+            }
+            Self::UuidTime => "UUID of version 1".to_owned(),
+            Self::Number | Self::Text => {
                 let whole = i16::from(DIGITS) - i16::from(FRACTION);
                 format!(
                     "number such as 1000000 or 1.5, of at most {whole} digits, and {FRACTION} behind the point"
                 )
             }
-        }
-    }
-}
-
-/// The number that the text stands for, exactly.
-fn number(text: &str) -> Option<i256> {
-    let text = text.trim();
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let are_digits =
-        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !are_digits(whole) || !are_digits(fraction) {
-        return None;
-    }
-    let whole = whole.trim_start_matches('0');
-    let fraction = fraction.trim_end_matches('0');
-    if whole.len() + FRACTION as usize > usize::from(DIGITS) || fraction.len() > FRACTION as usize {
-        return None;
-    }
-    let sign = if text.starts_with('-') { "-" } else { "" };
-    let plain = format!("{sign}{}.{fraction:0<1}", if whole.is_empty() { "0" } else { whole });
-    parse_decimal::<Decimal256Type>(&plain, DIGITS, FRACTION).ok()
-}
-
-/// PostgreSQL's log sequence number that the text stands for: two hexadecimal halves of 32 bits.
-fn lsn(text: &str) -> Option<u64> {
-    let half = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if digits { u32::from_str_radix(text, 16).ok() } else { None }
-    };
-    let (high, low) = text.trim().split_once('/')?;
-    Some(u64::from(half(high)?) << 32 | u64::from(half(low)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn log_sequence_numbers_read_as_postgresql_writes_them() {
-        assert_eq!(lsn("16/B374D848"), Some(0x16_B374_D848));
-        assert_eq!(lsn("0/0"), Some(0));
-        assert_eq!(lsn("ffffffff/FFFFFFFF"), Some(u64::MAX));
-        for text in ["", "/", "1", "1/", "/1", "1/2/3", "g/1", "+1/1", "100000000/0"] {
-            assert_eq!(lsn(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn numbers_keep_all_their_digits() {
-        let ascending = ["-1000000", "-9.5", "-0.5", "0", "0.00000000000000000001", "007", "9.75"];
-        let large = ["999999", "1000000", "20120505165304080000000000000000065", &"9".repeat(56)];
-        let numbers: Vec<_> =
-            ascending.iter().chain(&large).map(|text| number(text).expect(text)).collect();
-        assert!(numbers.is_sorted());
-        assert_eq!(number("+1.50"), number("1.5"));
-        let long = "9".repeat(57);
-        for text in ["", "-", ".", "1.", ".5", "1e5", "1_000", "0x1", "NaN", "1,5", &long] {
-            assert_eq!(number(text), None, "{text}");
-        }
-        assert_eq!(number("0.000000000000000000001"), None, "a digit would be lost");
-    }
-
-    #[test]
-    fn text_looks_like_what_it_is() {
-        let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
-        for (text, looks) in [
-            ("12", Some(Looks::Number)),
-            ("1.5", Some(Looks::Number)),
-            ("0/16B2D80", Some(Looks::Lsn)),
-            (&format!("{uuid}:1-5,\n{uuid}:7"), Some(Looks::Gtids)),
-            ("master.000006:800911", Some(Looks::Position)),
-            ("2026-01-31", Some(Looks::Text)),
-            ("12:30", Some(Looks::Text)),
-            ("0000002b:000003f8:0003", Some(Looks::Text)),
-            (" ", None),
-        ] {
-            assert!(Looks::of(text) == looks, "{text}");
         }
     }
 }

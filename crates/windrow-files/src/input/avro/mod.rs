@@ -79,6 +79,7 @@ pub(super) fn open(origin: Origin, batch_rows: usize) -> Result<Opened> {
     let reader_bytes = packed
         + 3 * plain
         + header.codec.reader_bytes()
+        + header.shape.decoder_bytes()
         + 2 * batch_rows * row_bytes
         + origin.stream_bytes();
     Ok(Opened {

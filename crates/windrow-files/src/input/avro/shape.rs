@@ -13,6 +13,13 @@ use serde_json::Value;
 /// Types within each other that are followed.
 const MOST_DEPTH: usize = 61;
 
+/// Values that a row may have, where a type is counted wherever it is named: a schema of 2 KB can name types so that a row has
+/// millions, and what decodes them has some [`LEAF_BYTES`] for each.
+pub(super) const MOST_LEAVES: usize = 10_000;
+
+/// Memory of the decoder for each of them: room for 1,024 values.
+pub(super) const LEAF_BYTES: usize = 11 << 10;
+
 /// Values without a byte that may be in a block beside its rows: an array of nulls has as many as it says.
 const MOST_NOTHINGS: u64 = 1 << 20;
 
@@ -34,15 +41,65 @@ pub(super) enum Shape {
     Union(Vec<Shape>),
 }
 
-/// Types by their full names.
-type Known = HashMap<String, Shape>;
+/// Types by their full names, and how many values the schema has had so far.
+#[derive(Default)]
+struct Known {
+    types: HashMap<String, Named>,
+    leaves: usize,
+}
+
+/// A type that has a name.
+struct Named {
+    shape: Shape,
+    leaves: usize,
+    height: usize,
+}
+
+impl Known {
+    /// Counts values of the schema.
+    ///
+    /// # Errors
+    /// There are too many.
+    fn count(&mut self, leaves: usize) -> Result<(), String> {
+        self.leaves += leaves;
+        if self.leaves > MOST_LEAVES {
+            return Err(format!(
+                "the Avro schema has more than {MOST_LEAVES} values in a row, types that it names more than once counted each \
+                 time"
+            ));
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, name: String, shape: &Shape) {
+        let (leaves, height) = shape.measures();
+        self.types.insert(name, Named { shape: shape.clone(), leaves, height });
+    }
+
+    /// The type of a name, at this depth, if it is defined.
+    fn named(&mut self, full: &str, name: &str, depth: usize) -> Result<Option<Shape>, String> {
+        let Some(found) = self.types.get(full).or_else(|| self.types.get(name)) else {
+            return Ok(None);
+        };
+        let (leaves, height) = (found.leaves, found.height);
+        if depth + height > MOST_DEPTH {
+            return Err(too_deep());
+        }
+        self.count(leaves)?;
+        Ok(self.types.get(full).or_else(|| self.types.get(name)).map(|found| found.shape.clone()))
+    }
+}
+
+fn too_deep() -> String {
+    format!("the Avro schema is nested more than {MOST_DEPTH} deep")
+}
 
 impl Shape {
     /// That of a row, by the schema of a file.
     pub(super) fn parse(schema: &str) -> Result<Self, String> {
         let schema = serde_json::from_str(schema)
             .map_err(|fault| format!("the Avro schema is no JSON: {fault}"))?;
-        let shape = Self::of(&schema, "", &mut Known::new(), 0)?;
+        let shape = Self::of(&schema, "", &mut Known::default(), 0)?;
         match shape {
             Self::Record(_) => Ok(shape),
             _ => Err("the Avro schema is no record, so that there are no columns".to_owned()),
@@ -51,10 +108,10 @@ impl Shape {
 
     fn of(schema: &Value, space: &str, known: &mut Known, depth: usize) -> Result<Self, String> {
         if depth > MOST_DEPTH {
-            return Err(format!("the Avro schema is nested more than {MOST_DEPTH} deep"));
+            return Err(too_deep());
         }
         match schema {
-            Value::String(name) => Self::named(name, space, known),
+            Value::String(name) => Self::named(name, space, known, depth),
             Value::Array(branches) => {
                 let branches = branches.iter().map(|of| Self::of(of, space, known, depth + 1));
                 Ok(Self::Union(branches.collect::<Result<_, _>>()?))
@@ -79,8 +136,12 @@ impl Shape {
                         let name = text("name").ok_or_else(|| lacks("name"))?;
                         let (name, space) = full(name, text("namespace").unwrap_or(space));
                         let shape = match kind {
-                            "enum" => Self::Varint,
+                            "enum" => {
+                                known.count(1)?;
+                                Self::Varint
+                            }
                             "fixed" => {
+                                known.count(1)?;
                                 let size = part("size")?.as_u64();
                                 let size = size.and_then(|size| usize::try_from(size).ok());
                                 Self::Fixed(size.ok_or_else(|| lacks("size"))?)
@@ -95,10 +156,10 @@ impl Shape {
                                 Self::Record(fields.collect::<Result<_, _>>()?)
                             }
                         };
-                        known.insert(name, shape.clone());
+                        known.insert(name, &shape);
                         Ok(shape)
                     }
-                    name => Self::named(name, space, known),
+                    name => Self::named(name, space, known, depth),
                 }
             }
             _ => Err("the Avro schema has a type that is none".to_owned()),
@@ -106,8 +167,8 @@ impl Shape {
     }
 
     /// A primitive type, or one that was defined.
-    fn named(name: &str, space: &str, known: &Known) -> Result<Self, String> {
-        Ok(match name {
+    fn named(name: &str, space: &str, known: &mut Known, depth: usize) -> Result<Self, String> {
+        let shape = match name {
             "null" => Self::Fixed(0),
             "boolean" => Self::Fixed(1),
             "float" => Self::Fixed(4),
@@ -116,14 +177,33 @@ impl Shape {
             "bytes" | "string" => Self::Bytes,
             name => {
                 let (full, _) = full(name, space);
-                let found = known.get(&full).or_else(|| known.get(name)).cloned();
-                found.ok_or_else(|| {
+                return known.named(&full, name, depth)?.ok_or_else(|| {
                     format!(
                         "the Avro type {name:?} is defined nowhere, or contains itself, which is not read"
                     )
-                })?
+                });
             }
-        })
+        };
+        known.count(1)?;
+        Ok(shape)
+    }
+
+    /// The values that it has, and how deep they lie.
+    fn measures(&self) -> (usize, usize) {
+        let of = |parts: &[Self]| {
+            let parts = parts.iter().map(Self::measures);
+            parts.fold((0, 0), |(leaves, height), part| (leaves + part.0, height.max(part.1 + 1)))
+        };
+        match self {
+            Self::Fixed(_) | Self::Varint | Self::Bytes => (1, 0),
+            Self::Record(parts) | Self::Union(parts) => of(parts),
+            Self::Array(items) | Self::Map(items) => of(std::slice::from_ref(&**items)),
+        }
+    }
+
+    /// Memory of what decodes it.
+    pub(super) fn decoder_bytes(&self) -> usize {
+        self.measures().0 * LEAF_BYTES
     }
 
     /// Bytes of the longest of so many rows, which `data` has to be.

@@ -115,3 +115,31 @@ fn headers_and_first_blocks() {
     assert!(Block::first(&[4, 60, 1]).is_none());
     assert!(Block::first(&[1, 6, 1, 2, 3]).is_none(), "a negative number of rows");
 }
+
+/// A schema of 2 KB whose rows have millions of values is refused before anything has room for them.
+#[test]
+fn types_that_multiply_are_refused() {
+    let bomb = |deep: usize, fields: &str| {
+        let define = |i: usize| {
+            let of = if i == 0 { "\"long\"".to_owned() } else { format!("\"r{}\"", i - 1) };
+            let fields = fields.replace('T', &of);
+            format!(
+                "{{\"name\":\"d{i}\",\"type\":{{\"type\":\"record\",\"name\":\"r{i}\",\"fields\":[{fields}]}}}}"
+            )
+        };
+        let fields: Vec<String> = (0..deep).map(define).collect();
+        Shape::parse(&format!(
+            "{{\"type\":\"record\",\"name\":\"r\",\"fields\":[{}]}}",
+            fields.join(",")
+        ))
+    };
+    let two = "{\"name\":\"a\",\"type\":T},{\"name\":\"b\",\"type\":T}";
+    assert!(bomb(8, two).is_ok());
+    for deep in [16, 60, 500] {
+        assert!(bomb(deep, two).unwrap_err().contains("10000 values"), "{deep}");
+    }
+    // One field of the type before it, however often.
+    let one = "{\"name\":\"a\",\"type\":T}";
+    assert!(bomb(40, one).is_ok());
+    assert!(bomb(100, one).unwrap_err().contains("deep"));
+}

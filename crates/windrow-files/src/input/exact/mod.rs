@@ -19,8 +19,8 @@
 //! This file decides what is parsed, and where it stands; `bytes`, `csv` (what its options say), `integers`, `numbers`
 //! (decimals and floats) and `times` (timestamps, dates and times of day) parse; `guess` knows which values an inferred type is for.
 //!
-//! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the
-//! float that is nearest, as everywhere; an integer in a column of floats may be a number of something.
+//! Invariant: a value is kept whole, or it is an error that names it and its column. A fraction becomes the nearest float only
+//! where a user names the type; a float that was inferred prints as the value.
 
 mod bytes;
 mod csv;
@@ -47,6 +47,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use super::csv_options::CsvOptions;
 
 pub(super) use guess::{is_json_number, is_padded};
+pub(super) use numbers::is_a_float;
 pub(super) use times::has_offset;
 
 /// Why a value is refused, to be put behind the value.
@@ -294,7 +295,7 @@ fn values(text: &StringArray, kind: &DataType, reading: Reading) -> Result<Array
             let wide = numbers::decimals(text, &D::Decimal128(*precision, *scale))?;
             cast_strictly(&wide, kind)
         }
-        D::Float16 | D::Float32 | D::Float64 => numbers::floats(text, kind),
+        D::Float16 | D::Float32 | D::Float64 => numbers::floats(text, kind, reading.guessed),
         D::Timestamp(..) | D::Date32 | D::Date64 | D::Time32(_) | D::Time64(_) => {
             times::times(text, kind, reading.writing == Writing::Json && !reading.guessed)
         }

@@ -216,7 +216,19 @@ fn values_that_an_inferred_type_is_not_for() {
         &DataType::Float64,
         &["0", "-0", "0.5", ".5", "5.", "1e3", "-1.10", "1E+3", "123456789012345680"],
     );
-    fits(csv, &DataType::Float64, &["NaN", "nan", "inf", "-inf", "0.12345678901234567890123"]);
+    fits(csv, &DataType::Float64, &["NaN", "nan", "inf", "-inf", "0.30000000000000004"]);
+    // What a float prints as, with as many digits as anybody likes.
+    fits(
+        csv,
+        &DataType::Float64,
+        &["0.1000000000000000055511151231257827", "1.50000000000000000000"],
+    );
+    is_strange(
+        csv,
+        &DataType::Float64,
+        &["0.12345678901234567890123", "12345678901234567.87", "1.2345678901234567891e5"],
+    );
+    is_strange(json, &DataType::Float64, &["12345678901234567.87"]);
     is_strange(
         csv,
         &DataType::Float64,
