@@ -570,10 +570,17 @@ def test_integers_among_floats_are_kept_or_refused(windrow, tmp_path, suffix):
         lines = [f'{{"k":{value}}}' for value in values]
         path.write_text("\n".join(["k", *values] if suffix == "csv" else lines) + "\n")
 
-    write("1.5", "9007199254740992", "-12345678901234567890e0")
+    write("1.5", "9007199254740992", "-1234567890123456e4")
     windrow("sort", path, "--by", "k", "-o", out).ok()
+    # No float has all these digits, and an exponent makes no decimal of them.
+    write("1.5", "-12345678901234567890e0")
+    windrow("sort", path, "--by", "k", "-o", out).fails(3, "-12345678901234567890e0", "line", "'k'", "--schema")
     write("1.5", "9007199254740993")
-    windrow("sort", path, "--by", "k", "-o", out).fails(3, "9007199254740993", "line", "'k'", "--schema")
+    done = windrow("sort", path, "--by", "k", "-o", out)
+    if suffix == "csv":
+        assert done.ok() and out.read_text() == "k\n1.5\n9007199254740993.0\n"
+    else:
+        done.fails(3, "9007199254740993", "line", "'k'", "--schema")
     windrow("sort", path, "--by", "k", "--schema", "k:decimal128(20,1)", "-o", out).ok()
     assert "9007199254740993" in out.read_text()
     write("123456789012345678901234567890", "2")

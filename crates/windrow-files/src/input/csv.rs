@@ -10,7 +10,7 @@
 //!    UTC; if some have them and others do not, they are text.
 //! 3. Integers beyond 64 bits would be text, which has another order: they are decimals, or integers
 //!    without a sign.
-//! 4. Fractions of more digits than a float keeps would be rounded: they are decimals, or text.
+//! 4. Fractions of more digits than a float keeps would be rounded: they are decimals, or, with exponents, an error.
 //! 5. Numbers with leading zeros (postal codes) would come out without them: they are text.
 //!
 //! Columns that nothing compares are text as it stands, if that is what is written of them
@@ -340,7 +340,8 @@ impl Seen {
             Self { exponent: false, word: false, whole, places, .. } if whole + places <= 76 => {
                 DataType::Decimal256(76, places as i8)
             }
-            _ => DataType::Utf8,
+            // Text has another order: the first value that is no float is told.
+            _ => DataType::Float64,
         }
     }
 
