@@ -143,6 +143,7 @@ def test_polars_writes_it(w, rng, tmp_path, compression):
     assert pl.read_parquet(tmp_path / "out.parquet").equals(frame.sort("k"))
 
 
+@pytest.mark.floor
 def test_files_of_many_blocks_are_shared_by_threads(w, rng, tmp_path):
     schema = {"type": "record", "name": "R", "fields": [{"name": "k", "type": "long"}, {"name": "s", "type": "string"}]}
     order = rng.permutation(400_000)

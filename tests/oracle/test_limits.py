@@ -15,6 +15,8 @@ import conftest
 import data
 import oracle
 
+pytestmark = pytest.mark.floor
+
 MIB = 1 << 20
 KNOBS = [(threads, limit) for limit in ("64MiB", "256MiB", "unlimited") for threads in (1, 2)]
 ROWS = 1_000_000
