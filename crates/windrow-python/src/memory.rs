@@ -1,15 +1,20 @@
 //! How much memory a job may take in a process that is somebody else's.
 //!
 //! ```text
-//! limit of the process = resident now, of code as much as a job has of it at least
+//! limit of the process = resident when the call begins, of code as much as a job has of it at least
 //!                      + `memory` - code of this package that is yet to be loaded
+//!                      + what of that code is there when the inputs are open
 //! ```
+//! The last line makes up for a system that takes away code between two calls: what comes back while inputs are opened was
+//! subtracted as code to be loaded, and is resident when the library plans.
 //!
 //! The library's limit is on the whole process, and counts what is resident when it plans. What is promised here is
 //! growth: nobody knows what else a process that has imported pandas does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow_files::Limit;
 
@@ -18,13 +23,18 @@ const DEFAULT_PERCENT: f64 = 25.0;
 /// What a job has resident of code and constants at the most, by the library's own measure.
 const CODE: u64 = 13 << 20;
 
-/// What a call may add, measured once, when it begins.
-#[derive(Clone, Copy, Debug)]
+/// What a call may add, measured when it begins, and when its inputs are open.
+#[derive(Clone, Debug)]
 pub(crate) struct Memory {
     /// The limit of the whole process.
     pub(crate) limit: Limit,
     /// What of it is not the call's.
     base: u64,
+    /// Mapped files that were resident, and code that was to be loaded.
+    of_files: u64,
+    to_load: u64,
+    /// What of that has been loaded.
+    loaded: Arc<AtomicU64>,
 }
 
 impl Memory {
@@ -33,7 +43,8 @@ impl Memory {
         // The library counts code that is not resident, too: else the floor would move with what the system takes away.
         let [whole, of_files] = resident();
         let counted = whole + CODE.saturating_sub(of_files);
-        let base = whole.min(counted.saturating_sub(code_to_load().min(CODE)));
+        let to_load = code_to_load().min(CODE);
+        let base = whole.min(counted.saturating_sub(to_load));
         let grow = |bytes: u64| Limit::Bytes(base.saturating_add(bytes));
         let share = |percent: f64| grow((free() as f64 * percent / 100.0) as u64);
         let limit = match asked {
@@ -42,12 +53,25 @@ impl Memory {
             Some(Limit::Bytes(bytes)) => grow(bytes),
             Some(Limit::Unlimited) => Limit::Unlimited,
         };
-        Self { limit, base }
+        Self { limit, base, of_files, to_load, loaded: Arc::default() }
+    }
+
+    /// The limit of the process once the inputs are open: code that was loaded since is no longer to be loaded.
+    pub(crate) fn opened(&self) -> Limit {
+        let [_, of_files] = resident();
+        // Of files that were fewer than the library counts, no more than it counts at least.
+        let came = of_files.max(CODE).saturating_sub(self.of_files.max(CODE));
+        let loaded = came.min(self.to_load);
+        self.loaded.store(loaded, Ordering::Relaxed);
+        match self.limit {
+            Limit::Bytes(bytes) => Limit::Bytes(bytes.saturating_add(loaded)),
+            limit => limit,
+        }
     }
 
     /// What a limit of the process leaves to the call.
     pub(crate) fn grown(&self, limit: u64) -> u64 {
-        limit.saturating_sub(self.base)
+        limit.saturating_sub(self.base + self.loaded.load(Ordering::Relaxed))
     }
 }
 

@@ -94,7 +94,7 @@ impl Table {
         schema: &SchemaRef,
         change: fn(&mut windrow::Table, &RecordBatch) -> windrow::Result<u64>,
     ) -> PyResult<u64> {
-        let task = Task::new(None, Some(self.memory));
+        let task = Task::new(None, Some(self.memory.clone()));
         let (shared, schema, cancel) =
             (Arc::clone(&self.shared), Arc::clone(schema), task.cancel.clone());
         open(task.run(py, move || shared.change(rows, &schema, &cancel, change))?)
@@ -108,7 +108,7 @@ impl Table {
             let batches = batches.collect::<Result<Vec<_>>>()?;
             concat_batches(&key, &batches).map_err(|error| windrow::Error::from(error).into())
         };
-        Task::new(None, Some(self.memory)).run(given.py(), read)
+        Task::new(None, Some(self.memory.clone())).run(given.py(), read)
     }
 }
 
@@ -210,7 +210,7 @@ impl Table {
             }
             scan.batches(SCAN_ROWS)
         })?;
-        Ok(Reader::of_table(rows, Arc::clone(&self.schema), self.memory))
+        Ok(Reader::of_table(rows, Arc::clone(&self.schema), self.memory.clone()))
     }
 
     fn forget_before(&self, py: Python<'_>, time: u64) -> PyResult<()> {

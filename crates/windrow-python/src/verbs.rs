@@ -70,6 +70,11 @@ impl Call {
         let job = self.spec.job(inputs)?;
         Ok(job.cancelled_by(&task.cancel).watched_by(Arc::clone(&task.watch) as _))
     }
+
+    /// The limits of the job, whose inputs are open.
+    fn limits(&self) -> Limits {
+        self.limits.clone().memory(self.memory.opened())
+    }
 }
 
 /// The parts of a [`Task`] that a worker has.
@@ -94,19 +99,19 @@ pub(crate) fn run(
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Py<PyAny>> {
     let call = Call::new(verb, inputs, options)?;
-    let memory = call.memory;
-    let task = Task::new(progress, Some(memory));
+    let memory = call.memory.clone();
+    let task = Task::new(progress, Some(memory.clone()));
     let watched = Watched::from(&task);
     match call.output.clone() {
         Some(output) => {
             let figures = task.run(py, move || {
                 let job = call.job(&watched)?;
-                job.write(&Target::Path(output), &call.write, &call.limits)
+                job.write(&Target::Path(output), &call.write, &call.limits())
             })?;
             stats(py, &json(&figures)?)
         }
         None => {
-            let batches = task.run(py, move || call.job(&watched)?.batches(&call.limits))?;
+            let batches = task.run(py, move || call.job(&watched)?.batches(&call.limits()))?;
             Ok(Py::new(py, Reader::new(batches, memory))?.into_any())
         }
     }
@@ -121,8 +126,8 @@ pub(crate) fn explain(
     options: &Bound<'_, PyDict>,
 ) -> PyResult<String> {
     let mut call = Call::new(verb, inputs, options)?;
-    let memory = call.memory;
-    let task = Task::new(None, Some(memory));
+    let memory = call.memory.clone();
+    let task = Task::new(None, Some(memory.clone()));
     let watched = Watched::from(&task);
     let reads = call.output.is_none();
     if reads {
@@ -132,7 +137,7 @@ pub(crate) fn explain(
     }
     let explained = task.run(py, move || {
         let target = call.output.clone().map_or(Target::Stdout, Target::Path);
-        call.job(&watched)?.explain(&target, &call.write, &call.limits)
+        call.job(&watched)?.explain(&target, &call.write, &call.limits())
     })?;
     let (floor, limit) = (memory.grown(explained.floor()), explained.limit());
     let limit = limit.map(|limit| memory.grown(limit));

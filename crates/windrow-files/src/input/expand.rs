@@ -174,8 +174,8 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>> {
             let path = entry.path();
             let name = entry.file_name();
             let has_versions = || {
-                let within = std::fs::read_dir(&path).into_iter().flatten().flatten();
-                within.into_iter().any(|file| is_version(file.file_name().as_encoded_bytes()))
+                let mut within = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                within.any(|file| is_version(file.file_name().as_encoded_bytes()))
             };
             if let Some(table) = Table::of_entry(name.as_encoded_bytes(), has_versions) {
                 return table.refused(&directory);

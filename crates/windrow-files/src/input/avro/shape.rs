@@ -15,10 +15,10 @@ const MOST_DEPTH: usize = 61;
 
 /// Values that a row may have, where a type is counted wherever it is named: a schema of 2 KB can name types so that a row has
 /// millions, and what decodes them has some [`LEAF_BYTES`] for each.
-pub(super) const MOST_LEAVES: usize = 10_000;
+const MOST_LEAVES: usize = 10_000;
 
 /// Memory of the decoder for each of them: room for 1,024 values.
-pub(super) const LEAF_BYTES: usize = 11 << 10;
+const LEAF_BYTES: usize = 11 << 10;
 
 /// Values without a byte that may be in a block beside its rows: an array of nulls has as many as it says.
 const MOST_NOTHINGS: u64 = 1 << 20;
