@@ -1,5 +1,6 @@
 """Exceptions by kind, in Python's words, with the place that they are about."""
 
+import ctypes
 import os
 import pathlib
 import pickle
@@ -109,6 +110,29 @@ def test_the_floor(rows):
     assert isinstance(error, MemoryError) and error.limit == 1 << 20
     assert 8 << 20 < error.floor < 80 << 20 and "memory=1024 KiB is below the floor" in str(error)
     wr.sort(rows, by="id", memory=error.floor + (1 << 20), output="a.parquet")
+
+
+def test_the_floor_stays_where_the_system_takes_code_away(file):
+    """Code of the package that is paged out between two calls comes back while the second opens its inputs."""
+
+    def floor():
+        with pytest.raises(wr.MemoryFloorError) as raised:
+            wr.sort(file, by="id", output="s.parquet", memory="1MiB")
+        return raised.value.floor
+
+    def page_out():
+        libc, pageout = ctypes.CDLL(None), 21
+        for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+            if "/_windrow." in line:
+                start, end = (int(place, 16) for place in line.split()[0].split("-"))
+                libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), pageout)
+
+    floor()
+    before = floor()
+    page_out()
+    assert abs(floor() - before) <= 1 << 20
+    page_out()
+    wr.sort(file, by="id", output="s.parquet", memory=before + (1 << 20))
 
 
 def test_space(rows):

@@ -40,6 +40,9 @@ pub(crate) struct Memory {
 impl Memory {
     /// Measures the process, and adds what is asked for.
     pub(crate) fn new(asked: Option<Limit>) -> Self {
+        // The library plans when what is free in the heap is given back. Were it there now, it would be taken for somebody else's,
+        // and the call could name a floor that the next one has not.
+        windrow::give_back_free_blocks();
         // The library counts code that is not resident, too: else the floor would move with what the system takes away.
         let [whole, of_files] = resident();
         let counted = whole + CODE.saturating_sub(of_files);
