@@ -1,7 +1,10 @@
-"""The code of the documentation runs, page by page."""
+"""The code of the documentation runs, each page in a process of its own: engines of other pages would allocate beside it."""
 
 import re
+import runpy
 import shutil
+import subprocess
+import sys
 
 import pytest
 from conftest import LOG, ROOT
@@ -12,28 +15,30 @@ PAGES.remove(ROOT / "docs/site/guides/daft.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def run(page):
-    """Runs the code of a page in one piece; returns the names that it defines."""
+def written(page):
+    """Writes the code of a page to a file, in one piece, beside the log that it reads."""
     shutil.copy(LOG, "orders_log.parquet")
-    # DuckDB passes over the variables of modules that are named as it is.
-    text, names = page.read_text(), {"__name__": "guide"}
+    text, code = page.read_text(), ""
     for block in BLOCK.finditer(text):
         # Lines of a traceback are those of the page.
-        above = "\n" * (text.count("\n", 0, block.start()) + 1)
-        exec(compile(above + block[1], str(page), "exec"), names)
-    return names
+        code += "\n" * (text.count("\n", 0, block.start(1)) - code.count("\n")) + block[1]
+    with open("guide.py", "w") as file:
+        file.write(code)
+    return file.name
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.stem)
 def test_the_code_of_a_page(page):
-    run(page)
+    done = subprocess.run([sys.executable, written(page)], stderr=subprocess.PIPE, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("feature", ["DeletionVectors", "ColumnMapping", "RowTracking"])
 def test_delta_tables_that_must_not_be_rewritten_are_refused(feature):
     from deltalake import DeltaTable, TableFeatures, write_deltalake
 
-    names = run(ROOT / "docs/site/guides/delta.md")
+    # DuckDB passes over the variables of modules that are named as it is.
+    names = runpy.run_path(written(ROOT / "docs/site/guides/delta.md"), run_name="guide")
     write_deltalake("hidden", names["wr"].sort("orders_log.parquet", by="lsn"))
     features = [getattr(TableFeatures, feature)]
     if feature == "RowTracking":
