@@ -27,10 +27,15 @@ def written(page):
     return file.name
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.stem)
-def test_the_code_of_a_page(page):
+def run(page):
+    """Runs the code of a page in a process of its own."""
     done = subprocess.run([sys.executable, written(page)], stderr=subprocess.PIPE, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.stem)
+def test_the_code_of_a_page(page):
+    run(page)
 
 
 @pytest.mark.parametrize("feature", ["DeletionVectors", "ColumnMapping", "RowTracking"])
