@@ -19,7 +19,7 @@ pub fn bfs<'scope, N: Row, T: TimeCode>(
     starts.clone().iterate(|scope, reached| {
         reached
             .arrange_rows(context)
-            .join_core(edges.enter(scope), |_from, steps, to| Some((to.get(), steps.get() + 1)))
+            .join_rows(edges.enter(scope), |_from, steps, to| Some((to.get(), steps.get() + 1)))
             .concat(starts.enter(scope))
             .arrange_rows(context)
             .reduce_rows(context, |_node, steps, out| out.push((steps[0].0.get(), 1)))
@@ -33,11 +33,11 @@ pub fn propagate<'scope, N: Row, L: Row, T: TimeCode>(
     labels: VecCollection<'scope, T, (N, L)>,
     context: &Context,
 ) -> VecCollection<'scope, T, (N, L)> {
+    let edges = edges.arrange_rows(context);
     labels.clone().iterate(|scope, known| {
-        let edges = edges.enter(scope).arrange_rows(context);
         known
             .arrange_rows(context)
-            .join_rows(edges, |_from, label, to| Some((to.get(), label.get())))
+            .join_rows(edges.enter(scope), |_from, label, to| Some((to.get(), label.get())))
             .concat(labels.enter(scope))
             .arrange_rows(context)
             .reduce_rows(context, |_node, labels, out| out.push((labels[0].0.get(), 1)))

@@ -92,7 +92,7 @@ mod tactic;
 mod time;
 mod updates;
 
-pub use batch::{RowBatch, RowCursor, RowMerger};
+pub use batch::{RowBatch, RowCursor, RowMerger, ScopedBatch};
 pub use batcher::RowBatcher;
 pub use builder::{RowBuffer, RowBuilder};
 pub use columns::{

@@ -3,7 +3,7 @@
 //! ```text
 //! collection --[rows, to the worker that owns the key]--> batcher --> RowBatch --> trace
 //!                                                                        |
-//!                                            join_rows, reduce_rows, join_core of differential
+//!                                            join_rows, reduce_rows: a chunk of each batch in memory
 //! ```
 
 use differential_dataflow::consolidation::ConsolidatingContainerBuilder;
@@ -12,6 +12,7 @@ use differential_dataflow::operators::arrange::arrangement::arrange_core;
 use differential_dataflow::operators::arrange::{Arranged, TraceAgent};
 use differential_dataflow::operators::join::join_with_tactic;
 use differential_dataflow::operators::reduce::reduce_with_tactic;
+use differential_dataflow::trace::TraceReader;
 use differential_dataflow::trace::implementations::spine_fueled::Spine;
 use differential_dataflow::{AsCollection, Data, VecCollection};
 use timely::container::{CapacityContainerBuilder, PushInto};
@@ -19,7 +20,7 @@ use timely::dataflow::Stream;
 use timely::dataflow::channels::pact::{DistributorPact, Pipeline};
 use timely::dataflow::operators::generic::operator::Operator;
 
-use crate::batch::RowBatch;
+use crate::batch::{RowBatch, ScopedBatch};
 use crate::batcher::RowBatcher;
 use crate::context::Context;
 use crate::diff::DiffCode;
@@ -95,17 +96,20 @@ fn encoded<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode>(
     )
 }
 
-/// What is done with collections that are arranged as rows.
+/// What is done with collections that are arranged as rows, also where an arrangement
+/// [entered](Arranged::enter) a loop.
 pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
     /// What `result` makes of each two values of one key. As `join_core`, and neither side need fit in memory.
-    fn join_rows<V2, R2, I>(
+    fn join_rows<V2, R2, Tr2, I>(
         self,
-        other: RowArranged<'scope, K, V2, T, R2>,
+        other: Arranged<'scope, Tr2>,
         result: impl FnMut(Enc<'_, K>, Enc<'_, V>, Enc<'_, V2>) -> I + 'static,
     ) -> VecCollection<'scope, T, I::Item, <R as Multiply<R2>>::Output>
     where
         V2: Row,
         R2: DiffCode,
+        Tr2: TraceReader<Time = T> + 'static,
+        Tr2::Batch: ScopedBatch<Key = K, Value = V2, Time = T, Diff = R2>,
         R: Multiply<R2, Output: Semigroup + Ord + 'static>,
         I: IntoIterator<Item: Data>;
 
@@ -135,21 +139,25 @@ pub trait RowArrangement<'scope, K: Row, V: Row, T: TimeCode, R: DiffCode> {
     ) -> VecCollection<'scope, T, I::Item, R>;
 }
 
-impl<'scope, K, V, T, R> RowArrangement<'scope, K, V, T, R> for RowArranged<'scope, K, V, T, R>
+impl<'scope, K, V, T, R, Tr> RowArrangement<'scope, K, V, T, R> for Arranged<'scope, Tr>
 where
     K: Row,
     V: Row,
     T: TimeCode,
     R: DiffCode,
+    Tr: TraceReader<Time = T> + 'static,
+    Tr::Batch: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>,
 {
-    fn join_rows<V2, R2, I>(
+    fn join_rows<V2, R2, Tr2, I>(
         self,
-        other: RowArranged<'scope, K, V2, T, R2>,
+        other: Arranged<'scope, Tr2>,
         mut result: impl FnMut(Enc<'_, K>, Enc<'_, V>, Enc<'_, V2>) -> I + 'static,
     ) -> VecCollection<'scope, T, I::Item, <R as Multiply<R2>>::Output>
     where
         V2: Row,
         R2: DiffCode,
+        Tr2: TraceReader<Time = T> + 'static,
+        Tr2::Batch: ScopedBatch<Key = K, Value = V2, Time = T, Diff = R2>,
         R: Multiply<R2, Output: Semigroup + Ord + 'static>,
         I: IntoIterator<Item: Data>,
     {
@@ -215,7 +223,7 @@ where
                 builder.push_into((data, time.clone(), diff.clone()));
             }
         };
-        scan(self.stream, "MapRows", each).as_collection()
+        scan::<Tr::Batch, _>(self.stream, "MapRows", each).as_collection()
     }
 }
 

@@ -19,48 +19,47 @@ use timely::dataflow::operators::CapabilitySet;
 use timely::dataflow::operators::generic::operator::Operator;
 use windrow::ChunkRows;
 
-use crate::batch::RowBatch;
-use crate::diff::DiffCode;
+use crate::batch::ScopedBatch;
 use crate::enc::Enc;
 use crate::format::tail_of;
-use crate::row::RowCode;
-use crate::time::TimeCode;
 
 /// Batches as arrangements put them out.
-type Batches<'scope, K, V, T, R> = Stream<'scope, T, Vec<Span<T, RowBatch<K, V, T, R>>>>;
+type Batches<'scope, S> =
+    Stream<'scope, <S as ScopedBatch>::Time, Vec<Span<<S as ScopedBatch>::Time, S>>>;
 
 /// Rows that are read before others have their turn: what they make of them is a megabyte or so.
 const ROWS_A_TURN: usize = 1 << 14;
 
 /// A batch, and what of it is still to be read.
-struct Reading<K, V, T: TimeCode, R> {
-    times: CapabilitySet<T>,
-    batch: RowBatch<K, V, T, R>,
+struct Reading<S: ScopedBatch> {
+    times: CapabilitySet<S::Time>,
+    batch: S,
     /// The chunk that is read, or is next, and the row in it.
     chunk: usize,
     row: usize,
     rows: Option<ChunkRows>,
 }
 
-impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Reading<K, V, T, R> {
+impl<S: ScopedBatch> Reading<S> {
     /// Calls `each` with the updates that come next, as many of them as `turn` says, which is less by them then; true if
     /// there are no more.
     fn go_on(
         &mut self,
         turn: &mut usize,
-        mut each: impl FnMut(Enc<'_, K>, Enc<'_, V>, T, R),
+        mut each: impl FnMut(Enc<'_, S::Key>, Enc<'_, S::Value>, S::Time, S::Diff),
     ) -> bool {
+        let batch = self.batch.rows();
         while *turn > 0 {
-            if self.chunk == self.batch.chunks() {
+            if self.chunk == batch.chunks() {
                 return true;
             }
-            let rows = self.rows.get_or_insert_with(|| self.batch.read(self.chunk));
+            let rows = self.rows.get_or_insert_with(|| batch.read(self.chunk));
             let end = rows.len().min(self.row + *turn);
             for row in self.row..end {
                 let body = rows.body(row);
-                let (key, value) = body.split_at(self.batch.key_of(body).len());
+                let (key, value) = body.split_at(batch.key_of(body).len());
                 let (time, diff) = tail_of(rows.end(row));
-                each(Enc::new(key), Enc::new(value), time, diff);
+                each(Enc::new(key), Enc::new(value), S::scoped(time), diff);
             }
             *turn -= end - self.row;
             self.row = end;
@@ -68,23 +67,16 @@ impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> Reading<K, V, T, R> {
                 (self.rows, self.chunk, self.row) = (None, self.chunk + 1, 0);
             }
         }
-        self.chunk == self.batch.chunks()
+        self.chunk == batch.chunks()
     }
 }
 
 /// What `logic` puts into a container builder of every update of `batches`.
-pub(crate) fn scan<'scope, K, V, T, R, B>(
-    batches: Batches<'scope, K, V, T, R>,
+pub(crate) fn scan<'scope, S: ScopedBatch, B: ContainerBuilder>(
+    batches: Batches<'scope, S>,
     name: &str,
-    mut logic: impl FnMut(Enc<'_, K>, Enc<'_, V>, T, R, &mut B) + 'static,
-) -> Stream<'scope, T, B::Container>
-where
-    K: RowCode,
-    V: RowCode,
-    T: TimeCode,
-    R: DiffCode,
-    B: ContainerBuilder,
-{
+    mut logic: impl FnMut(Enc<'_, S::Key>, Enc<'_, S::Value>, S::Time, S::Diff, &mut B) + 'static,
+) -> Stream<'scope, S::Time, B::Container> {
     let scope = batches.scope();
     batches.unary::<B, _, _, _>(Pipeline, name, move |_, info| {
         let activator = scope.activator_for(info.address);

@@ -11,12 +11,14 @@ use common::status;
 use differential_dataflow::input::Input;
 use timely::dataflow::ProbeHandle;
 use windrow::{Budget, Pool};
-use windrow_differential::{ArrangeRows, Context, RowArrangement};
+use windrow_differential::{ArrangeRows, Context, RowArrangement, algorithms};
 
 /// Bytes that arrangements may take.
 const LIMIT: usize = 16 << 20;
 /// Rows of 32 bytes: four times the limit, and as many again that they are reduced to.
 const ROWS: u64 = 2 << 20;
+/// Nodes of these that a search finds.
+const REACHED: usize = 10_000;
 /// Rows that are put in before the dataflow works on them.
 const AT_ONCE: u64 = 20_000;
 /// One in so many keys is in what comes out of the join.
@@ -33,16 +35,20 @@ fn main() -> ExitCode {
             println!("memory: test");
             ExitCode::SUCCESS
         }
-        Some("child") => child(arguments[2].parse().unwrap()),
+        Some("child") => child(&arguments[2], arguments[3].parse().unwrap()),
         _ => parent(),
     }
 }
 
-/// Runs the program with `rows` rows, and says what it took.
-fn child(rows: u64) -> ExitCode {
+/// Runs a program with `rows` rows, and says what it took.
+fn child(program: &str, rows: u64) -> ExitCode {
     let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(LIMIT)).unwrap();
-    let shown = rows.div_ceil(SHOWN) as usize;
-    assert_eq!(run(&pool, rows), (shown, rows * (rows - 1) / 2));
+    if program == "loop" {
+        assert_eq!(reached(&pool, rows), REACHED);
+    } else {
+        let shown = rows.div_ceil(SHOWN) as usize;
+        assert_eq!(run(&pool, rows), (shown, rows * (rows - 1) / 2));
+    }
     let stats = pool.stats();
     if rows == ROWS {
         assert!(stats.spilled_bytes > 3 * LIMIT, "{stats:?}");
@@ -55,10 +61,10 @@ fn child(rows: u64) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Bytes that were leased at the most with `rows` rows, and that the kernel counted.
-fn peaks(rows: u64) -> [usize; 2] {
+/// Bytes that a program leased at the most with `rows` rows, and that the kernel counted.
+fn peaks(program: &str, rows: u64) -> [usize; 2] {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["child", &rows.to_string()])
+        .args(["child", program, &rows.to_string()])
         .output()
         .unwrap();
     let (out, err) = (String::from_utf8(child.stdout).unwrap(), String::from_utf8(child.stderr));
@@ -68,16 +74,54 @@ fn peaks(rows: u64) -> [usize; 2] {
 }
 
 fn parent() -> ExitCode {
-    // With the rows that are put in at once all is there that the dataflow takes for itself.
-    let [few_leased, floor] = peaks(AT_ONCE);
-    let [leased, resident] = peaks(ROWS);
-    println!(
-        "leased {leased} of {LIMIT}, resident {resident}; with few rows {few_leased}, {floor}"
-    );
-    assert!(leased <= LIMIT + BEYOND_LIMIT, "leases pass the limit: {leased}");
-    let own = floor.saturating_sub(few_leased);
-    assert!(resident <= own + LIMIT + BEYOND_LIMIT + BESIDE, "{resident} resident, {own} without");
+    for program in ["reduce", "loop"] {
+        // With the rows that are put in at once all is there that the dataflow takes for itself.
+        let [few_leased, floor] = peaks(program, AT_ONCE);
+        let [leased, resident] = peaks(program, ROWS);
+        println!(
+            "{program}: leased {leased} of {LIMIT}, resident {resident}; with few rows {few_leased}, {floor}"
+        );
+        assert!(leased <= LIMIT + BEYOND_LIMIT, "leases pass the limit: {leased}");
+        let own = floor.saturating_sub(few_leased);
+        let most = own + LIMIT + BEYOND_LIMIT + BESIDE;
+        assert!(resident <= most, "{resident} resident, {own} without");
+    }
     ExitCode::SUCCESS
+}
+
+/// How many nodes a search finds among `edges` edges: a tree, whose nodes are everywhere among those of the other edges. The
+/// arrangement of the edges enters the loop.
+fn reached(pool: &Pool, edges: u64) -> usize {
+    let context = Context::new(pool.clone());
+    timely::execute_directly(move |worker| {
+        let found = Rc::new(Cell::new(0));
+        let (seen, probe) = (Rc::clone(&found), ProbeHandle::new());
+        let (mut graph, mut roots) = worker.dataflow::<u64, _, _>(|scope| {
+            let (graph, edges) = scope.new_collection::<(u64, u64), isize>();
+            let (roots, nodes) = scope.new_collection::<u64, isize>();
+            algorithms::bfs(edges, nodes, &context)
+                .inspect(move |(_, _, diff)| seen.set(seen.get() + *diff as usize))
+                .probe_with(&probe);
+            (graph, roots)
+        });
+        for number in 1..edges {
+            let from = if number < REACHED as u64 { number / 2 } else { edges + number };
+            graph.insert((key(from), key(number)));
+            if number.is_multiple_of(AT_ONCE) {
+                graph.flush();
+                worker.step();
+            }
+        }
+        roots.insert(key(0));
+        graph.advance_to(1);
+        graph.flush();
+        roots.advance_to(1);
+        roots.flush();
+        while probe.less_than(&1) {
+            worker.step();
+        }
+        found.get()
+    })
 }
 
 fn key(number: u64) -> u64 {

@@ -108,9 +108,11 @@ pub enum Error {
         pushers: usize,
     },
 
-    /// An earlier call failed, and rows are lost since: what is left is not the answer. Mend what that
-    /// error was about, and start the job again.
-    #[error("rows are lost since an earlier error: start again")]
+    /// An earlier call failed, or a pusher was dropped before it handed its rows over, as in a thread that panicked. Rows
+    /// are lost since: what is left is not the answer. Mend the cause, and start the job again.
+    #[error(
+        "rows are lost since an earlier error, or with a pusher that was not flushed: start again"
+    )]
     Lost,
 
     /// The temporary space is used up or its disk is full: free some, or name another directory.

@@ -11,6 +11,7 @@
 
 mod cursor;
 mod merger;
+mod scoped;
 
 use std::cell::OnceCell;
 use std::marker::PhantomData;
@@ -22,6 +23,7 @@ use windrow::{Batch, ChunkReader, ChunkRows, key_len};
 
 pub use cursor::RowCursor;
 pub use merger::RowMerger;
+pub use scoped::ScopedBatch;
 
 use crate::context::{Context, done};
 use crate::diff::DiffCode;

@@ -1,13 +1,17 @@
 //! Arrangements of record batches by some of their columns.
 
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use differential_dataflow::difference::{Abelian, Multiply, Semigroup};
+use differential_dataflow::operators::arrange::Arranged;
 use differential_dataflow::operators::join::join_with_tactic;
 use differential_dataflow::operators::reduce::reduce_with_tactic;
 use differential_dataflow::trace::TraceReader;
+use differential_dataflow::trace::wrappers::enter::TraceEnter;
 use timely::dataflow::{ProbeHandle, Scope};
 use timely::progress::frontier::AntichainRef;
+use timely::progress::timestamp::Refines;
 use windrow::arrow_schema::SchemaRef;
 use windrow::{Error, Result};
 
@@ -17,35 +21,80 @@ use super::frontier::{ChangesOf, Outcome, for_each_frontier};
 use super::pick::{self, Pick};
 use super::shape::Shape;
 use super::{ColumnCollection, Columns};
+use crate::batch::ScopedBatch;
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
 use crate::enc::Enc;
-use crate::operators::{RowArranged, RowTrace};
+use crate::of::Of;
+use crate::operators::RowTrace;
 use crate::scan::scan;
 use crate::tactic::{RowJoin, RowReduce};
 use crate::time::TimeCode;
 
 /// A collection of record batches, arranged by the columns of a key. What is made of it is made in the same context.
-pub struct ColumnArranged<'scope, T: TimeCode, R: DiffCode> {
-    arranged: RowArranged<'scope, Columns, Columns, T, R>,
+pub struct ColumnArranged<'scope, T: TimeCode, R: DiffCode, Tr = RowTrace<Columns, Columns, T, R>>
+where
+    Tr: TraceReader<Time = T>,
+{
+    arranged: Arranged<'scope, Tr>,
     shape: Rc<Shape>,
     context: Context,
+    of: Of<R>,
 }
 
-impl<T: TimeCode, R: DiffCode> Clone for ColumnArranged<'_, T, R> {
+impl<T: TimeCode, R: DiffCode, Tr: TraceReader<Time = T> + Clone> Clone
+    for ColumnArranged<'_, T, R, Tr>
+{
     fn clone(&self) -> Self {
-        let Self { arranged, shape, context } = self;
-        Self { arranged: arranged.clone(), shape: Rc::clone(shape), context: context.clone() }
+        let Self { arranged, shape, context, .. } = self;
+        Self::new(arranged.clone(), Rc::clone(shape), context)
     }
 }
 
 impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
-    pub(super) fn new(
-        arranged: RowArranged<'scope, Columns, Columns, T, R>,
-        shape: Rc<Shape>,
-        context: &Context,
-    ) -> Self {
-        Self { arranged, shape, context: context.clone() }
+    /// A handle of the trace, for other dataflows. While there is one, the trace keeps times apart from
+    /// [`ColumnTrace::compact`] on.
+    pub fn trace(&self) -> ColumnTrace<T, R> {
+        let Self { arranged, shape, context, .. } = self;
+        ColumnTrace {
+            trace: arranged.trace.clone(),
+            shape: Rc::clone(shape),
+            context: context.clone(),
+        }
+    }
+
+    /// Calls `logic` whenever the frontier has moved on, with the frontier and all that changed before it and was not shown
+    /// yet: each row once a time, by key, the rest of the row and time. Each worker shows what it owns. What `logic`
+    /// returns as an error ends the dataflow. The handle says how far it has been called.
+    pub fn for_each_frontier(
+        self,
+        logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
+    ) -> ProbeHandle<T> {
+        let plan = Rc::new(done(Plan::whole(&self.shape)));
+        for_each_frontier(self.arranged.stream, plan, logic)
+    }
+}
+
+impl<'scope, T: TimeCode, R: DiffCode, Tr: TraceReader<Time = T>> ColumnArranged<'scope, T, R, Tr> {
+    pub(super) fn new(arranged: Arranged<'scope, Tr>, shape: Rc<Shape>, context: &Context) -> Self {
+        Self { arranged, shape, context: context.clone(), of: PhantomData }
+    }
+}
+
+impl<'scope, T: TimeCode, R: DiffCode, Tr> ColumnArranged<'scope, T, R, Tr>
+where
+    Tr: TraceReader<Time = T> + 'static,
+    Tr::Batch: ScopedBatch<Key = Columns, Value = Columns, Time = T, Diff = R>,
+{
+    /// The arrangement in a scope that is nested in its own, such as a loop: nothing is copied.
+    pub fn enter<'inner, TInner>(
+        self,
+        child: Scope<'inner, TInner>,
+    ) -> ColumnArranged<'inner, TInner, R, TraceEnter<Tr, TInner>>
+    where
+        TInner: TimeCode + Refines<T>,
+    {
+        ColumnArranged::new(self.arranged.enter(child), self.shape, &self.context)
     }
 
     /// The columns of its rows.
@@ -60,13 +109,15 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
     /// [`Error::SchemaMismatch`](windrow::Error::SchemaMismatch) with both keys if they are not of the same types,
     /// nullability and directions, of which names may differ: [`ColumnCollection::nullable`] makes one side what the other
     /// is. What [`Pick`] says of names.
-    pub fn join_rows<R2>(
+    pub fn join_rows<R2, Tr2>(
         self,
-        other: ColumnArranged<'scope, T, R2>,
+        other: ColumnArranged<'scope, T, R2, Tr2>,
         projection: impl IntoIterator<Item = impl Into<Pick>>,
     ) -> Result<ColumnCollection<'scope, T, <R as Multiply<R2>>::Output>>
     where
         R2: DiffCode,
+        Tr2: TraceReader<Time = T> + 'static,
+        Tr2::Batch: ScopedBatch<Key = Columns, Value = Columns, Time = T, Diff = R2>,
         R: Multiply<R2, Output: Semigroup>,
     {
         self.shape.check_joins(&other.shape)?;
@@ -100,7 +151,10 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
     /// [`Error::UnsupportedColumn`](windrow::Error::UnsupportedColumn) for a sum of what is not a number;
     /// [`Error::InvalidOrder`](windrow::Error::InvalidOrder) for a column of the key, for two results of one name, and for aggregates
     /// where diffs have a [fold](DiffCode::FOLD).
-    pub fn reduce_columns(self, aggregates: impl IntoIterator<Item = Aggregate>) -> Result<Self>
+    pub fn reduce_columns(
+        self,
+        aggregates: impl IntoIterator<Item = Aggregate>,
+    ) -> Result<ColumnArranged<'scope, T, R>>
     where
         R: DiffCode<Lanes = i64> + Abelian + From<i8>,
     {
@@ -126,7 +180,7 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
         type Reduce<T, R, L> = RowReduce<Columns, Columns, Columns, T, R, R, L>;
         let tactic = Reduce::<T, R, _>::of_layout(&shape.layout, &self.context, logic);
         let arranged = reduce_with_tactic(self.arranged, "ReduceColumns", tactic);
-        Ok(Self { arranged, shape, context: self.context })
+        Ok(ColumnArranged::new(arranged, shape, &self.context))
     }
 
     /// The rows as a collection again, each row once a time. The arrangement need not fit in memory: a chunk of it is read
@@ -140,30 +194,8 @@ impl<'scope, T: TimeCode, R: DiffCode> ColumnArranged<'scope, T, R> {
                          builder: &mut ChangesBuilder<T, R>| {
             builder.push(&plan, [(key.bytes(), value.bytes())], time, diff);
         };
-        let changes = scan(self.arranged.stream, "ReadColumns", each);
+        let changes = scan::<Tr::Batch, _>(self.arranged.stream, "ReadColumns", each);
         ColumnCollection::of_schema(changes, Rc::clone(&self.shape).schema.clone())
-    }
-
-    /// Calls `logic` whenever the frontier has moved on, with the frontier and all that changed before it and was not shown
-    /// yet: each row once a time, by key, the rest of the row and time. Each worker shows what it owns. What `logic`
-    /// returns as an error ends the dataflow. The handle says how far it has been called.
-    pub fn for_each_frontier(
-        self,
-        logic: impl FnMut(AntichainRef<'_, T>, ChangesOf<'_, T, R>) -> Outcome + 'static,
-    ) -> ProbeHandle<T> {
-        let plan = Rc::new(done(Plan::whole(&self.shape)));
-        for_each_frontier(self.arranged.stream, plan, logic)
-    }
-
-    /// A handle of the trace, for other dataflows. While there is one, the trace keeps times apart from
-    /// [`ColumnTrace::compact`] on.
-    pub fn trace(&self) -> ColumnTrace<T, R> {
-        let Self { arranged, shape, context } = self;
-        ColumnTrace {
-            trace: arranged.trace.clone(),
-            shape: Rc::clone(shape),
-            context: context.clone(),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use differential_dataflow::consolidation::consolidate;
-use windrow::Cursor;
+use windrow::{Cursor, Time};
 
 use crate::context::done;
 use crate::diff::DiffCode;
@@ -35,9 +35,14 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
         self.edits.clear();
     }
 
-    /// Takes the changes of the key that `cursor` stands at, and leaves it behind the last value. Times are moved up to
-    /// `meet`, if there is one.
-    pub(super) fn load(&mut self, cursor: &mut Cursor<T::Code>, meet: Option<&T>) {
+    /// Takes the changes of the key that `cursor` stands at, and leaves it behind the last value. `scoped` makes times of
+    /// those of the rows; they are moved up to `meet`, if there is one.
+    pub(super) fn load<C: Time>(
+        &mut self,
+        cursor: &mut Cursor<C>,
+        scoped: impl Fn(C) -> T,
+        meet: Option<&T>,
+    ) {
         self.clear();
         let Self { bytes, ends, edits, .. } = self;
         // Those of several batches come one batch after the other.
@@ -51,7 +56,7 @@ impl<V, T: TimeCode, R: DiffCode> Changes<V, T, R> {
                 ends.push(bytes.len());
             }
             let id = (ends.len() - 1) as ValueId;
-            edits.push(((id, T::of_code(time)), R::of_lanes(lanes)));
+            edits.push(((id, scoped(time)), R::of_lanes(lanes)));
         }));
         if !ascend {
             self.sort();

@@ -13,8 +13,8 @@ use timely::ContainerBuilder;
 use windrow::Cursor;
 
 use super::changes::{Changes, ValueId};
-use super::cursor_over;
-use crate::batch::RowBatch;
+use super::{Code, cursor_over, scoped};
+use crate::batch::ScopedBatch;
 use crate::context::done;
 use crate::diff::DiffCode;
 use crate::enc::Enc;
@@ -40,22 +40,19 @@ impl<L, B> RowJoin<L, B> {
     }
 }
 
-impl<K, V0, V1, T, R0, R1, L, B>
-    JoinTactic<T, RowBatch<K, V0, T, R0>, RowBatch<K, V1, T, R1>, B::Container> for RowJoin<L, B>
+impl<K, T, S0, S1, L, B> JoinTactic<T, S0, S1, B::Container> for RowJoin<L, B>
 where
     K: RowCode,
-    V0: RowCode,
-    V1: RowCode,
     T: TimeCode,
-    R0: DiffCode,
-    R1: DiffCode,
+    S0: ScopedBatch<Key = K, Time = T>,
+    S1: ScopedBatch<Key = K, Time = T>,
     B: ContainerBuilder<Container: Default> + 'static,
-    L: FnMut(Enc<'_, K>, Enc<'_, V0>, Enc<'_, V1>, T, &R0, &R1, &mut B) + 'static,
+    L: Logic<S0, S1, B>,
 {
     fn prep(
         &mut self,
-        input0: Vec<RowBatch<K, V0, T, R0>>,
-        input1: Vec<RowBatch<K, V1, T, R1>>,
+        input0: Vec<S0>,
+        input1: Vec<S1>,
         fresh: Fresh,
         meet: T,
     ) -> Box<dyn Iterator<Item = B::Container>> {
@@ -65,7 +62,7 @@ where
             Fresh::Input0 => (None, Some(meet)),
             Fresh::Input1 => (Some(meet), None),
         };
-        Box::new(Unit::<K, V0, V1, T, R0, R1, L, B> {
+        Box::new(Unit::<S0, S1, L, B> {
             cursors,
             meets: (meet0, meet1),
             changes: (Changes::new(), Changes::new()),
@@ -73,35 +70,62 @@ where
             logic: Rc::clone(&self.logic),
             builder: B::default(),
             ready: VecDeque::new(),
-            of: PhantomData,
         })
     }
 }
 
-/// Cursors over both sides.
-type Cursors<C> = Option<(Cursor<C>, Cursor<C>)>;
+/// What is made of each pair of changes: a closure of key, values, time and diffs, which fills a builder.
+pub trait Logic<S0: ScopedBatch, S1: ScopedBatch, B>:
+    FnMut(
+        Enc<'_, S0::Key>,
+        Enc<'_, S0::Value>,
+        Enc<'_, S1::Value>,
+        S0::Time,
+        &S0::Diff,
+        &S1::Diff,
+        &mut B,
+    ) + 'static
+{
+}
+
+impl<S0: ScopedBatch, S1: ScopedBatch, B, L> Logic<S0, S1, B> for L where
+    L: FnMut(
+            Enc<'_, S0::Key>,
+            Enc<'_, S0::Value>,
+            Enc<'_, S1::Value>,
+            S0::Time,
+            &S0::Diff,
+            &S1::Diff,
+            &mut B,
+        ) + 'static
+{
+}
+
+/// The changes of one key of a side.
+type ChangesOf<S> =
+    Changes<<S as ScopedBatch>::Value, <S as ScopedBatch>::Time, <S as ScopedBatch>::Diff>;
+/// The same by time.
+type HistoryOf<S> = ValueHistory<ValueId, <S as ScopedBatch>::Time, <S as ScopedBatch>::Diff>;
 
 /// A join that is under way.
-struct Unit<K, V0, V1, T: TimeCode, R0, R1, L, B: ContainerBuilder> {
-    /// Nothing once all keys are done.
-    cursors: Cursors<T::Code>,
+struct Unit<S0: ScopedBatch, S1: ScopedBatch, L, B: ContainerBuilder> {
+    /// Cursors over both sides; nothing once all keys are done.
+    cursors: Option<(Cursor<Code<S0>>, Cursor<Code<S1>>)>,
     /// What times of each side may be moved up to.
-    meets: (Option<T>, Option<T>),
-    changes: (Changes<V0, T, R0>, Changes<V1, T, R1>),
-    histories: (ValueHistory<ValueId, T, R0>, ValueHistory<ValueId, T, R1>),
+    meets: (Option<S0::Time>, Option<S0::Time>),
+    changes: (ChangesOf<S0>, ChangesOf<S1>),
+    histories: (HistoryOf<S0>, HistoryOf<S1>),
     logic: Rc<RefCell<L>>,
     builder: B,
     ready: VecDeque<B::Container>,
-    of: Of<K>,
 }
 
-impl<K, V0, V1, T, R0, R1, L, B> Iterator for Unit<K, V0, V1, T, R0, R1, L, B>
+impl<S0, S1, L, B> Iterator for Unit<S0, S1, L, B>
 where
-    T: TimeCode,
-    R0: DiffCode,
-    R1: DiffCode,
+    S0: ScopedBatch,
+    S1: ScopedBatch<Key = S0::Key, Time = S0::Time>,
     B: ContainerBuilder<Container: Default>,
-    L: FnMut(Enc<'_, K>, Enc<'_, V0>, Enc<'_, V1>, T, &R0, &R1, &mut B),
+    L: Logic<S0, S1, B>,
 {
     type Item = B::Container;
 
@@ -127,25 +151,24 @@ where
     }
 }
 
-impl<K, V0, V1, T, R0, R1, L, B> Unit<K, V0, V1, T, R0, R1, L, B>
+impl<S0, S1, L, B> Unit<S0, S1, L, B>
 where
-    T: TimeCode,
-    R0: DiffCode,
-    R1: DiffCode,
+    S0: ScopedBatch,
+    S1: ScopedBatch<Key = S0::Key, Time = S0::Time>,
     B: ContainerBuilder<Container: Default>,
-    L: FnMut(Enc<'_, K>, Enc<'_, V0>, Enc<'_, V1>, T, &R0, &R1, &mut B),
+    L: Logic<S0, S1, B>,
 {
     /// Joins the key that both cursors stand at, and goes on to the next.
     fn join_key(&mut self) {
         let Some((cursor0, cursor1)) = &mut self.cursors else { return };
         let (changes0, changes1) = &mut self.changes;
-        changes0.load(cursor0, self.meets.0.as_ref());
-        changes1.load(cursor1, self.meets.1.as_ref());
+        changes0.load(cursor0, scoped::<S0>, self.meets.0.as_ref());
+        changes1.load(cursor1, scoped::<S1>, self.meets.1.as_ref());
         if let Some(key) = cursor0.key() {
             let (logic, builder) = (&mut *self.logic.borrow_mut(), &mut self.builder);
             let key = Enc::new(key);
             let (values0, values1) = (&*changes0, &*changes1);
-            let emit = |v0: ValueId, v1: ValueId, time: T, r0: &R0, r1: &R1| {
+            let emit = |v0, v1, time: S0::Time, r0: &S0::Diff, r1: &S1::Diff| {
                 logic(key, values0.value(v0), values1.value(v1), time, r0, r1, builder);
             };
             if changes0.edits.len() < FEW || changes1.edits.len() < FEW {

@@ -11,27 +11,37 @@ mod join;
 mod reduce;
 mod replay;
 
-use windrow::Cursor;
+use windrow::{Cursor, Time};
 
 pub use join::RowJoin;
 pub use reduce::RowReduce;
 
-use crate::batch::RowBatch;
+use crate::batch::ScopedBatch;
 use crate::context::done;
 use crate::time::TimeCode;
 
+/// Times of the rows of a batch, as the engine has them.
+type Code<S> = <<S as ScopedBatch>::RowTime as TimeCode>::Code;
+
+/// The time in the scope of a batch of a row.
+#[inline(always)]
+fn scoped<S: ScopedBatch>(code: Code<S>) -> S::Time {
+    S::scoped(S::RowTime::of_code(code))
+}
+
 /// A cursor over all of `batches`; nothing if there are none.
-fn cursor_over<K, V, T: TimeCode, R>(batches: &[RowBatch<K, V, T, R>]) -> Option<Cursor<T::Code>> {
-    (!batches.is_empty()).then(|| done(Cursor::new(batches.iter().map(RowBatch::batch))))
+fn cursor_over<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
+    let batches = batches.iter().map(|batch| batch.rows().batch());
+    (batches.len() > 0).then(|| done(Cursor::new(batches)))
 }
 
 /// A cursor over all of `batches` in which keys are looked up, at none of them; nothing if there are no batches.
-fn look_up_in<K, V, T: TimeCode, R>(batches: &[RowBatch<K, V, T, R>]) -> Option<Cursor<T::Code>> {
-    let layout = batches.first()?.batch().layout();
-    Some(done(Cursor::idle(layout, batches.iter().map(RowBatch::batch))))
+fn look_up_in<S: ScopedBatch>(batches: &[S]) -> Option<Cursor<Code<S>>> {
+    let layout = batches.first()?.rows().batch().layout();
+    Some(done(Cursor::idle(layout, batches.iter().map(|batch| batch.rows().batch()))))
 }
 
 /// The key that a cursor stands at, if there is one.
-fn key_at<T: TimeCode>(cursor: &Option<Cursor<T::Code>>) -> Option<&[u8]> {
+fn key_at<T: Time>(cursor: &Option<Cursor<T>>) -> Option<&[u8]> {
     cursor.as_ref()?.key()
 }

@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use differential_dataflow::operators::reduce::ReduceTactic;
 use differential_dataflow::trace::{Builder, Description, Span};
 use timely::progress::Antichain;
-use windrow::{Cursor, Layout};
+use windrow::{Cursor, Layout, Time};
 
 use super::replay::Replay;
-use super::{cursor_over, key_at, look_up_in};
-use crate::batch::RowBatch;
+use super::{Code, cursor_over, key_at, look_up_in, scoped};
+use crate::batch::{RowBatch, ScopedBatch};
 use crate::builder::{RowBuffer, RowBuilder};
 use crate::context::{Context, done};
 use crate::diff::DiffCode;
@@ -72,31 +72,31 @@ where
     }
 
     /// Reduces one key, whose new changes `fresh` stands at if it has any, at those of its times that are before `upper`.
-    fn reduce_key(
+    fn reduce_key<S: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>>(
         &mut self,
         key: &[u8],
         kept: Vec<T>,
-        [fresh, source, output]: [&mut Option<Cursor<T::Code>>; 3],
+        (fresh, source, output): Cursors<'_, S>,
         upper: &Antichain<T>,
         buffer: &mut RowBuffer<K, V2, T, R2>,
     ) {
         let Self { logic, later, replay, .. } = self;
         replay.fresh.clear();
-        if key_at::<T>(fresh) == Some(key)
+        if key_at(fresh) == Some(key)
             && let Some(cursor) = fresh
         {
-            replay.fresh.load(cursor, None);
+            replay.fresh.load(cursor, scoped::<S>, None);
             done(cursor.step_key());
         }
         replay.begin(kept);
         let meet = replay.meet();
         if let Some(cursor) = at(source, key) {
-            replay.source.load(cursor, meet.as_ref());
+            replay.source.load(cursor, scoped::<S>, meet.as_ref());
         } else {
             replay.source.clear();
         }
         if let Some(cursor) = at(output, key) {
-            replay.output.load(cursor, meet.as_ref());
+            replay.output.load(cursor, T::of_code, meet.as_ref());
         } else {
             replay.output.clear();
         }
@@ -113,18 +113,23 @@ where
     }
 }
 
+/// Cursors over what is new, what was there before, and what was put out before.
+type Cursors<'a, S> = (
+    &'a mut Option<Cursor<Code<S>>>,
+    &'a mut Option<Cursor<Code<S>>>,
+    &'a mut Option<Cursor<<<S as ScopedBatch>::Time as TimeCode>::Code>>,
+);
+
 /// The cursor, if it has the key.
-fn at<'a, T: windrow::Time>(
-    cursor: &'a mut Option<Cursor<T>>,
-    key: &[u8],
-) -> Option<&'a mut Cursor<T>> {
+fn at<'a, T: Time>(cursor: &'a mut Option<Cursor<T>>, key: &[u8]) -> Option<&'a mut Cursor<T>> {
     let cursor = cursor.as_mut()?;
     done(cursor.find_key(key)).then_some(cursor)
 }
 
-impl<K, V, V2, T, R, R2, L> ReduceTactic<T, RowBatch<K, V, T, R>, RowBatch<K, V2, T, R2>>
+impl<K, V, V2, T, R, R2, S, L> ReduceTactic<T, S, RowBatch<K, V2, T, R2>>
     for RowReduce<K, V, V2, T, R, R2, L>
 where
+    S: ScopedBatch<Key = K, Value = V, Time = T, Diff = R>,
     K: RowCode,
     V: RowCode,
     V2: RowCode,
@@ -135,9 +140,9 @@ where
 {
     fn retire(
         &mut self,
-        source_batches: Vec<RowBatch<K, V, T, R>>,
+        source_batches: Vec<S>,
         output_batches: Vec<RowBatch<K, V2, T, R2>>,
-        input_batches: Vec<RowBatch<K, V, T, R>>,
+        input_batches: Vec<S>,
         lower: &Antichain<T>,
         upper: &Antichain<T>,
         held: &Antichain<T>,
@@ -153,7 +158,7 @@ where
         let mut kept = std::mem::take(&mut self.later);
         let mut key = Vec::new();
         loop {
-            let next = match (key_at::<T>(&fresh), kept.first_key_value()) {
+            let next = match (key_at(&fresh), kept.first_key_value()) {
                 (None, None) => break,
                 (Some(fresh), Some((kept, _))) => fresh.min(kept),
                 (Some(key), None) => key,
@@ -162,13 +167,12 @@ where
             key.clear();
             key.extend_from_slice(next);
             let times = kept.remove(&key).unwrap_or_default();
-            if key_at::<T>(&fresh) != Some(&key) && times.iter().all(|time| upper.less_equal(time))
-            {
+            if key_at(&fresh) != Some(&key) && times.iter().all(|time| upper.less_equal(time)) {
                 self.later.insert(key.clone(), times);
                 continue;
             }
-            let cursors = [&mut fresh, &mut source, &mut output];
-            self.reduce_key(&key, times, cursors, upper, &mut buffer);
+            let cursors = (&mut fresh, &mut source, &mut output);
+            self.reduce_key::<S>(&key, times, cursors, upper, &mut buffer);
             if buffer.is_full() {
                 builder.push(&mut buffer);
             }

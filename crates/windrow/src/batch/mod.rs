@@ -407,7 +407,7 @@ impl<T: Time> std::fmt::Debug for Batch<T> {
 }
 
 /// A run that is kept: its chunks may leave memory from now on, where that has a limit.
-fn rested(pool: &Pool, mut run: Run) -> Run {
+pub(crate) fn rested(pool: &Pool, mut run: Run) -> Run {
     run.trim();
     if pool.budget().is_limited() {
         run.rest(pool);

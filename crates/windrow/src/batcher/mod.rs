@@ -29,7 +29,7 @@ use arrow_array::RecordBatch;
 pub use accounting::Accounting;
 pub use pusher::Pusher;
 
-use crate::batch::{Batch, check_times, merger, settle};
+use crate::batch::{Batch, check_times, merger, rested, settle};
 use crate::chunk::{Wraps, time_of};
 use crate::error::{Error, Result};
 use crate::merge::{Extract, Run, merge_ranges};
@@ -152,6 +152,11 @@ impl<T: Time> Batcher<T> {
         }
     }
 
+    /// Where its memory comes from.
+    pub(crate) fn pool(&self) -> &Pool {
+        self.own.pool()
+    }
+
     /// The same, and a seal merges on up to `threads` threads where memory has no limit: each takes a
     /// range of the key. What is sealed is the same whatever their number.
     #[must_use]
@@ -185,7 +190,8 @@ impl<T: Time> Batcher<T> {
     }
 
     /// `count` ways in for as many threads, which share the budget equally. Each is to be flushed
-    /// before [`Batcher::finish`] and [`Batcher::seal`].
+    /// before [`Batcher::finish`] and [`Batcher::seal`]. The rows of a pusher that is dropped without
+    /// [`Pusher::flush`] are lost, so that the batcher does not finish.
     pub fn pushers(&self, count: usize) -> Vec<Pusher> {
         (0..count)
             .map(|_| Pusher::new(self.own.layout(), self.own.pool(), &self.shared, count))
@@ -251,6 +257,7 @@ impl<T: Time> Batcher<T> {
             });
         }
         if !keep.is_empty() {
+            let keep = rested_until_sealed::<T>(layout, pool, keep);
             self.shared.runs().push(Held::new(keep, &self.shared.sink));
         }
         pool.release_recycled_beyond(STASH);
@@ -295,6 +302,15 @@ impl<T: Time> Batcher<T> {
         let held = std::mem::take(&mut *self.shared.runs());
         Ok(held.into_iter().filter_map(Held::take).collect())
     }
+}
+
+/// A run that waits for a later seal: under a limit its chunks may leave memory for rows that are pushed. Their least and
+/// greatest times are found first, so that a seal before all of them reads none back.
+fn rested_until_sealed<T: Time>(layout: &Layout, pool: &Pool, run: Run) -> Run {
+    if T::TOTAL && pool.budget().is_limited() {
+        run.find_times(layout, T::WIDTH);
+    }
+    rested(pool, run)
 }
 
 impl<T: Time> std::fmt::Debug for Batcher<T> {

@@ -61,6 +61,16 @@ impl Runs for Pile {
     }
 }
 
+/// The rows that were not handed over are nowhere else.
+impl Drop for Pile {
+    fn drop(&mut self) {
+        if self.open.is_some() {
+            self.shared.lost.store(true, Ordering::Release);
+            self.shared.open.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
 impl Pile {
     pub(super) fn new(layout: &Layout, shared: &Arc<Shared>, pushers: usize) -> Self {
         Self {

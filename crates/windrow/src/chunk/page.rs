@@ -323,6 +323,10 @@ impl Paged for Page {
             Ok(stored) => stored,
             Err(error) => {
                 *place = Place::Memory(chunk, None);
+                drop(place);
+                // Once the disk has space again, the page can leave.
+                let generation = self.generation;
+                self.pool.clone().at_rest(self, generation);
                 return Err(error);
             }
         };

@@ -211,6 +211,13 @@ impl Run {
         }
     }
 
+    /// Finds the least and the greatest time of each chunk in memory: they stay known when the rows leave.
+    pub(crate) fn find_times(&self, layout: &Layout, width: usize) {
+        for piece in &self.pieces {
+            piece.times(layout, width);
+        }
+    }
+
     /// Lets the chunks in memory go when it is needed for something else: those at the end first.
     pub(crate) fn rest(&mut self, pool: &Pool) {
         for piece in self.pieces.iter_mut().rev() {

@@ -92,10 +92,10 @@ impl Spiller {
     /// Has `page` written out. Writes one itself while many others are to be written first.
     pub(super) fn write(&self, page: Arc<dyn Paged>) -> Result<()> {
         let mut state = self.shared.state();
+        state.writes.push_back(Arc::downgrade(&page));
         if let Some(error) = state.failed.take() {
             return Err(error);
         }
-        state.writes.push_back(Arc::downgrade(&page));
         if self.has_thread(&mut state) && state.writes.len() <= QUEUED * self.most {
             return Ok(());
         }

@@ -19,7 +19,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 
-use crate::batch::Decoder;
+use crate::batch::{Batch, Decoder};
 use crate::batcher::Batcher;
 use crate::chunk::word_at;
 use crate::cursor::{Cursor, TakenRows};
@@ -72,7 +72,6 @@ pub struct Table {
     spine: Spine,
     /// Times of changes are less than this.
     next: u64,
-    failed: bool,
 }
 
 impl Table {
@@ -105,19 +104,15 @@ impl Table {
             spine: Spine::new(&layout, pool)?,
             layout,
             next: 0,
-            failed: false,
         })
     }
 
     /// Writes the table to `directory`, with all that is not forgotten: see [`Spine::save`].
     ///
     /// # Errors
-    /// As [`Spine::save`]; [`Error::Lost`] if a change was lost.
+    /// As [`Spine::save`].
     #[cfg(feature = "ipc")]
     pub fn save(&self, directory: impl AsRef<std::path::Path>) -> Result<()> {
-        if self.failed {
-            return Err(Error::Lost);
-        }
         self.spine.save(directory)
     }
 
@@ -136,12 +131,11 @@ impl Table {
         );
         let mut table = Self::new(&Arc::new(schema), spine.layout().order().to_vec(), pool)?;
         table.layout.check_same(spine.layout())?;
-        let Some(&next) = spine.upper().elements().first() else {
+        if spine.upper().is_empty() {
             return Err(Error::InvalidOrder("changes to which none can be added any more".into()));
-        };
-        // Changes go on where those that were saved end.
-        drop(table.batcher.seal(spine.upper())?);
-        (table.spine, table.next) = (spine, next);
+        }
+        table.spine = spine;
+        table.go_on()?;
         Ok(table)
     }
 
@@ -158,9 +152,12 @@ impl Table {
     /// Puts rows in, in place of those with their keys; of several with one key the last counts. The time from which
     /// on they are there.
     ///
+    /// Merges that are due are a part of the call. A merge that fails, of a full disk for instance, loses nothing and does
+    /// not fail the call: the next call tries again, and [`Table::work`] reports the error.
+    ///
     /// # Errors
-    /// [`Error::SchemaMismatch`] if they have other columns: nothing has changed. What encoding, merging and spilling
-    /// report; if the change is lost by that, later calls are [`Error::Lost`].
+    /// [`Error::SchemaMismatch`] if the rows have other columns, and what reading, encoding and spilling report. After an
+    /// error the table is as it was before the call, and goes on.
     pub fn upsert(&mut self, rows: &RecordBatch) -> Result<u64> {
         check_fields(&self.schema, rows.schema_ref())?;
         let keys = rows.project(&self.key)?;
@@ -228,16 +225,13 @@ impl Table {
     /// Merges until the fuel is used up; see [`Spine::work`]. For idle moments: each change does its share by itself.
     ///
     /// # Errors
-    /// What merging reports; the table is as it was.
+    /// What merging reports; the rows are as they were.
     pub fn work(&mut self, fuel: &mut i64) -> Result<bool> {
         self.spine.work(fuel)
     }
 
     /// At no key.
     fn cursor(&self) -> Result<Cursor> {
-        if self.failed {
-            return Err(Error::Lost);
-        }
         self.spine.idle_cursor()
     }
 
@@ -271,12 +265,28 @@ impl Table {
     /// Has `old` rows go and `new` ones come, at the next time.
     fn change(&mut self, old: TakenRows, new: Option<RecordBatch>) -> Result<u64> {
         let time = self.next;
-        let changed = self.changed(old, new, time);
-        self.failed |= changed.is_err();
-        changed.map(|()| time)
+        let changed = self.sealed(old, new, time).and_then(|batch| self.spine.insert(batch));
+        if self.spine.upper().less_equal(time) {
+            // Some of the changes may be in the batcher.
+            self.go_on()?;
+            return changed.map(|()| time);
+        }
+        // An error is that of a merge, which the next call tries again.
+        self.next = time + 1;
+        Ok(time)
     }
 
-    fn changed(&mut self, mut old: TakenRows, new: Option<RecordBatch>, time: u64) -> Result<()> {
+    /// Takes up changes where those of the spine end.
+    fn go_on(&mut self) -> Result<()> {
+        let upper = self.spine.upper();
+        self.batcher = Batcher::new(&self.layout, self.batcher.pool());
+        drop(self.batcher.seal(upper)?);
+        self.next = upper.elements().first().copied().unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    /// The changes of one time.
+    fn sealed(&mut self, mut old: TakenRows, new: Option<RecordBatch>, time: u64) -> Result<Batch> {
         old.retract(&self.layout, time);
         for (bytes, ends) in old.pieces() {
             self.batcher.push_rows(bytes, &ends)?;
@@ -289,9 +299,7 @@ impl Table {
             let schema = Arc::clone(self.layout.schema());
             self.batcher.push(&RecordBatch::try_new(schema, columns)?)?;
         }
-        let sealed = self.batcher.seal(&Antichain::at(time + 1))?;
-        self.next = time + 1;
-        self.spine.insert(sealed)
+        self.batcher.seal(&Antichain::at(time + 1))
     }
 }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::order::desc;
-use crate::pool::ForceSpill;
+use crate::pool::{Budget, ForceSpill, PoolOptions};
 
 type Rows = BTreeMap<i64, Option<String>>;
 
@@ -139,6 +139,44 @@ fn what_does_not_go_together_is_refused() {
     table.forget_before(1).unwrap();
     assert!(matches!(table.get_at(&keys(&[1]), 0), Err(Error::InvalidOrder(_))));
     assert_eq!(table.get_at(&keys(&[1, 2]), 1).unwrap().num_rows(), 2);
+}
+
+/// A disk that fills up, and memory in its place: calls fail or succeed as a whole.
+#[test]
+fn a_table_goes_on_behind_a_full_disk() {
+    let options = PoolOptions::new().max_temp_bytes(3 << 20).chunk_bytes(16 << 10);
+    let pool = Pool::new(Budget::bytes(1 << 20), options).unwrap();
+    let mut table = Table::new(&rows(&[]).schema(), "id", &pool).unwrap();
+    let (mut model, mut failed) = (Rows::new(), 0);
+    for call in 0..2000i64 {
+        let changed: Vec<_> = (0..100i64)
+            .map(|at| ((call * 100 + at) * 7919 % 100_003, Some(format!("{call} {at:>40}"))))
+            .collect();
+        let before = table.now();
+        match table.upsert(&rows(&changed)) {
+            Ok(time) => {
+                assert_eq!(time, table.now());
+                model.extend(changed);
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::TempSpace { .. }), "{error}");
+                assert_eq!(table.now(), before);
+                failed += 1;
+            }
+        }
+        if failed == 20 {
+            break;
+        }
+    }
+    assert_eq!(failed, 20, "the disk has space for all");
+    pool.set_limit(64 << 20).unwrap();
+    // The failure of a write beside is reported once.
+    let _reported = table.work(&mut i64::MAX.clone());
+    let expected: Vec<_> = model.clone().into_iter().collect();
+    assert!(all(table.scan().batches(1000).unwrap()) == expected);
+    table.upsert(&rows(&[(-1, None)])).unwrap();
+    assert!(table.work(&mut i64::MAX.clone()).unwrap());
+    assert_eq!(all(table.scan().batches(1000).unwrap())[1..], expected);
 }
 
 #[cfg(feature = "ipc")]

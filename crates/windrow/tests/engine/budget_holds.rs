@@ -7,8 +7,8 @@ use crate::common::arrays::Rng;
 use crate::common::engine::{Way, collect};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use windrow::{Batcher, Budget, Finish, Memory, Order, Pool, PoolOptions};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+use windrow::{Antichain, Batcher, Budget, Finish, Memory, Order, Pool, PoolOptions};
 
 #[test]
 fn while_sorting_and_compacting() {
@@ -39,6 +39,72 @@ fn while_sorting_and_compacting() {
             pool.wait_for_spills();
             assert_eq!(pool.budget().used(), 0, "all leases returned");
         }
+    }
+}
+
+/// Changes of so many rows at times from `time` on, in no order.
+fn changes(rng: &mut Rng, rows: usize, time: u64) -> RecordBatch {
+    let keys = Int64Array::from_iter_values((0..rows).map(|_| rng.below(usize::MAX) as i64));
+    let times = UInt64Array::from_iter_values((0..rows).map(|_| time + rng.below(100) as u64));
+    let diffs = Int64Array::from(vec![1; rows]);
+    let columns: [(&str, ArrayRef); 3] =
+        [("key", Arc::new(keys)), ("time", Arc::new(times)), ("diff", Arc::new(diffs))];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+/// A seal keeps four times the budget back, and more is pushed behind it.
+#[test]
+fn while_seals_hold_rows_back() {
+    let rng = &mut Rng::new(12);
+    let layout = Order::by("key").time("time").diff("diff");
+    let layout = layout.bind(&changes(rng, 0, 0).schema()).unwrap();
+    for (budget, threads, others) in
+        [(4 << 20, 0, 0), (16 << 20, 0, 0), (16 << 20, 2, 0), (16 << 20, 0, 3)]
+    {
+        let pool = Pool::in_dir(std::env::temp_dir(), Budget::bytes(budget)).unwrap();
+        let mut batchers: Vec<Batcher> =
+            (0..=others).map(|_| Batcher::new(&layout, &pool)).collect();
+        let mut pushed = 0;
+        let mut push = |batcher: &mut Batcher, bytes: usize| {
+            let mut pushers = batcher.pushers(threads);
+            for _ in 0..bytes / (24 * 10_000) {
+                let input = changes(rng, 10_000, 1_000_000);
+                pushed += input.num_rows() as u64;
+                match pushers.get_mut(pushed as usize / 10_000 % threads.max(1)) {
+                    Some(pusher) => pusher.push(&input, pushed).unwrap(),
+                    None => batcher.push(&input).unwrap(),
+                }
+            }
+            pushers.iter_mut().for_each(|pusher| pusher.flush().unwrap());
+        };
+        batchers.iter_mut().for_each(|batcher| push(batcher, 4 * budget / (others + 1)));
+        let mut spilled = 0;
+        for at in 1..5 {
+            for batcher in &mut batchers {
+                assert_eq!(batcher.seal(&Antichain::at(at)).unwrap().rows(), Some(0));
+                let before = pool.stats().loaded_bytes;
+                assert_eq!(batcher.seal(&Antichain::at(at)).unwrap().rows(), Some(0));
+                assert_eq!(pool.stats().loaded_bytes, before, "a seal before all rows reads them");
+            }
+            let before = pool.stats().spilled_bytes;
+            batchers.iter_mut().for_each(|batcher| push(batcher, budget * 3 / 2 / (others + 1)));
+            spilled = pool.stats().spilled_bytes - before;
+        }
+        assert!(spilled > 0, "rows that are held back stay in memory");
+        let mut rows = 0;
+        for batcher in batchers {
+            let mut slabs = batcher.finish().unwrap().slabs(Finish::Log);
+            while let Some(slab) = slabs.next(8192, budget / 64).unwrap() {
+                rows += slab.rows() as u64;
+            }
+        }
+        assert_eq!(rows, pushed);
+        let peak = pool.stats().peak_leased;
+        // Each batcher may pass it by one chunk, to go on at all.
+        let chunks = (others + 1) * (budget / 96).max(64 << 10);
+        assert!(peak <= budget + chunks, "{budget} {threads} {others}: leased {peak}");
+        pool.wait_for_spills();
+        assert_eq!(pool.budget().used(), 0, "all leases returned");
     }
 }
 

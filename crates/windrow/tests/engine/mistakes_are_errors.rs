@@ -274,9 +274,12 @@ fn of_the_systems_directory() {
     let here = std::env::temp_dir();
     if here != std::path::Path::new(MISSING) {
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-        again.args(["--exact", "of_the_systems_directory"]).env("TMPDIR", MISSING);
+        let test = concat!(module_path!(), "::of_the_systems_directory");
+        let (_binary, test) = test.split_once("::").unwrap();
+        again.args(["--exact", test]).env("TMPDIR", MISSING);
         let ran = again.output().unwrap();
-        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
     let input = numbers(100_000);
@@ -298,6 +301,24 @@ fn of_pushers_whose_rows_would_be_lost() {
     pushers[0].flush().unwrap();
     pushers[1].push(&input, 10).unwrap();
     assert!(matches!(batcher.finish(), Err(Error::Unflushed { pushers: 1 })));
+
+    let batcher = Batcher::new(&layout, &Pool::unlimited());
+    drop(batcher.pushers(1));
+    let mut pushers = batcher.pushers(2);
+    pushers[0].push(&input, 0).unwrap();
+    pushers[0].flush().unwrap();
+    drop(pushers);
+    assert!(batcher.finish().is_ok());
+    let mut batcher = Batcher::new(&layout, &Pool::unlimited());
+    let mut pusher = batcher.pushers(1).remove(0);
+    let rows = input.clone();
+    let panicked = std::thread::spawn(move || {
+        pusher.push(&rows, 0).unwrap();
+        panic!("a thread that pushes");
+    });
+    assert!(panicked.join().is_err());
+    assert!(matches!(batcher.seal(&Antichain::new()), Err(Error::Lost)));
+    assert!(matches!(batcher.finish(), Err(Error::Lost)));
 
     // A record batch that was refused left nothing behind.
     let mut batcher = Batcher::new(&layout, &Pool::unlimited());

@@ -1,0 +1,71 @@
+//! Batches of rows as scopes see them.
+//!
+//! ```text
+//! outer scope          (key, value, time)           RowBatch
+//!   | enter
+//! nested scope         (key, value, enter(time))    BatchEnter of that RowBatch: the same rows, nothing is copied
+//! ```
+//! Joins, reductions and scans read the rows of the outer batch, and let each time enter the nested scope as they meet it.
+
+use differential_dataflow::trace::wrappers::enter::BatchEnter;
+use timely::progress::timestamp::Refines;
+
+use super::RowBatch;
+use crate::diff::DiffCode;
+use crate::row::RowCode;
+use crate::time::TimeCode;
+
+/// A batch of rows in the times of a scope: a [`RowBatch`], or one whose arrangement
+/// [entered](differential_dataflow::operators::arrange::Arranged::enter) the scope.
+pub trait ScopedBatch: Clone + 'static {
+    /// Keys of the rows.
+    type Key: RowCode;
+    /// Values of the rows.
+    type Value: RowCode;
+    /// Differences of the rows.
+    type Diff: DiffCode;
+    /// Times of the scope.
+    type Time: TimeCode;
+    /// Times of the rows: those of the scope that made the batch.
+    type RowTime: TimeCode;
+
+    /// The batch that has the rows.
+    fn rows(&self) -> &RowBatch<Self::Key, Self::Value, Self::RowTime, Self::Diff>;
+
+    /// The time in the scope of a row that has `time`.
+    fn scoped(time: Self::RowTime) -> Self::Time;
+}
+
+impl<K: RowCode, V: RowCode, T: TimeCode, R: DiffCode> ScopedBatch for RowBatch<K, V, T, R> {
+    type Key = K;
+    type Value = V;
+    type Diff = R;
+    type Time = T;
+    type RowTime = T;
+
+    fn rows(&self) -> &Self {
+        self
+    }
+
+    #[inline(always)]
+    fn scoped(time: T) -> T {
+        time
+    }
+}
+
+impl<B: ScopedBatch, TInner: TimeCode + Refines<B::Time>> ScopedBatch for BatchEnter<B, TInner> {
+    type Key = B::Key;
+    type Value = B::Value;
+    type Diff = B::Diff;
+    type Time = TInner;
+    type RowTime = B::RowTime;
+
+    fn rows(&self) -> &RowBatch<B::Key, B::Value, B::RowTime, B::Diff> {
+        self.inner().rows()
+    }
+
+    #[inline(always)]
+    fn scoped(time: B::RowTime) -> TInner {
+        TInner::to_inner(B::scoped(time))
+    }
+}
