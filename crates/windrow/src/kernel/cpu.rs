@@ -30,8 +30,8 @@ pub(crate) fn may_use_them() -> bool {
 }
 
 /// Defines a function that runs the always inlined loop `$each`, compiled for instruction sets of
-/// this CPU, if available, so that the compiler vectorises it. Not for loops with hand-written
-/// vector code.
+/// this CPU, if available, and vectorised by the compiler. Not for loops with hand-written vector
+/// code.
 macro_rules! compiled_for {
     (
         [$($feature:tt)+]
@@ -59,10 +59,10 @@ pub(crate) use compiled_for;
 #[cfg(target_arch = "x86_64")]
 const WIDE: usize = 2 << 20;
 
-/// Returns whether the second-level cache is of 2 MiB or more, which implies a slow third level:
+/// Returns whether the second-level cache is of 2 MiB or more, a sign of a slow third level:
 /// Sapphire Rapids and later. Excluded are Zen 4 and 5, with 1 MiB and a fast third level, and Ice
 /// Lake, whose gathers are slow since a security mitigation. The size of the first level does not
-/// help: 48 KiB in all of them but Zen 4.
+/// help: 48 KiB in all these CPUs but Zen 4.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_wide_caches() -> bool {
     second_level_cache() >= WIDE
@@ -81,11 +81,11 @@ fn ask(leaf: u32, cache: u32) -> CpuidResult {
     unsafe { __cpuid_count(leaf, cache) }
 }
 
-/// Returns the bytes of the second-level cache, or 0 if the CPU does not report them.
+/// Returns the bytes of the second-level cache, or 0 if the CPU does not report its caches.
 #[cfg(target_arch = "x86_64")]
 fn second_level_cache() -> usize {
-    /// The leaf that describes caches, and the leaf that reports the highest valid one: Intel's,
-    /// and AMD's, which have the same format.
+    /// The leaf with the description of caches, and the leaf with the highest valid number:
+    /// Intel's, and AMD's in the same format.
     const LEAVES: [[u32; 2]; 2] = [[4, 0], [0x8000_001d, 0x8000_0000]];
     /// More caches than any CPU describes.
     const CACHES: u32 = 8;

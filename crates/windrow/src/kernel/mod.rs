@@ -1,5 +1,4 @@
-//! Slices in, slices out: every loop that moves or orders bytes, and all `unsafe` code of the
-//! engine.
+//! Slices in, slices out: every loop over bytes or rows, and all `unsafe` code of the engine.
 //!
 //! A kernel knows no Arrow type, no option and no error: nulls, types and directions are resolved
 //! before its loop. Only `strings`, `views` and `partition::arrays` make arrays, from bytes that a

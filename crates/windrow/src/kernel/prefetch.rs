@@ -17,7 +17,7 @@ macro_rules! hint {
     };
 }
 hint! {
-    /// Prefetches the cache line at `place`, which need not be readable.
+    /// Prefetches the cache line at `place`, readable or not.
     prefetch, _MM_HINT_T0
 }
 hint! {
@@ -34,7 +34,7 @@ hint! {
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// Prefetches a row that is about to be read.
+/// Prefetches a row for an immediate read.
 #[inline(always)]
 pub(crate) fn prefetch_row(row: &[u8]) {
     /// The hardware prefetches the rest of longer rows.
@@ -63,8 +63,8 @@ pub(crate) fn prefetch_value<T>(value: &T) {
     }
 }
 
-/// Reads from each line of `bytes` to bring them into the second-level cache. A CPU drops most
-/// prefetches if it gets many at once, as it does here.
+/// Reads from each line of `bytes` to bring all lines into the second-level cache. A CPU drops most
+/// prefetches of many lines at once.
 pub(crate) fn touch_all(bytes: &[u8]) {
     std::hint::black_box(bytes.iter().step_by(LINE).fold(0, |all, byte| all ^ byte));
 }

@@ -1,5 +1,5 @@
-//! One partition with most of the rows: targets from masks of that partition and a list of all
-//! other rows.
+//! One partition with most of the rows: targets from masks of its rows and a list of all other
+//! rows.
 //!
 //! ```text
 //! ids       7 7 2 7 7 7 0 7
@@ -46,7 +46,7 @@ impl Hot {
     /// If there are more than 65,536 ids.
     pub(super) unsafe fn count(&mut self, hot: u32, ids: &[u32], ends: &mut [u32]) -> bool {
         assert!(ids.len() <= MOST);
-        // SAFETY: the caller promises the level, and there are at most 65,536 ids, as asserted.
+        // SAFETY: the caller promises the level, and the assertion allows at most 65,536 ids.
         let most = unsafe { self.tell_apart(hot, ids) };
         if most.max(hot) as usize >= ends.len() {
             return false;

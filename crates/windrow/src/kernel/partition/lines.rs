@@ -5,13 +5,13 @@
 //! run of p, chunk 1  | b b b |           held of p | b . . . |         out  .. | a a b b | ..
 //! ```
 //!
-//! A store to a line outside the cache reads the line first, unless it writes the whole line past
-//! the cache. Bytes of a run that do not fill a line therefore wait for the next run of the
+//! A store to a line outside the cache reads the line first, unless the store covers the whole line
+//! and bypasses the cache. An incomplete line of a run therefore waits for the next run of the
 //! partition: appending 64M values of four bytes to 1024 partitions takes 0.5 ns each instead of
 //! 1.0.
 //!
-//! Where partitions share a line, the partition that fills the line overwrites the bytes of the
-//! partitions before it. The ends of those partitions are still held, and `finish` writes them
+//! Where partitions share a line, the partition that fills the line overwrites the bytes of earlier
+//! partitions. The ends of earlier partitions are still held, and `finish` writes the held bytes
 //! last.
 //!
 //! The portable twin is a copy of each run, see `chunks`.
@@ -58,8 +58,8 @@ impl Lines {
         let held = self.held[partition].0.as_mut_ptr();
         let before = to.align_offset(LINE).wrapping_neg() % LINE;
         // SAFETY: the caller provides `len` and `LINE` readable bytes. Bytes before the run are
-        // masked, and bytes after it end within that line. Full lines lie between the line of the
-        // partition's start, which is in the output, and the end of the run.
+        // masked, and bytes after it lie within `LINE` of its end. Full lines lie between the line
+        // of the partition's start, which is in the output, and the end of the run.
         unsafe {
             if before + len < LINE {
                 let bytes = _mm512_loadu_si512(run.cast());
@@ -88,7 +88,7 @@ impl Lines {
     /// The CPU has AVX-512F and BW. All runs of these partitions were appended.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) unsafe fn finish(&self, ends: impl Iterator<Item = (*mut u8, *mut u8)>) {
-        // Stores past the cache must complete before the stores that overwrite them.
+        // Stores past the cache must complete before later stores to the same lines.
         _mm_sfence();
         for (held, (start, end)) in self.held.iter().zip(ends) {
             let len = end.align_offset(LINE).wrapping_neg() % LINE;

@@ -1,4 +1,4 @@
-//! Buffers that are reused once no array shares them, and the trait of their suppliers.
+//! Buffers reused once no array shares them, and the trait of their suppliers.
 //!
 //! ```text
 //! Slot --as a piece: written--> freeze --> Buffer (arrays, slices, other threads)
@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A slot is an Arrow buffer and the address of its bytes, as returned by the allocator or the
+//! A slot is an Arrow buffer and the address of its bytes, as returned by the allocator or the
 //! system. While no one shares the buffer, its bytes are written through the address, never through
 //! the buffer. Reusing memory therefore costs no allocation, one increment and one decrement: 35 ns
-//! less a column than a new buffer, two counts and a slot that is locked twice.
+//! less a column than a new buffer, which takes two counts and two locks of a slot.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -68,9 +69,9 @@ impl Slot {
                 }
             };
         let start = NonNull::new(start).expect("allocations are not at zero");
-        // SAFETY: `len` initialised bytes are at `start`, on the heap or in a mapping, and stay
-        // there while the owner lives, which the buffer holds. Only `Slot::bytes` writes them, and
-        // its caller promises that no one can read them at that time.
+        // SAFETY: `len` initialised bytes are at `start`, on the heap or in a mapping, and stay at
+        // that address while the owner lives, which the buffer holds. Only `Slot::bytes` writes the
+        // bytes, and its caller promises that no one can read them at that time.
         let buffer = unsafe { Buffer::from_custom_allocation(start, len, owner) };
         Self { start, buffer }
     }
@@ -95,8 +96,8 @@ impl Slot {
     unsafe fn bytes<T: ArrowNativeType>(&mut self) -> &mut [T] {
         let len = self.buffer.len() / size_of::<T>();
         // SAFETY: `len` initialised numbers are at `start`, aligned to a cache line at least. The
-        // trait is sealed by Arrow and only for numbers, for which any bytes are valid. Buffers are
-        // the only other access to the bytes; the caller promises that this slot's buffer is the
+        // trait is sealed by Arrow and only for numbers, for which any bytes are valid. Only
+        // buffers give other access to the bytes. By the caller's promise this slot's buffer is the
         // only one, and the slot stays borrowed as long as the returned slice.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast().as_ptr(), len) }
     }
@@ -120,7 +121,7 @@ impl Piece {
         Self { slot, home }
     }
 
-    /// Returns the bytes as numbers; the buffer is aligned for all of them.
+    /// Returns the bytes as numbers; the buffer is aligned for all number types.
     pub(crate) fn as_mut<T: ArrowNativeType>(&mut self) -> &mut [T] {
         // SAFETY: a piece has an idle slot, and hands out no buffer before it ends.
         unsafe { self.slot.bytes() }

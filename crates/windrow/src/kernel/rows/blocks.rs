@@ -6,7 +6,7 @@
 //! other     02, then blocks: up to 4 of 8 bytes, then of 32; padded with zeros
 //!              each followed by FF, the last one by the number of its bytes
 //! ```
-//! A descending column complements all of it but the null.
+//! A descending column complements all bytes but a null's.
 
 use super::super::copy::copy_short;
 use super::block;
@@ -15,7 +15,7 @@ use super::exact::Text;
 /// First byte of an empty string, and of any other string.
 pub(crate) const EMPTY: u8 = 1;
 pub(crate) const FULL: u8 = 2;
-/// Byte after a block that is not the last.
+/// Byte after each block but the last.
 pub(crate) const MORE: u8 = 0xff;
 /// Bytes of the first blocks, and their number.
 pub(crate) const SMALL: usize = 8;
@@ -32,8 +32,8 @@ pub(crate) fn encoded_len(len: usize) -> usize {
     }
 }
 
-/// Writes strings, each at its cursor, and moves the cursors past them; a null is `null`. Leaves
-/// the bytes after them unchanged.
+/// Writes strings, each at its cursor, and advances the cursors; a null is `null`. Writes nothing
+/// after a string.
 ///
 /// # Panics
 /// If a string does not fit.
@@ -112,7 +112,7 @@ pub(crate) fn put_block_string(string: &[u8], flip: u8, out: &mut [u8]) -> usize
     at + SMALL + 1
 }
 
-/// Writes a block of eight bytes, and the byte after it.
+/// Writes a block of eight bytes and the following byte.
 #[inline(always)]
 fn put_small(block: [u8; SMALL], behind: u8, flip: u8, out: &mut [u8]) {
     let word = u64::from_ne_bytes(block) ^ u64::from_ne_bytes([flip; SMALL]);
@@ -120,7 +120,7 @@ fn put_small(block: [u8; SMALL], behind: u8, flip: u8, out: &mut [u8]) {
     out[SMALL] = behind ^ flip;
 }
 
-/// Writes a block of 32 bytes, and the byte after it.
+/// Writes a block of 32 bytes and the following byte.
 #[inline(always)]
 fn put_large(block: &[u8; LARGE], behind: u8, flip: u8, out: &mut [u8]) {
     let (to, mark) = out[..LARGE + 1].split_at_mut(LARGE);

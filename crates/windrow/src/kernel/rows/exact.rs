@@ -94,9 +94,9 @@ pub(crate) fn escaped(string: &[u8], escape: u8) -> usize {
     string.iter().filter(|&&byte| byte <= escape).count()
 }
 
-/// Writes strings, each with its end at its cursor, and moves the cursors past them; writes nothing
-/// for a null. Leaves the bytes after them unchanged. Before a byte up to `escape` it writes
-/// `escape`, and adds one to the byte.
+/// Writes strings, each with its end at its cursor, and advances the cursors; writes nothing for a
+/// null or after a string. Before a byte up to `escape`, the function writes `escape`, and adds one
+/// to the byte.
 ///
 /// # Panics
 /// If a string does not fit.
@@ -190,9 +190,9 @@ fn put_block(block: block::Block, len: usize, out: &mut [u8]) {
     }
 }
 
-/// Writes strings unchanged, each after its length at its cursor, and moves the cursors past them;
-/// a null is an empty string. Leaves the bytes after them unchanged. `count` writes a length to the
-/// start of the slice and returns the number of its bytes.
+/// Writes strings unchanged, each after its length at its cursor, and advances the cursors; a null
+/// is an empty string. Writes nothing after a string. `count` writes a length to the start of the
+/// slice and returns the number of its bytes.
 ///
 /// # Panics
 /// If a string does not fit.

@@ -128,8 +128,8 @@ pub(crate) fn take_views(
     take_each(coded, texts, done, cursors, &mut InViews { views, string: Vec::new() }, valid)
 }
 
-/// Reads as many strings as possible with the kernel of the encoding, chosen also by length in
-/// blocks.
+/// Reads as many strings as possible with the kernel of their encoding. Blocks have two kernels,
+/// for long and for short strings.
 ///
 /// # Safety
 /// - The CPU has the features of `avx512::detected`.

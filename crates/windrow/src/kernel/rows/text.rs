@@ -11,8 +11,7 @@ pub(crate) struct Form {
     pub(crate) flip: u8,
 }
 
-/// Escape before a byte of a byte string that is at most `ESCAPE`; one is added to the escaped
-/// byte.
+/// Escape before a byte of a byte string up to `ESCAPE`; the escaped byte is increased by one.
 pub(crate) const ESCAPE: u8 = 2;
 
 impl Form {

@@ -8,14 +8,14 @@ use super::exact::{AHEAD, STEP};
 use crate::kernel::prefetch::prefetch_written;
 
 /// Reads texts for whole words of rows, as long as a step after each cursor is readable. Returns
-/// `None` if one of them does not end within its row, or the sink rejects it.
+/// `None` if a text does not end within its row, or the sink rejects it.
 ///
-/// Benefit: an earlier version, which was given the ends, was 1.5x the portable twin for texts of
-/// up to 31 bytes. Detecting ASCII on the way saves a fifth for texts of 64 to 128 bytes.
+/// Benefit: an earlier version with known ends was 1.5x the portable twin for texts of up to 31
+/// bytes. Detecting ASCII on the way saves a fifth for texts of 64 to 128 bytes.
 ///
 /// # Safety
 /// - The CPU has AVX-512 F, BW and VL, BMI1 and BMI2.
-/// - There are as many ends of rows as cursors, and the sink has as many rows.
+/// - Each cursor has the end of its row, and a row of the sink.
 /// - No cursor is after the end of its row, and no end is after the bytes.
 /// - `data` has space for the rest of all rows, and for a step.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2")]
@@ -105,8 +105,8 @@ impl Back {
         }
     }
 
-    /// Writes the decoded bytes of `own`, a whole step, to `to`. Returns the codes that end a text,
-    /// including the first if `is_null`, and the codes before them that are not ASCII.
+    /// Writes the decoded bytes of `own`, a whole step, to `to`. Returns the bits of codes that end
+    /// a text, including the first if `is_null`, and the bits of earlier codes beyond ASCII.
     ///
     /// # Safety
     /// The CPU has the features of [`take_texts`]. The bytes of `own` are readable at `from`, and a
