@@ -14,7 +14,7 @@ use std::ops::Deref;
 
 /// Longest string, in bytes, that a view holds.
 pub(crate) const INLINE: usize = 12;
-/// Bytes of a copy that ignores the length, and bytes after `out` that such a copy may touch.
+/// Bytes of a copy whatever the length, and bytes after `out` within the reach of such a copy.
 const WIDE: usize = 32;
 pub(super) const PAD: usize = WIDE;
 
@@ -31,9 +31,9 @@ pub(super) fn outside_bytes(views: &[u128]) -> usize {
     lengths.map(|len| if len > INLINE { len } else { 0 }).sum()
 }
 
-/// Copies the strings outside of their views to `out`, one after the other, and points the views
-/// there, to buffer 0. `out` is [`PAD`] bytes longer than the views' [`outside_bytes`], which is
-/// less than 2^31. An invalid view, allowed only at a null row, becomes an empty string.
+/// Copies the strings outside of their views to `out`, one after the other, and points the views to
+/// the copies in buffer 0. `out` is [`PAD`] bytes longer than the views' [`outside_bytes`], which
+/// are less than 2^31. An invalid view, allowed only at a null row, becomes an empty string.
 ///
 /// # Panics
 /// If `out` is too short.

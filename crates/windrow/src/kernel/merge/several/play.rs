@@ -21,9 +21,9 @@ use super::super::level::Level;
 use super::super::rows::Rows;
 use super::game::Game;
 
-/// Bytes ahead of each run that are prefetched, for few runs (`FAR`) and for more (`NEAR`): a short
-/// distance in one of 64 runs is hundreds of rows of output away, and a core has a limited number
-/// of lines in flight.
+/// Prefetch distance in each run, in bytes: `FAR` for few runs, `NEAR` for more. A short distance
+/// in one of 64 runs is hundreds of rows of output away, and a core has a limited number of lines
+/// in flight.
 const FAR: usize = 1024;
 const NEAR: usize = 320;
 const FEW: usize = 4;

@@ -15,15 +15,15 @@
 use super::super::bytes::word_at;
 use super::super::level::Level;
 
-/// The bits that words are made of.
+/// The bits of a row from which its word is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
-    /// Offsets of the two words of a row that bits are taken from.
+    /// Offsets of the two source words in a row.
     at: [usize; 2],
     /// Usable bits of both words: the second word may overlap the first.
     valid: [u64; 2],
     mask: [u64; 2],
-    /// The two words of one of the rows, and the bits in which all rows must equal them.
+    /// The two source words of one of the rows, and the bits in which all rows must equal `base`.
     base: [u64; 2],
     alike: [u64; 2],
     /// All bits known to vary.
@@ -67,7 +67,7 @@ impl Words {
         words
     }
 
-    /// Returns the bits that vary in the rows so far.
+    /// Returns the varying bits of the rows so far.
     pub(super) fn seen(&self) -> Seen {
         Seen { at: self.at, varying: self.varying }
     }
@@ -86,7 +86,7 @@ impl Words {
         let ends = unsafe { self.both(greatest) };
         let mut apart = false;
         for (index, end) in ends.into_iter().enumerate() {
-            // Above the first bit in which the least and the greatest row differ, all rows agree.
+            // Above the first difference of the least and the greatest row, all rows agree.
             let alike = if apart { 0 } else { (end ^ self.base[index]).leading_zeros() };
             let below = u64::MAX.checked_shr(alike).unwrap_or(0);
             self.varying[index] |= seen.varying[index] & below & self.valid[index];
@@ -142,7 +142,7 @@ impl Words {
             }
             left -= mask.count_ones();
             self.mask[index] = mask;
-            // Bits below the last one that fits do not matter.
+            // Bits below the last extracted bit do not matter.
             let from = if left > 0 { 0 } else { mask.trailing_zeros() };
             let above = u64::MAX.checked_shl(from).unwrap_or(0);
             self.alike[index] = self.valid[index] & !mask & above;
