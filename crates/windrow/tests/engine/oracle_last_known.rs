@@ -94,7 +94,7 @@ proptest! {
         let layout = order.bind(&input.schema()).unwrap();
         let way = Way { pushers: 0, ..Way::any(rng) };
         let pool = way.pool();
-        // Ties of ranks are decided by the place in the input, which is relative to each batch.
+        // The place in the input decides ties of ranks; each batch has places of its own.
         let mut batches: Vec<Batch> = Vec::new();
         let mut of_parts: Vec<Vec<u64>> = vec![Vec::new(); parts];
         (0..input.num_rows() as u64).for_each(|row| of_parts[rng.below(parts)].push(row));

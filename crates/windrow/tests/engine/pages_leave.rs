@@ -1,4 +1,4 @@
-//! Chunks leave memory only when memory is needed, and the rows do not depend on it.
+//! Chunks leave memory only when memory is needed, without an effect on the rows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ fn batchers_share_a_budget() {
             }
         }
         let stats = pool.stats();
-        // One more chunk, to go on; one pool cannot use the buffers that another keeps.
+        // One more chunk, to go on; a pool cannot use the spare buffers of another.
         let most = if pieces > 1 { budget + (64 << 10) } else { 2 * budget };
         assert!(stats.peak_leased <= most, "{pieces} {stats:?}");
         for batcher in batchers {
@@ -119,7 +119,7 @@ fn what_dies_before_memory_is_needed_is_never_written() {
             .unwrap()
     };
     let layout = Order::by("key").diff("diff").bind(&changes(&parts[0], 1).schema()).unwrap();
-    // Five times as many changes as the budget holds, few of which live at any time.
+    // Five times as many changes as the budget holds, with few alive at any time.
     let way = Way { budget: 8 << 20, ..Way::PLAIN };
     let pool = way.pool();
     let mut batcher = Batcher::new(&layout, &pool);

@@ -39,7 +39,7 @@ pub(crate) struct Texts<'a> {
     /// The ends of the rows: no string reaches further.
     pub(crate) ends: &'a [usize],
     pub(crate) form: Form,
-    /// The byte before a null; any other byte is before a string. `None` if no byte is before
+    /// The byte before a null; any other byte precedes a string. `None` if no byte precedes
     /// strings. A string in blocks has no separate byte: its code begins with one.
     pub(crate) null: Option<u8>,
 }
@@ -165,7 +165,7 @@ unsafe fn take_wide<S: Sink>(
 /// A destination of strings that kernels read.
 #[cfg(target_arch = "x86_64")]
 pub(super) trait Sink {
-    /// Whether [`Sink::put`] needs `ascii`; otherwise `ascii` may be false always.
+    /// Whether [`Sink::put`] needs `ascii`; otherwise callers may always pass false.
     const ASKS: bool;
 
     /// Takes the string of `row`, the `len` bytes at `at` of `data`; `ascii` if all of them are

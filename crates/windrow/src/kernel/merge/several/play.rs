@@ -199,7 +199,7 @@ pub(super) unsafe fn play<
 }
 
 /// Returns the sum of a row's diff and the diff before, and whether an overflow was not reported.
-/// With `EXACT`, `wrapped` is called with it.
+/// With `EXACT`, the function reports an overflow to `wrapped`.
 ///
 /// # Safety
 /// The row has `len` readable bytes, the last eight of which are its diff.

@@ -98,8 +98,8 @@ pub(super) unsafe fn led<R: Rows, K: Lead>(
 type Ends<K> = (K, u64);
 
 /// Merges without a branch on a comparison or for sums. For rows with equal leads that mostly
-/// differ, if at all, in the last eight compared bytes, their time. With `BETWEEN`, bodies have
-/// bytes between the two.
+/// differ, if at all, in the last eight compared bytes: their time. With `BETWEEN`, bodies have
+/// bytes between lead and time.
 ///
 /// # Safety
 /// The conditions of [`led`] hold, with `wrapped`. With `BETWEEN`, bodies have at least 40 bytes;
@@ -139,8 +139,8 @@ pub(super) unsafe fn summed<L: Level, R: Rows, K: Lead, const BETWEEN: bool>(
                 let agree = a_ends.0 == b_ends.0;
                 if BETWEEN {
                     let body = rows.body(p_len.min(q_len), pair.tail);
-                    // Skips the bytes of the lead, or starts at 0: bytes before `at` are equal in
-                    // all rows.
+                    // If leads agree, the first bytes agree, too: they precede `at` or belong to
+                    // the lead.
                     let start =
                         if !R::VARY && body >= LONG + size_of::<K>() { size_of::<K>() } else { 0 };
                     let apart = L::differ(p.add(start), q.add(start), body - 8 - start);
