@@ -35,7 +35,7 @@ pub(crate) struct Plan {
     /// Where the window starts within the rows.
     start: usize,
     mask: [u64; WORDS],
-    /// The words of one of the rows.
+    /// The words of one of the rows, and the bits in which all rows must equal it.
     base: [u64; WORDS],
     alike: [u64; WORDS],
     /// Number of bits in `mask`.

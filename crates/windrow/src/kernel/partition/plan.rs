@@ -157,7 +157,7 @@ pub(super) enum Count {
     Hot(u32),
 }
 
-/// Chooses how ids are read.
+/// Chooses how the order of ids is found.
 pub(super) fn plan(level: Level, load: Load, seen: Seen) -> Way {
     let Seen { rows, partitions, .. } = seen;
     let compresses = level.compresses();
