@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use windrow::{Finish, Order, Rule};
 
-/// Returns `input` with a Boolean column that marks deletes.
+/// Returns `input` with a Boolean column of deletes.
 fn with_tombstones(rng: &mut Rng, input: &RecordBatch) -> RecordBatch {
     let deleted: BooleanArray = (0..input.num_rows()).map(|_| Some(rng.below(3) == 0)).collect();
     let mut fields: Vec<_> = input.schema().fields().iter().cloned().collect();
